@@ -1,0 +1,20 @@
+// What the command line asks of the window: the only type that app/cli and app/gui share.
+#pragma once
+
+#include <string>
+
+namespace loadline {
+
+struct GuiRequest {
+  std::string path;        // model to open; empty = start page
+  std::string screenshot;  // PNG to write offscreen instead of opening a window; needs no display
+  std::string script;      // file of commands to play (app/gui/script.h)
+  std::string panel;       // id of the panel to show first; empty = the default
+  std::string hub_cache;   // for org/name
+  int width = 1280;        // logical size; the picture has width*scale by height*scale pixels
+  int height = 800;
+  bool dark = true;
+  float scale = 0;         // 0 = what the monitor says (1 for a screenshot)
+};
+
+}  // namespace loadline

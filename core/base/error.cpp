@@ -1,0 +1,53 @@
+// Composes error messages and names error codes.
+#include "core/base/error.h"
+
+#include "core/base/text.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+std::string compose(const ErrorPlace& place, std::string_view detail) {
+  std::string text;
+  if (!place.file.empty()) text += safe_display(place.file) + ": ";
+  if (place.byte) text += fmt::format("byte {}: ", *place.byte);
+  if (place.tensor) text += fmt::format("tensor '{}': ", safe_display(*place.tensor));
+  return text.append(detail);
+}
+
+}  // namespace
+
+std::string_view error_code_name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::io:
+      return "io";
+    case ErrorCode::malformed:
+      return "malformed";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::limit:
+      return "limit";
+    case ErrorCode::gpu:
+      return "gpu";
+    case ErrorCode::cancelled:
+      return "cancelled";
+    case ErrorCode::usage:
+      return "usage";
+    case ErrorCode::no_fit:
+      return "no_fit";
+  }
+  return "unknown";
+}
+
+Error::Error(ErrorCode code, ErrorPlace place, std::string_view detail)
+    : std::runtime_error(compose(place, detail)), code_(code), place_(std::move(place)) {}
+
+Error system_error(std::string_view file, std::string_view verb, int number) {
+  return Error(ErrorCode::io, {.file = std::string(file)},
+               fmt::format("cannot {}: {}", verb, std::strerror(number)));
+}
+
+}  // namespace loadline

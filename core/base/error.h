@@ -1,0 +1,42 @@
+// The one exception class: a code for programs, a place in the input, and a sentence for people.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace loadline {
+
+enum class ErrorCode { io, malformed, unsupported, limit, gpu, cancelled, usage, no_fit };
+
+// The name scripts see in `--json` ("malformed", ...).
+std::string_view error_code_name(ErrorCode code);
+
+// Where in the input the fault lies. Every part may be absent.
+struct ErrorPlace {
+  std::string file = {};                   // as shown to the user, not escaped
+  std::optional<std::uint64_t> byte = {};  // absolute offset in `file`
+  std::optional<std::string> tensor = {};  // name as stored, not escaped
+};
+
+// Caught in three places only: CLI main, Job, fuzz target. what() is
+// `FILE: byte N: tensor 'NAME': DETAIL`, with names escaped for a terminal.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, std::string_view detail) : Error(code, ErrorPlace{}, detail) {}
+  Error(ErrorCode code, ErrorPlace place, std::string_view detail);
+
+  ErrorCode code() const { return code_; }
+  const ErrorPlace& place() const { return place_; }
+
+ private:
+  ErrorCode code_;
+  ErrorPlace place_;
+};
+
+// An io Error for a failed system call: `FILE: cannot VERB: strerror(number)`.
+Error system_error(std::string_view file, std::string_view verb, int number);
+
+}  // namespace loadline

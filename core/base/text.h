@@ -1,0 +1,42 @@
+// Numbers and names as people read them: sizes, rates, counts, natural order, safe display.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline {
+
+// Binary units with three significant decimals at most: "0 B", "512 B", "1.50 KiB", "14.96 GiB".
+std::string format_bytes(std::uint64_t bytes);
+// Decimal grouping for exact figures: 16060522496 -> "16,060,522,496".
+std::string format_grouped(std::uint64_t value);
+// Parameter counts, decimal: "8.03 B", "124 M", "512".
+std::string format_count(std::uint64_t count);
+// Bytes per second: "4.62 GB/s" (decimal, as links and disks are sold).
+std::string format_rate(double bytes_per_second);
+// "1.2 ms", "3.45 s", "2 min 05 s".
+std::string format_seconds(double seconds);
+
+// "64MiB" = 2^26, "5GB" = 5*10^9, "4096" = bytes. A bare K/M/G/T is refused because tools
+// disagree on its meaning. Throws Error{usage}; `what` names the option in the message.
+std::uint64_t parse_size(std::string_view text, std::string_view what);
+
+// Orders "layer.2" before "layer.10": runs of digits compare as numbers. A strict weak order;
+// strings that differ only in leading zeros are ordered by plain comparison.
+bool natural_less(std::string_view a, std::string_view b);
+
+// Fit for a terminal or a window: control characters, invalid UTF-8 and direction overrides are
+// shown as \xNN (bytes) or \u{NNNN}. Plain printable text comes back unchanged.
+std::string safe_display(std::string_view raw);
+// As safe_display, and shortened in the middle to at most `columns` code points with "...".
+std::string safe_display(std::string_view raw, std::size_t columns);
+
+// Whether `text` is well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
+bool is_valid_utf8(std::string_view text);
+
+// 'one', 'two', 'three' and 4 more: a list for a message, escaped, cut after `most` names.
+std::string join_names(const std::vector<std::string>& names, std::size_t most);
+
+}  // namespace loadline

@@ -1,0 +1,112 @@
+// Element types: one table row each, with the code every supported format uses for it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace loadline {
+
+enum class DType : std::uint8_t {
+  opaque,  // a code this table does not know: "N bytes", never stops an open
+  boolean,
+  u8,
+  i8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  c64,
+  c128,
+  f8_e4m3,
+  f8_e4m3fnuz,
+  f8_e5m2,
+  f8_e5m2fnuz,
+  f8_e8m0,
+  u4,
+  i4,
+  f4_e2m1,
+  f6_e2m3,
+  f6_e3m2,
+  u2,
+  i2,
+  string,
+  // ggml block types
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  q8_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  q8_k,
+  iq2_xxs,
+  iq2_xs,
+  iq3_xxs,
+  iq1_s,
+  iq4_nl,
+  iq3_s,
+  iq2_s,
+  iq4_xs,
+  iq1_m,
+  tq1_0,
+  tq2_0,
+  mxfp4,
+  nvfp4,
+  q1_0,
+  q2_0,
+};
+inline constexpr int kDTypeCount = static_cast<int>(DType::q2_0) + 1;
+
+enum class DTypeKind : std::uint8_t { opaque, boolean, integer, floating, complex, text, block };
+
+// A code of -1, or an empty code, means that the format has none for this type.
+struct DTypeInfo {
+  DType id;
+  std::string_view name;  // shown to people and scripts: "F32", "BF16", "Q4_K"
+  DTypeKind kind;
+  // `block_elements` elements take `block_bytes` bytes; 1 element for ordinary types,
+  // more for sub-byte and quantised ones. Both 0: no fixed size (opaque, string).
+  std::uint32_t block_elements;
+  std::uint32_t block_bytes;
+  std::string_view safetensors;
+  std::string_view torch;  // dtype name in the torch module
+  std::int16_t ggml;
+  std::int16_t onnx;
+  std::int16_t executorch;
+  std::int16_t tflite;
+  std::int16_t pt2;
+  std::string_view npy;  // little-endian descr
+};
+
+// Every row, in the order of the enum. Facts: safetensors 0.8 tensor.rs, ggml.h (type ids up to
+// 42), onnx.in.proto, ExecuTorch scalar_type.fbs, TFLite schema.fbs, torch.export schema 8.17.
+std::span<const DTypeInfo> dtype_table();
+const DTypeInfo& dtype_info(DType id);
+
+// The type with that code, or nothing.
+std::optional<DType> dtype_from_safetensors(std::string_view code);
+std::optional<DType> dtype_from_torch(std::string_view name);
+std::optional<DType> dtype_from_ggml(std::int64_t code);
+std::optional<DType> dtype_from_onnx(std::int64_t code);
+
+// Bytes of `elements` elements. Nothing if they do not fill whole blocks, if the product
+// overflows, or if the type has no fixed size.
+std::optional<std::uint64_t> byte_size(DType id, std::uint64_t elements);
+
+// Product of the dimensions (1 for rank 0), or nothing on overflow. The overflow check does not
+// stop at a zero dimension: [2^40, 0, 2^40] is refused, so that no product can wrap to "empty".
+std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape);
+
+}  // namespace loadline

@@ -1,0 +1,111 @@
+// Sums and relations over a MetaGraph.
+#include "core/graph/meta_graph.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+std::string_view severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::info:
+      return "info";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      return "error";
+  }
+  return "unknown";
+}
+
+std::uint64_t storage_bytes(const MetaGraph& graph) {
+  std::uint64_t sum = 0;
+  for (const Storage& storage : graph.storages) sum += storage.bytes;
+  return sum;
+}
+
+std::uint64_t file_bytes(const MetaGraph& graph) {
+  std::uint64_t sum = 0;
+  for (const ModelFile& file : graph.files) sum += file.bytes;
+  return sum;
+}
+
+std::uint64_t elements(const Tensor& tensor) { return element_count(tensor.shape).value_or(0); }
+
+std::uint64_t tensor_bytes(const MetaGraph& graph, const Tensor& tensor) {
+  return byte_size(tensor.dtype, elements(tensor)).value_or(graph.storage(tensor.storage).bytes);
+}
+
+std::vector<std::optional<TensorId>> first_owner(const MetaGraph& graph) {
+  std::vector<std::optional<TensorId>> owners(graph.storages.size());
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    std::optional<TensorId>& owner = owners[index(graph.tensors[i].storage)];
+    if (!owner) owner = TensorId{static_cast<std::uint32_t>(i)};
+  }
+  return owners;
+}
+
+std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph) {
+  const auto owners = first_owner(graph);
+  // only tensors that are not the first on their storage can be ties: usually none
+  std::map<std::uint32_t, std::vector<TensorId>> groups;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    const TensorId owner = *owners[index(tensor.storage)];
+    if (index(owner) == i) continue;
+    const Tensor& first = graph.tensor(owner);
+    if (first.offset != tensor.offset || first.dtype != tensor.dtype || first.shape != tensor.shape) continue;
+    auto& group = groups[static_cast<std::uint32_t>(owner)];
+    if (group.empty()) group.push_back(owner);
+    group.push_back(TensorId{static_cast<std::uint32_t>(i)});
+  }
+  std::vector<std::vector<TensorId>> result;
+  for (auto& [owner, group] : groups) result.push_back(std::move(group));
+  return result;
+}
+
+std::uint64_t parameter_count(const MetaGraph& graph) {
+  std::uint64_t sum = 0;
+  for (const Tensor& tensor : graph.tensors) sum += elements(tensor);
+  for (const auto& group : tied_groups(graph)) sum -= elements(graph.tensor(group[0])) * (group.size() - 1);
+  return sum;
+}
+
+const MetaValue* find_metadata(const MetaGraph& graph, std::string_view key) {
+  const auto entry = std::find_if(graph.metadata.begin(), graph.metadata.end(),
+                                  [&](const MetaEntry& e) { return e.key == key; });
+  return entry == graph.metadata.end() ? nullptr : &entry->value;
+}
+
+void require_sound(const MetaGraph& graph, std::string_view verb) {
+  for (const Note& note : graph.notes)
+    if (note.severity == Severity::error)
+      throw Error(ErrorCode::malformed, {.tensor = note.tensor},
+                  fmt::format("cannot {} this model: {}", verb, note.text));
+}
+
+std::string model_name(const MetaGraph& graph) {
+  if (graph.files.empty()) return "model";
+  const std::filesystem::path path(graph.files.front().path);
+  const std::string stem = path.stem().string();
+  // "model.safetensors" and "model-00001-of-00003" say nothing: the folder does
+  if (stem.rfind("model", 0) != 0 && stem.rfind("pytorch_model", 0) != 0 && stem != "config") return stem;
+  std::filesystem::path folder = std::filesystem::absolute(path).lexically_normal().parent_path();
+  // HF cache: models--org--name/snapshots/<commit>/model.safetensors
+  if (folder.parent_path().filename() == "snapshots") {
+    std::string repository = folder.parent_path().parent_path().filename().string();
+    if (repository.rfind("models--", 0) == 0) {
+      repository.erase(0, 8);
+      const std::size_t dashes = repository.find("--");
+      return dashes == std::string::npos ? repository : repository.replace(dashes, 2, "/");
+    }
+  }
+  return folder.filename().string();
+}
+
+}  // namespace loadline

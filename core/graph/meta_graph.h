@@ -1,0 +1,114 @@
+// The checkpoint as a plain value: names, shapes and byte ranges over files; no handles, no bytes.
+#pragma once
+
+#include "core/graph/dtype.h"
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace loadline {
+
+// Positions in MetaGraph's vectors. Distinct types so that one cannot stand for another.
+enum class FileId : std::uint32_t {};
+enum class StorageId : std::uint32_t {};
+enum class TensorId : std::uint32_t {};
+
+template <typename Id>
+constexpr std::size_t index(Id id) {
+  return static_cast<std::size_t>(id);
+}
+
+// A storage that no file holds: a model known from its configuration alone.
+inline constexpr FileId kNoFile{std::numeric_limits<std::uint32_t>::max()};
+
+struct ModelFile {
+  std::string path;  // as opened: the user's path, or the folder of it joined with the sibling's name
+  std::uint64_t bytes = 0;
+  bool operator==(const ModelFile&) const = default;
+};
+
+// A range of a file. Bytes belong to storages: tied weights are two tensors on one storage.
+struct Storage {
+  FileId file = kNoFile;
+  std::uint64_t offset = 0;  // absolute, in the file
+  std::uint64_t bytes = 0;
+  bool operator==(const Storage&) const = default;
+};
+
+struct Tensor {
+  std::string name;
+  DType dtype = DType::opaque;
+  std::vector<std::uint64_t> shape;    // outermost first, as in torch and numpy
+  std::vector<std::uint64_t> strides;  // in elements; empty = contiguous, C order
+  StorageId storage{};
+  std::uint64_t offset = 0;  // bytes from the start of the storage
+  bool operator==(const Tensor&) const = default;
+};
+
+enum class Severity : std::uint8_t { info, warning, error };
+std::string_view severity_name(Severity severity);
+
+// A finding that did not stop the open. After one of severity error the model can be looked at,
+// but convert, upload and verify refuse it with this text.
+struct Note {
+  Severity severity = Severity::info;
+  std::optional<std::string> tensor;
+  std::string text;
+  bool operator==(const Note&) const = default;
+};
+
+using MetaValue = std::variant<bool, std::int64_t, std::uint64_t, double, std::string>;
+
+struct MetaEntry {
+  std::string key;
+  MetaValue value;
+  bool operator==(const MetaEntry&) const = default;
+};
+
+// The key under which a model folder's config.json is kept, as its whole text.
+inline constexpr std::string_view kConfigKey = "config.json";
+
+// A regular value, shared as shared_ptr<const MetaGraph>. Obeys validate() (core/graph/validate.h).
+struct MetaGraph {
+  std::string format;  // the importer's id: "safetensors", ...
+  std::vector<ModelFile> files;
+  std::vector<Storage> storages;
+  std::vector<Tensor> tensors;       // file by file, in the order of their bytes
+  std::vector<std::string> missing;  // names an index promises and no file present holds
+  std::vector<MetaEntry> metadata;
+  std::vector<Note> notes;
+  bool operator==(const MetaGraph&) const = default;
+
+  const Storage& storage(StorageId id) const { return storages[index(id)]; }
+  const Tensor& tensor(TensorId id) const { return tensors[index(id)]; }
+};
+using MetaGraphPtr = std::shared_ptr<const MetaGraph>;
+
+// Sums over storages: what the model's weights take, ties counted once.
+std::uint64_t storage_bytes(const MetaGraph& graph);
+// Bytes of the files as they are on disk, headers and indexes included.
+std::uint64_t file_bytes(const MetaGraph& graph);
+// The bytes that `tensor` itself spans when contiguous; for an opaque dtype, its storage's.
+std::uint64_t tensor_bytes(const MetaGraph& graph, const Tensor& tensor);
+std::uint64_t elements(const Tensor& tensor);
+
+// The first tensor on each storage (in tensor order); nothing for a storage no tensor uses.
+std::vector<std::optional<TensorId>> first_owner(const MetaGraph& graph);
+// Names that share one storage range, dtype and shape: groups of two or more, in tensor order.
+std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph);
+// Elements counted once per tied group.
+std::uint64_t parameter_count(const MetaGraph& graph);
+
+const MetaValue* find_metadata(const MetaGraph& graph, std::string_view key);
+// Throws Error{malformed} with the first note of severity error: the graph may be shown, not used.
+void require_sound(const MetaGraph& graph, std::string_view verb);
+// The base name of the model as a person would call it: the folder's or the file's name.
+std::string model_name(const MetaGraph& graph);
+
+}  // namespace loadline

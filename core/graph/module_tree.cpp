@@ -1,0 +1,92 @@
+// Builds the tree in one pass over the names, then sums from the leaves up.
+#include "core/graph/module_tree.h"
+
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+namespace loadline {
+namespace {
+
+// The first segment of `path`, which becomes the rest; at the depth limit, all of it.
+std::string_view take_segment(std::string_view& path, bool last) {
+  const std::size_t dot = last ? std::string_view::npos : path.find('.');
+  const std::string_view segment = path.substr(0, dot);
+  path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  return segment;
+}
+
+}  // namespace
+
+ModuleTree module_tree(const MetaGraph& graph) {
+  ModuleTree tree;
+  tree.nodes.emplace_back();
+  std::map<std::pair<std::uint32_t, std::string_view>, NodeId> known;
+
+  const auto child_of = [&](NodeId parent, std::string_view name) {
+    const auto [place, fresh] = known.try_emplace({static_cast<std::uint32_t>(parent), name},
+                                                  NodeId{static_cast<std::uint32_t>(tree.nodes.size())});
+    if (fresh) {
+      ModuleNode node;
+      node.name = std::string(name);
+      node.parent = parent;
+      tree.nodes.push_back(std::move(node));
+      tree.nodes[index(parent)].children.push_back(place->second);
+    }
+    return place->second;
+  };
+
+  const auto owners = first_owner(graph);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    const TensorId id{static_cast<std::uint32_t>(i)};
+    const bool owns = owners[index(tensor.storage)] == id;
+    std::string_view rest = tensor.name;
+    NodeId at = kRootNode;
+    bool more = true;
+    for (std::size_t depth = 1; more; ++depth) {
+      more = depth < kMostDepth && rest.find('.') != std::string_view::npos;
+      at = child_of(at, take_segment(rest, !more));
+    }
+    ModuleNode& leaf = tree.nodes[index(at)];
+    leaf.tensor = id;
+    leaf.tensors += 1;
+    leaf.bytes += owns ? graph.storage(tensor.storage).bytes : 0;
+    leaf.parameters += owns ? elements(tensor) : 0;
+  }
+
+  // children come after their parents, so one backward pass sums everything
+  for (std::size_t i = tree.nodes.size(); i-- > 1;) {
+    const ModuleNode& node = tree.nodes[i];
+    ModuleNode& parent = tree.nodes[index(node.parent)];
+    parent.bytes += node.bytes;
+    parent.parameters += node.parameters;
+    parent.tensors += node.tensors;
+  }
+  for (ModuleNode& node : tree.nodes)
+    std::sort(node.children.begin(), node.children.end(),
+              [&](NodeId a, NodeId b) { return natural_less(tree.node(a).name, tree.node(b).name); });
+  return tree;
+}
+
+std::string module_path(const ModuleTree& tree, NodeId id) {
+  std::string path;
+  for (; id != kRootNode; id = tree.node(id).parent)
+    path = path.empty() ? tree.node(id).name : tree.node(id).name + "." + path;
+  return path;
+}
+
+std::optional<std::uint64_t> layer_number(std::string_view name) {
+  while (!name.empty()) {
+    const std::string_view segment = take_segment(name, false);
+    std::uint64_t number = 0;
+    const char* const end = segment.data() + segment.size();
+    const auto parsed = std::from_chars(segment.data(), end, number);
+    if (!segment.empty() && parsed.ec == std::errc{} && parsed.ptr == end) return number;
+  }
+  return std::nullopt;
+}
+
+}  // namespace loadline

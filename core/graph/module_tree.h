@@ -1,0 +1,46 @@
+// The module tree that tensor names spell: "model.layers.0.mlp.up_proj.weight", with subtotals.
+#pragma once
+
+#include "core/graph/meta_graph.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+enum class NodeId : std::uint32_t {};
+inline constexpr NodeId kRootNode{0};
+
+struct ModuleNode {
+  std::string name;  // one segment of the path; empty for the root
+  NodeId parent = kRootNode;
+  std::vector<NodeId> children;    // in natural order: "2" before "10"
+  std::optional<TensorId> tensor;  // set on leaves (a module may also be a tensor of that name)
+  // Of the node and all below. Bytes and parameters of a tied tensor count at its first name only.
+  std::uint64_t bytes = 0;
+  std::uint64_t parameters = 0;
+  std::uint64_t tensors = 0;
+};
+
+// nodes[0] is the root; a node comes before its children.
+struct ModuleTree {
+  std::vector<ModuleNode> nodes;
+
+  const ModuleNode& node(NodeId id) const { return nodes[index(id)]; }
+  const ModuleNode& root() const { return nodes.front(); }
+};
+
+// Names split at dots; empty segments are kept, so that every tensor has a place of its own. Names
+// of more than kMostDepth segments keep the rest in the last one.
+inline constexpr std::size_t kMostDepth = 64;
+ModuleTree module_tree(const MetaGraph& graph);
+
+// The dotted path of a node, "" for the root.
+std::string module_path(const ModuleTree& tree, NodeId id);
+
+// The index of the repeated layer a name belongs to: its first wholly numeric segment.
+std::optional<std::uint64_t> layer_number(std::string_view name);
+
+}  // namespace loadline

@@ -1,0 +1,16 @@
+// The structural law that every MetaGraph obeys, whoever made it.
+#pragma once
+
+#include "core/graph/meta_graph.h"
+
+namespace loadline {
+
+// Throws Error{malformed} naming file, tensor and both numbers unless: ids are in range; storages
+// lie inside their files; tensors (with their strides) lie inside their storages; tensor names are
+// unique; sums of sizes fit in 63 bits. Importers call it last; tests call it on everything.
+void validate(const MetaGraph& graph);
+
+// Whether a tensor is stored in C order without gaps.
+bool is_contiguous(const Tensor& tensor);
+
+}  // namespace loadline

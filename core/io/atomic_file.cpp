@@ -1,0 +1,86 @@
+// Temporary file, fsync, rename.
+#include "core/io/atomic_file.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <cerrno>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace loadline {
+
+AtomicFile::AtomicFile(std::string target) : target_(std::move(target)) {
+  const std::filesystem::path path(target_);
+  // the name stays short: the target's own may already be as long as the file system allows
+  temporary_ = (path.parent_path() / ".loadline-XXXXXX").string();
+  fd_ = UniqueFd(::mkostemp(temporary_.data(), O_CLOEXEC));
+  if (!fd_) throw system_error(target_, "create a temporary file beside it", errno);
+  // mkostemp makes 0600; give what an ordinary open would have given
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  ::fchmod(fd_.get(), 0666 & ~mask);
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : target_(std::move(other.target_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      fd_(std::move(other.fd_)) {}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::preallocate(std::uint64_t bytes) {
+  if (bytes == 0) return;
+  if (::fallocate(fd_.get(), 0, 0, static_cast<off_t>(bytes)) == 0) return;
+  if (errno == EOPNOTSUPP || errno == ENOSYS) return set_size(bytes);
+  if (errno == ENOSPC)
+    throw Error(ErrorCode::io, {.file = target_},
+                fmt::format("needs {} ({} bytes), the disk does not have that much free", format_bytes(bytes),
+                            bytes));
+  throw system_error(target_, fmt::format("reserve {} bytes", bytes), errno);
+}
+
+void AtomicFile::set_size(std::uint64_t bytes) {
+  if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0)
+    throw system_error(target_, fmt::format("set its size to {} bytes", bytes), errno);
+}
+
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0)
+      throw Error(ErrorCode::io, {.file = target_, .byte = offset},
+                  system_error("", fmt::format("write {} bytes", bytes.size()), errno).what());
+    offset += static_cast<std::uint64_t>(put);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+}
+
+void AtomicFile::sync() {
+  if (::fsync(fd_.get()) != 0) throw system_error(target_, "make its content durable", errno);
+}
+
+void AtomicFile::rename_into_place() {
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+    throw system_error(target_, "put it in place", errno);
+  temporary_.clear();
+  const std::string folder = std::filesystem::path(target_).parent_path().string();
+  const UniqueFd handle(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // some file systems cannot sync a folder; the file itself is already durable
+  if (handle) ::fsync(handle.get());
+}
+
+void AtomicFile::commit() {
+  sync();
+  rename_into_place();
+}
+
+}  // namespace loadline

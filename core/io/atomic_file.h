@@ -1,0 +1,45 @@
+// An output file that appears whole or not at all: temporary file, fsync, rename.
+#pragma once
+
+#include "core/io/unique_fd.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace loadline {
+
+// Writes to a temporary file beside `target`; commit() puts it in place. Destroyed before commit(),
+// it removes the temporary file and leaves an existing target as it was. Move-only.
+class AtomicFile {
+ public:
+  // Throws Error{io}: the folder must exist and be writable.
+  explicit AtomicFile(std::string target);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();
+
+  const std::string& target() const { return target_; }
+  const std::string& temporary() const { return temporary_; }
+
+  // Reserves disk blocks for exactly `bytes`, so that a full disk fails now and not at the end.
+  // Throws Error{io}. File systems that cannot reserve are accepted.
+  void preallocate(std::uint64_t bytes);
+  // Sets the size without reserving blocks: unwritten ranges are holes that read as zero.
+  void set_size(std::uint64_t bytes);
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  // Makes the content durable; the target is untouched. Call before rename_into_place().
+  void sync();
+  // Atomically replaces the target and makes the folder's entry durable.
+  void rename_into_place();
+  // sync() and rename_into_place().
+  void commit();
+
+ private:
+  std::string target_;
+  std::string temporary_;  // empty once it is gone
+  UniqueFd fd_;
+};
+
+}  // namespace loadline

@@ -1,0 +1,70 @@
+// pread with full-length semantics and errors that name the byte.
+#include "core/io/source_file.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace loadline {
+
+SourceFile SourceFile::open(const std::string& path) {
+  // O_NONBLOCK: opening a named pipe must not wait for its writer
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) throw system_error(path, "open", errno);
+  return adopt(std::move(fd), path);
+}
+
+SourceFile SourceFile::adopt(UniqueFd fd, std::string path) {
+  struct stat status = {};
+  if (::fstat(fd.get(), &status) != 0) throw system_error(path, "stat", errno);
+  if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::unsupported, {.file = path}, "is not a regular file");
+  SourceFile file;
+  file.path_ = std::move(path);
+  file.size_ = static_cast<std::uint64_t>(status.st_size);
+  file.fd_ = std::move(fd);
+  return file;
+}
+
+SourceFile SourceFile::from_memory(std::string path, std::vector<std::byte> bytes) {
+  SourceFile file;
+  file.path_ = std::move(path);
+  file.size_ = bytes.size();
+  file.memory_ = std::move(bytes);
+  return file;
+}
+
+void SourceFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
+  if (!range_fits(offset, out.size(), size_))
+    throw Error(ErrorCode::malformed, {.file = path_, .byte = offset},
+                fmt::format("needs {} bytes, the file ends at {}", out.size(), size_));
+  if (!fd_) {
+    if (!out.empty()) std::memcpy(out.data(), memory_.data() + offset, out.size());
+    return;
+  }
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw system_error(path_, fmt::format("read {} bytes at {}", out.size(), offset), errno);
+    if (got == 0)
+      throw Error(ErrorCode::io, {.file = path_, .byte = offset},
+                  fmt::format("the file became shorter while it was read (it had {} bytes)", size_));
+    offset += static_cast<std::uint64_t>(got);
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+std::vector<std::byte> SourceFile::head(std::size_t most) const {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(most, size_)));
+  read_at(0, bytes);
+  return bytes;
+}
+
+}  // namespace loadline

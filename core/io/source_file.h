@@ -1,0 +1,44 @@
+// One open input: a regular file read with pread, or bytes in memory. Never a mapping, so a file
+// that shrinks while it is read gives an Error and not SIGBUS.
+#pragma once
+
+#include "core/io/unique_fd.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+// Move-only; read_at may be called from several threads at once.
+class SourceFile {
+ public:
+  // Throws Error{io} if the file cannot be opened and Error{unsupported} if it is not a regular file.
+  static SourceFile open(const std::string& path);
+  // For tests and fuzzers: the same interface over bytes in memory. `path` is used in messages.
+  static SourceFile from_memory(std::string path, std::vector<std::byte> bytes);
+  // Takes over an open descriptor; `path` is used in messages.
+  static SourceFile adopt(UniqueFd fd, std::string path);
+
+  const std::string& path() const { return path_; }
+  std::uint64_t size() const { return size_; }
+  // The descriptor, or -1 for bytes in memory.
+  int descriptor() const { return fd_.get(); }
+
+  // Fills `out` from byte `offset`. Throws Error{io} when the file ends before, or on a read error.
+  void read_at(std::uint64_t offset, std::span<std::byte> out) const;
+  // At most `most` bytes from the start, fewer if the file is shorter.
+  std::vector<std::byte> head(std::size_t most) const;
+
+ private:
+  SourceFile() = default;
+  std::string path_;
+  std::uint64_t size_ = 0;
+  UniqueFd fd_;
+  std::vector<std::byte> memory_;
+};
+
+}  // namespace loadline

@@ -1,0 +1,34 @@
+// Lazily opened files behind the storages of a graph.
+#include "core/io/storage_reader.h"
+
+#include "core/base/error.h"
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+StorageReader::StorageReader(MetaGraphPtr graph) : graph_(std::move(graph)), files_(graph_->files.size()) {}
+
+const SourceFile& StorageReader::file_of(StorageId id) const {
+  const Storage& storage = graph_->storage(id);
+  if (storage.file == kNoFile)
+    throw Error(ErrorCode::usage, "this model has shapes only: no file holds its weights");
+  const ModelFile& file = graph_->files[index(storage.file)];
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<SourceFile>& slot = files_[index(storage.file)];
+  if (!slot) {
+    auto opened = std::make_unique<SourceFile>(SourceFile::open(file.path));
+    if (opened->size() != file.bytes)
+      throw Error(
+          ErrorCode::io, {.file = file.path},
+          fmt::format("has {} bytes now, it had {} when the model was opened", opened->size(), file.bytes));
+    slot = std::move(opened);
+  }
+  return *slot;
+}
+
+void StorageReader::read(StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
+  file_of(id).read_at(graph_->storage(id).offset + offset, out);
+}
+
+}  // namespace loadline

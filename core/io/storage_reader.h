@@ -1,0 +1,38 @@
+// Reads weight bytes: storages of a MetaGraph out of its files.
+#pragma once
+
+#include "core/graph/meta_graph.h"
+#include "core/io/source_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace loadline {
+
+// Opens each file at its first use and keeps it open. All members may be called from several
+// threads. Files are opened by the paths in the graph; one whose size is no longer what the graph
+// says gives Error{io}, so that bytes of a replaced file are never taken for the model's.
+class StorageReader {
+ public:
+  explicit StorageReader(MetaGraphPtr graph);
+
+  const MetaGraph& graph() const { return *graph_; }
+  const MetaGraphPtr& graph_ptr() const { return graph_; }
+
+  // Fills `out` from byte `offset` of the storage. Throws Error{usage} if the storage has no file,
+  // Error{io} if the file cannot be read.
+  void read(StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
+  // The open file that holds the storage.
+  const SourceFile& file_of(StorageId storage) const;
+
+ private:
+  MetaGraphPtr graph_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<SourceFile>> files_;
+};
+
+}  // namespace loadline

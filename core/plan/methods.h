@@ -1,0 +1,34 @@
+// Load methods: how each framework or recipe moves weights from disk to a device, as plans.
+#pragma once
+
+#include "core/plan/orders.h"
+#include "core/plan/plan.h"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace loadline {
+
+struct MethodOptions {
+  std::uint64_t staging_bytes = 64ull << 20;  // of the whole ring
+  std::uint32_t slots = 4;
+  std::uint64_t activation_bytes = 0;  // Q: allocated on the device, where the method allocates it
+};
+
+// `summary` fits a table; `explanation` is one paragraph for a person who chooses.
+struct Method {
+  std::string_view id;
+  std::string_view summary;
+  std::string_view peak_law;  // closed form, for people: "2W", "W + w"
+  std::string_view explanation;
+  Plan (*make)(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options);
+};
+
+std::span<const Method> methods();
+// Throws Error{usage} that lists the ids.
+const Method& find_method(std::string_view id);
+// Throws Error{usage} unless the ring has at least one slot of at least 4 KiB.
+void check_options(const MethodOptions& options);
+
+}  // namespace loadline

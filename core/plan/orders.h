@@ -1,0 +1,25 @@
+// Orders: in which sequence a load visits the storages of a model.
+#pragma once
+
+#include "core/graph/meta_graph.h"
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace loadline {
+
+// A permutation of all storages that some tensor uses.
+using StorageOrder = std::vector<StorageId>;
+
+struct Order {
+  std::string_view id;
+  std::string_view summary;
+  StorageOrder (*make)(const MetaGraph& graph);
+};
+
+std::span<const Order> orders();
+// Throws Error{usage} that lists the ids.
+const Order& find_order(std::string_view id);
+
+}  // namespace loadline

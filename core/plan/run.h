@@ -1,0 +1,41 @@
+// The one interpreter of plans, and the interface of what executes them.
+#pragma once
+
+#include "core/base/progress.h"
+#include "core/plan/plan.h"
+#include "core/plan/timeline.h"
+
+namespace loadline {
+
+// Executes single steps. Copies may run asynchronously: alloc, copy and free of a block wait for what
+// is in flight on it; drain() waits for everything. After an exception only destruction is allowed:
+// the destructor waits for what is in flight and gives all memory back.
+class Machine {
+ public:
+  Machine() = default;
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  virtual ~Machine() = default;
+
+  virtual void alloc(BlockId id, const Block& block) = 0;
+  // `to` is the destination block of the copy.
+  virtual void copy(const Step& step, const Block& to) = 0;
+  virtual void free(BlockId id, const Block& block) = 0;
+  // Seconds since the machine was made, on its own clock (modelled or real).
+  virtual double now() const = 0;
+  virtual void drain() = 0;
+
+  // Peak of what the allocator took per space, if that can differ from what was asked.
+  virtual std::optional<PerSpace<std::uint64_t>> reserved_peak() const { return std::nullopt; }
+  // The system's own count of this process, as differences to the machine's start, where it means
+  // something.
+  virtual std::optional<ProcessMemory> sample() const { return std::nullopt; }
+};
+
+// Runs every step in order and drains. Progress counts the bytes of copies (total included).
+// Throws Error{cancelled} between steps, and whatever the machine throws. The plan must have passed
+// check_plan. Peaks count requested bytes, on every machine alike.
+Timeline run(const Plan& plan, Machine& machine, Progress& progress);
+Timeline run(const Plan& plan, Machine& machine);
+
+}  // namespace loadline

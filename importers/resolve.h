@@ -1,0 +1,26 @@
+// From what a user typed to a Source: files, model folders, HF caches, org/name.
+#pragma once
+
+#include "importers/importer.h"
+
+#include <optional>
+#include <string>
+
+namespace loadline {
+
+struct ResolveOptions {
+  // The hub cache (HF_HUB_CACHE or what it defaults to); empty: org/name is not looked up.
+  std::string hub_cache;
+  // Follow the user's own links out of the model's folder.
+  bool follow_links = false;
+};
+
+// An existing path beats org/name. In a folder, in this order: *.safetensors.index.json,
+// model.safetensors, other *.safetensors, config.json alone; other candidates are named in a Note.
+// A shard whose index lies beside it opens the whole model. Throws Error.
+Source resolve(const std::string& path, const ResolveOptions& options);
+
+// resolve() and import_source().
+MetaGraph open_model(const std::string& path, const ResolveOptions& options);
+
+}  // namespace loadline
