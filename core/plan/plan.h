@@ -34,8 +34,8 @@ struct Block {
   Space space = Space::host;
   std::uint64_t bytes = 0;
   BlockUse use = BlockUse::storage;
-  std::optional<StorageId> storage;  // whose bytes it holds, for labels and for selecting
-  std::string label;                 // for blocks without a storage: "activations", "slot 2"
+  std::optional<StorageId> storage = {};  // whose bytes it holds, for labels and for selecting
+  std::string label = {};                 // for blocks without a storage: "activations", "ring slot 2"
   bool operator==(const Block&) const = default;
 };
 

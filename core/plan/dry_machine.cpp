@@ -1,0 +1,47 @@
+// A serial reader and one asynchronous link.
+#include "core/plan/dry_machine.h"
+
+#include <algorithm>
+
+namespace loadline {
+
+void DryMachine::alloc(BlockId id, const Block& block) {
+  if (blocks_.size() <= index(id)) blocks_.resize(index(id) + 1);
+  blocks_[index(id)] = {block.space, reader_};
+}
+
+void DryMachine::wait_for(BlockId id) { reader_ = std::max(reader_, blocks_[index(id)].busy_until); }
+
+double DryMachine::rate(Space from, Space to) const {
+  const bool from_device = from == Space::device, to_device = to == Space::device;
+  if (from_device && to_device) return costs_.device_copy;
+  return from_device || to_device ? costs_.pageable_link : costs_.memory_copy;
+}
+
+void DryMachine::copy(const Step& step, const Block& to) {
+  const auto bytes = static_cast<double>(step.bytes);
+  if (std::holds_alternative<StorageId>(step.from)) {
+    wait_for(step.block);
+    reader_ += bytes / costs_.disk_read;
+    if (to.space == Space::device) reader_ += bytes / costs_.pageable_link;
+    return;
+  }
+  const BlockId from = std::get<BlockId>(step.from);
+  const Space from_space = blocks_[index(from)].space;
+  if (from_space == Space::staging && to.space == Space::device) {
+    double& source_busy = blocks_[index(from)].busy_until;
+    double& target_busy = blocks_[index(step.block)].busy_until;
+    link_ = std::max({link_, reader_, source_busy, target_busy}) + bytes / costs_.link;
+    source_busy = target_busy = link_;
+    return;
+  }
+  wait_for(from);
+  wait_for(step.block);
+  reader_ += bytes / rate(from_space, to.space);
+}
+
+void DryMachine::free(BlockId id, const Block&) { wait_for(id); }
+
+void DryMachine::drain() { reader_ = std::max(reader_, link_); }
+
+}  // namespace loadline

@@ -1,0 +1,46 @@
+// The projection: a machine that moves nothing and keeps a modelled clock.
+#pragma once
+
+#include "core/plan/run.h"
+
+#include <vector>
+
+namespace loadline {
+
+// Bytes per second. The defaults are round figures of a desktop with an NVMe disk and a PCIe 4 card;
+// they order methods and pace the curves. Peaks do not depend on them.
+struct CostModel {
+  double disk_read = 3.0e9;
+  double memory_copy = 8.0e9;
+  double link = 20.0e9;          // staging to device, asynchronous
+  double pageable_link = 6.0e9;  // host memory to device and back, synchronous
+  double device_copy = 200.0e9;
+};
+
+// Copies from staging to the device run on a link engine beside the reader, everything else takes
+// the reader's time; touching a block waits for what is in flight on it, as on a real machine.
+class DryMachine final : public Machine {
+ public:
+  explicit DryMachine(CostModel costs = {}) : costs_(costs) {}
+
+  void alloc(BlockId id, const Block& block) override;
+  void copy(const Step& step, const Block& to) override;
+  void free(BlockId id, const Block& block) override;
+  double now() const override { return reader_; }
+  void drain() override;
+
+ private:
+  struct BlockState {
+    Space space = Space::host;
+    double busy_until = 0;
+  };
+  void wait_for(BlockId id);
+  double rate(Space from, Space to) const;
+
+  CostModel costs_;
+  double reader_ = 0;  // the clock of the thread that runs the plan
+  double link_ = 0;    // when the transfer engine is free again
+  std::vector<BlockState> blocks_;
+};
+
+}  // namespace loadline

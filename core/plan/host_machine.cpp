@@ -1,0 +1,142 @@
+// mmap, memfd and pread behind the three verbs.
+#include "core/plan/host_machine.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace loadline {
+namespace {
+
+std::size_t page_size() {
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+Error no_memory(std::uint64_t bytes) {
+  return Error(ErrorCode::no_fit, fmt::format("the system refuses {} ({} bytes) of memory: {}",
+                                              format_bytes(bytes), bytes, std::strerror(errno)));
+}
+
+// Anonymous private memory for the host, a memfd for what stands in for device and staging memory,
+// so that the system counts them apart.
+void* map_memory(std::size_t length, bool shared) {
+  UniqueFd memory;
+  if (shared) {
+    memory = UniqueFd(::memfd_create("loadline", MFD_CLOEXEC));
+    if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(length)) != 0) throw no_memory(length);
+  }
+  void* const base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
+                            shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, memory.get(), 0);
+  if (base == MAP_FAILED) throw no_memory(length);
+  return base;
+}
+
+std::uint64_t growth(std::uint64_t now, std::uint64_t before) { return now > before ? now - before : 0; }
+
+}  // namespace
+
+HostMachine::HostMachine(const StorageReader& reader)
+    : reader_(reader), start_(std::chrono::steady_clock::now()), before_(read_process_memory()) {}
+
+HostMachine::~HostMachine() {
+  for (const Mapping& mapping : blocks_)
+    if (mapping.base != nullptr) ::munmap(mapping.base, mapping.length);
+}
+
+void HostMachine::alloc(BlockId id, const Block& block) {
+  if (blocks_.size() <= index(id)) blocks_.resize(index(id) + 1);
+  Mapping& mapping = blocks_[index(id)];
+  mapping.bytes = static_cast<std::size_t>(block.bytes);
+  if (block.bytes == 0) return;
+  if (block.space == Space::page_cache) {
+    mapping = map_file(block);
+    return;
+  }
+  mapping.length = static_cast<std::size_t>(align_up(block.bytes, page_size()));
+  mapping.base = map_memory(mapping.length, block.space != Space::host);
+  auto* const bytes = static_cast<volatile std::byte*>(mapping.base);
+  for (std::size_t at = 0; at < mapping.length; at += page_size()) bytes[at] = std::byte{0};
+}
+
+HostMachine::Mapping HostMachine::map_file(const Block& block) const {
+  const SourceFile& file = reader_.file_of(*block.storage);
+  const std::uint64_t offset = reader_.graph().storage(*block.storage).offset;
+  if (file.descriptor() < 0)
+    throw Error(ErrorCode::unsupported, {.file = file.path()}, "bytes in memory cannot be mapped as a file");
+  Mapping mapping;
+  mapping.bytes = static_cast<std::size_t>(block.bytes);
+  mapping.mapped_storage = block.storage;
+  mapping.lead = static_cast<std::size_t>(offset % page_size());
+  mapping.length = mapping.lead + mapping.bytes;
+  void* const base = ::mmap(nullptr, mapping.length, PROT_READ, MAP_SHARED, file.descriptor(),
+                            static_cast<off_t>(offset - mapping.lead));
+  if (base == MAP_FAILED) throw system_error(file.path(), fmt::format("map {} bytes", mapping.length), errno);
+  mapping.base = base;
+  return mapping;
+}
+
+// Populating through madvise instead of reading: a file that shrank gives an error, not SIGBUS.
+void HostMachine::touch_file(const Step& step) {
+  const Mapping& mapping = blocks_[index(step.block)];
+  if (step.bytes == 0) return;
+  const std::size_t first =
+      (mapping.lead + static_cast<std::size_t>(step.offset)) / page_size() * page_size();
+  const std::size_t end = mapping.lead + static_cast<std::size_t>(step.offset + step.bytes);
+  if (::madvise(static_cast<std::byte*>(mapping.base) + first, end - first, MADV_POPULATE_READ) != 0)
+    throw system_error(reader_.file_of(std::get<StorageId>(step.from)).path(), "read its mapped pages",
+                       errno);
+}
+
+std::span<std::byte> HostMachine::view(BlockId id) {
+  const Mapping& mapping = blocks_[index(id)];
+  return {static_cast<std::byte*>(mapping.base) + mapping.lead, mapping.base == nullptr ? 0 : mapping.bytes};
+}
+
+std::span<const std::byte> HostMachine::bytes(BlockId id) const {
+  return const_cast<HostMachine*>(this)->view(id);
+}
+
+void HostMachine::copy(const Step& step, const Block& to) {
+  if (to.space == Space::page_cache) return touch_file(step);
+  if (step.bytes == 0) return;
+  const auto out =
+      view(step.block).subspan(static_cast<std::size_t>(step.offset), static_cast<std::size_t>(step.bytes));
+  if (const auto* storage = std::get_if<StorageId>(&step.from))
+    return reader_.read(*storage, step.from_offset, out);
+  const BlockId from = std::get<BlockId>(step.from);
+  // mapped pages are read through the descriptor: the same pages, but an Error instead of SIGBUS
+  // when the file was cut short in the meantime
+  if (const Mapping& mapping = blocks_[index(from)]; mapping.mapped_storage)
+    return reader_.read(*mapping.mapped_storage, step.from_offset, out);
+  std::memcpy(out.data(), view(from).data() + step.from_offset, out.size());
+}
+
+void HostMachine::free(BlockId id, const Block&) {
+  Mapping& mapping = blocks_[index(id)];
+  if (mapping.base != nullptr) ::munmap(mapping.base, mapping.length);
+  mapping = {};
+}
+
+double HostMachine::now() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+std::optional<ProcessMemory> HostMachine::sample() const {
+  const ProcessMemoryCounters now = read_process_memory();
+  return ProcessMemory{.rss_anon = growth(now.rss_anon, before_.rss_anon),
+                       .rss_file = growth(now.rss_file, before_.rss_file),
+                       .rss_shmem = growth(now.rss_shmem, before_.rss_shmem)};
+}
+
+}  // namespace loadline

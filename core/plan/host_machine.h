@@ -1,0 +1,51 @@
+// A rehearsal in ordinary memory: real reads, real mappings, no accelerator.
+#pragma once
+
+#include "core/io/process_memory.h"
+#include "core/io/storage_reader.h"
+#include "core/plan/run.h"
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace loadline {
+
+// host blocks are private anonymous memory (RssAnon), device and staging blocks are memfd mappings
+// (RssShmem), page_cache blocks map the file (RssFile). Pages are touched when a block is allocated
+// (page_cache: when copied to); freed means unmapped. Synchronous. The reader must outlive it.
+class HostMachine final : public Machine {
+ public:
+  explicit HostMachine(const StorageReader& reader);
+  ~HostMachine() override;
+
+  void alloc(BlockId id, const Block& block) override;
+  void copy(const Step& step, const Block& to) override;
+  void free(BlockId id, const Block& block) override;
+  double now() const override;
+  void drain() override {}
+  std::optional<ProcessMemory> sample() const override;
+
+  // The bytes of a block that is alive.
+  std::span<const std::byte> bytes(BlockId id) const;
+
+ private:
+  struct Mapping {
+    void* base = nullptr;                     // page aligned; null = not allocated or empty
+    std::size_t length = 0;                   // mapped
+    std::size_t lead = 0;                     // bytes from base to the block's first byte
+    std::size_t bytes = 0;                    // the block's own
+    std::optional<StorageId> mapped_storage;  // of a page_cache block
+  };
+  std::span<std::byte> view(BlockId id);
+  Mapping map_file(const Block& block) const;
+  void touch_file(const Step& step);
+
+  const StorageReader& reader_;
+  std::chrono::steady_clock::time_point start_;
+  ProcessMemoryCounters before_;
+  std::vector<Mapping> blocks_;
+};
+
+}  // namespace loadline

@@ -1,0 +1,103 @@
+// The table of orders.
+#include "core/plan/orders.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/graph/module_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+// Where in a forward pass a tensor is first used.
+enum class Phase { embedding, layer, rest, final_norm, head };
+
+bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+Phase phase_of(std::string_view name) {
+  if (layer_number(name)) return Phase::layer;
+  // "embed_out" is GPT-NeoX's head, so heads are looked for first
+  if (has_any(name, {"head", "embed_out", "classifier", "pooler", "score", "output"})) return Phase::head;
+  if (has_any(name, {"emb", "wte", "wpe"})) return Phase::embedding;
+  if (has_any(name, {"norm", "Norm", "ln_"})) return Phase::final_norm;
+  return Phase::rest;
+}
+
+// Encoders and vision towers run before the stack that attends to them.
+int stack_rank(std::string_view name) { return has_any(name, {"encoder", "vision", "visual"}) ? 0 : 1; }
+
+// Sorted by file and offset; storages without a file keep their number's order.
+StorageOrder file_order(const MetaGraph& graph) {
+  StorageOrder order;
+  const auto owners = first_owner(graph);
+  for (std::size_t i = 0; i < graph.storages.size(); ++i)
+    if (owners[i]) order.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  std::stable_sort(order.begin(), order.end(), [&](StorageId a, StorageId b) {
+    const Storage &x = graph.storage(a), &y = graph.storage(b);
+    return std::tie(x.file, x.offset) < std::tie(y.file, y.offset);
+  });
+  return order;
+}
+
+// File order, re-sorted by a key of the storage; equal keys stay in file order.
+template <typename Key>
+StorageOrder sorted_by(const MetaGraph& graph, Key key) {
+  StorageOrder order = file_order(graph);
+  std::stable_sort(order.begin(), order.end(), [&](StorageId a, StorageId b) { return key(a) < key(b); });
+  return order;
+}
+
+StorageOrder name_order(const MetaGraph& graph) {
+  const auto owners = first_owner(graph);
+  return sorted_by(graph,
+                   [&](StorageId id) -> std::string_view { return graph.tensor(*owners[index(id)]).name; });
+}
+
+StorageOrder largest_order(const MetaGraph& graph) {
+  return sorted_by(graph, [&](StorageId id) { return ~graph.storage(id).bytes; });
+}
+
+StorageOrder smallest_order(const MetaGraph& graph) {
+  return sorted_by(graph, [&](StorageId id) { return graph.storage(id).bytes; });
+}
+
+StorageOrder forward_order(const MetaGraph& graph) {
+  const auto owners = first_owner(graph);
+  return sorted_by(graph, [&](StorageId id) {
+    const std::string_view name = graph.tensor(*owners[index(id)]).name;
+    return std::tuple(phase_of(name), stack_rank(name), layer_number(name).value_or(0));
+  });
+}
+
+constexpr std::array<Order, 5> kOrders = {{
+    {"file", "as the bytes lie in the files: purely sequential reads", file_order},
+    {"name", "alphabetical, as a sorted state dict", name_order},
+    {"forward", "embeddings, layers by number, the rest, final norm, head", forward_order},
+    {"largest", "biggest tensor first", largest_order},
+    {"smallest", "smallest tensor first", smallest_order},
+}};
+
+}  // namespace
+
+std::span<const Order> orders() { return kOrders; }
+
+const Order& find_order(std::string_view id) {
+  const auto row =
+      std::find_if(kOrders.begin(), kOrders.end(), [&](const Order& order) { return order.id == id; });
+  if (row != kOrders.end()) return *row;
+  std::string known;
+  for (const Order& order : kOrders) known += fmt::format("{}{}", known.empty() ? "" : ", ", order.id);
+  throw Error(ErrorCode::usage,
+              fmt::format("no order is called '{}'; there are: {}", safe_display(id), known));
+}
+
+}  // namespace loadline

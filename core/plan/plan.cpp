@@ -1,0 +1,142 @@
+// The verbs as methods write them, and the law of plans.
+#include "core/plan/plan.h"
+
+#include "core/base/checked.h"
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+enum class State : std::uint8_t { unborn, alive, dead };
+
+// Walks the steps once and stops at the first violation.
+class PlanChecker {
+ public:
+  PlanChecker(const Plan& plan, const MetaGraph& graph)
+      : plan_(plan), graph_(graph), states_(plan.blocks.size(), State::unborn) {}
+
+  std::optional<std::string> check() {
+    std::uint64_t live = 0;
+    for (at_ = 0; at_ < plan_.steps.size(); ++at_) {
+      const Step& step = plan_.steps[at_];
+      if (index(step.block) >= plan_.blocks.size())
+        return fault("block {} does not exist", index(step.block));
+      const Block& block = plan_.block(step.block);
+      State& state = states_[index(step.block)];
+      if (step.verb == Verb::alloc) {
+        if (state != State::unborn) return fault("block {} is allocated twice", index(step.block));
+        const auto sum = checked_add(live, block.bytes);
+        if (!sum || *sum >> 63 != 0) return fault("more than 2^63 bytes are alive", 0);
+        live = *sum;
+        state = State::alive;
+        if (auto problem = check_mapping(block)) return problem;
+        continue;
+      }
+      if (state != State::alive)
+        return fault("block {} is used while it is not allocated", index(step.block));
+      if (step.verb == Verb::free) {
+        state = State::dead;
+        live -= block.bytes;
+      } else if (auto problem = check_copy(step, block)) {
+        return problem;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  template <typename... Args>
+  std::string fault(fmt::format_string<Args...> text, Args... args) const {
+    return fmt::format("step {}: ", at_) + fmt::format(text, std::move(args)...);
+  }
+
+  std::optional<std::string> check_mapping(const Block& block) const {
+    if (block.space != Space::page_cache) return std::nullopt;
+    if (!block.storage || index(*block.storage) >= graph_.storages.size())
+      return fault("a page_cache block maps no storage");
+    if (block.bytes > graph_.storage(*block.storage).bytes)
+      return fault("maps {} bytes of a storage of {}", block.bytes, graph_.storage(*block.storage).bytes);
+    return std::nullopt;
+  }
+
+  std::optional<std::string> check_copy(const Step& step, const Block& to) const {
+    if (!range_fits(step.offset, step.bytes, to.bytes))
+      return fault("writes {} bytes at {} of a block of {}", step.bytes, step.offset, to.bytes);
+    if (const auto* storage = std::get_if<StorageId>(&step.from)) {
+      if (index(*storage) >= graph_.storages.size())
+        return fault("storage {} does not exist", index(*storage));
+      const std::uint64_t size = graph_.storage(*storage).bytes;
+      if (!range_fits(step.from_offset, step.bytes, size))
+        return fault("reads {} bytes at {} of a storage of {}", step.bytes, step.from_offset, size);
+      if (to.space == Space::page_cache && (to.storage != *storage || step.offset != step.from_offset))
+        return fault("a mapping can only hold its own storage at the same offset");
+      return std::nullopt;
+    }
+    const BlockId from = std::get<BlockId>(step.from);
+    if (index(from) >= plan_.blocks.size()) return fault("block {} does not exist", index(from));
+    if (from == step.block) return fault("block {} is copied onto itself", index(from));
+    if (states_[index(from)] != State::alive)
+      return fault("block {} is read while it is not allocated", index(from));
+    if (to.space == Space::page_cache) return fault("a mapping is read-only");
+    if (!range_fits(step.from_offset, step.bytes, plan_.block(from).bytes))
+      return fault("reads {} bytes at {} of a block of {}", step.bytes, step.from_offset,
+                   plan_.block(from).bytes);
+    return std::nullopt;
+  }
+
+  const Plan& plan_;
+  const MetaGraph& graph_;
+  std::vector<State> states_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::string_view space_name(Space space) {
+  switch (space) {
+    case Space::host:
+      return "host";
+    case Space::page_cache:
+      return "page_cache";
+    case Space::staging:
+      return "staging";
+    case Space::device:
+      return "device";
+  }
+  return "unknown";
+}
+
+BlockId alloc(Plan& plan, Block block) {
+  const BlockId id{static_cast<std::uint32_t>(plan.blocks.size())};
+  plan.blocks.push_back(std::move(block));
+  plan.steps.push_back({.verb = Verb::alloc, .block = id});
+  return id;
+}
+
+void copy(Plan& plan, BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
+          std::uint64_t bytes) {
+  plan.steps.push_back({.verb = Verb::copy,
+                        .block = to,
+                        .from = from,
+                        .offset = offset,
+                        .from_offset = from_offset,
+                        .bytes = bytes});
+}
+
+void free(Plan& plan, BlockId block) { plan.steps.push_back({.verb = Verb::free, .block = block}); }
+
+void mark(Plan& plan, std::string label) { plan.marks.push_back({plan.steps.size(), std::move(label)}); }
+
+std::optional<std::string> check_plan(const Plan& plan, const MetaGraph& graph) {
+  return PlanChecker(plan, graph).check();
+}
+
+std::string block_label(const Block& block, const MetaGraph& graph,
+                        const std::vector<std::optional<TensorId>>& owners) {
+  if (!block.label.empty() || !block.storage) return block.label;
+  const std::optional<TensorId> owner = owners[index(*block.storage)];
+  return owner ? graph.tensor(*owner).name : fmt::format("storage {}", index(*block.storage));
+}
+
+}  // namespace loadline

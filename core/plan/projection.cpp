@@ -1,0 +1,41 @@
+// Plans on the dry machine, and budgets.
+#include "core/plan/projection.h"
+
+#include "core/plan/dry_machine.h"
+
+#include <cassert>
+
+namespace loadline {
+
+Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const MethodOptions& options) {
+  Projection projection;
+  projection.method = &method;
+  projection.order = &order;
+  projection.plan = method.make(graph, order.make(graph), options);
+  assert(!check_plan(projection.plan, graph));
+  DryMachine machine;
+  projection.timeline = run(projection.plan, machine);
+  return projection;
+}
+
+std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options) {
+  return storage_bytes(graph) + options.activation_bytes;
+}
+
+Verdict check_budget(const Projection& projection, const Budget& budget) {
+  Verdict verdict;
+  for (const UsagePoint& point : projection.timeline.usage) {
+    const std::uint64_t device = point.bytes[index(Space::device)];
+    const std::uint64_t host = point.bytes[index(Space::host)] + point.bytes[index(Space::staging)];
+    verdict.device_fits = verdict.device_fits && (!budget.device || device <= *budget.device);
+    verdict.host_fits = verdict.host_fits && (!budget.host || host <= *budget.host);
+    if (!verdict.fits() && !verdict.step) {
+      verdict.step = point.step;
+      verdict.block = projection.plan.steps[point.step].block;
+    }
+  }
+  return verdict;
+}
+
+}  // namespace loadline

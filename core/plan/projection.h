@@ -1,0 +1,45 @@
+// What `plan` and the window show: a method's plan run on the dry machine, and how it fits budgets.
+#pragma once
+
+#include "core/plan/methods.h"
+#include "core/plan/run.h"
+
+#include <optional>
+#include <vector>
+
+namespace loadline {
+
+struct Projection {
+  const Method* method = nullptr;
+  const Order* order = nullptr;
+  Plan plan;
+  Timeline timeline;
+};
+
+// Makes the plan, checks it and runs it on a DryMachine.
+Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const MethodOptions& options);
+
+// What no method can go below: every storage on the device, with the activations.
+std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options);
+
+// Absent = unlimited. The host's budget covers host and staging; the page cache can be dropped and
+// does not count.
+struct Budget {
+  std::optional<std::uint64_t> device;
+  std::optional<std::uint64_t> host;
+};
+
+struct Verdict {
+  bool device_fits = true;
+  bool host_fits = true;
+  // The first allocation that breaks a budget.
+  std::optional<std::size_t> step;
+  std::optional<BlockId> block;
+
+  bool fits() const { return device_fits && host_fits; }
+};
+
+Verdict check_budget(const Projection& projection, const Budget& budget);
+
+}  // namespace loadline

@@ -1,0 +1,102 @@
+// Runs a plan step by step and keeps the ledger: the same loop for projection and measurement.
+#include "core/plan/run.h"
+
+#include <algorithm>
+
+namespace loadline {
+namespace {
+
+std::uint64_t masked_sum(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
+  std::uint64_t sum = 0;
+  for (std::size_t space = 0; space < kSpaceCount; ++space)
+    if ((mask & (1u << space)) != 0) sum += bytes[space];
+  return sum;
+}
+
+}  // namespace
+
+Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
+  std::uint64_t total = 0;
+  for (const Step& step : plan.steps) total += step.bytes;
+  progress.set_total(total);
+
+  Timeline timeline;
+  timeline.lifetimes.resize(plan.blocks.size());
+  PerSpace<std::uint64_t> live = {};
+  for (std::size_t at = 0; at < plan.steps.size(); ++at) {
+    progress.check_cancelled();
+    const Step& step = plan.steps[at];
+    const Block& block = plan.block(step.block);
+    if (step.verb == Verb::copy) {
+      machine.copy(step, block);
+      progress.add(step.bytes);
+      continue;
+    }
+    Lifetime& life = timeline.lifetimes[index(step.block)];
+    if (step.verb == Verb::alloc) {
+      machine.alloc(step.block, block);
+      live[index(block.space)] += block.bytes;
+      life.from_step = at;
+      life.from_seconds = machine.now();
+    } else {
+      machine.free(step.block, block);
+      live[index(block.space)] -= block.bytes;
+      life.to_step = at;
+      life.to_seconds = machine.now();
+    }
+    const double now = machine.now();
+    timeline.usage.push_back({at, now, live});
+    if (const auto sample = machine.sample()) timeline.measured.push_back({now, *sample});
+  }
+  machine.drain();
+  timeline.seconds = machine.now();
+  if (const auto sample = machine.sample()) timeline.measured.push_back({timeline.seconds, *sample});
+  for (Lifetime& life : timeline.lifetimes)
+    if (life.from_step != kNever && life.to_step == kNever) life.to_seconds = timeline.seconds;
+
+  timeline.final_bytes = live;
+  timeline.reserved_peak = machine.reserved_peak();
+  for (std::size_t space = 0; space < kSpaceCount; ++space)
+    timeline.peaks[space] = peak_over(timeline, plan, 1u << space);
+  timeline.unified = peak_over(timeline, plan, kAllSpaces);
+  return timeline;
+}
+
+Timeline run(const Plan& plan, Machine& machine) {
+  Progress progress;
+  return run(plan, machine, progress);
+}
+
+std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask) {
+  const auto after = std::upper_bound(timeline.usage.begin(), timeline.usage.end(), step,
+                                      [](std::size_t s, const UsagePoint& point) { return s < point.step; });
+  return after == timeline.usage.begin() ? 0 : masked_sum(std::prev(after)->bytes, mask);
+}
+
+Peak peak_over(const Timeline& timeline, const Plan& plan, unsigned mask) {
+  Peak peak;
+  for (const UsagePoint& point : timeline.usage) {
+    const std::uint64_t bytes = masked_sum(point.bytes, mask);
+    if (bytes <= peak.bytes) continue;
+    peak.bytes = bytes;
+    peak.step = point.step;
+    peak.seconds = point.seconds;
+  }
+  if (peak.bytes > 0) peak.alive = alive_at(timeline, plan, peak.step, mask);
+  return peak;
+}
+
+std::vector<BlockId> alive_at(const Timeline& timeline, const Plan& plan, std::size_t step, unsigned mask) {
+  std::vector<BlockId> alive;
+  for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
+    const Lifetime& life = timeline.lifetimes[i];
+    if ((mask & space_bit(plan.blocks[i].space)) == 0) continue;
+    if (life.from_step <= step && step < life.to_step)
+      alive.push_back(BlockId{static_cast<std::uint32_t>(i)});
+  }
+  std::stable_sort(alive.begin(), alive.end(),
+                   [&](BlockId a, BlockId b) { return plan.block(a).bytes > plan.block(b).bytes; });
+  return alive;
+}
+
+}  // namespace loadline
