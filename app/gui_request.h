@@ -9,12 +9,13 @@ struct GuiRequest {
   std::string path;        // model to open; empty = start page
   std::string screenshot;  // PNG to write offscreen instead of opening a window; needs no display
   std::string script;      // file of commands to play (app/gui/script.h)
+  bool offscreen = false;  // play the script without a window and without a display
   std::string panel;       // id of the panel to show first; empty = the default
   std::string hub_cache;   // for org/name
   int width = 1280;        // logical size; the picture has width*scale by height*scale pixels
   int height = 800;
   bool dark = true;
-  float scale = 0;         // 0 = what the monitor says (1 for a screenshot)
+  float scale = 0;  // 0 = what the monitor says (1 for a screenshot)
 };
 
 }  // namespace loadline

@@ -1,4 +1,5 @@
 # Run by cmake -P: writes HEADER and SOURCE that hold FILES (separated by |) as arrays.
+cmake_minimum_required(VERSION 3.25)
 string(REPLACE "|" ";" FILES "${FILES}")
 file(WRITE ${HEADER} "// Files embedded at build time, by base name.
 #pragma once

@@ -16,7 +16,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void set_total(std::uint64_t total) { total_ = total; }
+  // Announces work: tasks in several parts add each part's total before it starts.
+  void add_total(std::uint64_t total) { total_ += total; }
   void add(std::uint64_t amount) { done_ += amount; }
 
   std::uint64_t done() const { return done_; }

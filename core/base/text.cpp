@@ -139,7 +139,8 @@ std::uint64_t parse_size(std::string_view text, std::string_view what) {
 
   // whole numbers stay exact; only a fraction goes through floating point
   std::uint64_t whole = 0;
-  if (std::from_chars(text.data(), end, whole).ptr == end) {
+  if (const auto exact = std::from_chars(text.data(), end, whole); exact.ptr == end) {
+    if (exact.ec != std::errc{}) throw refuse("is too large");
     const auto bytes = checked_mul(whole, unit->bytes);
     if (!bytes) throw refuse("is too large");
     return *bytes;

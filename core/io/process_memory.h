@@ -1,7 +1,8 @@
-// What the system counts for this process, from /proc/self/status.
+// What the system counts for this process, and what it could still give: from /proc.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace loadline {
 
@@ -14,5 +15,11 @@ struct ProcessMemoryCounters {
 
 // Zeros where the system does not say.
 ProcessMemoryCounters read_process_memory();
+
+// MemAvailable: what the system could give now without swapping; nothing where it does not say.
+std::optional<std::uint64_t> available_system_memory();
+
+// Bytes this process has read through system calls so far, from /proc/self/io (rchar).
+std::uint64_t read_bytes_counter();
 
 }  // namespace loadline

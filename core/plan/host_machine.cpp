@@ -98,20 +98,16 @@ void HostMachine::touch_file(const Step& step) {
                        errno);
 }
 
-std::span<std::byte> HostMachine::view(BlockId id) {
+std::span<std::byte> HostMachine::bytes(BlockId id) {
   const Mapping& mapping = blocks_[index(id)];
   return {static_cast<std::byte*>(mapping.base) + mapping.lead, mapping.base == nullptr ? 0 : mapping.bytes};
-}
-
-std::span<const std::byte> HostMachine::bytes(BlockId id) const {
-  return const_cast<HostMachine*>(this)->view(id);
 }
 
 void HostMachine::copy(const Step& step, const Block& to) {
   if (to.space == Space::page_cache) return touch_file(step);
   if (step.bytes == 0) return;
   const auto out =
-      view(step.block).subspan(static_cast<std::size_t>(step.offset), static_cast<std::size_t>(step.bytes));
+      bytes(step.block).subspan(static_cast<std::size_t>(step.offset), static_cast<std::size_t>(step.bytes));
   if (const auto* storage = std::get_if<StorageId>(&step.from))
     return reader_.read(*storage, step.from_offset, out);
   const BlockId from = std::get<BlockId>(step.from);
@@ -119,7 +115,7 @@ void HostMachine::copy(const Step& step, const Block& to) {
   // when the file was cut short in the meantime
   if (const Mapping& mapping = blocks_[index(from)]; mapping.mapped_storage)
     return reader_.read(*mapping.mapped_storage, step.from_offset, out);
-  std::memcpy(out.data(), view(from).data() + step.from_offset, out.size());
+  std::memcpy(out.data(), bytes(from).data() + step.from_offset, out.size());
 }
 
 void HostMachine::free(BlockId id, const Block&) {

@@ -27,8 +27,8 @@ class HostMachine final : public Machine {
   void drain() override {}
   std::optional<ProcessMemory> sample() const override;
 
-  // The bytes of a block that is alive.
-  std::span<const std::byte> bytes(BlockId id) const;
+  // The bytes of a block that is alive; those of a page_cache block may only be read.
+  std::span<std::byte> bytes(BlockId id);
 
  private:
   struct Mapping {
@@ -38,7 +38,6 @@ class HostMachine final : public Machine {
     std::size_t bytes = 0;                    // the block's own
     std::optional<StorageId> mapped_storage;  // of a page_cache block
   };
-  std::span<std::byte> view(BlockId id);
   Mapping map_file(const Block& block) const;
   void touch_file(const Step& step);
 

@@ -6,6 +6,8 @@
 namespace loadline {
 namespace {
 
+constexpr double kSamplePeriod = 0.001;  // seconds
+
 std::uint64_t masked_sum(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
   std::uint64_t sum = 0;
   for (std::size_t space = 0; space < kSpaceCount; ++space)
@@ -18,7 +20,7 @@ std::uint64_t masked_sum(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
 Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
   std::uint64_t total = 0;
   for (const Step& step : plan.steps) total += step.bytes;
-  progress.set_total(total);
+  progress.add_total(total);
 
   Timeline timeline;
   timeline.lifetimes.resize(plan.blocks.size());
@@ -46,6 +48,8 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
     }
     const double now = machine.now();
     timeline.usage.push_back({at, now, live});
+    // asking the system costs about 10 us: once a millisecond is enough to follow what takes time
+    if (!timeline.measured.empty() && now - timeline.measured.back().seconds < kSamplePeriod) continue;
     if (const auto sample = machine.sample()) timeline.measured.push_back({now, *sample});
   }
   machine.drain();

@@ -1,0 +1,71 @@
+// Parts that several commands share.
+#include "app/cli/command.h"
+
+#include "core/base/text.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+
+void add_path_option(CLI::App& app, std::string& path) {
+  app.add_option("PATH", path, "File, model folder, cache folder, org/name, config.json or shard")
+      ->required();
+}
+
+MetaGraphPtr open_for(const Context& context, const std::string& path) {
+  auto graph = std::make_shared<const MetaGraph>(open_model(path, context.resolve_options()));
+  if (!context.quiet && !context.json)
+    for (const Note& note : graph->notes)
+      if (note.severity != Severity::info)
+        fmt::print(stderr, "loadline: {}: {}{}\n", severity_name(note.severity),
+                   note.tensor ? fmt::format("tensor '{}': ", safe_display(*note.tensor, 120)) : "",
+                   note.text);
+  return graph;
+}
+
+void print_json(const Json& object) {
+  Json whole = {{"schema_version", kSchemaVersion}, {"tool_version", LOADLINE_VERSION}};
+  whole.update(object);
+  fmt::print("{}\n", whole.dump(2));
+}
+
+std::string json_text(std::string_view raw) {
+  return is_valid_utf8(raw) ? std::string(raw) : safe_display(raw);
+}
+
+struct ProgressLine::Worker {
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::jthread thread;
+};
+
+ProgressLine::ProgressLine(const Context& context, std::string label, const Progress& progress) {
+  if (!context.show_progress) return;
+  worker_ = std::make_unique<Worker>();
+  Worker& worker = *worker_;
+  worker.thread = std::jthread([&worker, &progress, label = std::move(label)](std::stop_token stop) {
+    const auto start = std::chrono::steady_clock::now();
+    std::unique_lock lock(worker.mutex);
+    // nothing is shown for what is over in a blink
+    while (!worker.wake.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; })) {
+      if (stop.stop_requested()) break;
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      fmt::print(stderr, "\r\033[K{} {:3.0f}%  {} of {}  {}", label, 100 * progress.fraction(),
+                 format_bytes(progress.done()), format_bytes(progress.total()),
+                 format_rate(static_cast<double>(progress.done()) / seconds));
+      std::fflush(stderr);
+    }
+    fmt::print(stderr, "\r\033[K");
+  });
+}
+
+ProgressLine::~ProgressLine() = default;
+
+}  // namespace loadline::cli

@@ -1,0 +1,85 @@
+// What a command is, and what every command gets.
+#pragma once
+
+#include "core/base/progress.h"
+#include "core/graph/meta_graph.h"
+#include "importers/resolve.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace CLI {
+class App;
+}
+
+namespace loadline {
+struct GuiRequest;
+}
+
+namespace loadline::cli {
+
+inline constexpr int kSchemaVersion = 1;
+
+// Exit codes of the contract.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kNoFit = 3;
+inline constexpr int kDifferent = 4;
+inline constexpr int kCancelled = 130;
+
+using Json = nlohmann::ordered_json;
+
+// Given to every command; lives for the whole run.
+struct Context {
+  bool json = false;
+  bool quiet = false;
+  bool colour = false;         // stdout is a terminal and NO_COLOR is not set
+  bool show_progress = false;  // stderr is a terminal, not --quiet and not --json
+  bool follow_links = false;
+  std::string hub_cache;
+  std::stop_token stop;                         // requested by Ctrl-C
+  int (*run_gui)(const GuiRequest&) = nullptr;  // null when built without the window
+
+  ResolveOptions resolve_options() const { return {hub_cache, follow_links}; }
+};
+
+// A row of the table in commands.cpp. `setup` adds options to the command's parser and returns what
+// runs after parsing; the options it binds live in the returned function.
+using Action = std::function<int(Context&)>;
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  Action (*setup)(CLI::App& app);
+};
+
+std::span<const Command> commands();
+
+// Adds the required positional PATH.
+void add_path_option(CLI::App& app, std::string& path);
+// open_model, with notes of severity warning and error shown on stderr unless quiet.
+MetaGraphPtr open_for(const Context& context, const std::string& path);
+
+// Prints one object with schema_version and tool_version in front.
+void print_json(const Json& object);
+// JSON text must be UTF-8: names that are not are shown escaped.
+std::string json_text(std::string_view raw);
+
+// A line on stderr that follows `progress` until it is destroyed; silent where the context says so.
+class ProgressLine {
+ public:
+  ProgressLine(const Context& context, std::string label, const Progress& progress);
+  ~ProgressLine();
+
+ private:
+  struct Worker;
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace loadline::cli

@@ -1,0 +1,17 @@
+// One setup function per command, each in its own file.
+#pragma once
+
+#include "app/cli/command.h"
+
+namespace loadline::cli {
+
+Action setup_convert(CLI::App& app);
+Action setup_devices(CLI::App& app);
+Action setup_formats(CLI::App& app);
+Action setup_gui(CLI::App& app);
+Action setup_inspect(CLI::App& app);
+Action setup_plan(CLI::App& app);
+Action setup_synth(CLI::App& app);
+Action setup_upload(CLI::App& app);
+
+}  // namespace loadline::cli

@@ -1,0 +1,53 @@
+// loadline formats: what can be read and written.
+#include "app/cli/commands.h"
+#include "app/cli/table.h"
+#include "exporters/exporter.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+Json dtypes_of(const Exporter& exporter) {
+  Json names = Json::array();
+  for (const DTypeInfo& info : dtype_table())
+    if (exporter.supports(info.id)) names.push_back(info.name);
+  return names;
+}
+
+int formats(const Context& context) {
+  if (context.json) {
+    Json json = {{"importers", Json::array()}, {"exporters", Json::array()}};
+    for (const Importer& importer : importers())
+      json["importers"].push_back(
+          {{"id", importer.id}, {"name", importer.name}, {"extensions", importer.extensions}});
+    for (const Exporter& exporter : exporters())
+      json["exporters"].push_back({{"id", exporter.id},
+                                   {"name", exporter.name},
+                                   {"extension", exporter.extension},
+                                   {"options", exporter.options},
+                                   {"dtypes", dtypes_of(exporter)}});
+    print_json(json);
+    return kDone;
+  }
+  Table read({"reads", "extension", "what"}, {Align::left, Align::left, Align::left});
+  for (const Importer& importer : importers())
+    read.row({std::string(importer.id), std::string(importer.extensions), std::string(importer.name)});
+  Table write({"writes", "extension", "what", "options"},
+              {Align::left, Align::left, Align::left, Align::left});
+  for (const Exporter& exporter : exporters())
+    write.row({std::string(exporter.id), std::string(exporter.extension), std::string(exporter.name),
+               std::string(exporter.options)});
+  fmt::print("{}\n{}", read.text(context.colour), write.text(context.colour));
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_formats(CLI::App&) {
+  return [](Context& context) { return formats(context); };
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,55 @@
+// loadline gui: opens the window, or draws one frame of it into a picture.
+#include "app/cli/commands.h"
+#include "app/gui_request.h"
+#include "core/base/error.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace loadline::cli {
+namespace {
+
+struct Options {
+  GuiRequest request;
+  std::string theme = "dark";
+  std::string size = "1280x800";
+};
+
+void parse_window_size(const std::string& text, GuiRequest& request) {
+  int width = 0, height = 0, used = 0;
+  if (std::sscanf(text.c_str(), "%5dx%5d%n", &width, &height, &used) != 2 ||
+      static_cast<std::size_t>(used) != text.size() || width < 320 || height < 240 || width > 7680 ||
+      height > 4320)
+    throw Error(ErrorCode::usage,
+                fmt::format("--size {}: write WIDTHxHEIGHT, from 320x240 to 7680x4320", text));
+  request.width = width;
+  request.height = height;
+}
+
+}  // namespace
+
+Action setup_gui(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  GuiRequest& request = options->request;
+  app.add_option("PATH", request.path, "The model to open");
+  app.add_option("--screenshot", request.screenshot,
+                 "Draw one frame offscreen into this PNG; needs no display");
+  app.add_option("--script", request.script, "Play a file of commands");
+  app.add_option("--panel", request.panel, "The panel to show first");
+  app.add_option("--size", options->size, "Logical size of the window")->capture_default_str();
+  app.add_option("--theme", options->theme, "Colours")
+      ->check(CLI::IsMember({"dark", "light"}))
+      ->capture_default_str();
+  app.add_option("--scale", request.scale, "Pixels per logical pixel; by default what the monitor says")
+      ->check(CLI::Range(0.5f, 4.0f));
+  return [options](Context& context) {
+    if (context.run_gui == nullptr) throw Error(ErrorCode::unsupported, "built without the window");
+    GuiRequest& wanted = options->request;
+    parse_window_size(options->size, wanted);
+    wanted.dark = options->theme == "dark";
+    wanted.hub_cache = context.hub_cache;
+    return context.run_gui(wanted);
+  };
+}
+
+}  // namespace loadline::cli

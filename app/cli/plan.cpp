@@ -1,0 +1,211 @@
+// loadline plan: projected peaks, one row per method and order.
+#include "app/cli/commands.h"
+#include "app/cli/method_options.h"
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/plan/projection.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::vector<std::string> methods = {"all"};
+  std::vector<std::string> orders = {"file"};
+  MethodArguments method;
+  std::string device_budget;
+  std::string host_budget;
+};
+
+bool asks_for_all(const std::vector<std::string>& ids) { return ids.size() == 1 && ids[0] == "all"; }
+
+template <typename Row, typename Find>
+std::vector<const Row*> chosen(const std::vector<std::string>& ids, std::span<const Row> table, Find find) {
+  std::vector<const Row*> rows;
+  if (asks_for_all(ids))
+    for (const Row& row : table) rows.push_back(&row);
+  else
+    for (const std::string& id : ids) rows.push_back(&find(id));
+  return rows;
+}
+
+Budget budget_of(const Options& options) {
+  Budget budget;
+  if (!options.device_budget.empty()) budget.device = parse_size(options.device_budget, "--device-budget");
+  if (!options.host_budget.empty()) budget.host = parse_size(options.host_budget, "--host-budget");
+  return budget;
+}
+
+// The names that steps allocate, looked up once per graph.
+class Labels {
+ public:
+  explicit Labels(const MetaGraph& graph) : graph_(graph), owners_(first_owner(graph)) {}
+  std::string of(const Plan& plan, BlockId id) const { return block_label(plan.block(id), graph_, owners_); }
+  std::string at_step(const Plan& plan, std::size_t step) const { return of(plan, plan.steps[step].block); }
+
+ private:
+  const MetaGraph& graph_;
+  std::vector<std::optional<TensorId>> owners_;
+};
+
+Json row_json(const Projection& row, const Verdict& verdict, const Budget& budget, const Labels& labels) {
+  const Timeline& timeline = row.timeline;
+  Json json = {{"method", row.method->id},
+               {"order", row.order->id},
+               {"peak", Json::object()},
+               {"peak_at", Json::object()},
+               {"final", Json::object()}};
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    const std::string space(space_name(static_cast<Space>(i)));
+    const Peak& peak = timeline.peaks[i];
+    json["peak"][space] = peak.bytes;
+    if (peak.bytes > 0)
+      json["peak_at"][space] = {{"step", peak.step},
+                                {"tensor", json_text(labels.at_step(row.plan, peak.step))}};
+    json["final"][space] = timeline.final_bytes[i];
+  }
+  json["peak"]["unified"] = timeline.unified.bytes;
+  if (timeline.unified.bytes > 0)
+    json["peak_at"]["unified"] = {{"step", timeline.unified.step},
+                                  {"tensor", json_text(labels.at_step(row.plan, timeline.unified.step))}};
+  json["fits"] = {{"host", budget.host ? Json(verdict.host_fits) : Json()},
+                  {"device", budget.device ? Json(verdict.device_fits) : Json()}};
+  if (verdict.step)
+    json["first_over_budget"] = {{"step", *verdict.step},
+                                 {"tensor", json_text(labels.of(row.plan, *verdict.block))}};
+  return json;
+}
+
+std::string peak_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
+
+std::string verdict_cell(const Projection& row, const Verdict& verdict, const Labels& labels) {
+  if (verdict.fits()) return "fits";
+  return fmt::format("{} over at {}",
+                     verdict.device_fits ? "host"
+                     : verdict.host_fits ? "device"
+                                         : "device and host",
+                     safe_display(labels.of(row.plan, *verdict.block), 48));
+}
+
+void print_table(const Context& context, const MetaGraph& graph, const std::vector<Projection>& rows,
+                 const std::vector<Verdict>& verdicts, const Budget& budget, const MethodOptions& method) {
+  const Labels labels(graph);
+  const std::uint64_t weights = storage_bytes(graph);
+  fmt::print("{}: {} tensors, W = {} ({} bytes)", safe_display(model_name(graph), 80), graph.tensors.size(),
+             format_bytes(weights), format_grouped(weights));
+  if (method.activation_bytes > 0) fmt::print(", Q = {}", format_bytes(method.activation_bytes));
+  fmt::print("\n\n");
+
+  const bool budgeted = budget.device || budget.host;
+  std::vector<std::string> header = {"method",     "order",   "device",  "host",
+                                     "page cache", "staging", "unified", "law"};
+  std::vector<Align> alignment(header.size(), Align::right);
+  alignment[0] = alignment[1] = alignment[7] = Align::left;
+  if (budgeted) header.emplace_back("verdict"), alignment.push_back(Align::left);
+  Table table(header, alignment);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& peaks = rows[i].timeline.peaks;
+    const auto at = [&](Space space) { return peak_cell(peaks[index(space)].bytes); };
+    std::vector<std::string> cells = {std::string(rows[i].method->id),
+                                      std::string(rows[i].order->id),
+                                      at(Space::device),
+                                      at(Space::host),
+                                      at(Space::page_cache),
+                                      at(Space::staging),
+                                      peak_cell(rows[i].timeline.unified.bytes),
+                                      std::string(rows[i].method->peak_law)};
+    if (budgeted) cells.push_back(verdict_cell(rows[i], verdicts[i], labels));
+    table.row(std::move(cells));
+  }
+  fmt::print("{}", table.text(context.colour));
+  fmt::print(
+      "\nNo method needs less than {} on the device. Unified counts all four spaces as one memory; the page "
+      "cache in it can be dropped by the system.\n",
+      format_bytes(device_lower_bound(graph, method)));
+}
+
+int plan(const Context& context, const Options& options) {
+  const auto methods_asked = chosen(options.methods, methods(),
+                                    [](const std::string& id) -> const Method& { return find_method(id); });
+  const auto orders_asked =
+      chosen(options.orders, orders(), [](const std::string& id) -> const Order& { return find_order(id); });
+  const MethodOptions method = parse_method_arguments(options.method);
+  const Budget budget = budget_of(options);
+  const MetaGraphPtr graph = open_for(context, options.path);
+
+  std::vector<Projection> rows;
+  std::vector<Verdict> verdicts;
+  for (const Method* m : methods_asked)
+    for (const Order* o : orders_asked) {
+      rows.push_back(project(*graph, *m, *o, method));
+      verdicts.push_back(check_budget(rows.back(), budget));
+    }
+
+  if (context.json) {
+    const Labels labels(*graph);
+    Json json = {{"model", json_text(model_name(*graph))},
+                 {"bytes", storage_bytes(*graph)},
+                 {"options",
+                  {{"staging_bytes", method.staging_bytes},
+                   {"slots", method.slots},
+                   {"activation_bytes", method.activation_bytes},
+                   {"device_budget", budget.device ? Json(*budget.device) : Json()},
+                   {"host_budget", budget.host ? Json(*budget.host) : Json()}}},
+                 {"rows", Json::array()}};
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      json["rows"].push_back(row_json(rows[i], verdicts[i], budget, labels));
+    const std::uint64_t least = device_lower_bound(*graph, method);
+    json["lower_bound"] = {
+        {"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}};
+    print_json(json);
+  } else {
+    print_table(context, *graph, rows, verdicts, budget, method);
+  }
+  const bool any_fits =
+      std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.fits(); });
+  return any_fits ? kDone : kNoFit;
+}
+
+std::string id_list(bool of_methods) {
+  std::string ids = "all";
+  if (of_methods)
+    for (const Method& method : methods()) ids += fmt::format(", {}", method.id);
+  else
+    for (const Order& order : orders()) ids += fmt::format(", {}", order.id);
+  return ids;
+}
+
+std::string explanations() {
+  std::string text =
+      "Methods (w: a tensor, W: all of them, w*: the largest, Q: activations, r*c: the ring):\n";
+  for (const Method& method : methods())
+    text += fmt::format("  {:<18} {}: {}\n", method.id, method.peak_law, method.summary);
+  text += "Orders:\n";
+  for (const Order& order : orders()) text += fmt::format("  {:<18} {}\n", order.id, order.summary);
+  return text;
+}
+
+}  // namespace
+
+Action setup_plan(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  add_path_option(app, options->path);
+  app.add_option("--method", options->methods, "Methods, separated by commas: " + id_list(true))
+      ->delimiter(',')
+      ->default_str("all");
+  app.add_option("--order", options->orders, "Orders, separated by commas: " + id_list(false))
+      ->delimiter(',')
+      ->default_str("file");
+  add_method_options(app, options->method);
+  app.add_option("--device-budget", options->device_budget, "What the device may hold, such as 8GiB");
+  app.add_option("--host-budget", options->host_budget, "What host and staging memory may hold together");
+  app.footer(explanations());
+  return [options](Context& context) { return plan(context, *options); };
+}
+
+}  // namespace loadline::cli

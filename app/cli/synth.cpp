@@ -1,0 +1,110 @@
+// loadline synth: a checkpoint from a configuration alone.
+#include "exporters/synth.h"
+
+#include "app/cli/commands.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/families.h"
+#include "core/forward/presets.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+struct Options {
+  std::string config;
+  std::string out;
+  bool sparse = false;
+  std::optional<std::uint64_t> seed;
+  std::string max_shard_size;
+  bool force = false;
+};
+
+std::string preset_list() {
+  std::string ids;
+  for (const Preset& preset : presets()) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", preset.id);
+  return ids;
+}
+
+struct Shapes {
+  MetaGraph graph;
+  std::uint64_t max_shard_bytes = 5'000'000'000;
+};
+
+// A preset's name, or any path whose model has a config.json.
+Shapes shapes_of(const Context& context, const std::string& config) {
+  if (const Preset* preset = find_preset(config))
+    return {config_graph(preset->config_json, std::string(preset->id)), preset->max_shard_bytes};
+  MetaGraph model;
+  try {
+    model = open_model(config, context.resolve_options());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    throw Error(ErrorCode::usage, fmt::format("'{}' is neither a file nor a preset; presets: {}",
+                                              safe_display(config), preset_list()));
+  }
+  const MetaValue* text = find_metadata(model, kConfigKey);
+  if (text == nullptr)
+    throw Error(ErrorCode::usage, {.file = config}, "has no config.json to make a model from");
+  return {config_graph(std::get<std::string>(*text), config)};
+}
+
+int synth(const Context& context, const Options& options) {
+  Shapes shapes = shapes_of(context, options.config);
+  SynthOptions synth_options;
+  synth_options.seed = options.seed;
+  synth_options.max_shard_bytes = options.max_shard_size.empty()
+                                      ? shapes.max_shard_bytes
+                                      : parse_size(options.max_shard_size, "--max-shard-size");
+  synth_options.overwrite = options.force;
+
+  Progress progress(context.stop);
+  WriteReport report;
+  {
+    const ProgressLine line(context, "writing", progress);
+    report = synthesize(shapes.graph, options.out, synth_options, progress);
+  }
+  if (context.json) {
+    Json json = {{"files", Json::array()},
+                 {"tensors", shapes.graph.tensors.size()},
+                 {"parameter_count", parameter_count(shapes.graph)},
+                 {"tensor_bytes", storage_bytes(shapes.graph)},
+                 {"bytes_written", report.bytes_written},
+                 {"sparse", !options.seed.has_value()},
+                 {"seconds", report.seconds}};
+    for (const WrittenFile& file : report.files)
+      json["files"].push_back({{"path", json_text(file.path)}, {"bytes", file.bytes}});
+    print_json(json);
+    return kDone;
+  }
+  fmt::print("{}: {} tensors, {} parameters, {} of weights in {} file{}, {}\n", safe_display(options.out),
+             format_grouped(shapes.graph.tensors.size()), format_count(parameter_count(shapes.graph)),
+             format_bytes(storage_bytes(shapes.graph)), report.files.size(),
+             report.files.size() == 1 ? "" : "s",
+             options.seed ? fmt::format("random with seed {}", *options.seed)
+                          : fmt::format("sparse: {} on disk", format_bytes(report.bytes_written)));
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_synth(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("CONFIG", options->config,
+                 "A config.json, a model that has one, or a preset: " + preset_list())
+      ->required();
+  app.add_option("OUT", options->out, "The model folder to write")->required();
+  auto* const sparse =
+      app.add_flag("--sparse", options->sparse, "Full size on paper, no blocks on disk (the default)");
+  app.add_option("--random", options->seed, "Seeded random weights instead: the same everywhere")
+      ->excludes(sparse);
+  app.add_option("--max-shard-size", options->max_shard_size,
+                 "Split into files of at most this size, such as 5GB");
+  app.add_flag("--force", options->force, "Replace existing output");
+  return [options](Context& context) { return synth(context, *options); };
+}
+
+}  // namespace loadline::cli

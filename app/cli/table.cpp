@@ -1,0 +1,39 @@
+// Lays out tables.
+#include "app/cli/table.h"
+
+#include <algorithm>
+
+namespace loadline::cli {
+namespace {
+
+std::size_t columns(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
+}
+
+}  // namespace
+
+std::string Table::text(bool colour) const {
+  std::vector<std::size_t> widths(header_.size(), 0);
+  const auto measure = [&](const std::vector<std::string>& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], columns(cells[i]));
+  };
+  measure(header_);
+  for (const auto& cells : rows_) measure(cells);
+
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string out;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string gap(widths[i] - columns(cells[i]), ' ');
+      out += i == 0 ? "" : "  ";
+      out += alignment_[i] == Align::right ? gap + cells[i] : cells[i] + gap;
+    }
+    out.erase(out.find_last_not_of(' ') + 1);
+    return out + "\n";
+  };
+  std::string out = colour ? "\033[1m" + line(header_) + "\033[0m" : line(header_);
+  for (const auto& cells : rows_) out += line(cells);
+  return out;
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,178 @@
+// loadline upload: loads a model onto a GPU and lays what was measured beside what was projected.
+#include "app/cli/commands.h"
+#include "app/cli/method_options.h"
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/plan/projection.h"
+
+#ifdef LOADLINE_HAS_GPU
+#include "core/gpu/upload.h"
+#endif
+
+#include <array>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::string device;
+  std::string method = "staged_ring";
+  std::string order = "file";
+  MethodArguments arguments;
+  bool verify = false;
+  bool validation = false;
+};
+
+#ifdef LOADLINE_HAS_GPU
+
+constexpr std::array kSpaces = {Space::device, Space::host, Space::page_cache, Space::staging};
+
+Json peaks_json(const Timeline& timeline) {
+  Json json;
+  for (const Space space : kSpaces) json[std::string(space_name(space))] = timeline.peaks[index(space)].bytes;
+  json["unified"] = timeline.unified.bytes;
+  return json;
+}
+
+// Of the measured peak against the projected one; 0 where both are.
+double error_percent(std::uint64_t projected, std::uint64_t measured) {
+  if (projected == measured) return 0;
+  if (projected == 0) return 100;
+  return 100 * (static_cast<double>(measured) / static_cast<double>(projected) - 1);
+}
+
+Json report_json(const gpu::UploadReport& report, const Options& options) {
+  Json json = {
+      {"device", json_text(report.device)},
+      {"method", options.method},
+      {"order", options.order},
+      {"tensors", report.tensors},
+      {"bytes", report.bytes},
+      {"seconds", report.seconds},
+      {"bytes_per_second", report.bytes_per_second},
+      {"staging_bytes", report.staging_bytes},
+      {"projected", {{"peak", peaks_json(report.projected)}, {"rss_anon", report.projected_rss_anon}}},
+      {"measured", {{"peak", peaks_json(report.measured)}}}};
+  Json& measured = json["measured"];
+  measured["rss_anon_peak"] = report.rss_anon_peak;
+  measured["device_ledger_peak"] = report.device_ledger_peak;
+  if (report.device_budget_peak) measured["device_budget_peak"] = *report.device_budget_peak;
+  if (report.measured.reserved_peak)
+    for (const Space space : kSpaces)
+      measured["reserved"][std::string(space_name(space))] = (*report.measured.reserved_peak)[index(space)];
+  for (const Space space : kSpaces)
+    json["error_percent"][std::string(space_name(space))] =
+        error_percent(report.projected.peaks[index(space)].bytes, report.measured.peaks[index(space)].bytes);
+  json["error_percent"]["unified"] =
+      error_percent(report.projected.unified.bytes, report.measured.unified.bytes);
+  json["error_percent"]["rss_anon"] = error_percent(report.projected_rss_anon, report.rss_anon_peak);
+  json["verified"] = report.verified ? Json(*report.verified) : Json();
+  if (!report.mismatch.empty()) json["mismatch"] = report.mismatch;
+  json["validation_messages"] = Json::array();
+  for (const std::string& message : report.validation_messages)
+    json["validation_messages"].push_back(json_text(message));
+  return json;
+}
+
+std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
+
+void print_report(const Context& context, const gpu::UploadReport& report, const Options& options) {
+  fmt::print("{} tensors, {} onto {} in {} ({}), {} in {} order\n\n", report.tensors,
+             format_bytes(report.bytes), safe_display(report.device, 60), format_seconds(report.seconds),
+             format_rate(report.bytes_per_second), options.method, options.order);
+  Table table({"peak", "projected", "allocated", "error", "with rounding"},
+              {Align::left, Align::right, Align::right, Align::right, Align::right});
+  const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured, std::string taken) {
+    table.row({std::move(name), bytes_cell(projected), bytes_cell(measured),
+               fmt::format("{:.1f} %", error_percent(projected, measured)), std::move(taken)});
+  };
+  for (const Space space : kSpaces) {
+    const std::size_t at = index(space);
+    const auto& taken = report.measured.reserved_peak;
+    row(space == Space::page_cache ? "page cache" : std::string(space_name(space)),
+        report.projected.peaks[at].bytes, report.measured.peaks[at].bytes,
+        taken ? bytes_cell((*taken)[at]) : "");
+  }
+  row("unified", report.projected.unified.bytes, report.measured.unified.bytes, "");
+  fmt::print("{}\n", table.text(context.colour));
+
+  fmt::print(
+      "The system counts {} more private memory of this process at the peak; projected {}, {:+.1f} %{}.\n",
+      format_bytes(report.rss_anon_peak), format_bytes(report.projected_rss_anon),
+      error_percent(report.projected_rss_anon, report.rss_anon_peak),
+      report.software_device ? " (a software device's memory is the process's own)" : "");
+  if (report.device_budget_peak)
+    fmt::print("The driver counts {} more on the device.\n", format_bytes(*report.device_budget_peak));
+  if (report.verified)
+    fmt::print("{}\n", *report.verified ? "Verified: every byte on the device equals the file."
+                                        : "DIFFERENT: " + report.mismatch);
+  if (options.validation)
+    fmt::print("The validation layer has {} message{}.\n", report.validation_messages.size(),
+               report.validation_messages.size() == 1 ? "" : "s");
+  for (const std::string& message : report.validation_messages) fmt::print("  {}\n", safe_display(message));
+}
+
+int upload(const Context& context, const Options& options) {
+  const Method& method = find_method(options.method);
+  const Order& order = find_order(options.order);
+  const MethodOptions arguments = parse_method_arguments(options.arguments);
+  const MetaGraphPtr graph = open_for(context, options.path);
+  const Plan plan = method.make(*graph, order.make(*graph), arguments);
+
+  Progress progress(context.stop);
+  gpu::UploadReport report;
+  {
+    const ProgressLine line(context, "uploading", progress);
+    report = gpu::upload(
+        graph, plan, {.device = options.device, .verify = options.verify, .validation = options.validation},
+        progress);
+  }
+  if (context.json)
+    print_json(report_json(report, options));
+  else
+    print_report(context, report, options);
+  if (!report.validation_messages.empty()) return kFailed;
+  return report.verified == false ? kDifferent : kDone;
+}
+
+#else
+
+int upload(const Context&, const Options&) {
+  throw Error(ErrorCode::unsupported, "built without Vulkan: nothing can be uploaded");
+}
+
+#endif
+
+std::string method_ids() {
+  std::string ids;
+  for (const Method& method : methods()) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", method.id);
+  return ids;
+}
+
+std::string order_ids() {
+  std::string ids;
+  for (const Order& order : orders()) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", order.id);
+  return ids;
+}
+
+}  // namespace
+
+Action setup_upload(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  add_path_option(app, options->path);
+  app.add_option("--device", options->device, "Index or part of a name; by default the best (see `devices`)");
+  app.add_option("--method", options->method, "How to load: " + method_ids())->capture_default_str();
+  app.add_option("--order", options->order, "In which order: " + order_ids())->capture_default_str();
+  add_method_options(app, options->arguments);
+  app.add_flag("--verify", options->verify, "Read the device back and compare every byte with the file");
+  app.add_flag("--validation", options->validation, "Run under the Vulkan validation layer");
+  return [options](Context& context) { return upload(context, *options); };
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,44 @@
+// Session, shell and window put together: one object that draws frames.
+#pragma once
+
+#include "app/gui/session.h"
+#include "app/gui/shell.h"
+#include "app/gui/window.h"
+
+#include <optional>
+#include <string>
+
+namespace loadline::gui {
+
+class GuiApp {
+ public:
+  // The window must outlive the app.
+  GuiApp(Window& window, std::string hub_cache);
+  GuiApp(const GuiApp&) = delete;
+  GuiApp& operator=(const GuiApp&) = delete;
+  ~GuiApp();
+
+  Session& session() { return session_; }
+  Window& window() { return window_; }
+  // Takes in finished jobs and dropped files, then draws one frame.
+  void frame();
+  // Draws frames until no job is left. Throws Error{cancelled} if the window is closed meanwhile.
+  void settle();
+  // A few frames, until what depends on the last one's layout has found its place.
+  void draw_settled();
+  bool wants_close() const { return window_.should_close() || shell_.wants_quit(); }
+
+ private:
+  void refresh_style();
+  void take_dropped();
+
+  Window& window_;
+  Session session_;
+  Shell shell_;
+  Ui ui_;
+  std::optional<bool> styled_dark_;
+  float styled_scale_ = 0;
+  std::string title_;
+};
+
+}  // namespace loadline::gui

@@ -1,0 +1,79 @@
+// Chooses the window, opens what was asked for, and runs frames until there is nothing left to do.
+#include "app/gui/main.h"
+
+#include "app/gui/gui_app.h"
+#include "app/gui/script.h"
+#include "core/base/error.h"
+#include "core/io/source_file.h"
+
+#include <algorithm>
+
+namespace loadline::gui {
+namespace {
+
+// Waiting costs nothing; a job's progress is worth a look ten times a second, a blinking cursor two.
+constexpr double kBusyWait = 0.1;
+constexpr double kIdleWait = 0.5;
+constexpr std::uint64_t kMostScriptBytes = 1 << 20;
+
+std::string read_text(const std::string& path) {
+  const SourceFile file = SourceFile::open(path);
+  if (file.size() > kMostScriptBytes) throw Error(ErrorCode::limit, {.file = path}, "too long for a script");
+  std::string text(file.size(), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+// Notices of severity error are what a picture would show and a caller would miss.
+void throw_failures(const Session& session) {
+  for (const Notice& notice : session.notices())
+    if (notice.severity == Severity::error) throw Error(ErrorCode::io, notice.text);
+}
+
+void run_until_closed(GuiApp& app) {
+  // after an event ImGui takes a frame or two until everything has followed it
+  constexpr int kAfterEvent = 3;
+  int frames = kAfterEvent;
+  while (!app.wants_close()) {
+    for (; frames > 0 && !app.wants_close(); --frames) {
+      app.frame();
+      app.window().wait_events(0);
+    }
+    frames = app.window().wait_events(app.session().busy() ? kBusyWait : kIdleWait) ? kAfterEvent : 1;
+  }
+}
+
+}  // namespace
+
+int run_gui(const GuiRequest& request) {
+  if (!request.panel.empty()) find_panel(request.panel);
+  std::vector<ScriptLine> script;
+  if (!request.script.empty()) script = parse_script(read_text(request.script), request.script);
+  WindowOptions options;
+  options.width = request.width;
+  options.height = request.height;
+  options.scale = request.scale;
+  const bool offscreen = request.offscreen || !request.screenshot.empty();
+  const std::unique_ptr<Window> window =
+      offscreen ? open_offscreen_window(options) : open_desktop_window(options);
+  GuiApp app(*window, request.hub_cache);
+  app.session().dark = request.dark;
+  if (!request.panel.empty()) app.session().panel = request.panel;
+  if (!request.path.empty()) app.session().open(request.path);
+
+  bool quit = false;
+  if (!script.empty()) quit = play_script(app, script, request.script);
+  if (!offscreen) {
+    if (!quit) run_until_closed(app);
+    return 0;
+  }
+  app.settle();
+  app.draw_settled();
+  app.settle();  // a panel may ask for something when it is first drawn
+  app.draw_settled();
+  if (script.empty()) throw_failures(app.session());
+  if (!request.screenshot.empty()) window->save_png(request.screenshot);
+  return 0;
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,224 @@
+// Derives what the panels show from a graph: one pass per fact, nothing per frame.
+#include "app/gui/model.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <numeric>
+
+namespace loadline::gui {
+namespace {
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+// `needle` in lower case.
+bool contains_ignoring_case(std::string_view text, std::string_view needle) {
+  return std::search(text.begin(), text.end(), needle.begin(), needle.end(),
+                     [](char a, char b) { return lower(a) == b; }) != text.end();
+}
+
+bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return contains_ignoring_case(name, part); });
+}
+
+std::vector<std::uint32_t> ranks_of_names(const MetaGraph& graph) {
+  std::vector<std::uint32_t> order(graph.tensors.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return natural_less(graph.tensors[a].name, graph.tensors[b].name);
+  });
+  std::vector<std::uint32_t> rank(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) rank[order[i]] = i;
+  return rank;
+}
+
+void add_tensors(Model& model) {
+  const MetaGraph& graph = *model.graph;
+  std::map<DType, DTypeShare> shares;
+  model.bytes_of_file.resize(graph.files.size());
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    const std::uint64_t bytes = tensor_bytes(graph, tensor);
+    model.bytes.push_back(bytes);
+    model.roles.push_back(tensor_role(tensor.name));
+    const auto layer = layer_number(tensor.name);
+    model.layers.push_back(layer && *layer < 1'000'000 ? static_cast<std::int32_t>(*layer) : -1);
+    model.layer_count = std::max(model.layer_count, model.layers.back() + 1);
+    const bool owner = model.owners[index(tensor.storage)] == TensorId{static_cast<std::uint32_t>(i)};
+    DTypeShare& share = shares[tensor.dtype];
+    share.dtype = tensor.dtype;
+    ++share.tensors;
+    if (!owner) continue;
+    share.bytes += bytes;
+    model.role_bytes[static_cast<std::size_t>(model.roles.back())] += bytes;
+    const FileId file = graph.storage(tensor.storage).file;
+    if (file != kNoFile) model.bytes_of_file[index(file)] += bytes;
+  }
+  for (const auto& [dtype, share] : shares) model.dtypes.push_back(share);
+  std::stable_sort(model.dtypes.begin(), model.dtypes.end(),
+                   [](const DTypeShare& a, const DTypeShare& b) { return a.bytes > b.bytes; });
+}
+
+// One word of a filter.
+struct Term {
+  enum class Kind { name, dtype, file, layer, more, less } kind = Kind::name;
+  std::string text;  // lower case
+  std::uint64_t number = 0;
+};
+
+Term parse_term(std::string_view word) {
+  Term term;
+  term.text.resize(word.size());
+  std::transform(word.begin(), word.end(), term.text.begin(), lower);
+  const auto rest_after = [&](std::string_view prefix) -> std::optional<std::string> {
+    if (!term.text.starts_with(prefix)) return std::nullopt;
+    return term.text.substr(prefix.size());
+  };
+  if (auto rest = rest_after("dtype:")) return {Term::Kind::dtype, *rest, 0};
+  if (auto rest = rest_after("file:")) return {Term::Kind::file, *rest, 0};
+  if (auto rest = rest_after("layer:")) {
+    std::uint64_t number = 0;
+    const auto [end, failed] = std::from_chars(rest->data(), rest->data() + rest->size(), number);
+    if (failed == std::errc() && end == rest->data() + rest->size())
+      return {Term::Kind::layer, *rest, number};
+    return term;
+  }
+  if (word.size() < 2 || (word.front() != '>' && word.front() != '<')) return term;
+  try {
+    return {word.front() == '>' ? Term::Kind::more : Term::Kind::less, "",
+            parse_size(word.substr(1), "filter")};
+  } catch (const Error&) {
+    return term;  // half typed
+  }
+}
+
+bool matches(const Model& model, std::size_t i, const Term& term) {
+  const Tensor& tensor = model.graph->tensors[i];
+  switch (term.kind) {
+    case Term::Kind::name:
+      return contains_ignoring_case(tensor.name, term.text);
+    case Term::Kind::dtype:
+      return contains_ignoring_case(dtype_info(tensor.dtype).name, term.text);
+    case Term::Kind::file: {
+      const FileId file = model.graph->storage(tensor.storage).file;
+      return file != kNoFile && contains_ignoring_case(model.graph->files[index(file)].path, term.text);
+    }
+    case Term::Kind::layer:
+      return model.layers[i] >= 0 && static_cast<std::uint64_t>(model.layers[i]) == term.number;
+    case Term::Kind::more:
+      return model.bytes[i] > term.number;
+    case Term::Kind::less:
+      return model.bytes[i] < term.number;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string_view role_name(Role role) {
+  constexpr std::array<std::string_view, kRoleCount> kNames = {"embedding", "attention", "mlp",
+                                                               "norm",      "head",      "other"};
+  return kNames[static_cast<std::size_t>(role)];
+}
+
+Role tensor_role(std::string_view name) {
+  // "attention.norm" is a norm, "embeddings.LayerNorm" too: the most telling part first
+  if (has_any(name, {"norm", "ln_", ".ln", "layer_norm"})) return Role::norm;
+  if (has_any(name, {"lm_head", "output.weight", "classifier", "pooler", "score.weight"}) &&
+      !layer_number(name))
+    return Role::head;
+  if (has_any(name, {"attn", "attention", "q_proj", "k_proj", "v_proj", "o_proj"})) return Role::attention;
+  if (has_any(name, {"mlp", "ffn", "feed_forward", "gate_proj", "up_proj", "down_proj", "expert",
+                     "intermediate", "output.dense"}))
+    return Role::mlp;
+  if (has_any(name, {"embed", "wte", "wpe", "tok_emb"})) return Role::embedding;
+  return Role::other;
+}
+
+ModelPtr make_model(MetaGraphPtr graph, std::string path) {
+  auto model = std::make_shared<Model>();
+  model->graph = std::move(graph);
+  model->path = std::move(path);
+  const MetaGraph& g = *model->graph;
+  model->name = model_name(g);
+  model->tree = module_tree(g);
+  model->treemap_order = view::TreemapOrder(model->tree);
+  model->nodes.resize(g.tensors.size(), kRootNode);
+  for (std::uint32_t i = 0; i < model->tree.nodes.size(); ++i)
+    if (const auto tensor = model->tree.nodes[i].tensor) model->nodes[index(*tensor)] = NodeId{i};
+  model->name_rank = ranks_of_names(g);
+  model->owners = first_owner(g);
+  model->ties = tied_groups(g);
+  model->tie_of.resize(g.tensors.size());
+  for (std::uint32_t group = 0; group < model->ties.size(); ++group)
+    for (const TensorId id : model->ties[group]) model->tie_of[index(id)] = group + 1;
+  add_tensors(*model);
+  model->weight_bytes = storage_bytes(g);
+  model->disk_bytes = file_bytes(g);
+  model->parameters = parameter_count(g);
+  for (const Note& note : g.notes) {
+    model->errors += note.severity == Severity::error;
+    model->warnings += note.severity == Severity::warning;
+  }
+  return model;
+}
+
+std::string_view sort_column_name(SortColumn column) {
+  constexpr std::array<std::string_view, kSortColumns> kNames = {"name",  "dtype", "shape",
+                                                                 "bytes", "file",  "offset"};
+  return kNames[static_cast<std::size_t>(column)];
+}
+
+std::vector<TensorId> filtered(const Model& model, std::string_view filter) {
+  std::vector<Term> terms;
+  while (!filter.empty()) {
+    const std::size_t end = std::min(filter.find(' '), filter.size());
+    if (end > 0) terms.push_back(parse_term(filter.substr(0, end)));
+    filter.remove_prefix(std::min(end + 1, filter.size()));
+  }
+  std::vector<TensorId> rows;
+  for (std::size_t i = 0; i < model.graph->tensors.size(); ++i)
+    if (std::all_of(terms.begin(), terms.end(), [&](const Term& term) { return matches(model, i, term); }))
+      rows.push_back(TensorId{static_cast<std::uint32_t>(i)});
+  return rows;
+}
+
+void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn column, bool ascending) {
+  const MetaGraph& graph = *model.graph;
+  const auto key_less = [&](TensorId a, TensorId b) {
+    const Tensor& ta = graph.tensor(a);
+    const Tensor& tb = graph.tensor(b);
+    switch (column) {
+      case SortColumn::name:
+        return false;
+      case SortColumn::dtype:
+        return ta.dtype < tb.dtype;
+      case SortColumn::shape:
+        return ta.shape < tb.shape;
+      case SortColumn::bytes:
+        return model.bytes[index(a)] < model.bytes[index(b)];
+      case SortColumn::file:
+        return graph.storage(ta.storage).file < graph.storage(tb.storage).file;
+      case SortColumn::offset: {
+        const Storage& sa = graph.storage(ta.storage);
+        const Storage& sb = graph.storage(tb.storage);
+        if (sa.file != sb.file) return sa.file < sb.file;
+        return sa.offset + ta.offset < sb.offset + tb.offset;
+      }
+    }
+    return false;
+  };
+  std::sort(rows.begin(), rows.end(), [&](TensorId a, TensorId b) {
+    if (key_less(a, b)) return ascending;
+    if (key_less(b, a)) return !ascending;
+    const bool before = model.name_rank[index(a)] < model.name_rank[index(b)];
+    return column == SortColumn::name && !ascending ? !before && a != b : before;
+  });
+}
+
+}  // namespace loadline::gui

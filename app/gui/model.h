@@ -1,0 +1,72 @@
+// What the panels need to know of an opened model, worked out once, off the window's thread.
+#pragma once
+
+#include "core/graph/meta_graph.h"
+#include "core/graph/module_tree.h"
+#include "core/view/treemap.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::gui {
+
+// What a tensor does in the model, as its name tells.
+enum class Role : std::uint8_t { embedding, attention, mlp, norm, head, other };
+inline constexpr std::size_t kRoleCount = 6;
+std::string_view role_name(Role role);
+Role tensor_role(std::string_view name);
+
+struct DTypeShare {
+  DType dtype = DType::opaque;
+  std::uint64_t tensors = 0;
+  std::uint64_t bytes = 0;  // ties counted once
+};
+
+// Immutable once made; vectors named "per tensor" are parallel to graph->tensors.
+struct Model {
+  MetaGraphPtr graph;
+  std::string path;  // as asked for; empty for a graph that no path gave
+  std::string name;
+  ModuleTree tree;
+  view::TreemapOrder treemap_order;
+  std::vector<NodeId> nodes;             // per tensor: its place in the tree
+  std::vector<std::uint64_t> bytes;      // per tensor
+  std::vector<std::uint32_t> name_rank;  // per tensor: position in natural order of names
+  std::vector<Role> roles;               // per tensor
+  std::vector<std::int32_t> layers;      // per tensor; -1 outside numbered layers
+  std::int32_t layer_count = 0;
+  std::vector<std::vector<TensorId>> ties;
+  std::vector<std::uint32_t> tie_of;            // per tensor: 1 + index in ties, 0 = not tied
+  std::vector<std::optional<TensorId>> owners;  // per storage
+  std::uint64_t weight_bytes = 0;               // ties counted once
+  std::uint64_t disk_bytes = 0;
+  std::uint64_t parameters = 0;
+  std::vector<DTypeShare> dtypes;  // by decreasing bytes
+  std::array<std::uint64_t, kRoleCount> role_bytes = {};
+  std::vector<std::uint64_t> bytes_of_file;  // tensor bytes per file
+  std::size_t errors = 0;                    // notes of severity error
+  std::size_t warnings = 0;
+
+  const Tensor& tensor(TensorId id) const { return graph->tensor(id); }
+};
+using ModelPtr = std::shared_ptr<const Model>;
+
+ModelPtr make_model(MetaGraphPtr graph, std::string path);
+
+enum class SortColumn { name, dtype, shape, bytes, file, offset };
+inline constexpr std::size_t kSortColumns = 6;
+std::string_view sort_column_name(SortColumn column);
+
+// Tensors that match every space-separated term: a part of the name in any case, `dtype:X`,
+// `file:PART`, `layer:N`, `>SIZE` or `<SIZE` ("100MiB"). A malformed size matches like a name.
+std::vector<TensorId> filtered(const Model& model, std::string_view filter);
+// Ties fall back to the order of names.
+void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn column, bool ascending);
+
+}  // namespace loadline::gui

@@ -1,0 +1,177 @@
+// Writing the model as another flat file.
+#include "app/gui/panels/panels.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+#include "exporters/exporter.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <imgui_stdlib.h>
+
+namespace loadline::gui {
+namespace {
+
+struct Choice {
+  std::string_view label;
+  std::uint64_t value = 0;
+};
+constexpr std::array<Choice, 5> kAlignments = {{{"the format's own", 0},
+                                                {"64 B", 64},
+                                                {"4 KiB (page)", 4096},
+                                                {"64 KiB", 65536},
+                                                {"2 MiB (huge page)", 2ull << 20}}};
+constexpr std::array<Choice, 5> kShards = {{{"one file", 0},
+                                            {"1 GB", 1'000'000'000},
+                                            {"5 GB", 5'000'000'000},
+                                            {"10 GB", 10'000'000'000},
+                                            {"50 GB", 50'000'000'000}}};
+struct TypeChoice {
+  std::string_view label;
+  std::optional<DType> dtype;
+};
+const std::array<TypeChoice, 4> kTypes = {
+    {{"as stored", std::nullopt}, {"F32", DType::f32}, {"F16", DType::f16}, {"BF16", DType::bf16}}};
+
+template <typename Row, std::size_t N>
+void pick(const Ui& ui, const char* id, float width, const std::array<Row, N>& rows, std::size_t& current) {
+  std::array<std::string_view, N> labels;
+  for (std::size_t i = 0; i < N; ++i) labels[i] = rows[i].label;
+  if (const auto picked = combo(ui, id, width, labels[current], labels, current)) current = *picked;
+}
+
+class ConvertPanel final : public Panel {
+ public:
+  void draw(Session& session, const Ui& ui) override;
+
+ private:
+  void draw_form(Session& session, const Ui& ui, float width);
+  void draw_summary(const Session& session, const Ui& ui);
+  void suggest(const Session& session);
+  void start(Session& session);
+
+  std::uint64_t seen_model_ = 0;
+  std::size_t exporter_ = 0;
+  std::size_t type_ = 0;
+  std::size_t alignment_ = 0;
+  std::size_t shard_ = 0;
+  std::string out_;
+  bool verify_ = true;
+  bool overwrite_ = false;
+};
+
+// In the current folder, under the model's name, with the format's extension: never among the files
+// of a model folder or a cache, where it would be taken for one of theirs.
+void ConvertPanel::suggest(const Session& session) {
+  const Model& model = *session.model();
+  const Exporter& exporter = exporters()[exporter_];
+  std::error_code failed;
+  const std::filesystem::path folder = std::filesystem::current_path(failed);
+  const std::string stem = std::filesystem::path(model.name).stem().string();
+  out_ = (folder / (stem + "-loadline" + std::string(exporter.extension))).string();
+}
+
+void ConvertPanel::start(Session& session) {
+  ConvertRequest request;
+  request.exporter = exporters()[exporter_].id;
+  request.out = out_;
+  request.options.outtype = kTypes[type_].dtype;
+  request.options.alignment = kAlignments[alignment_].value;
+  request.options.max_shard_bytes = kShards[shard_].value;
+  request.verify = verify_;
+  request.overwrite = overwrite_;
+  session.attempt([&] { session.convert(request); });
+}
+
+void ConvertPanel::draw(Session& session, const Ui& ui) {
+  if (!session.model()) {
+    empty_state(ui, "No model is open", "Open one to write it as another flat, mmap-friendly file.");
+    return;
+  }
+  if (seen_model_ != session.generation()) {
+    seen_model_ = session.generation();
+    suggest(session);
+  }
+  const float form = std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.55f);
+  begin_card(ui, "form", {form, 0});
+  draw_form(session, ui, ImGui::GetContentRegionAvail().x);
+  end_card();
+  ImGui::SameLine(0, ui.px(12));
+  begin_card(ui, "summary", {0, 0});
+  draw_summary(session, ui);
+  end_card();
+}
+
+void ConvertPanel::draw_form(Session& session, const Ui& ui, float width) {
+  heading(ui, "Write as");
+  std::vector<std::string_view> names;
+  for (const Exporter& exporter : exporters()) names.push_back(exporter.name);
+  if (const auto picked = combo(ui, "##format", width, names[exporter_], names, exporter_)) {
+    exporter_ = *picked;
+    suggest(session);
+  }
+  muted(ui, "Floating-point tensors");
+  pick(ui, "##type", width, kTypes, type_);
+  muted(ui, "Data starts at multiples of");
+  pick(ui, "##align", width, kAlignments, alignment_);
+  muted(ui, "Largest file");
+  pick(ui, "##shard", width, kShards, shard_);
+  muted(ui, "To");
+  ImGui::SetNextItemWidth(width);
+  ImGui::InputText("##out", &out_);
+  if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(out_));
+  checkbox(ui, "Read back and compare before it appears", &verify_);
+  checkbox(ui, "Replace an existing file", &overwrite_);
+  ImGui::Dummy({0, ui.px(4)});
+  const bool usable = session.model()->errors == 0 && !session.converting();
+  if (button(ui, session.converting() ? "Converting" : "Convert", ButtonKind::primary, usable))
+    start(session);
+  if (session.model()->errors > 0)
+    paragraph(ui, "This model has errors (see Model): it can be looked at, not converted.", ui.theme->bad);
+}
+
+void ConvertPanel::draw_summary(const Session& session, const Ui& ui) {
+  const Model& model = *session.model();
+  const Exporter& exporter = exporters()[exporter_];
+  heading(ui, "What will happen");
+  paragraph(
+      ui,
+      fmt::format(
+          "{} tensors, {}, from {} file{}. Bytes are streamed through a bounded buffer: memory does not "
+          "grow with the model. The file appears whole or not at all.",
+          format_grouped(model.graph->tensors.size()), format_bytes(model.weight_bytes),
+          model.graph->files.size(), model.graph->files.size() == 1 ? "" : "s"),
+      ui.theme->text);
+  for (const DTypeShare& share : model.dtypes) {
+    const bool floating = dtype_info(share.dtype).kind == DTypeKind::floating;
+    const DType to = floating && kTypes[type_].dtype ? *kTypes[type_].dtype : share.dtype;
+    const bool fits = exporter.supports(to);
+    const std::string_view from_name = dtype_info(share.dtype).name;
+    badge(ui, fits ? "ok" : "cannot", fits ? ui.theme->good : ui.theme->bad);
+    ImGui::SameLine(0, ui.px(8));
+    text(to == share.dtype
+             ? fmt::format("{} passes through, {}", from_name, format_bytes(share.bytes))
+             : fmt::format("{} becomes {}, {}", from_name, dtype_info(to).name, format_bytes(share.bytes)));
+  }
+  if (!session.convert_report()) return;
+  const WriteReport& report = *session.convert_report();
+  ImGui::Dummy({0, ui.px(8)});
+  heading(ui, "Written");
+  for (const WrittenFile& file : report.files) {
+    const FontScope font(ui.fonts.mono);
+    name_text(ui, file.path, 0, ui.theme->text);
+    muted(ui, fmt::format("{} bytes  xxh3 {:016x}", format_grouped(file.bytes), file.xxh3));
+  }
+  text(fmt::format("{} in {}, {}", format_bytes(report.bytes_written), format_seconds(report.seconds),
+                   format_rate(static_cast<double>(report.bytes_written) / std::max(report.seconds, 1e-9))));
+  text(fmt::format("memory: {} of buffers", format_bytes(report.buffer_bytes)));
+  if (report.verified) badge(ui, "verified", ui.theme->good);
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_convert_panel() { return std::make_unique<ConvertPanel>(); }
+
+}  // namespace loadline::gui

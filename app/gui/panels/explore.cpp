@@ -1,0 +1,38 @@
+// The map above the timeline: what the model is, over what loading it does.
+#include "app/gui/panels/panels.h"
+#include "app/gui/widgets.h"
+
+#include <algorithm>
+
+namespace loadline::gui {
+namespace {
+
+class ExplorePanel final : public Panel {
+ public:
+  void draw(Session& session, const Ui& ui) override {
+    const float room = ImGui::GetContentRegionAvail().y;
+    const float gap = ui.px(8);
+    const float map = std::clamp(room * share_, ui.px(120), std::max(ui.px(120), room - gap - ui.px(120)));
+    begin_card(ui, "map", {0, map});
+    map_->draw(session, ui);
+    end_card();
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() - ImGui::GetStyle().ItemSpacing.y);
+    share_ = splitter(ui, "split", map, ui.px(120), room - gap - ui.px(120), false) / std::max(room, 1.0f);
+    ImGui::PopStyleVar();
+    begin_card(ui, "time", {0, 0});
+    timeline_->draw(session, ui);
+    end_card();
+  }
+
+ private:
+  std::unique_ptr<Panel> map_ = make_treemap_panel();
+  std::unique_ptr<Panel> timeline_ = make_timeline_panel();
+  float share_ = 0.56f;
+};
+
+}  // namespace
+
+std::unique_ptr<Panel> make_explore_panel() { return std::make_unique<ExplorePanel>(); }
+
+}  // namespace loadline::gui

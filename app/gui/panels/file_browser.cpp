@@ -1,0 +1,171 @@
+// Lists folders through the session, so that a slow disk never stops the window.
+#include "app/gui/panels/file_browser.h"
+
+#include "app/gui/widgets.h"
+#include "app/gui/window.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <imgui_stdlib.h>
+
+namespace loadline::gui {
+
+void FileBrowser::open(Session& session) {
+  open_ = true;
+  appearing_ = true;
+  std::error_code failed;
+  if (session.folder().path.empty() && !session.browsing())
+    go(session, std::filesystem::current_path(failed).string());
+}
+
+void FileBrowser::go(Session& session, const std::string& folder) {
+  current_ = 0;
+  scroll_ = true;
+  session.browse(folder.empty() ? "/" : folder);
+}
+
+std::string FileBrowser::path_of(const Session& session, std::size_t i) const {
+  return (std::filesystem::path(session.folder().path) / session.folder().entries[i].name).string();
+}
+
+void FileBrowser::open_model(Session& session, const std::string& path) {
+  open_ = false;
+  session.open(path);
+}
+
+void FileBrowser::enter(Session& session, std::size_t i) {
+  if (i >= session.folder().entries.size()) return;
+  const FolderEntry& entry = session.folder().entries[i];
+  if (entry.folder && !entry.model)
+    go(session, path_of(session, i));
+  else
+    open_model(session, path_of(session, i));
+}
+
+void FileBrowser::handle_keys(Session& session) {
+  const auto& entries = session.folder().entries;
+  if (list_key_pressed(ListKey::escape)) open_ = false;
+  if (ImGui::IsAnyItemActive()) return;  // the path is being typed
+  if (list_key_pressed(ListKey::down) && current_ + 1 < entries.size()) ++current_, scroll_ = true;
+  if (list_key_pressed(ListKey::up) && current_ > 0) --current_, scroll_ = true;
+  if (list_key_pressed(ListKey::left) || list_key_pressed(ListKey::backspace))
+    go(session, parent_folder(session.folder().path));
+  if (list_key_pressed(ListKey::right) && current_ < entries.size() && entries[current_].folder)
+    go(session, path_of(session, current_));
+  if (list_key_pressed(ListKey::enter)) enter(session, current_);
+}
+
+void FileBrowser::draw(Session& session, const Ui& ui) {
+  if (!open_) return;
+  if (session.folder().path != listed_) {
+    listed_ = session.folder().path;
+    path_ = listed_;
+    current_ = 0;
+  }
+  const ImVec2 screen = ImGui::GetIO().DisplaySize;
+  const ImVec2 size = {std::min(ui.px(760), screen.x - ui.px(80)),
+                       std::min(ui.px(560), screen.y - ui.px(80))};
+  ImGui::SetNextWindowSize(size);
+  ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
+  if (appearing_) ImGui::OpenPopup("Open a model");
+  appearing_ = false;
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(18), ui.px(16)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(10));
+  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoScrollbar;
+  const bool visible = ImGui::BeginPopupModal("Open a model", nullptr, kFlags);
+  ImGui::PopStyleVar(2);
+  if (!visible) return;
+  {
+    const FontScope font(ui.fonts.title);
+    text("Open a model");
+  }
+  handle_keys(session);
+  if (button(ui, "\xE2\x86\x91 Up")) go(session, parent_folder(session.folder().path));
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(-ui.px(1));
+  const bool typed = ImGui::InputTextWithHint("##path", "a file, a model folder or org/name", &path_,
+                                              ImGuiInputTextFlags_EnterReturnsTrue);
+  if (typed && !path_.empty()) {
+    std::error_code failed;
+    const bool plain_folder = std::filesystem::is_directory(path_, failed) && path_ != session.folder().path;
+    if (plain_folder)
+      go(session, path_);
+    else
+      open_model(session, path_);
+  }
+  draw_list(session, ui, ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing());
+  const FolderEntry* entry =
+      current_ < session.folder().entries.size() ? &session.folder().entries[current_] : nullptr;
+  if (button(ui, "Open", ButtonKind::primary, entry != nullptr)) enter(session, current_);
+  ImGui::SameLine();
+  if (button(ui, "Open this folder")) open_model(session, session.folder().path);
+  ImGui::SameLine();
+  if (button(ui, "Cancel", ButtonKind::ghost)) open_ = false;
+  ImGui::SameLine(0, ui.px(16));
+  ImGui::AlignTextToFramePadding();
+  muted(ui, "Arrows move, Enter opens, Backspace goes up");
+  if (!open_) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+}
+
+void FileBrowser::draw_list(Session& session, const Ui& ui, float height) {
+  begin_card(ui, "list", {0, height});
+  const auto& entries = session.folder().entries;
+  if (entries.empty()) empty_state(ui, session.browsing() ? "Reading the folder" : "Nothing here", "");
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  ImGuiListClipper clipper;
+  const float line = ImGui::GetFontSize() + ui.px(10);
+  clipper.Begin(static_cast<int>(entries.size()), line);
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
+      draw_entry(session, ui, static_cast<std::size_t>(i));
+  if (scroll_) {
+    const float top = line * static_cast<float>(current_);
+    const float room = ImGui::GetWindowHeight() - 2 * line;
+    if (top < ImGui::GetScrollY()) ImGui::SetScrollY(top);
+    if (top > ImGui::GetScrollY() + room) ImGui::SetScrollY(top - room);
+    scroll_ = false;
+  }
+  if (session.folder().truncated)
+    muted(ui, fmt::format("Only the first {} entries are shown.", kMostEntries));
+  ImGui::PopStyleVar();
+  end_card();
+}
+
+void FileBrowser::draw_entry(Session& session, const Ui& ui, std::size_t i) {
+  const FolderEntry& entry = session.folder().entries[i];
+  const float height = ImGui::GetFontSize() + ui.px(10);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::PushID(static_cast<int>(i));
+  if (ImGui::Selectable("##entry", i == current_, ImGuiSelectableFlags_AllowDoubleClick, {width, height})) {
+    current_ = i;
+    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) enter(session, i);
+  }
+  ImGui::PopID();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float y = at.y + ui.px(5);
+  const float box = ImGui::GetFontSize() * 0.8f;
+  const ImVec2 icon = {at.x + ui.px(6), at.y + (height - box) / 2};
+  const ImU32 tint = entry.model ? ui.theme->accent : ui.theme->muted;
+  if (entry.folder) {
+    draw->AddRectFilled({icon.x, icon.y}, {icon.x + box * 0.55f, icon.y + box * 0.4f}, tint, ui.px(2));
+    draw->AddRectFilled({icon.x, icon.y + box * 0.2f}, {icon.x + box * 1.15f, icon.y + box}, tint, ui.px(2));
+  } else {
+    draw->AddRect({icon.x + ui.px(1), icon.y}, {icon.x + box * 0.85f, icon.y + box}, tint, ui.px(2), 0,
+                  ui.px(1.5f));
+  }
+  const std::string size = entry.folder ? (entry.model ? "model" : "") : format_bytes(entry.bytes);
+  const float size_width = ImGui::CalcTextSize(size.c_str()).x;
+  const std::string name = elided(shown(entry.name), width - size_width - ui.px(56));
+  draw->AddText({at.x + ui.px(32), y}, entry.folder || entry.model ? ui.theme->text : ui.theme->muted,
+                name.c_str());
+  draw->AddText({at.x + width - size_width - ui.px(8), y}, entry.folder ? ui.theme->accent : ui.theme->muted,
+                size.c_str());
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,194 @@
+// The model in figures: totals, dtypes, roles, findings, files and metadata.
+#include "app/gui/panels/panels.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+std::string value_text(const MetaValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *number);
+  if (const auto* count = std::get_if<std::uint64_t>(&value)) return fmt::format("{}", *count);
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  return std::get<std::string>(value);
+}
+
+class OverviewPanel final : public Panel {
+ public:
+  void draw(Session& session, const Ui& ui) override {
+    if (!session.model()) {
+      empty_state(ui, "No model is open", "Its figures, files and metadata will be shown here.");
+      return;
+    }
+    const Model& model = *session.model();
+    ImGui::BeginChild("overview");
+    draw_figures(model, ui);
+    draw_shares(model, ui);
+    draw_notes(model, ui);
+    draw_files(model, ui);
+    draw_metadata(model, ui);
+    ImGui::EndChild();
+  }
+
+ private:
+  void draw_figures(const Model& model, const Ui& ui);
+  void draw_shares(const Model& model, const Ui& ui);
+  void draw_notes(const Model& model, const Ui& ui);
+  void draw_files(const Model& model, const Ui& ui);
+  void draw_metadata(const Model& model, const Ui& ui);
+};
+
+void OverviewPanel::draw_figures(const Model& model, const Ui& ui) {
+  struct Figure {
+    std::string label;
+    std::string value;
+    std::string detail;
+  };
+  const std::array<Figure, 4> figures = {{
+      {"Weights", format_bytes(model.weight_bytes), format_grouped(model.weight_bytes) + " bytes"},
+      {"Parameters", format_count(model.parameters), format_grouped(model.parameters)},
+      {"Tensors", format_grouped(model.graph->tensors.size()),
+       model.ties.empty() ? fmt::format("{} storages", format_grouped(model.graph->storages.size()))
+                          : fmt::format("{} tied groups", model.ties.size())},
+      {"Files", format_grouped(model.graph->files.size()), format_bytes(model.disk_bytes) + " on disk"},
+  }};
+  const float gap = ui.px(12);
+  const float width = (ImGui::GetContentRegionAvail().x - 3 * gap) / 4;
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    if (i > 0) ImGui::SameLine(0, gap);
+    begin_card(ui, figures[i].label.c_str(), {width, ui.px(100)});
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(2)});
+    {
+      const FontScope font(ui.fonts.small);
+      muted(ui, figures[i].label);
+    }
+    {
+      const FontScope font(ui.fonts.hero);
+      name_text(ui, figures[i].value, 0, ui.theme->text);
+    }
+    {
+      const FontScope font(ui.fonts.small);
+      name_text(ui, figures[i].detail, 0, ui.theme->muted);
+    }
+    ImGui::PopStyleVar();
+    end_card();
+  }
+}
+
+void OverviewPanel::draw_shares(const Model& model, const Ui& ui) {
+  begin_card(ui, "shares", {0, ui.px(176)});
+  heading(ui, "By type");
+  std::vector<Part> parts;
+  for (const DTypeShare& share : model.dtypes)
+    parts.push_back({dtype_info(share.dtype).name, share.bytes, ui.theme->dtype(share.dtype)});
+  parts_bar(ui, parts, ui.px(16));
+  ImGui::Dummy({0, ui.px(4)});
+  heading(ui, "By role");
+  parts.clear();
+  for (std::size_t i = 0; i < kRoleCount; ++i)
+    parts.push_back({role_name(static_cast<Role>(i)), model.role_bytes[i], ui.theme->roles[i]});
+  parts_bar(ui, parts, ui.px(16));
+  end_card();
+}
+
+void OverviewPanel::draw_notes(const Model& model, const Ui& ui) {
+  const auto& notes = model.graph->notes;
+  if (notes.empty() && model.graph->missing.empty()) return;
+  ImGui::Dummy({0, ui.px(4)});
+  heading(ui, "Findings");
+  const auto finding = [&](Severity severity, std::string_view tensor, std::string_view words) {
+    badge(ui, severity_name(severity), severity_color(*ui.theme, severity));
+    ImGui::SameLine(0, ui.px(10));
+    const std::string whole = tensor.empty() ? shown(words) : shown(tensor) + ": " + shown(words);
+    paragraph(ui, whole, ui.theme->text);
+  };
+  for (const Note& note : notes) finding(note.severity, note.tensor.value_or(""), note.text);
+  if (!model.graph->missing.empty() && model.errors == 0)
+    finding(Severity::error, "",
+            fmt::format("{} tensors of the index are in no file: {}", model.graph->missing.size(),
+                        join_names(model.graph->missing, 6)));
+}
+
+void OverviewPanel::draw_files(const Model& model, const Ui& ui) {
+  if (model.graph->files.empty()) return;
+  ImGui::Dummy({0, ui.px(4)});
+  heading(ui, "Files");
+  std::uint64_t most = 1;
+  for (const ModelFile& file : model.graph->files) most = std::max(most, file.bytes);
+  if (!ImGui::BeginTable("files", 3, ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX)) return;
+  ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthStretch, 3);
+  ImGui::TableSetupColumn("bar", ImGuiTableColumnFlags_WidthStretch, 3);
+  ImGui::TableSetupColumn("bytes", ImGuiTableColumnFlags_WidthFixed, ui.px(120));
+  for (std::size_t i = 0; i < model.graph->files.size(); ++i) {
+    const ModelFile& file = model.graph->files[i];
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    const float y = ImGui::GetCursorPosY();
+    {
+      const FontScope font(ui.fonts.mono);
+      name_text(ui, std::filesystem::path(file.path).filename().string(), 0, ui.theme->text);
+    }
+    ImGui::TableNextColumn();
+    ImGui::SetCursorPosY(y + ui.px(6));
+    bar(ui, static_cast<double>(file.bytes) / static_cast<double>(most), ui.theme->category(i),
+        {ImGui::GetContentRegionAvail().x, ui.px(8)});
+    ImGui::TableNextColumn();
+    ImGui::SetCursorPosY(y);
+    right_aligned(format_bytes(file.bytes), ui.theme->muted);
+    tooltip(ui, format_grouped(file.bytes) + " bytes");
+  }
+  ImGui::EndTable();
+}
+
+void OverviewPanel::draw_metadata(const Model& model, const Ui& ui) {
+  ImGui::Dummy({0, ui.px(4)});
+  heading(ui, "Metadata");
+  if (model.graph->metadata.empty()) {
+    muted(ui, "The files carry none.");
+    return;
+  }
+  if (!ImGui::BeginTable("metadata", 2, ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX)) return;
+  ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch, 3);
+  // a value can be a whole file; its beginning says what it is, a click shows more
+  constexpr std::size_t kMost = 6000;
+  for (const MetaEntry& entry : model.graph->metadata) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    const FontScope font(ui.fonts.mono);
+    name_text(ui, entry.key, 0, ui.theme->muted);
+    ImGui::TableNextColumn();
+    const std::string value = value_text(entry.value);
+    if (value.find('\n') == std::string::npos) {
+      paragraph(ui, shown(value.substr(0, kMost)), ui.theme->text);
+      continue;
+    }
+    ImGui::PushID(entry.key.c_str());
+    const bool open = ImGui::TreeNodeEx("##value", ImGuiTreeNodeFlags_None, "%s bytes of text",
+                                        format_grouped(value.size()).c_str());
+    if (open) {
+      std::size_t at = 0;
+      while (at < std::min(value.size(), kMost)) {
+        const std::size_t end = std::min(value.find('\n', at), value.size());
+        text(shown(std::string_view(value).substr(at, end - at)));
+        at = end + 1;
+      }
+      ImGui::TreePop();
+    }
+    ImGui::PopID();
+  }
+  ImGui::EndTable();
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_overview_panel() { return std::make_unique<OverviewPanel>(); }
+
+}  // namespace loadline::gui

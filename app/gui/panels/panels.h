@@ -1,0 +1,20 @@
+// What each panel's file makes, for the table and for panels made of others.
+#pragma once
+
+#include "app/gui/panel.h"
+
+namespace loadline::gui {
+
+std::unique_ptr<Panel> make_explore_panel();
+std::unique_ptr<Panel> make_treemap_panel();
+std::unique_ptr<Panel> make_timeline_panel();
+std::unique_ptr<Panel> make_compare_panel();
+std::unique_ptr<Panel> make_tensor_table_panel();
+std::unique_ptr<Panel> make_overview_panel();
+std::unique_ptr<Panel> make_convert_panel();
+std::unique_ptr<Panel> make_upload_panel();
+// Not in the table: they have places of their own.
+std::unique_ptr<Panel> make_tree_panel();
+std::unique_ptr<Panel> make_start_panel();
+
+}  // namespace loadline::gui

@@ -1,0 +1,77 @@
+// Combos over the tables of methods and orders; sliders for the ring.
+#include "app/gui/panels/plan_controls.h"
+
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::array<std::uint64_t, 8> kRingSizes = {4ull << 20,   16ull << 20,  32ull << 20,  64ull << 20,
+                                                     128ull << 20, 256ull << 20, 512ull << 20, 1024ull << 20};
+constexpr std::array<std::uint32_t, 5> kSlots = {1, 2, 4, 8, 16};
+constexpr std::array<std::uint64_t, 7> kActivations = {0,          64ull << 20, 256ull << 20, 512ull << 20,
+                                                       1ull << 30, 2ull << 30,  4ull << 30};
+
+template <typename Row>
+std::optional<std::size_t> table_combo(const Ui& ui, const char* id, float width, std::span<const Row> rows,
+                                       std::string_view current) {
+  std::vector<std::string_view> labels;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    labels.push_back(rows[i].id);
+    if (rows[i].id == current) at = i;
+  }
+  const auto picked = combo(ui, id, width, current, labels, at);
+  tooltip(ui, rows[at].summary);
+  return picked;
+}
+
+template <typename Number, std::size_t N, typename Label>
+std::optional<Number> value_combo(const Ui& ui, const char* id, float width,
+                                  const std::array<Number, N>& values, Number current, Label label) {
+  std::vector<std::string> words;
+  for (const Number value : values) words.push_back(label(value));
+  const std::vector<std::string_view> labels(words.begin(), words.end());
+  const auto at = static_cast<std::size_t>(std::find(values.begin(), values.end(), current) - values.begin());
+  const auto picked = combo(ui, id, width, label(current), labels, at);
+  if (!picked) return std::nullopt;
+  return values[*picked];
+}
+
+}  // namespace
+
+void method_and_order(Session& session, const Ui& ui, float method_width, float order_width) {
+  PlanChoice choice = session.choice();
+  const auto method = table_combo(ui, "##method", method_width, methods(), choice.method);
+  ImGui::SameLine(0, ui.px(6));
+  const auto order = table_combo(ui, "##order", order_width, orders(), choice.order);
+  if (method) choice.method = methods()[*method].id;
+  if (order) choice.order = orders()[*order].id;
+  if (method || order) session.attempt([&] { session.set_plan(choice); });
+}
+
+void ring_controls(Session& session, const Ui& ui, float width) {
+  PlanChoice choice = session.choice();
+  const auto sizes = [](std::uint64_t bytes) {
+    return bytes == 0 ? std::string("none") : format_bytes(bytes);
+  };
+  muted(ui, "Staging ring");
+  const auto ring = value_combo(ui, "##ring", width, kRingSizes, choice.options.staging_bytes, sizes);
+  muted(ui, "Slots in the ring");
+  const auto slots = value_combo(ui, "##slots", width, kSlots, choice.options.slots,
+                                 [](std::uint32_t count) { return std::to_string(count); });
+  muted(ui, "Activations on the device");
+  const auto activations =
+      value_combo(ui, "##activations", width, kActivations, choice.options.activation_bytes, sizes);
+  if (ring) choice.options.staging_bytes = *ring;
+  if (slots) choice.options.slots = *slots;
+  if (activations) choice.options.activation_bytes = *activations;
+  if (ring || slots || activations) session.attempt([&] { session.set_plan(choice); });
+}
+
+}  // namespace loadline::gui

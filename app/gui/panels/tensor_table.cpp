@@ -1,0 +1,227 @@
+// Every tensor in a table that sorts and filters; only the rows in sight are drawn.
+#include "app/gui/panels/panels.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
+#include <imgui_stdlib.h>
+
+namespace loadline::gui {
+namespace {
+
+class TensorTablePanel final : public Panel {
+ public:
+  void draw(Session& session, const Ui& ui) override;
+
+ private:
+  void draw_filter(Session& session, const Ui& ui);
+  void draw_rows(Session& session, const Ui& ui);
+  void draw_row(Session& session, const Ui& ui, TensorId id);
+  void agree_on_sort(Session& session);
+  void scroll_to_selection(const Session& session);
+  void move_selection(Session& session);
+
+  std::string filter_;
+  std::uint64_t seen_selection_ = 0;
+  std::uint64_t seen_model_ = 0;
+  struct Sort {
+    SortColumn column = SortColumn::offset;
+    bool ascending = true;
+    bool operator==(const Sort&) const = default;
+  };
+  Sort agreed_;
+  bool scroll_ = false;  // to the selection, at the next frame
+};
+
+// What each column sorts by, left to right; the share sorts as the size does.
+constexpr std::array<SortColumn, 7> kSortOfColumn = {SortColumn::name,  SortColumn::dtype, SortColumn::shape,
+                                                     SortColumn::bytes, SortColumn::bytes, SortColumn::file,
+                                                     SortColumn::offset};
+
+void TensorTablePanel::draw(Session& session, const Ui& ui) {
+  if (!session.model()) {
+    empty_state(ui, "No model is open", "Its tensors will be listed here.");
+    return;
+  }
+  draw_filter(session, ui);
+  if (session.table().rows.empty()) {
+    empty_state(ui,
+                session.model()->graph->tensors.empty() ? "This model has no tensors" : "No tensor matches",
+                "Terms: part of a name, dtype:bf16, layer:12, file:00003, >100MiB");
+    return;
+  }
+  draw_rows(session, ui);
+}
+
+void TensorTablePanel::draw_filter(Session& session, const Ui& ui) {
+  filter_ = session.table().filter;
+  ImGui::SetNextItemWidth(std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.5f));
+  if (ImGui::InputTextWithHint("##filter", "Filter: q_proj dtype:bf16 layer:12 >100MiB", &filter_))
+    session.set_filter(filter_);
+  if (!session.table().filter.empty()) {
+    ImGui::SameLine(0, ui.px(6));
+    if (button(ui, "Clear", ButtonKind::ghost)) session.set_filter("");
+  }
+  const TableView& table = session.table();
+  const std::string count = table.filter.empty()
+                                ? fmt::format("{} tensors", format_grouped(table.rows.size()))
+                                : fmt::format("{} of {} tensors", format_grouped(table.rows.size()),
+                                              format_grouped(session.model()->graph->tensors.size()));
+  ImGui::SameLine(0, ui.px(14));
+  ImGui::AlignTextToFramePadding();
+  muted(ui, fmt::format("{}, {}", count, format_bytes(table.bytes)));
+}
+
+// ImGui keeps the arrows of the header, the session the order of the rows; either may change it.
+void TensorTablePanel::agree_on_sort(Session& session) {
+  ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
+  if (specs == nullptr || specs->SpecsCount != 1) return;
+  const Sort wanted = {session.table().column, session.table().ascending};
+  const Sort arrow = {static_cast<SortColumn>(specs->Specs[0].ColumnUserID),
+                      specs->Specs[0].SortDirection != ImGuiSortDirection_Descending};
+  specs->SpecsDirty = false;
+  if (arrow == wanted) {
+    agreed_ = wanted;
+    return;
+  }
+  scroll_ = true;
+  if (wanted != agreed_) {
+    agreed_ = wanted;
+    const auto column =
+        std::find(kSortOfColumn.begin(), kSortOfColumn.end(), wanted.column) - kSortOfColumn.begin();
+    ImGui::TableSetColumnSortDirection(
+        static_cast<int>(column),
+        wanted.ascending ? ImGuiSortDirection_Ascending : ImGuiSortDirection_Descending, false);
+  } else {
+    agreed_ = arrow;
+    session.set_sort(arrow.column, arrow.ascending);
+  }
+}
+
+void TensorTablePanel::move_selection(Session& session) {
+  if (!ImGui::IsWindowFocused() || ImGui::IsAnyItemActive() || !session.selection()) return;
+  const bool up = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_UpArrow));
+  const bool down = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_DownArrow));
+  if (!up && !down) return;
+  const auto& rows = session.table().rows;
+  const auto at = std::find(rows.begin(), rows.end(), *session.selection());
+  if (at == rows.end()) return;
+  if (up && at != rows.begin()) session.select(*std::prev(at));
+  if (down && std::next(at) != rows.end()) session.select(*std::next(at));
+}
+
+// What was selected elsewhere, or moved by sorting.
+void TensorTablePanel::scroll_to_selection(const Session& session) {
+  if (!scroll_ && seen_selection_ == session.selections() && seen_model_ == session.generation()) return;
+  scroll_ = false;
+  seen_selection_ = session.selections();
+  seen_model_ = session.generation();
+  const auto& rows = session.table().rows;
+  const auto at =
+      session.selection() ? std::find(rows.begin(), rows.end(), *session.selection()) : rows.end();
+  if (at == rows.end()) return;
+  const float height = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+  const float top = height * static_cast<float>(at - rows.begin());
+  const float view = ImGui::GetWindowHeight() - 2 * height;
+  if (top >= ImGui::GetScrollY() && top <= ImGui::GetScrollY() + view) return;
+  ImGui::SetScrollY(height * std::max(0.0f, std::round((top - view / 2) / height)));
+}
+
+void TensorTablePanel::draw_rows(Session& session, const Ui& ui) {
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_Sortable | ImGuiTableFlags_RowBg |
+                                     ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable |
+                                     ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX |
+                                     ImGuiTableFlags_Reorderable | ImGuiTableFlags_NoBordersInBody;
+  if (!ImGui::BeginTable("tensors", 7, kFlags, ImGui::GetContentRegionAvail())) return;
+  const auto column = [&](const char* label, float weight, SortColumn sort, ImGuiTableColumnFlags flags) {
+    if (session.table().column == sort && (flags & ImGuiTableColumnFlags_NoSort) == 0) {
+      flags |= ImGuiTableColumnFlags_DefaultSort;
+      if (!session.table().ascending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
+    }
+    ImGui::TableSetupColumn(label, flags | ImGuiTableColumnFlags_WidthStretch, weight,
+                            static_cast<ImGuiID>(sort));
+  };
+  column("Name", 4.0f, SortColumn::name, ImGuiTableColumnFlags_NoHide);
+  column("Type", 0.75f, SortColumn::dtype, 0);
+  column("Shape", 1.6f, SortColumn::shape, 0);
+  column("Size", 1.25f, SortColumn::bytes,
+         session.table().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending);
+  column("Share", 1.1f, SortColumn::bytes, ImGuiTableColumnFlags_NoSort);
+  column("File", 2.0f, SortColumn::file, 0);
+  column("Offset", 1.85f, SortColumn::offset, 0);
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableHeadersRow();
+  agree_on_sort(session);
+  move_selection(session);
+
+  scroll_to_selection(session);
+  const auto& rows = session.table().rows;
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(rows.size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
+      draw_row(session, ui, rows[static_cast<std::size_t>(i)]);
+  ImGui::EndTable();
+}
+
+void TensorTablePanel::draw_row(Session& session, const Ui& ui, TensorId id) {
+  const Model& model = *session.model();
+  const Tensor& tensor = model.tensor(id);
+  const Storage& storage = model.graph->storage(tensor.storage);
+  const std::uint64_t bytes = model.bytes[index(id)];
+  const double share =
+      static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(model.weight_bytes, 1));
+  ImGui::PushID(static_cast<int>(index(id)));
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  const bool selected = session.selection() == id;
+  const ImVec2 start = ImGui::GetCursorPos();
+  if (ImGui::Selectable("##row", selected, ImGuiSelectableFlags_SpanAllColumns)) session.select(id);
+  if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+    session.zoom(model.tree.node(model.nodes[index(id)]).parent);
+    session.panel = "treemap";
+  }
+  ImGui::SetCursorPos(start);
+  {
+    const FontScope font(ui.fonts.mono);
+    name_text(ui, tensor.name, 0, ui.theme->text);
+  }
+  const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
+  ImGui::TableNextColumn();
+  text_colored(ui.theme->text, dtype_info(tensor.dtype).name);
+  ImGui::TableNextColumn();
+  name_text(ui, shape_text(tensor), 0, ui.theme->text);
+  ImGui::TableNextColumn();
+  right_aligned(format_bytes(bytes), ui.theme->text);
+  tooltip(ui, format_grouped(bytes) + " bytes");
+  ImGui::TableNextColumn();
+  const float line = ImGui::GetTextLineHeight();
+  const float figure = ui.px(46);
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + (line - ui.px(6)) / 2);
+  bar(ui, share, ui.theme->roles[static_cast<std::size_t>(model.roles[index(id)])],
+      {std::max(ui.px(8), ImGui::GetContentRegionAvail().x - figure - ui.px(6)), ui.px(6)});
+  ImGui::SameLine(0, ui.px(6));
+  ImGui::SetCursorPosY(start.y);
+  right_aligned(percent_text(share), second);
+  ImGui::TableNextColumn();
+  if (storage.file == kNoFile)
+    text_colored(second, "none");
+  else
+    name_text(ui, std::filesystem::path(model.graph->files[index(storage.file)].path).filename().string(), 0,
+              second);
+  ImGui::TableNextColumn();
+  right_aligned(storage.file == kNoFile ? "" : format_grouped(storage.offset + tensor.offset), second);
+  ImGui::PopID();
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_tensor_table_panel() { return std::make_unique<TensorTablePanel>(); }
+
+}  // namespace loadline::gui

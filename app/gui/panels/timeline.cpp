@@ -1,0 +1,291 @@
+// The memory timeline of the chosen method: curves, peak, cursor, and what is alive at it.
+#include "app/gui/panels/panels.h"
+#include "app/gui/panels/plan_controls.h"
+#include "app/gui/panels/timeline_plot.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+class TimelinePanel final : public Panel {
+ public:
+  void draw(Session& session, const Ui& ui) override;
+
+ private:
+  void refresh(const Session& session);
+  void draw_toolbar(Session& session, const Ui& ui);
+  void draw_legend(const Ui& ui);
+  void draw_plot(Session& session, const Ui& ui, ImVec2 size);
+  void draw_selection(const Session& session, const Ui& ui, const TimelinePlot::Frame& frame, float top);
+  void handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame);
+  void draw_alive(Session& session, const Ui& ui);
+  void draw_alive_row(Session& session, const Ui& ui, BlockId id);
+  void refresh_alive();
+  void refresh_selected(const Session& session);
+
+  std::shared_ptr<const Projection> projection_;
+  std::shared_ptr<const UploadResult> upload_;
+  TimeAxis axis_ = TimeAxis::steps;
+  bool lanes_ = false;
+  PlotRange range_;
+  TimelinePlot plot_;
+  std::size_t pinned_ = 0;  // where the cursor stays
+  std::size_t cursor_ = 0;  // where it is now
+  std::size_t alive_step_ = kNever;
+  std::vector<BlockId> alive_;
+  std::uint64_t alive_bytes_ = 0;
+  std::shared_ptr<const Projection> selected_of_;  // what the next two are of
+  std::optional<StorageId> selected_storage_;
+  std::vector<BlockId> selected_blocks_;
+};
+
+void TimelinePanel::refresh(const Session& session) {
+  const auto upload = session.upload_result();
+  if (session.projection() == projection_ && upload == upload_ && plot_.curves().axis == axis_) return;
+  if (session.projection() != projection_) {
+    projection_ = session.projection();
+    range_ = {};
+    pinned_ = projection_->timeline.unified.step;
+    cursor_ = pinned_;
+    alive_step_ = kNever;
+  }
+  upload_ = upload;
+  plot_.set_curves(timeline_curves(*projection_, upload_.get(), axis_));
+}
+
+void TimelinePanel::refresh_alive() {
+  if (alive_step_ == cursor_) return;
+  alive_step_ = cursor_;
+  alive_ = alive_at(projection_->timeline, projection_->plan, cursor_, kAllSpaces);
+  alive_bytes_ = usage_at(projection_->timeline, cursor_, kAllSpaces);
+}
+
+void TimelinePanel::draw(Session& session, const Ui& ui) {
+  if (!session.model()) {
+    empty_state(ui, "No model is open", "How deep it sits in memory, step by step, will be drawn here.");
+    return;
+  }
+  draw_toolbar(session, ui);
+  if (!session.projection()) {
+    if (session.planning())
+      empty_state(ui, "Projecting the load", "The plan is being run on the modelled machine.");
+    else
+      empty_state(ui, "This load could not be projected", "The message above says why.");
+    return;
+  }
+  refresh(session);
+  draw_legend(ui);
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float list = room.x > ui.px(640) ? std::min(ui.px(320), room.x * 0.34f) : 0;
+  cursor_ = pinned_;
+  draw_plot(session, ui, {room.x - (list > 0 ? list + ui.px(14) : 0), room.y});
+  if (list <= 0) return;
+  refresh_alive();
+  ImGui::SameLine(0, ui.px(14));
+  ImGui::BeginChild("alive", {list, room.y});
+  draw_alive(session, ui);
+  ImGui::EndChild();
+}
+
+void TimelinePanel::draw_toolbar(Session& session, const Ui& ui) {
+  method_and_order(session, ui, ui.px(176), ui.px(110));
+  constexpr std::array<std::string_view, 2> kShapes = {"Stacked", "By space"};
+  constexpr std::array<std::string_view, 2> kAxes = {"Steps", "Time"};
+  ImGui::SameLine(0, ui.px(12));
+  lanes_ = segmented(ui, "shape", kShapes, lanes_ ? 1 : 0) == 1;
+  ImGui::SameLine(0, ui.px(8));
+  const std::size_t axis = segmented(ui, "axis", kAxes, static_cast<std::size_t>(axis_));
+  axis_ = axis == 0 ? TimeAxis::steps : TimeAxis::seconds;
+  const Method& method = find_method(session.choice().method);
+  const float wanted =
+      ImGui::CalcTextSize(method.peak_law.data(), method.peak_law.data() + method.peak_law.size()).x;
+  ImGui::SameLine(0, ui.px(14));
+  if (ImGui::GetContentRegionAvail().x < wanted + ui.px(60)) {
+    ImGui::NewLine();
+    return;
+  }
+  ImGui::AlignTextToFramePadding();
+  muted(ui, "Peak");
+  ImGui::SameLine(0, ui.px(6));
+  ImGui::AlignTextToFramePadding();
+  text_colored(ui.theme->accent, method.peak_law);
+  tooltip(ui, method.explanation);
+}
+
+void TimelinePanel::draw_legend(const Ui& ui) {
+  bool first = true;
+  for (const Space space : kStackOrder) {
+    const Peak& peak = projection_->timeline.peaks[index(space)];
+    if (peak.bytes == 0) continue;
+    const std::string figure = "peak " + format_bytes(peak.bytes);
+    if (!first && !continue_line(ui, 18, legend_width(ui, space_title(space), figure))) return;
+    first = false;
+    legend_entry(ui, ui.theme->spaces[index(space)], space_title(space), figure);
+    hover_card(ui, [&] {
+      text(fmt::format("{}: {} bytes at step {}", space_title(space), format_grouped(peak.bytes),
+                       format_grouped(peak.step)));
+    });
+  }
+  for (const MeasuredCurve& curve : plot_.curves().measured) {
+    if (lanes_ && !curve.ledger) continue;  // the system does not count by space
+    if (!continue_line(ui, 18, legend_width(ui, curve.label, ""))) return;
+    legend_entry(ui, curve.ledger ? ui.theme->highlight : ui.theme->accent, curve.label, "");
+  }
+}
+
+void TimelinePanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float strip = session.selection() ? ui.px(20) : 0;
+  if (size.x < ui.px(140) || size.y < ui.px(70) + strip) {
+    ImGui::Dummy(size);
+    return;
+  }
+  ImGui::InvisibleButton("plot", size);
+  TimelinePlot::Frame frame{at, {at.x + size.x, at.y + size.y - strip}, range_, lanes_};
+  handle_mouse(ui, frame);
+  frame.range = range_;
+  ImGui::PushClipRect(at, {at.x + size.x, at.y + size.y}, true);
+  plot_.draw(ui, frame);
+  const Peak& peak = projection_->timeline.unified;
+  const ImU32 peak_color = ui.theme->bad;
+  plot_.mark(ui, frame, x_of_step(*projection_, axis_, peak.step), peak_color,
+             fmt::format("Peak {}", format_bytes(peak.bytes)));
+  if (cursor_ != peak.step)
+    plot_.mark(ui, frame, x_of_step(*projection_, axis_, cursor_), ui.theme->text, "");
+  draw_selection(session, ui, frame, at.y + size.y - strip);
+  ImGui::PopClipRect();
+}
+
+void TimelinePanel::refresh_selected(const Session& session) {
+  const StorageId storage = session.model()->tensor(*session.selection()).storage;
+  if (selected_of_ == projection_ && selected_storage_ == storage) return;
+  selected_of_ = projection_;
+  selected_storage_ = storage;
+  selected_blocks_.clear();
+  for (std::uint32_t i = 0; i < projection_->plan.blocks.size(); ++i)
+    if (projection_->plan.blocks[i].storage == storage &&
+        projection_->timeline.lifetimes[i].from_step != kNever)
+      selected_blocks_.push_back(BlockId{i});
+}
+
+// Under the axis: when the selected tensor has a block, and in which space.
+void TimelinePanel::draw_selection(const Session& session, const Ui& ui, const TimelinePlot::Frame& frame,
+                                   float top) {
+  if (!session.selection()) return;
+  const TimelinePlot::Area area = TimelinePlot::inside(ui, frame);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  {
+    const FontScope font(ui.fonts.small);
+    constexpr std::string_view kLabel = "selected";
+    const float width = ImGui::CalcTextSize(kLabel.data(), kLabel.data() + kLabel.size()).x;
+    draw->AddText({area.low.x - width - ui.px(8), top}, ui.theme->muted, kLabel.data(),
+                  kLabel.data() + kLabel.size());
+  }
+  draw->AddRectFilled({area.low.x, top}, {area.high.x, top + ui.px(16)}, ui.theme->raised, ui.px(3));
+  refresh_selected(session);
+  const Plan& plan = projection_->plan;
+  for (const BlockId id : selected_blocks_) {
+    const Lifetime& life = projection_->timeline.lifetimes[index(id)];
+    const Space space = plan.block(id).space;
+    const std::size_t end = std::min(life.to_step, plan.steps.size());
+    const double x1 =
+        life.to_step == kNever ? plot_.curves().modelled_length : x_of_step(*projection_, axis_, end);
+    const float left =
+        std::max(area.low.x, plot_.pixel_of(ui, frame, x_of_step(*projection_, axis_, life.from_step)));
+    const float right = std::min(area.high.x, std::max(left + ui.px(2), plot_.pixel_of(ui, frame, x1)));
+    if (right <= area.low.x || left >= area.high.x) continue;
+    // one row per space, so that copies that live at once are both seen
+    std::size_t row = 0;
+    while (kStackOrder[row] != space) ++row;
+    const float y = top + ui.px(4) * static_cast<float>(kSpaceCount - 1 - row);
+    draw->AddRectFilled({left, y}, {right, y + ui.px(4)}, ui.theme->spaces[index(space)]);
+  }
+}
+
+void TimelinePanel::handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame) {
+  if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
+  const ImGuiIO& io = ImGui::GetIO();
+  const double x = plot_.x_at(ui, frame, io.MousePos.x);
+  const double share = plot_.curves().length > 0 ? x / plot_.curves().length : 0;
+  if (ImGui::IsItemHovered() && std::abs(io.MouseWheel) > 0) {
+    // the place under the mouse stays where it is
+    const double width = range_.to - range_.from;
+    const double next = std::clamp(width * std::pow(0.8, static_cast<double>(io.MouseWheel)), 1e-4, 1.0);
+    const double left = share - (share - range_.from) * next / width;
+    range_.from = std::clamp(left, 0.0, 1.0 - next);
+    range_.to = range_.from + next;
+  }
+  if (ImGui::IsMouseDragging(ImGuiMouseButton_Right)) {
+    const TimelinePlot::Area area = TimelinePlot::inside(ui, frame);
+    const double width = range_.to - range_.from;
+    const double moved = static_cast<double>(io.MouseDelta.x / (area.high.x - area.low.x)) * width;
+    range_.from = std::clamp(range_.from - moved, 0.0, 1.0 - width);
+    range_.to = range_.from + width;
+  }
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) range_ = {};
+  const std::size_t step = step_at_x(*projection_, axis_, x);
+  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) pinned_ = step;
+  cursor_ = step;
+}
+
+void TimelinePanel::draw_alive(Session& session, const Ui& ui) {
+  const bool at_peak = cursor_ == projection_->timeline.unified.step;
+  heading(ui, at_peak ? "Alive at the peak" : fmt::format("Alive at step {}", format_grouped(cursor_)));
+  {
+    const FontScope font(ui.fonts.small);
+    muted(ui, fmt::format("{} in {} blocks, largest first", format_bytes(alive_bytes_),
+                          format_grouped(alive_.size())));
+  }
+  ImGui::BeginChild("blocks", {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(alive_.size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
+      draw_alive_row(session, ui, alive_[static_cast<std::size_t>(i)]);
+  ImGui::PopStyleVar();
+  ImGui::EndChild();
+}
+
+void TimelinePanel::draw_alive_row(Session& session, const Ui& ui, BlockId id) {
+  const Model& model = *session.model();
+  const Block& block = projection_->plan.block(id);
+  const std::string label = block_label(block, *model.graph, model.owners);
+  const auto owner = block.storage ? model.owners[index(*block.storage)] : std::nullopt;
+  const bool selected =
+      session.selection() && block.storage && model.tensor(*session.selection()).storage == *block.storage;
+  const FontScope font(ui.fonts.small);
+  const float height = ImGui::GetFontSize() + ui.px(6);
+  ImGui::PushID(static_cast<int>(index(id)));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  if (ImGui::Selectable("##row", selected, 0, {width, height}) && owner) session.select(owner);
+  hover_card(ui, [&] {
+    text(shown(label));
+    text_colored(ui.theme->muted,
+                 fmt::format("{} bytes in {}", format_grouped(block.bytes), space_name(block.space)));
+  });
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float y = at.y + ui.px(3);
+  draw->AddRectFilled({at.x + ui.px(2), at.y + ui.px(5)}, {at.x + ui.px(6), at.y + height - ui.px(4)},
+                      ui.theme->spaces[index(block.space)], ui.px(2));
+  const std::string bytes = format_bytes(block.bytes);
+  const float bytes_width = ImGui::CalcTextSize(bytes.c_str()).x;
+  const std::string name = elided(shown(label), width - bytes_width - ui.px(26));
+  draw->AddText({at.x + ui.px(12), y}, ui.theme->text, name.c_str());
+  draw->AddText({at.x + width - bytes_width - ui.px(4), y}, ui.theme->muted, bytes.c_str());
+  ImGui::PopID();
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_timeline_panel() { return std::make_unique<TimelinePanel>(); }
+
+}  // namespace loadline::gui

@@ -1,0 +1,71 @@
+// Draws the curves of a projection into a rectangle: stacked, or one lane per space.
+#pragma once
+
+#include "app/gui/panels/timeline_data.h"
+#include "app/gui/ui.h"
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace loadline::gui {
+
+// The part of the x axis that is visible, as shares of its length.
+struct PlotRange {
+  double from = 0;
+  double to = 1;
+  bool operator==(const PlotRange&) const = default;
+};
+
+// Columns of every curve for one width and range; made anew when those change.
+class TimelinePlot {
+ public:
+  void set_curves(TimelineCurves curves);
+  const TimelineCurves& curves() const { return curves_; }
+
+  struct Frame {
+    ImVec2 low = {};  // of the whole plot with its axes
+    ImVec2 high = {};
+    PlotRange range;
+    bool lanes = false;
+  };
+  // The rectangle inside the axes.
+  struct Area {
+    ImVec2 low = {};
+    ImVec2 high = {};
+  };
+  static Area inside(const Ui& ui, const Frame& frame);
+
+  void draw(const Ui& ui, const Frame& frame);
+  // A dashed line at `x` with a dot where the stack is, and a label beside it.
+  void mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label) const;
+  float pixel_of(const Ui& ui, const Frame& frame, double x) const;
+  double x_at(const Ui& ui, const Frame& frame, float pixel) const;
+
+ private:
+  struct Lane {
+    Area area;
+    double most = 0;
+    std::vector<std::size_t> levels;  // of the stack, from the bottom; a lane of one space has one
+  };
+  std::vector<Lane> lanes(const Ui& ui, const Frame& frame) const;
+  double top_of_stack() const;
+  void refresh(std::size_t columns, const PlotRange& range);
+  void draw_axis(const Ui& ui, const Lane& lane) const;
+  void draw_steps_axis(const Ui& ui, const Frame& frame) const;
+  void draw_level(const Ui& ui, const Lane& lane, const std::vector<view::CurveColumn>& columns,
+                  ImU32 color) const;
+  void draw_line(const Ui& ui, const Lane& lane, const std::vector<view::CurveColumn>& columns,
+                 bool ledger) const;
+  void draw_lane_title(const Ui& ui, const Lane& lane) const;
+
+  TimelineCurves curves_;
+  PlotRange columns_range_;
+  std::size_t columns_ = 0;
+  std::array<std::vector<view::CurveColumn>, kSpaceCount> space_columns_;    // by Space
+  std::array<std::vector<view::CurveColumn>, kSpaceCount> stacked_columns_;  // from the bottom
+  std::vector<std::vector<view::CurveColumn>> measured_columns_;
+  std::array<std::vector<view::CurveColumn>, kSpaceCount> measured_space_columns_;  // by Space
+};
+
+}  // namespace loadline::gui

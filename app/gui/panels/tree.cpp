@@ -1,0 +1,216 @@
+// The module tree with subtotals: bytes, share and parameters of everything below a name.
+#include "app/gui/panels/panels.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+// A line of the unfolded tree. A module with nothing but one child shares its line:
+// "up_proj.weight".
+struct Line {
+  NodeId first{};  // where the line's name begins
+  NodeId node{};   // what the line stands for
+  std::uint16_t depth = 0;
+};
+
+NodeId end_of_chain(const ModuleTree& tree, NodeId node) {
+  while (!tree.node(node).tensor && tree.node(node).children.size() == 1)
+    node = tree.node(node).children.front();
+  return node;
+}
+
+std::string line_name(const ModuleTree& tree, const Line& line) {
+  std::string name = tree.node(line.node).name;
+  for (NodeId at = line.node; at != line.first;) {
+    at = tree.node(at).parent;
+    name = tree.node(at).name + "." + name;
+  }
+  return name;
+}
+
+class TreePanel final : public Panel {
+ public:
+  void draw(Session& session, const Ui& ui) override;
+
+ private:
+  void reset(const Session& session);
+  void reveal(const Session& session);
+  void unfold(const Model& model);
+  void draw_line(Session& session, const Ui& ui, const Line& line);
+  void draw_arrow(const Ui& ui, ImVec2 center, bool open);
+
+  std::uint64_t seen_model_ = 0;
+  std::uint64_t seen_selection_ = 0;
+  std::vector<bool> open_;   // per node
+  std::vector<Line> lines_;  // of the open part, top to bottom
+  bool stale_ = true;
+  std::optional<NodeId> scroll_to_;
+};
+
+void TreePanel::reset(const Session& session) {
+  seen_model_ = session.generation();
+  const ModuleTree& tree = session.model()->tree;
+  open_.assign(tree.nodes.size(), false);
+  // down to where the tree first branches
+  NodeId at = kRootNode;
+  open_[index(at)] = true;
+  while (tree.node(at).children.size() == 1) {
+    at = tree.node(at).children.front();
+    open_[index(at)] = true;
+  }
+  for (const NodeId child : tree.node(at).children)
+    if (tree.node(child).children.size() <= 6) open_[index(end_of_chain(tree, child))] = true;
+  stale_ = true;
+}
+
+void TreePanel::reveal(const Session& session) {
+  seen_selection_ = session.selections();
+  if (!session.selection()) return;
+  const Model& model = *session.model();
+  const NodeId node = model.nodes[index(*session.selection())];
+  for (NodeId at = node; at != kRootNode;) {
+    at = model.tree.node(at).parent;
+    open_[index(at)] = true;
+  }
+  stale_ = true;
+  scroll_to_ = node;
+}
+
+void TreePanel::unfold(const Model& model) {
+  stale_ = false;
+  lines_.clear();
+  // an explicit stack, last child first, so that lines come out top to bottom
+  std::vector<Line> stack;
+  const auto push_children = [&](NodeId node, std::uint16_t depth) {
+    const auto& children = model.tree.node(node).children;
+    for (auto child = children.rbegin(); child != children.rend(); ++child)
+      stack.push_back({*child, end_of_chain(model.tree, *child), depth});
+  };
+  push_children(kRootNode, 0);
+  while (!stack.empty()) {
+    const Line line = stack.back();
+    stack.pop_back();
+    lines_.push_back(line);
+    if (open_[index(line.node)]) push_children(line.node, static_cast<std::uint16_t>(line.depth + 1));
+  }
+}
+
+void TreePanel::draw(Session& session, const Ui& ui) {
+  if (!session.model()) {
+    empty_state(ui, "Modules", "Nothing is open.");
+    return;
+  }
+  if (seen_model_ != session.generation()) reset(session);
+  if (seen_selection_ != session.selections()) reveal(session);
+  if (stale_) unfold(*session.model());
+  heading(ui, "Modules");
+  const FontScope font(ui.fonts.small);
+  ImGui::BeginChild("lines");
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  const float height = ImGui::GetFontSize() + ui.px(9);
+  if (scroll_to_) {
+    const auto at =
+        std::find_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.node == *scroll_to_; });
+    const float top = height * static_cast<float>(at - lines_.begin());
+    const float room = ImGui::GetWindowHeight() - height;
+    if (top < ImGui::GetScrollY() || top > ImGui::GetScrollY() + room)
+      ImGui::SetScrollY(height * std::max(0.0f, std::round((top - room / 2) / height)));
+    scroll_to_.reset();
+  }
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(lines_.size()), height);
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
+      draw_line(session, ui, lines_[static_cast<std::size_t>(i)]);
+  ImGui::PopStyleVar();
+  ImGui::EndChild();
+}
+
+void TreePanel::draw_arrow(const Ui& ui, ImVec2 center, bool open) {
+  const float r = ui.px(4);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  if (open)
+    draw->AddTriangleFilled({center.x - r, center.y - r * 0.6f}, {center.x + r, center.y - r * 0.6f},
+                            {center.x, center.y + r * 0.8f}, ui.theme->muted);
+  else
+    draw->AddTriangleFilled({center.x - r * 0.6f, center.y - r}, {center.x - r * 0.6f, center.y + r},
+                            {center.x + r * 0.8f, center.y}, ui.theme->muted);
+}
+
+void TreePanel::draw_line(Session& session, const Ui& ui, const Line& line) {
+  const Model& model = *session.model();
+  const ModuleNode& node = model.tree.node(line.node);
+  const bool branch = !node.children.empty();
+  const bool selected = node.tensor && session.selection() == node.tensor;
+  const float height = ImGui::GetFontSize() + ui.px(9);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::PushID(static_cast<int>(index(line.node)));
+  if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_AllowDoubleClick, {width, height})) {
+    if (branch && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
+      session.zoom(line.node);
+    else if (branch)
+      open_[index(line.node)] = !open_[index(line.node)], stale_ = true;
+    if (node.tensor && !branch) {
+      session.select(node.tensor);
+      seen_selection_ = session.selections();  // it is in sight already
+    }
+  }
+  const double share =
+      static_cast<double>(node.bytes) / static_cast<double>(std::max<std::uint64_t>(model.weight_bytes, 1));
+  hover_card(ui, [&] {
+    text(shown(module_path(model.tree, line.node)));
+    text_colored(ui.theme->muted,
+                 fmt::format("{} ({} bytes, {}), {} parameters, {} tensors", format_bytes(node.bytes),
+                             format_grouped(node.bytes), percent_text(share), format_count(node.parameters),
+                             format_grouped(node.tensors)));
+    if (branch) text_colored(ui.theme->muted, "Double click to see it on the map.");
+  });
+
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float indent = ui.px(2) + ui.px(12) * static_cast<float>(std::min<int>(line.depth, 12));
+  const float y = at.y + ui.px(3);
+  if (branch)
+    draw_arrow(ui, {at.x + indent + ui.px(5), at.y + height / 2 - ui.px(1)}, open_[index(line.node)]);
+  const std::string size = format_bytes(node.bytes);
+  const std::string percent = percent_text(share);
+  const bool with_percent = width > ui.px(290);
+  const bool with_parameters = width > ui.px(370);
+  const float percent_width = with_percent ? ui.px(52) : 0;
+  const float size_width = ui.px(78) + (with_parameters ? ui.px(64) : 0);
+  const std::string name =
+      elided(shown(line_name(model.tree, line)), width - indent - ui.px(18) - percent_width - size_width);
+  draw->AddText({at.x + indent + ui.px(15), y}, ui.theme->text, name.c_str());
+  const float percent_at = at.x + width - ImGui::CalcTextSize(percent.c_str()).x - ui.px(4);
+  const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
+  if (with_percent) draw->AddText({percent_at, y}, second, percent.c_str());
+  const float size_at = at.x + width - percent_width - ImGui::CalcTextSize(size.c_str()).x - ui.px(4);
+  draw->AddText({size_at, y}, with_percent ? ui.theme->text : second, size.c_str());
+  if (with_parameters) {
+    const std::string parameters = format_count(node.parameters);
+    const float right = at.x + width - percent_width - ui.px(82);
+    draw->AddText({right - ImGui::CalcTextSize(parameters.c_str()).x, y}, second, parameters.c_str());
+  }
+  // a hairline of the share under the name
+  const float bar_left = at.x + indent + ui.px(15);
+  const float bar_room = at.x + width - ui.px(4) - bar_left;
+  const float bar_y = at.y + height - ui.px(3);
+  draw->AddRectFilled({bar_left, bar_y}, {bar_left + bar_room, bar_y + ui.px(2)}, ui.theme->grid, ui.px(1));
+  draw->AddRectFilled({bar_left, bar_y},
+                      {bar_left + std::max(ui.px(1), bar_room * static_cast<float>(share)), bar_y + ui.px(2)},
+                      ui.theme->spaces[index(Space::device)], ui.px(1));
+  ImGui::PopID();
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_tree_panel() { return std::make_unique<TreePanel>(); }
+
+}  // namespace loadline::gui

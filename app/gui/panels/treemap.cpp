@@ -1,0 +1,387 @@
+// The map: every byte of the model as area, coloured by what it is.
+#include "core/view/treemap.h"
+
+#include "app/gui/panels/panels.h"
+#include "app/gui/panels/treemap_paint.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+using view::Rect;
+using view::Tile;
+using view::TileKind;
+
+constexpr std::size_t kMostLabels = 300;
+
+std::string leaf_label(const Model& model, const Tile& tile) {
+  if (tile.kind == TileKind::aggregate) return fmt::format("{} tensors", format_grouped(tile.tensors));
+  const ModuleNode& node = model.tree.node(tile.node);
+  // "weight" says nothing: the module's own name does
+  if ((node.name == "weight" || node.name == "bias") && node.parent != kRootNode)
+    return model.tree.node(node.parent).name + (node.name == "bias" ? ".bias" : "");
+  return node.name;
+}
+
+std::string file_name(const Model& model, std::size_t file) {
+  // the format is the same for all of them
+  return std::filesystem::path(model.graph->files[file].path).stem().string();
+}
+
+bool is_below(const ModuleTree& tree, NodeId node, NodeId module) {
+  while (node != module && node != kRootNode) node = tree.node(node).parent;
+  return node == module;
+}
+
+class TreemapPanel final : public Panel {
+ public:
+  void draw(Session& session, const Ui& ui) override {
+    if (!session.model()) {
+      empty_state(ui, "No model is open", "Its bytes will be laid out here, tensor by tensor.");
+      return;
+    }
+    const float legend = ui.px(30);
+    draw_toolbar(session, ui);
+    const ImVec2 room = ImGui::GetContentRegionAvail();
+    const ImVec2 size = {room.x, room.y - legend};
+    if (size.x < ui.px(40) || size.y < ui.px(40)) return;
+    draw_canvas(session, ui, size);
+    draw_legend(session, ui);
+  }
+
+ private:
+  void draw_toolbar(Session& session, const Ui& ui);
+  void draw_breadcrumb(Session& session, const Ui& ui, float room);
+  void draw_canvas(Session& session, const Ui& ui, ImVec2 size);
+  void draw_legend(const Session& session, const Ui& ui);
+  void draw_tiles(const Session& session, const Ui& ui, ImVec2 at);
+  void draw_labels(const Session& session, const Ui& ui, ImVec2 at);
+  void draw_selection(const Session& session, const Ui& ui, ImVec2 at);
+  void handle_mouse(Session& session, const Ui& ui, ImVec2 at);
+  void show_tooltip(const Model& model, const Ui& ui, const Tile& tile);
+  void lay_out(const Session& session, const Ui& ui, ImVec2 size);
+  void color_tiles(const Session& session, const Ui& ui);
+
+  // What the geometry below was made for.
+  struct Key {
+    std::uint64_t generation = 0;
+    NodeId root{};
+    float width = 0;
+    float height = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct ColorKey {
+    Key tiles;
+    ColorBy mode = ColorBy::role;
+    bool dark = true;
+    bool operator==(const ColorKey&) const = default;
+  };
+  Key key_;
+  ColorKey color_key_;
+  std::vector<Tile> tiles_;
+  std::vector<ImU32> colors_;    // parallel to tiles_
+  std::vector<int> categories_;  // parallel to tiles_: what the legend calls it, -1 = nothing
+  int dimmed_except_ = -1;       // category under the mouse in the legend
+};
+
+void TreemapPanel::lay_out(const Session& session, const Ui& ui, ImVec2 size) {
+  const Key key = {session.generation(), session.zoomed(), size.x, size.y};
+  if (key == key_ && !tiles_.empty()) return;
+  key_ = key;
+  color_key_ = {};
+  view::TreemapOptions options;
+  options.min_side = ui.px(4);
+  options.padding = ui.px(3);
+  options.header = ui.px(18);
+  options.header_width = ui.px(54);
+  const Model& model = *session.model();
+  tiles_ = view::layout_treemap(model.tree, model.treemap_order, session.zoomed(), {0, 0, size.x, size.y},
+                                options);
+}
+
+// The ramp between the first layer and the last.
+void ramp_legend(const Ui& ui, const std::string& last) {
+  const FontScope font(ui.fonts.small);
+  text("layer 0");
+  ImGui::SameLine(0, ui.px(8));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  constexpr int kSteps = 24;
+  const float step = ui.px(6);
+  const float top = at.y + ImGui::GetFontSize() / 2 - ui.px(5);
+  for (int i = 0; i < kSteps; ++i) {
+    const float x = at.x + step * static_cast<float>(i);
+    ImGui::GetWindowDrawList()->AddRectFilledMultiColor(
+        {x, top}, {x + step, top + ui.px(10)}, ui.theme->ramp(i / double{kSteps}),
+        ui.theme->ramp((i + 1) / double{kSteps}), ui.theme->ramp((i + 1) / double{kSteps}),
+        ui.theme->ramp(i / double{kSteps}));
+  }
+  ImGui::Dummy({step * kSteps, ImGui::GetFontSize()});
+  ImGui::SameLine(0, ui.px(8));
+  text(last);
+}
+
+void TreemapPanel::color_tiles(const Session& session, const Ui& ui) {
+  const ColorKey key = {key_, session.color_mode(), ui.theme->dark};
+  if (key == color_key_ && colors_.size() == tiles_.size()) return;
+  color_key_ = key;
+  const Model& model = *session.model();
+  colors_.resize(tiles_.size());
+  categories_.resize(tiles_.size());
+  for (std::size_t i = 0; i < tiles_.size(); ++i) {
+    const Tile& tile = tiles_[i];
+    const auto tensor = model.tree.node(tile.node).tensor;
+    Paint paint;
+    if (tile.kind == TileKind::tensor && tensor)
+      paint = paint_of(model, *ui.theme, session.color_mode(), *tensor);
+    else if (tile.kind == TileKind::aggregate)
+      paint = paint_of_module(model, *ui.theme, session.color_mode(), tile.node);
+    else  // frames: the deeper, the lighter
+      paint = {-1, mix(ui.theme->raised, ui.theme->active,
+                       std::min(1.0f, 0.25f * static_cast<float>(tile.depth)))};
+    colors_[i] = paint.color;
+    categories_[i] = paint.category;
+  }
+}
+
+void TreemapPanel::draw_toolbar(Session& session, const Ui& ui) {
+  constexpr std::array<std::string_view, kColorModes> labels = {"Role", "Dtype", "Layer", "Shard"};
+  const float modes_width = segmented_width(ui, labels);
+  const float start = ImGui::GetCursorPosX();
+  const float room = ImGui::GetContentRegionAvail().x;
+  draw_breadcrumb(session, ui, room - modes_width - ui.px(16));
+  ImGui::SameLine(start + room - modes_width);
+  ImGui::SetCursorPosX(start + room - modes_width);
+  const auto mode = static_cast<std::size_t>(session.color_mode());
+  session.color_by(static_cast<ColorBy>(segmented(ui, "color", labels, mode)));
+}
+
+void TreemapPanel::draw_breadcrumb(Session& session, const Ui& ui, float room) {
+  const Model& model = *session.model();
+  std::vector<NodeId> path;
+  for (NodeId at = session.zoomed(); at != kRootNode; at = model.tree.node(at).parent) path.push_back(at);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(6), ImGui::GetStyle().FramePadding.y});
+  const float each = room / static_cast<float>(path.size() + 1) - ui.px(24);
+  ImGui::PushID("root");
+  if (button(ui, elided(shown(model.name), std::max(ui.px(40), std::min(each, ui.px(240)))),
+             ButtonKind::ghost))
+    session.zoom(kRootNode);
+  ImGui::PopID();
+  for (auto at = path.rbegin(); at != path.rend(); ++at) {
+    ImGui::SameLine(0, ui.px(2));
+    ImGui::AlignTextToFramePadding();
+    muted(ui, "\xE2\x80\xBA");
+    ImGui::SameLine(0, ui.px(2));
+    ImGui::PushID(static_cast<int>(index(*at)));
+    if (button(ui, elided(shown(model.tree.node(*at).name), std::max(ui.px(24), each)), ButtonKind::ghost))
+      session.zoom(*at);
+    ImGui::PopID();
+  }
+  if (session.zoomed() != kRootNode) {
+    ImGui::SameLine(0, ui.px(10));
+    ImGui::AlignTextToFramePadding();
+    bytes_text(ui, model.tree.node(session.zoomed()).bytes, ui.theme->muted);
+  }
+  ImGui::PopStyleVar();
+}
+
+void TreemapPanel::draw_canvas(Session& session, const Ui& ui, ImVec2 size) {
+  lay_out(session, ui, {std::floor(size.x), std::floor(size.y)});
+  color_tiles(session, ui);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::InvisibleButton("map", size);
+  ImGui::PushClipRect(at, {at.x + size.x, at.y + size.y}, true);
+  if (tiles_.empty())
+    ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + size.x, at.y + size.y}, ui.theme->raised);
+  draw_tiles(session, ui, at);
+  draw_labels(session, ui, at);
+  draw_selection(session, ui, at);
+  handle_mouse(session, ui, at);
+  ImGui::PopClipRect();
+}
+
+void TreemapPanel::draw_tiles(const Session&, const Ui& ui, ImVec2 at) {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float gap = std::max(1.0f, std::round(ui.scale));
+  for (std::size_t i = 0; i < tiles_.size(); ++i) {
+    const Rect& r = tiles_[i].rect;
+    // edges on whole pixels, the same for neighbours: gaps are even and sharp
+    const ImVec2 low = {at.x + std::round(static_cast<float>(r.x)),
+                        at.y + std::round(static_cast<float>(r.y))};
+    ImVec2 high = {at.x + std::round(static_cast<float>(r.x + r.w)),
+                   at.y + std::round(static_cast<float>(r.y + r.h))};
+    if (high.x - low.x > 2 * gap) high.x -= gap;
+    if (high.y - low.y > 2 * gap) high.y -= gap;
+    ImU32 color = colors_[i];
+    if (dimmed_except_ >= 0 && tiles_[i].kind != TileKind::module && categories_[i] != dimmed_except_)
+      color = mix(ui.theme->panel, color, 0.18f);
+    if (tiles_[i].kind == TileKind::module) {
+      draw->AddRectFilled(low, high, color, ui.px(3));
+      continue;
+    }
+    const ImU32 bright = mix(color, IM_COL32_WHITE, 0.10f);
+    const ImU32 deep = mix(color, IM_COL32_BLACK, 0.14f);
+    draw->AddRectFilledMultiColor(low, high, bright, color, deep, color);
+  }
+}
+
+void TreemapPanel::draw_labels(const Session& session, const Ui& ui, ImVec2 at) {
+  const Model& model = *session.model();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const FontScope font(ui.fonts.small);
+  const float line = ImGui::GetFontSize();
+  const float pad = ui.px(5);
+  std::size_t labels = 0;
+  const auto put = [&](ImVec2 pen, ImU32 color, const std::string& words) {
+    draw->AddText(pen, color, words.data(), words.data() + words.size());
+    ++labels;
+  };
+  for (std::size_t i = 0; i < tiles_.size() && labels < kMostLabels; ++i) {
+    const Tile& tile = tiles_[i];
+    const auto w = static_cast<float>(tile.rect.w);
+    const auto h = static_cast<float>(tile.rect.h);
+    const ImVec2 low = {at.x + std::round(static_cast<float>(tile.rect.x)),
+                        at.y + std::round(static_cast<float>(tile.rect.y))};
+    if (tile.kind == TileKind::module) {
+      if (!tile.header) continue;
+      const std::string path = module_path(model.tree, tile.node);
+      const std::size_t from =
+          session.zoomed() == kRootNode ? 0 : module_path(model.tree, session.zoomed()).size() + 1;
+      // inside other frames the last segments are enough
+      const std::string name =
+          tile.depth == 0 && from < path.size() ? path.substr(from) : model.tree.node(tile.node).name;
+      const std::string size = format_bytes(tile.bytes);
+      const float size_width = ImGui::CalcTextSize(size.c_str()).x;
+      const bool with_size = w > size_width + ui.px(90);
+      put({low.x + pad, low.y + ui.px(2)}, ui.theme->text,
+          elided(shown(name), w - 2 * pad - (with_size ? size_width + ui.px(8) : 0)));
+      if (with_size) put({low.x + w - size_width - pad - ui.px(2), low.y + ui.px(2)}, ui.theme->muted, size);
+      continue;
+    }
+    if (w < ui.px(44) || h < line + ui.px(4)) continue;
+    const ImU32 ink = text_on(dimmed_except_ >= 0 && categories_[i] != dimmed_except_
+                                  ? mix(ui.theme->panel, colors_[i], 0.18f)
+                                  : colors_[i]);
+    put({low.x + pad, low.y + ui.px(3)}, ink, elided(shown(leaf_label(model, tile)), w - 2 * pad));
+    if (h > 2 * line + ui.px(8) && w > ui.px(66))
+      put({low.x + pad, low.y + ui.px(4) + line}, with_alpha(ink, 0.82f),
+          elided(format_bytes(tile.bytes), w - 2 * pad));
+  }
+}
+
+void TreemapPanel::draw_selection(const Session& session, const Ui& ui, ImVec2 at) {
+  if (!session.selection()) return;
+  const Model& model = *session.model();
+  const NodeId node = model.nodes[index(*session.selection())];
+  // its own tile, or else the innermost one that it is part of
+  auto tile = std::find_if(tiles_.rbegin(), tiles_.rend(), [&](const Tile& candidate) {
+    return candidate.kind == TileKind::tensor && candidate.node == node;
+  });
+  if (tile == tiles_.rend())
+    tile = std::find_if(tiles_.rbegin(), tiles_.rend(), [&](const Tile& candidate) {
+      return candidate.kind == TileKind::aggregate && is_below(model.tree, node, candidate.node);
+    });
+  if (tile == tiles_.rend()) return;
+  const Rect& r = tile->rect;
+  const ImVec2 low = {at.x + std::round(static_cast<float>(r.x)), at.y + std::round(static_cast<float>(r.y))};
+  const ImVec2 high = {at.x + std::round(static_cast<float>(r.x + r.w)) - ui.px(1),
+                       at.y + std::round(static_cast<float>(r.y + r.h)) - ui.px(1)};
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRect(low, high, ui.theme->sea, ui.px(2), 0, ui.px(5));
+  draw->AddRect(low, high, ui.theme->highlight, ui.px(2), 0, ui.px(2.5f));
+}
+
+void TreemapPanel::handle_mouse(Session& session, const Ui& ui, ImVec2 at) {
+  if (!ImGui::IsItemHovered()) return;
+  const Model& model = *session.model();
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const Tile* tile = view::tile_at(tiles_, mouse.x - at.x, mouse.y - at.y);
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Right) && session.zoomed() != kRootNode)
+    session.zoom(model.tree.node(session.zoomed()).parent);
+  if (tile == nullptr) return;
+  const Rect& r = tile->rect;
+  ImGui::GetWindowDrawList()->AddRect(
+      {at.x + static_cast<float>(r.x), at.y + static_cast<float>(r.y)},
+      {at.x + static_cast<float>(r.x + r.w), at.y + static_cast<float>(r.y + r.h)},
+      with_alpha(ui.theme->highlight, 0.7f), ui.px(2), 0, ui.px(1.5f));
+  show_tooltip(model, ui, *tile);
+  const ModuleNode& node = model.tree.node(tile->node);
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
+    session.zoom(tile->kind == TileKind::tensor ? node.parent : tile->node);
+  else if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && tile->kind == TileKind::tensor && node.tensor)
+    session.select(node.tensor);
+}
+
+void TreemapPanel::show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
+  hover_card(ui, [&] {
+    const ModuleNode& node = model.tree.node(tile.node);
+    {
+      const FontScope font(ui.fonts.mono);
+      text(shown(module_path(model.tree, tile.node)));
+    }
+    const double share = static_cast<double>(tile.bytes) / static_cast<double>(model.tree.root().bytes);
+    text_colored(ui.theme->muted, fmt::format("{}  ({} bytes, {} of the model)", format_bytes(tile.bytes),
+                                              format_grouped(tile.bytes), percent_text(share)));
+    if (tile.kind == TileKind::tensor && node.tensor) {
+      const Tensor& tensor = model.tensor(*node.tensor);
+      text_colored(ui.theme->muted,
+                   fmt::format("{}  {}  {}", dtype_info(tensor.dtype).name, shape_text(tensor),
+                               role_name(model.roles[index(*node.tensor)])));
+    } else {
+      text_colored(ui.theme->muted,
+                   fmt::format("{} tensors{}. Double click to look inside.", format_grouped(tile.tensors),
+                               tile.kind == TileKind::aggregate ? ", too small to draw one by one" : ""));
+    }
+  });
+}
+
+void TreemapPanel::draw_legend(const Session& session, const Ui& ui) {
+  const Model& model = *session.model();
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ui.px(2));
+  dimmed_except_ = -1;
+  bool first = true;
+  const auto entry = [&](int category, ImU32 color, std::string_view words, std::string_view figure) {
+    if (!first && !continue_line(ui, 16, legend_width(ui, words, figure))) return;
+    first = false;
+    if (legend_entry(ui, color, words, figure)) dimmed_except_ = category;
+  };
+  const Theme& theme = *ui.theme;
+  switch (session.color_mode()) {
+    case ColorBy::role:
+      for (std::size_t i = 0; i < kRoleCount; ++i)
+        if (model.role_bytes[i] > 0)
+          entry(static_cast<int>(i), theme.roles[i], role_name(static_cast<Role>(i)),
+                format_bytes(model.role_bytes[i]));
+      break;
+    case ColorBy::dtype:
+      for (std::size_t i = 0; i < model.dtypes.size(); ++i)
+        entry(static_cast<int>(i), theme.dtype(model.dtypes[i].dtype), dtype_info(model.dtypes[i].dtype).name,
+              format_bytes(model.dtypes[i].bytes));
+      break;
+    case ColorBy::layer:
+      if (model.layer_count > 0) {
+        first = false;
+        ramp_legend(ui, fmt::format("layer {}", model.layer_count - 1));
+      }
+      entry(-1, theme.neutral, "outside the layers", "");
+      break;
+    case ColorBy::shard:
+      for (std::size_t i = 0; i < model.graph->files.size(); ++i)
+        if (model.bytes_of_file[i] > 0)
+          entry(static_cast<int>(i), theme.category(i), elided(shown(file_name(model, i)), ui.px(190)), "");
+      break;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_treemap_panel() { return std::make_unique<TreemapPanel>(); }
+
+}  // namespace loadline::gui

@@ -1,0 +1,19 @@
+// The colour of a tile of the map, and what the legend calls it.
+#pragma once
+
+#include "app/gui/session.h"
+#include "app/gui/theme.h"
+
+namespace loadline::gui {
+
+// `category` is the row of the legend: a role, an index in Model::dtypes, a layer or a file; -1 = none.
+struct Paint {
+  int category = -1;
+  ImU32 color = 0;
+};
+
+Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id);
+// Tensors too small to draw can still have a role or a layer in common: their module's.
+Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, NodeId node);
+
+}  // namespace loadline::gui

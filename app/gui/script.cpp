@@ -1,0 +1,259 @@
+// A table of commands, one function each.
+#include "app/gui/script.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+[[noreturn]] void refuse(std::string_view detail) { throw Error(ErrorCode::usage, detail); }
+
+template <typename Number>
+Number parse_number(std::string_view text, Number least, Number most) {
+  Number value{};
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    refuse(fmt::format("'{}' is not a number between {} and {}", text, least, most));
+  return value;
+}
+
+const Model& model_of(GuiApp& app) {
+  if (!app.session().model()) refuse("no model is open");
+  return *app.session().model();
+}
+
+template <typename Names>
+std::size_t position(std::string_view word, std::size_t count, Names name, std::string_view what) {
+  std::string known;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (name(i) == word) return i;
+    known += (known.empty() ? "" : ", ") + std::string(name(i));
+  }
+  refuse(fmt::format("no {} '{}'; there are: {}", what, word, known));
+}
+
+void wait(GuiApp& app, const std::string&) { app.settle(); }
+
+void open(GuiApp& app, const std::string& path) { app.session().open(path); }
+
+void set_size(GuiApp& app, const std::string& text) {
+  const std::size_t by = text.find('x');
+  if (by == std::string::npos) refuse(fmt::format("'{}' is not WIDTHxHEIGHT", text));
+  const std::string_view view = text;
+  const int width = parse_number<int>(view.substr(0, by), 320, 16384);
+  const int height = parse_number<int>(view.substr(by + 1), 240, 16384);
+  app.window().set_size(width, height);
+}
+
+void select(GuiApp& app, const std::string& name) {
+  const auto& tensors = model_of(app).graph->tensors;
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == name; });
+  if (found == tensors.end()) refuse(fmt::format("no tensor '{}'", name));
+  app.session().select(TensorId{static_cast<std::uint32_t>(found - tensors.begin())});
+}
+
+void zoom(GuiApp& app, const std::string& path) {
+  const ModuleTree& tree = model_of(app).tree;
+  for (std::uint32_t i = 0; i < tree.nodes.size(); ++i)
+    if (module_path(tree, NodeId{i}) == path) return app.session().zoom(NodeId{i});
+  refuse(fmt::format("no module '{}'", path));
+}
+
+void sort(GuiApp& app, const std::string& argument) {
+  const std::size_t space = argument.find(' ');
+  const std::string_view order =
+      space == std::string::npos ? std::string_view() : std::string_view(argument).substr(space + 1);
+  if (!order.empty() && order != "descending") refuse(fmt::format("'{}' is not descending", order));
+  const std::size_t column = position(
+      std::string_view(argument).substr(0, space), kSortColumns,
+      [](std::size_t i) { return sort_column_name(static_cast<SortColumn>(i)); }, "column");
+  app.session().set_sort(static_cast<SortColumn>(column), order.empty());
+}
+
+void set_color(GuiApp& app, const std::string& mode) {
+  app.session().color_by(static_cast<ColorBy>(position(
+      mode, kColorModes, [](std::size_t i) { return color_by_name(static_cast<ColorBy>(i)); }, "colouring")));
+}
+
+template <typename Change>
+void change_plan(GuiApp& app, Change change) {
+  PlanChoice choice = app.session().choice();
+  change(choice);
+  app.session().set_plan(choice);
+}
+
+void set_theme(GuiApp& app, const std::string& name) {
+  if (name != "dark" && name != "light") refuse(fmt::format("no theme '{}'; there are: dark, light", name));
+  app.session().dark = name == "dark";
+}
+
+void convert(GuiApp& app, const std::string& argument) {
+  const std::size_t space = argument.find(' ');
+  if (space == std::string::npos) refuse("needs an exporter and a file");
+  ConvertRequest request;
+  request.exporter = argument.substr(0, space);
+  request.out = argument.substr(space + 1);
+  request.overwrite = true;
+  app.session().convert(request);
+}
+
+void browse(GuiApp& app, const std::string& folder) {
+  if (!folder.empty()) app.session().browse(folder);
+  app.session().wants_browser = true;
+}
+
+void screenshot(GuiApp& app, const std::string& file) {
+  app.draw_settled();
+  app.window().save_png(file);
+}
+
+void expect_notice(GuiApp& app, const std::string& words) {
+  const auto& notices = app.session().notices();
+  const bool found = std::any_of(notices.begin(), notices.end(), [&](const Notice& notice) {
+    return notice.text.find(words) != std::string::npos;
+  });
+  if (!found) refuse(fmt::format("no notice says '{}'", words));
+}
+
+void press(GuiApp& app, const std::string& argument, int times) {
+  const std::size_t space = argument.find(' ');
+  if (space == std::string::npos) refuse(fmt::format("'{}' is not X Y", argument));
+  const std::string_view view = argument;
+  const auto x = static_cast<float>(parse_number<int>(view.substr(0, space), 0, 16384));
+  const auto y = static_cast<float>(parse_number<int>(view.substr(space + 1), 0, 16384));
+  app.window().set_mouse(x, y, false);
+  app.frame();  // what lies under the mouse is known a frame later
+  app.frame();
+  for (int i = 0; i < times; ++i) {
+    app.window().set_mouse(x, y, true);
+    app.frame();
+    app.window().set_mouse(x, y, false);
+    app.frame();
+  }
+}
+
+enum class Needs { nothing, argument, optional };
+
+struct Command {
+  std::string_view name;
+  Needs needs;
+  void (*play)(GuiApp& app, const std::string& argument);
+};
+
+constexpr std::array<Command, 29> kCommands = {{
+    {"open", Needs::argument, open},
+    {"demo", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().open_demo(); }},
+    {"close", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().close_model(); }},
+    {"wait", Needs::nothing, wait},
+    {"panel", Needs::argument,
+     [](GuiApp& app, const std::string& id) { app.session().panel = find_panel(id).id; }},
+    {"theme", Needs::argument, set_theme},
+    {"size", Needs::argument, set_size},
+    {"scale", Needs::argument,
+     [](GuiApp& app, const std::string& text) {
+       app.window().set_scale(parse_number<float>(text, 0.5f, 4));
+     }},
+    {"select", Needs::argument, select},
+    {"deselect", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().select(std::nullopt); }},
+    {"zoom", Needs::optional, zoom},
+    {"color", Needs::argument, set_color},
+    {"filter", Needs::optional,
+     [](GuiApp& app, const std::string& terms) { app.session().set_filter(terms); }},
+    {"sort", Needs::argument, sort},
+    {"method", Needs::argument,
+     [](GuiApp& app, const std::string& id) { change_plan(app, [&](PlanChoice& c) { c.method = id; }); }},
+    {"order", Needs::argument,
+     [](GuiApp& app, const std::string& id) { change_plan(app, [&](PlanChoice& c) { c.order = id; }); }},
+    {"ring", Needs::argument,
+     [](GuiApp& app, const std::string& size) {
+       change_plan(app, [&](PlanChoice& c) { c.options.staging_bytes = parse_size(size, "ring"); });
+     }},
+    {"slots", Needs::argument,
+     [](GuiApp& app, const std::string& text) {
+       change_plan(app, [&](PlanChoice& c) { c.options.slots = parse_number<std::uint32_t>(text, 1, 1024); });
+     }},
+    {"activations", Needs::argument,
+     [](GuiApp& app, const std::string& size) {
+       change_plan(app, [&](PlanChoice& c) { c.options.activation_bytes = parse_size(size, "activations"); });
+     }},
+    {"device", Needs::argument, [](GuiApp& app, const std::string& id) { app.session().set_device(id); }},
+    {"upload", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().upload(); }},
+    {"convert", Needs::argument, convert},
+    {"browse", Needs::optional, browse},
+    {"mouse", Needs::argument, [](GuiApp& app, const std::string& at) { press(app, at, 0); }},
+    {"click", Needs::argument, [](GuiApp& app, const std::string& at) { press(app, at, 1); }},
+    {"double-click", Needs::argument, [](GuiApp& app, const std::string& at) { press(app, at, 2); }},
+    {"screenshot", Needs::argument, screenshot},
+    {"frames", Needs::argument,
+     [](GuiApp& app, const std::string& text) {
+       for (int left = parse_number<int>(text, 1, 10000); left > 0; --left) app.frame();
+     }},
+    {"expect-notice", Needs::argument, expect_notice},
+}};
+
+const Command* find_command(std::string_view name) {
+  const auto found = std::find_if(kCommands.begin(), kCommands.end(),
+                                  [&](const Command& command) { return command.name == name; });
+  return found == kCommands.end() ? nullptr : &*found;
+}
+
+Error at_line(const std::string& file, int line, const Error& error) {
+  return Error(error.code(), {.file = file}, fmt::format("line {}: {}", line, error.what()));
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+std::vector<ScriptLine> parse_script(std::string_view text, const std::string& file) {
+  std::vector<ScriptLine> lines;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line.front() == '#') continue;
+    const std::size_t space = std::min(line.find(' '), line.size());
+    ScriptLine parsed{number, std::string(line.substr(0, space)), std::string(trimmed(line.substr(space)))};
+    const auto fail = [&](std::string_view detail) {
+      throw at_line(file, number, Error(ErrorCode::usage, detail));
+    };
+    const Command* command = find_command(parsed.command);
+    if (command == nullptr && parsed.command != "quit")
+      fail(fmt::format("unknown command '{}'", parsed.command));
+    const Needs needs = command == nullptr ? Needs::nothing : command->needs;
+    if (needs == Needs::argument && parsed.argument.empty())
+      fail(fmt::format("{} needs an argument", parsed.command));
+    if (needs == Needs::nothing && !parsed.argument.empty())
+      fail(fmt::format("{} takes no argument", parsed.command));
+    lines.push_back(std::move(parsed));
+  }
+  return lines;
+}
+
+bool play_script(GuiApp& app, const std::vector<ScriptLine>& lines, const std::string& file) {
+  for (const ScriptLine& line : lines) {
+    if (line.command == "quit") return true;
+    try {
+      find_command(line.command)->play(app, line.argument);
+      app.frame();
+    } catch (const Error& error) {
+      throw at_line(file, line.number, error);
+    }
+  }
+  return false;
+}
+
+}  // namespace loadline::gui

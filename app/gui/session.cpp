@@ -1,0 +1,232 @@
+// Opening, selecting and planning; session_transfer.cpp has what moves bytes.
+#include "app/gui/session.h"
+
+#include "app/gui/session_demo.h"
+#include "core/base/text.h"
+#include "importers/resolve.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+// Opening must not wait behind an upload, and planning not behind an open.
+constexpr unsigned kWorkers = 3;
+
+std::vector<MethodRow> compare_methods(const MetaGraph& graph, const PlanChoice& choice, Progress& progress) {
+  const Order& order = find_order(choice.order);
+  std::vector<MethodRow> rows;
+  progress.add_total(methods().size());
+  for (const Method& method : methods()) {
+    progress.check_cancelled();
+    MethodRow row;
+    row.method = &method;
+    try {
+      const Projection projection = project(graph, method, order, choice.options);
+      for (std::size_t space = 0; space < kSpaceCount; ++space)
+        row.peaks[space] = projection.timeline.peaks[space].bytes;
+      row.unified = projection.timeline.unified.bytes;
+      row.final_bytes = projection.timeline.final_bytes;
+      row.seconds = projection.timeline.seconds;
+    } catch (const Error& error) {
+      row.error = error.what();
+    }
+    rows.push_back(std::move(row));
+    progress.add(1);
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string_view color_by_name(ColorBy mode) {
+  constexpr std::array<std::string_view, kColorModes> kNames = {"role", "dtype", "layer", "shard"};
+  return kNames[static_cast<std::size_t>(mode)];
+}
+
+Session::Session(std::string hub_cache) : hub_cache_(std::move(hub_cache)), jobs_(kWorkers) {}
+
+Session::~Session() = default;
+
+void Session::post_open(std::string name, std::function<std::string(Progress&)> locate) {
+  const std::uint64_t number = ++open_count_;
+  opening_ = number;
+  const std::string cache = hub_cache_;
+  jobs_.post(
+      std::move(name), "open",
+      [locate = std::move(locate), cache](Progress& progress) {
+        const std::string path = locate(progress);
+        progress.check_cancelled();
+        auto graph = std::make_shared<MetaGraph>(open_model(path, {.hub_cache = cache}));
+        progress.check_cancelled();
+        return make_model(std::move(graph), path);
+      },
+      [this, number](Outcome<ModelPtr> outcome) {
+        if (opening_ != number) return;  // something else was opened since
+        opening_ = 0;
+        if (outcome.ok())
+          adopt(outcome.value());
+        else
+          fail("open", outcome.error());
+      });
+}
+
+void Session::open(const std::string& path) {
+  post_open("Opening " + safe_display(path, 60), [path](Progress&) { return path; });
+}
+
+void Session::open_demo() {
+  if (!demo_) demo_ = std::make_unique<DemoFolder>();
+  post_open("Writing the demo model",
+            [folder = demo_->path()](Progress& progress) { return write_demo_model(folder, progress); });
+}
+
+void Session::show(MetaGraphPtr graph, std::string path) {
+  opening_ = 0;
+  adopt(make_model(std::move(graph), std::move(path)));
+}
+
+void Session::close_model() {
+  opening_ = 0;
+  adopt(nullptr);
+}
+
+void Session::adopt(ModelPtr model) {
+  model_ = std::move(model);
+  ++generation_;
+  selection_.reset();
+  zoomed_ = kRootNode;
+  projection_.reset();
+  upload_result_.reset();
+  convert_report_.reset();
+  comparison_.clear();
+  notices_.clear();  // they were about what was there before
+  table_.filter.clear();
+  refresh_table();
+  planning_ = 0;
+  comparing_ = 0;
+  if (model_) plan(), compare();
+}
+
+void Session::select(std::optional<TensorId> tensor) {
+  if (model_ && tensor && index(*tensor) >= model_->graph->tensors.size()) return;
+  selection_ = model_ ? tensor : std::nullopt;
+  ++selections_;
+}
+
+void Session::zoom(NodeId module) {
+  if (!model_ || index(module) >= model_->tree.nodes.size()) return;
+  zoomed_ = module;
+}
+
+void Session::set_filter(std::string filter) {
+  if (filter == table_.filter) return;
+  table_.filter = std::move(filter);
+  refresh_table();
+}
+
+void Session::set_sort(SortColumn column, bool ascending) {
+  if (table_.column == column && table_.ascending == ascending) return;
+  table_.column = column;
+  table_.ascending = ascending;
+  if (model_) sort_tensors(*model_, table_.rows, column, ascending);
+}
+
+void Session::refresh_table() {
+  table_.rows.clear();
+  table_.bytes = 0;
+  if (!model_) return;
+  table_.rows = filtered(*model_, table_.filter);
+  sort_tensors(*model_, table_.rows, table_.column, table_.ascending);
+  for (const TensorId id : table_.rows) table_.bytes += model_->bytes[index(id)];
+}
+
+void Session::set_plan(const PlanChoice& choice) {
+  find_method(choice.method);
+  find_order(choice.order);
+  check_options(choice.options);
+  const bool same_comparison = choice.order == choice_.order &&
+                               choice.options.staging_bytes == choice_.options.staging_bytes &&
+                               choice.options.slots == choice_.options.slots &&
+                               choice.options.activation_bytes == choice_.options.activation_bytes;
+  const bool same = same_comparison && choice.method == choice_.method;
+  choice_ = choice;
+  if (!model_ || same) return;
+  plan();
+  if (!same_comparison) compare();
+}
+
+void Session::plan() {
+  const std::uint64_t number = ++plan_count_;
+  planning_ = number;
+  jobs_.post(
+      "Projecting " + choice_.method, "plan",
+      [graph = model_->graph, choice = choice_](Progress&) -> std::shared_ptr<const Projection> {
+        return std::make_shared<const Projection>(
+            project(*graph, find_method(choice.method), find_order(choice.order), choice.options));
+      },
+      [this, number](Outcome<std::shared_ptr<const Projection>> outcome) {
+        if (planning_ != number) return;
+        planning_ = 0;
+        if (outcome.ok()) {
+          projection_ = outcome.value();
+        } else {
+          projection_.reset();
+          fail("project the load", outcome.error());
+        }
+      });
+}
+
+void Session::compare() {
+  const std::uint64_t number = ++plan_count_;
+  comparing_ = number;
+  jobs_.post(
+      "Comparing load methods", "compare",
+      [graph = model_->graph, choice = choice_](Progress& progress) {
+        return compare_methods(*graph, choice, progress);
+      },
+      [this, number](Outcome<std::vector<MethodRow>> outcome) {
+        if (comparing_ != number) return;
+        comparing_ = 0;
+        comparison_.clear();
+        if (outcome.ok())
+          comparison_ = std::move(outcome.value());
+        else
+          fail("compare the methods", outcome.error());
+      });
+}
+
+void Session::fail(std::string_view what, const Error& error) {
+  if (error.code() == ErrorCode::cancelled)
+    notify(Severity::info, fmt::format("Cancelled: {}", what));
+  else
+    notify(Severity::error, fmt::format("Could not {}: {}", what, error.what()));
+}
+
+void Session::notify(Severity severity, std::string text) {
+  constexpr std::size_t kMost = 5;
+  if (!notices_.empty() && notices_.back().text == text) return;
+  if (notices_.size() == kMost) notices_.erase(notices_.begin());
+  notices_.push_back({severity, std::move(text)});
+}
+
+void Session::dismiss(std::size_t notice) {
+  if (notice < notices_.size()) notices_.erase(notices_.begin() + static_cast<std::ptrdiff_t>(notice));
+}
+
+void Session::attempt(const std::function<void()>& verb) {
+  try {
+    verb();
+  } catch (const Error& error) {
+    notify(Severity::error, error.what());
+  }
+}
+
+std::shared_ptr<const UploadResult> Session::upload_result() const {
+  return upload_result_ && upload_result_->projection == projection_ ? upload_result_ : nullptr;
+}
+
+}  // namespace loadline::gui

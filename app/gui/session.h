@@ -1,0 +1,191 @@
+// The window's state and what a user can do, without a window: no ImGui, no Vulkan types.
+#pragma once
+
+#include "app/gui/folder_listing.h"
+#include "app/gui/jobs.h"
+#include "app/gui/model.h"
+#include "core/gpu/device_info.h"
+#include "core/gpu/upload.h"
+#include "core/plan/projection.h"
+#include "exporters/write_layout.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::gui {
+
+class DemoFolder;
+
+// How the treemap colours tensors.
+enum class ColorBy { role, dtype, layer, shard };
+inline constexpr std::size_t kColorModes = 4;
+std::string_view color_by_name(ColorBy mode);
+
+// One bar of the comparison: a method's peaks, or why it has none.
+struct MethodRow {
+  const Method* method = nullptr;
+  PerSpace<std::uint64_t> peaks = {};
+  std::uint64_t unified = 0;
+  PerSpace<std::uint64_t> final_bytes = {};
+  double seconds = 0;  // modelled
+  std::string error;
+};
+
+// What the user chose for planning; a change plans anew.
+struct PlanChoice {
+  std::string method = "staged_ring";
+  std::string order = "file";
+  MethodOptions options;
+};
+
+struct ConvertRequest {
+  std::string exporter;
+  std::string out;
+  ExportOptions options = {};
+  bool verify = true;
+  bool overwrite = false;
+};
+
+// A finished upload beside the projection it was meant to match.
+struct UploadResult {
+  std::shared_ptr<const Projection> projection;
+  gpu::UploadReport report;
+};
+
+// Something to tell the user until it is dismissed.
+struct Notice {
+  Severity severity = Severity::info;
+  std::string text;
+};
+
+struct TableView {
+  std::string filter;
+  SortColumn column = SortColumn::offset;
+  bool ascending = true;
+  std::vector<TensorId> rows;
+  std::uint64_t bytes = 0;  // of the rows
+};
+
+// Verbs return at once; what takes time is a job, taken in by poll(). Used from one thread.
+class Session {
+ public:
+  // `hub_cache` as in ResolveOptions.
+  explicit Session(std::string hub_cache);
+  ~Session();
+
+  // Opens in the background; the model shown stays until the new one is there.
+  void open(const std::string& path);
+  // Writes the built-in demo model to a temporary folder, once, and opens it.
+  void open_demo();
+  // Shows a graph that is already there.
+  void show(MetaGraphPtr graph, std::string path);
+  void close_model();
+
+  void select(std::optional<TensorId> tensor);
+  void zoom(NodeId module);  // what the treemap shows
+  void color_by(ColorBy mode) { color_by_ = mode; }
+  void set_filter(std::string filter);
+  void set_sort(SortColumn column, bool ascending);
+  // Ids are checked: Error{usage}.
+  void set_plan(const PlanChoice& choice);
+  void set_device(std::string device) { device_ = std::move(device); }
+  void set_verify_upload(bool verify) { verify_upload_ = verify; }
+
+  // Throw Error when the model cannot be used that way; what goes wrong later is a notice.
+  void convert(const ConvertRequest& request);
+  void upload();
+  void find_devices();
+  // Lists a folder in the background, for the file browser.
+  void browse(const std::string& folder);
+  void cancel(JobId job) { jobs_.cancel(job); }
+  void dismiss(std::size_t notice);
+  void notify(Severity severity, std::string text);
+  // Runs a verb and turns its Error into a notice: for buttons.
+  void attempt(const std::function<void()>& verb);
+
+  // Takes in what jobs delivered; true if anything changed.
+  bool poll() { return jobs_.poll(); }
+  bool busy() const { return !jobs_.idle(); }
+  void set_wake(std::function<void()> wake) { jobs_.set_wake(std::move(wake)); }
+
+  const ModelPtr& model() const { return model_; }
+  // Rises with every model shown: what is cached for an older one is stale.
+  std::uint64_t generation() const { return generation_; }
+  std::optional<TensorId> selection() const { return selection_; }
+  // Rises with every select(): lists scroll to it.
+  std::uint64_t selections() const { return selections_; }
+  NodeId zoomed() const { return zoomed_; }
+  ColorBy color_mode() const { return color_by_; }
+  const TableView& table() const { return table_; }
+  const PlanChoice& choice() const { return choice_; }
+  // Nothing while it is being planned for the first time.
+  const std::shared_ptr<const Projection>& projection() const { return projection_; }
+  bool planning() const { return planning_ > 0; }
+  const std::vector<MethodRow>& comparison() const { return comparison_; }
+  bool comparing() const { return comparing_ > 0; }
+  // The last upload, as long as it is of the projection shown.
+  std::shared_ptr<const UploadResult> upload_result() const;
+  bool uploading() const { return uploading_; }
+  bool verify_upload() const { return verify_upload_; }
+  const std::string& device() const { return device_; }
+  const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
+  const std::optional<WriteReport>& convert_report() const { return convert_report_; }
+  bool converting() const { return converting_; }
+  // The folder last listed.
+  const FolderListing& folder() const { return folder_; }
+  bool browsing() const { return browsing_ > 0; }
+  bool opening() const { return opening_ > 0; }
+  const std::vector<Notice>& notices() const { return notices_; }
+  std::vector<JobView> jobs() const { return jobs_.view(); }
+
+  // Verbs of the window itself, which scripts share with the mouse.
+  std::string panel = "explore";
+  bool dark = true;
+  bool wants_browser = false;  // the file browser opens at the next frame
+
+ private:
+  void post_open(std::string name, std::function<std::string(Progress&)> locate);
+  void adopt(ModelPtr model);
+  void refresh_table();
+  void plan();
+  void compare();
+  void fail(std::string_view what, const Error& error);
+
+  std::string hub_cache_;
+  std::unique_ptr<DemoFolder> demo_;
+  ModelPtr model_;
+  std::uint64_t generation_ = 0;
+  std::optional<TensorId> selection_;
+  std::uint64_t selections_ = 0;
+  NodeId zoomed_ = kRootNode;
+  ColorBy color_by_ = ColorBy::role;
+  TableView table_;
+  PlanChoice choice_;
+  std::shared_ptr<const Projection> projection_;
+  std::vector<MethodRow> comparison_;
+  std::uint64_t opening_ = 0;  // number of the newest open that is under way, else 0
+  std::uint64_t open_count_ = 0;
+  std::uint64_t planning_ = 0;
+  std::uint64_t comparing_ = 0;
+  std::uint64_t plan_count_ = 0;
+  std::shared_ptr<const UploadResult> upload_result_;
+  bool uploading_ = false;
+  bool verify_upload_ = true;
+  std::string device_;
+  std::vector<gpu::DeviceInfo> devices_;
+  bool finding_devices_ = false;
+  std::optional<WriteReport> convert_report_;
+  bool converting_ = false;
+  FolderListing folder_;
+  std::uint64_t browsing_ = 0;
+  std::uint64_t browse_count_ = 0;
+  std::vector<Notice> notices_;
+  Jobs jobs_;  // last: stops before what its deliveries touch goes
+};
+
+}  // namespace loadline::gui

@@ -1,0 +1,84 @@
+// The verbs that move bytes or ask the system: convert, upload, devices, browse.
+#include "app/gui/session.h"
+#include "core/base/text.h"
+#include "exporters/convert.h"
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+
+void Session::convert(const ConvertRequest& request) {
+  if (!model_) throw Error(ErrorCode::usage, "no model is open");
+  if (converting_) throw Error(ErrorCode::usage, "a conversion is under way");
+  if (request.out.empty()) throw Error(ErrorCode::usage, "where should the new file go?");
+  require_sound(*model_->graph, "convert");
+  const Exporter& exporter = find_exporter(request.exporter);
+  converting_ = true;
+  convert_report_.reset();
+  const WriteOptions write = {.overwrite = request.overwrite, .verify = request.verify};
+  jobs_.post(
+      "Converting to " + std::string(exporter.id), "convert",
+      [graph = model_->graph, &exporter, request, write](Progress& progress) {
+        return convert_model(graph, exporter, request.options, request.out, write, progress);
+      },
+      [this, out = request.out](Outcome<WriteReport> outcome) {
+        converting_ = false;
+        if (!outcome.ok()) return fail("convert", outcome.error());
+        convert_report_ = std::move(outcome.value());
+        notify(Severity::info, fmt::format("Wrote {}: {} in {}", safe_display(out),
+                                           format_bytes(convert_report_->bytes_written),
+                                           format_seconds(convert_report_->seconds)));
+      });
+}
+
+void Session::upload() {
+  if (!model_) throw Error(ErrorCode::usage, "no model is open");
+  if (uploading_) throw Error(ErrorCode::usage, "an upload is under way");
+  if (!projection_) throw Error(ErrorCode::usage, "the load is still being projected");
+  require_sound(*model_->graph, "upload");
+  uploading_ = true;
+  const gpu::UploadOptions options = {.device = device_, .verify = verify_upload_};
+  jobs_.post(
+      "Uploading", "upload",
+      [graph = model_->graph, projection = projection_, options](Progress& progress) {
+        return UploadResult{projection, gpu::upload(graph, projection->plan, options, progress)};
+      },
+      [this](Outcome<UploadResult> outcome) {
+        uploading_ = false;
+        if (!outcome.ok()) return fail("upload", outcome.error());
+        upload_result_ = std::make_shared<const UploadResult>(std::move(outcome.value()));
+        const gpu::UploadReport& report = upload_result_->report;
+        if (report.verified == false)
+          notify(Severity::error, "The upload differs from the file: " + report.mismatch);
+      });
+}
+
+void Session::find_devices() {
+  if (finding_devices_) return;
+  finding_devices_ = true;
+  jobs_.post(
+      "Looking for GPUs", "devices", [](Progress&) { return gpu::list_devices(); },
+      [this](Outcome<std::vector<gpu::DeviceInfo>> outcome) {
+        if (outcome.ok())
+          devices_ = std::move(outcome.value());
+        else
+          fail("list the GPUs", outcome.error());
+      });
+}
+
+void Session::browse(const std::string& folder) {
+  const std::uint64_t number = ++browse_count_;
+  browsing_ = number;
+  jobs_.post(
+      "Listing a folder", "browse", [folder](Progress&) { return list_folder(folder); },
+      [this, number](Outcome<FolderListing> outcome) {
+        if (browsing_ != number) return;
+        browsing_ = 0;
+        if (outcome.ok())
+          folder_ = std::move(outcome.value());
+        else
+          fail("list the folder", outcome.error());
+      });
+}
+
+}  // namespace loadline::gui

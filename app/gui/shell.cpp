@@ -1,0 +1,140 @@
+// Where everything goes; shell_chrome.cpp draws what surrounds the panels.
+#include "app/gui/shell.h"
+
+#include "app/gui/panels/panels.h"
+#include "app/gui/widgets.h"
+#include "app/gui/window.h"
+
+#include <algorithm>
+
+namespace loadline::gui {
+namespace {
+
+constexpr float kHeader = 54;
+constexpr float kDetails = 64;
+constexpr float kStatus = 28;
+constexpr float kMargin = 12;
+
+constexpr ImGuiWindowFlags kShellFlags =
+    ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+    ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
+
+// Panels that are made of cards lie on the sea; the others get a card of their own.
+bool has_own_cards(std::string_view id) {
+  return id == "explore" || id == "overview" || id == "convert" || id == "upload";
+}
+
+}  // namespace
+
+Shell::Shell(Session& session) : session_(session), tree_(make_tree_panel()), start_(make_start_panel()) {}
+
+Panel& Shell::panel(std::string_view id) {
+  const auto found = panels_.find(id);
+  if (found != panels_.end()) return *found->second;
+  return *panels_.emplace(std::string(id), find_panel(id).make()).first->second;
+}
+
+void Shell::handle_shortcuts() {
+  if (shortcut_pressed(Shortcut::open)) session_.wants_browser = true;
+  if (shortcut_pressed(Shortcut::find)) session_.panel = "tensors";
+  if (shortcut_pressed(Shortcut::theme)) session_.dark = !session_.dark;
+  if (shortcut_pressed(Shortcut::close_model)) session_.close_model();
+  if (shortcut_pressed(Shortcut::quit)) wants_quit_ = true;
+}
+
+void Shell::draw(const Ui& ui) {
+  handle_shortcuts();
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::Begin("shell", nullptr, kShellFlags);
+  ImGui::PopStyleVar();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  draw_header(ui, ui.px(kHeader));
+  ImGui::SetCursorPos({ui.px(kMargin), ui.px(kHeader)});
+  draw_body(ui, room.y - ui.px(kHeader + kStatus));
+  ImGui::SetCursorPos({0, room.y - ui.px(kStatus)});
+  draw_status(ui);
+  if (session_.wants_browser) {
+    session_.wants_browser = false;
+    browser_.open(session_);
+  }
+  browser_.draw(session_, ui);
+  ImGui::End();
+}
+
+void Shell::draw_body(const Ui& ui, float height) {
+  const float width = ImGui::GetContentRegionAvail().x - ui.px(kMargin);
+  if (!session_.model()) {
+    ImGui::BeginChild("body", {width, height});
+    draw_notices(ui);
+    begin_card(ui, "start", {0, 0}, false);
+    start_->draw(session_, ui);
+    end_card();
+    ImGui::EndChild();
+    return;
+  }
+  const float details = ui.px(kDetails);
+  const float gap = ui.px(8);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  ImGui::BeginChild("body", {width, height});
+  const float most = width * 0.4f;
+  const float tree = std::min(
+      tree_width_ > 0 ? ui.px(tree_width_) : std::clamp(width * 0.22f, ui.px(236), ui.px(430)), most);
+  const float upper = height - details - gap;
+  ImGui::BeginChild("upper", {0, upper});
+  ImGui::PopStyleVar();
+  begin_card(ui, "tree", {tree, 0});
+  tree_->draw(session_, ui);
+  end_card();
+  ImGui::SameLine(0, 0);
+  const float dragged = splitter(ui, "tree width", tree, ui.px(200), most, true);
+  if (dragged != tree) tree_width_ = dragged / ui.scale;
+  ImGui::SameLine(0, 0);
+  ImGui::BeginChild("main");
+  draw_tabs(ui);
+  draw_notices(ui);
+  draw_panel(ui);
+  ImGui::EndChild();
+  ImGui::EndChild();
+  ImGui::SetCursorPosY(upper + gap);
+  draw_details(ui);
+  ImGui::EndChild();
+}
+
+void Shell::draw_panel(const Ui& ui) {
+  if (has_own_cards(session_.panel)) {
+    panel(session_.panel).draw(session_, ui);
+    return;
+  }
+  begin_card(ui, "panel", {0, 0});
+  panel(session_.panel).draw(session_, ui);
+  end_card();
+}
+
+void Shell::draw_tabs(const Ui& ui) {
+  const Theme& theme = *ui.theme;
+  const float height = ui.px(34);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(6)});
+  for (const PanelRow& row : panels()) {
+    const bool current = session_.panel == row.id;
+    const FontScope font(current ? ui.fonts.strong : ui.fonts.body);
+    const ImVec2 size = ImGui::CalcTextSize(row.title.data(), row.title.data() + row.title.size());
+    const float width = size.x + ui.px(24);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (ImGui::InvisibleButton(row.id.data(), {width, height})) session_.panel = row.id;
+    const bool hot = ImGui::IsItemHovered();
+    const ImVec2 pen = {at.x + ui.px(12), at.y + (height - size.y) / 2 - ui.px(1)};
+    draw->AddText(pen, current || hot ? theme.text : theme.muted, row.title.data(),
+                  row.title.data() + row.title.size());
+    if (current)
+      draw->AddRectFilled({pen.x, at.y + height - ui.px(4)}, {pen.x + size.x, at.y + height - ui.px(1)},
+                          theme.accent, ui.px(1.5f));
+    ImGui::SameLine(0, 0);
+  }
+  ImGui::NewLine();
+  ImGui::PopStyleVar();
+}
+
+}  // namespace loadline::gui

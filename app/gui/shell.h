@@ -1,0 +1,47 @@
+// The frame around the panels: header, module tree, tabs, notices, details of the selection, status.
+#pragma once
+
+#include "app/gui/panel.h"
+#include "app/gui/panels/file_browser.h"
+#include "app/gui/session.h"
+#include "app/gui/ui.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace loadline::gui {
+
+class Shell {
+ public:
+  explicit Shell(Session& session);
+
+  // One frame over the whole display.
+  void draw(const Ui& ui);
+  // Ctrl+Q was pressed.
+  bool wants_quit() const { return wants_quit_; }
+
+ private:
+  void handle_shortcuts();
+  void draw_header(const Ui& ui, float height);
+  void draw_header_model(const Ui& ui, float right);
+  bool draw_theme_button(const Ui& ui);
+  void draw_body(const Ui& ui, float height);
+  void draw_tabs(const Ui& ui);
+  void draw_notices(const Ui& ui);
+  void draw_panel(const Ui& ui);
+  void draw_details(const Ui& ui);
+  void draw_status(const Ui& ui);
+  Panel& panel(std::string_view id);
+
+  Session& session_;
+  std::map<std::string, std::unique_ptr<Panel>, std::less<>> panels_;  // made at first use
+  std::unique_ptr<Panel> tree_;
+  std::unique_ptr<Panel> start_;
+  FileBrowser browser_;
+  float tree_width_ = 0;  // logical; 0 = follows the window, until it is dragged
+  bool wants_quit_ = false;
+};
+
+}  // namespace loadline::gui

@@ -1,0 +1,262 @@
+// Header, notices, details strip and status bar.
+#include "app/gui/shell.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numbers>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr float kHalfTurn = std::numbers::pi_v<float>;
+
+// A row of one: an icon button drawn by `paint(center, color)`.
+template <typename Paint>
+bool icon_button(const Ui& ui, const char* id, std::string_view hint, Paint paint) {
+  const float side = ImGui::GetFrameHeight();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const bool pressed = ImGui::InvisibleButton(id, {side, side});
+  const bool hot = ImGui::IsItemHovered();
+  if (hot)
+    ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + side, at.y + side}, ui.theme->hovered, ui.px(6));
+  paint(ImVec2{at.x + side / 2, at.y + side / 2}, hot ? ui.theme->text : ui.theme->muted);
+  tooltip(ui, hint);
+  return pressed;
+}
+
+void paint_cross(const Ui& ui, ImVec2 center, ImU32 color) {
+  const float r = ui.px(4.5f);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddLine({center.x - r, center.y - r}, {center.x + r, center.y + r}, color, ui.px(1.6f));
+  draw->AddLine({center.x - r, center.y + r}, {center.x + r, center.y - r}, color, ui.px(1.6f));
+}
+
+// The fact and what it is called, as the details strip has them.
+void fact(const Ui& ui, std::string_view label, std::string_view value, std::string_view hint) {
+  ImGui::BeginGroup();
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(2)});
+  {
+    const FontScope font(ui.fonts.small);
+    muted(ui, label);
+  }
+  text(value);
+  ImGui::PopStyleVar();
+  ImGui::EndGroup();
+  if (!hint.empty()) tooltip(ui, hint);
+}
+
+}  // namespace
+
+bool Shell::draw_theme_button(const Ui& ui) {
+  return icon_button(ui, "theme", session_.dark ? "Light theme (Ctrl+T)" : "Dark theme (Ctrl+T)",
+                     [&](ImVec2 center, ImU32 color) {
+                       ImDrawList* draw = ImGui::GetWindowDrawList();
+                       const float r = ui.px(6);
+                       // a disc, half of it in the shade
+                       draw->AddCircle(center, r, color, 32, ui.px(1.5f));
+                       draw->PathArcTo(center, r, -kHalfTurn / 2, kHalfTurn / 2, 24);
+                       draw->PathFillConvex(color);
+                     });
+}
+
+void Shell::draw_header(const Ui& ui, float height) {
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float middle = height / 2;
+  const float frame = ImGui::GetFrameHeight();
+  load_line_mark(ui, {ui.px(30), middle}, ui.px(12));
+  const FontScope title(ui.fonts.title);
+  ImGui::SetCursorPos({ui.px(52), middle - ImGui::GetFontSize() / 2});
+  text("Loadline");
+  ImGui::SameLine(0, ui.px(20));
+  const FontScope body(ui.fonts.body);
+  const float buttons =
+      ui.px(14) + frame + ui.px(8) + ImGui::CalcTextSize("Open").x + 2 * ImGui::GetStyle().FramePadding.x;
+  draw_header_model(ui, width - buttons - ui.px(20));
+  ImGui::SetCursorPos({width - buttons, middle - frame / 2});
+  if (button(ui, "Open")) session_.wants_browser = true;
+  ImGui::SameLine(0, ui.px(8));
+  if (draw_theme_button(ui)) session_.dark = !session_.dark;
+}
+
+void Shell::draw_header_model(const Ui& ui, float right) {
+  if (!session_.model()) return;
+  const Model& model = *session_.model();
+  const float x = ImGui::GetCursorPosX();
+  const float middle = ui.px(27);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddLine({x, middle - ui.px(10)}, {x, middle + ui.px(10)}, ui.theme->border, ui.px(1));
+  const std::string facts = fmt::format(
+      "{} parameters   {}   {}   {} file{}", format_count(model.parameters), format_bytes(model.weight_bytes),
+      model.dtypes.empty() ? "" : dtype_info(model.dtypes.front().dtype).name, model.graph->files.size(),
+      model.graph->files.size() == 1 ? "" : "s");
+  const float facts_width = ImGui::CalcTextSize(facts.c_str()).x;
+  const float line = ImGui::GetFontSize();
+  const float room = right - x - ui.px(20);
+  ImGui::SetCursorPos({x + ui.px(18), middle - line / 2});
+  const float name_room = std::min(room * 0.5f, std::max(room - facts_width - ui.px(24), ui.px(120)));
+  {
+    const FontScope font(ui.fonts.strong);
+    name_text(ui, model.name, name_room, ui.theme->text);
+  }
+  ImGui::SameLine(0, ui.px(18));
+  if (ImGui::GetCursorPosX() + facts_width > right) return;
+  ImGui::SetCursorPosY(middle - line / 2);
+  muted(ui, facts);
+}
+
+void Shell::draw_notices(const Ui& ui) {
+  const auto strip = [&](Severity severity, std::string_view words, int id) {
+    const ImU32 color = severity_color(*ui.theme, severity);
+    ImGui::PushID(id);
+    ImGui::PushStyleColor(ImGuiCol_ChildBg, mix(ui.theme->panel, color, 0.14f));
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(7)});
+    const std::string safe = shown(words);
+    const float room = ImGui::GetContentRegionAvail().x - ui.px(64);
+    const float lines = ImGui::CalcTextSize(safe.c_str(), nullptr, false, room).y;
+    const float height = std::min(lines, 4 * ImGui::GetFontSize()) + ui.px(18);
+    ImGui::BeginChild("notice", {0, height}, true, ImGuiWindowFlags_NoScrollbar);
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
+    const ImVec2 at = ImGui::GetWindowPos();
+    ImGui::PushClipRect(at, {at.x + ImGui::GetWindowWidth(), at.y + height}, false);
+    ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + ui.px(5), at.y + height}, color, ui.px(8),
+                                              ImDrawFlags_RoundCornersLeft);
+    ImGui::PopClipRect();
+    ImGui::SetCursorPos({ui.px(16), ui.px(9)});
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room);
+    text_colored(ui.theme->text, safe);
+    ImGui::PopTextWrapPos();
+    if (lines > height) tooltip(ui, safe);
+    ImGui::SetCursorPos({ImGui::GetWindowWidth() - ImGui::GetFrameHeight() - ui.px(6),
+                         std::min(ui.px(3), (height - ImGui::GetFrameHeight()) / 2)});
+    const bool dismissed = id >= 0 && icon_button(ui, "dismiss", "Dismiss", [&](ImVec2 center, ImU32 ink) {
+                             paint_cross(ui, center, ink);
+                           });
+    ImGui::EndChild();
+    ImGui::PopID();
+    return dismissed;
+  };
+  const Model* model = session_.model().get();
+  if (model != nullptr && model->errors > 0 && session_.panel != "overview") {
+    const auto& notes = model->graph->notes;
+    const auto first = std::find_if(notes.begin(), notes.end(),
+                                    [](const Note& note) { return note.severity == Severity::error; });
+    strip(Severity::error,
+          fmt::format("{}{}  (see Model)", first->text,
+                      model->errors > 1 ? fmt::format("  and {} more", model->errors - 1) : ""),
+          -1);
+  }
+  std::optional<std::size_t> dismissed;
+  for (std::size_t i = 0; i < session_.notices().size(); ++i)
+    if (strip(session_.notices()[i].severity, session_.notices()[i].text, static_cast<int>(i))) dismissed = i;
+  if (dismissed) session_.dismiss(*dismissed);
+}
+
+void Shell::draw_details(const Ui& ui) {
+  begin_card(ui, "details", {0, 0});
+  const Model& model = *session_.model();
+  if (!session_.selection()) {
+    ImGui::SetCursorPosY(ui.px(22));
+    muted(ui,
+          "Select a tensor in the tree, the map, the table or the timeline: it is selected in all of them.");
+    end_card();
+    return;
+  }
+  const TensorId id = *session_.selection();
+  const Tensor& tensor = model.tensor(id);
+  const Storage& storage = model.graph->storage(tensor.storage);
+  const std::uint64_t bytes = model.bytes[index(id)];
+  const bool on_disk = storage.file != kNoFile;
+  const std::string file =
+      on_disk ? std::filesystem::path(model.graph->files[index(storage.file)].path).filename().string()
+              : "no file";
+  const std::uint32_t tie = model.tie_of[index(id)];
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float spacing = ui.px(30);
+  const float name_room = std::clamp(room * 0.36f, ui.px(180), ui.px(640));
+
+  ImGui::BeginGroup();
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(2)});
+  {
+    const FontScope font(ui.fonts.small);
+    muted(ui, tie > 0 ? fmt::format("Tensor, shares its bytes with {} more", model.ties[tie - 1].size() - 1)
+                      : fmt::format("Tensor, {}", role_name(model.roles[index(id)])));
+    if (tie > 0)
+      hover_card(ui, [&] {
+        for (const TensorId other : model.ties[tie - 1]) text(shown(model.tensor(other).name));
+      });
+  }
+  {
+    const FontScope font(ui.fonts.mono);
+    name_text(ui, tensor.name, name_room, ui.theme->text);
+  }
+  ImGui::PopStyleVar();
+  ImGui::Dummy({name_room, 0});
+  ImGui::EndGroup();
+  ImGui::SameLine(0, spacing);
+  fact(ui, "Type", dtype_info(tensor.dtype).name, "");
+  ImGui::SameLine(0, spacing);
+  fact(ui, "Shape", elided(shape_text(tensor), ui.px(170)), shape_text(tensor));
+  ImGui::SameLine(0, spacing);
+  fact(ui, "Size", format_bytes(bytes), format_grouped(bytes) + " bytes");
+  ImGui::SameLine(0, spacing);
+  if (on_disk && ImGui::GetContentRegionAvail().x > ui.px(250)) {
+    const std::string offset = format_grouped(storage.offset + tensor.offset);
+    const float file_room =
+        ImGui::GetContentRegionAvail().x - spacing - ImGui::CalcTextSize(offset.c_str()).x - ui.px(40);
+    fact(ui, "File", elided(shown(file), std::max(ui.px(80), file_room)),
+         shown(model.graph->files[index(storage.file)].path));
+    ImGui::SameLine(0, spacing);
+    fact(ui, "At byte", offset, "");
+  }
+  end_card();
+}
+
+void Shell::draw_status(const Ui& ui) {
+  const float height = ui.px(28);
+  const float width = ImGui::GetContentRegionAvail().x;
+  const FontScope font(ui.fonts.small);
+  const float y = ImGui::GetCursorPosY() + (height - ImGui::GetFontSize()) / 2;
+  ImGui::SetCursorPos({ui.px(18), y});
+  const std::vector<JobView> jobs = session_.jobs();
+  std::string right;
+  if (session_.projection()) {
+    const Projection& projection = *session_.projection();
+    right =
+        fmt::format("{}, {} order: device peak {}, all spaces {}", projection.method->id,
+                    projection.order->id, format_bytes(projection.timeline.peaks[index(Space::device)].bytes),
+                    format_bytes(projection.timeline.unified.bytes));
+  }
+  const float right_width = ImGui::CalcTextSize(right.c_str()).x;
+  if (jobs.empty()) muted(ui, "Ready");
+  for (const JobView& job : jobs) {
+    if (ImGui::GetCursorPosX() + ui.px(280) > width - right_width - ui.px(36)) break;
+    ImGui::PushID(static_cast<int>(job.id));
+    ImGui::SetCursorPosY(y);
+    text(elided(job.name, ui.px(220)));
+    ImGui::SameLine(0, ui.px(8));
+    ImGui::SetCursorPosY(y + ImGui::GetFontSize() / 2 - ui.px(3));
+    bar(ui, job.fraction, ui.theme->accent, {ui.px(90), ui.px(6)});
+    if (job.total > 0) {
+      ImGui::SameLine(0, ui.px(8));
+      ImGui::SetCursorPosY(y);
+      muted(ui, job.cancelling ? "stopping" : fmt::format("{:.0f}%", job.fraction * 100));
+    }
+    ImGui::SameLine(0, ui.px(2));
+    ImGui::SetCursorPosY(y - (ImGui::GetFrameHeight() - ImGui::GetFontSize()) / 2);
+    if (icon_button(ui, "cancel", "Cancel", [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
+      session_.cancel(job.id);
+    ImGui::SameLine(0, ui.px(14));
+    ImGui::PopID();
+  }
+  if (right.empty()) return;
+  ImGui::SetCursorPos({width - right_width - ui.px(18), y});
+  muted(ui, right);
+}
+
+}  // namespace loadline::gui

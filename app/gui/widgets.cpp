@@ -1,0 +1,393 @@
+// Controls drawn with ImGui's primitives, so that they look the same in both themes and at any scale.
+#include "app/gui/widgets.h"
+
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <imgui_internal.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr float kSegmentPadding = 10;
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+float width_of(std::string_view text) {
+  return ImGui::CalcTextSize(text.data(), text.data() + text.size()).x;
+}
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
+
+// The first `count` code points and the last `count` of a valid UTF-8 text, with an ellipsis between.
+std::string keep_ends(std::string_view text, std::size_t front, std::size_t back) {
+  std::size_t head = 0;
+  for (std::size_t n = 0; head < text.size() && n < front; ++n) do
+      ++head;
+    while (head < text.size() && is_continuation(text[head]));
+  std::size_t tail = text.size();
+  for (std::size_t n = 0; tail > head && n < back; ++n) do
+      --tail;
+    while (tail > head && is_continuation(text[tail]));
+  return std::string(text.substr(0, head)) + "\xE2\x80\xA6" + std::string(text.substr(tail));
+}
+
+}  // namespace
+
+std::string shown(std::string_view name) {
+  std::string safe = safe_display(name);
+  if (is_ascii(safe)) return safe;
+  const ImFont* font = ImGui::GetFont();
+  std::string result;
+  for (const char *at = safe.data(), *end = at + safe.size(); at < end;) {
+    unsigned int point = 0;
+    const int length = std::max(1, ImTextCharFromUtf8(&point, at, end));
+    if (point > IM_UNICODE_CODEPOINT_MAX || font->FindGlyphNoFallback(static_cast<ImWchar>(point)) == nullptr)
+      result += fmt::format("\\u{{{:X}}}", point);
+    else
+      result.append(at, static_cast<std::size_t>(length));
+    at += length;
+  }
+  return result;
+}
+
+std::string elided(std::string_view text, float width) {
+  if (width_of(text) <= width) return std::string(text);
+  std::size_t fits = 0;
+  std::size_t too_many = text.size();
+  while (fits + 1 < too_many) {
+    const std::size_t middle = (fits + too_many) / 2;
+    if (width_of(keep_ends(text, (middle + 1) / 2, middle / 2)) <= width)
+      fits = middle;
+    else
+      too_many = middle;
+  }
+  return keep_ends(text, (fits + 1) / 2, fits / 2);
+}
+
+void text(std::string_view text) { ImGui::TextUnformatted(text.data(), text.data() + text.size()); }
+
+void text_colored(ImU32 color, std::string_view words) {
+  ImGui::PushStyleColor(ImGuiCol_Text, color);
+  text(words);
+  ImGui::PopStyleColor();
+}
+
+void muted(const Ui& ui, std::string_view words) { text_colored(ui.theme->muted, words); }
+
+void name_text(const Ui& ui, std::string_view name, float width, ImU32 color) {
+  const std::string whole = shown(name);
+  const float room = width > 0 ? width : ImGui::GetContentRegionAvail().x;
+  const std::string cut = elided(whole, room);
+  text_colored(color, cut);
+  if (cut.size() != whole.size()) tooltip(ui, whole);
+}
+
+void paragraph(const Ui& ui, std::string_view words, ImU32 color) {
+  (void)ui;
+  ImGui::PushTextWrapPos(0);
+  text_colored(color, words);
+  ImGui::PopTextWrapPos();
+}
+
+void heading(const Ui& ui, std::string_view words) {
+  const FontScope font(ui.fonts.strong);
+  text(words);
+}
+
+void bytes_text(const Ui& ui, std::uint64_t bytes, ImU32 color) {
+  text_colored(color, format_bytes(bytes));
+  tooltip(ui, format_grouped(bytes) + " bytes");
+}
+
+void right_aligned(std::string_view words, ImU32 color) {
+  const float slack = ImGui::GetContentRegionAvail().x - width_of(words);
+  if (slack > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + slack);
+  text_colored(color, words);
+}
+
+bool button(const Ui& ui, std::string_view label, ButtonKind kind, bool enabled) {
+  const Theme& theme = *ui.theme;
+  const bool primary = kind == ButtonKind::primary;
+  const ImU32 ground = primary                     ? theme.accent
+                       : kind == ButtonKind::ghost ? with_alpha(theme.raised, 0)
+                                                   : theme.raised;
+  ImGui::PushStyleColor(ImGuiCol_Button, enabled ? ground : theme.raised);
+  ImGui::PushStyleColor(ImGuiCol_ButtonHovered,
+                        primary ? mix(theme.accent, theme.highlight, 0.15f) : theme.hovered);
+  ImGui::PushStyleColor(ImGuiCol_ButtonActive, primary ? mix(theme.accent, theme.sea, 0.2f) : theme.active);
+  ImGui::PushStyleColor(ImGuiCol_Text, !enabled ? theme.muted : primary ? theme.on_accent : theme.text);
+  ImGui::BeginDisabled(!enabled);
+  ImGui::PushStyleVar(ImGuiStyleVar_DisabledAlpha, 1);
+  bool pressed = false;
+  {
+    const FontScope font(primary ? ui.fonts.strong : ui.fonts.body);
+    pressed = ImGui::Button(std::string(label).c_str());
+  }
+  ImGui::PopStyleVar();
+  ImGui::EndDisabled();
+  ImGui::PopStyleColor(4);
+  return pressed && enabled;
+}
+
+float segmented_width(const Ui& ui, std::span<const std::string_view> labels) {
+  float total = 0;
+  for (const std::string_view label : labels) total += width_of(label) + 2 * ui.px(kSegmentPadding);
+  return total;
+}
+
+std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_view> labels,
+                      std::size_t current) {
+  const Theme& theme = *ui.theme;
+  ImGui::PushID(id);
+  const float height = ImGui::GetFrameHeight();
+  const float pad = ui.px(kSegmentPadding);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float total = segmented_width(ui, labels);
+  draw->AddRectFilled(at, {at.x + total, at.y + height}, theme.raised, ui.px(6));
+  std::size_t result = current;
+  float x = at.x;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const float width = width_of(labels[i]) + 2 * pad;
+    ImGui::SetCursorScreenPos({x, at.y});
+    if (ImGui::InvisibleButton(std::string(labels[i]).c_str(), {width, height})) result = i;
+    const bool hot = ImGui::IsItemHovered();
+    const ImVec2 low = {x + ui.px(2), at.y + ui.px(2)};
+    const ImVec2 high = {x + width - ui.px(2), at.y + height - ui.px(2)};
+    if (i == current)
+      draw->AddRectFilled(low, high, theme.accent, ui.px(5));
+    else if (hot)
+      draw->AddRectFilled(low, high, theme.hovered, ui.px(5));
+    const ImVec2 pen = {x + pad, at.y + (height - ImGui::GetFontSize()) / 2};
+    draw->AddText(pen,
+                  i == current ? theme.on_accent
+                  : hot        ? theme.text
+                               : theme.muted,
+                  labels[i].data(), labels[i].data() + labels[i].size());
+    x += width;
+  }
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({total, height});
+  ImGui::PopID();
+  return result;
+}
+
+std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
+                                 std::span<const std::string_view> labels, std::size_t current) {
+  std::optional<std::size_t> picked;
+  ImGui::SetNextItemWidth(width);
+  const float frame = ImGui::GetFrameHeight();
+  const std::string cut = elided(shown(preview), width - frame - ImGui::GetStyle().FramePadding.x);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const bool open =
+      ImGui::BeginCombo(id, cut.c_str(), ImGuiComboFlags_HeightLarge | ImGuiComboFlags_NoArrowButton);
+  const ImVec2 middle = {at.x + width - frame * 0.5f, at.y + frame / 2};
+  const float r = ui.px(3.5f);
+  const std::array<ImVec2, 3> chevron = {
+      {{middle.x - r, middle.y - r / 2}, {middle.x, middle.y + r / 2}, {middle.x + r, middle.y - r / 2}}};
+  draw->AddPolyline(chevron.data(), static_cast<int>(chevron.size()), ui.theme->muted, 0, ui.px(1.6f));
+  if (!open) return picked;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    ImGui::PushID(static_cast<int>(i));
+    if (ImGui::Selectable(shown(labels[i]).c_str(), i == current)) picked = i;
+    if (i == current && ImGui::IsWindowAppearing()) ImGui::SetItemDefaultFocus();
+    ImGui::PopID();
+  }
+  ImGui::EndCombo();
+  return picked;
+}
+
+bool checkbox(const Ui& ui, const char* label, bool* value) {
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(4), ui.px(3)});
+  const bool changed = ImGui::Checkbox(label, value);
+  ImGui::PopStyleVar();
+  return changed;
+}
+
+void badge(const Ui& ui, std::string_view words, ImU32 color) {
+  const FontScope font(ui.fonts.small);
+  const ImVec2 pad = {ui.px(7), ui.px(2)};
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size = {width_of(words) + 2 * pad.x, ImGui::GetFontSize() + 2 * pad.y};
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled(at, {at.x + size.x, at.y + size.y}, mix(ui.theme->panel, color, 0.18f), ui.px(5));
+  draw->AddRect(at, {at.x + size.x, at.y + size.y}, mix(ui.theme->panel, color, 0.55f), ui.px(5));
+  draw->AddText({at.x + pad.x, at.y + pad.y}, ui.theme->text, words.data(), words.data() + words.size());
+  ImGui::Dummy(size);
+}
+
+bool continue_line(const Ui& ui, float spacing, float needed) {
+  const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
+  if (ImGui::GetItemRectMax().x + ui.px(spacing) + needed > right) return false;
+  ImGui::SameLine(0, ui.px(spacing));
+  return true;
+}
+
+float legend_width(const Ui& ui, std::string_view words, std::string_view figure) {
+  const FontScope font(ui.fonts.small);
+  return ui.px(22) + width_of(words) + (figure.empty() ? 0 : width_of(figure));
+}
+
+bool legend_entry(const Ui& ui, ImU32 color, std::string_view words, std::string_view figure) {
+  const FontScope font(ui.fonts.small);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float height = ImGui::GetFontSize();
+  const float square = ui.px(10);
+  const float gap = ui.px(6);
+  const float words_width = width_of(words);
+  const float figure_width = figure.empty() ? 0 : width_of(figure) + gap;
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float top = std::round(at.y + (height - square) / 2);
+  draw->AddRectFilled({at.x, top}, {at.x + square, top + square}, color, ui.px(3));
+  draw->AddText({at.x + square + gap, at.y}, ui.theme->text, words.data(), words.data() + words.size());
+  if (!figure.empty())
+    draw->AddText({at.x + square + 2 * gap + words_width, at.y}, ui.theme->muted, figure.data(),
+                  figure.data() + figure.size());
+  ImGui::Dummy({square + gap + words_width + figure_width, height});
+  return ImGui::IsItemHovered();
+}
+
+void bar(const Ui& ui, double fraction, ImU32 color, ImVec2 size) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float rounding = std::min(size.y / 2, ui.px(3));
+  draw->AddRectFilled(at, {at.x + size.x, at.y + size.y}, ui.theme->raised, rounding);
+  // what is there but thinner than a pixel still shows
+  const float filled =
+      fraction > 0 ? std::max(ui.px(2), size.x * static_cast<float>(std::min(fraction, 1.0))) : 0;
+  if (filled > 0) draw->AddRectFilled(at, {at.x + filled, at.y + size.y}, color, rounding);
+  ImGui::Dummy(size);
+}
+
+void parts_bar(const Ui& ui, std::span<const Part> parts, float height) {
+  std::uint64_t total = 0;
+  for (const Part& part : parts) total += part.bytes;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled(at, {at.x + width, at.y + height}, ui.theme->raised, ui.px(4));
+  float x = at.x;
+  for (const Part& part : parts) {
+    if (part.bytes == 0) continue;
+    const double share = static_cast<double>(part.bytes) / static_cast<double>(total);
+    const float next = std::min(x + std::max(1.0f, width * static_cast<float>(share)), at.x + width);
+    draw->AddRectFilled({x, at.y}, {std::max(x + 1, next - ui.px(1)), at.y + height}, part.color, ui.px(2));
+    x = next;
+  }
+  ImGui::Dummy({width, height});
+  bool first = true;
+  for (const Part& part : parts) {
+    if (part.bytes == 0) continue;
+    const double share = static_cast<double>(part.bytes) / static_cast<double>(total);
+    const std::string figure = format_bytes(part.bytes) + "  " + percent_text(share);
+    if (!first) continue_line(ui, 18, legend_width(ui, part.label, figure));
+    legend_entry(ui, part.color, part.label, figure);
+    first = false;
+  }
+}
+
+void begin_card(const Ui& ui, const char* id, ImVec2 size, bool padded) {
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, ui.theme->panel);
+  const float pad = padded ? ui.px(14) : 0;
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {pad, padded ? ui.px(12) : 0});
+  ImGui::BeginChild(id, size, true,
+                    padded ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+void end_card() { ImGui::EndChild(); }
+
+void empty_state(const Ui& ui, std::string_view title, std::string_view hint) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const ImVec2 start = ImGui::GetCursorPos();
+  const auto centered = [&](ImFont* font, ImU32 color, std::string_view words, float y) {
+    const FontScope scope(font);
+    const float width = std::min(width_of(words), room.x);
+    ImGui::SetCursorPos({start.x + (room.x - width) / 2, y});
+    paragraph(ui, words, color);
+  };
+  const float middle = start.y + std::max(room.y * 0.42f - ui.px(20), 0.0f);
+  centered(ui.fonts.strong, ui.theme->text, title, middle);
+  centered(ui.fonts.body, ui.theme->muted, hint, middle + ui.px(26));
+}
+
+float splitter(const Ui& ui, const char* id, float width, float least, float most, bool vertical) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float thickness = ui.px(8);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size = vertical ? ImVec2{thickness, room.y} : ImVec2{room.x, thickness};
+  ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
+  const bool hot = ImGui::IsItemHovered() || ImGui::IsItemActive();
+  if (hot) {
+    ImGui::SetMouseCursor(vertical ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);
+    const ImVec2 middle = {at.x + size.x / 2, at.y + size.y / 2};
+    const float reach = ui.px(18);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    if (vertical)
+      draw->AddLine({middle.x, middle.y - reach}, {middle.x, middle.y + reach}, ui.theme->accent, ui.px(3));
+    else
+      draw->AddLine({middle.x - reach, middle.y}, {middle.x + reach, middle.y}, ui.theme->accent, ui.px(3));
+  }
+  if (ImGui::IsItemActive()) width += vertical ? ImGui::GetIO().MouseDelta.x : ImGui::GetIO().MouseDelta.y;
+  return std::clamp(width, least, std::max(least, most));
+}
+
+void tooltip(const Ui& ui, std::string_view words) {
+  hover_card(ui, [&] { text(words); });
+}
+
+void hover_card(const Ui& ui, const std::function<void()>& build) {
+  if (!ImGui::IsItemHovered()) return;
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
+  ImGui::BeginTooltip();
+  ImGui::PushTextWrapPos(ui.px(560));
+  build();
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+  ImGui::PopStyleVar();
+}
+
+void load_line_mark(const Ui& ui, ImVec2 center, float radius) {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float thick = std::max(1.5f, radius * 0.17f);
+  draw->AddCircle(center, radius * 0.72f, ui.theme->text, 48, thick);
+  draw->AddLine({center.x - radius * 1.15f, center.y}, {center.x + radius * 1.15f, center.y},
+                ui.theme->accent, thick * 1.15f);
+}
+
+std::string shape_text(const Tensor& tensor) {
+  if (tensor.shape.empty()) return "scalar";
+  std::string result;
+  for (const std::uint64_t side : tensor.shape) {
+    if (!result.empty()) result += " \xC3\x97 ";
+    result += fmt::format("{}", side);
+  }
+  return result;
+}
+
+std::string percent_text(double fraction) {
+  if (fraction > 0 && fraction < 0.0005) return "<0.1%";
+  return fmt::format("{:.1f}%", fraction * 100);
+}
+
+ImU32 severity_color(const Theme& theme, Severity severity) {
+  switch (severity) {
+    case Severity::error:
+      return theme.bad;
+    case Severity::warning:
+      return theme.warning;
+    default:
+      return theme.accent;
+  }
+}
+
+}  // namespace loadline::gui

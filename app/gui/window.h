@@ -1,0 +1,73 @@
+// The window as the rest of the program sees it: something that draws frames. Everything that depends
+// on Vulkan, GLFW or the version of Dear ImGui stays behind this header.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace loadline::gui {
+
+struct WindowOptions {
+  std::string title = "Loadline";
+  int width = 1280;  // logical
+  int height = 800;
+  float scale = 0;          // pixels per logical unit; 0 = what the monitor says, 1 offscreen
+  bool validation = false;  // Vulkan validation layer; see validation_messages()
+};
+
+// Shortcuts with Ctrl, in terms of what they mean.
+enum class Shortcut { open, find, theme, quit, close_model };
+
+// Owns the ImGui context: one Window at a time. Used from the thread that made it.
+class Window {
+ public:
+  Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+  virtual ~Window();
+
+  // Calls `build` between ImGui's NewFrame and Render, then shows the result. A window that is
+  // minimised builds nothing. Throws Error{gpu}.
+  virtual void frame(const std::function<void()>& build) = 0;
+  // Writes what the last frame showed. Throws Error{gpu} or Error{io}.
+  virtual void save_png(const std::string& path) = 0;
+  // Makes the font atlas as it is now visible: after fonts were added or the scale changed.
+  virtual void upload_fonts() = 0;
+  virtual void set_size(int width, int height) = 0;  // logical
+  // Pixels per logical unit; fonts and sizes are multiplied by it.
+  virtual float scale() const = 0;
+  virtual void set_scale(float scale) = 0;
+
+  // A desktop window only; the others answer for a window that nobody touches.
+  virtual bool should_close() const { return false; }
+  virtual void set_title(const std::string& title);
+  // Sleeps until something happens, at most `seconds`; 0 only collects what has happened. False when
+  // the time ran out.
+  virtual bool wait_events(double seconds);
+  // Files dropped on the window since the last call.
+  virtual std::vector<std::string> take_dropped() { return {}; }
+  // Ends a wait_events(); may be called from any thread while the window lives.
+  virtual std::function<void()> waker() { return {}; }
+
+  // Plays the part of a mouse, in logical units; a desktop window has a real one and ignores it.
+  virtual void set_mouse(float x, float y, bool down);
+
+  // What the validation layer said, if it was asked for.
+  virtual std::vector<std::string> validation_messages() const { return {}; }
+};
+
+// Throws Error{gpu} that says what is missing: a display, a Vulkan device.
+std::unique_ptr<Window> open_desktop_window(const WindowOptions& options);
+// Draws into an image through Vulkan; needs no display.
+std::unique_ptr<Window> open_offscreen_window(const WindowOptions& options);
+// Builds frames and draws nothing, for tests: no Vulkan, no display. save_png throws Error{unsupported}.
+std::unique_ptr<Window> open_null_window(const WindowOptions& options);
+
+// Inside a frame: whether the shortcut was pressed, or a key that moves through lists.
+bool shortcut_pressed(Shortcut shortcut);
+enum class ListKey { up, down, left, right, enter, escape, backspace };
+bool list_key_pressed(ListKey key);
+
+}  // namespace loadline::gui

@@ -1,0 +1,228 @@
+// The window on a desktop: GLFW for the window and its events, a Vulkan swapchain for the picture.
+#include "app/gui/window_swapchain.h"
+#include "app/gui/window_vulkan.h"
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#define GLFW_INCLUDE_NONE
+#define GLFW_INCLUDE_VULKAN
+#include <GLFW/glfw3.h>
+#include <backends/imgui_impl_glfw.h>
+#include <backends/imgui_impl_vulkan.h>
+#include <fmt/format.h>
+#include <imgui.h>
+
+namespace loadline::gui {
+namespace {
+
+Error glfw_error(const char* verb) {
+  const char* text = nullptr;
+  glfwGetError(&text);
+  return Error(ErrorCode::gpu,
+               fmt::format("window: cannot {}: {}", verb, text != nullptr ? text : "no reason given"));
+}
+
+// GLFW is initialised while one of these lives.
+class GlfwLibrary {
+ public:
+  GlfwLibrary() {
+    if (glfwInit() != GLFW_TRUE) throw glfw_error("open a display");
+    if (glfwVulkanSupported() == GLFW_TRUE) return;
+    glfwTerminate();
+    throw Error(ErrorCode::gpu, "window: Vulkan is not installed, or no driver for it");
+  }
+  GlfwLibrary(const GlfwLibrary&) = delete;
+  GlfwLibrary& operator=(const GlfwLibrary&) = delete;
+  ~GlfwLibrary() { glfwTerminate(); }
+};
+
+struct DestroyWindow {
+  void operator()(GLFWwindow* window) const { glfwDestroyWindow(window); }
+};
+using WindowHandle = std::unique_ptr<GLFWwindow, DestroyWindow>;
+
+WindowHandle make_window(const WindowOptions& options) {
+  glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
+  if (options.scale <= 0) glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+  const float scale = options.scale > 0 ? options.scale : 1;
+  const auto pixels = [&](int logical) { return static_cast<int>(static_cast<float>(logical) * scale); };
+  WindowHandle window(glfwCreateWindow(pixels(options.width), pixels(options.height), options.title.c_str(),
+                                       nullptr, nullptr));
+  if (!window) throw glfw_error("create a window");
+  glfwSetWindowSizeLimits(window.get(), pixels(900), pixels(560), GLFW_DONT_CARE, GLFW_DONT_CARE);
+  return window;
+}
+
+std::vector<const char*> glfw_extensions() {
+  std::uint32_t count = 0;
+  const char** names = glfwGetRequiredInstanceExtensions(&count);
+  return {names, names + count};
+}
+
+class DesktopWindow final : public Window {
+ public:
+  explicit DesktopWindow(const WindowOptions& options)
+      : window_(make_window(options)),
+        device_(
+            {.instance_extensions = glfw_extensions(), .swapchain = true, .validation = options.validation},
+            [this](VkInstance instance) { return make_surface(instance); }),
+        format_(choose_format(device_)),
+        pass_(device_, format_.format, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR),
+        slots_{{FrameSlot(device_), FrameSlot(device_)}},
+        forced_scale_(options.scale) {
+    ImGui_ImplGlfw_InitForVulkan(window_.get(), true);
+    glfwSetWindowUserPointer(window_.get(), this);
+    glfwSetDropCallback(window_.get(), [](GLFWwindow* window, int count, const char** paths) {
+      auto* self = static_cast<DesktopWindow*>(glfwGetWindowUserPointer(window));
+      self->dropped_.insert(self->dropped_.end(), paths, paths + count);
+    });
+  }
+
+  ~DesktopWindow() override {
+    swapchain_.reset();
+    renderer_.reset();
+    ImGui_ImplGlfw_Shutdown();
+  }
+
+  void frame(const std::function<void()>& build) override {
+    if (!prepare_swapchain()) return;
+    ImGui_ImplVulkan_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+    ImGui::NewFrame();
+    build();
+    ImGui::Render();
+    present(ImGui::GetDrawData());
+  }
+
+  void save_png(const std::string& path) override {
+    ImDrawData* draw = ImGui::GetDrawData();
+    if (draw == nullptr || !renderer_) throw Error(ErrorCode::gpu, "window: nothing was drawn yet");
+    const VkExtent2D extent = {static_cast<std::uint32_t>(draw->DisplaySize.x * draw->FramebufferScale.x),
+                               static_cast<std::uint32_t>(draw->DisplaySize.y * draw->FramebufferScale.y)};
+    OffscreenTarget target(device_, format_.format, extent);
+    write_png(target.draw(draw), path);
+  }
+
+  void upload_fonts() override {
+    renderer_.reset();
+    renderer_.emplace(device_, pass_, swapchain_ ? swapchain_->count() : 2);
+  }
+
+  void set_size(int width, int height) override {
+    const float factor = scale();
+    glfwSetWindowSize(window_.get(), static_cast<int>(static_cast<float>(width) * factor),
+                      static_cast<int>(static_cast<float>(height) * factor));
+    glfwPollEvents();
+  }
+
+  // Where the system already scales coordinates, only the rest is left to the fonts.
+  float scale() const override {
+    if (forced_scale_ > 0) return forced_scale_;
+    float x = 1;
+    float y = 1;
+    glfwGetWindowContentScale(window_.get(), &x, &y);
+    int width = 0;
+    int pixels = 0;
+    glfwGetWindowSize(window_.get(), &width, nullptr);
+    glfwGetFramebufferSize(window_.get(), &pixels, nullptr);
+    const float system = width > 0 && pixels > 0 ? static_cast<float>(pixels) / static_cast<float>(width) : 1;
+    return std::clamp(x / system, 0.75f, 4.0f);
+  }
+  void set_scale(float scale) override { forced_scale_ = scale; }
+
+  bool should_close() const override { return glfwWindowShouldClose(window_.get()) == GLFW_TRUE; }
+  void set_title(const std::string& title) override { glfwSetWindowTitle(window_.get(), title.c_str()); }
+  bool wait_events(double seconds) override {
+    const double start = glfwGetTime();
+    if (seconds > 0)
+      glfwWaitEventsTimeout(seconds);
+    else
+      glfwPollEvents();
+    return glfwGetTime() - start < seconds;
+  }
+  std::vector<std::string> take_dropped() override { return std::exchange(dropped_, {}); }
+  std::function<void()> waker() override {
+    return [] { glfwPostEmptyEvent(); };
+  }
+  std::vector<std::string> validation_messages() const override { return device_.validation_messages(); }
+
+ private:
+  VkSurfaceKHR make_surface(VkInstance instance) {
+    VkSurfaceKHR surface = VK_NULL_HANDLE;
+    check(glfwCreateWindowSurface(instance, window_.get(), nullptr, &surface), "making the window drawable");
+    return surface;
+  }
+
+  // False while there is nothing to draw on: minimised.
+  bool prepare_swapchain() {
+    int width = 0;
+    int height = 0;
+    glfwGetFramebufferSize(window_.get(), &width, &height);
+    if (width <= 0 || height <= 0 || glfwGetWindowAttrib(window_.get(), GLFW_ICONIFIED) == GLFW_TRUE)
+      return false;
+    const VkExtent2D wanted = {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height)};
+    const bool fits = swapchain_ && swapchain_->extent().width == wanted.width &&
+                      swapchain_->extent().height == wanted.height;
+    if (stale_ || !fits) {
+      swapchain_.reset();
+      swapchain_.emplace(device_, pass_, format_, wanted);
+      stale_ = false;
+    }
+    if (!renderer_) upload_fonts();
+    return true;
+  }
+
+  void present(ImDrawData* draw) {
+    FrameSlot& slot = slots_[next_slot_];
+    next_slot_ = (next_slot_ + 1) % slots_.size();
+    slot.wait();
+    std::uint32_t number = 0;
+    const VkResult acquired =
+        vkAcquireNextImageKHR(device_.device(), swapchain_->get(), std::numeric_limits<std::uint64_t>::max(),
+                              slot.acquired(), VK_NULL_HANDLE, &number);
+    if (acquired == VK_ERROR_OUT_OF_DATE_KHR) {
+      stale_ = true;
+      return;
+    }
+    check(acquired, "taking the next picture");
+    const Swapchain::Image& image = swapchain_->image(number);
+    slot.submit(pass_, *swapchain_, image, draw);
+    const VkSwapchainKHR swapchain = swapchain_->get();
+    VkPresentInfoKHR info = {};
+    info.sType = VK_STRUCTURE_TYPE_PRESENT_INFO_KHR;
+    info.waitSemaphoreCount = 1;
+    info.pWaitSemaphores = &image.drawn;
+    info.swapchainCount = 1;
+    info.pSwapchains = &swapchain;
+    info.pImageIndices = &number;
+    const VkResult shown = vkQueuePresentKHR(device_.queue(), &info);
+    stale_ = shown == VK_ERROR_OUT_OF_DATE_KHR || shown == VK_SUBOPTIMAL_KHR || acquired == VK_SUBOPTIMAL_KHR;
+    if (shown != VK_ERROR_OUT_OF_DATE_KHR) check(shown, "showing the picture");
+  }
+
+  GlfwLibrary library_;
+  WindowHandle window_;
+  VulkanDevice device_;
+  VkSurfaceFormatKHR format_;
+  RenderPass pass_;
+  std::array<FrameSlot, 2> slots_;
+  std::size_t next_slot_ = 0;
+  std::optional<ImGuiRenderer> renderer_;
+  std::optional<Swapchain> swapchain_;
+  bool stale_ = false;
+  float forced_scale_ = 0;
+  std::vector<std::string> dropped_;
+};
+
+}  // namespace
+
+std::unique_ptr<Window> open_desktop_window(const WindowOptions& options) {
+  return std::make_unique<DesktopWindow>(options);
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,150 @@
+// Swapchain images and the frames in flight over them.
+#include "app/gui/window_swapchain.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <imgui.h>
+
+namespace loadline::gui {
+
+VkSurfaceFormatKHR choose_format(const VulkanDevice& device) {
+  std::uint32_t count = 0;
+  check(vkGetPhysicalDeviceSurfaceFormatsKHR(device.physical(), device.surface(), &count, nullptr),
+        "listing formats");
+  std::vector<VkSurfaceFormatKHR> formats(count);
+  check(vkGetPhysicalDeviceSurfaceFormatsKHR(device.physical(), device.surface(), &count, formats.data()),
+        "listing formats");
+  // colours are written as they shall appear: a format without conversion
+  for (const VkSurfaceFormatKHR& format : formats)
+    if (format.format == VK_FORMAT_B8G8R8A8_UNORM || format.format == VK_FORMAT_R8G8B8A8_UNORM) return format;
+  if (formats.empty()) throw Error(ErrorCode::gpu, "window: the display offers no picture format");
+  return formats.front();
+}
+
+Swapchain::Swapchain(VulkanDevice& device, const RenderPass& pass, VkSurfaceFormatKHR format,
+                     VkExtent2D wanted)
+    : device_(device) {
+  VkSurfaceCapabilitiesKHR surface = {};
+  check(vkGetPhysicalDeviceSurfaceCapabilitiesKHR(device.physical(), device.surface(), &surface),
+        "asking the display");
+  extent_ = surface.currentExtent;
+  if (extent_.width == std::numeric_limits<std::uint32_t>::max()) extent_ = wanted;
+  extent_.width = std::clamp(extent_.width, surface.minImageExtent.width, surface.maxImageExtent.width);
+  extent_.height = std::clamp(extent_.height, surface.minImageExtent.height, surface.maxImageExtent.height);
+  VkSwapchainCreateInfoKHR info = {};
+  info.sType = VK_STRUCTURE_TYPE_SWAPCHAIN_CREATE_INFO_KHR;
+  info.surface = device.surface();
+  info.minImageCount = std::max(surface.minImageCount, 2u);
+  info.imageFormat = format.format;
+  info.imageColorSpace = format.colorSpace;
+  info.imageExtent = extent_;
+  info.imageArrayLayers = 1;
+  info.imageUsage = VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT;
+  info.imageSharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  info.preTransform = surface.currentTransform;
+  info.compositeAlpha = (surface.supportedCompositeAlpha & VK_COMPOSITE_ALPHA_OPAQUE_BIT_KHR) != 0
+                            ? VK_COMPOSITE_ALPHA_OPAQUE_BIT_KHR
+                            : VK_COMPOSITE_ALPHA_INHERIT_BIT_KHR;
+  info.presentMode = VK_PRESENT_MODE_FIFO_KHR;
+  info.clipped = VK_TRUE;
+  check(vkCreateSwapchainKHR(device.device(), &info, nullptr, &swapchain_), "creating a swapchain");
+  try {
+    make_images(pass, format.format);
+  } catch (...) {
+    destroy();
+    throw;
+  }
+}
+
+Swapchain::~Swapchain() {
+  vkDeviceWaitIdle(device_.device());
+  destroy();
+}
+
+void Swapchain::make_images(const RenderPass& pass, VkFormat format) {
+  std::uint32_t count = 0;
+  check(vkGetSwapchainImagesKHR(device_.device(), swapchain_, &count, nullptr), "listing images");
+  std::vector<VkImage> raw(count);
+  check(vkGetSwapchainImagesKHR(device_.device(), swapchain_, &count, raw.data()), "listing images");
+  images_.resize(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    VkImageViewCreateInfo view = {};
+    view.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;
+    view.image = raw[i];
+    view.viewType = VK_IMAGE_VIEW_TYPE_2D;
+    view.format = format;
+    view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+    check(vkCreateImageView(device_.device(), &view, nullptr, &images_[i].view), "creating an image view");
+    images_[i].framebuffer = pass.make_framebuffer(images_[i].view, extent_);
+    VkSemaphoreCreateInfo semaphore = {};
+    semaphore.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
+    check(vkCreateSemaphore(device_.device(), &semaphore, nullptr, &images_[i].drawn),
+          "creating a semaphore");
+  }
+}
+
+void Swapchain::destroy() {
+  for (const Image& image : images_) {
+    vkDestroySemaphore(device_.device(), image.drawn, nullptr);
+    vkDestroyFramebuffer(device_.device(), image.framebuffer, nullptr);
+    vkDestroyImageView(device_.device(), image.view, nullptr);
+  }
+  vkDestroySwapchainKHR(device_.device(), swapchain_, nullptr);
+}
+
+FrameSlot::FrameSlot(VulkanDevice& device) : device_(device) {
+  VkCommandBufferAllocateInfo allocate = {};
+  allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+  allocate.commandPool = device.command_pool();
+  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  allocate.commandBufferCount = 1;
+  check(vkAllocateCommandBuffers(device.device(), &allocate, &commands_), "allocating commands");
+  VkFenceCreateInfo fence = {};
+  fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+  fence.flags = VK_FENCE_CREATE_SIGNALED_BIT;
+  check(vkCreateFence(device.device(), &fence, nullptr, &done_), "creating a fence");
+  VkSemaphoreCreateInfo semaphore = {};
+  semaphore.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
+  const VkResult result = vkCreateSemaphore(device.device(), &semaphore, nullptr, &acquired_);
+  if (result != VK_SUCCESS) vkDestroyFence(device.device(), done_, nullptr);
+  check(result, "creating a semaphore");
+}
+
+FrameSlot::~FrameSlot() {
+  vkDeviceWaitIdle(device_.device());
+  vkDestroySemaphore(device_.device(), acquired_, nullptr);
+  vkDestroyFence(device_.device(), done_, nullptr);
+  vkFreeCommandBuffers(device_.device(), device_.command_pool(), 1, &commands_);
+}
+
+void FrameSlot::wait() const {
+  check(vkWaitForFences(device_.device(), 1, &done_, VK_TRUE, std::numeric_limits<std::uint64_t>::max()),
+        "waiting for the GPU");
+}
+
+void FrameSlot::submit(const RenderPass& pass, const Swapchain& swapchain, const Swapchain::Image& image,
+                       ImDrawData* draw) {
+  check(vkResetFences(device_.device(), 1, &done_), "resetting a fence");
+  VkCommandBufferBeginInfo begin = {};
+  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  check(vkBeginCommandBuffer(commands_, &begin), "recording");
+  pass.record(commands_, image.framebuffer, swapchain.extent(), draw);
+  check(vkEndCommandBuffer(commands_), "recording");
+  const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT;
+  VkSubmitInfo submit = {};
+  submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  submit.waitSemaphoreCount = 1;
+  submit.pWaitSemaphores = &acquired_;
+  submit.pWaitDstStageMask = &stage;
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &commands_;
+  submit.signalSemaphoreCount = 1;
+  submit.pSignalSemaphores = &image.drawn;
+  check(vkQueueSubmit(device_.queue(), 1, &submit, done_), "drawing");
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,38 @@
+// The presets embedded from assets/presets, by file name.
+#include "core/forward/presets.h"
+
+#include "embedded/preset_files.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint64_t kHubShard = 5'000'000'000;  // huggingface_hub's default
+constexpr std::uint64_t kDemoShard = 24'000'000;    // three shards, small enough to look at
+
+std::vector<Preset> load_presets() {
+  std::vector<Preset> rows;
+  for (const embedded::File& file : embedded::preset_files()) {
+    const std::string_view id = file.name.substr(0, file.name.rfind('.'));
+    rows.push_back({id, file.bytes, id == "demo" ? kDemoShard : kHubShard});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::span<const Preset> presets() {
+  static const std::vector<Preset> rows = load_presets();
+  return rows;
+}
+
+const Preset* find_preset(std::string_view id) {
+  const auto rows = presets();
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const Preset& preset) { return preset.id == id; });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+}  // namespace loadline

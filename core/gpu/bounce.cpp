@@ -1,0 +1,60 @@
+// Rings of mapped memory in both directions.
+#include "core/gpu/bounce.h"
+
+#include <algorithm>
+#include <array>
+
+namespace loadline::gpu {
+namespace {
+
+// Pieces start where a vector store is aligned; copies themselves may start anywhere.
+constexpr std::uint64_t kPieceAlignment = 64;
+
+}  // namespace
+
+UploadBounce::UploadBounce(MemoryPool& memory, TransferQueue& transfers)
+    : memory_(memory), transfers_(transfers), ring_(kBounceSlots, kBounceSlotBytes) {}
+
+std::uint64_t UploadBounce::copy(const Fill& fill, const BufferRange& to) {
+  if (slots_.block == nullptr) slots_ = memory_.allocate(kBounceSlots * kBounceSlotBytes);
+  for (std::uint64_t done = 0; done < to.bytes;) {
+    if (!ring_.filling()) {
+      transfers_.wait(ring_.next_needs());
+      ring_.begin(transfers_.completed());
+    }
+    const StagingRing::Piece piece = ring_.take(to.bytes - done, kPieceAlignment);
+    fill(done, slots_.mapped.subspan(static_cast<std::size_t>(piece.offset),
+                                     static_cast<std::size_t>(piece.bytes)));
+    newest_ = transfers_.copy(slots_.range.part(piece.offset, piece.bytes), to.part(done, piece.bytes));
+    if (ring_.room() == 0) ring_.submit(newest_);
+    done += piece.bytes;
+  }
+  return newest_;
+}
+
+Readback::Readback(MemoryPool& memory, TransferQueue& transfers) : memory_(memory), transfers_(transfers) {}
+
+void Readback::read(const BufferRange& from, const Take& take) {
+  if (slots_.block == nullptr) slots_ = memory_.allocate(kBounceSlots * kBounceSlotBytes);
+  std::array<std::uint64_t, kBounceSlots> values = {};
+  const std::uint64_t chunks = (from.bytes + kBounceSlotBytes - 1) / kBounceSlotBytes;
+  const auto size_of = [&](std::uint64_t chunk) {
+    return std::min(kBounceSlotBytes, from.bytes - chunk * kBounceSlotBytes);
+  };
+  // chunk k is taken just before its slot is needed for chunk k + kBounceSlots
+  for (std::uint64_t chunk = 0; chunk < chunks + kBounceSlots; ++chunk) {
+    const std::uint64_t slot = chunk % kBounceSlots;
+    if (chunk >= kBounceSlots && chunk - kBounceSlots < chunks) {
+      const std::uint64_t ready = chunk - kBounceSlots;
+      transfers_.wait(values[slot]);
+      take(ready * kBounceSlotBytes, slots_.mapped.subspan(static_cast<std::size_t>(slot * kBounceSlotBytes),
+                                                           static_cast<std::size_t>(size_of(ready))));
+    }
+    if (chunk >= chunks) continue;
+    values[slot] = transfers_.copy(from.part(chunk * kBounceSlotBytes, size_of(chunk)),
+                                   slots_.range.part(slot * kBounceSlotBytes, size_of(chunk)));
+    transfers_.flush();
+  }
+}
+
+}  // namespace loadline::gpu

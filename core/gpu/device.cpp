@@ -1,0 +1,107 @@
+// Chooses and opens a device.
+#include "core/gpu/device.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline::gpu {
+namespace {
+
+// One line per device: its index, name and what speaks against it.
+std::string device_list(std::span<const DeviceInfo> devices, const DeviceChoice& choice) {
+  std::string text;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    text += fmt::format("{}{} {}", i == 0 ? "" : "; ", devices[i].index, safe_display(devices[i].name));
+    for (std::size_t r = 0; r < choice.reasons[i].size(); ++r)
+      text += fmt::format("{}{}", r == 0 ? ": " : ", ", choice.reasons[i][r]);
+  }
+  return text;
+}
+
+// A choice that has chosen.
+DeviceChoice require_choice(std::span<const DeviceInfo> devices, const std::string& wanted) {
+  DeviceChoice choice = choose_device(devices, wanted);
+  if (choice.chosen) return choice;
+  if (wanted.empty())
+    throw Error(ErrorCode::gpu, "no Vulkan device can be used: " + device_list(devices, choice));
+  throw Error(ErrorCode::usage, fmt::format("no usable device is called '{}': {}", safe_display(wanted),
+                                            device_list(devices, choice)));
+}
+
+std::vector<VkQueueFamilyProperties> queue_families(VkPhysicalDevice device) {
+  std::uint32_t count = 0;
+  vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+  return families;
+}
+
+}  // namespace
+
+std::uint32_t choose_queue_family(std::span<const VkQueueFamilyProperties> families) {
+  constexpr VkQueueFlags kGraphics = VK_QUEUE_GRAPHICS_BIT, kCompute = VK_QUEUE_COMPUTE_BIT;
+  constexpr VkQueueFlags kOnlyCopies =
+      VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+  const auto rank = [](VkQueueFlags flags) {
+    // graphics and compute imply transfer, whether or not the driver sets its bit
+    if ((flags & (kGraphics | kCompute | VK_QUEUE_TRANSFER_BIT)) == 0) return 0;
+    if ((flags & ~kOnlyCopies) == 0) return 3;
+    return (flags & kGraphics) == 0 ? 2 : 1;
+  };
+  std::optional<std::uint32_t> best;
+  for (std::uint32_t i = 0; i < families.size(); ++i) {
+    if (families[i].queueCount == 0 || rank(families[i].queueFlags) == 0) continue;
+    if (!best || rank(families[i].queueFlags) > rank(families[*best].queueFlags)) best = i;
+  }
+  if (!best) throw Error(ErrorCode::gpu, "the device has no queue that copies");
+  return *best;
+}
+
+Device::Device(const DeviceOptions& options) : instance_(options.validation) {
+  const std::vector<VkPhysicalDevice> physical = instance_.physical_devices();
+  std::vector<DeviceInfo> devices;
+  for (const VkPhysicalDevice device : physical) devices.push_back(describe_device(device, devices.size()));
+  DeviceChoice choice = require_choice(devices, options.wanted);
+  physical_ = physical[*choice.chosen];
+  info_ = devices[*choice.chosen];
+  reasons_ = std::move(choice.reasons[*choice.chosen]);
+  vkGetPhysicalDeviceMemoryProperties(physical_, &memory_);
+  VkPhysicalDeviceProperties properties = {};
+  vkGetPhysicalDeviceProperties(physical_, &properties);
+  limits_ = properties.limits;
+  create_device();
+}
+
+void Device::create_device() {
+  queue_family_ = choose_queue_family(queue_families(physical_));
+  const float priority = 1.0F;
+  VkDeviceQueueCreateInfo queue = {};
+  queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+  queue.queueFamilyIndex = queue_family_;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {};
+  timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
+  timeline.timelineSemaphore = VK_TRUE;
+  std::vector<const char*> extensions;
+  if (info_.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  VkDeviceCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  info.pNext = &timeline;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  VkDevice device = VK_NULL_HANDLE;
+  check(vkCreateDevice(physical_, &info, nullptr, &device), "open the device " + safe_display(info_.name));
+  device_.reset(device);
+  vkGetDeviceQueue(device, queue_family_, 0, &queue_);
+}
+
+}  // namespace loadline::gpu

@@ -1,0 +1,138 @@
+// The choice of a device and the sentences that explain it.
+#include "core/base/text.h"
+#include "core/gpu/device_info.h"
+
+#include <algorithm>
+#include <charconv>
+#include <compare>
+
+#include <fmt/format.h>
+
+namespace loadline::gpu {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return out;
+}
+
+bool is_wanted(const DeviceInfo& device, std::string_view wanted) {
+  std::size_t number = 0;
+  const char* const end = wanted.data() + wanted.size();
+  const auto [stop, status] = std::from_chars(wanted.data(), end, number);
+  // a number is an index, so that "1" does not mean every name with a 1 in it
+  if (status == std::errc() && stop == end) return device.index == number;
+  return lower(device.name).find(lower(wanted)) != std::string::npos;
+}
+
+std::vector<std::string> defects(const DeviceInfo& device) {
+  std::vector<std::string> found;
+  if (device.api_version < ApiVersion{kLeastMajor, kLeastMinor, 0})
+    found.push_back(fmt::format("offers Vulkan {}, {}.{} is needed", version_text(device.api_version),
+                                kLeastMajor, kLeastMinor));
+  if (!device.timeline_semaphore) found.emplace_back("has no timeline semaphores");
+  if (device_heap(device) == nullptr) found.emplace_back("has no device memory");
+  return found;
+}
+
+std::uint64_t memory_of(const DeviceInfo& device) {
+  const DeviceHeap* const heap = device_heap(device);
+  return heap == nullptr ? 0 : heap->bytes;
+}
+
+bool better(const DeviceInfo& a, const DeviceInfo& b) {
+  if (a.type != b.type) return a.type > b.type;
+  return memory_of(a) > memory_of(b);
+}
+
+std::string_view kind(DeviceType type) {
+  switch (type) {
+    case DeviceType::discrete:
+      return "a discrete GPU";
+    case DeviceType::virtual_gpu:
+      return "a virtual GPU";
+    case DeviceType::integrated:
+      return "an integrated GPU";
+    case DeviceType::cpu:
+      return "a CPU that plays a GPU";
+    case DeviceType::other:
+      break;
+  }
+  return "of a kind its driver does not name";
+}
+
+std::string why_not(const DeviceInfo& device, const DeviceInfo& chosen) {
+  if (device.type != chosen.type)
+    return fmt::format("{} comes after {}", kind(device.type), kind(chosen.type));
+  if (memory_of(device) != memory_of(chosen))
+    return fmt::format("its memory of {} is less than {}", format_bytes(memory_of(device)),
+                       format_bytes(memory_of(chosen)));
+  return fmt::format("as good as device {}, which is listed before it", chosen.index);
+}
+
+}  // namespace
+
+std::string_view device_type_name(DeviceType type) {
+  switch (type) {
+    case DeviceType::discrete:
+      return "discrete";
+    case DeviceType::virtual_gpu:
+      return "virtual";
+    case DeviceType::integrated:
+      return "integrated";
+    case DeviceType::cpu:
+      return "cpu";
+    case DeviceType::other:
+      break;
+  }
+  return "other";
+}
+
+std::string version_text(ApiVersion version) {
+  return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
+}
+
+const DeviceHeap* device_heap(const DeviceInfo& device) {
+  const DeviceHeap* best = nullptr;
+  for (const DeviceHeap& heap : device.heaps)
+    if (heap.device_local && (best == nullptr || heap.bytes > best->bytes)) best = &heap;
+  return best;
+}
+
+DeviceChoice choose_device(std::span<const DeviceInfo> devices, std::string_view wanted) {
+  DeviceChoice choice;
+  choice.reasons.resize(devices.size());
+  std::size_t usable = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    std::vector<std::string>& reasons = choice.reasons[i];
+    reasons = defects(devices[i]);
+    const bool can_serve = reasons.empty();
+    usable += can_serve ? 1 : 0;
+    if (!wanted.empty() && !is_wanted(devices[i], wanted)) {
+      reasons.emplace_back("not the one asked for");
+      continue;
+    }
+    if (can_serve && (!choice.chosen || better(devices[i], devices[*choice.chosen]))) choice.chosen = i;
+  }
+  if (!choice.chosen) return choice;
+
+  const DeviceInfo& chosen = devices[*choice.chosen];
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (i != *choice.chosen && choice.reasons[i].empty())
+      choice.reasons[i].push_back(why_not(devices[i], chosen));
+  std::vector<std::string>& reasons = choice.reasons[*choice.chosen];
+  if (!wanted.empty())
+    reasons.emplace_back("asked for");
+  else if (usable == 1)
+    reasons.emplace_back("the only device that can be used");
+  else
+    reasons.push_back(
+        fmt::format("{} with {} of memory", kind(chosen.type), format_bytes(memory_of(chosen))));
+  if (const DeviceHeap* const heap = device_heap(chosen); chosen.type == DeviceType::cpu && heap->budget)
+    reasons.push_back(fmt::format("its memory is the system's: {} available", format_bytes(*heap->budget)));
+  return choice;
+}
+
+}  // namespace loadline::gpu

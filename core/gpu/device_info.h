@@ -1,0 +1,71 @@
+// What a Vulkan device offers, and which one an upload should use. No Vulkan types.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::gpu {
+
+// The oldest Vulkan that has timeline semaphores in its core.
+inline constexpr std::uint32_t kLeastMajor = 1;
+inline constexpr std::uint32_t kLeastMinor = 2;
+
+enum class DeviceType : std::uint8_t { other, cpu, integrated, virtual_gpu, discrete };
+std::string_view device_type_name(DeviceType type);
+
+struct ApiVersion {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  std::uint32_t patch = 0;
+  auto operator<=>(const ApiVersion&) const = default;
+};
+// "1.3.230".
+std::string version_text(ApiVersion version);
+
+struct DeviceHeap {
+  std::uint64_t bytes = 0;
+  bool device_local = false;
+  bool host_visible = false;  // some memory type of this heap can be mapped
+  // What this process may use of it now: from VK_EXT_memory_budget, or, on a CPU-type device, what the
+  // system has available (the size such a driver gives its heap means nothing).
+  std::optional<std::uint64_t> budget = {};
+};
+
+struct DeviceInfo {
+  std::size_t index = 0;  // in the order in which Vulkan lists the devices
+  std::string name;
+  DeviceType type = DeviceType::other;
+  std::string vendor;  // "NVIDIA", or the PCI id where it is not known
+  std::string driver;  // "llvmpipe Mesa 22.3.6"
+  ApiVersion api_version = {};
+  std::vector<DeviceHeap> heaps = {};
+  std::uint64_t max_allocation = 0;   // bytes of one allocation
+  bool unified = false;               // memory that is device local can be mapped, without a small window
+  bool memory_budget = false;         // VK_EXT_memory_budget
+  bool external_memory_host = false;  // VK_EXT_external_memory_host
+  bool timeline_semaphore = false;
+};
+
+// The largest heap that is local to the device; nothing on a device without one.
+const DeviceHeap* device_heap(const DeviceInfo& device);
+
+// `reasons` is parallel to the devices: why each one is chosen, or why not.
+struct DeviceChoice {
+  std::optional<std::size_t> chosen;
+  std::vector<std::vector<std::string>> reasons;
+};
+
+// Discrete before virtual before integrated before CPU; then the larger memory; then the first.
+// `wanted` is an index, or a part of a name in any case; empty asks for the best. Nothing is chosen
+// when no device can be used or none is the one asked for.
+DeviceChoice choose_device(std::span<const DeviceInfo> devices, std::string_view wanted = {});
+
+// Every device of every installed driver. Throws Error{gpu} when there is no driver.
+std::vector<DeviceInfo> list_devices();
+
+}  // namespace loadline::gpu

@@ -1,0 +1,187 @@
+// Memory types, blocks and the pool that cuts them.
+#include "core/gpu/device_memory.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace loadline::gpu {
+namespace {
+
+std::string_view kind_name(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::device:
+      return "device";
+    case MemoryKind::upload:
+      return "staging";
+    case MemoryKind::readback:
+      return "readback";
+  }
+  return "";
+}
+
+// Larger is better; nothing = cannot serve.
+std::optional<std::uint64_t> type_rank(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t type,
+                                       MemoryKind kind) {
+  constexpr VkMemoryPropertyFlags kMapped =
+      VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  const VkMemoryPropertyFlags flags = memory.memoryTypes[type].propertyFlags;
+  constexpr VkMemoryPropertyFlags kSpecial =
+      VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT |
+      VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
+  if ((flags & kSpecial) != 0) return std::nullopt;
+  const bool local = (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+  const bool cached = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
+  if (kind == MemoryKind::device) {
+    if (!local) return std::nullopt;
+    const std::uint64_t heap = memory.memoryHeaps[memory.memoryTypes[type].heapIndex].size;
+    const bool unmapped = (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) == 0;
+    return (heap << 1) + (unmapped ? 1 : 0);
+  }
+  if ((flags & kMapped) != kMapped) return std::nullopt;
+  return (local ? 0u : 2u) + (cached == (kind == MemoryKind::readback) ? 1u : 0u);
+}
+
+// When fragmentation takes more than was expected, the blocks for it are at least this large.
+constexpr std::uint64_t kLeastExtraBlock = 16ull << 20;
+
+}  // namespace
+
+std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
+                                 MemoryKind kind) {
+  std::optional<std::uint32_t> best;
+  for (std::uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
+    if ((allowed & (1u << type)) == 0) continue;
+    const auto rank = type_rank(memory, type, kind);
+    if (rank && (!best || *rank > *type_rank(memory, *best, kind))) best = type;
+  }
+  if (!best)
+    throw Error(ErrorCode::gpu, fmt::format("the device has no {} memory for buffers", kind_name(kind)));
+  return *best;
+}
+
+std::uint64_t pool_alignment(const Device& device) {
+  const VkPhysicalDeviceLimits& limits = device.limits();
+  return std::max<std::uint64_t>(
+      {256, limits.optimalBufferCopyOffsetAlignment, limits.minStorageBufferOffsetAlignment});
+}
+
+// One allocation, the buffer that covers it, and what of it is taken.
+class MemoryBlock {
+ public:
+  MemoryBlock(const Device& device, MemoryKind kind, std::uint64_t bytes, std::uint64_t alignment)
+      : ranges(bytes, alignment) {
+    VkBufferCreateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+    info.size = bytes;
+    info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    if (kind == MemoryKind::device) info.usage |= VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+    info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+    VkBuffer made = VK_NULL_HANDLE;
+    check(vkCreateBuffer(device.get(), &info, nullptr, &made),
+          fmt::format("create a buffer of {} bytes", bytes));
+    buffer = UniqueBuffer(device.get(), made);
+
+    VkMemoryRequirements needs = {};
+    vkGetBufferMemoryRequirements(device.get(), made, &needs);
+    reserved = needs.size;
+    VkMemoryAllocateInfo allocate = {};
+    allocate.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+    allocate.allocationSize = needs.size;
+    allocate.memoryTypeIndex = choose_memory_type(device.memory(), needs.memoryTypeBits, kind);
+    VkDeviceMemory taken = VK_NULL_HANDLE;
+    result = vkAllocateMemory(device.get(), &allocate, nullptr, &taken);
+    if (result != VK_SUCCESS) return;
+    memory = UniqueMemory(device.get(), taken);
+    check(vkBindBufferMemory(device.get(), made, taken, 0), "bind a buffer to its memory");
+    if (kind == MemoryKind::device) return;
+    void* address = nullptr;
+    check(vkMapMemory(device.get(), taken, 0, VK_WHOLE_SIZE, 0, &address),
+          fmt::format("map {} bytes of {} memory", bytes, kind_name(kind)));
+    mapped = {static_cast<std::byte*>(address), static_cast<std::size_t>(bytes)};
+  }
+
+  Suballocator ranges;
+  std::uint64_t reserved = 0;
+  UniqueMemory memory;  // freed after the buffer bound to it
+  UniqueBuffer buffer;
+  std::span<std::byte> mapped;  // until the memory is freed
+  VkResult result = VK_SUCCESS;
+};
+
+MemoryPool::MemoryPool(const Device& device, MemoryKind kind, std::uint64_t expected)
+    : device_(device), kind_(kind), alignment_(pool_alignment(device)), expected_(expected) {}
+
+MemoryPool::~MemoryPool() = default;
+
+Allocation MemoryPool::allocate(std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  if (bytes > device_.info().max_allocation / alignment_ * alignment_)
+    throw Error(ErrorCode::gpu,
+                fmt::format("a {} block needs {} bytes in one piece, the device allows {} in one allocation",
+                            kind_name(kind_), bytes, device_.info().max_allocation));
+  MemoryBlock* home = nullptr;
+  // newest first: while a model is loaded only the newest block has room
+  const auto roomy = std::find_if(blocks_.rbegin(), blocks_.rend(),
+                                  [&](const auto& block) { return block->ranges.largest_gap() >= bytes; });
+  if (roomy != blocks_.rend()) home = roomy->get();
+  std::optional<std::uint64_t> offset;
+  if (home != nullptr) offset = home->ranges.allocate(bytes);
+  if (!offset) {
+    home = &add_block(bytes);
+    offset = home->ranges.allocate(bytes);
+  }
+  Allocation made;
+  made.block = home;
+  made.range = {home->buffer.get(), *offset, bytes, !home->mapped.empty()};
+  if (!home->mapped.empty())
+    made.mapped = home->mapped.subspan(static_cast<std::size_t>(*offset), static_cast<std::size_t>(bytes));
+  return made;
+}
+
+std::uint64_t MemoryPool::next_block_bytes(std::uint64_t least) const {
+  const std::uint64_t most = device_.info().max_allocation / alignment_ * alignment_;
+  const std::uint64_t missing =
+      std::max(expected_ > reserved_ ? expected_ - reserved_ : 0, std::min(expected_, kLeastExtraBlock));
+  return std::max(least, std::min({align_up(missing, alignment_), kPoolBlockBytes, most}));
+}
+
+MemoryBlock& MemoryPool::add_block(std::uint64_t least) {
+  release_empty(0);  // whatever is empty was too small
+  const std::uint64_t exact = align_up(least, alignment_);
+  const std::uint64_t wanted = next_block_bytes(exact);
+  auto block = std::make_unique<MemoryBlock>(device_, kind_, wanted, alignment_);
+  if (block->result != VK_SUCCESS && wanted > exact)
+    block = std::make_unique<MemoryBlock>(device_, kind_, exact, alignment_);
+  check(block->result, fmt::format("allocate {} ({} bytes) of {} memory while {} are taken",
+                                   format_bytes(exact), exact, kind_name(kind_), format_bytes(reserved_)));
+  reserved_ += block->reserved;
+  blocks_.push_back(std::move(block));
+  return *blocks_.back();
+}
+
+void MemoryPool::free(const Allocation& allocation) {
+  if (allocation.block == nullptr) return;
+  allocation.block->ranges.free(allocation.range.offset);
+  if (allocation.block->ranges.empty()) release_empty(1);
+}
+
+void MemoryPool::release_empty(std::size_t keep) {
+  for (std::size_t i = 0; i < blocks_.size();) {
+    if (!blocks_[i]->ranges.empty() || keep > 0) {
+      if (blocks_[i]->ranges.empty()) --keep;
+      ++i;
+      continue;
+    }
+    reserved_ -= blocks_[i]->reserved;
+    blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+}  // namespace loadline::gpu

@@ -1,0 +1,133 @@
+// Creates the instance and collects the layer's messages.
+#include "core/gpu/instance.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace loadline::gpu {
+namespace {
+
+constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
+
+bool layer_installed() {
+  std::uint32_t count = 0;
+  check(vkEnumerateInstanceLayerProperties(&count, nullptr), "list the Vulkan layers");
+  std::vector<VkLayerProperties> layers(count);
+  check(vkEnumerateInstanceLayerProperties(&count, layers.data()), "list the Vulkan layers");
+  return std::any_of(layers.begin(), layers.end(), [](const VkLayerProperties& layer) {
+    return std::strcmp(layer.layerName, kValidationLayer) == 0;
+  });
+}
+
+Error no_driver() {
+  return Error(ErrorCode::gpu,
+               "no Vulkan driver is installed; the Debian package mesa-vulkan-drivers brings one for most "
+               "GPUs, and one that runs on the CPU");
+}
+
+VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
+                                          VkDebugUtilsMessageTypeFlagsEXT,
+                                          const VkDebugUtilsMessengerCallbackDataEXT* data, void* log) {
+  static_cast<MessageLog*>(log)->add(data->pMessage == nullptr ? "(no text)" : data->pMessage);
+  return VK_FALSE;
+}
+
+VkDebugUtilsMessengerCreateInfoEXT messenger_info(MessageLog& log) {
+  VkDebugUtilsMessengerCreateInfoEXT info = {};
+  info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
+  info.messageSeverity =
+      VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  // not the general type: that is the loader's chatter about drivers of other machines
+  info.messageType =
+      VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
+  info.pfnUserCallback = on_message;
+  info.pUserData = &log;
+  return info;
+}
+
+}  // namespace
+
+void MessageLog::add(std::string message) {
+  const std::lock_guard lock(mutex_);
+  messages_.push_back(std::move(message));
+}
+
+std::vector<std::string> MessageLog::messages() const {
+  const std::lock_guard lock(mutex_);
+  return messages_;
+}
+
+void DestroyMessenger::operator()(VkDebugUtilsMessengerEXT messenger) const {
+  const auto destroy = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
+      vkGetInstanceProcAddr(instance, "vkDestroyDebugUtilsMessengerEXT"));
+  destroy(instance, messenger, nullptr);
+}
+
+Instance::Instance(bool validation) {
+  if (validation && !layer_installed())
+    throw Error(ErrorCode::gpu,
+                "the Vulkan validation layer is not installed; it is in the Debian package "
+                "vulkan-validationlayers");
+  VkApplicationInfo application = {};
+  application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+  application.pApplicationName = "loadline";
+  application.apiVersion = VK_MAKE_API_VERSION(0, kLeastMajor, kLeastMinor, 0);
+
+  const std::array enabled = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(*log_);
+  VkValidationFeaturesEXT features = {};
+  features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT;
+  features.pNext = &messenger;  // hears what instance creation itself has to say
+  features.enabledValidationFeatureCount = static_cast<std::uint32_t>(enabled.size());
+  features.pEnabledValidationFeatures = enabled.data();
+
+  const char* const extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+  VkInstanceCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+  info.pApplicationInfo = &application;
+  if (validation) {
+    info.pNext = &features;
+    info.enabledLayerCount = 1;
+    info.ppEnabledLayerNames = &kValidationLayer;
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = &extension;
+  }
+  VkInstance instance = VK_NULL_HANDLE;
+  const VkResult result = vkCreateInstance(&info, nullptr, &instance);
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) throw no_driver();
+  check(result, "create a Vulkan instance");
+  instance_.reset(instance);
+  if (validation) listen();
+}
+
+void Instance::listen() {
+  const auto create = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
+      vkGetInstanceProcAddr(instance_.get(), "vkCreateDebugUtilsMessengerEXT"));
+  const VkDebugUtilsMessengerCreateInfoEXT info = messenger_info(*log_);
+  VkDebugUtilsMessengerEXT messenger = VK_NULL_HANDLE;
+  check(create(instance_.get(), &info, nullptr, &messenger), "listen to the validation layer");
+  messenger_ = UniqueMessenger(messenger, DestroyMessenger{instance_.get()});
+}
+
+std::vector<VkPhysicalDevice> Instance::physical_devices() const {
+  std::uint32_t count = 0;
+  check(vkEnumeratePhysicalDevices(instance_.get(), &count, nullptr), "list the Vulkan devices");
+  std::vector<VkPhysicalDevice> devices(count);
+  check(vkEnumeratePhysicalDevices(instance_.get(), &count, devices.data()), "list the Vulkan devices");
+  devices.resize(count);
+  if (devices.empty()) throw no_driver();
+  return devices;
+}
+
+std::vector<DeviceInfo> list_devices() {
+  const Instance instance(false);
+  std::vector<DeviceInfo> devices;
+  for (const VkPhysicalDevice device : instance.physical_devices())
+    devices.push_back(describe_device(device, devices.size()));
+  return devices;
+}
+
+}  // namespace loadline::gpu

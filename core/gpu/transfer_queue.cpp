@@ -1,0 +1,179 @@
+// One command buffer per batch; batches are ordered by a barrier at their start.
+#include "core/gpu/transfer_queue.h"
+
+#include <bit>
+#include <cassert>
+#include <limits>
+
+namespace loadline::gpu {
+namespace {
+
+constexpr std::size_t kMostBatches = 16;  // in flight; their command buffers are used again
+
+HazardTracker::Range tracked(const BufferRange& range) {
+  static_assert(sizeof(VkBuffer) == sizeof(std::uint64_t));
+  return {std::bit_cast<std::uint64_t>(range.buffer), range.offset, range.offset + range.bytes};
+}
+
+void memory_barrier(VkCommandBuffer commands, VkPipelineStageFlags to_stage, VkAccessFlags to_access) {
+  VkMemoryBarrier barrier = {};
+  barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+  barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+  barrier.dstAccessMask = to_access;
+  vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, to_stage, 0, 1, &barrier, 0, nullptr, 0,
+                       nullptr);
+}
+
+UniqueSemaphore make_timeline(VkDevice device) {
+  VkSemaphoreTypeCreateInfo type = {};
+  type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  VkSemaphoreCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
+  info.pNext = &type;
+  VkSemaphore semaphore = VK_NULL_HANDLE;
+  check(vkCreateSemaphore(device, &info, nullptr, &semaphore), "create a timeline semaphore");
+  return {device, semaphore};
+}
+
+UniqueCommandPool make_command_pool(const Device& device) {
+  VkCommandPoolCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT | VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+  info.queueFamilyIndex = device.queue_family();
+  VkCommandPool pool = VK_NULL_HANDLE;
+  check(vkCreateCommandPool(device.get(), &info, nullptr, &pool), "create a command pool");
+  return {device.get(), pool};
+}
+
+}  // namespace
+
+TransferQueue::TransferQueue(const Device& device, std::uint64_t flush_bytes)
+    : device_(device),
+      flush_bytes_(flush_bytes),
+      timeline_(make_timeline(device.get())),
+      pool_(make_command_pool(device)) {}
+
+TransferQueue::~TransferQueue() {
+  // a lost device has nothing left to wait for: the result does not matter
+  if (submitted_ > completed_) (void)vkDeviceWaitIdle(device_.get());
+}
+
+std::uint64_t TransferQueue::copy(const BufferRange& from, const BufferRange& to) {
+  assert(from.bytes == to.bytes && from.bytes > 0);
+  if (recording_ == VK_NULL_HANDLE) open_batch();
+  const HazardTracker::Range reads = tracked(from), writes = tracked(to);
+  if (hazards_.conflicts(reads, writes)) barrier();
+  if (from.buffer != from_.buffer || to.buffer != to_.buffer) write_regions();
+  from_ = from;
+  to_ = to;
+  hazards_.add(reads, writes);
+  host_will_read_ = host_will_read_ || to.mapped;
+  if (!regions_.empty() && regions_.back().srcOffset + regions_.back().size == from.offset &&
+      regions_.back().dstOffset + regions_.back().size == to.offset)
+    regions_.back().size += from.bytes;
+  else
+    regions_.push_back({.srcOffset = from.offset, .dstOffset = to.offset, .size = from.bytes});
+
+  batch_bytes_ += from.bytes;
+  recorded_ = submitted_ + 1;
+  if (batch_bytes_ >= flush_bytes_) flush();
+  return recorded_;
+}
+
+void TransferQueue::open_batch() {
+  recording_ = idle_command_buffer();
+  VkCommandBufferBeginInfo begin = {};
+  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  check(vkBeginCommandBuffer(recording_, &begin), "begin a command buffer");
+  // Orders this batch after all earlier ones: then hazards need tracking inside a batch only.
+  memory_barrier(recording_, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                 VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+}
+
+void TransferQueue::barrier() {
+  write_regions();
+  memory_barrier(recording_, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                 VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  hazards_.clear();
+}
+
+void TransferQueue::write_regions() {
+  if (regions_.empty()) return;
+  vkCmdCopyBuffer(recording_, from_.buffer, to_.buffer, static_cast<std::uint32_t>(regions_.size()),
+                  regions_.data());
+  regions_.clear();
+}
+
+VkCommandBuffer TransferQueue::idle_command_buffer() {
+  if (batches_.size() >= kMostBatches) wait_for_submitted(batches_.front().value);
+  if (!batches_.empty() && batches_.front().value <= completed_) {
+    const VkCommandBuffer commands = batches_.front().commands;
+    batches_.pop_front();
+    return commands;
+  }
+  VkCommandBufferAllocateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+  info.commandPool = pool_.get();
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  check(vkAllocateCommandBuffers(device_.get(), &info, &commands), "allocate a command buffer");
+  return commands;
+}
+
+void TransferQueue::flush() {
+  if (recording_ == VK_NULL_HANDLE) return;
+  write_regions();
+  if (host_will_read_) memory_barrier(recording_, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  check(vkEndCommandBuffer(recording_), "end a command buffer");
+
+  const std::uint64_t value = submitted_ + 1;
+  const VkSemaphore semaphore = timeline_.get();
+  VkTimelineSemaphoreSubmitInfo timeline = {};
+  timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
+  timeline.signalSemaphoreValueCount = 1;
+  timeline.pSignalSemaphoreValues = &value;
+  VkSubmitInfo submit = {};
+  submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  submit.pNext = &timeline;
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &recording_;
+  submit.signalSemaphoreCount = 1;
+  submit.pSignalSemaphores = &semaphore;
+  check(vkQueueSubmit(device_.queue(), 1, &submit, VK_NULL_HANDLE), "submit copies");
+
+  batches_.push_back({.commands = recording_, .value = value});
+  submitted_ = value;
+  recording_ = VK_NULL_HANDLE;
+  hazards_.clear();
+  batch_bytes_ = 0;
+  host_will_read_ = false;
+}
+
+std::uint64_t TransferQueue::completed() {
+  check(vkGetSemaphoreCounterValue(device_.get(), timeline_.get(), &completed_),
+        "read the timeline semaphore");
+  return completed_;
+}
+
+void TransferQueue::wait(std::uint64_t value) {
+  if (value <= completed_) return;
+  if (value > submitted_) flush();
+  wait_for_submitted(value);
+}
+
+void TransferQueue::wait_for_submitted(std::uint64_t value) {
+  if (value <= completed_) return;
+  const VkSemaphore semaphore = timeline_.get();
+  VkSemaphoreWaitInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
+  info.semaphoreCount = 1;
+  info.pSemaphores = &semaphore;
+  info.pValues = &value;
+  check(vkWaitSemaphores(device_.get(), &info, std::numeric_limits<std::uint64_t>::max()), "wait for copies");
+  completed();
+}
+
+}  // namespace loadline::gpu

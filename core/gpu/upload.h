@@ -1,0 +1,48 @@
+// What `upload` and the window's button do: project a plan, run it on a GPU, and check the bytes.
+#pragma once
+
+#include "core/base/progress.h"
+#include "core/graph/meta_graph.h"
+#include "core/plan/plan.h"
+#include "core/plan/timeline.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline::gpu {
+
+struct UploadOptions {
+  std::string device = {};  // index or part of a name; empty = the best
+  bool verify = false;      // read every block back and compare it with the file
+  bool validation = false;  // run under the Vulkan validation layer
+};
+
+struct UploadReport {
+  std::string device;
+  bool software_device = false;     // its memory is the process's own: it shows in rss_anon_peak
+  std::uint64_t tensors = 0;        // on the device at the end
+  std::uint64_t bytes = 0;          // of their storages
+  double seconds = 0;               // of the whole plan, until the last transfer is done
+  double bytes_per_second = 0;      // bytes over seconds
+  std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks
+  Timeline projected;
+  Timeline measured;
+  std::uint64_t rss_anon_peak = 0;  // growth of the process's private memory, as the system counts it
+  // What the plan makes of that: host memory, and on a software device also staging and device memory.
+  std::uint64_t projected_rss_anon = 0;
+  std::uint64_t device_ledger_peak = 0;
+  std::optional<std::uint64_t> device_budget_peak;  // by the driver's own count
+  std::optional<bool> verified;                     // absent = not asked for
+  std::string mismatch;                             // why `verified` is false: tensor, byte and both values
+  std::vector<std::string> validation_messages;
+};
+
+// Throws Error: malformed for a graph with a note of severity error, usage for a plan that breaks
+// check_plan or a device that is not there, no_fit before anything is taken, gpu, io, cancelled.
+// Progress counts the plan's copies, then the verified bytes.
+UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOptions& options,
+                    Progress& progress);
+
+}  // namespace loadline::gpu

@@ -1,0 +1,57 @@
+// Owners of Vulkan objects, and Vulkan results as errors.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <vulkan/vulkan.h>
+
+namespace loadline::gpu {
+
+// The name in the specification: "VK_ERROR_DEVICE_LOST".
+std::string_view result_name(VkResult result);
+
+// Throws Error{gpu} naming `what` was done and the result, unless it is a success.
+void check(VkResult result, std::string_view what);
+
+struct DestroyInstance {
+  void operator()(VkInstance instance) const { vkDestroyInstance(instance, nullptr); }
+};
+struct DestroyDevice {
+  void operator()(VkDevice device) const { vkDestroyDevice(device, nullptr); }
+};
+using UniqueInstance = std::unique_ptr<std::remove_pointer_t<VkInstance>, DestroyInstance>;
+using UniqueDevice = std::unique_ptr<std::remove_pointer_t<VkDevice>, DestroyDevice>;
+
+// An object made from a VkDevice, which must outlive it.
+template <typename T, auto Destroy>
+class DeviceObject {
+ public:
+  DeviceObject() = default;
+  DeviceObject(VkDevice device, T object) : device_(device), object_(object) {}
+  DeviceObject(DeviceObject&& other) noexcept
+      : device_(other.device_), object_(std::exchange(other.object_, T{VK_NULL_HANDLE})) {}
+  DeviceObject& operator=(DeviceObject&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~DeviceObject() {
+    if (object_ != T{VK_NULL_HANDLE}) Destroy(device_, object_, nullptr);
+  }
+
+  T get() const { return object_; }
+
+ private:
+  VkDevice device_ = VK_NULL_HANDLE;
+  T object_ = VK_NULL_HANDLE;
+};
+
+using UniqueBuffer = DeviceObject<VkBuffer, &vkDestroyBuffer>;
+using UniqueMemory = DeviceObject<VkDeviceMemory, &vkFreeMemory>;
+using UniqueSemaphore = DeviceObject<VkSemaphore, &vkDestroySemaphore>;
+using UniqueCommandPool = DeviceObject<VkCommandPool, &vkDestroyCommandPool>;
+
+}  // namespace loadline::gpu

@@ -1,0 +1,39 @@
+// Looks into config.json; anything that is not a JSON object counts as no config.
+#include "core/graph/config_text.h"
+
+#include <nlohmann/json.hpp>
+
+namespace loadline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Only the first two levels are built: a deeply nested file cannot make anything recurse.
+Json parse_config(const MetaGraph& graph) {
+  const MetaValue* const text = find_metadata(graph, kConfigKey);
+  if (text == nullptr || !std::holds_alternative<std::string>(*text)) return Json();
+  const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= 2; };
+  Json json = Json::parse(std::get<std::string>(*text), keep, false);
+  return json.is_object() ? json : Json();
+}
+
+}  // namespace
+
+std::optional<std::string> config_text(const MetaGraph& graph, std::string_view key) {
+  const Json json = parse_config(graph);
+  if (!json.is_object()) return std::nullopt;
+  const auto found = json.find(std::string(key));
+  return found != json.end() && found->is_string() ? std::optional(found->get<std::string>()) : std::nullopt;
+}
+
+std::vector<std::pair<std::string, std::string>> config_entries(const MetaGraph& graph) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  const Json json = parse_config(graph);
+  if (!json.is_object()) return entries;
+  for (const auto& [key, value] : json.items())
+    entries.emplace_back(key, value.is_string() ? value.get<std::string>()
+                                                : value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return entries;
+}
+
+}  // namespace loadline

@@ -1,0 +1,37 @@
+// Step curves reduced to the columns of a plot, and the axis ticks that go with them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace loadline::view {
+
+// A step curve: `y` holds from `x` until the next point. Points are in non-decreasing x.
+struct CurvePoint {
+  double x = 0;
+  double y = 0;
+};
+
+// What a curve does inside one column of a plot. Nothing between two points is lost: a spike
+// narrower than a column still shows in `high`.
+struct CurveColumn {
+  double low = 0;
+  double high = 0;
+  double last = 0;  // at the column's right edge
+  bool operator==(const CurveColumn&) const = default;
+};
+
+// The curve over [x0, x1) in `columns` equal columns; 0 before its first point. O(points + columns).
+std::vector<CurveColumn> step_columns(std::span<const CurvePoint> curve, double x0, double x1,
+                                      std::size_t columns);
+
+// The value that holds at `x`; 0 before the first point.
+double value_at(std::span<const CurvePoint> curve, double x);
+
+// Ticks from 0 to at least `most` (> 0), about `wanted` of them: a power of two bytes apart.
+std::vector<double> byte_ticks(double most, std::size_t wanted);
+// Ticks in [from, to] at multiples of 1, 2 or 5 times a power of ten, at most `wanted` of them.
+std::vector<double> decimal_ticks(double from, double to, std::size_t wanted);
+
+}  // namespace loadline::view

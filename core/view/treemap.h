@@ -1,0 +1,61 @@
+// Squarified treemap of a module tree: every byte gets the same area, at any zoom.
+#pragma once
+
+#include "core/graph/module_tree.h"
+#include "core/view/geometry.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace loadline::view {
+
+// Rectangles that tile `bounds` with areas in proportion to `weights`, as near to squares as a greedy
+// choice gets. Parallel to `weights`, which should be descending for good shapes; weights that are
+// not positive get empty rectangles. O(n). Bruls, Huizing, van Wijk: Squarified Treemaps, 2000.
+std::vector<Rect> squarify(std::span<const double> weights, const Rect& bounds);
+
+// The children of every node by decreasing bytes, once per model: what makes each layout linear.
+class TreemapOrder {
+ public:
+  TreemapOrder() = default;
+  explicit TreemapOrder(const ModuleTree& tree);
+
+  std::span<const NodeId> children(NodeId id) const;
+  // Bytes of the tensor that the node itself is, beside its children's; 0 for a pure module.
+  std::uint64_t own_bytes(NodeId id) const { return own_bytes_[index(id)]; }
+
+ private:
+  std::vector<NodeId> sorted_;
+  std::vector<std::size_t> first_;  // one more than there are nodes
+  std::vector<std::uint64_t> own_bytes_;
+};
+
+struct TreemapOptions {
+  double min_side = 4;       // siblings of less than min_side squared share one aggregate tile
+  double padding = 3;        // of a titled module's frame around its children; of others' a third
+  double header = 18;        // height of a module's title strip, where it leaves enough room
+  double header_width = 48;  // modules narrower than this get no title strip
+};
+
+enum class TileKind : std::uint8_t { module, tensor, aggregate };
+
+struct Tile {
+  TileKind kind = TileKind::tensor;
+  bool header = false;      // modules: the title strip is inside `rect`, at its top
+  std::uint16_t depth = 0;  // frames around it
+  NodeId node{};            // aggregate: the module whose smallest children it stands for
+  Rect rect;
+  std::uint64_t bytes = 0;
+  std::uint64_t tensors = 0;
+};
+
+// Frames before what they hold. A module with a single child and no bytes of its own gets no frame:
+// its child takes its place. The work is proportional to the tiles made, not to the tree.
+std::vector<Tile> layout_treemap(const ModuleTree& tree, const TreemapOrder& order, NodeId root,
+                                 const Rect& bounds, const TreemapOptions& options);
+
+// The topmost tile at a point: the last one that contains it, or nothing.
+const Tile* tile_at(std::span<const Tile> tiles, double x, double y);
+
+}  // namespace loadline::view

@@ -1,0 +1,55 @@
+// Shared parts of the exporters.
+#include "exporters/common.h"
+
+#include "core/base/error.h"
+#include "core/convert/cast.h"
+#include "core/graph/validate.h"
+
+#include <bit>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+template <typename T>
+void append_little_endian(std::vector<std::byte>& out, T value) {
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    out.push_back(static_cast<std::byte>((value >> (8 * i)) & 0xFF));
+}
+
+}  // namespace
+
+DType output_dtype(const Tensor& tensor, const ExportOptions& options) {
+  return options.outtype && can_cast(tensor.dtype, *options.outtype) ? *options.outtype : tensor.dtype;
+}
+
+Selection select_tensors(const MetaGraph& graph, std::string_view format) {
+  Selection selection;
+  std::vector<bool> tied(graph.tensors.size(), false);
+  for (const auto& group : tied_groups(graph))
+    for (std::size_t i = 1; i < group.size(); ++i) tied[index(group[i])] = true;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    if (!is_contiguous(tensor))
+      throw Error(ErrorCode::unsupported, {.tensor = tensor.name},
+                  fmt::format("is a strided view, {} holds contiguous tensors only", format));
+    (tied[i] ? selection.dropped_ties : selection.written).push_back(TensorId{static_cast<std::uint32_t>(i)});
+  }
+  return selection;
+}
+
+void append_bytes(std::vector<std::byte>& out, std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+void append_u32(std::vector<std::byte>& out, std::uint32_t value) { append_little_endian(out, value); }
+void append_u64(std::vector<std::byte>& out, std::uint64_t value) { append_little_endian(out, value); }
+
+void check_alignment(std::uint64_t alignment) {
+  if (alignment != 0 && (!std::has_single_bit(alignment) || alignment > std::uint64_t{1} << 30))
+    throw Error(ErrorCode::usage, fmt::format("--align {}: not a power of two up to 2^30", alignment));
+}
+
+}  // namespace loadline

@@ -1,0 +1,54 @@
+// Conversion end to end.
+#include "exporters/convert.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/io/storage_reader.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder output may not be the folder that the model lies in: its files would mix with the input's.
+void refuse_own_folder(const MetaGraph& graph, const std::string& out) {
+  std::error_code failure;
+  if (!fs::is_directory(out, failure)) return;
+  for (const ModelFile& file : graph.files) {
+    const fs::path folder = fs::path(file.path).parent_path();
+    if (fs::equivalent(out, folder.empty() ? fs::path(".") : folder, failure))
+      throw Error(ErrorCode::usage, {.file = out}, "is the folder of the model being read; write elsewhere");
+  }
+}
+
+}  // namespace
+
+WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
+                          const std::string& out, const WriteOptions& write, Progress& progress) {
+  require_sound(*graph, "convert");
+  refuse_own_folder(*graph, out);
+  const Layout layout = exporter.layout(*graph, options, out);
+  const StorageReader reader(graph);
+  const TensorReader read = [&](TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
+    const Tensor& tensor = graph->tensor(id);
+    reader.read(tensor.storage, tensor.offset + offset, bytes);
+  };
+  return write_layout(layout, *graph, read, write, progress);
+}
+
+const Exporter& exporter_for_output(const std::string& out) {
+  if (const Exporter* exporter = exporter_for(out)) return *exporter;
+  const std::string extension = fs::path(out).extension().string();
+  // "Llama-3.1" is a folder's name, not an extension
+  if (extension.empty() || extension.find_first_of("0123456789") == 1 || fs::is_directory(out))
+    return find_exporter("safetensors");
+  throw Error(ErrorCode::usage, fmt::format("no output format has the extension '{}'; name one with --to",
+                                            safe_display(extension)));
+}
+
+}  // namespace loadline

@@ -1,0 +1,21 @@
+// Converts a model: layout, readers and writer put together. What `convert` and the window call.
+#pragma once
+
+#include "core/base/progress.h"
+#include "exporters/exporter.h"
+#include "exporters/write_layout.h"
+
+#include <string>
+
+namespace loadline {
+
+// Refuses models with notes of severity error and models without weights. Throws as the exporter
+// and write_layout do.
+WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
+                          const std::string& out, const WriteOptions& write, Progress& progress);
+
+// The exporter that `out` asks for by its extension; a path without one is a safetensors folder.
+// Throws Error{usage} for an extension no exporter has.
+const Exporter& exporter_for_output(const std::string& out);
+
+}  // namespace loadline

@@ -1,0 +1,44 @@
+// The table of exporters.
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "exporters/exporter.h"
+#include "exporters/gguf.h"
+#include "exporters/safetensors.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::array<Exporter, 2> kExporters = {{
+    {"safetensors", "safetensors, one file or a model folder with shards", ".safetensors",
+     "--outtype f32|f16|bf16, --align N, --max-shard-size SIZE", safetensors_supports, safetensors_layout},
+    {"gguf", "GGUF version 3, one file", ".gguf", "--outtype f32|f16|bf16, --align N", gguf_supports,
+     gguf_layout},
+}};
+
+}  // namespace
+
+std::span<const Exporter> exporters() { return kExporters; }
+
+const Exporter& find_exporter(std::string_view id) {
+  const auto row = std::find_if(kExporters.begin(), kExporters.end(),
+                                [&](const Exporter& exporter) { return exporter.id == id; });
+  if (row != kExporters.end()) return *row;
+  std::string known;
+  for (const Exporter& exporter : kExporters)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", exporter.id);
+  throw Error(ErrorCode::usage,
+              fmt::format("no output format is called '{}'; there are: {}", safe_display(id), known));
+}
+
+const Exporter* exporter_for(std::string_view path) {
+  const auto row = std::find_if(kExporters.begin(), kExporters.end(),
+                                [&](const Exporter& exporter) { return path.ends_with(exporter.extension); });
+  return row == kExporters.end() ? nullptr : &*row;
+}
+
+}  // namespace loadline

@@ -1,0 +1,226 @@
+// safetensors (huggingface/safetensors 0.8, safetensors/src/tensor.rs `prepare`) and the shard index
+// of huggingface_hub (serialization/_base.py).
+//
+//   u64 LE N | JSON padded with spaces so that 8+N is a multiple of the alignment (8 by default) |
+//   tensors back to back, by alignment class of their dtype (largest first), then by name
+#include "exporters/safetensors.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "exporters/common.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kDefaultAlignment = 8;
+constexpr std::uint64_t kMostHeader = 100'000'000;
+
+// The reference's enum order ("increasing alignment"); it writes the greatest first.
+constexpr std::array kAlignmentOrder = {
+    DType::boolean, DType::f4_e2m1, DType::f6_e2m3, DType::f6_e3m2,     DType::u8,          DType::i8,
+    DType::f8_e5m2, DType::f8_e4m3, DType::f8_e8m0, DType::f8_e4m3fnuz, DType::f8_e5m2fnuz, DType::i16,
+    DType::u16,     DType::f16,     DType::bf16,    DType::i32,         DType::u32,         DType::f32,
+    DType::c64,     DType::f64,     DType::i64,     DType::u64};
+
+std::size_t alignment_rank(DType dtype) {
+  return static_cast<std::size_t>(std::find(kAlignmentOrder.begin(), kAlignmentOrder.end(), dtype) -
+                                  kAlignmentOrder.begin());
+}
+
+// One tensor of the output, and where its bytes come from.
+struct Item {
+  TensorId tensor{};
+  DType to = DType::opaque;
+  std::uint64_t bytes = 0;
+};
+
+class LayoutBuilder {
+ public:
+  LayoutBuilder(const MetaGraph& graph, const ExportOptions& options) : graph_(graph), options_(options) {
+    check_alignment(options.alignment);
+    layout_.result.format = "safetensors";
+    metadata_ = output_metadata();
+  }
+
+  // The tensors in the source's order, with what they take.
+  std::vector<Item> items() const {
+    std::vector<Item> items;
+    for (const TensorId id : select_tensors(graph_, "safetensors").written) {
+      const Tensor& tensor = graph_.tensor(id);
+      const DType to = output_dtype(tensor, options_);
+      if (!safetensors_supports(to))
+        throw Error(ErrorCode::unsupported, {.tensor = tensor.name},
+                    fmt::format("safetensors has no dtype {}", dtype_info(to).name));
+      if (!is_valid_utf8(tensor.name) || tensor.name == "__metadata__")
+        throw Error(ErrorCode::unsupported, {.tensor = tensor.name},
+                    "safetensors names are UTF-8 and not '__metadata__'");
+      const auto bytes = byte_size(to, elements(tensor));
+      if (!bytes) throw Error(ErrorCode::limit, {.tensor = tensor.name}, "its size overflows 64 bits");
+      items.push_back({id, to, *bytes});
+    }
+    return items;
+  }
+
+  void add_file(std::vector<Item> items, const std::string& path) {
+    std::sort(items.begin(), items.end(), [&](const Item& a, const Item& b) {
+      const std::size_t x = alignment_rank(a.to), y = alignment_rank(b.to);
+      return x != y ? x > y : graph_.tensor(a.tensor).name < graph_.tensor(b.tensor).name;
+    });
+    LayoutFile file;
+    file.path = path;
+    file.header = header(items);
+    const FileId id{static_cast<std::uint32_t>(layout_.result.files.size())};
+    std::uint64_t at = file.header.size();
+    for (const Item& item : items) {
+      file.slots.push_back({item.tensor, item.to, at, item.bytes});
+      const Tensor& source = graph_.tensor(item.tensor);
+      const StorageId storage{static_cast<std::uint32_t>(layout_.result.storages.size())};
+      layout_.result.storages.push_back({id, at, item.bytes});
+      layout_.result.tensors.push_back({source.name, item.to, source.shape, {}, storage, 0});
+      at += item.bytes;
+    }
+    file.bytes = at;
+    layout_.result.files.push_back({path, at});
+    layout_.files.push_back(std::move(file));
+  }
+
+  // A file that holds text only.
+  void add_text(const std::string& path, std::string_view text) {
+    LayoutFile file;
+    file.path = path;
+    append_bytes(file.header, text);
+    file.bytes = file.header.size();
+    layout_.files.push_back(std::move(file));
+  }
+
+  Layout& layout() { return layout_; }
+  const std::vector<MetaEntry>& metadata() const { return metadata_; }
+
+ private:
+  // What the source's headers said, and the key that transformers wants.
+  std::vector<MetaEntry> output_metadata() const {
+    std::vector<MetaEntry> entries;
+    for (const MetaEntry& entry : graph_.metadata)
+      if (entry.key != kConfigKey && std::holds_alternative<std::string>(entry.value) &&
+          is_valid_utf8(entry.key) && is_valid_utf8(std::get<std::string>(entry.value)))
+        entries.push_back(entry);
+    if (find_metadata(graph_, "format") == nullptr) entries.push_back({"format", std::string("pt")});
+    return entries;
+  }
+
+  std::vector<std::byte> header(const std::vector<Item>& items) const {
+    // composed by hand: an ordered JSON object looks every new key up in all earlier ones
+    std::string text = "{\"__metadata__\":";
+    Json described = Json::object();
+    for (const MetaEntry& entry : metadata_) described[entry.key] = std::get<std::string>(entry.value);
+    text += described.dump();
+    std::uint64_t at = 0;
+    for (const Item& item : items) {
+      const Tensor& tensor = graph_.tensor(item.tensor);
+      text +=
+          fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", Json(tensor.name).dump(),
+                      dtype_info(item.to).safetensors, fmt::join(tensor.shape, ","), at, at + item.bytes);
+      at += item.bytes;
+    }
+    text += '}';
+    text.append(align_up(8 + text.size(), std::max(options_.alignment, kDefaultAlignment)) - 8 - text.size(),
+                ' ');
+    if (text.size() > kMostHeader)
+      throw Error(ErrorCode::limit,
+                  fmt::format("the header needs {} bytes, safetensors allows {}: write shards", text.size(),
+                              kMostHeader));
+    std::vector<std::byte> bytes;
+    append_u64(bytes, text.size());
+    append_bytes(bytes, text);
+    return bytes;
+  }
+
+  const MetaGraph& graph_;
+  const ExportOptions& options_;
+  std::vector<MetaEntry> metadata_;
+  Layout layout_;
+};
+
+// huggingface_hub's greedy split, in the source's order: a tensor larger than the cap stands alone.
+std::vector<std::vector<Item>> split_items(const std::vector<Item>& items, std::uint64_t cap) {
+  std::vector<std::vector<Item>> shards;
+  std::vector<Item> open;
+  std::uint64_t open_bytes = 0;
+  for (const Item& item : items) {
+    if (cap != 0 && item.bytes > cap) {
+      shards.push_back({item});
+      continue;
+    }
+    if (cap != 0 && open_bytes + item.bytes > cap) {
+      shards.push_back(std::exchange(open, {}));
+      open_bytes = 0;
+    }
+    open.push_back(item);
+    open_bytes += item.bytes;
+  }
+  if (!open.empty() || shards.empty()) shards.push_back(std::move(open));
+  return shards;
+}
+
+void add_shards(LayoutBuilder& builder, const std::vector<std::vector<Item>>& shards, const MetaGraph& graph,
+                const std::filesystem::path& folder) {
+  std::map<std::string, std::string> weight_map;  // sorted by tensor, as the reference writes it
+  std::uint64_t total = 0;
+  // the index is the first file of the result and the last to appear on disk
+  builder.layout().result.files.emplace_back();
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
+    builder.add_file(shards[i], (folder / name).string());
+    for (const Item& item : shards[i]) {
+      weight_map[graph.tensor(item.tensor).name] = name;
+      total += item.bytes;
+    }
+  }
+  const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}};
+  const std::string text = index.dump(2) + "\n";
+  const std::string path = (folder / "model.safetensors.index.json").string();
+  builder.add_text(path, text);
+  builder.layout().result.files.front() = {path, text.size()};
+}
+
+}  // namespace
+
+bool safetensors_supports(DType dtype) { return !dtype_info(dtype).safetensors.empty(); }
+
+Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
+  LayoutBuilder builder(graph, options);
+  const std::vector<Item> items = builder.items();
+  if (out.ends_with(".safetensors")) {
+    if (options.max_shard_bytes != 0)
+      throw Error(ErrorCode::usage,
+                  fmt::format("shards need a folder to go to, '{}' is one file", safe_display(out)));
+    builder.add_file(items, out);
+    builder.layout().result.metadata = builder.metadata();
+    return std::move(builder.layout());
+  }
+
+  const std::filesystem::path folder(out);
+  const MetaValue* config = find_metadata(graph, kConfigKey);
+  if (config != nullptr) builder.add_text((folder / "config.json").string(), std::get<std::string>(*config));
+  const auto shards = split_items(items, options.max_shard_bytes);
+  if (shards.size() == 1)
+    builder.add_file(shards.front(), (folder / "model.safetensors").string());
+  else
+    add_shards(builder, shards, graph, folder);
+  builder.layout().result.metadata = builder.metadata();
+  if (config != nullptr) builder.layout().result.metadata.push_back({std::string(kConfigKey), *config});
+  return std::move(builder.layout());
+}
+
+}  // namespace loadline

@@ -1,0 +1,87 @@
+// Synthetic checkpoints through the ordinary safetensors exporter and writer.
+#include "exporters/synth.h"
+
+#include "core/base/error.h"
+#include "core/convert/cast.h"
+#include "exporters/safetensors.h"
+
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+namespace loadline {
+namespace {
+
+// SplitMix64 (Steele, Lea, Flood 2014): a bijection of the counter, so any element can be made on
+// its own and chunks do not depend on each other.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+// The sum of four uniform 16-bit numbers is near enough to normal: mean 0, deviation 1.
+float normal_like(std::uint64_t bits) {
+  std::int64_t sum = 0;
+  for (int i = 0; i < 4; ++i) sum += static_cast<std::int64_t>((bits >> (16 * i)) & 0xFFFF);
+  return (static_cast<float>(sum) - 131070.0f) / 37836.8f;
+}
+
+// Values of one tensor, by element number.
+class Values {
+ public:
+  Values(const Tensor& tensor, std::uint64_t seed)
+      : dtype_(tensor.dtype),
+        stream_(mix(seed ^ XXH3_64bits(tensor.name.data(), tensor.name.size()))),
+        floating_(can_cast(DType::f32, tensor.dtype)),
+        mean_(tensor.name.find("norm") != std::string::npos && tensor.shape.size() == 1 ? 1.0f : 0.0f) {}
+
+  // `offset` and the size are in bytes of whole elements for floating types.
+  void fill(std::uint64_t offset, std::span<std::byte> out) const {
+    if (!floating_) return fill_bytes(offset, out);
+    const std::size_t width = dtype_info(dtype_).block_bytes;
+    std::array<float, 1024> values = {};
+    std::uint64_t element = offset / width;
+    while (!out.empty()) {
+      const std::size_t n = std::min(values.size(), out.size() / width);
+      for (std::size_t i = 0; i < n; ++i) values[i] = mean_ + 0.02f * normal_like(mix(stream_ + element + i));
+      cast(DType::f32, std::as_bytes(std::span(values).first(n)), dtype_, out.first(n * width));
+      element += n;
+      out = out.subspan(n * width);
+    }
+  }
+
+ private:
+  void fill_bytes(std::uint64_t offset, std::span<std::byte> out) const {
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<std::byte>(mix(stream_ + (offset + i) / 8) >> (8 * ((offset + i) % 8)));
+  }
+
+  DType dtype_;
+  std::uint64_t stream_;
+  bool floating_;
+  float mean_;
+};
+
+}  // namespace
+
+WriteReport synthesize(const MetaGraph& shapes, const std::string& folder, const SynthOptions& options,
+                       Progress& progress) {
+  if (folder.ends_with(".safetensors") || folder.ends_with(".gguf"))
+    throw Error(ErrorCode::usage, fmt::format("'{}': synth writes a model folder, not a file", folder));
+  const ExportOptions layout_options = {
+      .outtype = {}, .alignment = 0, .max_shard_bytes = options.max_shard_bytes};
+  const Layout layout = safetensors_layout(shapes, layout_options, folder);
+  const TensorReader generate = [&](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
+    Values(shapes.tensor(id), *options.seed).fill(offset, out);
+  };
+  WriteOptions write;
+  write.overwrite = options.overwrite;
+  write.sparse = !options.seed.has_value();
+  return write_layout(layout, shapes, generate, write, progress);
+}
+
+}  // namespace loadline

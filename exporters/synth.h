@@ -1,0 +1,25 @@
+// Makes a checkpoint out of shapes alone: full size without disk blocks, or seeded random weights.
+#pragma once
+
+#include "core/base/progress.h"
+#include "exporters/write_layout.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace loadline {
+
+struct SynthOptions {
+  std::optional<std::uint64_t> seed;  // nothing = sparse: bytes are holes that read as zero
+  std::uint64_t max_shard_bytes = 0;
+  bool overwrite = false;
+};
+
+// `shapes` is a graph without files (core/forward/families.h). Writes a Hugging Face model folder.
+// Random floating values are normal-like around 0 with a standard deviation of about 0.02, norm
+// weights around 1; the same seed and shapes give the same bytes on every machine.
+WriteReport synthesize(const MetaGraph& shapes, const std::string& folder, const SynthOptions& options,
+                       Progress& progress);
+
+}  // namespace loadline

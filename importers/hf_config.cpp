@@ -1,0 +1,31 @@
+// Hugging Face config.json: model_type and the sizes of its family (core/forward/families.h).
+#include "importers/hf_config.h"
+
+#include "core/base/error.h"
+#include "core/forward/families.h"
+
+namespace loadline {
+
+Match sniff_hf_config(std::span<const std::byte> head, std::string_view path) {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] != '{') return Match::no;
+  const bool named = path == "config.json" || path.ends_with("/config.json");
+  return named || text.find("\"model_type\"") != std::string_view::npos ||
+                 text.find("\"architectures\"") != std::string_view::npos
+             ? Match::maybe
+             : Match::no;
+}
+
+MetaGraph read_hf_config(const Source& source) {
+  constexpr std::size_t kMostConfig = 4 << 20;
+  if (source.file->size() > kMostConfig)
+    throw Error(ErrorCode::limit, {.file = source.file->path()}, "too large for a config.json (over 4 MiB)");
+  const std::vector<std::byte> bytes = source.file->head(kMostConfig);
+  MetaGraph graph =
+      config_graph({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, source.file->path());
+  graph.files.push_back({source.file->path(), source.file->size()});
+  return graph;
+}
+
+}  // namespace loadline

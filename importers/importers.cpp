@@ -1,0 +1,52 @@
+// The table of importers, in the order in which their sniffs are asked.
+#include "core/base/error.h"
+#include "core/graph/validate.h"
+#include "importers/hf_config.h"
+#include "importers/hf_index.h"
+#include "importers/importer.h"
+#include "importers/safetensors.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::array<Importer, 3> kImporters = {{
+    {"safetensors", "safetensors", ".safetensors", sniff_safetensors, read_safetensors},
+    {"hf_index", "sharded safetensors (Hugging Face index)", ".safetensors.index.json", sniff_hf_index,
+     read_hf_index},
+    {"config", "Hugging Face config.json (shapes without weights)", "config.json", sniff_hf_config,
+     read_hf_config},
+}};
+
+}  // namespace
+
+std::span<const Importer> importers() { return kImporters; }
+
+const Importer& importer_for(const SourceFile& file) {
+  const std::vector<std::byte> head = file.head(kSniffBytes);
+  const Importer* maybe = nullptr;
+  for (const Importer& importer : kImporters) {
+    const Match match = importer.sniff(head, file.path());
+    if (match == Match::yes) return importer;
+    if (match == Match::maybe && maybe == nullptr) maybe = &importer;
+  }
+  if (maybe != nullptr) return *maybe;
+  std::string known;
+  for (const Importer& importer : kImporters)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", importer.name);
+  throw Error(ErrorCode::unsupported, {.file = file.path()},
+              fmt::format("not a format this version reads: {}", known));
+}
+
+MetaGraph import_source(const Source& source) {
+  MetaGraph graph = importer_for(*source.file).read(source);
+  graph.notes.insert(graph.notes.begin(), source.notes.begin(), source.notes.end());
+  validate(graph);
+  return graph;
+}
+
+}  // namespace loadline

@@ -1,0 +1,134 @@
+// Files: exact reads, whole outputs.
+#include "core/base/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/process_memory.h"
+#include "core/io/storage_reader.h"
+#include "tests/support/builders.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace loadline {
+namespace {
+
+using testing::as_bytes;
+using testing::read_file;
+using testing::TemporaryFolder;
+using testing::write_file;
+
+std::size_t entries(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+TEST(SourceFile, ReadsExactRangesAndNothingElse) {
+  const TemporaryFolder folder;
+  write_file(folder / "f", "0123456789");
+  for (const SourceFile& file :
+       {SourceFile::open(folder / "f"), SourceFile::from_memory("f", as_bytes("0123456789"))}) {
+    std::vector<std::byte> out(4);
+    file.read_at(6, out);
+    EXPECT_EQ(out, as_bytes("6789"));
+    EXPECT_THROW(file.read_at(7, out), Error);
+    EXPECT_THROW(file.read_at(~std::uint64_t{0}, out), Error);
+    EXPECT_EQ(file.head(100), as_bytes("0123456789"));
+    EXPECT_NO_THROW(file.read_at(10, {}));
+  }
+}
+
+TEST(SourceFile, AFileThatShrinksGivesAnError) {
+  const TemporaryFolder folder;
+  write_file(folder / "f", std::string(10000, 'x'));
+  const SourceFile file = SourceFile::open(folder / "f");
+  std::filesystem::resize_file(folder / "f", 100);
+  std::vector<std::byte> out(5000);
+  EXPECT_THROW(file.read_at(0, out), Error);
+}
+
+TEST(SourceFile, RefusesWhatIsNoRegularFile) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(SourceFile::open(folder.path().string()), Error);
+  EXPECT_THROW(SourceFile::open(folder / "absent"), Error);
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(SourceFile::open(folder / "pipe"), Error);  // and does not wait for a writer
+  EXPECT_THROW(SourceFile::open("/dev/zero"), Error);
+}
+
+TEST(AtomicFile, AppearsWholeOrNotAtAll) {
+  const TemporaryFolder folder;
+  write_file(folder / "target", "old");
+  {
+    AtomicFile file(folder / "target");
+    file.preallocate(6);
+    file.write_at(0, as_bytes("new"));
+    EXPECT_EQ(read_file(folder / "target"), "old");
+    EXPECT_EQ(entries(folder.path()), 2u);
+  }
+  EXPECT_EQ(read_file(folder / "target"), "old");
+  EXPECT_EQ(entries(folder.path()), 1u);
+
+  AtomicFile file(folder / "target");
+  file.write_at(0, as_bytes("new"));
+  file.commit();
+  EXPECT_EQ(read_file(folder / "target"), "new");
+  EXPECT_EQ(entries(folder.path()), 1u);
+}
+
+TEST(AtomicFile, HasOrdinaryPermissions) {
+  const TemporaryFolder folder;
+  write_file(folder / "plain", "x");
+  AtomicFile file(folder / "target");
+  file.commit();
+  struct stat plain = {}, made = {};
+  ::stat((folder / "plain").c_str(), &plain);
+  ::stat((folder / "target").c_str(), &made);
+  EXPECT_EQ(plain.st_mode, made.st_mode);
+}
+
+TEST(AtomicFile, AFolderThatIsNotThereIsAnError) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(AtomicFile(folder / "no/such/file"), Error);
+}
+
+TEST(AtomicFile, MoreThanTheDiskHoldsFailsBeforeAnythingIsWritten) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder / "huge");
+  EXPECT_THROW(file.preallocate(std::uint64_t{1} << 60), Error);
+}
+
+TEST(StorageReader, RefusesAFileThatWasReplaced) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {100, 200});
+  {
+    const StorageReader reader(graph);
+    std::vector<std::byte> out(200);
+    reader.read(StorageId{1}, 0, out);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(out.data()), out.size()),
+              read_file(graph->files[0].path).substr(graph->storages[1].offset, 200));
+  }
+  write_file(graph->files[0].path, "something else");
+  const StorageReader reader(graph);
+  std::vector<std::byte> out(1);
+  EXPECT_THROW(reader.read(StorageId{0}, 0, out), Error);
+}
+
+TEST(StorageReader, AModelWithoutFilesHasNoBytes) {
+  auto graph = std::make_shared<MetaGraph>();
+  graph->storages = {{kNoFile, 0, 8}};
+  const StorageReader reader(graph);
+  std::vector<std::byte> out(1);
+  EXPECT_THROW(reader.read(StorageId{0}, 0, out), Error);
+}
+
+TEST(ProcessMemory, SeesTouchedPages) {
+  const ProcessMemoryCounters before = read_process_memory();
+  EXPECT_GT(before.rss_anon, 0u);
+  const std::vector<char> touched(32 << 20, 'x');
+  const std::uint64_t after = read_process_memory().rss_anon;
+  EXPECT_GE(after - before.rss_anon, 30u << 20) << touched[0];
+}
+
+}  // namespace
+}  // namespace loadline

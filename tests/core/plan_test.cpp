@@ -1,0 +1,347 @@
+// Plans: closed forms of every method, the interpreter against brute force, machines against each other.
+#include "core/base/error.h"
+#include "core/plan/dry_machine.h"
+#include "core/plan/host_machine.h"
+#include "core/plan/projection.h"
+#include "tests/support/builders.h"
+#include "tests/support/random_plans.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+MetaGraph graph_of(const std::vector<std::uint64_t>& sizes) {
+  MetaGraph graph;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    graph.storages.push_back({kNoFile, 0, sizes[i]});
+    graph.tensors.push_back(
+        {"t" + std::to_string(i), DType::u8, {sizes[i]}, {}, StorageId{static_cast<std::uint32_t>(i)}, 0});
+  }
+  return graph;
+}
+
+// Peaks as the formulas of the methods' sources give them, over weights in load order.
+struct Law {
+  std::uint64_t host, page_cache, staging, device;
+};
+
+std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const MethodOptions& options) {
+  std::uint64_t sum = 0, most = 0;
+  for (const std::uint64_t bytes : w) sum += bytes, most = std::max(most, bytes);
+  const std::uint64_t q = options.activation_bytes,
+                      ring = options.staging_bytes / options.slots * options.slots;
+  return {{"state_dict", {sum, 0, 0, std::max(2 * sum, sum + q)}},
+          {"sequential", {sum, 0, 0, std::max(sum + most, sum + q)}},
+          {"mmap_assign", {0, sum, 0, sum + q}},
+          {"per_tensor", {most, 0, 0, sum + q}},
+          {"staged_ring", {0, 0, ring, sum + q}},
+          {"executorch_before", {sum, 0, most, sum + q}},
+          {"executorch_after", {sum, 0, most, sum + q}}};
+}
+
+// ExecuTorch's unified peaks, term by term: V + Q + max_i(W - sum_{j<i} w_j + w_i) before, and
+// max(max_i(W + sum_{j<i}(v_j - w_j) + w_i + v_i), V + Q) with v = w after.
+std::uint64_t executorch_before_law(const std::vector<std::uint64_t>& w, std::uint64_t q) {
+  std::uint64_t sum = 0, most = 0, seen = 0;
+  for (const std::uint64_t bytes : w) sum += bytes;
+  for (const std::uint64_t bytes : w) most = std::max(most, sum - seen + bytes), seen += bytes;
+  return sum + q + most;
+}
+std::uint64_t executorch_after_law(const std::vector<std::uint64_t>& w, std::uint64_t q) {
+  std::uint64_t sum = 0, most = 0;
+  for (const std::uint64_t bytes : w) sum += bytes, most = std::max(most, bytes);
+  return std::max(sum + 2 * most, sum + q);
+}
+
+std::vector<std::uint64_t> random_sizes(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::uint64_t> sizes(1 + random() % 20);
+  for (std::uint64_t& bytes : sizes) bytes = 1 + random() % (random() % 4 == 0 ? 300'000 : 5'000);
+  return sizes;
+}
+
+TEST(Methods, PeaksEqualTheirClosedForms) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const MetaGraph graph = graph_of(random_sizes(seed));
+    const MethodOptions options = {.staging_bytes = 16384 + 4096 * (seed % 9),
+                                   .slots = static_cast<std::uint32_t>(1 + seed % 4),
+                                   .activation_bytes = seed % 3 == 0 ? 0 : seed * 10'000};
+    for (const Order& order : orders()) {
+      std::vector<std::uint64_t> w;
+      for (const StorageId id : order.make(graph)) w.push_back(graph.storage(id).bytes);
+      const auto expected = laws(w, options);
+      ASSERT_EQ(expected.size(), methods().size());
+      for (const Method& method : methods()) {
+        SCOPED_TRACE(std::string(method.id) + " " + std::string(order.id) + " seed " + std::to_string(seed));
+        const Plan plan = method.make(graph, order.make(graph), options);
+        ASSERT_EQ(check_plan(plan, graph), std::nullopt);
+        const Timeline timeline = project(graph, method, order, options).timeline;
+        const Law& law = expected.at(method.id);
+        EXPECT_EQ(timeline.peaks[index(Space::host)].bytes, law.host);
+        EXPECT_EQ(timeline.peaks[index(Space::page_cache)].bytes, law.page_cache);
+        EXPECT_EQ(timeline.peaks[index(Space::staging)].bytes, law.staging);
+        EXPECT_EQ(timeline.peaks[index(Space::device)].bytes, law.device);
+        // when all is done the weights and the activations are on the device and nothing else is
+        EXPECT_EQ(timeline.final_bytes[index(Space::device)], device_lower_bound(graph, options));
+        EXPECT_EQ(timeline.final_bytes[index(Space::host)] + timeline.final_bytes[index(Space::page_cache)] +
+                      timeline.final_bytes[index(Space::staging)],
+                  0u);
+        if (method.id == "executorch_before")
+          EXPECT_EQ(timeline.unified.bytes, executorch_before_law(w, options.activation_bytes));
+        if (method.id == "executorch_after")
+          EXPECT_EQ(timeline.unified.bytes, executorch_after_law(w, options.activation_bytes));
+      }
+    }
+  }
+}
+
+TEST(Methods, EmptyAndZeroSizedModelsLoad) {
+  for (const auto& sizes : {std::vector<std::uint64_t>{}, {0, 0}, {0, 7, 0}}) {
+    const MetaGraph graph = graph_of(sizes);
+    for (const Method& method : methods()) {
+      const Projection projection = project(graph, method, find_order("file"), {});
+      EXPECT_EQ(check_plan(projection.plan, graph), std::nullopt) << method.id;
+      EXPECT_EQ(projection.timeline.final_bytes[index(Space::device)], storage_bytes(graph)) << method.id;
+    }
+  }
+}
+
+TEST(Methods, AbsurdRingsAreRefused) {
+  EXPECT_THROW(check_options({.staging_bytes = 64 << 20, .slots = 0, .activation_bytes = 0}), Error);
+  EXPECT_THROW(check_options({.staging_bytes = 64 << 20, .slots = 5000, .activation_bytes = 0}), Error);
+  EXPECT_THROW(check_options({.staging_bytes = 4096, .slots = 2, .activation_bytes = 0}), Error);
+  EXPECT_THROW(check_options({.staging_bytes = 1ull << 50, .slots = 4, .activation_bytes = 0}), Error);
+  EXPECT_THROW(find_method("no_such"), Error);
+  EXPECT_THROW(find_order("no_such"), Error);
+}
+
+TEST(Orders, ArePermutationsOfUsedStorages) {
+  MetaGraph graph = graph_of(random_sizes(5));
+  graph.storages.push_back({kNoFile, 0, 99});  // no tensor uses it
+  for (const Order& order : orders()) {
+    const StorageOrder visited = order.make(graph);
+    EXPECT_EQ(std::set<StorageId>(visited.begin(), visited.end()).size(), graph.tensors.size()) << order.id;
+    EXPECT_EQ(visited.size(), graph.tensors.size()) << order.id;
+  }
+}
+
+TEST(Orders, ForwardFollowsTheModel) {
+  MetaGraph graph;
+  const char* const names[] = {"lm_head.weight",        "model.layers.10.mlp.w", "model.layers.2.mlp.w",
+                               "model.norm.weight",     "rotary.table",          "model.embed_tokens.weight",
+                               "model.layers.2.attn.w", "encoder.block.3.w"};
+  for (std::uint32_t i = 0; i < std::size(names); ++i) {
+    graph.storages.push_back({kNoFile, 0, 1});
+    graph.tensors.push_back({names[i], DType::u8, {1}, {}, StorageId{i}, 0});
+  }
+  std::vector<std::string> visited;
+  for (const StorageId id : find_order("forward").make(graph))
+    visited.push_back(graph.tensors[index(id)].name);
+  EXPECT_EQ(visited, (std::vector<std::string>{"model.embed_tokens.weight", "encoder.block.3.w",
+                                               "model.layers.2.mlp.w", "model.layers.2.attn.w",
+                                               "model.layers.10.mlp.w", "rotary.table", "model.norm.weight",
+                                               "lm_head.weight"}));
+}
+
+TEST(CheckPlan, FindsEveryViolation) {
+  const MetaGraph graph = graph_of({100, 50});
+  const auto plan_with = [&](auto build) {
+    Plan plan;
+    const BlockId a =
+        alloc(plan, {.space = Space::host, .bytes = 100, .use = BlockUse::storage, .storage = StorageId{0}});
+    build(plan, a);
+    return check_plan(plan, graph);
+  };
+  EXPECT_EQ(plan_with([](Plan&, BlockId) {}), std::nullopt);
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { free(p, a), free(p, a); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { free(p, a), copy(p, a, 0, StorageId{0}, 0, 1); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { p.steps.push_back({.verb = Verb::alloc, .block = a}); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, 51, StorageId{1}, 0, 50); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, 0, StorageId{1}, 1, 50); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, ~std::uint64_t{0}, StorageId{1}, 0, 2); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, 0, StorageId{7}, 0, 1); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, 0, a, 50, 10); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) { copy(p, a, 0, BlockId{9}, 0, 1); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId) { free(p, BlockId{9}); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId) { alloc(p, {.space = Space::page_cache, .bytes = 10}); }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId) {
+    alloc(p, {.space = Space::page_cache, .bytes = 101, .use = BlockUse::storage, .storage = StorageId{0}});
+  }));
+  EXPECT_TRUE(plan_with([](Plan& p, BlockId a) {
+    copy(p,
+         alloc(p,
+               {.space = Space::page_cache, .bytes = 50, .use = BlockUse::storage, .storage = StorageId{1}}),
+         0, a, 0, 1);
+  }));
+  EXPECT_TRUE(
+      plan_with([](Plan& p, BlockId) { alloc(p, {.space = Space::host, .bytes = ~std::uint64_t{0} - 50}); }));
+}
+
+// The peak by definition: for every step, add up every block whose life contains it.
+std::uint64_t brute_force_peak(const Plan& plan, std::optional<Space> space) {
+  std::uint64_t peak = 0;
+  for (std::size_t at = 0; at < plan.steps.size(); ++at) {
+    std::uint64_t sum = 0;
+    for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
+      bool alive = false;
+      for (std::size_t s = 0; s <= at; ++s)
+        if (index(plan.steps[s].block) == b && plan.steps[s].verb != Verb::copy)
+          alive = plan.steps[s].verb == Verb::alloc;
+      if (alive && (!space || plan.blocks[b].space == *space)) sum += plan.blocks[b].bytes;
+    }
+    peak = std::max(peak, sum);
+  }
+  return peak;
+}
+
+TEST(Run, AgreesWithBruteForceOnRandomPlans) {
+  const MetaGraph graph = graph_of({1000, 1, 77'777, 4096});
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Plan plan = testing::random_plan(graph, seed, 90);
+    ASSERT_EQ(check_plan(plan, graph), std::nullopt);
+    DryMachine machine;
+    const Timeline timeline = run(plan, machine);
+    for (std::size_t i = 0; i < kSpaceCount; ++i) {
+      const Peak& peak = timeline.peaks[i];
+      EXPECT_EQ(peak.bytes, brute_force_peak(plan, static_cast<Space>(i)));
+      std::uint64_t alive = 0;
+      for (const BlockId id : peak.alive) alive += plan.block(id).bytes;
+      EXPECT_EQ(alive, peak.bytes);
+      EXPECT_EQ(usage_at(timeline, peak.step, 1u << i), peak.bytes);
+    }
+    EXPECT_EQ(timeline.unified.bytes, brute_force_peak(plan, std::nullopt));
+    for (const UsagePoint& point : timeline.usage) EXPECT_LE(point.seconds, timeline.seconds);
+  }
+}
+
+TEST(Run, StopsBetweenSteps) {
+  const MetaGraph graph = graph_of({1000});
+  std::stop_source source;
+  source.request_stop();
+  Progress progress(source.get_token());
+  DryMachine machine;
+  EXPECT_THROW(run(testing::random_plan(graph, 1, 10), machine, progress), Error);
+}
+
+TEST(DryMachine, TheRingOverlapsReadingAndTransfer) {
+  const MetaGraph graph = graph_of({64 << 20, 64 << 20});
+  const CostModel costs = {
+      .disk_read = 1e9, .memory_copy = 1e9, .link = 1e9, .pageable_link = 1e9, .device_copy = 1e9};
+  const auto seconds = [&](std::uint32_t slots) {
+    const MethodOptions options = {
+        .staging_bytes = slots * (4ull << 20), .slots = slots, .activation_bytes = 0};
+    DryMachine machine(costs);
+    return run(find_method("staged_ring").make(graph, find_order("file").make(graph), options), machine)
+        .seconds;
+  };
+  EXPECT_NEAR(seconds(1), 2 * 0.1342, 0.002);       // one slot: read, then transfer
+  EXPECT_NEAR(seconds(4), 0.1342 + 0.0042, 0.002);  // four: the transfer hides behind the reads
+}
+
+TEST(HostMachine, EveryMethodLeavesTheFilesBytesOnTheDevice) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {5000, 1, 0, 70'000, 4096, 12'345});
+  const StorageReader reader(graph);
+  const MethodOptions options = {.staging_bytes = 4 * 4096, .slots = 4, .activation_bytes = 3000};
+  for (const Order& order : orders())
+    for (const Method& method : methods()) {
+      SCOPED_TRACE(std::string(method.id) + " " + std::string(order.id));
+      const Projection projection = project(*graph, method, order, options);
+      HostMachine machine(reader);
+      const Timeline measured = run(projection.plan, machine);
+      for (std::size_t i = 0; i < kSpaceCount; ++i) {
+        EXPECT_EQ(measured.peaks[i].bytes, projection.timeline.peaks[i].bytes);
+        EXPECT_EQ(measured.peaks[i].step, projection.timeline.peaks[i].step);
+        EXPECT_EQ(measured.final_bytes[i], projection.timeline.final_bytes[i]);
+      }
+      EXPECT_EQ(measured.unified.bytes, projection.timeline.unified.bytes);
+      std::set<StorageId> seen;
+      for (std::size_t b = 0; b < projection.plan.blocks.size(); ++b) {
+        const Block& block = projection.plan.blocks[b];
+        if (measured.lifetimes[b].to_step != kNever || block.use != BlockUse::storage) continue;
+        std::vector<std::byte> expected(block.bytes);
+        reader.read(*block.storage, 0, expected);
+        const auto held = machine.bytes(BlockId{static_cast<std::uint32_t>(b)});
+        EXPECT_TRUE(std::equal(held.begin(), held.end(), expected.begin(), expected.end()));
+        seen.insert(*block.storage);
+      }
+      EXPECT_EQ(seen.size(), 5u);  // all but the empty one
+    }
+}
+
+TEST(HostMachine, RandomPlansMoveTheRightBytes) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {9000, 100, 33'333, 1});
+  const StorageReader reader(graph);
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Plan plan = testing::random_plan(*graph, seed, 120);
+    HostMachine machine(reader);
+    DryMachine dry;
+    const Timeline measured = run(plan, machine), projected = run(plan, dry);
+    EXPECT_EQ(measured.unified.bytes, projected.unified.bytes);
+    const auto expected = testing::simulate(plan, reader);
+    for (std::size_t b = 0; b < plan.blocks.size(); ++b) {
+      if (measured.lifetimes[b].from_step == kNever || measured.lifetimes[b].to_step != kNever) continue;
+      const auto held = machine.bytes(BlockId{static_cast<std::uint32_t>(b)});
+      for (std::size_t i = 0; i < expected[b].size(); ++i)
+        if (expected[b][i])
+          ASSERT_EQ(held[i], *expected[b][i]) << "seed " << seed << " block " << b << " byte " << i;
+    }
+  }
+}
+
+TEST(HostMachine, MemoryShowsWhereItShouldBe) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {24 << 20});
+  const StorageReader reader(graph);
+  const auto peak_of = [&](const char* method, std::uint64_t ProcessMemory::*kind) {
+    HostMachine machine(reader);
+    std::uint64_t peak = 0;
+    for (const MemorySample& sample :
+         run(find_method(method).make(*graph, find_order("file").make(*graph), {}), machine).measured)
+      peak = std::max(peak, sample.memory.*kind);
+    return static_cast<double>(peak) / (1 << 20);
+  };
+  EXPECT_NEAR(peak_of("per_tensor", &ProcessMemory::rss_anon), 24, 3);
+  EXPECT_NEAR(peak_of("per_tensor", &ProcessMemory::rss_shmem), 24, 1);
+  EXPECT_NEAR(peak_of("state_dict", &ProcessMemory::rss_shmem), 48, 1);
+  EXPECT_NEAR(peak_of("mmap_assign", &ProcessMemory::rss_file), 24, 3);
+  EXPECT_NEAR(peak_of("staged_ring", &ProcessMemory::rss_shmem), 24 + 64, 1);
+}
+
+TEST(HostMachine, AFileThatShrinksIsAnErrorNotASignal) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {1 << 20});
+  for (const char* method : {"mmap_assign", "per_tensor"}) {
+    const StorageReader reader(graph);
+    reader.file_of(StorageId{0});  // opened while it is whole
+    const std::string whole = testing::read_file(graph->files[0].path);
+    std::filesystem::resize_file(graph->files[0].path, 8192);
+    HostMachine machine(reader);
+    EXPECT_THROW(run(find_method(method).make(*graph, find_order("file").make(*graph), {}), machine), Error)
+        << method;
+    testing::write_file(graph->files[0].path, whole);
+  }
+}
+
+TEST(Budget, NamesTheFirstAllocationThatBreaksIt) {
+  const MetaGraph graph = graph_of({100, 300, 50});
+  const Projection projection = project(graph, find_method("per_tensor"), find_order("file"), {});
+  EXPECT_TRUE(check_budget(projection, {}).fits());
+  EXPECT_TRUE(check_budget(projection, {.device = 450, .host = 300}).fits());
+  const Verdict device = check_budget(projection, {.device = 449, .host = {}});
+  EXPECT_FALSE(device.device_fits);
+  EXPECT_TRUE(device.host_fits);
+  EXPECT_EQ(projection.plan.block(*device.block).storage, StorageId{2});
+  const Verdict host = check_budget(projection, {.device = {}, .host = 299});
+  EXPECT_FALSE(host.host_fits);
+  EXPECT_EQ(projection.plan.block(*host.block).storage, StorageId{1});
+}
+
+}  // namespace
+}  // namespace loadline

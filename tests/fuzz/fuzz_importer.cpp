@@ -1,0 +1,31 @@
+// One libFuzzer target per importer (LOADLINE_IMPORTER): whatever the bytes are, reading them gives a
+// valid graph or an Error.
+#include "core/base/error.h"
+#include "core/graph/graph_json.h"
+#include "core/graph/module_tree.h"
+#include "core/graph/validate.h"
+#include "importers/importer.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace loadline;
+  static const Importer& importer =
+      *std::find_if(importers().begin(), importers().end(),
+                    [](const Importer& row) { return row.id == LOADLINE_IMPORTER; });
+  const auto bytes = std::as_bytes(std::span(data, size));
+  Source source;
+  source.file = std::make_shared<const SourceFile>(
+      SourceFile::from_memory("input", std::vector<std::byte>(bytes.begin(), bytes.end())));
+  // every sibling is the input itself: an index then meets shards that are no safetensors and some that are
+  source.open_sibling = [&](const std::string&) { return source.file; };
+  try {
+    MetaGraph graph = importer.read(source);
+    validate(graph);
+    if (module_tree(graph).root().bytes != storage_bytes(graph)) std::abort();
+    graph_json(graph);
+  } catch (const Error&) {
+  }
+  return 0;
+}

@@ -1,0 +1,103 @@
+// Memory types by kind, and whether a plan fits.
+#include "core/base/error.h"
+#include "core/gpu/device_memory.h"
+#include "core/gpu/memory_need.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace loadline::gpu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+constexpr VkMemoryPropertyFlags kMapped =
+    VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+constexpr VkMemoryPropertyFlags kCached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+
+struct Type {
+  VkMemoryPropertyFlags flags;
+  std::uint32_t heap;
+};
+
+VkPhysicalDeviceMemoryProperties memory(const std::vector<std::uint64_t>& heaps,
+                                        const std::vector<Type>& types) {
+  VkPhysicalDeviceMemoryProperties properties = {};
+  properties.memoryHeapCount = static_cast<std::uint32_t>(heaps.size());
+  for (std::size_t i = 0; i < heaps.size(); ++i) properties.memoryHeaps[i].size = heaps[i];
+  properties.memoryTypeCount = static_cast<std::uint32_t>(types.size());
+  for (std::size_t i = 0; i < types.size(); ++i) properties.memoryTypes[i] = {types[i].flags, types[i].heap};
+  return properties;
+}
+
+TEST(MemoryType, DiscreteCardWithASmallWindow) {
+  // system memory, the card's memory, and 256 MiB of it through which the host can see
+  const auto card = memory({64ull << 30, 8ull << 30, 256ull << 20},
+                           {{kMapped | kLocal, 2}, {kLocal, 1}, {kMapped | kCached, 0}, {kMapped, 0}});
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::device), 1u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::upload), 3u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::readback), 2u);
+  EXPECT_EQ(choose_memory_type(card, 0b0101, MemoryKind::upload), 2u);
+  EXPECT_EQ(choose_memory_type(card, 0b0001, MemoryKind::device), 0u);
+  EXPECT_THROW(choose_memory_type(card, 0b1100, MemoryKind::device), Error);
+  EXPECT_THROW(choose_memory_type(card, 0b0010, MemoryKind::upload), Error);
+}
+
+TEST(MemoryType, WholeCardVisible) {
+  const auto card = memory({64ull << 30, 8ull << 30}, {{kLocal | kMapped, 1}, {kLocal, 1}, {kMapped, 0}});
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::device), 1u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::upload), 2u);
+}
+
+TEST(MemoryType, OneTypeForAll) {
+  const auto software = memory({2ull << 30}, {{kLocal | kMapped | kCached, 0}});
+  for (const MemoryKind kind : {MemoryKind::device, MemoryKind::upload, MemoryKind::readback})
+    EXPECT_EQ(choose_memory_type(software, ~0u, kind), 0u);
+}
+
+TEST(MemoryType, MappedButNotCoherentIsNotUsed) {
+  const auto card = memory({1 << 30}, {{VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | kCached, 0}, {kMapped, 0}});
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::readback), 1u);
+}
+
+TEST(MemoryNeed, PeaksAreRoundedPerBlock) {
+  Plan plan;
+  const BlockId a = alloc(plan, {.space = Space::device, .bytes = 1, .use = {}, .storage = {}, .label = {}});
+  alloc(plan, {.space = Space::device, .bytes = 257, .use = {}, .storage = {}, .label = {}});
+  free(plan, a);
+  alloc(plan, {.space = Space::device, .bytes = 10, .use = {}, .storage = {}, .label = {}});
+  alloc(plan, {.space = Space::host, .bytes = 0, .use = {}, .storage = {}, .label = {}});
+  EXPECT_EQ(padded_peaks(plan, 256), (PerSpace<std::uint64_t>{0, 0, 0, 768}));
+}
+
+std::string refusal(const PerSpace<std::uint64_t>& peaks, const MemorySupply& supply) {
+  try {
+    require_fit(peaks, supply, "the card");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::no_fit);
+    return error.what();
+  }
+  return "fits";
+}
+
+TEST(MemoryNeed, RefusalsNameBothNumbers) {
+  //                                 host, page_cache, staging, device
+  const PerSpace<std::uint64_t> peaks = {100, 1u << 30, 10, 1000};
+  EXPECT_EQ(refusal(peaks, {.device = 1000, .staging = 10, .system = 110}), "fits");
+  EXPECT_THAT(refusal(peaks, {.device = 999, .staging = 10, .system = 110}),
+              AllOf(HasSubstr("(1000 bytes) of device memory on the card"), HasSubstr("(999 bytes)")));
+  EXPECT_THAT(refusal(peaks, {.device = 1000, .staging = 9}), HasSubstr("transfer memory"));
+  EXPECT_THAT(refusal(peaks, {.device = 1000, .staging = 10, .system = 109}),
+              HasSubstr("(110 bytes) of system"));
+  EXPECT_THAT(refusal(peaks, {.device = 1009, .staging = 1009, .same_heap = true}),
+              HasSubstr("(1010 bytes)"));
+  EXPECT_EQ(refusal(peaks, {.device = 1, .system = 1110, .device_is_system = true}), "fits");
+  EXPECT_THAT(
+      refusal(peaks, {.device = 1 << 30, .staging = 1 << 30, .system = 1109, .device_is_system = true}),
+      HasSubstr("system memory (the card has no other)"));
+}
+
+}  // namespace
+}  // namespace loadline::gpu

@@ -1,0 +1,34 @@
+// A small model over a temporary file of random bytes.
+#pragma once
+
+#include "core/graph/meta_graph.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace loadline::gpu {
+
+// The file is removed with the object.
+class ModelFile {
+ public:
+  // One tensor "t0", "t1", ... per size, back to back in the file.
+  explicit ModelFile(const std::vector<std::uint64_t>& sizes, std::uint32_t seed = 1);
+  ModelFile(const ModelFile&) = delete;
+  ModelFile& operator=(const ModelFile&) = delete;
+  ~ModelFile();
+
+  const MetaGraphPtr& graph() const { return graph_; }
+  const std::string& path() const { return path_; }
+  std::vector<std::byte> bytes(StorageId id) const;
+  // Changes one byte in the file.
+  void flip(std::uint64_t offset) const;
+
+ private:
+  std::string path_;
+  std::vector<std::byte> content_;
+  MetaGraphPtr graph_;
+};
+
+}  // namespace loadline::gpu

@@ -1,0 +1,76 @@
+// What every block holds after each step of a plan, in plain vectors: the oracle of the machine tests.
+#pragma once
+
+#include "core/plan/plan.h"
+#include "tests/gpu/model_file.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace loadline::gpu {
+
+class Simulation {
+ public:
+  Simulation(const Plan& plan, const ModelFile& model)
+      : plan_(plan), model_(model), blocks_(plan.blocks.size()) {
+    for (const Step& step : plan.steps) execute(step);
+  }
+
+  // Bytes of a block that is alive at the end; those never written do not count.
+  struct Content {
+    bool alive = false;
+    std::vector<std::byte> bytes;
+    std::vector<char> defined;  // parallel
+  };
+  const Content& content(BlockId id) const { return blocks_[index(id)]; }
+
+  // How many defined bytes of `actual` are not what the plan says.
+  std::size_t differences(BlockId id, const std::vector<std::byte>& actual) const {
+    const Content& expected = content(id);
+    if (actual.size() != expected.bytes.size()) return expected.bytes.size() + 1;
+    if (actual == expected.bytes) return 0;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < actual.size(); ++i)
+      count += expected.defined[i] != 0 && actual[i] != expected.bytes[i] ? 1 : 0;
+    return count;
+  }
+
+ private:
+  void execute(const Step& step) {
+    Content& block = blocks_[index(step.block)];
+    const Block& info = plan_.block(step.block);
+    const auto size = static_cast<std::size_t>(info.bytes);
+    if (step.verb == Verb::free) {
+      block = {};
+    } else if (step.verb == Verb::alloc) {
+      block = {true, std::vector<std::byte>(size), std::vector<char>(size, 0)};
+      if (info.space != Space::page_cache) return;
+      block.bytes = model_.bytes(*info.storage);
+      block.bytes.resize(size);
+      block.defined.assign(size, 1);
+    } else if (const auto* storage = std::get_if<StorageId>(&step.from)) {
+      const std::vector<std::byte> bytes = model_.bytes(*storage);
+      put(block, step, bytes, std::vector<char>(bytes.size(), 1));
+    } else {
+      const Content& from = blocks_[index(std::get<BlockId>(step.from))];
+      put(block, step, from.bytes, from.defined);
+    }
+  }
+
+  static void put(Content& to, const Step& step, const std::vector<std::byte>& from,
+                  const std::vector<char>& known) {
+    const auto source = static_cast<std::ptrdiff_t>(step.from_offset),
+               target = static_cast<std::ptrdiff_t>(step.offset);
+    const auto count = static_cast<std::ptrdiff_t>(step.bytes);
+    std::copy_n(from.begin() + source, count, to.bytes.begin() + target);
+    std::copy_n(known.begin() + source, count, to.defined.begin() + target);
+  }
+
+  const Plan& plan_;
+  const ModelFile& model_;
+  std::vector<Content> blocks_;
+};
+
+}  // namespace loadline::gpu

@@ -1,0 +1,124 @@
+// The whole upload: every method, projected against measured, verified, and its failures.
+#include "core/gpu/upload.h"
+
+#include "core/base/error.h"
+#include "core/plan/methods.h"
+#include "core/plan/orders.h"
+#include "tests/gpu/device_test.h"
+#include "tests/gpu/model_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace loadline::gpu {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Upload : public DeviceTest {
+ protected:
+  Plan plan_of(std::string_view method, const ModelFile& model) const {
+    const MethodOptions options{.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000};
+    return find_method(method).make(*model.graph(), find_order("file").make(*model.graph()), options);
+  }
+};
+
+TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
+  const ModelFile model({1'000'000, 4, 0, 333, 2'000'001, 70'000});
+  for (const Method& method : methods()) {
+    Progress progress;
+    const UploadReport report =
+        upload(model.graph(), plan_of(method.id, model), {.verify = true, .validation = true}, progress);
+    EXPECT_EQ(report.verified, true) << method.id << ": " << report.mismatch;
+    EXPECT_THAT(report.validation_messages, IsEmpty()) << method.id;
+    EXPECT_EQ(report.tensors, 6u);
+    EXPECT_EQ(report.bytes, 3'070'338u);
+    EXPECT_GT(report.bytes_per_second, 0);
+    for (std::size_t space = 0; space < kSpaceCount; ++space) {
+      EXPECT_EQ(report.measured.peaks[space].bytes, report.projected.peaks[space].bytes) << method.id;
+      EXPECT_EQ(report.measured.peaks[space].alive, report.projected.peaks[space].alive) << method.id;
+    }
+    EXPECT_EQ(report.measured.unified.bytes, report.projected.unified.bytes) << method.id;
+    EXPECT_EQ(report.device_ledger_peak, report.projected.peaks[index(Space::device)].bytes);
+    EXPECT_EQ(progress.done(), progress.total());
+  }
+}
+
+TEST_F(Upload, ReportsWithoutVerifying) {
+  const ModelFile model({1000});
+  Progress progress;
+  const UploadReport report = upload(model.graph(), plan_of("staged_ring", model), {}, progress);
+  EXPECT_EQ(report.verified, std::nullopt);
+  EXPECT_EQ(report.staging_bytes, 64u << 10);
+  EXPECT_EQ(report.device, device().info().name);
+  EXPECT_THAT(report.validation_messages, IsEmpty());
+}
+
+// Bytes that change between the load and the comparison are found and named.
+TEST_F(Upload, VerifyNamesTheTensorAndTheByte) {
+  const ModelFile model({100, 200, 300});
+  Plan plan = plan_of("per_tensor", model);
+  // the last tensor's block gets a byte of another tensor
+  const BlockId last = [&] {
+    for (std::size_t i = plan.blocks.size(); i-- > 0;)
+      if (plan.blocks[i].space == Space::device && plan.blocks[i].storage == StorageId{2})
+        return BlockId{static_cast<std::uint32_t>(i)};
+    throw Error(ErrorCode::usage, "no block holds the last tensor");
+  }();
+  const std::byte original = model.bytes(StorageId{2})[150];
+  std::uint64_t other = 0;
+  while (model.bytes(StorageId{0})[other] == original) ++other;
+  copy(plan, last, 150, StorageId{0}, other, 1);
+  Progress progress;
+  const UploadReport report = upload(model.graph(), plan, {.verify = true}, progress);
+  EXPECT_EQ(report.verified, false);
+  EXPECT_THAT(report.mismatch, HasSubstr("tensor 't2': byte 150 is"));
+}
+
+TEST_F(Upload, AMissingTensorIsNotVerified) {
+  const ModelFile model({100, 200});
+  Plan plan;
+  const BlockId block = alloc(
+      plan,
+      {.space = Space::device, .bytes = 100, .use = BlockUse::storage, .storage = StorageId{0}, .label = {}});
+  copy(plan, block, 0, StorageId{0}, 0, 100);
+  Progress progress;
+  const UploadReport report = upload(model.graph(), plan, {.verify = true}, progress);
+  EXPECT_EQ(report.verified, false);
+  EXPECT_EQ(report.tensors, 1u);
+  EXPECT_EQ(report.bytes, 100u);
+  EXPECT_THAT(report.mismatch, HasSubstr("'t1' is not on the device"));
+}
+
+ErrorCode failure(const MetaGraphPtr& graph, const Plan& plan, const UploadOptions& options) {
+  Progress progress;
+  try {
+    upload(graph, plan, options, progress);
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorCode::io;
+}
+
+TEST_F(Upload, Failures) {
+  const ModelFile model({100, 200});
+  const Plan plan = plan_of("sequential", model);
+  EXPECT_EQ(failure(model.graph(), plan, {.device = "no such card"}), ErrorCode::usage);
+
+  MetaGraph unsound = *model.graph();
+  unsound.notes.push_back({.severity = Severity::error, .tensor = {}, .text = "a shard is missing"});
+  EXPECT_EQ(failure(std::make_shared<const MetaGraph>(unsound), plan, {}), ErrorCode::malformed);
+
+  Plan invalid = plan;
+  free(invalid, BlockId{0});
+  EXPECT_EQ(failure(model.graph(), invalid, {}), ErrorCode::usage);
+
+  MetaGraph shapes_only = *model.graph();
+  for (Storage& storage : shapes_only.storages) storage.file = kNoFile;
+  EXPECT_EQ(failure(std::make_shared<const MetaGraph>(shapes_only), plan, {}), ErrorCode::usage);
+}
+
+}  // namespace
+}  // namespace loadline::gpu

@@ -1,0 +1,139 @@
+// Frames that become pictures: through Vulkan, without a display, under the validation layer.
+#include "app/gui/gui_app.h"
+#include "app/gui/main.h"
+#include "core/base/error.h"
+#include "tests/gui/sample_graphs.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <stb/stb_image.h>
+
+namespace loadline::gui {
+namespace {
+
+struct Size {
+  int width = 0;
+  int height = 0;
+  int colors = 0;  // distinct, up to a few
+};
+
+Size measure(const std::string& path) {
+  Size size;
+  int channels = 0;
+  unsigned char* pixels = stbi_load(path.c_str(), &size.width, &size.height, &channels, 4);
+  if (pixels == nullptr) return {};
+  std::vector<unsigned> seen;
+  for (int i = 0; i < size.width * size.height && seen.size() < 32; i += 97) {
+    const unsigned char* p = pixels + 4 * i;
+    const unsigned color = static_cast<unsigned>(p[0] << 16 | p[1] << 8 | p[2]);
+    if (std::find(seen.begin(), seen.end(), color) == seen.end()) seen.push_back(color);
+  }
+  size.colors = static_cast<int>(seen.size());
+  stbi_image_free(pixels);
+  return size;
+}
+
+class Offscreen : public testing::Test {
+ protected:
+  std::string picture(const char* name) const { return testing::TempDir() + "loadline-" + name + ".png"; }
+};
+
+TEST_F(Offscreen, draws_resizes_and_scales_without_a_validation_message) {
+  const auto window = open_offscreen_window({.width = 900, .height = 600, .validation = true});
+  {
+    GuiApp app(*window, "");
+    app.session().show(llama_70b_graph(), "");
+    app.settle();
+    app.draw_settled();
+    window->save_png(picture("first"));
+    window->set_size(1280, 720);
+    window->set_scale(2);
+    app.session().dark = false;
+    app.draw_settled();
+    window->save_png(picture("second"));
+    window->save_png(picture("second"));  // replaces it
+  }
+  const Size first = measure(picture("first"));
+  EXPECT_EQ(first.width, 900);
+  EXPECT_EQ(first.height, 600);
+  EXPECT_GT(first.colors, 8);
+  const Size second = measure(picture("second"));
+  EXPECT_EQ(second.width, 2560);
+  EXPECT_EQ(second.height, 1440);
+  EXPECT_EQ(window->validation_messages(), std::vector<std::string>{});
+}
+
+TEST_F(Offscreen, a_hundred_thousand_tensors) {
+  const auto window = open_offscreen_window({.width = 1920, .height = 1080, .validation = true});
+  GuiApp app(*window, "");
+  app.session().show(many_tensors(100'000), "");
+  app.session().panel = "treemap";
+  app.settle();
+  app.draw_settled();
+  window->save_png(picture("many"));
+  EXPECT_GT(measure(picture("many")).colors, 8);
+  EXPECT_EQ(window->validation_messages(), std::vector<std::string>{});
+}
+
+TEST_F(Offscreen, the_request_of_a_screenshot) {
+  GuiRequest request;
+  request.screenshot = picture("request");
+  request.width = 1000;
+  request.height = 700;
+  request.panel = "overview";
+  EXPECT_EQ(run_gui(request), 0);
+  EXPECT_EQ(measure(request.screenshot).width, 1000);
+}
+
+TEST_F(Offscreen, requests_that_cannot_be_met_throw) {
+  GuiRequest request;
+  request.screenshot = picture("never");
+  std::filesystem::remove(request.screenshot);
+  request.path = "/nonexistent/model";
+  EXPECT_THROW(run_gui(request), Error);
+  EXPECT_FALSE(std::filesystem::exists(request.screenshot));
+  request.path.clear();
+  request.panel = "nowhere";
+  EXPECT_THROW(run_gui(request), Error);
+  request.panel.clear();
+  request.screenshot = "/nonexistent/folder/x.png";
+  EXPECT_THROW(run_gui(request), Error);
+}
+
+TEST_F(Offscreen, a_whole_session_from_a_script) {
+  const std::string script = testing::TempDir() + "loadline-session.txt";
+  std::ofstream(script) << "demo\nwait\nupload\nwait\npanel upload\nscreenshot " << picture("script") << "\n";
+  GuiRequest request;
+  request.script = script;
+  request.offscreen = true;
+  EXPECT_EQ(run_gui(request), 0);
+  EXPECT_GT(measure(picture("script")).colors, 8);
+}
+
+TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
+  Session session("");
+  const auto settle = [&] {
+    while (session.busy()) session.poll();
+  };
+  session.open_demo();
+  settle();
+  ASSERT_TRUE(session.model());
+  session.upload();
+  settle();
+  ASSERT_TRUE(session.upload_result()) << (session.notices().empty() ? "" : session.notices()[0].text);
+  const auto result = session.upload_result();
+  EXPECT_EQ(result->report.verified, true);
+  for (std::size_t i = 0; i < kSpaceCount; ++i)
+    EXPECT_EQ(result->report.measured.peaks[i].bytes, result->projection->timeline.peaks[i].bytes);
+  // another method: what was measured no longer belongs to what is shown
+  PlanChoice choice = session.choice();
+  choice.method = "per_tensor";
+  session.set_plan(choice);
+  settle();
+  EXPECT_FALSE(session.upload_result());
+}
+
+}  // namespace
+}  // namespace loadline::gui

@@ -1,0 +1,19 @@
+// Models for the window to show, without files behind them.
+#pragma once
+
+#include "core/graph/meta_graph.h"
+
+#include <cstddef>
+
+namespace loadline::gui {
+
+// Two tensors in one file, one of them with a name that needs escaping, and a tied third.
+MetaGraphPtr tiny_graph();
+// The shapes of Llama 3.1 70B, as 30 shards would hold them: 723 tensors, 141,107,412,992 bytes.
+MetaGraphPtr llama_70b_graph();
+// `count` small tensors of several types in numbered layers over a few files.
+MetaGraphPtr many_tensors(std::size_t count);
+// tiny_graph() with notes of every severity and a missing name: it can be shown, not used.
+MetaGraphPtr unsound_graph();
+
+}  // namespace loadline::gui

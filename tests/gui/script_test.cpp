@@ -1,0 +1,115 @@
+// The script language: what it accepts, how it refuses, what it does.
+#include "app/gui/script.h"
+
+#include "app/gui/theme.h"
+#include "tests/gui/sample_graphs.h"
+
+#include <gtest/gtest.h>
+
+namespace loadline::gui {
+namespace {
+
+std::string message_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Script, lines_and_comments) {
+  const auto lines = parse_script("# a comment\n\n  open  /a b/c \r\nwait\nquit", "s");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].number, 3);
+  EXPECT_EQ(lines[0].command, "open");
+  EXPECT_EQ(lines[0].argument, "/a b/c");
+  EXPECT_EQ(lines[2].number, 5);
+}
+
+TEST(Script, errors_name_the_line) {
+  EXPECT_EQ(message_of([] { parse_script("wait\nfly away\n", "s"); }), "s: line 2: unknown command 'fly'");
+  EXPECT_EQ(message_of([] { parse_script("open\n", "s"); }), "s: line 1: open needs an argument");
+  EXPECT_EQ(message_of([] { parse_script("wait 3\n", "s"); }), "s: line 1: wait takes no argument");
+}
+
+TEST(Script, failing_commands_name_their_line) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.session().show(tiny_graph(), "");
+  const auto play = [&](const std::string& text) {
+    return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
+  };
+  EXPECT_EQ(play("wait\nselect nothing\n"), "s: line 2: no tensor 'nothing'");
+  EXPECT_EQ(play("size 12\n"), "s: line 1: '12' is not WIDTHxHEIGHT");
+  EXPECT_EQ(play("size 12x99999\n"), "s: line 1: '12' is not a number between 320 and 16384");
+  EXPECT_EQ(play("theme blue\n"), "s: line 1: no theme 'blue'; there are: dark, light");
+  EXPECT_NE(play("panel nowhere\n").find("there are: explore"), std::string::npos);
+  EXPECT_NE(play("method teleport\n").find("line 1"), std::string::npos);
+  EXPECT_EQ(play("sort weight\n"),
+            "s: line 1: no column 'weight'; there are: name, dtype, shape, bytes, file, offset");
+  EXPECT_EQ(play("zoom a.b\n"), "s: line 1: no module 'a.b'");
+  EXPECT_EQ(play("expect-notice boom\n"), "s: line 1: no notice says 'boom'");
+  EXPECT_EQ(play("close\nselect x\n"), "s: line 2: no model is open");
+}
+
+TEST(Script, drives_the_session) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.session().show(llama_70b_graph(), "");
+  const bool quit =
+      play_script(app,
+                  parse_script("wait\npanel tensors\ntheme light\nfilter layer:3\nsort bytes descending\n"
+                               "method sequential\norder largest\nring 128MiB\nslots 8\n"
+                               "activations 1GiB\nwait\nselect lm_head.weight\nzoom model.layers\n"
+                               "color shard\nopen /nonexistent\nwait\nexpect-notice nonexistent\nquit\n",
+                               "s"),
+                  "s");
+  EXPECT_TRUE(quit);
+  const Session& session = app.session();
+  EXPECT_EQ(session.panel, "tensors");
+  EXPECT_FALSE(session.dark);
+  EXPECT_EQ(session.table().rows.size(), 9u);
+  EXPECT_EQ(session.table().column, SortColumn::bytes);
+  EXPECT_EQ(session.projection()->method->id, "sequential");
+  EXPECT_EQ(session.projection()->order->id, "largest");
+  EXPECT_EQ(session.choice().options.staging_bytes, 128u << 20);
+  EXPECT_EQ(session.choice().options.slots, 8u);
+  EXPECT_EQ(session.model()->tensor(*session.selection()).name, "lm_head.weight");
+  EXPECT_EQ(module_path(session.model()->tree, session.zoomed()), "model.layers");
+  EXPECT_EQ(session.color_mode(), ColorBy::shard);
+}
+
+TEST(Theme, text_is_readable_on_every_surface) {
+  for (const Theme* theme : {&dark_theme(), &light_theme()}) {
+    for (const ImU32 ground : {theme->sea, theme->panel, theme->raised}) {
+      EXPECT_GE(contrast(theme->text, ground), 7);
+      EXPECT_GE(contrast(theme->muted, ground), 4.5);
+      EXPECT_GE(contrast(theme->accent, ground), 4.5);
+      EXPECT_GE(contrast(theme->good, ground), 4.5);
+      EXPECT_GE(contrast(theme->warning, ground), 4.5);
+      EXPECT_GE(contrast(theme->bad, ground), 4.5);
+    }
+    for (const ImU32 ground : {theme->hovered, theme->selected, theme->active})
+      EXPECT_GE(contrast(theme->text, ground), 4.5);
+    EXPECT_GE(contrast(theme->on_accent, theme->accent), 4.5);
+  }
+}
+
+TEST(Theme, categories_carry_labels_and_stand_out) {
+  for (const Theme* theme : {&dark_theme(), &light_theme()}) {
+    for (const auto& colors : {std::vector<ImU32>(theme->spaces.begin(), theme->spaces.end()),
+                               std::vector<ImU32>(theme->categories.begin(), theme->categories.end()),
+                               std::vector<ImU32>(theme->roles.begin(), theme->roles.end())}) {
+      for (std::size_t i = 0; i < colors.size(); ++i) {
+        EXPECT_GE(contrast(text_on(colors[i]), colors[i]), 4.5);
+        for (std::size_t j = i + 1; j < colors.size(); ++j) EXPECT_NE(colors[i], colors[j]);
+      }
+    }
+    for (int i = 0; i <= 20; ++i)
+      EXPECT_GE(contrast(text_on(theme->ramp(i / 20.0)), theme->ramp(i / 20.0)), 4.5);
+  }
+}
+
+}  // namespace
+}  // namespace loadline::gui

@@ -1,0 +1,217 @@
+// The window's state without a window: verbs, jobs, what follows what.
+#include "app/gui/session.h"
+
+#include "tests/gui/sample_graphs.h"
+
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+namespace loadline::gui {
+namespace {
+
+void settle(Session& session) {
+  while (session.busy())
+    if (!session.poll()) std::this_thread::yield();
+}
+
+class Folder {
+ public:
+  Folder() : path_((std::filesystem::temp_directory_path() / "loadline-test-XXXXXX").string()) {
+    if (mkdtemp(path_.data()) == nullptr) std::abort();
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const char* name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(Session, plans_what_it_shows) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  EXPECT_TRUE(session.planning());
+  settle(session);
+  ASSERT_TRUE(session.projection());
+  EXPECT_EQ(session.projection()->method->id, "staged_ring");
+  EXPECT_EQ(session.projection()->timeline.peaks[index(Space::device)].bytes, session.model()->weight_bytes);
+  ASSERT_EQ(session.comparison().size(), methods().size());
+  for (const MethodRow& row : session.comparison()) {
+    EXPECT_EQ(row.error, "");
+    EXPECT_GE(row.peaks[index(Space::device)], session.model()->weight_bytes);
+  }
+}
+
+TEST(Session, the_chosen_method_agrees_with_its_row) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  for (const Method& method : methods()) {
+    PlanChoice choice = session.choice();
+    choice.method = method.id;
+    session.set_plan(choice);
+    settle(session);
+    ASSERT_TRUE(session.projection());
+    EXPECT_EQ(session.projection()->method, &method);
+    for (const MethodRow& row : session.comparison())
+      if (row.method == &method) {
+        EXPECT_EQ(row.unified, session.projection()->timeline.unified.bytes);
+      }
+  }
+}
+
+TEST(Session, a_bad_choice_is_refused_and_changes_nothing) {
+  Session session("");
+  session.show(tiny_graph(), "");
+  settle(session);
+  const auto before = session.projection();
+  PlanChoice choice = session.choice();
+  choice.method = "teleport";
+  EXPECT_THROW(session.set_plan(choice), Error);
+  choice = session.choice();
+  choice.options.slots = 0;
+  EXPECT_THROW(session.set_plan(choice), Error);
+  EXPECT_EQ(session.choice().method, "staged_ring");
+  settle(session);
+  EXPECT_EQ(session.projection(), before);
+}
+
+TEST(Session, dragging_a_slider_leaves_one_projection) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  PlanChoice choice = session.choice();
+  for (std::uint32_t slots = 1; slots <= 60; ++slots) {
+    choice.options.slots = slots;
+    session.set_plan(choice);
+    EXPECT_LE(session.jobs().size(), 5u);
+  }
+  settle(session);
+  EXPECT_EQ(session.choice().options.slots, 60u);
+  EXPECT_FALSE(session.planning());
+  EXPECT_FALSE(session.comparing());
+}
+
+TEST(Session, selection_and_zoom_stay_inside_the_model) {
+  Session session("");
+  session.select(TensorId{3});
+  EXPECT_FALSE(session.selection());
+  session.show(tiny_graph(), "");
+  session.select(TensorId{2});
+  EXPECT_EQ(session.selection(), TensorId{2});
+  session.select(TensorId{99});
+  EXPECT_EQ(session.selection(), TensorId{2});
+  session.zoom(NodeId{99});
+  EXPECT_EQ(session.zoomed(), kRootNode);
+  session.close_model();
+  EXPECT_FALSE(session.selection());
+  EXPECT_TRUE(session.table().rows.empty());
+  settle(session);
+  EXPECT_FALSE(session.projection());
+}
+
+TEST(Session, a_failed_open_is_a_notice_and_keeps_the_model) {
+  Session session("");
+  session.show(tiny_graph(), "");
+  const std::uint64_t generation = session.generation();
+  session.open("/nonexistent/model");
+  settle(session);
+  ASSERT_EQ(session.notices().size(), 1u);
+  EXPECT_EQ(session.notices()[0].severity, Severity::error);
+  EXPECT_NE(session.notices()[0].text.find("/nonexistent/model"), std::string::npos);
+  EXPECT_EQ(session.generation(), generation);
+  session.dismiss(0);
+  EXPECT_TRUE(session.notices().empty());
+}
+
+TEST(Session, only_the_newest_open_counts) {
+  Session session("");
+  session.open("/nonexistent/one");
+  session.open("/nonexistent/two");
+  session.show(tiny_graph(), "shown");
+  settle(session);
+  EXPECT_EQ(session.model()->path, "shown");
+  EXPECT_TRUE(session.notices().empty());
+}
+
+TEST(Session, unsound_models_are_shown_but_not_used) {
+  Session session("");
+  session.show(unsound_graph(), "");
+  settle(session);
+  EXPECT_EQ(session.model()->errors, 1u);
+  EXPECT_THROW(session.upload(), Error);
+  EXPECT_THROW(session.convert({.exporter = "safetensors", .out = "x"}), Error);
+  session.attempt([&] { session.upload(); });
+  EXPECT_EQ(session.notices().size(), 1u);
+}
+
+TEST(Session, verbs_without_a_model_are_refused) {
+  Session session("");
+  EXPECT_THROW(session.upload(), Error);
+  EXPECT_THROW(session.convert({.exporter = "gguf", .out = "x"}), Error);
+}
+
+TEST(Session, the_demo_model_opens_and_converts) {
+  const Folder folder;
+  Session session("");
+  session.open_demo();
+  settle(session);
+  ASSERT_TRUE(session.model()) << (session.notices().empty() ? "" : session.notices()[0].text);
+  EXPECT_EQ(session.model()->errors, 0u);
+  session.convert({.exporter = "gguf", .out = folder / "demo.gguf"});
+  EXPECT_TRUE(session.converting());
+  settle(session);
+  ASSERT_TRUE(session.convert_report());
+  EXPECT_TRUE(session.convert_report()->verified);
+  EXPECT_TRUE(std::filesystem::exists(folder / "demo.gguf"));
+  session.convert({.exporter = "gguf", .out = folder / "demo.gguf"});
+  settle(session);
+  EXPECT_FALSE(session.convert_report());
+  EXPECT_EQ(session.notices().back().severity, Severity::error);  // it exists
+}
+
+TEST(Session, cancelling_a_conversion_leaves_nothing) {
+  const Folder folder;
+  Session session("");
+  session.open_demo();
+  settle(session);
+  session.convert({.exporter = "safetensors", .out = folder / "demo.safetensors"});
+  for (const JobView& job : session.jobs()) session.cancel(job.id);
+  settle(session);
+  if (!session.convert_report()) {
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  }
+}
+
+TEST(Session, lists_folders) {
+  const Folder folder;
+  std::filesystem::create_directory(folder / "model-b");
+  std::filesystem::create_directory(folder / "a");
+  std::filesystem::create_directory(folder / ".hidden");
+  Session session("");
+  session.browse(folder.path());
+  settle(session);
+  ASSERT_EQ(session.folder().entries.size(), 2u);
+  EXPECT_EQ(session.folder().entries[0].name, "a");
+  EXPECT_EQ(parent_folder("/a/b/"), "/a");
+  EXPECT_EQ(parent_folder("/a/b"), "/a");
+  EXPECT_EQ(parent_folder("/"), "/");
+  session.browse("/nonexistent");
+  settle(session);
+  EXPECT_EQ(session.notices().size(), 1u);
+  EXPECT_EQ(session.folder().path, folder.path());
+}
+
+TEST(Session, goes_away_while_jobs_run) {
+  for (int i = 0; i < 10; ++i) {
+    Session session("");
+    session.show(llama_70b_graph(), "");
+    session.open("/nonexistent");
+  }
+}
+
+}  // namespace
+}  // namespace loadline::gui

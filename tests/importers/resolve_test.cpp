@@ -1,0 +1,311 @@
+// From paths to models: folders, indexes, caches, containment.
+#include "importers/resolve.h"
+
+#include "core/base/error.h"
+#include "core/forward/families.h"
+#include "core/forward/presets.h"
+#include "importers/containment.h"
+#include "tests/support/builders.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace loadline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TemporaryFolder;
+using testing::write_file;
+
+std::string one_tensor(std::string_view name) {
+  return testing::safetensors_bytes(
+      fmt::format(R"({{"{}":{{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}}})", name), 8);
+}
+
+constexpr const char* kShard1 = "model-00001-of-00002.safetensors";
+constexpr const char* kShard2 = "model-00002-of-00002.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+std::string index_text(std::string_view shard_of_b = kShard2, std::string_view total = "16") {
+  return fmt::format(R"({{"metadata":{{"total_size":{}}},"weight_map":{{"a":"{}","b":"{}"}}}})", total,
+                     kShard1, shard_of_b);
+}
+
+void write_model(const fs::path& folder) {
+  write_file(folder / kShard1, one_tensor("a"));
+  write_file(folder / kShard2, one_tensor("b"));
+  write_file(folder / kIndex, index_text());
+  write_file(folder / "config.json", R"({"model_type":"llama"})");
+}
+
+std::string error_of(const std::string& path, const ResolveOptions& options = {}) {
+  try {
+    open_model(path, options);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+bool has_note(const MetaGraph& graph, Severity severity, std::string_view part) {
+  for (const Note& note : graph.notes)
+    if (note.severity == severity && note.text.find(part) != std::string::npos) return true;
+  return false;
+}
+
+TEST(Resolve, AFolderItsIndexAndEachShardAreOneModel) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  for (const char* path : {"", kIndex, kShard1, kShard2}) {
+    const MetaGraph graph = open_model(folder / path, {});
+    EXPECT_EQ(graph.tensors.size(), 2u) << path;
+    EXPECT_EQ(graph.files.size(), 3u) << path;
+    EXPECT_EQ(storage_bytes(graph), 16u) << path;
+    EXPECT_NE(find_metadata(graph, kConfigKey), nullptr) << path;
+    EXPECT_NO_THROW(require_sound(graph, "convert")) << path;
+  }
+  EXPECT_TRUE(has_note(open_model(folder / kShard1, {}), Severity::info, "is one shard"));
+}
+
+TEST(Resolve, AShardOutsideItsIndexStaysAlone) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  write_file(folder / "other-00001-of-00002.safetensors", one_tensor("z"));
+  EXPECT_EQ(open_model(folder / "other-00001-of-00002.safetensors", {}).tensors.size(), 1u);
+}
+
+TEST(Resolve, PrefersTheIndexAndNamesTheRest) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  write_file(folder / "model.safetensors", one_tensor("c"));
+  write_file(folder / "adapter.safetensors", one_tensor("d"));
+  const MetaGraph graph = open_model(folder.path().string(), {});
+  EXPECT_EQ(graph.tensors.size(), 2u);
+  EXPECT_TRUE(has_note(graph, Severity::info, "'model.safetensors', 'adapter.safetensors'"));
+}
+
+TEST(Resolve, FoldersWithoutAModelSaySo) {
+  const TemporaryFolder folder;
+  EXPECT_NE(error_of(folder.path().string()).find("holds no files"), std::string::npos);
+  write_file(folder / "weights.xyz", "?");
+  EXPECT_NE(error_of(folder.path().string()).find("'weights.xyz'"), std::string::npos);
+  EXPECT_NE(error_of(folder / "absent").find("No such file"), std::string::npos);
+  EXPECT_NE(
+      error_of("org/absent", {.hub_cache = folder.path().string(), .follow_links = false}).find("hub cache"),
+      std::string::npos);
+}
+
+TEST(Index, AMissingShardIsNamedWithItsTensors) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  fs::remove(folder / kShard2);
+  const MetaGraph graph = open_model(folder.path().string(), {});
+  EXPECT_EQ(graph.tensors.size(), 1u);
+  EXPECT_EQ(graph.missing, std::vector<std::string>{"b"});
+  EXPECT_TRUE(has_note(graph, Severity::error, "it held 1 tensor: 'b'"));
+  EXPECT_THROW(require_sound(graph, "convert"), Error);
+  // a dangling link is a download that did not finish
+  fs::create_symlink("nowhere", folder / kShard2);
+  EXPECT_EQ(open_model(folder.path().string(), {}).missing.size(), 1u);
+}
+
+TEST(Index, UsableButWrongOpensWithAnErrorNote) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  write_file(folder / kIndex, index_text(kShard2, "17"));
+  EXPECT_TRUE(has_note(open_model(folder.path().string(), {}), Severity::error,
+                       "says 17 bytes in total, the shards hold 16"));
+  write_file(folder / kIndex, index_text(kShard2, "16.0"));
+  EXPECT_TRUE(has_note(open_model(folder.path().string(), {}), Severity::warning, "not a whole number"));
+  write_file(folder / kIndex, fmt::format(R"({{"weight_map":{{"a":"{}","x":"{}"}}}})", kShard1, kShard2));
+  const MetaGraph outside = open_model(folder.path().string(), {});
+  EXPECT_TRUE(has_note(outside, Severity::error, "not in the index"));
+  EXPECT_TRUE(has_note(outside, Severity::error, "which does not hold it"));
+  EXPECT_EQ(outside.missing, std::vector<std::string>{"x"});
+  write_file(folder / kIndex, index_text(kShard1));  // b lies elsewhere than the index says
+  write_file(folder / kIndex,
+             fmt::format(R"({{"weight_map":{{"a":"{0}","b":"{0}","c":"{1}"}}}})", kShard1, kShard2));
+  EXPECT_TRUE(has_note(open_model(folder.path().string(), {}), Severity::error, "the index puts it in"));
+}
+
+TEST(Index, ContradictionsAreErrors) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  write_file(folder / kShard2, one_tensor("a"));
+  EXPECT_NE(error_of(folder.path().string()).find("also in shard"), std::string::npos);
+  write_file(folder / kShard2, "garbage that is long enough");
+  EXPECT_NE(error_of(folder.path().string()).find(kShard2), std::string::npos);
+  for (
+      const char* text :
+      {"{}", "[]", "", "{", R"({"weight_map":[]})", R"({"weight_map":{"a":5}})", R"({"weight_map":null})",
+       R"({"weight_map":{"a":"model-00001-of-00002.safetensors","a":"model-00001-of-00002.safetensors"}})"}) {
+    write_file(folder / kIndex, text);
+    EXPECT_NE(error_of(folder / kIndex), "") << text;
+  }
+}
+
+TEST(Containment, NamesMustBeCleanAndRelative) {
+  for (const char* good : {"a", "a.safetensors", "sub/a", "a b", "...", "a..b"})
+    EXPECT_TRUE(is_clean_relative(good)) << good;
+  for (const char* bad :
+       {"", "/etc/passwd", "..", "../x", "a/../../b", "a/..", "./a", "a//b", "a/", "C:\\x", "C:x", "a\\b"})
+    EXPECT_FALSE(is_clean_relative(bad)) << bad;
+  EXPECT_FALSE(is_clean_relative(std::string_view("a\0b", 3)));
+  EXPECT_FALSE(is_clean_relative(std::string(5000, 'a')));
+}
+
+TEST(Containment, AnIndexCannotReachOutside) {
+  const TemporaryFolder folder;
+  write_model(folder.path() / "model");
+  write_file(folder / "secret.safetensors", one_tensor("b"));
+  for (const std::string& name : {std::string("../secret.safetensors"), folder / "secret.safetensors",
+                                  std::string("x/../../secret.safetensors")}) {
+    write_file(folder / "model/model.safetensors.index.json", index_text(name));
+    EXPECT_NE(error_of(folder / "model").find("outside its folder"), std::string::npos) << name;
+  }
+}
+
+TEST(Containment, LinksOutsideNeedPermission) {
+  const TemporaryFolder folder;
+  write_model(folder.path() / "model");
+  write_file(folder / "elsewhere/b.safetensors", one_tensor("b"));
+  fs::remove(folder / "model/model-00002-of-00002.safetensors");
+  fs::create_symlink(folder / "elsewhere/b.safetensors", folder / "model/model-00002-of-00002.safetensors");
+  EXPECT_NE(error_of(folder / "model").find("--follow-links"), std::string::npos);
+  EXPECT_EQ(open_model(folder / "model", {.hub_cache = "", .follow_links = true}).tensors.size(), 2u);
+  // through a linked folder
+  fs::create_directory_symlink(folder / "elsewhere", folder / "model/sub");
+  write_file(folder / "model/model.safetensors.index.json", index_text("sub/b.safetensors"));
+  EXPECT_NE(error_of(folder / "model").find("--follow-links"), std::string::npos);
+  // a link that stays inside is fine, and so is opening through a link to the folder
+  fs::remove(folder / "model/sub");
+  write_file(folder / "model/sub/b.safetensors", one_tensor("b"));
+  fs::remove(folder / "model/model-00002-of-00002.safetensors");
+  fs::create_symlink("sub/b.safetensors", folder / "model/model-00002-of-00002.safetensors");
+  write_file(folder / "model/model.safetensors.index.json", index_text());
+  fs::create_directory_symlink(folder / "model", folder / "alias");
+  EXPECT_EQ(open_model(folder / "alias", {}).tensors.size(), 2u);
+}
+
+TEST(Containment, PipesAndDevicesAreRefused) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  fs::remove(folder / kShard2);
+  ASSERT_EQ(::mkfifo((folder / kShard2).c_str(), 0600), 0);
+  EXPECT_NE(error_of(folder.path().string()).find("not a regular file"), std::string::npos);
+}
+
+// models--org--name/{blobs,refs,snapshots/COMMIT}, every file a link into blobs/.
+void write_cache(const fs::path& hub, const std::string& commit, bool shared_blobs) {
+  const fs::path repository = hub / "models--org--name";
+  write_model(hub / "plain");
+  fs::create_directories(repository / "snapshots" / commit);
+  for (const char* name : {kShard1, kShard2, kIndex, "config.json"}) {
+    const std::string blob = std::string("blob-") + name;
+    write_file(repository / "blobs" / blob, testing::read_file(hub / "plain" / name));
+    if (shared_blobs) {  // the newer cache: a blob is itself a link into the hub's own blobs/
+      fs::create_directories(hub / "blobs/ab");
+      fs::rename(repository / "blobs" / blob, hub / "blobs/ab" / blob);
+      fs::create_symlink(fs::path("../../blobs/ab") / blob, repository / "blobs" / blob);
+    }
+    fs::create_symlink(fs::path("../../blobs") / blob, repository / "snapshots" / commit / name);
+  }
+  fs::remove_all(hub / "plain");
+}
+
+TEST(HubCache, OpensSnapshotsThroughTheirLinks) {
+  for (const bool shared : {false, true}) {
+    const TemporaryFolder hub;
+    const std::string commit(40, 'c');
+    write_cache(hub.path(), commit, shared);
+    write_file(hub / "models--org--name/refs/main", commit);
+    const ResolveOptions options = {.hub_cache = hub.path().string(), .follow_links = false};
+    for (const std::string& path :
+         {hub / "models--org--name", hub / ("models--org--name/snapshots/" + commit), std::string("org/name"),
+          hub / ("models--org--name/snapshots/" + commit + "/" + kShard1)}) {
+      const MetaGraph graph = open_model(path, options);
+      EXPECT_EQ(graph.tensors.size(), 2u) << path;
+      EXPECT_EQ(model_name(graph), "org/name");
+      EXPECT_EQ(graph.files[1].path.find("blobs"), std::string::npos) << "names come from the snapshot";
+    }
+  }
+}
+
+TEST(HubCache, LinksIntoAnotherRepositoryAreRefused) {
+  const TemporaryFolder hub;
+  const std::string commit(40, 'c');
+  write_cache(hub.path(), commit, false);
+  write_file(hub / "models--evil--name/blobs/b", one_tensor("b"));
+  const fs::path shard = hub.path() / "models--org--name/snapshots" / commit / kShard2;
+  fs::remove(shard);
+  fs::create_symlink(hub / "models--evil--name/blobs/b", shard);
+  EXPECT_NE(error_of(hub / "models--org--name").find("outside the model's folder"), std::string::npos);
+}
+
+TEST(HubCache, WithoutARefTheNewestSnapshotIsTaken) {
+  const TemporaryFolder hub;
+  write_cache(hub.path(), std::string(40, 'd'), false);
+  EXPECT_EQ(open_model(hub / "models--org--name", {}).tensors.size(), 2u);
+  fs::remove_all(hub.path() / "models--org--name/snapshots");
+  fs::create_directories(hub.path() / "models--org--name/snapshots");
+  EXPECT_NE(error_of(hub / "models--org--name").find("incomplete"), std::string::npos);
+}
+
+TEST(Config, AloneGivesShapesWithoutFiles) {
+  const TemporaryFolder folder;
+  write_file(folder / "config.json", find_preset("llama-3-8b")->config_json);
+  for (const std::string& path : {folder.path().string(), folder / "config.json"}) {
+    const MetaGraph graph = open_model(path, {});
+    EXPECT_EQ(parameter_count(graph), 8'030'261'248u);
+    EXPECT_EQ(graph.tensors.size(), 291u);
+    EXPECT_EQ(graph.storages[0].file, kNoFile);
+  }
+}
+
+TEST(Config, PresetsHaveTheirPublishedSizes) {
+  const auto expect = [](std::string_view id, std::uint64_t parameters, std::uint64_t bytes,
+                         std::size_t tensors) {
+    const MetaGraph graph = config_graph(find_preset(id)->config_json, std::string(id));
+    EXPECT_EQ(parameter_count(graph), parameters) << id;
+    EXPECT_EQ(storage_bytes(graph), bytes) << id;
+    EXPECT_EQ(graph.tensors.size(), tensors) << id;
+  };
+  expect("llama-3.2-1b", 1'235'814'400, 2'471'628'800, 146);
+  expect("llama-3-8b", 8'030'261'248, 16'060'522'496, 291);
+  expect("llama-3.1-70b", 70'553'706'496, 141'107'412'992, 723);
+  expect("gpt2-xl", 1'557'611'200, 6'230'444'800, 580);
+  // separate q, k, v, an untied head, and 48 masks of 1024 x 1024 F32
+  expect("gpt2-xl-notebook", 1'688'354'048, 6'753'416'192, 821);
+}
+
+TEST(Config, AbsurdValuesAreRefused) {
+  const auto error_in = [](std::string_view json) -> std::string {
+    try {
+      config_graph(json, "config.json");
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const auto llama = [](std::string_view change) {
+    return fmt::format(
+        R"({{"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":128,"vocab_size":100{}}})",
+        change);
+  };
+  EXPECT_EQ(error_in(llama("")), "");
+  for (const char* change :
+       {R"(,"num_hidden_layers":-1)", R"(,"vocab_size":0)", R"(,"vocab_size":1e9)", R"(,"hidden_size":"64")",
+        R"(,"num_attention_heads":5)", R"(,"torch_dtype":"float7")", R"(,"tie_word_embeddings":1)",
+        R"(,"num_hidden_layers":2000000000)", R"(,"hidden_size":2147483648,"intermediate_size":2147483648)"})
+    EXPECT_NE(error_in(llama(change)), "") << change;
+  for (const char* text : {"", "[]", "{}", "null", R"({"model_type":"no_such"})", R"({"model_type":5})",
+                           R"({"model_type":"llama"})"})
+    EXPECT_NE(error_in(text), "") << text;
+  EXPECT_NE(error_in("{\"a\":" + std::string(100'000, '[')), "");
+}
+
+}  // namespace
+}  // namespace loadline

