@@ -40,6 +40,10 @@ void Shell::handle_shortcuts() {
   if (shortcut_pressed(Shortcut::theme)) session_.dark = !session_.dark;
   if (shortcut_pressed(Shortcut::close_model)) session_.close_model();
   if (shortcut_pressed(Shortcut::quit)) wants_quit_ = true;
+  if (browser_.is_open() || ImGui::GetIO().WantTextInput || !session_.model()) return;
+  if (list_key_pressed(ListKey::escape)) session_.select(std::nullopt);
+  if (list_key_pressed(ListKey::backspace))
+    session_.zoom(session_.model()->tree.node(session_.zoomed()).parent);
 }
 
 void Shell::draw(const Ui& ui) {

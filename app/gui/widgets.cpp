@@ -89,8 +89,7 @@ void name_text(const Ui& ui, std::string_view name, float width, ImU32 color) {
   if (cut.size() != whole.size()) tooltip(ui, whole);
 }
 
-void paragraph(const Ui& ui, std::string_view words, ImU32 color) {
-  (void)ui;
+void paragraph(const Ui&, std::string_view words, ImU32 color) {
   ImGui::PushTextWrapPos(0);
   text_colored(color, words);
   ImGui::PopTextWrapPos();
@@ -128,7 +127,14 @@ bool button(const Ui& ui, std::string_view label, ButtonKind kind, bool enabled)
   bool pressed = false;
   {
     const FontScope font(primary ? ui.fonts.strong : ui.fonts.body);
-    pressed = ImGui::Button(std::string(label).c_str());
+    // drawn here: ImGui would take "##" in a name for the start of an id
+    const ImVec2 pad = ImGui::GetStyle().FramePadding;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::PushID(label.data(), label.data() + label.size());
+    pressed = ImGui::Button("##button", {width_of(label) + 2 * pad.x, 0});
+    ImGui::PopID();
+    ImGui::GetWindowDrawList()->AddText({at.x + pad.x, at.y + pad.y}, ImGui::GetColorU32(ImGuiCol_Text),
+                                        label.data(), label.data() + label.size());
   }
   ImGui::PopStyleVar();
   ImGui::EndDisabled();

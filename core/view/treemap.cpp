@@ -2,6 +2,7 @@
 #include "core/view/treemap.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -50,6 +51,7 @@ class Layouter {
 
  private:
   std::vector<Item> items_of(NodeId module, double area) const;
+  bool in_natural_order(NodeId module, std::vector<Item>& items) const;
   NodeId skip_chain(NodeId node) const;
   void place_module(const Item& item, const Rect& rect, std::uint16_t depth);
 
@@ -97,6 +99,24 @@ std::vector<Item> Layouter::items_of(NodeId module, double area) const {
   return items;
 }
 
+// Whether the items are alike; then they are sorted as the tree has them: layer 2 before layer 10.
+bool Layouter::in_natural_order(NodeId module, std::vector<Item>& items) const {
+  constexpr std::size_t kFewest = 4;
+  constexpr double kAlike = 1.02;
+  if (items.size() < kFewest || items.size() != tree_.node(module).children.size()) return false;
+  // largest first, so the ends tell
+  if (static_cast<double>(items.front().bytes) > kAlike * static_cast<double>(items.back().bytes))
+    return false;
+  const auto is_child = [](const Item& item) { return item.kind == TileKind::module; };
+  if (!std::all_of(items.begin(), items.end(), is_child)) return false;
+  std::transform(tree_.node(module).children.begin(), tree_.node(module).children.end(), items.begin(),
+                 [&](NodeId child) {
+                   const ModuleNode& node = tree_.node(child);
+                   return Item{TileKind::module, child, node.bytes, node.tensors};
+                 });
+  return true;
+}
+
 void Layouter::place_module(const Item& item, const Rect& rect, std::uint16_t depth) {
   const NodeId node = skip_chain(item.node);
   if (tree_.node(node).children.empty()) {
@@ -119,11 +139,12 @@ void Layouter::place_module(const Item& item, const Rect& rect, std::uint16_t de
 
 void Layouter::fill(NodeId module, const Rect& bounds, std::uint16_t depth) {
   if (tree_.node(module).bytes == 0 || bounds.w <= 0 || bounds.h <= 0) return;
-  const std::vector<Item> items = items_of(module, bounds.area());
+  std::vector<Item> items = items_of(module, bounds.area());
+  const bool alike = in_natural_order(module, items);
   std::vector<double> weights(items.size());
   std::transform(items.begin(), items.end(), weights.begin(),
                  [](const Item& item) { return static_cast<double>(item.bytes); });
-  const std::vector<Rect> rects = squarify(weights, bounds);
+  const std::vector<Rect> rects = alike ? even_columns(weights, bounds) : squarify(weights, bounds);
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Item& item = items[i];
     if (item.kind == TileKind::module)
@@ -166,6 +187,52 @@ std::vector<Rect> squarify(std::span<const double> weights, const Rect& bounds) 
     }
     free = place_row(areas, first, last, sum, free, rects);
     first = last;
+  }
+  return rects;
+}
+
+namespace {
+
+// How many columns make `count` equal tiles nearly square in the bounds. A number that fills every
+// column wins over a slightly squarer one.
+std::size_t column_count(std::size_t count, const Rect& bounds) {
+  constexpr double kAspect = 1.15;  // a little wider than high, for the sake of titles
+  constexpr double kMostStretch = 1.6;
+  const double ideal = std::sqrt(static_cast<double>(count) * bounds.w / (bounds.h * kAspect));
+  double best = std::clamp(std::round(ideal), 1.0, static_cast<double>(count));
+  double best_stretch = kMostStretch;
+  for (std::size_t columns = 1; columns <= count; ++columns) {
+    const double ratio = static_cast<double>(columns) / ideal;
+    const double stretch = std::max(ratio, 1 / ratio);
+    if (count % columns != 0 || stretch > best_stretch) continue;
+    best = static_cast<double>(columns);
+    best_stretch = stretch;
+  }
+  return static_cast<std::size_t>(best);
+}
+
+}  // namespace
+
+std::vector<Rect> even_columns(std::span<const double> weights, const Rect& bounds) {
+  std::vector<Rect> rects(weights.size());
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (total <= 0 || bounds.w <= 0 || bounds.h <= 0) return rects;
+  const std::size_t columns = column_count(weights.size(), bounds);
+  std::size_t first = 0;
+  double x = bounds.x;
+  for (std::size_t column = 0; column < columns; ++column) {
+    const std::size_t size = weights.size() / columns + (column < weights.size() % columns ? 1 : 0);
+    const auto part = weights.subspan(first, size);
+    const double sum = std::accumulate(part.begin(), part.end(), 0.0);
+    const double width = bounds.w * sum / total;
+    double y = bounds.y;
+    for (std::size_t i = 0; i < size; ++i) {
+      const double height = bounds.h * part[i] / sum;
+      rects[first + i] = {x, y, width, height};
+      y += height;
+    }
+    x += width;
+    first += size;
   }
   return rects;
 }

@@ -15,6 +15,10 @@ namespace loadline::view {
 // not positive get empty rectangles. O(n). Bruls, Huizing, van Wijk: Squarified Treemaps, 2000.
 std::vector<Rect> squarify(std::span<const double> weights, const Rect& bounds);
 
+// The same for weights that hardly differ, such as a model's repeated layers: columns of equal count,
+// filled downwards in the order given, each tile's area still exactly its own. All weights > 0.
+std::vector<Rect> even_columns(std::span<const double> weights, const Rect& bounds);
+
 // The children of every node by decreasing bytes, once per model: what makes each layout linear.
 class TreemapOrder {
  public:
@@ -51,7 +55,8 @@ struct Tile {
 };
 
 // Frames before what they hold. A module with a single child and no bytes of its own gets no frame:
-// its child takes its place. The work is proportional to the tiles made, not to the tree.
+// its child takes its place. Siblings of nearly the same size stand in even columns, in their natural
+// order; all others are squarified. The work is proportional to the tiles made, not to the tree.
 std::vector<Tile> layout_treemap(const ModuleTree& tree, const TreemapOrder& order, NodeId root,
                                  const Rect& bounds, const TreemapOptions& options);
 

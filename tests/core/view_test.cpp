@@ -86,6 +86,24 @@ TEST(Squarify, equal_weights_are_nearly_square) {
   for (const Rect& r : squarify(weights, {0, 0, 1000, 600})) EXPECT_LT(std::max(r.w / r.h, r.h / r.w), 2);
 }
 
+TEST(EvenColumns, tile_the_bounds_in_order) {
+  for (const std::size_t count : {1u, 4u, 7u, 32u, 80u, 81u}) {
+    std::vector<double> weights(count, 100);
+    weights.front() = 101;
+    const Rect bounds{3, 4, 900, 420};
+    const std::vector<Rect> rects = even_columns(weights, bounds);
+    expect_tiling(rects, bounds);
+    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_NEAR(rects[i].area(), weights[i] / total * bounds.area(), 1e-6);
+      if (i > 0) {
+        EXPECT_TRUE(rects[i].x > rects[i - 1].x || rects[i].y > rects[i - 1].y);
+      }
+    }
+  }
+  EXPECT_TRUE(even_columns({}, {0, 0, 5, 5}).empty());
+}
+
 TEST(Squarify, holds_a_hundred_thousand) {
   const std::vector<double> weights = random_weights(100'000, 7);
   const Rect bounds{0, 0, 1920, 1080};
@@ -178,6 +196,18 @@ TEST(Treemap, finds_the_tile_under_a_point) {
     EXPECT_EQ(found->node, tile.node);
   }
   EXPECT_EQ(tile_at(tiles, -1, 5), nullptr);
+}
+
+TEST(Treemap, repeated_layers_stand_in_natural_order) {
+  const MetaGraph graph = layered(20);
+  const ModuleTree tree = module_tree(graph);
+  const auto tiles = layout_treemap(tree, TreemapOrder(tree), kRootNode, {0, 0, 1200, 700}, {});
+  std::vector<std::string> layers;
+  for (const Tile& tile : tiles)
+    if (tile.kind == TileKind::module && tree.node(tree.node(tile.node).parent).name == "layers")
+      layers.push_back(tree.node(tile.node).name);
+  ASSERT_EQ(layers.size(), 20u);
+  for (std::size_t i = 0; i < layers.size(); ++i) EXPECT_EQ(layers[i], std::to_string(i));
 }
 
 TEST(Treemap, empty_models_have_no_tiles) {

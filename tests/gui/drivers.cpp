@@ -20,8 +20,5 @@ void prepare_drivers() {
 
 }  // namespace loadline::gui
 
-// Asked by the leak checker. The layer keeps objects of its own; the X11 libraries never free their
-// tables.
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:libVkLayer_khronos_validation.so\nleak:libX11.so\nleak:libxcb.so\n";
-}
+// Asked by the leak checker. The layer keeps objects of its own.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libVkLayer_khronos_validation.so\n"; }

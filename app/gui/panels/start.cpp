@@ -20,9 +20,9 @@ class StartPanel final : public Panel {
     const float left = (room.x - width) / 2;
     const float top = std::max(ui.px(24), room.y * 0.40f - ui.px(170));
     load_line_mark(ui, {origin.x + room.x / 2, origin.y + top + ui.px(34)}, ui.px(34));
-    centered(ui, ui.fonts.hero, ui.theme->text, "How deep will it sit?", room.x, top + ui.px(92));
-    centered(ui, ui.fonts.body, ui.theme->muted, "Memory peaks of loading a model, before it is loaded.",
-             room.x, top + ui.px(138));
+    centered(ui.fonts.hero, ui.theme->text, "How deep will it sit?", room.x, top + ui.px(92));
+    centered(ui.fonts.body, ui.theme->muted, "Memory peaks of loading a model, before it is loaded.", room.x,
+             top + ui.px(138));
     ImGui::SetCursorPos({left, top + ui.px(186)});
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(18), ui.px(10)});
     const float gap = ui.px(10);
@@ -35,18 +35,18 @@ class StartPanel final : public Panel {
     if (button(ui, "Open the demo model", ButtonKind::normal, !busy))
       session.attempt([&] { session.open_demo(); });
     ImGui::PopStyleVar();
-    centered(ui, ui.fonts.body, ui.theme->muted, "or drop a file or a model folder anywhere in this window",
+    centered(ui.fonts.body, ui.theme->muted,
+             busy ? "Reading the headers" : "or drop a file or a model folder anywhere in this window",
              room.x, top + ui.px(250));
     std::string formats;
     for (const Importer& importer : importers())
       formats += (formats.empty() ? "" : ", ") + std::string(importer.name);
-    centered(ui, ui.fonts.small, ui.theme->muted, "Reads " + formats, room.x, top + ui.px(278));
+    centered(ui.fonts.small, ui.theme->muted, "Reads " + formats, room.x, top + ui.px(278));
   }
 
  private:
-  static void centered(const Ui& ui, ImFont* font, ImU32 color, std::string_view words, float room, float y) {
+  static void centered(ImFont* font, ImU32 color, std::string_view words, float room, float y) {
     const FontScope scope(font);
-    (void)ui;
     const std::string cut = elided(words, room);
     ImGui::SetCursorPos({(room - ImGui::CalcTextSize(cut.c_str()).x) / 2, y});
     text_colored(color, cut);
@@ -59,7 +59,8 @@ class StartPanel final : public Panel {
     const float line = at.y + room.y * 0.80f;
     for (int i = 0; i < 4; ++i) {
       const float y = line + static_cast<float>(i) * room.y * 0.05f;
-      draw->AddRectFilled({at.x, y}, {at.x + room.x, at.y + room.y}, with_alpha(water, 0.07f));
+      draw->AddRectFilled({at.x, y}, {at.x + room.x, at.y + room.y}, with_alpha(water, 0.07f), ui.px(8),
+                          ImDrawFlags_RoundCornersBottom);
     }
     draw->AddLine({at.x, line}, {at.x + room.x, line}, with_alpha(water, 0.55f), ui.px(1.5f));
   }

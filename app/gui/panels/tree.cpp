@@ -44,10 +44,12 @@ class TreePanel final : public Panel {
   void reveal(const Session& session);
   void unfold(const Model& model);
   void draw_line(Session& session, const Ui& ui, const Line& line);
+  void describe(const Model& model, const Ui& ui, NodeId id);
   void draw_arrow(const Ui& ui, ImVec2 center, bool open);
 
   std::uint64_t seen_model_ = 0;
   std::uint64_t seen_selection_ = 0;
+  float seen_scale_ = 0;
   std::vector<bool> open_;   // per node
   std::vector<Line> lines_;  // of the open part, top to bottom
   bool stale_ = true;
@@ -108,7 +110,8 @@ void TreePanel::draw(Session& session, const Ui& ui) {
     return;
   }
   if (seen_model_ != session.generation()) reset(session);
-  if (seen_selection_ != session.selections()) reveal(session);
+  if (seen_selection_ != session.selections() || seen_scale_ != ui.scale) reveal(session);
+  seen_scale_ = ui.scale;
   if (stale_) unfold(*session.model());
   heading(ui, "Modules");
   const FontScope font(ui.fonts.small);
@@ -144,6 +147,18 @@ void TreePanel::draw_arrow(const Ui& ui, ImVec2 center, bool open) {
                             {center.x + r * 0.8f, center.y}, ui.theme->muted);
 }
 
+void TreePanel::describe(const Model& model, const Ui& ui, NodeId id) {
+  const ModuleNode& node = model.tree.node(id);
+  const double share =
+      static_cast<double>(node.bytes) / static_cast<double>(std::max<std::uint64_t>(model.weight_bytes, 1));
+  text(shown(module_path(model.tree, id)));
+  text_colored(ui.theme->muted,
+               fmt::format("{} ({} bytes, {}), {} parameters, {} tensors", format_bytes(node.bytes),
+                           format_grouped(node.bytes), percent_text(share), format_count(node.parameters),
+                           format_grouped(node.tensors)));
+  if (!node.children.empty()) text_colored(ui.theme->muted, "Double click to see it on the map.");
+}
+
 void TreePanel::draw_line(Session& session, const Ui& ui, const Line& line) {
   const Model& model = *session.model();
   const ModuleNode& node = model.tree.node(line.node);
@@ -165,14 +180,7 @@ void TreePanel::draw_line(Session& session, const Ui& ui, const Line& line) {
   }
   const double share =
       static_cast<double>(node.bytes) / static_cast<double>(std::max<std::uint64_t>(model.weight_bytes, 1));
-  hover_card(ui, [&] {
-    text(shown(module_path(model.tree, line.node)));
-    text_colored(ui.theme->muted,
-                 fmt::format("{} ({} bytes, {}), {} parameters, {} tensors", format_bytes(node.bytes),
-                             format_grouped(node.bytes), percent_text(share), format_count(node.parameters),
-                             format_grouped(node.tensors)));
-    if (branch) text_colored(ui.theme->muted, "Double click to see it on the map.");
-  });
+  hover_card(ui, [&] { describe(model, ui, line.node); });
 
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float indent = ui.px(2) + ui.px(12) * static_cast<float>(std::min<int>(line.depth, 12));

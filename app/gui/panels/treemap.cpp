@@ -269,7 +269,10 @@ void TreemapPanel::draw_labels(const Session& session, const Ui& ui, ImVec2 at) 
     const ImU32 ink = text_on(dimmed_except_ >= 0 && categories_[i] != dimmed_except_
                                   ? mix(ui.theme->panel, colors_[i], 0.18f)
                                   : colors_[i]);
-    put({low.x + pad, low.y + ui.px(3)}, ink, elided(shown(leaf_label(model, tile)), w - 2 * pad));
+    const std::string name = shown(leaf_label(model, tile));
+    // half a name in a narrow tile tells nothing
+    if (w < ui.px(76) && ImGui::CalcTextSize(name.c_str()).x > w - 2 * pad) continue;
+    put({low.x + pad, low.y + ui.px(3)}, ink, elided(name, w - 2 * pad));
     if (h > 2 * line + ui.px(8) && w > ui.px(66))
       put({low.x + pad, low.y + ui.px(4) + line}, with_alpha(ink, 0.82f),
           elided(format_bytes(tile.bytes), w - 2 * pad));

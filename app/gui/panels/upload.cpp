@@ -106,6 +106,20 @@ void UploadPanel::draw_progress(Session& session, const Ui& ui) {
   }
 }
 
+// The head of the table: titles of figures stand at the right, as the figures do.
+void draw_titles(const Ui& ui, int columns) {
+  ImGui::TableNextRow();
+  for (const std::string_view title : {"Peak of", "", "Projected", "Measured", "Error"}) {
+    if (ImGui::TableGetColumnIndex() + 1 >= columns) break;
+    ImGui::TableNextColumn();
+    const FontScope font(ui.fonts.small);
+    if (ImGui::TableGetColumnIndex() < 2)
+      muted(ui, title);
+    else
+      right_aligned(title, ui.theme->muted);
+  }
+}
+
 // A row per space: projected, and measured with the error once there is something measured.
 void UploadPanel::draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measured) {
   double most = 1;
@@ -122,16 +136,7 @@ void UploadPanel::draw_peaks(const Ui& ui, const Timeline& projected, const Time
     ImGui::TableSetupColumn("Measured", ImGuiTableColumnFlags_WidthFixed, ui.px(104));
     ImGui::TableSetupColumn("Error", ImGuiTableColumnFlags_WidthFixed, ui.px(72));
   }
-  ImGui::TableNextRow();
-  for (const std::string_view title : {"Peak of", "", "Projected", "Measured", "Error"}) {
-    if (ImGui::TableGetColumnIndex() + 1 >= columns) break;
-    ImGui::TableNextColumn();
-    const FontScope font(ui.fonts.small);
-    if (ImGui::TableGetColumnIndex() < 2)
-      muted(ui, title);
-    else
-      right_aligned(title, ui.theme->muted);
-  }
+  draw_titles(ui, columns);
   for (const Space space : kStackOrder) {
     const std::uint64_t wanted = projected.peaks[index(space)].bytes;
     ImGui::TableNextRow();
