@@ -34,7 +34,9 @@ Action setup_gui(CLI::App& app) {
   app.add_option("PATH", request.path, "The model to open");
   app.add_option("--screenshot", request.screenshot,
                  "Draw one frame offscreen into this PNG; needs no display");
-  app.add_option("--script", request.script, "Play a file of commands");
+  auto* const script = app.add_option("--script", request.script, "Play a file of commands");
+  app.add_flag("--offscreen", request.offscreen, "Play the script without a window; needs no display")
+      ->needs(script);
   app.add_option("--panel", request.panel, "The panel to show first");
   app.add_option("--size", options->size, "Logical size of the window")->capture_default_str();
   app.add_option("--theme", options->theme, "Colours")

@@ -2,7 +2,7 @@
 #   -DPROGRAM= -DARGS=a|b|c -DEXIT=N -DSTDOUT=regex -DSTDERR=regex -DFOLDER=dir
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE "|" ";" ARGS "${ARGS}")
-file(MAKE_DIRECTORY ${FOLDER})
+file(MAKE_DIRECTORY ${FOLDER}/out)
 execute_process(COMMAND ${PROGRAM} ${ARGS} WORKING_DIRECTORY ${FOLDER} RESULT_VARIABLE code OUTPUT_VARIABLE out
                 ERROR_VARIABLE err)
 if(NOT code STREQUAL EXIT)
