@@ -81,8 +81,8 @@ class Writer {
         reader_(reader),
         options_(options),
         progress_(progress),
-        buffers_(options.memory_budget, layout_casts()),
-        anon_before_(read_process_memory().rss_anon) {
+        anon_before_(read_process_memory().rss_anon),
+        buffers_(options.memory_budget, layout_casts()) {
     report_.buffer_bytes = buffers_.out.size() + buffers_.in.size();
   }
 
@@ -247,8 +247,8 @@ class Writer {
   const TensorReader& reader_;
   const WriteOptions& options_;
   Progress& progress_;
+  std::uint64_t anon_before_;  // taken before the buffers are
   Buffers buffers_;
-  std::uint64_t anon_before_;
   WriteReport report_;
   // of the file being written
   AtomicFile* output_ = nullptr;
