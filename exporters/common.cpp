@@ -24,8 +24,8 @@ DType output_dtype(const Tensor& tensor, const ExportOptions& options) {
   return options.outtype && can_cast(tensor.dtype, *options.outtype) ? *options.outtype : tensor.dtype;
 }
 
-Selection select_tensors(const MetaGraph& graph, std::string_view format) {
-  Selection selection;
+std::vector<TensorId> select_tensors(const MetaGraph& graph, std::string_view format) {
+  std::vector<TensorId> selected;
   std::vector<bool> tied(graph.tensors.size(), false);
   for (const auto& group : tied_groups(graph))
     for (std::size_t i = 1; i < group.size(); ++i) tied[index(group[i])] = true;
@@ -34,9 +34,9 @@ Selection select_tensors(const MetaGraph& graph, std::string_view format) {
     if (!is_contiguous(tensor))
       throw Error(ErrorCode::unsupported, {.tensor = tensor.name},
                   fmt::format("is a strided view, {} holds contiguous tensors only", format));
-    (tied[i] ? selection.dropped_ties : selection.written).push_back(TensorId{static_cast<std::uint32_t>(i)});
+    if (!tied[i]) selected.push_back(TensorId{static_cast<std::uint32_t>(i)});
   }
-  return selection;
+  return selected;
 }
 
 void append_bytes(std::vector<std::byte>& out, std::string_view text) {
@@ -48,8 +48,8 @@ void append_u32(std::vector<std::byte>& out, std::uint32_t value) { append_littl
 void append_u64(std::vector<std::byte>& out, std::uint64_t value) { append_little_endian(out, value); }
 
 void check_alignment(std::uint64_t alignment) {
-  if (alignment != 0 && (!std::has_single_bit(alignment) || alignment > std::uint64_t{1} << 30))
-    throw Error(ErrorCode::usage, fmt::format("--align {}: not a power of two up to 2^30", alignment));
+  if (alignment != 0 && (!std::has_single_bit(alignment) || alignment > std::uint64_t{2} << 20))
+    throw Error(ErrorCode::usage, fmt::format("--align {}: not a power of two up to 2097152", alignment));
 }
 
 }  // namespace loadline

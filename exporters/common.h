@@ -14,21 +14,16 @@ namespace loadline {
 // its own.
 DType output_dtype(const Tensor& tensor, const ExportOptions& options);
 
-// One entry per distinct tensor to write: ties keep their first name only, the rest are listed.
-struct Selection {
-  std::vector<TensorId> written;
-  std::vector<TensorId> dropped_ties;
-};
-// Throws Error{unsupported} naming the tensor for views that are not contiguous or that share part of
-// a storage.
-Selection select_tensors(const MetaGraph& graph, std::string_view format);
+// The tensors to write: of tied names the first only. Throws Error{unsupported} naming the tensor for
+// views that are not contiguous.
+std::vector<TensorId> select_tensors(const MetaGraph& graph, std::string_view format);
 
 void append_bytes(std::vector<std::byte>& out, std::string_view text);
 // Little-endian.
 void append_u32(std::vector<std::byte>& out, std::uint32_t value);
 void append_u64(std::vector<std::byte>& out, std::uint64_t value);
 
-// Throws Error{usage} unless `alignment` is 0 or a power of two up to 2^30.
+// Throws Error{usage} unless `alignment` is 0 or a power of two up to 2 MiB, a huge page.
 void check_alignment(std::uint64_t alignment);
 
 }  // namespace loadline

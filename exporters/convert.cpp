@@ -15,10 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool is_folder(const fs::path& path) {
+  std::error_code failure;
+  return fs::is_directory(path, failure);
+}
+
 // A folder output may not be the folder that the model lies in: its files would mix with the input's.
 void refuse_own_folder(const MetaGraph& graph, const std::string& out) {
+  if (!is_folder(out)) return;
   std::error_code failure;
-  if (!fs::is_directory(out, failure)) return;
   for (const ModelFile& file : graph.files) {
     const fs::path folder = fs::path(file.path).parent_path();
     if (fs::equivalent(out, folder.empty() ? fs::path(".") : folder, failure))
@@ -31,6 +36,7 @@ void refuse_own_folder(const MetaGraph& graph, const std::string& out) {
 WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
                           const std::string& out, const WriteOptions& write, Progress& progress) {
   require_sound(*graph, "convert");
+  if (out.empty()) throw Error(ErrorCode::usage, "the output has no name");
   refuse_own_folder(*graph, out);
   const Layout layout = exporter.layout(*graph, options, out);
   const StorageReader reader(graph);
@@ -42,10 +48,11 @@ WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, c
 }
 
 const Exporter& exporter_for_output(const std::string& out) {
+  if (out.empty()) throw Error(ErrorCode::usage, "the output has no name");
   if (const Exporter* exporter = exporter_for(out)) return *exporter;
   const std::string extension = fs::path(out).extension().string();
   // "Llama-3.1" is a folder's name, not an extension
-  if (extension.empty() || extension.find_first_of("0123456789") == 1 || fs::is_directory(out))
+  if (extension.empty() || extension.find_first_of("0123456789") == 1 || is_folder(out))
     return find_exporter("safetensors");
   throw Error(ErrorCode::usage, fmt::format("no output format has the extension '{}'; name one with --to",
                                             safe_display(extension)));

@@ -35,6 +35,9 @@ struct LayoutFile {
 // primary output gives: import(write(layout)) == layout.result.
 struct Layout {
   std::vector<LayoutFile> files;
+  // For an output that is a model folder: that folder. Weight files and indexes of another model there
+  // would be taken for parts of this one, so writing replaces them all or none.
+  std::string folder;
   MetaGraph result;
 };
 

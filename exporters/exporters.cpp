@@ -1,5 +1,5 @@
 // The table of exporters.
-#include "core/base/error.h"
+#include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "exporters/exporter.h"
 #include "exporters/gguf.h"
@@ -24,16 +24,7 @@ constexpr std::array<Exporter, 2> kExporters = {{
 
 std::span<const Exporter> exporters() { return kExporters; }
 
-const Exporter& find_exporter(std::string_view id) {
-  const auto row = std::find_if(kExporters.begin(), kExporters.end(),
-                                [&](const Exporter& exporter) { return exporter.id == id; });
-  if (row != kExporters.end()) return *row;
-  std::string known;
-  for (const Exporter& exporter : kExporters)
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", exporter.id);
-  throw Error(ErrorCode::usage,
-              fmt::format("no output format is called '{}'; there are: {}", safe_display(id), known));
-}
+const Exporter& find_exporter(std::string_view id) { return find_row(exporters(), id, "output format"); }
 
 const Exporter* exporter_for(std::string_view path) {
   const auto row = std::find_if(kExporters.begin(), kExporters.end(),

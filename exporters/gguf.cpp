@@ -74,6 +74,9 @@ TensorSlot make_slot(const MetaGraph& graph, TensorId id, const ExportOptions& o
     throw refuse(fmt::format("its name has {} bytes, GGUF holds 1 to {}", tensor.name.size(), kMostName));
   if (!is_valid_utf8(tensor.name) || tensor.name.find('\0') != std::string::npos)
     throw refuse("its name is not UTF-8 text without NUL");
+  for (const std::uint64_t dimension : tensor.shape)
+    if (dimension >> 63 != 0)
+      throw refuse(fmt::format("has a dimension of {}, GGUF's are signed", dimension));
   const std::uint32_t block = dtype_info(to).block_elements;
   const std::uint64_t row = gguf_shape(tensor).back();
   if (row % block != 0)
@@ -113,14 +116,16 @@ bool gguf_supports(DType dtype) { return dtype_info(dtype).ggml >= 0; }
 
 Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   check_alignment(options.alignment);
+  if (options.alignment != 0 && options.alignment < 8)
+    throw Error(ErrorCode::usage,
+                fmt::format("--align {}: GGUF alignments are multiples of 8", options.alignment));
   if (options.max_shard_bytes != 0)
     throw Error(ErrorCode::usage, "the gguf exporter writes one file: --max-shard-size does not apply");
   const std::uint64_t alignment = options.alignment == 0 ? kDefaultAlignment : options.alignment;
 
   LayoutFile file;
   file.path = out;
-  for (const TensorId id : select_tensors(graph, "GGUF").written)
-    file.slots.push_back(make_slot(graph, id, options));
+  for (const TensorId id : select_tensors(graph, "GGUF")) file.slots.push_back(make_slot(graph, id, options));
 
   KeyValues pairs;
   pairs.add("general.architecture", architecture(graph));

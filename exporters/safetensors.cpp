@@ -56,7 +56,7 @@ class LayoutBuilder {
   // The tensors in the source's order, with what they take.
   std::vector<Item> items() const {
     std::vector<Item> items;
-    for (const TensorId id : select_tensors(graph_, "safetensors").written) {
+    for (const TensorId id : select_tensors(graph_, "safetensors")) {
       const Tensor& tensor = graph_.tensor(id);
       const DType to = output_dtype(tensor, options_);
       if (!safetensors_supports(to))
@@ -121,10 +121,11 @@ class LayoutBuilder {
 
   std::vector<std::byte> header(const std::vector<Item>& items) const {
     // composed by hand: an ordered JSON object looks every new key up in all earlier ones
-    std::string text = "{\"__metadata__\":";
-    Json described = Json::object();
-    for (const MetaEntry& entry : metadata_) described[entry.key] = std::get<std::string>(entry.value);
-    text += described.dump();
+    std::string text = "{\"__metadata__\":{";
+    for (const MetaEntry& entry : metadata_)
+      text += fmt::format("{}{}:{}", &entry == &metadata_.front() ? "" : ",", Json(entry.key).dump(),
+                          Json(std::get<std::string>(entry.value)).dump());
+    text += '}';
     std::uint64_t at = 0;
     for (const Item& item : items) {
       const Tensor& tensor = graph_.tensor(item.tensor);
@@ -211,6 +212,7 @@ Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, 
   }
 
   const std::filesystem::path folder(out);
+  builder.layout().folder = out;
   const MetaValue* config = find_metadata(graph, kConfigKey);
   if (config != nullptr) builder.add_text((folder / "config.json").string(), std::get<std::string>(*config));
   const auto shards = split_items(items, options.max_shard_bytes);

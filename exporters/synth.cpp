@@ -30,6 +30,12 @@ float normal_like(std::uint64_t bits) {
   return (static_cast<float>(sum) - 131070.0f) / 37836.8f;
 }
 
+bool is_norm_scale(const Tensor& tensor) {
+  const std::string& name = tensor.name;
+  const bool norm = name.find("norm") != std::string::npos || name.find("ln_") != std::string::npos;
+  return norm && tensor.shape.size() == 1 && (name.ends_with(".weight") || name.ends_with(".scale"));
+}
+
 // Values of one tensor, by element number.
 class Values {
  public:
@@ -37,7 +43,7 @@ class Values {
       : dtype_(tensor.dtype),
         stream_(mix(seed ^ XXH3_64bits(tensor.name.data(), tensor.name.size()))),
         floating_(can_cast(DType::f32, tensor.dtype)),
-        mean_(tensor.name.find("norm") != std::string::npos && tensor.shape.size() == 1 ? 1.0f : 0.0f) {}
+        mean_(is_norm_scale(tensor) ? 1.0f : 0.0f) {}
 
   // `offset` and the size are in bytes of whole elements for floating types.
   void fill(std::uint64_t offset, std::span<std::byte> out) const {
@@ -70,6 +76,7 @@ class Values {
 
 WriteReport synthesize(const MetaGraph& shapes, const std::string& folder, const SynthOptions& options,
                        Progress& progress) {
+  if (folder.empty()) throw Error(ErrorCode::usage, "the output folder has no name");
   if (folder.ends_with(".safetensors") || folder.ends_with(".gguf"))
     throw Error(ErrorCode::usage, fmt::format("'{}': synth writes a model folder, not a file", folder));
   const ExportOptions layout_options = {

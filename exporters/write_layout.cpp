@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/convert/cast.h"
+#include "core/graph/hf_names.h"
 #include "core/io/atomic_file.h"
 #include "core/io/process_memory.h"
 #include "core/io/source_file.h"
@@ -43,9 +44,9 @@ class Xxh3 {
 class NewFolders {
  public:
   void make(const fs::path& folder) {
-    if (folder.empty() || fs::is_directory(folder)) return;
-    make(folder.parent_path());
     std::error_code failure;
+    if (folder.empty() || fs::is_directory(folder, failure)) return;
+    make(folder.parent_path());
     if (fs::create_directory(folder, failure)) made_.push_back(folder);
     if (failure) throw system_error(folder.string(), "create the folder", failure.value());
   }
@@ -89,9 +90,10 @@ class Writer {
   WriteReport write() {
     const auto start = std::chrono::steady_clock::now();
     check_targets();
+    find_superseded();
     std::uint64_t total = 0;
     for (const LayoutFile& file : layout_.files) total += file.bytes;
-    progress_.add_total(total);
+    progress_.add_total(options_.verify ? 2 * total : total);
 
     NewFolders folders;
     std::vector<AtomicFile> outputs;
@@ -109,7 +111,7 @@ class Writer {
     if (options_.verify)
       for (std::size_t i = 0; i < outputs.size(); ++i) verify_file(outputs[i], report_.files[i]);
     progress_.check_cancelled();
-    for (AtomicFile& output : outputs) output.rename_into_place();
+    publish(outputs);
     folders.keep();
     report_.verified = options_.verify;
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -124,16 +126,64 @@ class Writer {
     return false;
   }
 
+  // Without `overwrite` another writer may have been faster: then what was published is taken back.
+  void publish(std::vector<AtomicFile>& outputs) {
+    std::size_t published = 0;
+    try {
+      for (; published < outputs.size(); ++published)
+        outputs[published].rename_into_place(options_.overwrite);
+    } catch (...) {
+      std::error_code ignored;
+      if (!options_.overwrite)
+        for (std::size_t i = 0; i < published; ++i) fs::remove(outputs[i].target(), ignored);
+      throw;
+    }
+    for (const fs::path& old : superseded_) {
+      std::error_code failure;
+      if (!fs::remove(old, failure) && failure)
+        throw system_error(old.string(), "remove this part of the model that was replaced", failure.value());
+    }
+  }
+
+  // Weight files in the output folder that are not written anew.
+  void find_superseded() {
+    std::error_code failure;
+    if (layout_.folder.empty() || !fs::is_directory(layout_.folder, failure)) return;
+    for (fs::directory_iterator at(layout_.folder, failure), end; !failure && at != end;
+         at.increment(failure)) {
+      const fs::path path = at->path();
+      const std::string name = path.filename().string();
+      const bool written =
+          std::any_of(layout_.files.begin(), layout_.files.end(),
+                      [&](const LayoutFile& file) { return fs::path(file.path).filename() == name; });
+      if (!is_hf_weight_file(name) || written) continue;
+      refuse_input(path);
+      superseded_.push_back(path);
+    }
+    if (failure) throw system_error(layout_.folder, "list the folder", failure.value());
+    if (!superseded_.empty() && !options_.overwrite)
+      throw Error(ErrorCode::usage, {.file = superseded_.front().string()},
+                  "belongs to another model in the output folder; --force replaces that model");
+  }
+
+  // A target, or a file that would be removed, may be none of the model's own: also through links.
+  void refuse_input(const fs::path& target) const {
+    std::error_code failure;
+    for (const ModelFile& input : source_.files)
+      for (const fs::path& own : {fs::path(input.path), fs::path(input.path).parent_path() / "config.json"})
+        if (fs::equivalent(target, own, failure))
+          throw Error(ErrorCode::usage, {.file = target.string()},
+                      "is a file of the model being read; write elsewhere");
+  }
+
   void check_targets() const {
     for (const LayoutFile& file : layout_.files) {
       std::error_code failure;
       const fs::path target(file.path);
       if (!fs::exists(fs::symlink_status(target, failure))) continue;
-      for (const ModelFile& input : source_.files)
-        if (fs::equivalent(target, input.path, failure))
-          throw Error(ErrorCode::usage, {.file = file.path},
-                      "is a file of the model being read; write elsewhere");
-      if (fs::is_directory(target)) throw Error(ErrorCode::usage, {.file = file.path}, "is a folder");
+      refuse_input(target);
+      if (fs::is_directory(target, failure))
+        throw Error(ErrorCode::usage, {.file = file.path}, "is a folder");
       if (!options_.overwrite)
         throw Error(ErrorCode::usage, {.file = file.path}, "exists; --force replaces it");
     }
@@ -233,6 +283,7 @@ class Writer {
       file.read_at(at, bytes);
       hash.update(bytes);
       at += n;
+      progress_.add(n);
     }
     if (file.size() != written.bytes || hash.digest() != written.xxh3)
       throw Error(
@@ -249,6 +300,7 @@ class Writer {
   Progress& progress_;
   std::uint64_t anon_before_;  // taken before the buffers are
   Buffers buffers_;
+  std::vector<fs::path> superseded_;
   WriteReport report_;
   // of the file being written
   AtomicFile* output_ = nullptr;

@@ -38,10 +38,12 @@ struct WriteReport {
   bool verified = false;
 };
 
-// Writes all files beside their targets, syncs them, then renames them in order. On any error or on
-// cancellation nothing remains and existing targets are as they were. `source` is the graph that
-// the layout was made from. Throws Error{usage} if a target exists and may not be overwritten, or
-// is one of the source's own files.
+// Writes all files beside their targets, syncs them, then renames them in order. On any error or
+// cancellation before the renames nothing remains and existing targets are as they were; a rename
+// that fails takes back what was published, except where it replaced something. Missing folders are made.
+// Weight files of another model in the layout's folder count as targets: with `overwrite` they are removed
+// once the new ones are in place. `source` is the graph that the layout was made from. Throws
+// Error{usage} if a target exists and may not be overwritten, or is one of the source's own files.
 WriteReport write_layout(const Layout& layout, const MetaGraph& source, const TensorReader& reader,
                          const WriteOptions& options, Progress& progress);
 

@@ -12,6 +12,7 @@
 #include <map>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -49,6 +50,9 @@ Index parse_index(const SourceFile& file) {
     throw Error(ErrorCode::limit, {.file = file.path()}, "no memory to parse the index");
   if (const auto error = parser.parse(text).get(root); error != simdjson::SUCCESS)
     throw malformed(fmt::format("not a JSON object: {}", simdjson::error_message(error)));
+  std::size_t maps = 0;
+  for (const auto& field : root) maps += field.key == "weight_map" ? 1 : 0;
+  if (maps > 1) throw malformed("weight_map occurs twice");
   if (root["weight_map"].get(map) != simdjson::SUCCESS)
     throw malformed("weight_map is missing or not an object");
 
@@ -64,6 +68,10 @@ Index parse_index(const SourceFile& file) {
 
   Index index;
   for (const auto& [shard, tensors] : by_shard) {
+    if (!shard.ends_with(".safetensors"))
+      throw Error(
+          ErrorCode::unsupported, {.file = file.path()},
+          fmt::format("names shard '{}': only safetensors shards can be read", safe_display(shard, 200)));
     const auto number = static_cast<std::uint32_t>(index.shards.size());
     for (const std::string_view tensor : tensors)
       if (!index.shard_of.try_emplace(std::string(tensor), number).second)
@@ -145,8 +153,9 @@ class Joiner {
       tensor.storage = StorageId{first_storage + static_cast<std::uint32_t>(tensor.storage)};
       graph_.tensors.push_back(std::move(tensor));
     }
+    // the first shard that has a key says what it is
     for (MetaEntry& entry : shard.metadata)
-      if (find_metadata(graph_, entry.key) == nullptr) graph_.metadata.push_back(std::move(entry));
+      if (keys_.insert(entry.key).second) graph_.metadata.push_back(std::move(entry));
     for (Note& found : shard.notes) graph_.notes.push_back(std::move(found));
   }
 
@@ -191,7 +200,8 @@ class Joiner {
   const Index& index_;
   MetaGraph graph_;
   std::unordered_map<std::string, std::uint32_t> seen_;
-  std::vector<bool> absent_;  // by shard
+  std::unordered_set<std::string> keys_;  // of the metadata
+  std::vector<bool> absent_;              // by shard
 };
 
 }  // namespace

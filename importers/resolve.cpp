@@ -3,10 +3,10 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/hf_names.h"
 #include "importers/containment.h"
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 
 #include <fmt/format.h>
@@ -15,8 +15,6 @@ namespace loadline {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
 
 Source make_source(std::shared_ptr<const SourceFile> file, std::shared_ptr<const ModelFolder> folder) {
   Source source;
@@ -39,7 +37,7 @@ std::vector<std::string> file_names(const fs::path& folder) {
 std::vector<std::string> candidates(const std::vector<std::string>& names) {
   const auto rank = [](const std::string& name) {
     if (name == "model.safetensors.index.json") return 0;
-    if (name.ends_with(kIndexSuffix)) return 1;
+    if (name.ends_with(kHfIndexSuffix)) return 1;
     if (name == "model.safetensors") return 2;
     if (name.ends_with(".safetensors")) return 3;
     return name == "config.json" ? 4 : 5;
@@ -53,28 +51,6 @@ std::vector<std::string> candidates(const std::vector<std::string>& names) {
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// Removes five or six digits from the end of `text`; false if they are not there.
-bool drop_number(std::string_view& text) {
-  const std::size_t before = text.find_last_not_of("0123456789");
-  const std::size_t digits = text.size() - (before == std::string_view::npos ? 0 : before + 1);
-  text.remove_suffix(digits);
-  return digits == 5 || digits == 6;
-}
-
-bool drop_suffix(std::string_view& text, std::string_view suffix) {
-  if (!text.ends_with(suffix)) return false;
-  text.remove_suffix(suffix.size());
-  return true;
-}
-
-// "model" of "model-00001-of-00003.safetensors"; nothing for any other name.
-std::optional<std::string_view> shard_stem(std::string_view name) {
-  if (drop_suffix(name, ".safetensors") && drop_number(name) && drop_suffix(name, "-of-") &&
-      drop_number(name) && drop_suffix(name, "-") && !name.empty())
-    return name;
-  return std::nullopt;
-}
 
 Source resolve_model_folder(const fs::path& path, const ResolveOptions& options) {
   const auto folder = std::make_shared<const ModelFolder>(path, options.follow_links);
@@ -90,54 +66,87 @@ Source resolve_model_folder(const fs::path& path, const ResolveOptions& options)
   if (!file) throw Error(ErrorCode::io, {.file = (path / found.front()).string()}, "is a broken link");
   Source source = make_source(std::move(file), folder);
 
+  if (hf_shard_stem(found.front()))
+    source.notes.push_back(
+        {Severity::error,
+         {},
+         fmt::format("'{}' is one shard of a model whose index is missing", safe_display(found.front()))});
   // other models beside the chosen one; its own shards and its config are not others
   std::vector<std::string> others;
   for (std::size_t i = 1; i < found.size(); ++i)
-    if (found[i] != "config.json" && !(found.front().ends_with(kIndexSuffix) && shard_stem(found[i])))
+    if (found[i] != "config.json" && !(found.front().ends_with(kHfIndexSuffix) && hf_shard_stem(found[i])))
       others.push_back(found[i]);
   if (!others.empty())
-    source.notes.push_back({Severity::info,
+    source.notes.push_back({Severity::warning,
                             {},
-                            fmt::format("opened '{}'; the folder also holds {}", safe_display(found.front()),
-                                        join_names(others, 3))});
+                            fmt::format("opened '{}' only; the folder also holds {}",
+                                        safe_display(found.front()), join_names(others, 3))});
   return source;
 }
 
-// The commit that refs/main names, else the snapshot changed last.
-fs::path pick_snapshot(const fs::path& repository) {
-  const fs::path snapshots = repository / "snapshots";
-  std::ifstream ref(repository / "refs" / "main");
-  std::string commit;
-  if (ref >> commit && commit.find('/') == std::string::npos && commit != ".." &&
-      fs::is_directory(snapshots / commit))
-    return snapshots / commit;
+bool is_folder(const fs::path& path) {
   std::error_code failure;
-  fs::path newest;
-  fs::file_time_type newest_time = {};
-  for (fs::directory_iterator at(snapshots, failure), end; !failure && at != end; at.increment(failure)) {
+  return fs::is_directory(path, failure);
+}
+
+// Whether a snapshot really lies in its repository: a link there could lead anywhere.
+bool is_own_snapshot(const fs::path& snapshot, const fs::path& repository) {
+  std::error_code failure;
+  const fs::path real = fs::canonical(snapshot, failure);
+  return !failure && is_folder(real) &&
+         real.parent_path() == fs::canonical(repository, failure) / "snapshots";
+}
+
+// The snapshot that refs/main names; nothing if there is no such reference or snapshot.
+std::optional<fs::path> main_snapshot(const fs::path& repository) {
+  constexpr std::size_t kMostCommit = 64;
+  const auto file = ModelFolder(repository / "refs", false).open("main");
+  if (!file || file->size() > kMostCommit + 2) return std::nullopt;
+  const std::vector<std::byte> bytes = file->head(kMostCommit + 2);
+  std::string commit(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  while (!commit.empty() && (commit.back() == '\n' || commit.back() == ' ')) commit.pop_back();
+  const bool hexadecimal = commit.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+  if (commit.empty() || !hexadecimal) return std::nullopt;
+  fs::path snapshot = repository / "snapshots" / commit;
+  return is_own_snapshot(snapshot, repository) ? std::optional(snapshot) : std::nullopt;
+}
+
+// Without a usable reference: the snapshot changed last among those that hold a model.
+Source newest_snapshot(const fs::path& repository, const ResolveOptions& options) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  std::error_code failure;
+  for (fs::directory_iterator at(repository / "snapshots", failure), end; !failure && at != end;
+       at.increment(failure)) {
     std::error_code ignored;
-    const auto time = at->last_write_time(ignored);
-    if (at->is_directory(ignored) && (newest.empty() || time > newest_time))
-      newest = at->path(), newest_time = time;
+    if (is_own_snapshot(at->path(), repository) && !candidates(file_names(at->path())).empty())
+      found.emplace_back(at->last_write_time(ignored), at->path());
   }
-  if (newest.empty())
+  if (found.empty())
     throw Error(ErrorCode::io, {.file = repository.string()},
-                "this cache entry has no snapshot: the download is incomplete");
-  return newest;
+                "this cache entry has no snapshot with a model: the download is incomplete");
+  const fs::path newest = std::max_element(found.begin(), found.end())->second;
+  Source source = resolve_model_folder(newest, options);
+  source.notes.push_back({Severity::warning,
+                          {},
+                          fmt::format("refs/main names no snapshot here: opened '{}', the newest of {}",
+                                      safe_display(newest.filename().string(), 60), found.size())});
+  return source;
 }
 
 Source resolve_folder(const fs::path& path, const ResolveOptions& options) {
   const fs::path name = (path.filename().empty() ? path.parent_path() : path).filename();
-  const bool repository = name.string().rfind("models--", 0) == 0 && fs::is_directory(path / "snapshots");
-  return resolve_model_folder(repository ? pick_snapshot(path) : path, options);
+  const bool repository = name.string().rfind("models--", 0) == 0 && is_folder(path / "snapshots");
+  if (!repository) return resolve_model_folder(path, options);
+  const auto snapshot = is_folder(path / "refs") ? main_snapshot(path) : std::nullopt;
+  return snapshot ? resolve_model_folder(*snapshot, options) : newest_snapshot(path, options);
 }
 
 // The index beside a shard that lists it, or nothing.
 std::shared_ptr<const SourceFile> index_of(const fs::path& shard, const ModelFolder& folder) {
   const std::string name = shard.filename().string();
-  const auto stem = shard_stem(name);
+  const auto stem = hf_shard_stem(name);
   if (!stem) return nullptr;
-  auto index = folder.open(std::string(*stem) + std::string(kIndexSuffix));
+  auto index = folder.open(std::string(*stem) + std::string(kHfIndexSuffix));
   constexpr std::uint64_t kMostSearched = 64 << 20;
   if (!index || index->size() > kMostSearched) return nullptr;
   const std::vector<std::byte> bytes = index->head(kMostSearched);
@@ -183,17 +192,18 @@ Source resolve(const std::string& path, const ResolveOptions& options) {
   const fs::file_status status = fs::status(path, failure);
   if (fs::is_directory(status)) return resolve_folder(path, options);
   if (fs::exists(status)) return resolve_file(path, options);
-  if (!options.hub_cache.empty() && is_repository_name(path)) {
+  const bool absent = status.type() == fs::file_type::not_found;
+  if (absent && !options.hub_cache.empty() && is_repository_name(path)) {
     std::string folder = "models--" + path;
     if (const std::size_t slash = folder.find('/'); slash != std::string::npos)
       folder.replace(slash, 1, "--");
     const fs::path repository = fs::path(options.hub_cache) / folder;
-    if (fs::is_directory(repository, failure)) return resolve_folder(repository, options);
+    if (is_folder(repository)) return resolve_folder(repository, options);
     throw Error(ErrorCode::io, {.file = path},
                 fmt::format("no such file, and no such model in the hub cache '{}'",
                             safe_display(options.hub_cache)));
   }
-  throw system_error(path, "open", ENOENT);
+  throw system_error(path, "open", failure ? failure.value() : ENOENT);
 }
 
 MetaGraph open_model(const std::string& path, const ResolveOptions& options) {

@@ -115,6 +115,10 @@ class HeaderParser {
                         fmt::format("the value of '{}' is not a string", safe_display(key, 100)));
       if (!keys.insert(key).second)
         throw at_tensor("__metadata__", fmt::format("the key '{}' occurs twice", safe_display(key, 100)));
+      if (key == kConfigKey) {  // a header cannot stand in for the model's own configuration
+        note(Severity::warning, {}, "the header's metadata has a key 'config.json', which is left out");
+        continue;
+      }
       graph_.metadata.push_back({std::string(key), std::string(held)});
     }
   }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <mutex>
 #include <thread>
 
@@ -19,26 +20,49 @@ void add_path_option(CLI::App& app, std::string& path) {
       ->required();
 }
 
+std::string note_text(const Note& note) {
+  return fmt::format("{}: {}{}", severity_name(note.severity),
+                     note.tensor ? fmt::format("tensor '{}': ", safe_display(*note.tensor, 120)) : "",
+                     note.text);
+}
+
 MetaGraphPtr open_for(const Context& context, const std::string& path) {
+  constexpr std::size_t kMostShown = 8;
   auto graph = std::make_shared<const MetaGraph>(open_model(path, context.resolve_options()));
-  if (!context.quiet && !context.json)
-    for (const Note& note : graph->notes)
-      if (note.severity != Severity::info)
-        fmt::print(stderr, "loadline: {}: {}{}\n", severity_name(note.severity),
-                   note.tensor ? fmt::format("tensor '{}': ", safe_display(*note.tensor, 120)) : "",
-                   note.text);
+  if (context.quiet || context.json) return graph;
+  std::size_t count = 0;
+  for (const Note& note : graph->notes)
+    if (note.severity != Severity::info && ++count <= kMostShown) complain(note_text(note));
+  if (count > kMostShown)
+    complain(fmt::format("and {} more; `inspect --json` has them all", count - kMostShown));
   return graph;
+}
+
+void complain(const std::string& text) {
+  const std::string line = "loadline: " + text + "\n";
+  (void)!std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void print_json(const Json& object) {
   Json whole = {{"schema_version", kSchemaVersion}, {"tool_version", LOADLINE_VERSION}};
   whole.update(object);
-  fmt::print("{}\n", whole.dump(2));
+  // ASCII only: a name in JSON cannot drive a terminal either
+  fmt::print("{}\n", whole.dump(2, ' ', true));
 }
 
 std::string json_text(std::string_view raw) {
   return is_valid_utf8(raw) ? std::string(raw) : safe_display(raw);
 }
+
+namespace {
+
+// A terminal that has gone away is no reason to stop working.
+void show(const std::string& text) {
+  (void)!std::fwrite(text.data(), 1, text.size(), stderr);
+  (void)std::fflush(stderr);
+}
+
+}  // namespace
 
 struct ProgressLine::Worker {
   std::mutex mutex;
@@ -57,12 +81,11 @@ ProgressLine::ProgressLine(const Context& context, std::string label, const Prog
     while (!worker.wake.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; })) {
       if (stop.stop_requested()) break;
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      fmt::print(stderr, "\r\033[K{} {:3.0f}%  {} of {}  {}", label, 100 * progress.fraction(),
-                 format_bytes(progress.done()), format_bytes(progress.total()),
-                 format_rate(static_cast<double>(progress.done()) / seconds));
-      std::fflush(stderr);
+      show(fmt::format("\r\033[K{} {:3.0f}%  {} of {}  {}", label, 100 * progress.fraction(),
+                       format_bytes(progress.done()), format_bytes(progress.total()),
+                       format_rate(static_cast<double>(progress.done()) / seconds)));
     }
-    fmt::print(stderr, "\r\033[K");
+    show("\r\033[K");
   });
 }
 

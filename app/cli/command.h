@@ -5,6 +5,7 @@
 #include "core/graph/meta_graph.h"
 #include "importers/resolve.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -34,6 +35,9 @@ inline constexpr int kNoFit = 3;
 inline constexpr int kDifferent = 4;
 inline constexpr int kCancelled = 130;
 
+// The most that a numeric option takes: CLI11 would wrap what is negative or larger.
+inline constexpr std::int64_t kMostNumber = INT64_MAX;
+
 using Json = nlohmann::ordered_json;
 
 // Given to every command; lives for the whole run.
@@ -56,6 +60,7 @@ using Action = std::function<int(Context&)>;
 struct Command {
   std::string_view name;
   std::string_view summary;
+  bool opens_model;
   Action (*setup)(CLI::App& app);
 };
 
@@ -63,8 +68,13 @@ std::span<const Command> commands();
 
 // Adds the required positional PATH.
 void add_path_option(CLI::App& app, std::string& path);
-// open_model, with notes of severity warning and error shown on stderr unless quiet.
+// open_model, with the first notes of severity warning and error shown on stderr unless quiet.
 MetaGraphPtr open_for(const Context& context, const std::string& path);
+// "error: tensor 'x': text", for a person.
+std::string note_text(const Note& note);
+
+// A line for a person on stderr. Never fails: there may be nobody to read it.
+void complain(const std::string& text);
 
 // Prints one object with schema_version and tool_version in front.
 void print_json(const Json& object);

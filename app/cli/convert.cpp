@@ -112,7 +112,8 @@ int convert(const Context& context, const Options& options) {
 Action setup_convert(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->in, "The model to read")->required();
-  app.add_option("OUT", options->out, "A file, or a folder for safetensors with config.json and shards")
+  app.add_option("OUT", options->out,
+                 "A file, or a folder for safetensors with config.json and shards; missing folders are made")
       ->required();
   std::vector<std::string> ids;
   for (const Exporter& exporter : exporters()) ids.emplace_back(exporter.id);
@@ -122,9 +123,10 @@ Action setup_convert(CLI::App& app) {
                  "Cast floating-point tensors; by default they stay as they are")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   app.add_option("--align", options->align,
-                 "safetensors: data starts on this boundary; gguf: every tensor does. A power of two");
+                 "safetensors: data starts on this boundary; gguf: every tensor does. A power of two")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{2} << 20));
   app.add_option("--max-shard-size", options->max_shard_size,
-                 "safetensors folder: split into files of at most this size");
+                 "safetensors folder: split into files of at most this size; a larger tensor stands alone");
   app.add_option("--memory-budget", options->memory_budget, "Bytes of buffers")->capture_default_str();
   app.add_flag("--dry-run", options->dry_run, "Show the files that would be written");
   app.add_flag("--force", options->force, "Replace existing output");

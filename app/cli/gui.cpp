@@ -2,9 +2,11 @@
 #include "app/cli/commands.h"
 #include "app/gui_request.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace loadline::cli {
 namespace {
@@ -18,10 +20,10 @@ struct Options {
 void parse_window_size(const std::string& text, GuiRequest& request) {
   int width = 0, height = 0, used = 0;
   if (std::sscanf(text.c_str(), "%5dx%5d%n", &width, &height, &used) != 2 ||
-      static_cast<std::size_t>(used) != text.size() || width < 320 || height < 240 || width > 7680 ||
+      static_cast<std::size_t>(used) != text.size() || width < 1024 || height < 600 || width > 7680 ||
       height > 4320)
     throw Error(ErrorCode::usage,
-                fmt::format("--size {}: write WIDTHxHEIGHT, from 320x240 to 7680x4320", text));
+                fmt::format("--size {}: write WIDTHxHEIGHT, from 1024x600 to 7680x4320", text));
   request.width = width;
   request.height = height;
 }
@@ -48,9 +50,15 @@ Action setup_gui(CLI::App& app) {
     if (context.run_gui == nullptr) throw Error(ErrorCode::unsupported, "built without the window");
     GuiRequest& wanted = options->request;
     parse_window_size(options->size, wanted);
+    if (!wanted.screenshot.empty() && !wanted.screenshot.ends_with(".png"))
+      throw Error(ErrorCode::usage,
+                  fmt::format("--screenshot {}: pictures are PNG files", safe_display(wanted.screenshot)));
     wanted.dark = options->theme == "dark";
     wanted.hub_cache = context.hub_cache;
-    return context.run_gui(wanted);
+    const int code = context.run_gui(wanted);
+    if (context.json && !wanted.screenshot.empty())
+      print_json({{"screenshot", json_text(wanted.screenshot)}});
+    return code;
   };
 }
 

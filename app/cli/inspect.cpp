@@ -42,7 +42,8 @@ Opened open_timed(const Context& context, const std::string& path) {
   const std::uint64_t read_before = read_bytes_counter();
   const auto start = std::chrono::steady_clock::now();
   Opened opened;
-  opened.graph = open_for(context, path);
+  // its notes are part of the answer, so they are not shown on stderr as well
+  opened.graph = std::make_shared<const MetaGraph>(open_model(path, context.resolve_options()));
   opened.open_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   opened.bytes_read = read_bytes_counter() - read_before;
@@ -174,17 +175,19 @@ void print_summary(const Opened& opened) {
                join_names(graph.missing, 3));
   fmt::print("  opened      in {}, reading {}\n", format_seconds(opened.open_ms / 1000),
              format_bytes(opened.bytes_read));
-  for (const Note& note : graph.notes)
-    fmt::print("  {:<10}  {}{}\n", severity_name(note.severity),
-               note.tensor ? fmt::format("tensor '{}': ", safe_display(*note.tensor, 120)) : "", note.text);
+  constexpr std::size_t kMostNotes = 50;
+  for (std::size_t i = 0; i < std::min(graph.notes.size(), kMostNotes); ++i)
+    fmt::print("  {}\n", note_text(graph.notes[i]));
+  if (graph.notes.size() > kMostNotes)
+    fmt::print("  and {} more notes; --json has them all\n", graph.notes.size() - kMostNotes);
 }
 
 // Siblings that repeat ("layers.0" ... "layers.79") are shown once when their subtrees weigh the same.
 void print_node(const MetaGraph& graph, const ModuleTree& tree, NodeId id, int depth,
                 const Options& options) {
   const ModuleNode& node = tree.node(id);
-  const std::string label =
-      std::string(static_cast<std::size_t>(2 * depth), ' ') + safe_display(node.name, 80);
+  const std::string label = std::string(static_cast<std::size_t>(2 * depth), ' ') +
+                            (node.name.empty() ? "(no name)" : safe_display(node.name, 80));
   const std::string kind =
       node.tensor ? fmt::format("{} {}", dtype_info(graph.tensor(*node.tensor).dtype).name,
                                 shape_text(graph.tensor(*node.tensor)))
@@ -219,7 +222,8 @@ void print_tensors(const Context& context, const MetaGraph& graph, const Options
   for (const TensorId id : ids) {
     const Tensor& tensor = graph.tensor(id);
     const Storage& storage = graph.storage(tensor.storage);
-    table.row({safe_display(tensor.name, 80), std::string(dtype_info(tensor.dtype).name), shape_text(tensor),
+    table.row({tensor.name.empty() ? "(no name)" : safe_display(tensor.name, 80),
+               std::string(dtype_info(tensor.dtype).name), shape_text(tensor),
                fmt::format("{}", tensor_bytes(graph, tensor)), format_bytes(tensor_bytes(graph, tensor)),
                storage.file == kNoFile ? "-" : safe_display(file_name(graph, storage), 60),
                storage.file == kNoFile ? "-" : fmt::format("{}", storage.offset + tensor.offset)});
@@ -256,7 +260,8 @@ Action setup_inspect(CLI::App& app) {
   app.add_option("--sort", options->sort, "Order of --tensors")
       ->check(CLI::IsMember({"size", "name", "file"}))
       ->capture_default_str();
-  app.add_option("--limit", options->limit, "At most so many tensors");
+  app.add_option("--limit", options->limit, "At most so many tensors")
+      ->check(CLI::Range(std::int64_t{1}, kMostNumber));
   return [options](Context& context) { return inspect(context, *options); };
 }
 

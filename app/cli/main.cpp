@@ -5,8 +5,12 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -15,6 +19,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace loadline::cli {
@@ -58,34 +63,63 @@ int report(const Context& context, const Error& error) {
     if (place.tensor) json["tensor"] = json_text(*place.tensor);
     print_json({{"error", json}});
   }
-  fmt::print(stderr, "loadline: {}\n", error.what());
+  complain(error.what());
   return exit_code(error.code());
 }
 
+// Output that could not be written is a failure, whatever the command did.
+int flushed(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  complain(fmt::format("cannot write the output: {}", std::strerror(errno)));
+  return kFailed;
+}
+
+// A sharded output has all its files open at once: take what the system allows.
+void raise_file_limit() {
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 // Waits for Ctrl-C or a request to end in a thread of its own, so that no handler runs in the middle
-// of anything. A second signal ends the program the hard way.
+// of anything. A later signal ends the program the hard way; one that comes with the first (wrappers
+// signal a process and its group) does not.
 class Interrupt {
  public:
   Interrupt() {
     sigemptyset(&signals_);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, number);
+    // what the parent had ignored (nohup, background jobs of a script) stays ignored
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction current = {};
+      if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler == SIG_IGN) continue;
+      sigaddset(&signals_, number);
+    }
+    sigaddset(&signals_, kWake);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
     thread_ = std::thread([this] {
+      using Clock = std::chrono::steady_clock;
+      constexpr std::chrono::seconds kImpatient(2);
+      Clock::time_point asked;
       int number = 0;
       while (sigwait(&signals_, &number) == 0 && !finished_) {
-        if (source_.stop_requested()) ::_exit(kCancelled);
-        source_.request_stop();
+        if (number == kWake) continue;
+        if (source_.request_stop())
+          asked = Clock::now();
+        else if (Clock::now() - asked > kImpatient)
+          ::_exit(kCancelled);
       }
     });
   }
   ~Interrupt() {
     finished_ = true;
-    pthread_kill(thread_.native_handle(), SIGTERM);
+    pthread_kill(thread_.native_handle(), kWake);
     thread_.join();
   }
   std::stop_token token() const { return source_.get_token(); }
 
  private:
+  static constexpr int kWake = SIGUSR1;  // ends the thread
   sigset_t signals_ = {};
   std::stop_source source_;
   std::atomic<bool> finished_ = false;
@@ -95,7 +129,6 @@ class Interrupt {
 // `loadline` and `loadline PATH` open the window.
 std::vector<std::string> with_default_command(int argc, char** argv, bool has_gui) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!has_gui) return arguments;
   const auto is_command = [](const std::string& word) {
     for (const Command& command : commands())
       if (command.name == word) return true;
@@ -104,13 +137,17 @@ std::vector<std::string> with_default_command(int argc, char** argv, bool has_gu
   std::size_t first = 0;
   while (first < arguments.size() && (arguments[first] == "--quiet" || arguments[first] == "-q")) ++first;
   if (first == arguments.size()) {
-    arguments.emplace_back("gui");
+    if (has_gui) arguments.emplace_back("gui");
     return arguments;
   }
   const std::string& word = arguments[first];
-  const bool option = word.rfind('-', 0) == 0;
-  if (!option && !is_command(word) && (std::filesystem::exists(word) || word.find('/') != std::string::npos))
-    arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(first), "gui");
+  if (word.rfind('-', 0) == 0 || is_command(word)) return arguments;
+  std::error_code ignored;
+  if (!std::filesystem::exists(word, ignored) && word.find('/') == std::string::npos)
+    throw Error(ErrorCode::usage,
+                fmt::format("no command and no file is called '{}'; `loadline --help` lists the commands",
+                            safe_display(word, 100)));
+  arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(first), "gui");
   return arguments;
 }
 
@@ -140,32 +177,44 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   for (const Command& command : commands()) {
     CLI::App* const parser = app.add_subcommand(std::string(command.name), std::string(command.summary));
     parser->add_flag("--json", context.json, "Print one JSON object");
-    parser->add_flag("--follow-links", context.follow_links, "Allow links that leave the model's folder");
+    if (command.opens_model)
+      parser->add_flag("--follow-links", context.follow_links, "Allow links that leave the model's folder");
     actions.push_back(command.setup(*parser));
     parsers.push_back(parser);
   }
 
+  // what scripts get as JSON, they get as JSON also when the command line itself is wrong
+  context.json =
+      std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
   try {
     std::vector<std::string> arguments = with_default_command(argc, argv, run_gui != nullptr);
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? kDone : kUsage;
+    if (error.get_exit_code() != 0)
+      return report(context,
+                    Error(ErrorCode::usage, fmt::format("{} (see --help)", safe_display(error.what()))));
+    app.exit(error);  // --help and --version
+    return flushed(kDone);
+  } catch (const Error& error) {
+    return report(context, error);
   }
 
+  raise_file_limit();
   context.colour = ::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty();
   context.show_progress = ::isatty(STDERR_FILENO) == 1 && !context.quiet && !context.json;
   try {
     for (std::size_t i = 0; i < parsers.size(); ++i) {
       if (!parsers[i]->parsed()) continue;
-      if (commands()[i].name == "gui") return actions[i](context);
+      if (commands()[i].name == "gui") return flushed(actions[i](context));
       const Interrupt interrupt;
       context.stop = interrupt.token();
-      return actions[i](context);
+      return flushed(actions[i](context));
     }
   } catch (const Error& error) {
     return report(context, error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(context, system_error(error.path1().string(), "use", error.code().value()));
   } catch (const std::bad_alloc&) {
     return report(context, Error(ErrorCode::limit, "out of memory"));
   } catch (const std::exception& error) {

@@ -9,7 +9,9 @@ namespace loadline::cli {
 
 void add_method_options(CLI::App& app, MethodArguments& arguments) {
   app.add_option("--staging", arguments.staging, "Bytes of the whole staging ring")->capture_default_str();
-  app.add_option("--slots", arguments.slots, "Slots of the staging ring")->capture_default_str();
+  app.add_option("--slots", arguments.slots, "Slots of the staging ring")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app.add_option("--activations", arguments.activations, "Q: activations and caches on the device")
       ->capture_default_str();
 }

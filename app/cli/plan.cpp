@@ -2,7 +2,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/method_options.h"
 #include "app/cli/table.h"
-#include "core/base/error.h"
+#include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "core/plan/projection.h"
 
@@ -22,12 +22,10 @@ struct Options {
   std::string host_budget;
 };
 
-bool asks_for_all(const std::vector<std::string>& ids) { return ids.size() == 1 && ids[0] == "all"; }
-
 template <typename Row, typename Find>
 std::vector<const Row*> chosen(const std::vector<std::string>& ids, std::span<const Row> table, Find find) {
   std::vector<const Row*> rows;
-  if (asks_for_all(ids))
+  if (std::find(ids.begin(), ids.end(), "all") != ids.end())
     for (const Row& row : table) rows.push_back(&row);
   else
     for (const std::string& id : ids) rows.push_back(&find(id));
@@ -92,92 +90,94 @@ std::string verdict_cell(const Projection& row, const Verdict& verdict, const La
                      safe_display(labels.of(row.plan, *verdict.block), 48));
 }
 
-void print_table(const Context& context, const MetaGraph& graph, const std::vector<Projection>& rows,
-                 const std::vector<Verdict>& verdicts, const Budget& budget, const MethodOptions& method) {
-  const Labels labels(graph);
+// What is kept of a projection: its plan and timeline can be large, one is alive at a time.
+struct Row {
+  Json json;
+  std::vector<std::string> cells;
+  bool fits = true;
+};
+
+Row make_row(const Projection& projection, const Budget& budget, const Labels& labels) {
+  const Verdict verdict = check_budget(projection, budget);
+  const Timeline& timeline = projection.timeline;
+  const auto at = [&](Space space) { return peak_cell(timeline.peaks[index(space)].bytes); };
+  Row row;
+  row.json = row_json(projection, verdict, budget, labels);
+  row.cells = {std::string(projection.method->id),
+               std::string(projection.order->id),
+               at(Space::device),
+               at(Space::host),
+               at(Space::page_cache),
+               at(Space::staging),
+               peak_cell(timeline.unified.bytes),
+               std::string(projection.method->peak_law)};
+  if (budget.device || budget.host) row.cells.push_back(verdict_cell(projection, verdict, labels));
+  row.fits = verdict.fits();
+  return row;
+}
+
+void print_table(const Context& context, const MetaGraph& graph, const std::vector<Row>& rows,
+                 const Budget& budget, const MethodOptions& method) {
   const std::uint64_t weights = storage_bytes(graph);
-  fmt::print("{}: {} tensors, W = {} ({} bytes)", safe_display(model_name(graph), 80), graph.tensors.size(),
-             format_bytes(weights), format_grouped(weights));
+  fmt::print("{}: {} tensors, W = {} ({} bytes)", safe_display(model_name(graph), 80),
+             format_grouped(graph.tensors.size()), format_bytes(weights), format_grouped(weights));
   if (method.activation_bytes > 0) fmt::print(", Q = {}", format_bytes(method.activation_bytes));
   fmt::print("\n\n");
 
-  const bool budgeted = budget.device || budget.host;
   std::vector<std::string> header = {"method",     "order",   "device",  "host",
                                      "page cache", "staging", "unified", "law"};
   std::vector<Align> alignment(header.size(), Align::right);
   alignment[0] = alignment[1] = alignment[7] = Align::left;
-  if (budgeted) header.emplace_back("verdict"), alignment.push_back(Align::left);
+  if (budget.device || budget.host) header.emplace_back("verdict"), alignment.push_back(Align::left);
   Table table(header, alignment);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto& peaks = rows[i].timeline.peaks;
-    const auto at = [&](Space space) { return peak_cell(peaks[index(space)].bytes); };
-    std::vector<std::string> cells = {std::string(rows[i].method->id),
-                                      std::string(rows[i].order->id),
-                                      at(Space::device),
-                                      at(Space::host),
-                                      at(Space::page_cache),
-                                      at(Space::staging),
-                                      peak_cell(rows[i].timeline.unified.bytes),
-                                      std::string(rows[i].method->peak_law)};
-    if (budgeted) cells.push_back(verdict_cell(rows[i], verdicts[i], labels));
-    table.row(std::move(cells));
-  }
+  for (const Row& row : rows) table.row(row.cells);
   fmt::print("{}", table.text(context.colour));
   fmt::print(
       "\nNo method needs less than {} on the device. Unified counts all four spaces as one memory; the page "
       "cache in it can be dropped by the system.\n",
       format_bytes(device_lower_bound(graph, method)));
+  if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }))
+    fmt::print("Nothing here fits the budget.\n");
+}
+
+Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOptions& method) {
+  const std::uint64_t least = device_lower_bound(graph, method);
+  return {{"model", json_text(model_name(graph))},
+          {"bytes", storage_bytes(graph)},
+          {"options",
+           {{"staging_bytes", method.staging_bytes},
+            {"slots", method.slots},
+            {"activation_bytes", method.activation_bytes},
+            {"device_budget", budget.device ? Json(*budget.device) : Json()},
+            {"host_budget", budget.host ? Json(*budget.host) : Json()}}},
+          {"rows", Json::array()},
+          {"lower_bound",
+           {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
 }
 
 int plan(const Context& context, const Options& options) {
-  const auto methods_asked = chosen(options.methods, methods(),
-                                    [](const std::string& id) -> const Method& { return find_method(id); });
-  const auto orders_asked =
-      chosen(options.orders, orders(), [](const std::string& id) -> const Order& { return find_order(id); });
+  const auto methods_asked = chosen(options.methods, methods(), find_method);
+  const auto orders_asked = chosen(options.orders, orders(), find_order);
   const MethodOptions method = parse_method_arguments(options.method);
   const Budget budget = budget_of(options);
   const MetaGraphPtr graph = open_for(context, options.path);
+  const Labels labels(*graph);
 
-  std::vector<Projection> rows;
-  std::vector<Verdict> verdicts;
+  std::vector<Row> rows;
   for (const Method* m : methods_asked)
     for (const Order* o : orders_asked) {
-      rows.push_back(project(*graph, *m, *o, method));
-      verdicts.push_back(check_budget(rows.back(), budget));
+      Progress progress(context.stop);
+      rows.push_back(make_row(project(*graph, *m, *o, method, progress), budget, labels));
     }
 
   if (context.json) {
-    const Labels labels(*graph);
-    Json json = {{"model", json_text(model_name(*graph))},
-                 {"bytes", storage_bytes(*graph)},
-                 {"options",
-                  {{"staging_bytes", method.staging_bytes},
-                   {"slots", method.slots},
-                   {"activation_bytes", method.activation_bytes},
-                   {"device_budget", budget.device ? Json(*budget.device) : Json()},
-                   {"host_budget", budget.host ? Json(*budget.host) : Json()}}},
-                 {"rows", Json::array()}};
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      json["rows"].push_back(row_json(rows[i], verdicts[i], budget, labels));
-    const std::uint64_t least = device_lower_bound(*graph, method);
-    json["lower_bound"] = {
-        {"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}};
+    Json json = summary_json(*graph, budget, method);
+    for (Row& row : rows) json["rows"].push_back(std::move(row.json));
     print_json(json);
   } else {
-    print_table(context, *graph, rows, verdicts, budget, method);
+    print_table(context, *graph, rows, budget, method);
   }
-  const bool any_fits =
-      std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.fits(); });
-  return any_fits ? kDone : kNoFit;
-}
-
-std::string id_list(bool of_methods) {
-  std::string ids = "all";
-  if (of_methods)
-    for (const Method& method : methods()) ids += fmt::format(", {}", method.id);
-  else
-    for (const Order& order : orders()) ids += fmt::format(", {}", order.id);
-  return ids;
+  return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }) ? kDone : kNoFit;
 }
 
 std::string explanations() {
@@ -195,10 +195,10 @@ std::string explanations() {
 Action setup_plan(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_path_option(app, options->path);
-  app.add_option("--method", options->methods, "Methods, separated by commas: " + id_list(true))
+  app.add_option("--method", options->methods, "Methods, separated by commas, or all: " + id_list(methods()))
       ->delimiter(',')
       ->default_str("all");
-  app.add_option("--order", options->orders, "Orders, separated by commas: " + id_list(false))
+  app.add_option("--order", options->orders, "Orders, separated by commas, or all: " + id_list(orders()))
       ->delimiter(',')
       ->default_str("file");
   add_method_options(app, options->method);

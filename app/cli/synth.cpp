@@ -7,6 +7,8 @@
 #include "core/forward/families.h"
 #include "core/forward/presets.h"
 
+#include <filesystem>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -42,7 +44,8 @@ Shapes shapes_of(const Context& context, const std::string& config) {
   try {
     model = open_model(config, context.resolve_options());
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::io) throw;
+    std::error_code ignored;
+    if (error.code() != ErrorCode::io || std::filesystem::exists(config, ignored)) throw;
     throw Error(ErrorCode::usage, fmt::format("'{}' is neither a file nor a preset; presets: {}",
                                               safe_display(config), preset_list()));
   }
@@ -80,10 +83,13 @@ int synth(const Context& context, const Options& options) {
     print_json(json);
     return kDone;
   }
-  fmt::print("{}: {} tensors, {} parameters, {} of weights in {} file{}, {}\n", safe_display(options.out),
-             format_grouped(shapes.graph.tensors.size()), format_count(parameter_count(shapes.graph)),
-             format_bytes(storage_bytes(shapes.graph)), report.files.size(),
-             report.files.size() == 1 ? "" : "s",
+  const auto shards = std::count_if(report.files.begin(), report.files.end(), [](const WrittenFile& file) {
+    return std::string_view(file.path).ends_with(".safetensors");
+  });
+  fmt::print("{}: {} tensors, {} parameters, {} of weights in {} weight file{}, {}\n",
+             safe_display(options.out), format_grouped(shapes.graph.tensors.size()),
+             format_count(parameter_count(shapes.graph)), format_bytes(storage_bytes(shapes.graph)), shards,
+             shards == 1 ? "" : "s",
              options.seed ? fmt::format("random with seed {}", *options.seed)
                           : fmt::format("sparse: {} on disk", format_bytes(report.bytes_written)));
   return kDone;
@@ -100,6 +106,7 @@ Action setup_synth(CLI::App& app) {
   auto* const sparse =
       app.add_flag("--sparse", options->sparse, "Full size on paper, no blocks on disk (the default)");
   app.add_option("--random", options->seed, "Seeded random weights instead: the same everywhere")
+      ->check(CLI::Range(std::int64_t{0}, kMostNumber))
       ->excludes(sparse);
   app.add_option("--max-shard-size", options->max_shard_size,
                  "Split into files of at most this size, such as 5GB");

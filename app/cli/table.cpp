@@ -1,22 +1,16 @@
 // Lays out tables.
 #include "app/cli/table.h"
 
+#include "core/base/text.h"
+
 #include <algorithm>
 
 namespace loadline::cli {
-namespace {
-
-std::size_t columns(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
-}
-
-}  // namespace
 
 std::string Table::text(bool colour) const {
   std::vector<std::size_t> widths(header_.size(), 0);
   const auto measure = [&](const std::vector<std::string>& cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], columns(cells[i]));
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], display_width(cells[i]));
   };
   measure(header_);
   for (const auto& cells : rows_) measure(cells);
@@ -24,7 +18,7 @@ std::string Table::text(bool colour) const {
   const auto line = [&](const std::vector<std::string>& cells) {
     std::string out;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      const std::string gap(widths[i] - columns(cells[i]), ' ');
+      const std::string gap(widths[i] - display_width(cells[i]), ' ');
       out += i == 0 ? "" : "  ";
       out += alignment_[i] == Align::right ? gap + cells[i] : cells[i] + gap;
     }

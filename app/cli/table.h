@@ -10,7 +10,7 @@ namespace loadline::cli {
 enum class Align { left, right };
 
 // Columns as wide as their widest cell, two spaces apart; the header row is bold where `colour`.
-// Widths count code points: cells hold text that safe_display has passed.
+// Cells hold text that safe_display has passed.
 class Table {
  public:
   Table(std::vector<std::string> header, std::vector<Align> alignment)

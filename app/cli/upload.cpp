@@ -2,7 +2,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/method_options.h"
 #include "app/cli/table.h"
-#include "core/base/error.h"
+#include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "core/plan/projection.h"
 
@@ -82,11 +82,29 @@ Json report_json(const gpu::UploadReport& report, const Options& options) {
 
 std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
 
+// What the process really grew by, and why that can differ from the plan.
+void print_system_count(const gpu::UploadReport& report) {
+  fmt::print("The system counts {} more private memory of this process at the peak; the plan makes {} of it",
+             format_bytes(report.rss_anon_peak), format_bytes(report.projected_rss_anon));
+  constexpr std::uint64_t kWorthComparing = 8 << 20;
+  if (report.projected_rss_anon >= kWorthComparing)
+    fmt::print(" ({:+.1f} %)", error_percent(report.projected_rss_anon, report.rss_anon_peak));
+  fmt::print(".\n");
+  if (report.software_device)
+    fmt::print("A software device's memory is the process's own and counts when it is first touched.\n");
+  const auto& taken = report.measured.reserved_peak;
+  const std::uint64_t planned = report.measured.peaks[index(Space::staging)].bytes;
+  if (taken && planned == 0 && (*taken)[index(Space::staging)] > 0)
+    fmt::print(
+        "{} of staging are the uploader's own buffer for copies from ordinary memory, outside the plan.\n",
+        format_bytes((*taken)[index(Space::staging)]));
+}
+
 void print_report(const Context& context, const gpu::UploadReport& report, const Options& options) {
   fmt::print("{} tensors, {} onto {} in {} ({}), {} in {} order\n\n", report.tensors,
              format_bytes(report.bytes), safe_display(report.device, 60), format_seconds(report.seconds),
              format_rate(report.bytes_per_second), options.method, options.order);
-  Table table({"peak", "projected", "allocated", "error", "with rounding"},
+  Table table({"peak", "projected", "allocated", "error", "taken in all"},
               {Align::left, Align::right, Align::right, Align::right, Align::right});
   const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured, std::string taken) {
     table.row({std::move(name), bytes_cell(projected), bytes_cell(measured),
@@ -102,11 +120,7 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
   row("unified", report.projected.unified.bytes, report.measured.unified.bytes, "");
   fmt::print("{}\n", table.text(context.colour));
 
-  fmt::print(
-      "The system counts {} more private memory of this process at the peak; projected {}, {:+.1f} %{}.\n",
-      format_bytes(report.rss_anon_peak), format_bytes(report.projected_rss_anon),
-      error_percent(report.projected_rss_anon, report.rss_anon_peak),
-      report.software_device ? " (a software device's memory is the process's own)" : "");
+  print_system_count(report);
   if (report.device_budget_peak)
     fmt::print("The driver counts {} more on the device.\n", format_bytes(*report.device_budget_peak));
   if (report.verified)
@@ -123,6 +137,7 @@ int upload(const Context& context, const Options& options) {
   const Order& order = find_order(options.order);
   const MethodOptions arguments = parse_method_arguments(options.arguments);
   const MetaGraphPtr graph = open_for(context, options.path);
+  require_sound(*graph, "upload");
   const Plan plan = method.make(*graph, order.make(*graph), arguments);
 
   Progress progress(context.stop);
@@ -149,26 +164,14 @@ int upload(const Context&, const Options&) {
 
 #endif
 
-std::string method_ids() {
-  std::string ids;
-  for (const Method& method : methods()) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", method.id);
-  return ids;
-}
-
-std::string order_ids() {
-  std::string ids;
-  for (const Order& order : orders()) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", order.id);
-  return ids;
-}
-
 }  // namespace
 
 Action setup_upload(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_path_option(app, options->path);
   app.add_option("--device", options->device, "Index or part of a name; by default the best (see `devices`)");
-  app.add_option("--method", options->method, "How to load: " + method_ids())->capture_default_str();
-  app.add_option("--order", options->order, "In which order: " + order_ids())->capture_default_str();
+  app.add_option("--method", options->method, "How to load: " + id_list(methods()))->capture_default_str();
+  app.add_option("--order", options->order, "In which order: " + id_list(orders()))->capture_default_str();
   add_method_options(app, options->arguments);
   app.add_flag("--verify", options->verify, "Read the device back and compare every byte with the file");
   app.add_flag("--validation", options->validation, "Run under the Vulkan validation layer");

@@ -20,8 +20,10 @@ Jobs::~Jobs() {
 JobId Jobs::enqueue(std::shared_ptr<Job> job) {
   const std::lock_guard lock(mutex_);
   if (!job->tag.empty())
-    std::erase_if(jobs_,
-                  [&](const std::shared_ptr<Job>& old) { return !old->running && old->tag == job->tag; });
+    std::erase_if(jobs_, [&](const std::shared_ptr<Job>& old) {
+      if (old->tag == job->tag) old->stop.request_stop();
+      return old->tag == job->tag && !old->running;
+    });
   const JobId id{next_id_++};
   job->id = id;
   jobs_.push_back(std::move(job));
@@ -77,6 +79,12 @@ void Jobs::cancel(JobId id) {
   const std::lock_guard lock(mutex_);
   for (const std::shared_ptr<Job>& job : jobs_)
     if (job->id == id) job->stop.request_stop();
+}
+
+void Jobs::cancel_tagged(std::string_view tag) {
+  const std::lock_guard lock(mutex_);
+  for (const std::shared_ptr<Job>& job : jobs_)
+    if (job->tag == tag) job->stop.request_stop();
 }
 
 void Jobs::cancel_all() {

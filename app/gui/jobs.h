@@ -13,6 +13,7 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -60,14 +61,16 @@ class Jobs {
   ~Jobs();
 
   // Runs `work(Progress&) -> T` on a worker, then `finished(Outcome<T>)` inside a later poll(). A
-  // job with a tag (not empty) replaces an unstarted one with the same tag, whose `finished` is then
-  // never called. Of `work` only an Error or another std::exception comes out, as an Error.
+  // job with a tag (not empty) replaces the ones with the same tag: an unstarted one is forgotten and
+  // its `finished` never called, a running one is asked to stop. Of `work` only an Error or another
+  // std::exception comes out, as an Error.
   template <typename Work, typename Finished>
   JobId post(std::string name, std::string tag, Work work, Finished finished);
 
   // Delivers what has finished; true if there was anything.
   bool poll();
   void cancel(JobId id);
+  void cancel_tagged(std::string_view tag);
   void cancel_all();
   // Unfinished jobs, oldest first.
   std::vector<JobView> view() const;

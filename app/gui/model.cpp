@@ -160,6 +160,9 @@ ModelPtr make_model(MetaGraphPtr graph, std::string path) {
   add_tensors(*model);
   model->weight_bytes = storage_bytes(g);
   model->disk_bytes = file_bytes(g);
+  model->shapes_only = std::any_of(g.storages.begin(), g.storages.end(), [](const Storage& storage) {
+    return storage.file == kNoFile && storage.bytes > 0;
+  });
   model->parameters = parameter_count(g);
   for (const Note& note : g.notes) {
     model->errors += note.severity == Severity::error;

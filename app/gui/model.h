@@ -50,6 +50,7 @@ struct Model {
   std::vector<DTypeShare> dtypes;  // by decreasing bytes
   std::array<std::uint64_t, kRoleCount> role_bytes = {};
   std::vector<std::uint64_t> bytes_of_file;  // tensor bytes per file
+  bool shapes_only = false;                  // no file holds (all of) its weights
   std::size_t errors = 0;                    // notes of severity error
   std::size_t warnings = 0;
 

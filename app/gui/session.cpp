@@ -19,23 +19,21 @@ constexpr unsigned kWorkers = 3;
 std::vector<MethodRow> compare_methods(const MetaGraph& graph, const PlanChoice& choice, Progress& progress) {
   const Order& order = find_order(choice.order);
   std::vector<MethodRow> rows;
-  progress.add_total(methods().size());
   for (const Method& method : methods()) {
-    progress.check_cancelled();
     MethodRow row;
     row.method = &method;
     try {
-      const Projection projection = project(graph, method, order, choice.options);
+      const Projection projection = project(graph, method, order, choice.options, progress);
       for (std::size_t space = 0; space < kSpaceCount; ++space)
         row.peaks[space] = projection.timeline.peaks[space].bytes;
       row.unified = projection.timeline.unified.bytes;
       row.final_bytes = projection.timeline.final_bytes;
       row.seconds = projection.timeline.seconds;
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled) throw;
       row.error = error.what();
     }
     rows.push_back(std::move(row));
-    progress.add(1);
   }
   return rows;
 }
@@ -86,11 +84,13 @@ void Session::open_demo() {
 
 void Session::show(MetaGraphPtr graph, std::string path) {
   opening_ = 0;
+  jobs_.cancel_tagged("open");
   adopt(make_model(std::move(graph), std::move(path)));
 }
 
 void Session::close_model() {
   opening_ = 0;
+  jobs_.cancel_tagged("open");
   adopt(nullptr);
 }
 
@@ -108,6 +108,9 @@ void Session::adopt(ModelPtr model) {
   refresh_table();
   planning_ = 0;
   comparing_ = 0;
+  jobs_.cancel_tagged("plan");
+  jobs_.cancel_tagged("compare");
+  weigh_upload();
   if (model_) plan(), compare();
 }
 
@@ -164,19 +167,22 @@ void Session::plan() {
   planning_ = number;
   jobs_.post(
       "Projecting " + choice_.method, "plan",
-      [graph = model_->graph, choice = choice_](Progress&) -> std::shared_ptr<const Projection> {
+      [graph = model_->graph, choice = choice_](Progress& progress) -> std::shared_ptr<const Projection> {
         return std::make_shared<const Projection>(
-            project(*graph, find_method(choice.method), find_order(choice.order), choice.options));
+            project(*graph, find_method(choice.method), find_order(choice.order), choice.options, progress));
       },
       [this, number](Outcome<std::shared_ptr<const Projection>> outcome) {
         if (planning_ != number) return;
         planning_ = 0;
+        std::erase_if(notices_, [&](const Notice& notice) { return notice.text == plan_failure_; });
         if (outcome.ok()) {
           projection_ = outcome.value();
         } else {
           projection_.reset();
           fail("project the load", outcome.error());
+          plan_failure_ = notices_.back().text;
         }
+        weigh_upload();
       });
 }
 

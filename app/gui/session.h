@@ -1,6 +1,7 @@
 // The window's state and what a user can do, without a window: no ImGui, no Vulkan types.
 #pragma once
 
+#include "app/gui/fits.h"
 #include "app/gui/folder_listing.h"
 #include "app/gui/jobs.h"
 #include "app/gui/model.h"
@@ -93,13 +94,16 @@ class Session {
   void set_sort(SortColumn column, bool ascending);
   // Ids are checked: Error{usage}.
   void set_plan(const PlanChoice& choice);
-  void set_device(std::string device) { device_ = std::move(device); }
+  void set_device(std::string device);
   void set_verify_upload(bool verify) { verify_upload_ = verify; }
 
   // Throw Error when the model cannot be used that way; what goes wrong later is a notice.
   void convert(const ConvertRequest& request);
   void upload();
+  // Again at every call: what they have available changes.
   void find_devices();
+  // Looks in the background how much room there is for a file at `path`.
+  void measure_disk(const std::string& path);
   // Lists a folder in the background, for the file browser.
   void browse(const std::string& folder);
   void cancel(JobId job) { jobs_.cancel(job); }
@@ -134,8 +138,13 @@ class Session {
   bool verify_upload() const { return verify_upload_; }
   const std::string& device() const { return device_; }
   const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
+  // Why the upload as chosen would be refused on the device it would go to; empty if it fits, or if
+  // that is not known yet.
+  const std::string& upload_misfit() const { return misfit_; }
   const std::optional<WriteReport>& convert_report() const { return convert_report_; }
   bool converting() const { return converting_; }
+  // As last measured; nothing while it is unknown.
+  const std::optional<DiskSpace>& disk() const { return disk_; }
   // The folder last listed.
   const FolderListing& folder() const { return folder_; }
   bool browsing() const { return browsing_ > 0; }
@@ -154,6 +163,7 @@ class Session {
   void refresh_table();
   void plan();
   void compare();
+  void weigh_upload();
   void fail(std::string_view what, const Error& error);
 
   std::string hub_cache_;
@@ -171,6 +181,7 @@ class Session {
   std::uint64_t opening_ = 0;  // number of the newest open that is under way, else 0
   std::uint64_t open_count_ = 0;
   std::uint64_t planning_ = 0;
+  std::string plan_failure_;  // the notice that another plan takes back
   std::uint64_t comparing_ = 0;
   std::uint64_t plan_count_ = 0;
   std::shared_ptr<const UploadResult> upload_result_;
@@ -179,8 +190,11 @@ class Session {
   std::string device_;
   std::vector<gpu::DeviceInfo> devices_;
   bool finding_devices_ = false;
+  std::string misfit_;
   std::optional<WriteReport> convert_report_;
   bool converting_ = false;
+  std::optional<DiskSpace> disk_;
+  std::uint64_t measuring_ = 0;
   FolderListing folder_;
   std::uint64_t browsing_ = 0;
   std::uint64_t browse_count_ = 0;

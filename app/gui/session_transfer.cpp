@@ -1,6 +1,7 @@
 // The verbs that move bytes or ask the system: convert, upload, devices, browse.
 #include "app/gui/session.h"
 #include "core/base/text.h"
+#include "core/io/process_memory.h"
 #include "exporters/convert.h"
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@ void Session::convert(const ConvertRequest& request) {
       },
       [this, out = request.out](Outcome<WriteReport> outcome) {
         converting_ = false;
+        measure_disk(out);
         if (!outcome.ok()) return fail("convert", outcome.error());
         convert_report_ = std::move(outcome.value());
         notify(Severity::info, fmt::format("Wrote {}: {} in {}", safe_display(out),
@@ -45,6 +47,7 @@ void Session::upload() {
       },
       [this](Outcome<UploadResult> outcome) {
         uploading_ = false;
+        find_devices();
         if (!outcome.ok()) return fail("upload", outcome.error());
         upload_result_ = std::make_shared<const UploadResult>(std::move(outcome.value()));
         const gpu::UploadReport& report = upload_result_->report;
@@ -59,10 +62,36 @@ void Session::find_devices() {
   jobs_.post(
       "Looking for GPUs", "devices", [](Progress&) { return gpu::list_devices(); },
       [this](Outcome<std::vector<gpu::DeviceInfo>> outcome) {
+        finding_devices_ = false;
         if (outcome.ok())
           devices_ = std::move(outcome.value());
         else
           fail("list the GPUs", outcome.error());
+        weigh_upload();
+      });
+}
+
+void Session::set_device(std::string device) {
+  device_ = std::move(device);
+  weigh_upload();
+}
+
+void Session::weigh_upload() {
+  misfit_.clear();
+  if (!projection_) return;
+  const gpu::DeviceChoice choice = gpu::choose_device(devices_, device_);
+  if (choice.chosen)
+    misfit_ = gui::upload_misfit(projection_->timeline, devices_[*choice.chosen], available_system_memory());
+}
+
+void Session::measure_disk(const std::string& path) {
+  const std::uint64_t number = ++measuring_;
+  jobs_.post(
+      "Looking for room on the disk", "disk", [path](Progress&) { return disk_space(path); },
+      [this, number](Outcome<DiskSpace> outcome) {
+        if (measuring_ != number) return;
+        disk_.reset();  // a folder that cannot be measured says so when it is written to
+        if (outcome.ok()) disk_ = std::move(outcome.value());
       });
 }
 

@@ -82,7 +82,7 @@ void Shell::draw_body(const Ui& ui, float height) {
   const float gap = ui.px(8);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   ImGui::BeginChild("body", {width, height});
-  const float most = width * 0.4f;
+  const float most = std::max(ui.px(200), std::min(width * 0.4f, width - ui.px(680)));
   const float tree = std::min(
       tree_width_ > 0 ? ui.px(tree_width_) : std::clamp(width * 0.22f, ui.px(236), ui.px(430)), most);
   const float upper = height - details - gap;

@@ -1,4 +1,4 @@
-// Controls drawn with ImGui's primitives, so that they look the same in both themes and at any scale.
+// Text, marks and surfaces, drawn so that they look the same in both themes and at any scale.
 #include "app/gui/widgets.h"
 
 #include "core/base/text.h"
@@ -13,14 +13,8 @@
 namespace loadline::gui {
 namespace {
 
-constexpr float kSegmentPadding = 10;
-
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
-float width_of(std::string_view text) {
-  return ImGui::CalcTextSize(text.data(), text.data() + text.size()).x;
 }
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
@@ -38,7 +32,37 @@ std::string keep_ends(std::string_view text, std::size_t front, std::size_t back
   return std::string(text.substr(0, head)) + "\xE2\x80\xA6" + std::string(text.substr(tail));
 }
 
+// ImGui would break after the point of "1.5 GiB".
+std::string broken_at_spaces(std::string_view text, float width) {
+  std::string lines(text);
+  std::size_t line = 0;
+  std::size_t last = std::string::npos;  // space of the line
+  for (std::size_t i = 0; i <= lines.size(); ++i) {
+    const bool end = i == lines.size();
+    if (!end && lines[i] != ' ' && lines[i] != '\n') continue;
+    if (last != std::string::npos && text_width(std::string_view(lines).substr(line, i - line)) > width) {
+      lines[last] = '\n';
+      line = last + 1;
+    }
+    if (end) break;
+    last = i;
+    if (lines[i] == '\n') {
+      line = i + 1;
+      last = std::string::npos;
+    }
+  }
+  return lines;
+}
+
 }  // namespace
+
+float text_width(std::string_view text) {
+  return ImGui::CalcTextSize(text.data(), text.data() + text.size()).x;
+}
+
+float wrapped_height(std::string_view text, float width) {
+  return ImGui::CalcTextSize(text.data(), text.data() + text.size(), false, width).y;
+}
 
 std::string shown(std::string_view name) {
   std::string safe = safe_display(name);
@@ -58,12 +82,12 @@ std::string shown(std::string_view name) {
 }
 
 std::string elided(std::string_view text, float width) {
-  if (width_of(text) <= width) return std::string(text);
+  if (text_width(text) <= width) return std::string(text);
   std::size_t fits = 0;
   std::size_t too_many = text.size();
   while (fits + 1 < too_many) {
     const std::size_t middle = (fits + too_many) / 2;
-    if (width_of(keep_ends(text, (middle + 1) / 2, middle / 2)) <= width)
+    if (text_width(keep_ends(text, (middle + 1) / 2, middle / 2)) <= width)
       fits = middle;
     else
       too_many = middle;
@@ -90,8 +114,8 @@ void name_text(const Ui& ui, std::string_view name, float width, ImU32 color) {
 }
 
 void paragraph(const Ui&, std::string_view words, ImU32 color) {
-  ImGui::PushTextWrapPos(0);
-  text_colored(color, words);
+  ImGui::PushTextWrapPos(0);  // for what has no spaces
+  text_colored(color, broken_at_spaces(words, ImGui::GetContentRegionAvail().x));
   ImGui::PopTextWrapPos();
 }
 
@@ -106,123 +130,16 @@ void bytes_text(const Ui& ui, std::uint64_t bytes, ImU32 color) {
 }
 
 void right_aligned(std::string_view words, ImU32 color) {
-  const float slack = ImGui::GetContentRegionAvail().x - width_of(words);
+  const float slack = ImGui::GetContentRegionAvail().x - text_width(words);
   if (slack > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + slack);
   text_colored(color, words);
-}
-
-bool button(const Ui& ui, std::string_view label, ButtonKind kind, bool enabled) {
-  const Theme& theme = *ui.theme;
-  const bool primary = kind == ButtonKind::primary;
-  const ImU32 ground = primary                     ? theme.accent
-                       : kind == ButtonKind::ghost ? with_alpha(theme.raised, 0)
-                                                   : theme.raised;
-  ImGui::PushStyleColor(ImGuiCol_Button, enabled ? ground : theme.raised);
-  ImGui::PushStyleColor(ImGuiCol_ButtonHovered,
-                        primary ? mix(theme.accent, theme.highlight, 0.15f) : theme.hovered);
-  ImGui::PushStyleColor(ImGuiCol_ButtonActive, primary ? mix(theme.accent, theme.sea, 0.2f) : theme.active);
-  ImGui::PushStyleColor(ImGuiCol_Text, !enabled ? theme.muted : primary ? theme.on_accent : theme.text);
-  ImGui::BeginDisabled(!enabled);
-  ImGui::PushStyleVar(ImGuiStyleVar_DisabledAlpha, 1);
-  bool pressed = false;
-  {
-    const FontScope font(primary ? ui.fonts.strong : ui.fonts.body);
-    // drawn here: ImGui would take "##" in a name for the start of an id
-    const ImVec2 pad = ImGui::GetStyle().FramePadding;
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    ImGui::PushID(label.data(), label.data() + label.size());
-    pressed = ImGui::Button("##button", {width_of(label) + 2 * pad.x, 0});
-    ImGui::PopID();
-    ImGui::GetWindowDrawList()->AddText({at.x + pad.x, at.y + pad.y}, ImGui::GetColorU32(ImGuiCol_Text),
-                                        label.data(), label.data() + label.size());
-  }
-  ImGui::PopStyleVar();
-  ImGui::EndDisabled();
-  ImGui::PopStyleColor(4);
-  return pressed && enabled;
-}
-
-float segmented_width(const Ui& ui, std::span<const std::string_view> labels) {
-  float total = 0;
-  for (const std::string_view label : labels) total += width_of(label) + 2 * ui.px(kSegmentPadding);
-  return total;
-}
-
-std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_view> labels,
-                      std::size_t current) {
-  const Theme& theme = *ui.theme;
-  ImGui::PushID(id);
-  const float height = ImGui::GetFrameHeight();
-  const float pad = ui.px(kSegmentPadding);
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float total = segmented_width(ui, labels);
-  draw->AddRectFilled(at, {at.x + total, at.y + height}, theme.raised, ui.px(6));
-  std::size_t result = current;
-  float x = at.x;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const float width = width_of(labels[i]) + 2 * pad;
-    ImGui::SetCursorScreenPos({x, at.y});
-    if (ImGui::InvisibleButton(std::string(labels[i]).c_str(), {width, height})) result = i;
-    const bool hot = ImGui::IsItemHovered();
-    const ImVec2 low = {x + ui.px(2), at.y + ui.px(2)};
-    const ImVec2 high = {x + width - ui.px(2), at.y + height - ui.px(2)};
-    if (i == current)
-      draw->AddRectFilled(low, high, theme.accent, ui.px(5));
-    else if (hot)
-      draw->AddRectFilled(low, high, theme.hovered, ui.px(5));
-    const ImVec2 pen = {x + pad, at.y + (height - ImGui::GetFontSize()) / 2};
-    draw->AddText(pen,
-                  i == current ? theme.on_accent
-                  : hot        ? theme.text
-                               : theme.muted,
-                  labels[i].data(), labels[i].data() + labels[i].size());
-    x += width;
-  }
-  ImGui::SetCursorScreenPos(at);
-  ImGui::Dummy({total, height});
-  ImGui::PopID();
-  return result;
-}
-
-std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
-                                 std::span<const std::string_view> labels, std::size_t current) {
-  std::optional<std::size_t> picked;
-  ImGui::SetNextItemWidth(width);
-  const float frame = ImGui::GetFrameHeight();
-  const std::string cut = elided(shown(preview), width - frame - ImGui::GetStyle().FramePadding.x);
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const bool open =
-      ImGui::BeginCombo(id, cut.c_str(), ImGuiComboFlags_HeightLarge | ImGuiComboFlags_NoArrowButton);
-  const ImVec2 middle = {at.x + width - frame * 0.5f, at.y + frame / 2};
-  const float r = ui.px(3.5f);
-  const std::array<ImVec2, 3> chevron = {
-      {{middle.x - r, middle.y - r / 2}, {middle.x, middle.y + r / 2}, {middle.x + r, middle.y - r / 2}}};
-  draw->AddPolyline(chevron.data(), static_cast<int>(chevron.size()), ui.theme->muted, 0, ui.px(1.6f));
-  if (!open) return picked;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    ImGui::PushID(static_cast<int>(i));
-    if (ImGui::Selectable(shown(labels[i]).c_str(), i == current)) picked = i;
-    if (i == current && ImGui::IsWindowAppearing()) ImGui::SetItemDefaultFocus();
-    ImGui::PopID();
-  }
-  ImGui::EndCombo();
-  return picked;
-}
-
-bool checkbox(const Ui& ui, const char* label, bool* value) {
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(4), ui.px(3)});
-  const bool changed = ImGui::Checkbox(label, value);
-  ImGui::PopStyleVar();
-  return changed;
 }
 
 void badge(const Ui& ui, std::string_view words, ImU32 color) {
   const FontScope font(ui.fonts.small);
   const ImVec2 pad = {ui.px(7), ui.px(2)};
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const ImVec2 size = {width_of(words) + 2 * pad.x, ImGui::GetFontSize() + 2 * pad.y};
+  const ImVec2 size = {text_width(words) + 2 * pad.x, ImGui::GetFontSize() + 2 * pad.y};
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(at, {at.x + size.x, at.y + size.y}, mix(ui.theme->panel, color, 0.18f), ui.px(5));
   draw->AddRect(at, {at.x + size.x, at.y + size.y}, mix(ui.theme->panel, color, 0.55f), ui.px(5));
@@ -239,7 +156,7 @@ bool continue_line(const Ui& ui, float spacing, float needed) {
 
 float legend_width(const Ui& ui, std::string_view words, std::string_view figure) {
   const FontScope font(ui.fonts.small);
-  return ui.px(22) + width_of(words) + (figure.empty() ? 0 : width_of(figure));
+  return ui.px(22) + text_width(words) + (figure.empty() ? 0 : text_width(figure));
 }
 
 bool legend_entry(const Ui& ui, ImU32 color, std::string_view words, std::string_view figure) {
@@ -248,8 +165,8 @@ bool legend_entry(const Ui& ui, ImU32 color, std::string_view words, std::string
   const float height = ImGui::GetFontSize();
   const float square = ui.px(10);
   const float gap = ui.px(6);
-  const float words_width = width_of(words);
-  const float figure_width = figure.empty() ? 0 : width_of(figure) + gap;
+  const float words_width = text_width(words);
+  const float figure_width = figure.empty() ? 0 : text_width(figure) + gap;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float top = std::round(at.y + (height - square) / 2);
   draw->AddRectFilled({at.x, top}, {at.x + square, top + square}, color, ui.px(3));
@@ -317,7 +234,7 @@ void empty_state(const Ui& ui, std::string_view title, std::string_view hint) {
   const ImVec2 start = ImGui::GetCursorPos();
   const auto centered = [&](ImFont* font, ImU32 color, std::string_view words, float y) {
     const FontScope scope(font);
-    const float width = std::min(width_of(words), room.x);
+    const float width = std::min(text_width(words), room.x);
     ImGui::SetCursorPos({start.x + (room.x - width) / 2, y});
     paragraph(ui, words, color);
   };

@@ -23,6 +23,10 @@ class FontScope {
   ~FontScope() { ImGui::PopFont(); }
 };
 
+// In the current font.
+float text_width(std::string_view text);
+float wrapped_height(std::string_view text, float width);
+
 // A name from a file as it may be drawn: escaped, and what the current font has no glyph for too.
 std::string shown(std::string_view name);
 // Cut in the middle with an ellipsis so that it is at most `width` pixels wide in the current font.
@@ -52,6 +56,8 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
                                  std::span<const std::string_view> labels, std::size_t current);
 
 bool checkbox(const Ui& ui, const char* label, bool* value);
+// The label of what is drawn next on the same line, in the first `share` of it; returns the width left.
+float field(const Ui& ui, std::string_view label, float share = 0.5f);
 
 // Continues the line if `needed` more pixels fit on it; else the next item begins a new one.
 bool continue_line(const Ui& ui, float spacing, float needed);

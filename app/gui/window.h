@@ -9,6 +9,10 @@
 
 namespace loadline::gui {
 
+// Below this, in logical units, panels have no room for what they show.
+inline constexpr int kLeastWidth = 1024;
+inline constexpr int kLeastHeight = 600;
+
 struct WindowOptions {
   std::string title = "Loadline";
   int width = 1280;  // logical

@@ -54,7 +54,6 @@ WindowHandle make_window(const WindowOptions& options) {
   WindowHandle window(glfwCreateWindow(pixels(options.width), pixels(options.height), options.title.c_str(),
                                        nullptr, nullptr));
   if (!window) throw glfw_error("create a window");
-  glfwSetWindowSizeLimits(window.get(), pixels(900), pixels(560), GLFW_DONT_CARE, GLFW_DONT_CARE);
   return window;
 }
 
@@ -75,6 +74,7 @@ class DesktopWindow final : public Window {
         pass_(device_, format_.format, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR),
         slots_{{FrameSlot(device_), FrameSlot(device_)}},
         forced_scale_(options.scale) {
+    limit_size();
     ImGui_ImplGlfw_InitForVulkan(window_.get(), true);
     glfwSetWindowUserPointer(window_.get(), this);
     glfwSetDropCallback(window_.get(), [](GLFWwindow* window, int count, const char** paths) {
@@ -133,7 +133,10 @@ class DesktopWindow final : public Window {
     const float system = width > 0 && pixels > 0 ? static_cast<float>(pixels) / static_cast<float>(width) : 1;
     return std::clamp(x / system, 0.75f, 4.0f);
   }
-  void set_scale(float scale) override { forced_scale_ = scale; }
+  void set_scale(float scale) override {
+    forced_scale_ = scale;
+    limit_size();
+  }
 
   bool should_close() const override { return glfwWindowShouldClose(window_.get()) == GLFW_TRUE; }
   void set_title(const std::string& title) override { glfwSetWindowTitle(window_.get(), title.c_str()); }
@@ -158,8 +161,23 @@ class DesktopWindow final : public Window {
     return surface;
   }
 
+  // No smaller than what the panels need, unless the monitor is.
+  void limit_size() {
+    limited_at_ = scale();
+    int left = 0, top = 0, width = 0, height = 0;
+    if (GLFWmonitor* monitor = glfwGetPrimaryMonitor(); monitor != nullptr)
+      glfwGetMonitorWorkarea(monitor, &left, &top, &width, &height);
+    const auto least = [&](int logical, int there) {
+      const int wanted = static_cast<int>(static_cast<float>(logical) * limited_at_);
+      return there > 0 ? std::min(wanted, there) : wanted;
+    };
+    glfwSetWindowSizeLimits(window_.get(), least(kLeastWidth, width), least(kLeastHeight, height),
+                            GLFW_DONT_CARE, GLFW_DONT_CARE);
+  }
+
   // False while there is nothing to draw on: minimised.
   bool prepare_swapchain() {
+    if (scale() != limited_at_) limit_size();  // it went to another monitor
     int width = 0;
     int height = 0;
     glfwGetFramebufferSize(window_.get(), &width, &height);
@@ -216,6 +234,7 @@ class DesktopWindow final : public Window {
   std::optional<Swapchain> swapchain_;
   bool stale_ = false;
   float forced_scale_ = 0;
+  float limited_at_ = 0;  // the scale that the least size was made for
   std::vector<std::string> dropped_;
 };
 

@@ -46,6 +46,16 @@ bool must_escape(char32_t point) {
          (point >= 0x2060 && point <= 0x206F) || point == 0xFEFF;
 }
 
+// Unicode's East Asian Width, by its large ranges; marks that combine take no column.
+std::size_t point_width(char32_t point) {
+  const auto in = [&](char32_t first, char32_t last) { return point >= first && point <= last; };
+  if (in(0x300, 0x36F) || in(0x20D0, 0x20FF) || in(0xFE00, 0xFE0F)) return 0;
+  const bool wide = in(0x1100, 0x115F) || in(0x2E80, 0x303E) || in(0x3041, 0xA4CF) || in(0xAC00, 0xD7A3) ||
+                    in(0xF900, 0xFAFF) || in(0xFE30, 0xFE6F) || in(0xFF00, 0xFF60) || in(0xFFE0, 0xFFE6) ||
+                    in(0x1F300, 0x1FAFF) || in(0x20000, 0x3FFFD);
+  return wide ? 2 : 1;
+}
+
 struct Unit {
   std::string_view suffix;
   std::uint64_t bytes;
@@ -201,6 +211,16 @@ std::string safe_display(std::string_view raw, std::size_t columns) {
   };
   const std::size_t head = (columns - 3) / 2, tail = columns - 3 - head;
   return shown.substr(0, offset_of(head)) + "..." + shown.substr(offset_of(points - tail));
+}
+
+std::size_t display_width(std::string_view shown) {
+  std::size_t columns = 0;
+  while (!shown.empty()) {
+    const Decoded next = decode_utf8(shown);
+    columns += next.valid ? point_width(next.point) : 1;
+    shown.remove_prefix(next.length);
+  }
+  return columns;
 }
 
 bool is_valid_utf8(std::string_view text) {

@@ -33,6 +33,10 @@ std::string safe_display(std::string_view raw);
 // As safe_display, and shortened in the middle to at most `columns` code points with "...".
 std::string safe_display(std::string_view raw, std::size_t columns);
 
+// Columns that `shown` (already safe for display) takes on a terminal: East Asian wide characters and
+// emoji two, combining marks none.
+std::size_t display_width(std::string_view shown);
+
 // Whether `text` is well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
 bool is_valid_utf8(std::string_view text);
 

@@ -34,7 +34,7 @@ class Config {
     try {
       json_ = Json::parse(text, bounded);
     } catch (const Json::exception& error) {
-      throw fail(fmt::format("not valid JSON: {}", error.what()));
+      throw fail(fmt::format("not valid JSON: {}", safe_display(error.what(), 200)));
     }
     if (!json_.is_object()) throw fail("not a JSON object");
   }
@@ -116,6 +116,9 @@ void llama(const Config& config, Builder& b) {
                       vocabulary = config.size("vocab_size");
   if (d % heads != 0 && config.size("head_dim", 0) == 0)
     throw config.fail(fmt::format("hidden_size {} is no multiple of num_attention_heads {}", d, heads));
+  if (heads % kv != 0)
+    throw config.fail(
+        fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}", heads, kv));
   const std::uint64_t head = config.size("head_dim", d / heads);
   const bool attention_bias = config.flag("attention_bias", false), mlp_bias = config.flag("mlp_bias", false);
   b.add("model.embed_tokens.weight", {vocabulary, d});

@@ -126,7 +126,9 @@ VkCommandBuffer TransferQueue::idle_command_buffer() {
 void TransferQueue::flush() {
   if (recording_ == VK_NULL_HANDLE) return;
   write_regions();
-  if (host_will_read_) memory_barrier(recording_, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  if (host_will_read_)
+    memory_barrier(recording_, VK_PIPELINE_STAGE_HOST_BIT,
+                   VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
   check(vkEndCommandBuffer(recording_), "end a command buffer");
 
   const std::uint64_t value = submitted_ + 1;

@@ -3,12 +3,14 @@
 #include "core/gpu/vulkan_machine.h"
 
 #include "core/base/checked.h"
+#include "core/base/error.h"
 #include "core/gpu/memory_need.h"
 #include "core/io/process_memory.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace loadline::gpu {
@@ -57,6 +59,11 @@ PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
   PerSpace<std::uint64_t> needs = peaks;
   if (needs_bounce(plan)) needs[index(Space::staging)] += kBounceBytes;
   require_fit(needs, supply_of(device), device.info().name);
+  for (const Block& block : plan.blocks)
+    if (device_sees(block.space) && block.bytes > device.info().max_allocation)
+      throw Error(ErrorCode::no_fit,
+                  fmt::format("a block of {} bytes is needed in one piece, {} allows {} in one allocation",
+                              block.bytes, device.info().name, device.info().max_allocation));
   return peaks;
 }
 
@@ -110,12 +117,20 @@ void VulkanMachine::alloc(BlockId id, const Block& block) {
       reserved_[index(block.space)] += align_up(block.bytes, page_size());
       break;
   }
+  live_[index(block.space)] += made.memory.range.bytes;
   note_reserved();
+}
+
+std::optional<PerSpace<std::uint64_t>> VulkanMachine::live_bytes() const {
+  PerSpace<std::uint64_t> live = *host_.live_bytes();
+  for (const Space space : {Space::device, Space::staging}) live[index(space)] += live_[index(space)];
+  return live;
 }
 
 void VulkanMachine::free(BlockId id, const Block& block) {
   BlockState& gone = state(id);
   wait_for(gone, gone.last_use);
+  live_[index(block.space)] -= gone.memory.range.bytes;
   switch (block.space) {
     case Space::device:
       device_memory_.free(gone.memory);

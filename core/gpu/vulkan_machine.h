@@ -36,6 +36,7 @@ class VulkanMachine final : public Machine {
   void free(BlockId id, const Block& block) override;
   double now() const override { return host_.now(); }
   void drain() override { transfers_.drain(); }
+  std::optional<PerSpace<std::uint64_t>> live_bytes() const override;
   std::optional<PerSpace<std::uint64_t>> reserved_peak() const override { return reserved_peak_; }
   std::optional<ProcessMemory> sample() const override { return host_.sample(); }
 
@@ -82,6 +83,7 @@ class VulkanMachine final : public Machine {
   Readback readback_;
   std::vector<BlockState> blocks_;
 
+  PerSpace<std::uint64_t> live_ = {};      // device and staging: ranges that were handed out
   PerSpace<std::uint64_t> reserved_ = {};  // host and page_cache: whole pages
   PerSpace<std::uint64_t> reserved_peak_ = {};
   std::uint32_t device_heap_ = 0;

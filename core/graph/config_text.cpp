@@ -6,7 +6,7 @@
 namespace loadline {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 // Only the first two levels are built: a deeply nested file cannot make anything recurse.
 Json parse_config(const MetaGraph& graph) {

@@ -12,7 +12,7 @@ namespace loadline {
 // The top-level string under `key`; nothing if there is no config, no such key or no string there.
 std::optional<std::string> config_text(const MetaGraph& graph, std::string_view key);
 
-// All top-level scalars, as text, in the file's order: for showing. Empty without a config.
+// All top-level scalars, as text, sorted by key: for showing. Empty without a config.
 std::vector<std::pair<std::string, std::string>> config_entries(const MetaGraph& graph);
 
 }  // namespace loadline

@@ -38,8 +38,8 @@ Json tensor_json(const Tensor& tensor) {
 }  // namespace
 
 std::string graph_json(const MetaGraph& graph) {
-  Json json = {{"format", graph.format},   {"files", Json::array()},     {"storages", Json::array()},
-               {"tensors", Json::array()}, {"metadata", Json::object()}, {"notes", Json::array()}};
+  Json json = {{"format", graph.format},   {"files", Json::array()},    {"storages", Json::array()},
+               {"tensors", Json::array()}, {"metadata", Json::array()}, {"notes", Json::array()}};
   for (const ModelFile& file : graph.files)
     json["files"].push_back(
         {{"name", text(std::filesystem::path(file.path).filename().string())}, {"bytes", file.bytes}});
@@ -49,7 +49,8 @@ std::string graph_json(const MetaGraph& graph) {
     json["storages"].push_back(std::move(row));
   }
   for (const Tensor& tensor : graph.tensors) json["tensors"].push_back(tensor_json(tensor));
-  for (const MetaEntry& entry : graph.metadata) json["metadata"][text(entry.key)] = value_json(entry.value);
+  for (const MetaEntry& entry : graph.metadata)
+    json["metadata"].push_back({{"key", text(entry.key)}, {"value", value_json(entry.value)}});
   for (const Note& note : graph.notes) {
     Json row = {{"severity", severity_name(note.severity)}, {"text", text(note.text)}};
     if (note.tensor) row["tensor"] = text(*note.tensor);

@@ -87,6 +87,10 @@ void require_sound(const MetaGraph& graph, std::string_view verb) {
     if (note.severity == Severity::error)
       throw Error(ErrorCode::malformed, {.tensor = note.tensor},
                   fmt::format("cannot {} this model: {}", verb, note.text));
+  for (const Storage& storage : graph.storages)
+    if (storage.file == kNoFile && storage.bytes > 0)
+      throw Error(ErrorCode::usage,
+                  fmt::format("cannot {} this model: it has shapes only, no file holds its weights", verb));
 }
 
 std::string model_name(const MetaGraph& graph) {

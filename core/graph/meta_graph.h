@@ -106,7 +106,8 @@ std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph);
 std::uint64_t parameter_count(const MetaGraph& graph);
 
 const MetaValue* find_metadata(const MetaGraph& graph, std::string_view key);
-// Throws Error{malformed} with the first note of severity error: the graph may be shown, not used.
+// Throws Error{malformed} with the first note of severity error (the graph may be shown, not used),
+// and Error{usage} for a model that has shapes but no files.
 void require_sound(const MetaGraph& graph, std::string_view verb);
 // The base name of the model as a person would call it: the folder's or the file's name.
 std::string model_name(const MetaGraph& graph);

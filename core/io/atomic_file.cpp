@@ -6,25 +6,36 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <random>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace loadline {
 
 AtomicFile::AtomicFile(std::string target) : target_(std::move(target)) {
-  const std::filesystem::path path(target_);
-  // the name stays short: the target's own may already be as long as the file system allows
-  temporary_ = (path.parent_path() / ".loadline-XXXXXX").string();
-  fd_ = UniqueFd(::mkostemp(temporary_.data(), O_CLOEXEC));
-  if (!fd_) throw system_error(target_, "create a temporary file beside it", errno);
-  // mkostemp makes 0600; give what an ordinary open would have given
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(fd_.get(), 0666 & ~mask);
+  const std::filesystem::path folder = std::filesystem::path(target_).parent_path();
+  // not mkstemp, which makes 0600: open gives what an ordinary file has. The name stays short, as the
+  // target's own may already be as long as the file system allows.
+  std::random_device random;
+  do {
+    temporary_ = (folder / fmt::format(".loadline-{:08x}{:08x}", random(), random())).string();
+    fd_ = UniqueFd(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  } while (!fd_ && errno == EEXIST);
+  if (!fd_) {
+    temporary_.clear();
+    throw system_error(target_, "create a temporary file beside it", errno);
+  }
+  // a file that is replaced keeps its mode
+  struct stat old = {};
+  if (::stat(target_.c_str(), &old) == 0 && ::fchmod(fd_.get(), old.st_mode & 0777) != 0) {
+    const int number = errno;
+    ::unlink(temporary_.c_str());
+    throw system_error(target_, "give its mode to the new file", number);
+  }
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -68,9 +79,20 @@ void AtomicFile::sync() {
   if (::fsync(fd_.get()) != 0) throw system_error(target_, "make its content durable", errno);
 }
 
-void AtomicFile::rename_into_place() {
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
-    throw system_error(target_, "put it in place", errno);
+void AtomicFile::rename_into_place(bool replace) {
+  int failed =
+      ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), replace ? 0 : RENAME_NOREPLACE);
+  // file systems without that flag: a hard link does not replace either; without links, look first
+  if (failed != 0 && !replace && (errno == EINVAL || errno == ENOSYS)) {
+    failed = ::link(temporary_.c_str(), target_.c_str());
+    if (failed == 0)
+      ::unlink(temporary_.c_str());
+    else if (errno != EEXIST && ::access(target_.c_str(), F_OK) != 0)
+      failed = ::rename(temporary_.c_str(), target_.c_str());
+  }
+  if (failed != 0 && errno == EEXIST)
+    throw Error(ErrorCode::usage, {.file = target_}, "exists; --force replaces it");
+  if (failed != 0) throw system_error(target_, "put it in place", errno);
   temporary_.clear();
   const std::string folder = std::filesystem::path(target_).parent_path().string();
   const UniqueFd handle(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -80,7 +102,7 @@ void AtomicFile::rename_into_place() {
 
 void AtomicFile::commit() {
   sync();
-  rename_into_place();
+  rename_into_place(true);
 }
 
 }  // namespace loadline

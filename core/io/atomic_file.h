@@ -31,9 +31,10 @@ class AtomicFile {
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   // Makes the content durable; the target is untouched. Call before rename_into_place().
   void sync();
-  // Atomically replaces the target and makes the folder's entry durable.
-  void rename_into_place();
-  // sync() and rename_into_place().
+  // Puts the file in place atomically and makes the folder's entry durable. Without `replace`, throws
+  // Error{usage} if the target exists by now.
+  void rename_into_place(bool replace);
+  // sync() and rename_into_place(true).
   void commit();
 
  private:

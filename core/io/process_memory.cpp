@@ -33,6 +33,22 @@ std::string read_proc(const char* path) {
   return got > 0 ? std::string(buffer.data(), static_cast<std::size_t>(got)) : std::string();
 }
 
+// What a container may still take: its limit less what it uses, file pages that can be dropped not
+// counted. The largest number where there is no limit.
+std::uint64_t control_group_room() {
+  constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+  const std::string groups = read_proc("/proc/self/cgroup");
+  const std::size_t at = groups.find("0::");
+  if (at == std::string::npos) return kUnlimited;
+  const std::string path = "/sys/fs/cgroup" + groups.substr(at + 3, groups.find('\n', at) - at - 3);
+  const std::string limit = read_proc((path + "/memory.max").c_str());
+  if (limit.empty() || limit.rfind("max", 0) == 0) return kUnlimited;
+  const std::uint64_t most = number_after(limit, ""),
+                      used = number_after(read_proc((path + "/memory.current").c_str()), "");
+  const std::uint64_t droppable = number_after(read_proc((path + "/memory.stat").c_str()), "inactive_file");
+  return most - std::min(most, used - std::min(used, droppable));
+}
+
 }  // namespace
 
 ProcessMemoryCounters read_process_memory() {
@@ -44,7 +60,8 @@ ProcessMemoryCounters read_process_memory() {
 
 std::optional<std::uint64_t> available_system_memory() {
   const std::uint64_t bytes = number_after(read_proc("/proc/meminfo"), "MemAvailable:") * 1024;
-  return bytes == 0 ? std::nullopt : std::optional(bytes);
+  if (bytes == 0) return std::nullopt;
+  return std::min(bytes, control_group_room());
 }
 
 std::uint64_t read_bytes_counter() { return number_after(read_proc("/proc/self/io"), "rchar:"); }

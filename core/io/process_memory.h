@@ -16,7 +16,8 @@ struct ProcessMemoryCounters {
 // Zeros where the system does not say.
 ProcessMemoryCounters read_process_memory();
 
-// MemAvailable: what the system could give now without swapping; nothing where it does not say.
+// What the system could give now without swapping: MemAvailable, or what is left to the process's
+// control group (cgroup v2) if that is less. Nothing where the system does not say.
 std::optional<std::uint64_t> available_system_memory();
 
 // Bytes this process has read through system calls so far, from /proc/self/io (rchar).

@@ -28,7 +28,8 @@ class SourceFile {
   // The descriptor, or -1 for bytes in memory.
   int descriptor() const { return fd_.get(); }
 
-  // Fills `out` from byte `offset`. Throws Error{io} when the file ends before, or on a read error.
+  // Fills `out` from byte `offset`. Throws Error{malformed} for a range past the end, Error{io} when the
+  // file has become shorter or cannot be read.
   void read_at(std::uint64_t offset, std::span<std::byte> out) const;
   // At most `most` bytes from the start, fewer if the file is shorter.
   std::vector<std::byte> head(std::size_t most) const;

@@ -1,6 +1,7 @@
 // Lazily opened files behind the storages of a graph.
 #include "core/io/storage_reader.h"
 
+#include "core/base/checked.h"
 #include "core/base/error.h"
 
 #include <fmt/format.h>
@@ -28,7 +29,11 @@ const SourceFile& StorageReader::file_of(StorageId id) const {
 }
 
 void StorageReader::read(StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
-  file_of(id).read_at(graph_->storage(id).offset + offset, out);
+  const Storage& storage = graph_->storage(id);
+  if (!range_fits(offset, out.size(), storage.bytes))
+    throw Error(ErrorCode::usage,
+                fmt::format("reads {} bytes at {} of a storage of {}", out.size(), offset, storage.bytes));
+  file_of(id).read_at(storage.offset + offset, out);
 }
 
 }  // namespace loadline

@@ -14,8 +14,9 @@
 namespace loadline {
 
 // Opens each file at its first use and keeps it open. All members may be called from several
-// threads. Files are opened by the paths in the graph; one whose size is no longer what the graph
-// says gives Error{io}, so that bytes of a replaced file are never taken for the model's.
+// threads. Files are opened by the paths in the graph, without asking again where links end; one whose
+// size is no longer what the graph says gives Error{io}. A file replaced by one of the same size is not
+// noticed.
 class StorageReader {
  public:
   explicit StorageReader(MetaGraphPtr graph);

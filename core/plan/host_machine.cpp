@@ -56,17 +56,28 @@ HostMachine::~HostMachine() {
 
 void HostMachine::alloc(BlockId id, const Block& block) {
   if (blocks_.size() <= index(id)) blocks_.resize(index(id) + 1);
-  Mapping& mapping = blocks_[index(id)];
-  mapping.bytes = static_cast<std::size_t>(block.bytes);
   if (block.bytes == 0) return;
-  if (block.space == Space::page_cache) {
-    mapping = map_file(block);
-    return;
-  }
+  Mapping& mapping = blocks_[index(id)];
+  mapping = block.space == Space::page_cache ? map_file(block) : map_anonymous(block);
+  live_[index(block.space)] += mapping.bytes;
+}
+
+// Every page is there when this returns: asked of the kernel, so that a refusal is an Error; by
+// touching on kernels before 5.14.
+HostMachine::Mapping HostMachine::map_anonymous(const Block& block) const {
+  Mapping mapping;
+  mapping.bytes = static_cast<std::size_t>(block.bytes);
   mapping.length = static_cast<std::size_t>(align_up(block.bytes, page_size()));
   mapping.base = map_memory(mapping.length, block.space != Space::host);
+  if (::madvise(mapping.base, mapping.length, MADV_POPULATE_WRITE) == 0) return mapping;
+  if (errno != EINVAL) {
+    const Error error = no_memory(mapping.length);
+    ::munmap(mapping.base, mapping.length);
+    throw error;
+  }
   auto* const bytes = static_cast<volatile std::byte*>(mapping.base);
   for (std::size_t at = 0; at < mapping.length; at += page_size()) bytes[at] = std::byte{0};
+  return mapping;
 }
 
 HostMachine::Mapping HostMachine::map_file(const Block& block) const {
@@ -93,7 +104,9 @@ void HostMachine::touch_file(const Step& step) {
   const std::size_t first =
       (mapping.lead + static_cast<std::size_t>(step.offset)) / page_size() * page_size();
   const std::size_t end = mapping.lead + static_cast<std::size_t>(step.offset + step.bytes);
-  if (::madvise(static_cast<std::byte*>(mapping.base) + first, end - first, MADV_POPULATE_READ) != 0)
+  // kernels before 5.14 do not know the advice: there the pages stay untouched, copies still work
+  if (::madvise(static_cast<std::byte*>(mapping.base) + first, end - first, MADV_POPULATE_READ) != 0 &&
+      errno != EINVAL)
     throw system_error(reader_.file_of(std::get<StorageId>(step.from)).path(), "read its mapped pages",
                        errno);
 }
@@ -118,8 +131,9 @@ void HostMachine::copy(const Step& step, const Block& to) {
   std::memcpy(out.data(), bytes(from).data() + step.from_offset, out.size());
 }
 
-void HostMachine::free(BlockId id, const Block&) {
+void HostMachine::free(BlockId id, const Block& block) {
   Mapping& mapping = blocks_[index(id)];
+  live_[index(block.space)] -= mapping.base == nullptr ? 0 : mapping.bytes;
   if (mapping.base != nullptr) ::munmap(mapping.base, mapping.length);
   mapping = {};
 }

@@ -25,6 +25,7 @@ class HostMachine final : public Machine {
   void free(BlockId id, const Block& block) override;
   double now() const override;
   void drain() override {}
+  std::optional<PerSpace<std::uint64_t>> live_bytes() const override { return live_; }
   std::optional<ProcessMemory> sample() const override;
 
   // The bytes of a block that is alive; those of a page_cache block may only be read.
@@ -38,6 +39,7 @@ class HostMachine final : public Machine {
     std::size_t bytes = 0;                    // the block's own
     std::optional<StorageId> mapped_storage;  // of a page_cache block
   };
+  Mapping map_anonymous(const Block& block) const;
   Mapping map_file(const Block& block) const;
   void touch_file(const Step& step);
 
@@ -45,6 +47,7 @@ class HostMachine final : public Machine {
   std::chrono::steady_clock::time_point start_;
   ProcessMemoryCounters before_;
   std::vector<Mapping> blocks_;
+  PerSpace<std::uint64_t> live_ = {};  // of the mappings that exist
 };
 
 }  // namespace loadline

@@ -3,6 +3,7 @@
 #include "core/plan/methods.h"
 
 #include "core/base/error.h"
+#include "core/base/lookup.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -187,8 +188,19 @@ class Ring {
   std::size_t current_ = 0;
 };
 
+// A plan lists every transfer: a ring far too small for its model is refused before it fills memory.
+void check_ring_steps(std::uint64_t bytes, const MethodOptions& options) {
+  constexpr std::uint64_t kMostTransfers = 2'000'000;
+  const std::uint64_t slot = options.staging_bytes / options.slots;
+  if (bytes / slot > kMostTransfers)
+    throw Error(ErrorCode::limit,
+                fmt::format("slots of {} need {} transfers for {}, the limit is {}: use larger slots",
+                            format_bytes(slot), bytes / slot, format_bytes(bytes), kMostTransfers));
+}
+
 Plan staged_ring(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
   check_options(options);
+  check_ring_steps(storage_bytes(graph), options);
   Builder b(graph, order, options);
   const std::vector<BlockId> model = b.make_all(Space::device);
   Ring ring(b.plan(), options);
@@ -240,31 +252,33 @@ Plan executorch_after(const MetaGraph& graph, const StorageOrder& order, const M
 }
 
 constexpr std::array<Method, 7> kMethods = {{
-    {"state_dict", "model on the device, then load_state_dict of a second copy there", "device 2W, host W",
+    {"state_dict", "model on the device, then load_state_dict of a second copy there",
+     "device max(2W, W + Q), host W",
      "The model is built in host memory and moved to the device; the checkpoint is then loaded to the same "
      "device (torch.load with map_location) and copied over the weights. Until the state dict is dropped the "
      "device holds everything twice.",
      state_dict},
     {"sequential", "model on the device, state dict on the host, copied tensor by tensor",
-     "device W + w*, host W",
+     "device W + max(w*, Q), host W",
      "The model is built and moved to the device; the checkpoint is read whole into host memory and each "
      "tensor "
      "goes over through one temporary on the device. The device holds one extra tensor at a time; the host "
      "still "
      "holds the whole checkpoint.",
      sequential},
-    {"mmap_assign", "empty model, mapped file, tensors assigned", "device W, page cache W",
+    {"mmap_assign", "empty model, mapped file, tensors assigned", "device W + Q, page cache W",
      "The model starts on the meta device without memory; the file is mapped (torch.load with mmap=True and "
      "assign=True) and each tensor is copied from the mapped pages to its place. Nothing is anonymous "
      "memory, "
      "but the mapped pages count as resident until the system drops them.",
      mmap_assign},
-    {"per_tensor", "empty model on the device, one tensor read at a time", "device W, host w*",
+    {"per_tensor", "empty model on the device, one tensor read at a time", "device W + Q, host w*",
      "The model is allocated on the device without initialising it, then each tensor is read into host "
      "memory, "
      "copied over and freed. The host needs the largest tensor only.",
      per_tensor},
-    {"staged_ring", "empty model on the device, fed through a ring of pinned slots", "device W, staging r*c",
+    {"staged_ring", "empty model on the device, fed through a ring of pinned slots",
+     "device W + Q, staging r*c",
      "The model is allocated on the device; the files are read straight into a small ring of staging slots, "
      "many "
      "tensors to a slot and large ones over several, while earlier slots are still being transferred. No "
@@ -289,15 +303,7 @@ constexpr std::array<Method, 7> kMethods = {{
 
 std::span<const Method> methods() { return kMethods; }
 
-const Method& find_method(std::string_view id) {
-  const auto row =
-      std::find_if(kMethods.begin(), kMethods.end(), [&](const Method& method) { return method.id == id; });
-  if (row != kMethods.end()) return *row;
-  std::string known;
-  for (const Method& method : kMethods) known += fmt::format("{}{}", known.empty() ? "" : ", ", method.id);
-  throw Error(ErrorCode::usage,
-              fmt::format("no method is called '{}'; there are: {}", safe_display(id), known));
-}
+const Method& find_method(std::string_view id) { return find_row(methods(), id, "method"); }
 
 void check_options(const MethodOptions& options) {
   constexpr std::uint64_t kLeastSlot = 4096;
@@ -310,6 +316,9 @@ void check_options(const MethodOptions& options) {
         ErrorCode::usage,
         fmt::format("a ring of {} bytes in {} slots has slots of {} bytes, the least is {}",
                     options.staging_bytes, options.slots, options.staging_bytes / options.slots, kLeastSlot));
+  if (options.activation_bytes >> 60 != 0)
+    throw Error(ErrorCode::usage, fmt::format("activations of {} are over the limit of 1 EiB",
+                                              format_bytes(options.activation_bytes)));
   if (options.staging_bytes > std::uint64_t{1} << 40)
     throw Error(ErrorCode::usage,
                 fmt::format("a ring of {} is over the limit of 1 TiB", format_bytes(options.staging_bytes)));

@@ -22,13 +22,15 @@ struct Method {
   std::string_view summary;
   std::string_view peak_law;  // closed form, for people: "2W", "W + w"
   std::string_view explanation;
+  // May throw Error{limit} for options that make the plan itself too large.
   Plan (*make)(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options);
 };
 
 std::span<const Method> methods();
 // Throws Error{usage} that lists the ids.
 const Method& find_method(std::string_view id);
-// Throws Error{usage} unless the ring has at least one slot of at least 4 KiB.
+// Throws Error{usage} unless the ring has 1 to 1024 slots of at least 4 KiB, at most 1 TiB in all, and
+// activations are under 1 EiB.
 void check_options(const MethodOptions& options);
 
 }  // namespace loadline

@@ -1,7 +1,7 @@
 // The table of orders.
 #include "core/plan/orders.h"
 
-#include "core/base/error.h"
+#include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "core/graph/module_tree.h"
 
@@ -25,10 +25,11 @@ bool has_any(std::string_view name, std::initializer_list<std::string_view> part
 
 Phase phase_of(std::string_view name) {
   if (layer_number(name)) return Phase::layer;
-  // "embed_out" is GPT-NeoX's head, so heads are looked for first
-  if (has_any(name, {"head", "embed_out", "classifier", "pooler", "score", "output"})) return Phase::head;
+  // "embed_out" is GPT-NeoX's head, "embeddings.LayerNorm" no final norm, "output_norm" no head
+  if (has_any(name, {"embed_out"})) return Phase::head;
   if (has_any(name, {"emb", "wte", "wpe"})) return Phase::embedding;
   if (has_any(name, {"norm", "Norm", "ln_"})) return Phase::final_norm;
+  if (has_any(name, {"head", "classifier", "pooler", "score", "output"})) return Phase::head;
   return Phase::rest;
 }
 
@@ -90,14 +91,6 @@ constexpr std::array<Order, 5> kOrders = {{
 
 std::span<const Order> orders() { return kOrders; }
 
-const Order& find_order(std::string_view id) {
-  const auto row =
-      std::find_if(kOrders.begin(), kOrders.end(), [&](const Order& order) { return order.id == id; });
-  if (row != kOrders.end()) return *row;
-  std::string known;
-  for (const Order& order : kOrders) known += fmt::format("{}{}", known.empty() ? "" : ", ", order.id);
-  throw Error(ErrorCode::usage,
-              fmt::format("no order is called '{}'; there are: {}", safe_display(id), known));
-}
+const Order& find_order(std::string_view id) { return find_row(orders(), id, "order"); }
 
 }  // namespace loadline

@@ -52,6 +52,8 @@ class PlanChecker {
   }
 
   std::optional<std::string> check_mapping(const Block& block) const {
+    if (block.storage && index(*block.storage) >= graph_.storages.size())
+      return fault("storage {} does not exist", index(*block.storage));
     if (block.space != Space::page_cache) return std::nullopt;
     if (!block.storage || index(*block.storage) >= graph_.storages.size())
       return fault("a page_cache block maps no storage");

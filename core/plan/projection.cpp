@@ -1,22 +1,32 @@
 // Plans on the dry machine, and budgets.
 #include "core/plan/projection.h"
 
+#include "core/base/error.h"
 #include "core/plan/dry_machine.h"
 
-#include <cassert>
+#include <fmt/format.h>
 
 namespace loadline {
 
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
-                   const MethodOptions& options) {
+                   const MethodOptions& options, Progress& progress) {
+  check_options(options);
+  progress.check_cancelled();
   Projection projection;
   projection.method = &method;
   projection.order = &order;
   projection.plan = method.make(graph, order.make(graph), options);
-  assert(!check_plan(projection.plan, graph));
+  if (const auto fault = check_plan(projection.plan, graph))
+    throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
   DryMachine machine;
-  projection.timeline = run(projection.plan, machine);
+  projection.timeline = run(projection.plan, machine, progress);
   return projection;
+}
+
+Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const MethodOptions& options) {
+  Progress progress;
+  return project(graph, method, order, options, progress);
 }
 
 std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options) {

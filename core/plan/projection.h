@@ -16,7 +16,10 @@ struct Projection {
   Timeline timeline;
 };
 
-// Makes the plan, checks it and runs it on a DryMachine.
+// Makes the plan, checks it and runs it on a DryMachine. Throws Error{usage} for absurd options,
+// Error{limit} for sizes that no memory can hold, Error{cancelled}.
+Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const MethodOptions& options, Progress& progress);
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
                    const MethodOptions& options);
 

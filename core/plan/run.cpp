@@ -47,7 +47,7 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
       life.to_seconds = machine.now();
     }
     const double now = machine.now();
-    timeline.usage.push_back({at, now, live});
+    timeline.usage.push_back({at, now, machine.live_bytes().value_or(live)});
     // asking the system costs about 10 us: once a millisecond is enough to follow what takes time
     if (!timeline.measured.empty() && now - timeline.measured.back().seconds < kSamplePeriod) continue;
     if (const auto sample = machine.sample()) timeline.measured.push_back({now, *sample});
@@ -58,7 +58,7 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
   for (Lifetime& life : timeline.lifetimes)
     if (life.from_step != kNever && life.to_step == kNever) life.to_seconds = timeline.seconds;
 
-  timeline.final_bytes = live;
+  timeline.final_bytes = machine.live_bytes().value_or(live);
   timeline.reserved_peak = machine.reserved_peak();
   for (std::size_t space = 0; space < kSpaceCount; ++space)
     timeline.peaks[space] = peak_over(timeline, plan, 1u << space);

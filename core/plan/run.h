@@ -25,6 +25,9 @@ class Machine {
   virtual double now() const = 0;
   virtual void drain() = 0;
 
+  // Bytes of the blocks that the machine holds now, from its own books: what it mapped or was given,
+  // less what it gave back. Nothing on a machine that holds nothing.
+  virtual std::optional<PerSpace<std::uint64_t>> live_bytes() const { return std::nullopt; }
   // Peak of what the allocator took per space, if that can differ from what was asked.
   virtual std::optional<PerSpace<std::uint64_t>> reserved_peak() const { return std::nullopt; }
   // The system's own count of this process, as differences to the machine's start, where it means
@@ -34,7 +37,8 @@ class Machine {
 
 // Runs every step in order and drains. Progress counts the bytes of copies (total included).
 // Throws Error{cancelled} between steps, and whatever the machine throws. The plan must have passed
-// check_plan. Peaks count requested bytes, on every machine alike.
+// check_plan. Usage counts requested bytes: by the plan on a machine without books of its own (the
+// projection), else by the machine's live_bytes() (the ledger).
 Timeline run(const Plan& plan, Machine& machine, Progress& progress);
 Timeline run(const Plan& plan, Machine& machine);
 

@@ -1,10 +1,13 @@
 # Runs one command line and checks its exit code and output.
-#   -DPROGRAM= -DARGS=a|b|c -DEXIT=N -DSTDOUT=regex -DSTDERR=regex -DFOLDER=dir
+#   -DPROGRAM= -DARGS=a|b|c -DEXIT=N -DSTDOUT=regex -DSTDERR=regex -DTO=file for stdout -DFOLDER=dir
 cmake_minimum_required(VERSION 3.25)
 string(REPLACE "|" ";" ARGS "${ARGS}")
 file(MAKE_DIRECTORY ${FOLDER}/out)
-execute_process(COMMAND ${PROGRAM} ${ARGS} WORKING_DIRECTORY ${FOLDER} RESULT_VARIABLE code OUTPUT_VARIABLE out
-                ERROR_VARIABLE err)
+set(capture OUTPUT_VARIABLE out)
+if(TO)
+  set(capture OUTPUT_FILE ${TO})
+endif()
+execute_process(COMMAND ${PROGRAM} ${ARGS} WORKING_DIRECTORY ${FOLDER} RESULT_VARIABLE code ${capture} ERROR_VARIABLE err)
 if(NOT code STREQUAL EXIT)
   message(FATAL_ERROR "exit code ${code}, expected ${EXIT}\n--- stdout\n${out}\n--- stderr\n${err}")
 endif()

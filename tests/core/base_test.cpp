@@ -97,6 +97,13 @@ TEST(Text, NamesCannotDriveATerminal) {
   EXPECT_EQ(safe_display("abcdefg", 7), "abcdefg");
 }
 
+TEST(Text, WidthCountsColumns) {
+  EXPECT_EQ(display_width("plain"), 5u);
+  EXPECT_EQ(display_width("\xE5\xB1\xA4.weight"), 9u);  // a CJK character takes two
+  EXPECT_EQ(display_width("e\xCC\x81"), 1u);            // e and a combining accent
+  EXPECT_EQ(display_width("gr\xC3\xBC\xC3\x9F"), 4u);
+}
+
 TEST(Text, Utf8IsCheckedStrictly) {
   EXPECT_TRUE(is_valid_utf8("\xF0\x9F\x9A\xA2 ok"));
   for (const char* bad :

@@ -6,6 +6,7 @@
 #include "importers/resolve.h"
 #include "tests/support/builders.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +14,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace loadline {
 namespace {
@@ -244,6 +247,8 @@ TEST(GgufExport, RefusesAndNamesTheTensor) {
   EXPECT_NE(error_of({std::string(64, 'n'), DType::f32, {1}, {}, StorageId{0}, 0}).find("has 64 bytes"),
             std::string::npos);
   EXPECT_NE(error_of({"bad\xFF", DType::f32, {1}, {}, StorageId{0}, 0}).find("not UTF-8"), std::string::npos);
+  EXPECT_NE(error_of({"d", DType::f32, {std::uint64_t{1} << 63, 0}, {}, StorageId{0}, 0}).find("signed"),
+            std::string::npos);
   EXPECT_NE(error_of({"u", DType::u8, {1}, {}, StorageId{0}, 0}).find("no dtype U8"), std::string::npos);
   EXPECT_NE(error_of({"x", DType::f32, {1}, {}, StorageId{0}, 0},
                      {.outtype = {}, .alignment = 0, .max_shard_bytes = 5}),
@@ -295,6 +300,53 @@ TEST(Writer, LeavesExistingTargetsAloneUnlessForced) {
   EXPECT_EQ(read_file(folder / "out/o.gguf").substr(0, 4), "GGUF");
 }
 
+TEST(Writer, AFolderHoldsOneModelAfterwards) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {40, 40, 40, 40});
+  const auto write = [&](std::uint64_t shard, bool force) {
+    WriteOptions options;
+    options.overwrite = force;
+    convert(graph, folder / "out", {.outtype = {}, .alignment = 0, .max_shard_bytes = shard}, options);
+  };
+  write(40, false);  // four shards and an index
+  EXPECT_EQ(entries(folder / "out"), 5u);
+  EXPECT_THROW(write(0, false), Error);  // would be shadowed by the index
+  EXPECT_EQ(entries(folder / "out"), 5u);
+  write_file(folder / "out/tokenizer.json", "{}");
+  write(80, true);
+  EXPECT_EQ(entries(folder / "out"), 4u);  // two shards, an index, the tokenizer
+  EXPECT_EQ(open(folder / "out")->files.size(), 3u);
+  write(0, true);
+  EXPECT_EQ(entries(folder / "out"), 2u);
+  EXPECT_EQ(open(folder / "out")->tensors.size(), 4u);
+}
+
+TEST(Writer, ATargetThatAppearsMeanwhileIsNotReplaced) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {100, 100});
+  const Layout layout =
+      find_exporter("safetensors")
+          .layout(*graph, {.outtype = {}, .alignment = 0, .max_shard_bytes = 100}, folder / "out");
+  const std::string second = layout.files[1].path;
+  const TensorReader racing = [&](TensorId, std::uint64_t, std::span<std::byte>) {
+    write_file(second, "somebody else's");
+  };
+  Progress progress;
+  EXPECT_THROW(write_layout(layout, *graph, racing, {}, progress), Error);
+  EXPECT_EQ(read_file(second), "somebody else's");
+  EXPECT_EQ(entries(folder / "out"), 1u);  // what had been published was taken back
+}
+
+TEST(Writer, KeepsTheModeOfWhatItReplaces) {
+  const TemporaryFolder folder;
+  write_file(folder / "o.gguf", "old");
+  fs::permissions(folder / "o.gguf", fs::perms::owner_read | fs::perms::owner_write);
+  WriteOptions force;
+  force.overwrite = true;
+  convert(plain_model(folder), folder / "o.gguf", {}, force);
+  EXPECT_EQ(fs::status(folder / "o.gguf").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
 TEST(Writer, NeverWritesOntoItsInput) {
   const TemporaryFolder folder;
   const MetaGraphPtr graph = plain_model(folder);
@@ -306,6 +358,45 @@ TEST(Writer, NeverWritesOntoItsInput) {
                                  folder / "link.safetensors", folder / "in"})
     EXPECT_THROW(convert(graph, out, {}, force), Error) << out;
   EXPECT_EQ(read_file(folder / "in/model.safetensors"), before);
+}
+
+TEST(Writer, NeverRemovesItsInputThroughALink) {
+  const TemporaryFolder folder;
+  plain_model(folder);  // in/model.safetensors and in/config.json
+  fs::create_symlink(folder / "in/model.safetensors", folder / "link.safetensors");
+  const MetaGraphPtr graph = open(folder / "link.safetensors");
+  WriteOptions force;
+  force.overwrite = true;
+  EXPECT_THROW(convert(graph, folder / "in", {.outtype = {}, .alignment = 0, .max_shard_bytes = 50}, force),
+               Error);
+  EXPECT_EQ(entries(folder / "in"), 2u);
+  Progress progress;
+  EXPECT_THROW(convert_model(open(folder / "in/model.safetensors"), find_exporter("gguf"), {},
+                             folder / "in/config.json", force, progress),
+               Error);
+}
+
+TEST(Writer, AKilledExportLeavesTheTargetAsItWas) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {300'000});
+  write_file(folder / "kept.safetensors", "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const TensorReader dying = [](TensorId, std::uint64_t offset, std::span<std::byte>) {
+      if (offset > 0) ::raise(SIGKILL);
+    };
+    Progress progress;
+    WriteOptions options;
+    options.overwrite = true;
+    options.memory_budget = 1 << 16;
+    write_layout(find_exporter("safetensors").layout(*graph, {}, folder / "kept.safetensors"), *graph, dying,
+                 options, progress);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(read_file(folder / "kept.safetensors"), "old");
 }
 
 TEST(Writer, FailuresAndCancellationLeaveNothing) {

@@ -3,7 +3,7 @@
 #include "core/plan/dry_machine.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/model_file.h"
-#include "tests/gpu/simulation.h"
+#include "tests/support/simulation.h"
 
 #include <string>
 #include <tuple>
@@ -35,7 +35,7 @@ class Machines : public DeviceTest {
     const StorageReader reader(model.graph());
     VulkanMachine machine(device(), reader, plan);
     const Timeline measured = run(plan, machine);
-    const Simulation expected(plan, model);
+    const testing::Simulation expected(plan, reader);
     for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
       const BlockId id{static_cast<std::uint32_t>(i)};
       if (plan.blocks[i].space != Space::device || !expected.content(id).alive) continue;

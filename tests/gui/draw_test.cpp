@@ -35,7 +35,8 @@ TEST_P(Drawing, every_panel_at_every_size) {
   app.settle();
   if (app.session().model() && !app.session().model()->graph->tensors.empty())
     app.session().select(TensorId{0});
-  for (const auto& [width, height] : {std::pair(1280, 720), std::pair(1920, 1080), std::pair(420, 260)}) {
+  for (const auto& [width, height] : {std::pair(kLeastWidth, kLeastHeight), std::pair(1280, 720),
+                                      std::pair(1920, 1080), std::pair(420, 260)}) {
     window->set_size(width, height);
     for (const PanelRow& row : panels()) {
       app.session().panel = row.id;

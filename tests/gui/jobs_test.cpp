@@ -1,6 +1,7 @@
 // Background jobs: delivery, errors, replacement, cancellation, shutdown.
 #include "app/gui/jobs.h"
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
 #include <thread>
@@ -67,6 +68,27 @@ TEST(Jobs, a_tag_replaces_what_has_not_started) {
   go.count_down();
   drain(jobs);
   EXPECT_EQ(results, (std::vector<int>{0, 100}));
+}
+
+TEST(Jobs, a_tag_stops_what_is_running) {
+  Jobs jobs(2);
+  std::latch running(1);
+  std::vector<std::string> ends;
+  const auto note = [&](Outcome<int> outcome) { ends.push_back(outcome.ok() ? "done" : "stopped"); };
+  jobs.post(
+      "endless", "plan",
+      [&](Progress& progress) {
+        running.count_down();
+        for (;; std::this_thread::yield()) progress.check_cancelled();
+        return 0;
+      },
+      note);
+  running.wait();
+  jobs.post(
+      "next", "plan", [](Progress&) { return 1; }, note);
+  drain(jobs);
+  std::sort(ends.begin(), ends.end());
+  EXPECT_EQ(ends, (std::vector<std::string>{"done", "stopped"}));
 }
 
 TEST(Jobs, progress_is_seen_and_cancel_reaches_the_worker) {

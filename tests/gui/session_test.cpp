@@ -95,6 +95,45 @@ TEST(Session, dragging_a_slider_leaves_one_projection) {
   EXPECT_FALSE(session.comparing());
 }
 
+TEST(Session, a_plan_that_fails_is_a_notice_until_one_succeeds) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  PlanChoice choice = session.choice();
+  choice.options = {.staging_bytes = 64 << 10, .slots = 16};  // millions of transfers
+  session.set_plan(choice);
+  settle(session);
+  EXPECT_FALSE(session.projection());
+  ASSERT_EQ(session.notices().size(), 1u);
+  EXPECT_EQ(session.notices()[0].severity, Severity::error);
+  EXPECT_NE(session.notices()[0].text.find("transfers"), std::string::npos);
+  choice.method = "per_tensor";
+  session.set_plan(choice);
+  settle(session);
+  EXPECT_TRUE(session.projection());
+  EXPECT_TRUE(session.notices().empty());
+}
+
+TEST(Session, closing_a_model_stops_its_planning_silently) {
+  Session session("");
+  session.show(many_tensors(100'000), "");
+  session.close_model();
+  for (const JobView& job : session.jobs()) EXPECT_TRUE(job.cancelling) << job.name;
+  settle(session);
+  EXPECT_FALSE(session.projection());
+  EXPECT_TRUE(session.comparison().empty());
+  EXPECT_TRUE(session.notices().empty());
+}
+
+TEST(Session, measures_the_disk_of_a_file_that_is_not_there) {
+  const Folder folder;
+  Session session("");
+  session.measure_disk(folder / "missing/out.gguf");
+  settle(session);
+  ASSERT_TRUE(session.disk());
+  EXPECT_EQ(session.disk()->folder, folder.path());
+  EXPECT_GT(session.disk()->available, 0u);
+}
+
 TEST(Session, selection_and_zoom_stay_inside_the_model) {
   Session session("");
   session.select(TensorId{3});

@@ -84,7 +84,7 @@ TEST(Resolve, PrefersTheIndexAndNamesTheRest) {
   write_file(folder / "adapter.safetensors", one_tensor("d"));
   const MetaGraph graph = open_model(folder.path().string(), {});
   EXPECT_EQ(graph.tensors.size(), 2u);
-  EXPECT_TRUE(has_note(graph, Severity::info, "'model.safetensors', 'adapter.safetensors'"));
+  EXPECT_TRUE(has_note(graph, Severity::warning, "'model.safetensors', 'adapter.safetensors'"));
 }
 
 TEST(Resolve, FoldersWithoutAModelSaySo) {
@@ -110,6 +110,15 @@ TEST(Index, AMissingShardIsNamedWithItsTensors) {
   // a dangling link is a download that did not finish
   fs::create_symlink("nowhere", folder / kShard2);
   EXPECT_EQ(open_model(folder.path().string(), {}).missing.size(), 1u);
+}
+
+TEST(Index, ShardsWithoutTheirIndexAreNoModel) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  fs::remove(folder / kIndex);
+  const MetaGraph graph = open_model(folder.path().string(), {});
+  EXPECT_TRUE(has_note(graph, Severity::error, "whose index is missing"));
+  EXPECT_THROW(require_sound(graph, "convert"), Error);
 }
 
 TEST(Index, UsableButWrongOpensWithAnErrorNote) {
@@ -140,7 +149,8 @@ TEST(Index, ContradictionsAreErrors) {
   EXPECT_NE(error_of(folder.path().string()).find(kShard2), std::string::npos);
   for (
       const char* text :
-      {"{}", "[]", "", "{", R"({"weight_map":[]})", R"({"weight_map":{"a":5}})", R"({"weight_map":null})",
+      {"{}", "[]", "", "{", R"({"weight_map":{},"weight_map":{}})", R"({"weight_map":{"a":"x.bin"}})",
+       R"({"weight_map":[]})", R"({"weight_map":{"a":5}})", R"({"weight_map":null})",
        R"({"weight_map":{"a":"model-00001-of-00002.safetensors","a":"model-00001-of-00002.safetensors"}})"}) {
     write_file(folder / kIndex, text);
     EXPECT_NE(error_of(folder / kIndex), "") << text;
@@ -245,10 +255,33 @@ TEST(HubCache, LinksIntoAnotherRepositoryAreRefused) {
   EXPECT_NE(error_of(hub / "models--org--name").find("outside the model's folder"), std::string::npos);
 }
 
+TEST(HubCache, SnapshotsAndReferencesCannotLeadOutside) {
+  const TemporaryFolder hub;
+  const std::string commit(40, 'c');
+  write_cache(hub.path(), commit, false);
+  write_model(hub.path() / "private");
+  const fs::path repository = hub.path() / "models--org--name";
+  fs::remove_all(repository / "snapshots" / commit);
+  fs::create_directory_symlink(hub.path() / "private", repository / "snapshots" / commit);
+  write_file((repository / "refs/main").string(), commit);
+  EXPECT_NE(error_of(repository.string()).find("incomplete"), std::string::npos);
+  fs::remove(repository / "refs/main");
+  ASSERT_EQ(::mkfifo((repository / "refs/main").c_str(), 0600), 0);
+  EXPECT_NE(error_of(repository.string()), "");  // and does not wait for a writer
+}
+
 TEST(HubCache, WithoutARefTheNewestSnapshotIsTaken) {
   const TemporaryFolder hub;
   write_cache(hub.path(), std::string(40, 'd'), false);
   EXPECT_EQ(open_model(hub / "models--org--name", {}).tensors.size(), 2u);
+  // an empty snapshot and a reference that is no commit change nothing
+  fs::create_directories(hub.path() / "models--org--name/snapshots/zzz");
+  for (const std::string& ref : {std::string("../../.."), std::string(5 << 20, '\0'), std::string("feed")}) {
+    write_file(hub / "models--org--name/refs/main", ref);
+    const MetaGraph graph = open_model(hub / "models--org--name", {});
+    EXPECT_EQ(graph.tensors.size(), 2u);
+    EXPECT_TRUE(has_note(graph, Severity::warning, "the newest of 1"));
+  }
   fs::remove_all(hub.path() / "models--org--name/snapshots");
   fs::create_directories(hub.path() / "models--org--name/snapshots");
   EXPECT_NE(error_of(hub / "models--org--name").find("incomplete"), std::string::npos);

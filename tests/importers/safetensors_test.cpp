@@ -255,6 +255,19 @@ TEST(Safetensors, ManyTinyEntriesStayLinear) {
   EXPECT_EQ(read(safetensors_bytes(header + "}", 200'000)).tensors.size(), 200'000u);
 }
 
+TEST(Safetensors, ManyMetadataKeysStayLinear) {
+  std::string header = R"({"__metadata__":{)";
+  for (int i = 0; i < 300'000; ++i) header += fmt::format(R"({}"key {}":"")", i == 0 ? "" : ",", i);
+  EXPECT_EQ(read(safetensors_bytes(header + "}}", 0)).metadata.size(), 300'000u);
+}
+
+TEST(Safetensors, TheHeaderCannotStandInForTheConfig) {
+  const MetaGraph graph =
+      read(safetensors_bytes(R"({"__metadata__":{"config.json":"{}","format":"pt"}})", 0));
+  EXPECT_EQ(find_metadata(graph, kConfigKey), nullptr);
+  EXPECT_EQ(graph.notes.size(), 1u);
+}
+
 TEST(Safetensors, AHugeNameIsJustAName) {
   const std::string name(10 << 20, 'n');
   const MetaGraph graph =

@@ -1,8 +1,9 @@
-// Generates and simulates random plans.
+// Generates random plans.
 #include "tests/support/random_plans.h"
 
 #include <algorithm>
 #include <random>
+#include <vector>
 
 namespace loadline::testing {
 namespace {
@@ -76,33 +77,6 @@ class Generator {
 
 Plan random_plan(const MetaGraph& graph, std::uint64_t seed, std::size_t steps) {
   return Generator(graph, seed).make(steps);
-}
-
-std::vector<Content> simulate(const Plan& plan, const StorageReader& reader) {
-  std::vector<Content> blocks(plan.blocks.size());
-  for (const Step& step : plan.steps) {
-    Content& to = blocks[index(step.block)];
-    if (step.verb == Verb::alloc) {
-      to.assign(plan.block(step.block).bytes, std::nullopt);
-      const Block& block = plan.block(step.block);
-      if (block.space == Space::page_cache) {  // a mapping shows its file whether touched or not
-        std::vector<std::byte> bytes(block.bytes);
-        reader.read(*block.storage, 0, bytes);
-        std::copy(bytes.begin(), bytes.end(), to.begin());
-      }
-    } else if (step.verb == Verb::free) {
-      to.clear();
-    } else if (const auto* storage = std::get_if<StorageId>(&step.from)) {
-      std::vector<std::byte> bytes(step.bytes);
-      reader.read(*storage, step.from_offset, bytes);
-      std::copy(bytes.begin(), bytes.end(), to.begin() + static_cast<std::ptrdiff_t>(step.offset));
-    } else {
-      const Content& from = blocks[index(std::get<BlockId>(step.from))];
-      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(step.from_offset), step.bytes,
-                  to.begin() + static_cast<std::ptrdiff_t>(step.offset));
-    }
-  }
-  return blocks;
 }
 
 }  // namespace loadline::testing

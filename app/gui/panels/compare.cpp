@@ -20,6 +20,7 @@ class ComparePanel final : public Panel {
   void draw_row(Session& session, const Ui& ui, const MethodRow& row, double most);
   void draw_bars(const Session& session, const Ui& ui, const MethodRow& row, ImVec2 at, float width,
                  double most);
+  float explanation_height(const Session& session, const Ui& ui);
   void draw_explanation(const Session& session, const Ui& ui);
 };
 
@@ -29,9 +30,14 @@ void ComparePanel::draw(Session& session, const Ui& ui) {
     return;
   }
   method_and_order(session, ui, ui.px(190), ui.px(120));
-  ImGui::SameLine(0, ui.px(14));
-  ImGui::AlignTextToFramePadding();
-  muted(ui, "Peak of each memory space while the model loads. Click a method to choose it.");
+  for (const std::string_view hint :
+       {"Peak of each memory space while the model loads. Click a method to choose it.",
+        "Peaks while the model loads. Click a method to choose it.", "Click a method to choose it."}) {
+    if (!continue_line(ui, 14, text_width(hint))) continue;
+    ImGui::AlignTextToFramePadding();
+    muted(ui, hint);
+    break;
+  }
   if (session.comparison().empty()) {
     empty_state(ui, session.comparing() ? "Projecting every method" : "Nothing to compare",
                 "Each one is planned and run on the modelled machine.");
@@ -39,7 +45,7 @@ void ComparePanel::draw(Session& session, const Ui& ui) {
   }
   double most = static_cast<double>(session.model()->weight_bytes);
   for (const MethodRow& row : session.comparison()) most = std::max(most, static_cast<double>(row.unified));
-  const float explanation = ui.px(86);
+  const float explanation = explanation_height(session, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(6)});
   ImGui::BeginChild("methods", {0, std::max(ui.px(90), room.y - explanation)});
@@ -52,10 +58,19 @@ void ComparePanel::draw(Session& session, const Ui& ui) {
 void ComparePanel::draw_row(Session& session, const Ui& ui, const MethodRow& row, double most) {
   const Method& method = *row.method;
   const bool chosen = session.choice().method == method.id;
-  const float height = ui.px(92);
-  ImGui::PushID(method.id.data());
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
+  const float names = std::clamp(width * 0.33f, ui.px(236), ui.px(360));
+  const float room = names - ui.px(30);
+  float law_height = 0;
+  float summary_height = 0;
+  {
+    const FontScope scope(ui.fonts.small);
+    law_height = wrapped_height(method.peak_law, room);
+    summary_height = wrapped_height(method.summary, room);
+  }
+  const float height = std::max(ui.px(92), ui.px(29 + 3 + 8) + law_height + summary_height);
+  ImGui::PushID(method.id.data());
   if (ImGui::InvisibleButton("row", {width, height})) {
     PlanChoice choice = session.choice();
     choice.method = method.id;
@@ -71,9 +86,7 @@ void ComparePanel::draw_row(Session& session, const Ui& ui, const MethodRow& row
                       ui.px(6));
   if (chosen) draw->AddRectFilled(at, {at.x + ui.px(4), high.y}, ui.theme->accent, ui.px(2));
 
-  const float names = std::clamp(width * 0.30f, ui.px(200), ui.px(360));
   const float left = at.x + ui.px(16);
-  const float room = names - ui.px(30);
   // on the chosen row's ground the muted colour would be too faint
   const ImU32 second = chosen || hot ? ui.theme->text : ui.theme->muted;
   {
@@ -83,18 +96,21 @@ void ComparePanel::draw_row(Session& session, const Ui& ui, const MethodRow& row
   }
   {
     const FontScope scope(ui.fonts.small);
-    const std::string law = elided(method.peak_law, room);
-    draw->AddText({left, at.y + ui.px(29)}, chosen || hot ? ui.theme->text : ui.theme->accent, law.c_str());
-    const ImVec4 clip = {left, at.y, left + room, high.y - ui.px(2)};
-    draw->AddText(ImGui::GetFont(), ImGui::GetFontSize(), {left, at.y + ui.px(47)}, second,
-                  method.summary.data(), method.summary.data() + method.summary.size(), room, &clip);
+    const auto wrapped = [&](std::string_view words, float y, ImU32 color) {
+      draw->AddText(ImGui::GetFont(), ImGui::GetFontSize(), {left, y}, color, words.data(),
+                    words.data() + words.size(), room);
+    };
+    const float y = at.y + ui.px(29);
+    wrapped(method.peak_law, y, chosen || hot ? ui.theme->text : ui.theme->accent);
+    wrapped(method.summary, y + law_height + ui.px(3), second);
   }
   if (!row.error.empty()) {
     const FontScope scope(ui.fonts.small);
     const std::string cut = elided(shown(row.error), width - names - ui.px(24));
     draw->AddText({at.x + names, at.y + height / 2 - ImGui::GetFontSize() / 2}, ui.theme->bad, cut.c_str());
   } else {
-    draw_bars(session, ui, row, {at.x + names, at.y + ui.px(6)}, width - names - ui.px(12), most);
+    draw_bars(session, ui, row, {at.x + names, at.y + (height - ui.px(80)) / 2}, width - names - ui.px(12),
+              most);
   }
   ImGui::PopID();
 }
@@ -132,6 +148,12 @@ void ComparePanel::draw_bars(const Session& session, const Ui& ui, const MethodR
                 ui.px(1.25f));
 }
 
+float ComparePanel::explanation_height(const Session& session, const Ui& ui) {
+  const FontScope font(ui.fonts.small);
+  return ui.px(48) +
+         wrapped_height(find_method(session.choice().method).explanation, ImGui::GetContentRegionAvail().x);
+}
+
 void ComparePanel::draw_explanation(const Session& session, const Ui& ui) {
   const Method& method = find_method(session.choice().method);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -140,8 +162,9 @@ void ComparePanel::draw_explanation(const Session& session, const Ui& ui) {
   heading(ui, method.id);
   ImGui::SameLine(0, ui.px(12));
   text_colored(ui.theme->accent, fmt::format("peak {}", method.peak_law));
-  ImGui::SameLine(0, ui.px(16));
-  muted(ui, fmt::format("line: the weights, W = {}", format_bytes(session.model()->weight_bytes)));
+  const std::string weights =
+      fmt::format("line: the weights, W = {}", format_bytes(session.model()->weight_bytes));
+  if (continue_line(ui, 16, text_width(weights))) muted(ui, weights);
   const FontScope font(ui.fonts.small);
   paragraph(ui, method.explanation, ui.theme->text);
 }

@@ -1,4 +1,5 @@
 // Writing the model as another flat file.
+#include "app/gui/fits.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -49,6 +50,8 @@ class ConvertPanel final : public Panel {
  private:
   void draw_form(Session& session, const Ui& ui, float width);
   void draw_summary(const Session& session, const Ui& ui);
+  void draw_room(const Session& session, const Ui& ui);
+  void draw_written(const WriteReport& report, const Ui& ui);
   void suggest(const Session& session);
   void start(Session& session);
 
@@ -58,6 +61,7 @@ class ConvertPanel final : public Panel {
   std::size_t alignment_ = 0;
   std::size_t shard_ = 0;
   std::string out_;
+  std::string measured_;  // the output whose disk was last asked for
   bool verify_ = true;
   bool overwrite_ = false;
 };
@@ -66,11 +70,9 @@ class ConvertPanel final : public Panel {
 // of a model folder or a cache, where it would be taken for one of theirs.
 void ConvertPanel::suggest(const Session& session) {
   const Model& model = *session.model();
-  const Exporter& exporter = exporters()[exporter_];
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::current_path(failed);
-  const std::string stem = std::filesystem::path(model.name).stem().string();
-  out_ = (folder / (stem + "-loadline" + std::string(exporter.extension))).string();
+  out_ = (folder / output_name(model.name, exporters()[exporter_])).string();
 }
 
 void ConvertPanel::start(Session& session) {
@@ -93,6 +95,11 @@ void ConvertPanel::draw(Session& session, const Ui& ui) {
   if (seen_model_ != session.generation()) {
     seen_model_ = session.generation();
     suggest(session);
+    measured_.clear();
+  }
+  if (measured_ != out_) {
+    measured_ = out_;
+    session.measure_disk(out_);
   }
   const float form = std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.55f);
   begin_card(ui, "form", {form, 0});
@@ -112,24 +119,23 @@ void ConvertPanel::draw_form(Session& session, const Ui& ui, float width) {
     exporter_ = *picked;
     suggest(session);
   }
-  muted(ui, "Floating-point tensors");
-  pick(ui, "##type", width, kTypes, type_);
-  muted(ui, "Data starts at multiples of");
-  pick(ui, "##align", width, kAlignments, alignment_);
-  muted(ui, "Largest file");
-  pick(ui, "##shard", width, kShards, shard_);
-  muted(ui, "To");
-  ImGui::SetNextItemWidth(width);
+  pick(ui, "##type", field(ui, "Floating-point tensors"), kTypes, type_);
+  pick(ui, "##align", field(ui, "Data aligned to"), kAlignments, alignment_);
+  pick(ui, "##shard", field(ui, "Largest file"), kShards, shard_);
+  ImGui::SetNextItemWidth(field(ui, "To", 0.12f));
   ImGui::InputText("##out", &out_);
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(out_));
   checkbox(ui, "Read back and compare before it appears", &verify_);
   checkbox(ui, "Replace an existing file", &overwrite_);
   ImGui::Dummy({0, ui.px(4)});
-  const bool usable = session.model()->errors == 0 && !session.converting();
+  const Model& model = *session.model();
+  const bool usable = model.errors == 0 && !model.shapes_only && !session.converting();
   if (button(ui, session.converting() ? "Converting" : "Convert", ButtonKind::primary, usable))
     start(session);
-  if (session.model()->errors > 0)
+  if (model.errors > 0)
     paragraph(ui, "This model has errors (see Model): it can be looked at, not converted.", ui.theme->bad);
+  else if (model.shapes_only)
+    paragraph(ui, "This model has shapes only: no file holds its weights.", ui.theme->warning);
 }
 
 void ConvertPanel::draw_summary(const Session& session, const Ui& ui) {
@@ -151,12 +157,34 @@ void ConvertPanel::draw_summary(const Session& session, const Ui& ui) {
     const std::string_view from_name = dtype_info(share.dtype).name;
     badge(ui, fits ? "ok" : "cannot", fits ? ui.theme->good : ui.theme->bad);
     ImGui::SameLine(0, ui.px(8));
-    text(to == share.dtype
-             ? fmt::format("{} passes through, {}", from_name, format_bytes(share.bytes))
-             : fmt::format("{} becomes {}, {}", from_name, dtype_info(to).name, format_bytes(share.bytes)));
+    const std::string bytes = format_bytes(share.bytes);
+    paragraph(ui,
+              to == share.dtype ? fmt::format("{} passes through, {}", from_name, bytes)
+              : fits            ? fmt::format("{} becomes {}, {}", from_name, dtype_info(to).name, bytes)
+                                : fmt::format("{} is not a type of this format", dtype_info(to).name),
+              ui.theme->text);
   }
-  if (!session.convert_report()) return;
-  const WriteReport& report = *session.convert_report();
+  draw_room(session, ui);
+  if (session.convert_report()) draw_written(*session.convert_report(), ui);
+}
+
+// Files are written beside their targets first: what they replace frees nothing meanwhile.
+void ConvertPanel::draw_room(const Session& session, const Ui& ui) {
+  if (!session.disk() || session.model()->shapes_only) return;
+  const std::uint64_t needed = converted_bytes(*session.model(), kTypes[type_].dtype);
+  const std::uint64_t there = session.disk()->available;
+  const bool fits = needed <= there;
+  badge(ui, fits ? "ok" : "does not fit", fits ? ui.theme->good : ui.theme->bad);
+  ImGui::SameLine(0, ui.px(8));
+  paragraph(ui,
+            fits
+                ? fmt::format("{} to write, {} free on the disk", format_bytes(needed), format_bytes(there))
+                : fmt::format("needs {}, {} are free on the disk", format_bytes(needed), format_bytes(there)),
+            fits ? ui.theme->text : ui.theme->bad);
+  tooltip(ui, "The disk of " + shown(session.disk()->folder));
+}
+
+void ConvertPanel::draw_written(const WriteReport& report, const Ui& ui) {
   ImGui::Dummy({0, ui.px(8)});
   heading(ui, "Written");
   for (const WrittenFile& file : report.files) {

@@ -43,6 +43,8 @@ class OverviewPanel final : public Panel {
   void draw_notes(const Model& model, const Ui& ui);
   void draw_files(const Model& model, const Ui& ui);
   void draw_metadata(const Model& model, const Ui& ui);
+
+  float shares_height_ = 0;  // as the last frame found it: legends may take two lines
 };
 
 void OverviewPanel::draw_figures(const Model& model, const Ui& ui) {
@@ -61,16 +63,21 @@ void OverviewPanel::draw_figures(const Model& model, const Ui& ui) {
   }};
   const float gap = ui.px(12);
   const float width = (ImGui::GetContentRegionAvail().x - 3 * gap) / 4;
+  bool roomy = true;
+  {
+    const FontScope font(ui.fonts.hero);
+    for (const Figure& figure : figures) roomy = roomy && text_width(figure.value) <= width - ui.px(28);
+  }
   for (std::size_t i = 0; i < figures.size(); ++i) {
     if (i > 0) ImGui::SameLine(0, gap);
-    begin_card(ui, figures[i].label.c_str(), {width, ui.px(100)});
+    begin_card(ui, figures[i].label.c_str(), {width, ui.px(roomy ? 100 : 84)});
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(2)});
     {
       const FontScope font(ui.fonts.small);
       muted(ui, figures[i].label);
     }
     {
-      const FontScope font(ui.fonts.hero);
+      const FontScope font(roomy ? ui.fonts.hero : ui.fonts.title);
       name_text(ui, figures[i].value, 0, ui.theme->text);
     }
     {
@@ -83,7 +90,7 @@ void OverviewPanel::draw_figures(const Model& model, const Ui& ui) {
 }
 
 void OverviewPanel::draw_shares(const Model& model, const Ui& ui) {
-  begin_card(ui, "shares", {0, ui.px(176)});
+  begin_card(ui, "shares", {0, shares_height_ > 0 ? shares_height_ : ui.px(176)});
   heading(ui, "By type");
   std::vector<Part> parts;
   for (const DTypeShare& share : model.dtypes)
@@ -95,6 +102,7 @@ void OverviewPanel::draw_shares(const Model& model, const Ui& ui) {
   for (std::size_t i = 0; i < kRoleCount; ++i)
     parts.push_back({role_name(static_cast<Role>(i)), model.role_bytes[i], ui.theme->roles[i]});
   parts_bar(ui, parts, ui.px(16));
+  shares_height_ = ImGui::GetCursorPosY() + ImGui::GetScrollY() + ui.px(6);
   end_card();
 }
 

@@ -55,19 +55,18 @@ void method_and_order(Session& session, const Ui& ui, float method_width, float 
   if (method || order) session.attempt([&] { session.set_plan(choice); });
 }
 
-void ring_controls(Session& session, const Ui& ui, float width) {
+void ring_controls(Session& session, const Ui& ui) {
   PlanChoice choice = session.choice();
   const auto sizes = [](std::uint64_t bytes) {
     return bytes == 0 ? std::string("none") : format_bytes(bytes);
   };
-  muted(ui, "Staging ring");
-  const auto ring = value_combo(ui, "##ring", width, kRingSizes, choice.options.staging_bytes, sizes);
-  muted(ui, "Slots in the ring");
-  const auto slots = value_combo(ui, "##slots", width, kSlots, choice.options.slots,
-                                 [](std::uint32_t count) { return std::to_string(count); });
-  muted(ui, "Activations on the device");
-  const auto activations =
-      value_combo(ui, "##activations", width, kActivations, choice.options.activation_bytes, sizes);
+  const auto count = [](std::uint32_t slots) { return std::to_string(slots); };
+  const auto ring =
+      value_combo(ui, "##ring", field(ui, "Staging ring"), kRingSizes, choice.options.staging_bytes, sizes);
+  const auto slots =
+      value_combo(ui, "##slots", field(ui, "Slots in the ring"), kSlots, choice.options.slots, count);
+  const auto activations = value_combo(ui, "##activations", field(ui, "Activations"), kActivations,
+                                       choice.options.activation_bytes, sizes);
   if (ring) choice.options.staging_bytes = *ring;
   if (slots) choice.options.slots = *slots;
   if (activations) choice.options.activation_bytes = *activations;

@@ -9,6 +9,6 @@ namespace loadline::gui {
 // Method and order side by side.
 void method_and_order(Session& session, const Ui& ui, float method_width, float order_width);
 // Ring bytes, slots and activations, one under the other, with labels.
-void ring_controls(Session& session, const Ui& ui, float width);
+void ring_controls(Session& session, const Ui& ui);
 
 }  // namespace loadline::gui

@@ -139,22 +139,29 @@ void TensorTablePanel::draw_rows(Session& session, const Ui& ui) {
                                      ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX |
                                      ImGuiTableFlags_Reorderable | ImGuiTableFlags_NoBordersInBody;
   if (!ImGui::BeginTable("tensors", 7, kFlags, ImGui::GetContentRegionAvail())) return;
-  const auto column = [&](const char* label, float weight, SortColumn sort, ImGuiTableColumnFlags flags) {
-    if (session.table().column == sort && (flags & ImGuiTableColumnFlags_NoSort) == 0) {
+  // Figures get what they need; what else is read elsewhere too gives way to the name.
+  const float width = ImGui::GetContentRegionAvail().x;
+  const auto column = [&](const char* label, float size, SortColumn sort, ImGuiTableColumnFlags flags,
+                          float least_width = 0) {
+    const bool sortable = (flags & ImGuiTableColumnFlags_NoSort) == 0;
+    const bool sorted = sortable && session.table().column == sort;
+    if (sorted) {
       flags |= ImGuiTableColumnFlags_DefaultSort;
       if (!session.table().ascending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
     }
-    ImGui::TableSetupColumn(label, flags | ImGuiTableColumnFlags_WidthStretch, weight,
-                            static_cast<ImGuiID>(sort));
+    if (width < ui.px(least_width) && !sorted) flags |= ImGuiTableColumnFlags_Disabled;
+    const bool stretch = (flags & ImGuiTableColumnFlags_WidthStretch) != 0;
+    if (!stretch) flags |= ImGuiTableColumnFlags_WidthFixed;
+    ImGui::TableSetupColumn(label, flags, stretch ? size : ui.px(size), static_cast<ImGuiID>(sort));
   };
-  column("Name", 4.0f, SortColumn::name, ImGuiTableColumnFlags_NoHide);
-  column("Type", 0.75f, SortColumn::dtype, 0);
-  column("Shape", 1.6f, SortColumn::shape, 0);
-  column("Size", 1.25f, SortColumn::bytes,
+  column("Name", 3, SortColumn::name, ImGuiTableColumnFlags_NoHide | ImGuiTableColumnFlags_WidthStretch);
+  column("Type", 58, SortColumn::dtype, 0);
+  column("Shape", 122, SortColumn::shape, 0);
+  column("Size", 88, SortColumn::bytes,
          session.table().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending);
-  column("Share", 1.1f, SortColumn::bytes, ImGuiTableColumnFlags_NoSort);
-  column("File", 2.0f, SortColumn::file, 0);
-  column("Offset", 1.85f, SortColumn::offset, 0);
+  column("Share", 96, SortColumn::bytes, ImGuiTableColumnFlags_NoSort, 860);
+  column("File", 1, SortColumn::file, ImGuiTableColumnFlags_WidthStretch, 1080);
+  column("Offset", 128, SortColumn::offset, 0);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
   agree_on_sort(session);
@@ -200,21 +207,23 @@ void TensorTablePanel::draw_row(Session& session, const Ui& ui, TensorId id) {
   ImGui::TableNextColumn();
   right_aligned(format_bytes(bytes), ui.theme->text);
   tooltip(ui, format_grouped(bytes) + " bytes");
-  ImGui::TableNextColumn();
-  const float line = ImGui::GetTextLineHeight();
-  const float figure = ui.px(46);
-  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + (line - ui.px(6)) / 2);
-  bar(ui, share, ui.theme->roles[static_cast<std::size_t>(model.roles[index(id)])],
-      {std::max(ui.px(8), ImGui::GetContentRegionAvail().x - figure - ui.px(6)), ui.px(6)});
-  ImGui::SameLine(0, ui.px(6));
-  ImGui::SetCursorPosY(start.y);
-  right_aligned(percent_text(share), second);
-  ImGui::TableNextColumn();
-  if (storage.file == kNoFile)
-    text_colored(second, "none");
-  else
-    name_text(ui, std::filesystem::path(model.graph->files[index(storage.file)].path).filename().string(), 0,
-              second);
+  if (ImGui::TableNextColumn()) {
+    const float line = ImGui::GetTextLineHeight();
+    const float figure = ui.px(46);
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + (line - ui.px(6)) / 2);
+    bar(ui, share, ui.theme->roles[static_cast<std::size_t>(model.roles[index(id)])],
+        {std::max(ui.px(8), ImGui::GetContentRegionAvail().x - figure - ui.px(6)), ui.px(6)});
+    ImGui::SameLine(0, ui.px(6));
+    ImGui::SetCursorPosY(start.y);
+    right_aligned(percent_text(share), second);
+  }
+  if (ImGui::TableNextColumn()) {
+    const std::string file =
+        storage.file == kNoFile
+            ? "none"
+            : std::filesystem::path(model.graph->files[index(storage.file)].path).filename().string();
+    name_text(ui, file, 0, second);
+  }
   ImGui::TableNextColumn();
   right_aligned(storage.file == kNoFile ? "" : format_grouped(storage.offset + tensor.offset), second);
   ImGui::PopID();

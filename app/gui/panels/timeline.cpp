@@ -83,7 +83,8 @@ void TimelinePanel::draw(Session& session, const Ui& ui) {
   refresh(session);
   draw_legend(ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float list = room.x > ui.px(640) ? std::min(ui.px(320), room.x * 0.34f) : 0;
+  const bool listed = room.x > ui.px(640) && room.y > ui.px(84);
+  const float list = listed ? std::min(ui.px(320), room.x * 0.34f) : 0;
   cursor_ = pinned_;
   draw_plot(session, ui, {room.x - (list > 0 ? list + ui.px(14) : 0), room.y});
   if (list <= 0) return;
@@ -98,19 +99,13 @@ void TimelinePanel::draw_toolbar(Session& session, const Ui& ui) {
   method_and_order(session, ui, ui.px(176), ui.px(110));
   constexpr std::array<std::string_view, 2> kShapes = {"Stacked", "By space"};
   constexpr std::array<std::string_view, 2> kAxes = {"Steps", "Time"};
-  ImGui::SameLine(0, ui.px(12));
+  continue_line(ui, 12, segmented_width(ui, kShapes) + ui.px(8) + segmented_width(ui, kAxes));
   lanes_ = segmented(ui, "shape", kShapes, lanes_ ? 1 : 0) == 1;
   ImGui::SameLine(0, ui.px(8));
   const std::size_t axis = segmented(ui, "axis", kAxes, static_cast<std::size_t>(axis_));
   axis_ = axis == 0 ? TimeAxis::steps : TimeAxis::seconds;
   const Method& method = find_method(session.choice().method);
-  const float wanted =
-      ImGui::CalcTextSize(method.peak_law.data(), method.peak_law.data() + method.peak_law.size()).x;
-  ImGui::SameLine(0, ui.px(14));
-  if (ImGui::GetContentRegionAvail().x < wanted + ui.px(60)) {
-    ImGui::NewLine();
-    return;
-  }
+  if (!continue_line(ui, 14, text_width("Peak") + ui.px(6) + text_width(method.peak_law))) return;
   ImGui::AlignTextToFramePadding();
   muted(ui, "Peak");
   ImGui::SameLine(0, ui.px(6));
@@ -142,8 +137,8 @@ void TimelinePanel::draw_legend(const Ui& ui) {
 
 void TimelinePanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float strip = session.selection() ? ui.px(20) : 0;
-  if (size.x < ui.px(140) || size.y < ui.px(70) + strip) {
+  const float strip = session.selection() && size.y > ui.px(110) ? ui.px(20) : 0;
+  if (size.x < ui.px(140) || size.y < ui.px(60)) {
     ImGui::Dummy(size);
     return;
   }
@@ -159,7 +154,7 @@ void TimelinePanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
              fmt::format("Peak {}", format_bytes(peak.bytes)));
   if (cursor_ != peak.step)
     plot_.mark(ui, frame, x_of_step(*projection_, axis_, cursor_), ui.theme->text, "");
-  draw_selection(session, ui, frame, at.y + size.y - strip);
+  if (strip > 0) draw_selection(session, ui, frame, at.y + size.y - strip);
   ImGui::PopClipRect();
 }
 
@@ -178,7 +173,6 @@ void TimelinePanel::refresh_selected(const Session& session) {
 // Under the axis: when the selected tensor has a block, and in which space.
 void TimelinePanel::draw_selection(const Session& session, const Ui& ui, const TimelinePlot::Frame& frame,
                                    float top) {
-  if (!session.selection()) return;
   const TimelinePlot::Area area = TimelinePlot::inside(ui, frame);
   ImDrawList* draw = ImGui::GetWindowDrawList();
   {

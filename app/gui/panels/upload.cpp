@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <optional>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -25,9 +28,10 @@ class UploadPanel final : public Panel {
   void draw_projected(const Session& session, const Ui& ui);
   void draw_result(const Session& session, const Ui& ui, const UploadResult& result);
   void draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measured);
+  void draw_system_count(const Ui& ui, const gpu::UploadReport& report);
   void draw_progress(Session& session, const Ui& ui);
 
-  bool asked_for_devices_ = false;
+  std::uint64_t seen_model_ = 0;  // what is available is asked anew for each
   TimelinePlot plot_;
   std::shared_ptr<const UploadResult> plotted_;
 };
@@ -37,11 +41,11 @@ void UploadPanel::draw(Session& session, const Ui& ui) {
     empty_state(ui, "No model is open", "Open one to move its weights to a GPU, for real.");
     return;
   }
-  if (!asked_for_devices_) {
-    asked_for_devices_ = true;
+  if (seen_model_ != session.generation()) {
+    seen_model_ = session.generation();
     session.find_devices();
   }
-  const float form = std::min(ui.px(340), ImGui::GetContentRegionAvail().x * 0.45f);
+  const float form = std::min(ui.px(340), ImGui::GetContentRegionAvail().x * 0.42f);
   begin_card(ui, "form", {form, 0});
   draw_form(session, ui);
   end_card();
@@ -67,32 +71,41 @@ void UploadPanel::draw_devices(Session& session, const Ui& ui, float width) {
   if (const auto picked = combo(ui, "##device", width, labels[current], views, current))
     session.set_device(*picked == 0 ? "" : std::to_string(session.devices()[*picked - 1].index));
   const gpu::DeviceChoice choice = gpu::choose_device(session.devices(), session.device());
-  if (!choice.chosen) return;
+  if (!choice.chosen) {
+    if (!session.devices().empty())
+      paragraph(ui, "No device here can hold a model: see `loadline devices`.", ui.theme->bad);
+    return;
+  }
   const gpu::DeviceInfo& device = session.devices()[*choice.chosen];
   const FontScope font(ui.fonts.small);
   const gpu::DeviceHeap* heap = gpu::device_heap(device);
-  std::string words = fmt::format("{}, {}", device.name, gpu::device_type_name(device.type));
-  if (heap != nullptr && heap->budget) words += fmt::format(", {} available", format_bytes(*heap->budget));
+  std::string words = fmt::format("{} ({})", device.name, gpu::device_type_name(device.type));
+  if (heap != nullptr)
+    words += fmt::format(", {} {}", format_bytes(heap->budget.value_or(heap->bytes)),
+                         heap->budget ? "available" : "in all");
   paragraph(ui, shown(words), ui.theme->muted);
-  for (const std::string& reason : choice.reasons[*choice.chosen])
-    paragraph(ui, shown(reason), ui.theme->muted);
+  hover_card(ui, [&] {
+    for (const std::string& reason : choice.reasons[*choice.chosen]) text(shown(reason));
+  });
 }
 
 void UploadPanel::draw_form(Session& session, const Ui& ui) {
   const float width = ImGui::GetContentRegionAvail().x;
   heading(ui, "Upload to");
   draw_devices(session, ui, width);
-  muted(ui, "Method and order");
   method_and_order(session, ui, width * 0.62f, width * 0.38f - ui.px(6));
-  ring_controls(session, ui, width);
+  ring_controls(session, ui);
   bool verify = session.verify_upload();
   if (checkbox(ui, "Read back and compare every byte", &verify)) session.set_verify_upload(verify);
   ImGui::Dummy({0, ui.px(4)});
-  const bool ready = session.projection() && !session.uploading() && session.model()->errors == 0;
+  const Model& model = *session.model();
+  const bool ready = session.projection() && !session.uploading() && model.errors == 0 && !model.shapes_only;
   if (button(ui, session.uploading() ? "Uploading" : "Upload", ButtonKind::primary, ready))
     session.attempt([&] { session.upload(); });
-  if (session.model()->errors > 0)
+  if (model.errors > 0)
     paragraph(ui, "This model has errors (see Model): it can be looked at, not uploaded.", ui.theme->bad);
+  else if (model.shapes_only)
+    paragraph(ui, "This model has shapes only: no file holds its weights.", ui.theme->warning);
 }
 
 void UploadPanel::draw_progress(Session& session, const Ui& ui) {
@@ -106,82 +119,157 @@ void UploadPanel::draw_progress(Session& session, const Ui& ui) {
   }
 }
 
-// The head of the table: titles of figures stand at the right, as the figures do.
-void draw_titles(const Ui& ui, int columns) {
+// The head of a table: titles of figures stand at the right, as the figures do.
+void draw_titles(const Ui& ui, std::span<const std::string_view> titles) {
+  const FontScope font(ui.fonts.small);
   ImGui::TableNextRow();
-  for (const std::string_view title : {"Peak of", "", "Projected", "Measured", "Error"}) {
-    if (ImGui::TableGetColumnIndex() + 1 >= columns) break;
+  for (std::size_t i = 0; i < titles.size(); ++i) {
     ImGui::TableNextColumn();
-    const FontScope font(ui.fonts.small);
-    if (ImGui::TableGetColumnIndex() < 2)
-      muted(ui, title);
+    if (i == 0)
+      muted(ui, titles[i]);
     else
-      right_aligned(title, ui.theme->muted);
+      right_aligned(titles[i], ui.theme->muted);
   }
 }
 
-// A row per space: projected, and measured with the error once there is something measured.
+void figure(const Ui& ui, std::uint64_t bytes) {
+  ImGui::TableNextColumn();
+  right_aligned(bytes == 0 ? "\xE2\x80\x93" : format_bytes(bytes),
+                bytes == 0 ? ui.theme->muted : ui.theme->text);
+  tooltip(ui, format_grouped(bytes) + " bytes");
+}
+
+constexpr float kName = 86;
+constexpr float kFigure = 92;
+
+bool room_for_bars(const Ui& ui, std::size_t columns) {
+  constexpr float kBars = 150;
+  return ImGui::GetContentRegionAvail().x > ui.px(kName + kFigure * static_cast<float>(columns - 2) + kBars);
+}
+
+// Names, bars where there is room for them, and columns of figures.
+bool begin_figures(const Ui& ui, const char* id, std::span<const std::string_view> titles, bool bars) {
+  constexpr float kNarrowFigure = 80;
+  const std::string own = fmt::format("{}{}", id, bars ? " with bars" : "");  // ImGui keeps a table's widths
+  if (!ImGui::BeginTable(own.c_str(), static_cast<int>(titles.size()),
+                         ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX))
+    return false;
+  if (bars)
+    ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthFixed, ui.px(kName));
+  else
+    ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthStretch);
+  ImGui::TableSetupColumn("bars",
+                          ImGuiTableColumnFlags_WidthStretch | (bars ? 0 : ImGuiTableColumnFlags_Disabled));
+  for (std::size_t i = 2; i < titles.size(); ++i)
+    ImGui::TableSetupColumn(titles[i].data(), ImGuiTableColumnFlags_WidthFixed,
+                            ui.px(bars ? kFigure : kNarrowFigure));
+  draw_titles(ui, titles);
+  return true;
+}
+
+// What was projected, and under it what became of it.
+void draw_pair(const Ui& ui, double projected, std::optional<double> measured, ImU32 color) {
+  if (!ImGui::TableNextColumn()) return;
+  const float y = ImGui::GetCursorPosY();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::SetCursorPosY(y + ui.px(measured ? 3 : 6));
+  bar(ui, projected, color, {width, ui.px(6)});
+  if (!measured) return;
+  ImGui::SetCursorPosY(y + ui.px(12));
+  bar(ui, *measured, ui.theme->highlight, {width, ui.px(4)});
+}
+
+// A row per space: projected, and once there was an upload what was allocated, which follows the plan
+// by construction, and what the allocator took for it.
 void UploadPanel::draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measured) {
+  constexpr std::array<std::string_view, 5> kTitles = {"Peak of", "", "Projected", "Allocated",
+                                                       "Taken in all"};
+  const bool taken = measured != nullptr && measured->reserved_peak;
   double most = 1;
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     most = std::max(most, static_cast<double>(projected.peaks[i].bytes));
     if (measured != nullptr) most = std::max(most, static_cast<double>(measured->peaks[i].bytes));
   }
-  const int columns = measured != nullptr ? 5 : 3;
-  if (!ImGui::BeginTable("peaks", columns, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX)) return;
-  ImGui::TableSetupColumn("Peak of", ImGuiTableColumnFlags_WidthFixed, ui.px(96));
-  ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
-  ImGui::TableSetupColumn("Projected", ImGuiTableColumnFlags_WidthFixed, ui.px(104));
-  if (measured != nullptr) {
-    ImGui::TableSetupColumn("Measured", ImGuiTableColumnFlags_WidthFixed, ui.px(104));
-    ImGui::TableSetupColumn("Error", ImGuiTableColumnFlags_WidthFixed, ui.px(72));
-  }
-  draw_titles(ui, columns);
+  const std::size_t columns = measured == nullptr ? 3 : taken ? 5 : 4;
+  const bool bars = room_for_bars(ui, columns);
+  const FontScope font(bars ? ui.fonts.body : ui.fonts.small);
+  const char* id = measured == nullptr ? "projected" : "allocated";
+  if (!begin_figures(ui, id, std::span(kTitles).first(columns), bars)) return;
   for (const Space space : kStackOrder) {
-    const std::uint64_t wanted = projected.peaks[index(space)].bytes;
+    const std::size_t at = index(space);
+    const std::uint64_t wanted = projected.peaks[at].bytes;
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    const float y = ImGui::GetCursorPosY();
     text(space_title(space));
-    ImGui::TableNextColumn();
-    const float width = ImGui::GetContentRegionAvail().x;
-    ImGui::SetCursorPosY(y + ui.px(measured != nullptr ? 2 : 5));
-    bar(ui, static_cast<double>(wanted) / most, ui.theme->spaces[index(space)], {width, ui.px(6)});
-    if (measured != nullptr) {
-      ImGui::SetCursorPosY(y + ui.px(11));
-      bar(ui, static_cast<double>(measured->peaks[index(space)].bytes) / most, ui.theme->highlight,
-          {width, ui.px(4)});
-    }
-    ImGui::TableNextColumn();
-    ImGui::SetCursorPosY(y);
-    right_aligned(format_bytes(wanted), ui.theme->text);
-    tooltip(ui, format_grouped(wanted) + " bytes");
-    if (measured == nullptr) continue;
-    const std::uint64_t got = measured->peaks[index(space)].bytes;
-    ImGui::TableNextColumn();
-    right_aligned(format_bytes(got), ui.theme->text);
-    tooltip(ui, format_grouped(got) + " bytes");
-    ImGui::TableNextColumn();
-    if (wanted == 0) {
-      right_aligned(got == 0 ? "\xE2\x80\x93" : "new", got == 0 ? ui.theme->muted : ui.theme->warning);
-      continue;
-    }
-    const double error = (static_cast<double>(got) / static_cast<double>(wanted) - 1) * 100;
-    right_aligned(fmt::format("{:+.2f}%", error), std::abs(error) <= 2 ? ui.theme->good : ui.theme->warning);
+    std::optional<double> share;
+    if (measured != nullptr) share = static_cast<double>(measured->peaks[at].bytes) / most;
+    draw_pair(ui, static_cast<double>(wanted) / most, share, ui.theme->spaces[at]);
+    figure(ui, wanted);
+    if (measured != nullptr) figure(ui, measured->peaks[at].bytes);
+    if (taken) figure(ui, (*measured->reserved_peak)[at]);
   }
   ImGui::EndTable();
+}
+
+// The measurement: what the system counted against what the plan makes of it.
+void UploadPanel::draw_system_count(const Ui& ui, const gpu::UploadReport& report) {
+  constexpr std::array<std::string_view, 5> kTitles = {"Peak of", "", "Projected", "Counted", "Difference"};
+  constexpr std::uint64_t kWorthComparing = 8 << 20;  // below it, the process itself is what is counted
+  const auto wanted = static_cast<double>(report.projected_rss_anon);
+  const auto got = static_cast<double>(report.rss_anon_peak);
+  const double most = std::max({wanted, got, 1.0});
+  const bool bars = room_for_bars(ui, kTitles.size());
+  const FontScope font(bars ? ui.fonts.body : ui.fonts.small);
+  if (begin_figures(ui, "counted", kTitles, bars)) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    text("Process");
+    tooltip(ui, "Growth of the private memory of this process (RssAnon)");
+    draw_pair(ui, wanted / most, got / most, ui.theme->accent);
+    figure(ui, report.projected_rss_anon);
+    figure(ui, report.rss_anon_peak);
+    ImGui::TableNextColumn();
+    if (report.projected_rss_anon < kWorthComparing) {
+      right_aligned("\xE2\x80\x93", ui.theme->muted);
+    } else {
+      const double error = (got / wanted - 1) * 100;
+      right_aligned(fmt::format("{:+.1f} %", error),
+                    std::abs(error) <= 5 ? ui.theme->good : ui.theme->warning);
+    }
+    ImGui::EndTable();
+  }
+  const FontScope small(ui.fonts.small);
+  if (report.software_device)
+    paragraph(ui, "A software device's memory is the process's own and counts when it is first touched.",
+              ui.theme->muted);
+  const auto& taken = report.measured.reserved_peak;
+  const std::size_t staging = index(Space::staging);
+  if (taken && report.measured.peaks[staging].bytes == 0 && (*taken)[staging] > 0)
+    paragraph(ui,
+              fmt::format("{} of staging are the uploader's own buffer for copies from ordinary memory, "
+                          "outside the plan.",
+                          format_bytes((*taken)[staging])),
+              ui.theme->muted);
 }
 
 void UploadPanel::draw_projected(const Session& session, const Ui& ui) {
   heading(ui, "Projected");
   if (!session.projection()) {
-    muted(ui, "The load is being projected.");
+    paragraph(ui,
+              session.planning() ? "The load is being projected."
+                                 : "This load could not be projected: the message above says why.",
+              ui.theme->muted);
     return;
   }
-  paragraph(
-      ui,
-      "What the upload is going to take. Press Upload to run it and see the measured figures beside these.",
-      ui.theme->muted);
+  const std::string& misfit = session.upload_misfit();
+  if (misfit.empty()) {
+    paragraph(ui, "What the upload is going to take; what is measured will stand beside it.",
+              ui.theme->muted);
+  } else {
+    std::string words = shown(misfit) + ". An upload would be refused.";
+    words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
+    paragraph(ui, words, ui.theme->bad);
+  }
   draw_peaks(ui, session.projection()->timeline, nullptr);
   const Method& method = *session.projection()->method;
   ImGui::Dummy({0, ui.px(6)});
@@ -191,27 +279,28 @@ void UploadPanel::draw_projected(const Session& session, const Ui& ui) {
 
 void UploadPanel::draw_result(const Session& session, const Ui& ui, const UploadResult& result) {
   const gpu::UploadReport& report = result.report;
-  heading(ui, "Projected beside measured");
-  draw_peaks(ui, result.projection->timeline, &report.measured);
-  ImGui::Dummy({0, ui.px(2)});
+  heading(ui, "Uploaded");
   text(fmt::format("{} in {}, {}", format_bytes(report.bytes), format_seconds(report.seconds),
                    format_rate(report.bytes_per_second)));
-  ImGui::SameLine(0, ui.px(12));
-  if (report.verified == true)
-    badge(ui, "every byte verified", ui.theme->good);
-  else if (report.verified == false)
-    badge(ui, "differs from the file", ui.theme->bad);
-  else
-    badge(ui, "not verified", ui.theme->warning);
+  const std::string_view verdict = report.verified == true    ? "every byte verified"
+                                   : report.verified == false ? "differs from the file"
+                                                              : "not verified";
+  continue_line(ui, 12, text_width(verdict) + ui.px(14));
+  badge(ui, verdict,
+        report.verified == true    ? ui.theme->good
+        : report.verified == false ? ui.theme->bad
+                                   : ui.theme->warning);
   {
     const FontScope font(ui.fonts.small);
-    paragraph(ui,
-              fmt::format("{}: process private memory rose by {}{}", shown(report.device),
-                          format_bytes(report.rss_anon_peak),
-                          report.software_device ? ", which holds this device's memory too" : ""),
-              ui.theme->muted);
+    name_text(ui, report.device, 0, ui.theme->muted);
   }
   if (report.verified == false) paragraph(ui, shown(report.mismatch), ui.theme->bad);
+  ImGui::Dummy({0, ui.px(2)});
+  heading(ui, "Counted by the system");
+  draw_system_count(ui, report);
+  ImGui::Dummy({0, ui.px(2)});
+  heading(ui, "Allocated as planned");
+  draw_peaks(ui, result.projection->timeline, &report.measured);
   if (plotted_ != session.upload_result()) {
     plotted_ = session.upload_result();
     plot_.set_curves(timeline_curves(*result.projection, plotted_.get(), TimeAxis::steps));

@@ -1,20 +1,21 @@
 // What every block holds after each step of a plan, in plain vectors: the oracle of the machine tests.
 #pragma once
 
+#include "core/io/storage_reader.h"
 #include "core/plan/plan.h"
-#include "tests/gpu/model_file.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
-namespace loadline::gpu {
+namespace loadline::testing {
 
 class Simulation {
  public:
-  Simulation(const Plan& plan, const ModelFile& model)
-      : plan_(plan), model_(model), blocks_(plan.blocks.size()) {
+  Simulation(const Plan& plan, const StorageReader& reader)
+      : plan_(plan), reader_(reader), blocks_(plan.blocks.size()) {
     for (const Step& step : plan.steps) execute(step);
   }
 
@@ -27,10 +28,10 @@ class Simulation {
   const Content& content(BlockId id) const { return blocks_[index(id)]; }
 
   // How many defined bytes of `actual` are not what the plan says.
-  std::size_t differences(BlockId id, const std::vector<std::byte>& actual) const {
+  std::size_t differences(BlockId id, std::span<const std::byte> actual) const {
     const Content& expected = content(id);
     if (actual.size() != expected.bytes.size()) return expected.bytes.size() + 1;
-    if (actual == expected.bytes) return 0;
+    if (std::equal(actual.begin(), actual.end(), expected.bytes.begin())) return 0;
     std::size_t count = 0;
     for (std::size_t i = 0; i < actual.size(); ++i)
       count += expected.defined[i] != 0 && actual[i] != expected.bytes[i] ? 1 : 0;
@@ -38,6 +39,12 @@ class Simulation {
   }
 
  private:
+  std::vector<std::byte> read(StorageId storage) const {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(reader_.graph().storage(storage).bytes));
+    reader_.read(storage, 0, bytes);
+    return bytes;
+  }
+
   void execute(const Step& step) {
     Content& block = blocks_[index(step.block)];
     const Block& info = plan_.block(step.block);
@@ -47,11 +54,11 @@ class Simulation {
     } else if (step.verb == Verb::alloc) {
       block = {true, std::vector<std::byte>(size), std::vector<char>(size, 0)};
       if (info.space != Space::page_cache) return;
-      block.bytes = model_.bytes(*info.storage);
+      block.bytes = read(*info.storage);
       block.bytes.resize(size);
       block.defined.assign(size, 1);
     } else if (const auto* storage = std::get_if<StorageId>(&step.from)) {
-      const std::vector<std::byte> bytes = model_.bytes(*storage);
+      const std::vector<std::byte> bytes = read(*storage);
       put(block, step, bytes, std::vector<char>(bytes.size(), 1));
     } else {
       const Content& from = blocks_[index(std::get<BlockId>(step.from))];
@@ -69,8 +76,8 @@ class Simulation {
   }
 
   const Plan& plan_;
-  const ModelFile& model_;
+  const StorageReader& reader_;
   std::vector<Content> blocks_;
 };
 
-}  // namespace loadline::gpu
+}  // namespace loadline::testing

@@ -1,0 +1,131 @@
+// What can be pressed and picked: buttons, segments, combos, check boxes.
+#include "app/gui/widgets.h"
+
+#include <array>
+
+namespace loadline::gui {
+namespace {
+
+constexpr float kSegmentPadding = 10;
+
+}  // namespace
+
+bool button(const Ui& ui, std::string_view label, ButtonKind kind, bool enabled) {
+  const Theme& theme = *ui.theme;
+  const bool primary = kind == ButtonKind::primary;
+  const ImU32 ground = primary                     ? theme.accent
+                       : kind == ButtonKind::ghost ? with_alpha(theme.raised, 0)
+                                                   : theme.raised;
+  ImGui::PushStyleColor(ImGuiCol_Button, enabled ? ground : theme.raised);
+  ImGui::PushStyleColor(ImGuiCol_ButtonHovered,
+                        primary ? mix(theme.accent, theme.highlight, 0.15f) : theme.hovered);
+  ImGui::PushStyleColor(ImGuiCol_ButtonActive, primary ? mix(theme.accent, theme.sea, 0.2f) : theme.active);
+  ImGui::PushStyleColor(ImGuiCol_Text, !enabled ? theme.muted : primary ? theme.on_accent : theme.text);
+  ImGui::BeginDisabled(!enabled);
+  ImGui::PushStyleVar(ImGuiStyleVar_DisabledAlpha, 1);
+  bool pressed = false;
+  {
+    const FontScope font(primary ? ui.fonts.strong : ui.fonts.body);
+    // drawn here: ImGui would take "##" in a name for the start of an id
+    const ImVec2 pad = ImGui::GetStyle().FramePadding;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::PushID(label.data(), label.data() + label.size());
+    pressed = ImGui::Button("##button", {text_width(label) + 2 * pad.x, 0});
+    ImGui::PopID();
+    ImGui::GetWindowDrawList()->AddText({at.x + pad.x, at.y + pad.y}, ImGui::GetColorU32(ImGuiCol_Text),
+                                        label.data(), label.data() + label.size());
+  }
+  ImGui::PopStyleVar();
+  ImGui::EndDisabled();
+  ImGui::PopStyleColor(4);
+  return pressed && enabled;
+}
+
+float segmented_width(const Ui& ui, std::span<const std::string_view> labels) {
+  float total = 0;
+  for (const std::string_view label : labels) total += text_width(label) + 2 * ui.px(kSegmentPadding);
+  return total;
+}
+
+std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_view> labels,
+                      std::size_t current) {
+  const Theme& theme = *ui.theme;
+  ImGui::PushID(id);
+  const float height = ImGui::GetFrameHeight();
+  const float pad = ui.px(kSegmentPadding);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float total = segmented_width(ui, labels);
+  draw->AddRectFilled(at, {at.x + total, at.y + height}, theme.raised, ui.px(6));
+  std::size_t result = current;
+  float x = at.x;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const float width = text_width(labels[i]) + 2 * pad;
+    ImGui::SetCursorScreenPos({x, at.y});
+    if (ImGui::InvisibleButton(std::string(labels[i]).c_str(), {width, height})) result = i;
+    const bool hot = ImGui::IsItemHovered();
+    const ImVec2 low = {x + ui.px(2), at.y + ui.px(2)};
+    const ImVec2 high = {x + width - ui.px(2), at.y + height - ui.px(2)};
+    if (i == current)
+      draw->AddRectFilled(low, high, theme.accent, ui.px(5));
+    else if (hot)
+      draw->AddRectFilled(low, high, theme.hovered, ui.px(5));
+    const ImVec2 pen = {x + pad, at.y + (height - ImGui::GetFontSize()) / 2};
+    draw->AddText(pen,
+                  i == current ? theme.on_accent
+                  : hot        ? theme.text
+                               : theme.muted,
+                  labels[i].data(), labels[i].data() + labels[i].size());
+    x += width;
+  }
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({total, height});
+  ImGui::PopID();
+  return result;
+}
+
+std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
+                                 std::span<const std::string_view> labels, std::size_t current) {
+  std::optional<std::size_t> picked;
+  ImGui::SetNextItemWidth(width);
+  const float frame = ImGui::GetFrameHeight();
+  const std::string cut = elided(shown(preview), width - frame - ImGui::GetStyle().FramePadding.x);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const bool open =
+      ImGui::BeginCombo(id, cut.c_str(), ImGuiComboFlags_HeightLarge | ImGuiComboFlags_NoArrowButton);
+  const ImVec2 middle = {at.x + width - frame * 0.5f, at.y + frame / 2};
+  const float r = ui.px(3.5f);
+  const std::array<ImVec2, 3> chevron = {
+      {{middle.x - r, middle.y - r / 2}, {middle.x, middle.y + r / 2}, {middle.x + r, middle.y - r / 2}}};
+  draw->AddPolyline(chevron.data(), static_cast<int>(chevron.size()), ui.theme->muted, 0, ui.px(1.6f));
+  if (!open) return picked;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    ImGui::PushID(static_cast<int>(i));
+    if (ImGui::Selectable(shown(labels[i]).c_str(), i == current)) picked = i;
+    if (i == current && ImGui::IsWindowAppearing()) ImGui::SetItemDefaultFocus();
+    ImGui::PopID();
+  }
+  ImGui::EndCombo();
+  return picked;
+}
+
+bool checkbox(const Ui& ui, const char* label, bool* value) {
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(4), ui.px(3)});
+  const bool changed = ImGui::Checkbox(label, value);
+  ImGui::PopStyleVar();
+  return changed;
+}
+
+float field(const Ui& ui, std::string_view label, float share) {
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float x = ImGui::GetCursorPosX();
+  const float room = width * share;
+  ImGui::AlignTextToFramePadding();
+  name_text(ui, label, room - ui.px(8), ui.theme->muted);
+  ImGui::SameLine(0, 0);
+  ImGui::SetCursorPosX(x + room);
+  return width - room;
+}
+
+}  // namespace loadline::gui

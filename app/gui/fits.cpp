@@ -1,0 +1,76 @@
+// Peaks against heaps, bytes against disks.
+#include "app/gui/fits.h"
+
+#include "core/base/error.h"
+#include "core/gpu/memory_need.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace loadline::gui {
+namespace {
+
+gpu::MemorySupply supply_of(const gpu::DeviceInfo& device, std::optional<std::uint64_t> system) {
+  const auto room = [](const gpu::DeviceHeap& heap) { return heap.budget.value_or(heap.bytes); };
+  gpu::MemorySupply supply;
+  supply.system = system;
+  supply.device_is_system = device.type == gpu::DeviceType::cpu;
+  const gpu::DeviceHeap* local = gpu::device_heap(device);
+  if (local != nullptr) supply.device = room(*local);
+  if (supply.device_is_system && local != nullptr && local->budget) supply.system = local->budget;
+  supply.same_heap = true;
+  for (const gpu::DeviceHeap& heap : device.heaps) {
+    if (&heap == local || !heap.host_visible || heap.device_local) continue;
+    supply.same_heap = false;
+    supply.staging = std::max(supply.staging, room(heap));
+  }
+  return supply;
+}
+
+}  // namespace
+
+std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& device,
+                          std::optional<std::uint64_t> system) {
+  PerSpace<std::uint64_t> peaks = {};
+  for (std::size_t space = 0; space < kSpaceCount; ++space) peaks[space] = timeline.peaks[space].bytes;
+  try {
+    gpu::require_fit(peaks, supply_of(device, system), device.name);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string output_name(std::string_view model_name, const Exporter& exporter) {
+  if (const std::size_t slash = model_name.rfind('/'); slash != std::string_view::npos)
+    model_name.remove_prefix(slash + 1);
+  // "llama-3.1-70b" has no extension: only what an exporter writes is one
+  if (const Exporter* written = exporter_for(model_name)) model_name.remove_suffix(written->extension.size());
+  std::string name(model_name.empty() ? "model" : model_name);
+  name += "-loadline";
+  name += exporter.extension;
+  return name;
+}
+
+std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype) {
+  std::uint64_t total = 0;
+  for (const DTypeShare& share : model.dtypes) {
+    const DTypeInfo& from = dtype_info(share.dtype);
+    const bool cast = outtype && from.kind == DTypeKind::floating && from.block_bytes > 0;
+    total += cast ? share.bytes / from.block_bytes * from.block_elements * dtype_info(*outtype).block_bytes
+                  : share.bytes;
+  }
+  return total;
+}
+
+DiskSpace disk_space(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::path folder = std::filesystem::absolute(path, failed).parent_path();
+  while (!std::filesystem::is_directory(folder, failed) && folder.has_relative_path())
+    folder = folder.parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(folder, failed);
+  if (failed) throw system_error(folder.string(), "measure the disk of", failed.value());
+  return {folder.string(), space.available};
+}
+
+}  // namespace loadline::gui

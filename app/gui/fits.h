@@ -1,0 +1,35 @@
+// Whether what a button would do has room: on a device for an upload, on a disk for a conversion.
+#pragma once
+
+#include "app/gui/model.h"
+#include "core/gpu/device_info.h"
+#include "core/plan/timeline.h"
+#include "exporters/exporter.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace loadline::gui {
+
+// Why the uploader would refuse, in its words, from what the device had when it was listed; empty if
+// it fits. `system` is the memory that the machine has left, if it says.
+std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& device,
+                          std::optional<std::uint64_t> system);
+
+// A file name for the converted model: its name with "-loadline" and the exporter's extension. Of an
+// "org/name" the name; of a name that ends like a file some exporter writes, what comes before.
+std::string output_name(std::string_view model_name, const Exporter& exporter);
+
+// The tensor bytes of the model with floating types cast to `outtype`; headers come on top.
+std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype);
+
+struct DiskSpace {
+  std::string folder;  // the nearest one that exists
+  std::uint64_t available = 0;
+};
+// Of the disk that would hold `path`, whose folders may be missing yet. Throws Error{io}.
+DiskSpace disk_space(const std::string& path);
+
+}  // namespace loadline::gui

@@ -1,0 +1,17 @@
+// The names that Hugging Face libraries give to weight files.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace loadline {
+
+inline constexpr std::string_view kHfIndexSuffix = ".safetensors.index.json";
+
+// "model" of "model-00001-of-00003.safetensors"; nothing for any other name.
+std::optional<std::string_view> hf_shard_stem(std::string_view name);
+
+// Whether `name` is the weight file, a shard or the index of a model folder's main model.
+bool is_hf_weight_file(std::string_view name);
+
+}  // namespace loadline

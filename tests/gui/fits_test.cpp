@@ -1,0 +1,90 @@
+// Room on devices and disks, and the names of converted files.
+#include "app/gui/fits.h"
+
+#include "core/base/error.h"
+#include "tests/gui/sample_graphs.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::uint64_t kGiB = 1ull << 30;
+
+Timeline peaks(std::uint64_t device, std::uint64_t staging, std::uint64_t host) {
+  Timeline timeline;
+  timeline.peaks[index(Space::device)].bytes = device;
+  timeline.peaks[index(Space::staging)].bytes = staging;
+  timeline.peaks[index(Space::host)].bytes = host;
+  return timeline;
+}
+
+gpu::DeviceInfo discrete(std::uint64_t memory) {
+  gpu::DeviceInfo device;
+  device.name = "Big";
+  device.type = gpu::DeviceType::discrete;
+  device.heaps = {{.bytes = memory, .device_local = true},
+                  {.bytes = 8 * kGiB, .host_visible = true},
+                  {.bytes = kGiB / 4, .device_local = true, .host_visible = true}};
+  return device;
+}
+
+TEST(OutputName, keeps_the_dots_of_a_version) {
+  const Exporter& safetensors = find_exporter("safetensors");
+  const Exporter& gguf = find_exporter("gguf");
+  EXPECT_EQ(output_name("llama-3.1-70b", safetensors), "llama-3.1-70b-loadline.safetensors");
+  EXPECT_EQ(output_name("llama-3.1-70b", gguf), "llama-3.1-70b-loadline.gguf");
+  EXPECT_EQ(output_name("Qwen/Qwen2.5-0.5B", gguf), "Qwen2.5-0.5B-loadline.gguf");
+  EXPECT_EQ(output_name("tiny.v1.0", gguf), "tiny.v1.0-loadline.gguf");
+}
+
+TEST(OutputName, takes_off_what_an_exporter_would_write) {
+  EXPECT_EQ(output_name("phi-2.safetensors", find_exporter("gguf")), "phi-2-loadline.gguf");
+  EXPECT_EQ(output_name("phi-2.gguf", find_exporter("safetensors")), "phi-2-loadline.safetensors");
+  EXPECT_EQ(output_name(".gguf", find_exporter("gguf")), "model-loadline.gguf");
+  EXPECT_EQ(output_name("", find_exporter("gguf")), "model-loadline.gguf");
+}
+
+TEST(UploadMisfit, compares_each_heap_with_its_peak) {
+  const gpu::DeviceInfo device = discrete(24 * kGiB);
+  EXPECT_EQ(upload_misfit(peaks(24 * kGiB, kGiB, kGiB), device, 4 * kGiB), "");
+  EXPECT_NE(upload_misfit(peaks(25 * kGiB, 0, 0), device, 64 * kGiB).find("25.00 GiB"), std::string::npos);
+  EXPECT_NE(upload_misfit(peaks(kGiB, 9 * kGiB, 0), device, 64 * kGiB), "");
+  EXPECT_NE(upload_misfit(peaks(kGiB, 0, 9 * kGiB), device, 8 * kGiB), "");
+  EXPECT_EQ(upload_misfit(peaks(kGiB, 0, 9 * kGiB), device, std::nullopt), "");
+}
+
+TEST(UploadMisfit, believes_the_budget_before_the_heap) {
+  gpu::DeviceInfo device = discrete(24 * kGiB);
+  device.heaps[0].budget = 10 * kGiB;
+  EXPECT_NE(upload_misfit(peaks(11 * kGiB, 0, 0), device, 64 * kGiB), "");
+}
+
+TEST(UploadMisfit, a_software_device_has_the_system_only) {
+  gpu::DeviceInfo device;
+  device.name = "lavapipe";
+  device.type = gpu::DeviceType::cpu;
+  device.heaps = {{.bytes = 2 * kGiB, .device_local = true, .host_visible = true, .budget = 16 * kGiB}};
+  EXPECT_EQ(upload_misfit(peaks(14 * kGiB, kGiB, kGiB), device, 16 * kGiB), "");
+  EXPECT_NE(upload_misfit(peaks(14 * kGiB, kGiB, 2 * kGiB), device, 16 * kGiB), "");
+}
+
+TEST(ConvertedBytes, follow_the_type) {
+  const ModelPtr model = make_model(llama_70b_graph(), "");
+  EXPECT_EQ(converted_bytes(*model, std::nullopt), model->weight_bytes);
+  EXPECT_EQ(converted_bytes(*model, DType::f16), model->weight_bytes);
+  EXPECT_EQ(converted_bytes(*model, DType::f32), 2 * model->weight_bytes);
+}
+
+TEST(DiskSpace, is_that_of_the_nearest_folder) {
+  const std::string there = std::filesystem::temp_directory_path().lexically_normal().string();
+  const DiskSpace space = disk_space(there + "/no-such-folder/nor-this/out.gguf");
+  EXPECT_EQ(std::filesystem::path(space.folder), std::filesystem::path(there));
+  EXPECT_GT(space.available, 0u);
+  EXPECT_EQ(disk_space("/no-such-folder/x").folder, "/");
+}
+
+}  // namespace
+}  // namespace loadline::gui
