@@ -36,7 +36,8 @@ void Session::convert(const ConvertRequest& request) {
 void Session::upload() {
   if (!model_) throw Error(ErrorCode::usage, "no model is open");
   if (uploading_) throw Error(ErrorCode::usage, "an upload is under way");
-  if (!projection_) throw Error(ErrorCode::usage, "the load is still being projected");
+  // an older projection may still be shown: what goes to the device is what was chosen last
+  if (!projection_ || planning()) throw Error(ErrorCode::usage, "the load is still being projected");
   require_sound(*model_->graph, "upload");
   uploading_ = true;
   const gpu::UploadOptions options = {.device = device_, .verify = verify_upload_};

@@ -187,6 +187,19 @@ TEST(Session, unsound_models_are_shown_but_not_used) {
   EXPECT_EQ(session.notices().size(), 1u);
 }
 
+// The projection shown may still be the one before: it must not be what goes to the device.
+TEST(Session, a_new_choice_must_be_projected_before_it_is_uploaded) {
+  Session session("");
+  session.show(tiny_graph(), "");
+  settle(session);
+  PlanChoice choice = session.choice();
+  choice.method = "state_dict";
+  session.set_plan(choice);
+  ASSERT_TRUE(session.projection());
+  EXPECT_NE(session.projection()->method->id, "state_dict");
+  EXPECT_THROW(session.upload(), Error);
+}
+
 TEST(Session, verbs_without_a_model_are_refused) {
   Session session("");
   EXPECT_THROW(session.upload(), Error);

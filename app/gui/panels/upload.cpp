@@ -99,7 +99,7 @@ void UploadPanel::draw_form(Session& session, const Ui& ui) {
   if (checkbox(ui, "Read back and compare every byte", &verify)) session.set_verify_upload(verify);
   ImGui::Dummy({0, ui.px(4)});
   const Model& model = *session.model();
-  const bool ready = session.projection() && !session.uploading() && model.errors == 0 && !model.shapes_only;
+  const bool ready = session.projection() && !session.planning() && !session.uploading() && model.errors == 0 && !model.shapes_only;
   if (button(ui, session.uploading() ? "Uploading" : "Upload", ButtonKind::primary, ready))
     session.attempt([&] { session.upload(); });
   if (model.errors > 0)
