@@ -1,6 +1,7 @@
 // What the command line asks of the window: the only type that app/cli and app/gui share.
 #pragma once
 
+#include <stop_token>
 #include <string>
 
 namespace loadline {
@@ -14,6 +15,7 @@ struct GuiRequest {
   std::string hub_cache;   // for org/name
   int width = 1280;        // logical size; the picture has width*scale by height*scale pixels
   int height = 800;
+  std::stop_token stop;  // requested by Ctrl-C: the window closes as if its close button was pressed
   bool dark = true;
   float scale = 0;  // 0 = what the monitor says (1 for a screenshot)
 };

@@ -20,7 +20,9 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, failure);
 }
 
-// A folder output may not be the folder that the model lies in: its files would mix with the input's.
+}  // namespace
+
+// The output's files would mix with the input's.
 void refuse_own_folder(const MetaGraph& graph, const std::string& out) {
   if (!is_folder(out)) return;
   std::error_code failure;
@@ -30,8 +32,6 @@ void refuse_own_folder(const MetaGraph& graph, const std::string& out) {
       throw Error(ErrorCode::usage, {.file = out}, "is the folder of the model being read; write elsewhere");
   }
 }
-
-}  // namespace
 
 WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
                           const std::string& out, const WriteOptions& write, Progress& progress) {

@@ -14,6 +14,9 @@ namespace loadline {
 WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
                           const std::string& out, const WriteOptions& write, Progress& progress);
 
+// Throws Error{usage} if `out` is the folder that the model's files lie in.
+void refuse_own_folder(const MetaGraph& graph, const std::string& out);
+
 // The exporter that `out` asks for by its extension; a path without one is a safetensors folder.
 // Throws Error{usage} for an extension no exporter has.
 const Exporter& exporter_for_output(const std::string& out);

@@ -156,8 +156,14 @@ class Writer {
       const bool written =
           std::any_of(layout_.files.begin(), layout_.files.end(),
                       [&](const LayoutFile& file) { return fs::path(file.path).filename() == name; });
-      if (!is_hf_weight_file(name) || written) continue;
+      if (written) continue;
+      // opening the folder would find that index before this model
+      if (name.ends_with(kHfIndexSuffix) && !is_hf_weight_file(name))
+        throw Error(ErrorCode::usage, {.file = path.string()}, "is another model's index; write elsewhere");
+      if (!is_hf_weight_file(name)) continue;
       refuse_input(path);
+      std::error_code ignored;
+      if (at->is_directory(ignored)) throw Error(ErrorCode::usage, {.file = path.string()}, "is a folder");
       superseded_.push_back(path);
     }
     if (failure) throw system_error(layout_.folder, "list the folder", failure.value());

@@ -40,9 +40,9 @@ struct WriteReport {
 
 // Writes all files beside their targets, syncs them, then renames them in order. On any error or
 // cancellation before the renames nothing remains and existing targets are as they were; a rename
-// that fails takes back what was published, except where it replaced something. Missing folders are made.
-// Weight files of another model in the layout's folder count as targets: with `overwrite` they are removed
-// once the new ones are in place. `source` is the graph that the layout was made from. Throws
+// that fails takes back what was published, unless `overwrite` let it replace something. Missing folders are
+// made. Weight files of another model in the layout's folder count as targets: with `overwrite` they are
+// removed once the new ones are in place. `source` is the graph that the layout was made from. Throws
 // Error{usage} if a target exists and may not be overwritten, or is one of the source's own files.
 WriteReport write_layout(const Layout& layout, const MetaGraph& source, const TensorReader& reader,
                          const WriteOptions& options, Progress& progress);

@@ -66,7 +66,9 @@ Source resolve_model_folder(const fs::path& path, const ResolveOptions& options)
   if (!file) throw Error(ErrorCode::io, {.file = (path / found.front()).string()}, "is a broken link");
   Source source = make_source(std::move(file), folder);
 
-  if (hf_shard_stem(found.front()))
+  const bool alone =
+      found.front().ends_with("-of-00001.safetensors") || found.front().ends_with("-of-000001.safetensors");
+  if (hf_shard_stem(found.front()) && !alone)
     source.notes.push_back(
         {Severity::error,
          {},
@@ -100,15 +102,29 @@ bool is_own_snapshot(const fs::path& snapshot, const fs::path& repository) {
 // The snapshot that refs/main names; nothing if there is no such reference or snapshot.
 std::optional<fs::path> main_snapshot(const fs::path& repository) {
   constexpr std::size_t kMostCommit = 64;
-  const auto file = ModelFolder(repository / "refs", false).open("main");
+  std::shared_ptr<const SourceFile> file;
+  try {
+    file = ModelFolder(repository / "refs", false).open("main");
+  } catch (const Error&) {
+    return std::nullopt;  // no regular file of this repository: as good as none
+  }
   if (!file || file->size() > kMostCommit + 2) return std::nullopt;
   const std::vector<std::byte> bytes = file->head(kMostCommit + 2);
   std::string commit(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  while (!commit.empty() && (commit.back() == '\n' || commit.back() == ' ')) commit.pop_back();
+  while (!commit.empty() && std::string_view(" \t\r\n").find(commit.back()) != std::string_view::npos)
+    commit.pop_back();
   const bool hexadecimal = commit.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
   if (commit.empty() || !hexadecimal) return std::nullopt;
   fs::path snapshot = repository / "snapshots" / commit;
   return is_own_snapshot(snapshot, repository) ? std::optional(snapshot) : std::nullopt;
+}
+
+bool holds_model(const fs::path& folder) {
+  try {
+    return !candidates(file_names(folder)).empty();
+  } catch (const Error&) {
+    return false;  // it cannot be read
+  }
 }
 
 // Without a usable reference: the snapshot changed last among those that hold a model.
@@ -118,7 +134,7 @@ Source newest_snapshot(const fs::path& repository, const ResolveOptions& options
   for (fs::directory_iterator at(repository / "snapshots", failure), end; !failure && at != end;
        at.increment(failure)) {
     std::error_code ignored;
-    if (is_own_snapshot(at->path(), repository) && !candidates(file_names(at->path())).empty())
+    if (is_own_snapshot(at->path(), repository) && holds_model(at->path()))
       found.emplace_back(at->last_write_time(ignored), at->path());
   }
   if (found.empty())

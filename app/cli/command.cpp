@@ -46,8 +46,10 @@ void complain(const std::string& text) {
 void print_json(const Json& object) {
   Json whole = {{"schema_version", kSchemaVersion}, {"tool_version", LOADLINE_VERSION}};
   whole.update(object);
-  // ASCII only: a name in JSON cannot drive a terminal either
-  fmt::print("{}\n", whole.dump(2, ' ', true));
+  // ASCII only: a name in JSON cannot drive a terminal either. Whether it could be written is asked at
+  // the end, for every command alike.
+  const std::string text = whole.dump(2, ' ', true) + '\n';
+  (void)!std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 std::string json_text(std::string_view raw) {

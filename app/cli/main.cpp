@@ -206,7 +206,6 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   try {
     for (std::size_t i = 0; i < parsers.size(); ++i) {
       if (!parsers[i]->parsed()) continue;
-      if (commands()[i].name == "gui") return flushed(actions[i](context));
       const Interrupt interrupt;
       context.stop = interrupt.token();
       return flushed(actions[i](context));

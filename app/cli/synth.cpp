@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/forward/families.h"
 #include "core/forward/presets.h"
+#include "exporters/convert.h"
 
 #include <filesystem>
 
@@ -36,8 +37,8 @@ struct Shapes {
   std::uint64_t max_shard_bytes = 5'000'000'000;
 };
 
-// A preset's name, or any path whose model has a config.json.
-Shapes shapes_of(const Context& context, const std::string& config) {
+// A preset's name, or any path whose model has a config.json; that model is not written over.
+Shapes shapes_of(const Context& context, const std::string& config, const std::string& out) {
   if (const Preset* preset = find_preset(config))
     return {config_graph(preset->config_json, std::string(preset->id)), preset->max_shard_bytes};
   MetaGraph model;
@@ -49,6 +50,7 @@ Shapes shapes_of(const Context& context, const std::string& config) {
     throw Error(ErrorCode::usage, fmt::format("'{}' is neither a file nor a preset; presets: {}",
                                               safe_display(config), preset_list()));
   }
+  refuse_own_folder(model, out);
   const MetaValue* text = find_metadata(model, kConfigKey);
   if (text == nullptr)
     throw Error(ErrorCode::usage, {.file = config}, "has no config.json to make a model from");
@@ -56,7 +58,7 @@ Shapes shapes_of(const Context& context, const std::string& config) {
 }
 
 int synth(const Context& context, const Options& options) {
-  Shapes shapes = shapes_of(context, options.config);
+  Shapes shapes = shapes_of(context, options.config, options.out);
   SynthOptions synth_options;
   synth_options.seed = options.seed;
   synth_options.max_shard_bytes = options.max_shard_size.empty()

@@ -59,8 +59,9 @@ PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
   PerSpace<std::uint64_t> needs = peaks;
   if (needs_bounce(plan)) needs[index(Space::staging)] += kBounceBytes;
   require_fit(needs, supply_of(device), device.info().name);
+  const std::uint64_t alignment = pool_alignment(device);
   for (const Block& block : plan.blocks)
-    if (device_sees(block.space) && block.bytes > device.info().max_allocation)
+    if (device_sees(block.space) && block.bytes > device.info().max_allocation / alignment * alignment)
       throw Error(ErrorCode::no_fit,
                   fmt::format("a block of {} bytes is needed in one piece, {} allows {} in one allocation",
                               block.bytes, device.info().name, device.info().max_allocation));

@@ -18,24 +18,23 @@ namespace loadline {
 
 AtomicFile::AtomicFile(std::string target) : target_(std::move(target)) {
   const std::filesystem::path folder = std::filesystem::path(target_).parent_path();
-  // not mkstemp, which makes 0600: open gives what an ordinary file has. The name stays short, as the
-  // target's own may already be as long as the file system allows.
+  // a file that is replaced keeps its mode, from the start: what is private is never readable meanwhile
+  struct stat old = {};
+  const bool replaces = ::stat(target_.c_str(), &old) == 0;
+  const mode_t mode = replaces ? (old.st_mode & 0777) | S_IRUSR | S_IWUSR : 0666;
+  // the name stays short: the target's own may already be as long as the file system allows
   std::random_device random;
   do {
     temporary_ = (folder / fmt::format(".loadline-{:08x}{:08x}", random(), random())).string();
-    fd_ = UniqueFd(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    fd_ = UniqueFd(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   } while (!fd_ && errno == EEXIST);
   if (!fd_) {
-    temporary_.clear();
-    throw system_error(target_, "create a temporary file beside it", errno);
-  }
-  // a file that is replaced keeps its mode
-  struct stat old = {};
-  if (::stat(target_.c_str(), &old) == 0 && ::fchmod(fd_.get(), old.st_mode & 0777) != 0) {
     const int number = errno;
-    ::unlink(temporary_.c_str());
-    throw system_error(target_, "give its mode to the new file", number);
+    temporary_.clear();
+    throw system_error(target_, "create a temporary file beside it", number);
   }
+  // bits that the umask took; some mounts know no modes, and then there is nothing to keep
+  if (replaces) (void)!::fchmod(fd_.get(), mode);
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -89,6 +88,8 @@ void AtomicFile::rename_into_place(bool replace) {
       ::unlink(temporary_.c_str());
     else if (errno != EEXIST && ::access(target_.c_str(), F_OK) != 0)
       failed = ::rename(temporary_.c_str(), target_.c_str());
+    else
+      errno = EEXIST;
   }
   if (failed != 0 && errno == EEXIST)
     throw Error(ErrorCode::usage, {.file = target_}, "exists; --force replaces it");

@@ -45,7 +45,8 @@ std::uint64_t control_group_room() {
   if (limit.empty() || limit.rfind("max", 0) == 0) return kUnlimited;
   const std::uint64_t most = number_after(limit, ""),
                       used = number_after(read_proc((path + "/memory.current").c_str()), "");
-  const std::uint64_t droppable = number_after(read_proc((path + "/memory.stat").c_str()), "inactive_file");
+  const std::string stat = read_proc((path + "/memory.stat").c_str());
+  const std::uint64_t droppable = number_after(stat, "\ninactive_file") + number_after(stat, "\nactive_file");
   return most - std::min(most, used - std::min(used, droppable));
 }
 

@@ -321,6 +321,16 @@ TEST(Writer, AFolderHoldsOneModelAfterwards) {
   EXPECT_EQ(open(folder / "out")->tensors.size(), 4u);
 }
 
+TEST(Writer, AnotherModelsIndexIsLeftAlone) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {40});
+  write_file(folder / "out/other.safetensors.index.json", "{}");
+  WriteOptions force;
+  force.overwrite = true;
+  EXPECT_THROW(convert(graph, folder / "out", {}, force), Error);
+  EXPECT_EQ(entries(folder / "out"), 1u);
+}
+
 TEST(Writer, ATargetThatAppearsMeanwhileIsNotReplaced) {
   const TemporaryFolder folder;
   const MetaGraphPtr graph = testing::byte_model(folder, {100, 100});
@@ -447,6 +457,7 @@ TEST(Convert, TheOutputsNamePicksTheFormat) {
   EXPECT_EQ(exporter_for_output("models/Llama-3.1-8B").id, "safetensors");
   EXPECT_EQ(exporter_for_output("folder").id, "safetensors");
   EXPECT_THROW(exporter_for_output("model.onnx"), Error);
+  EXPECT_THROW(exporter_for_output(""), Error);
 }
 
 }  // namespace
