@@ -286,7 +286,7 @@ constexpr std::array<Method, 7> kMethods = {{
      "copy exists and the ring's size does not depend on the model.",
      staged_ring},
     {"executorch_before", "device tensors and activations first, then prepack from host copies",
-     "unified 2W + Q + w",
+     "unified <= 2W + Q + w*",
      "ExecuTorch's Vulkan delegate up to mid-2025: file data on the host, all device tensors and the "
      "activations "
      "allocated at once, then each tensor goes through a staging buffer of its size and its host copy is "
