@@ -2,6 +2,7 @@
 #include "app/gui/fits.h"
 
 #include "core/base/error.h"
+#include "core/convert/cast.h"
 #include "core/gpu/memory_need.h"
 
 #include <algorithm>
@@ -41,25 +42,34 @@ std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& devic
   return {};
 }
 
-std::string output_name(std::string_view model_name, const Exporter& exporter) {
+std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind) {
   if (const std::size_t slash = model_name.rfind('/'); slash != std::string_view::npos)
     model_name.remove_prefix(slash + 1);
   // "llama-3.1-70b" has no extension: only what an exporter writes is one
   if (const Exporter* written = exporter_for(model_name)) model_name.remove_suffix(written->extension.size());
   std::string name(model_name.empty() ? "model" : model_name);
   name += "-loadline";
-  name += exporter.extension;
+  if (kind == OutputKind::file) name += exporter.extension;
   return name;
+}
+
+bool writes_shards(const Exporter& exporter) {
+  return exporter.options.find("--max-shard-size") != std::string_view::npos;
+}
+
+DType converted_dtype(DType dtype, std::optional<DType> outtype) {
+  return outtype && can_cast(dtype, *outtype) ? *outtype : dtype;
+}
+
+std::uint64_t converted_bytes(const DTypeShare& share, std::optional<DType> outtype) {
+  const DType to = converted_dtype(share.dtype, outtype);
+  if (to == share.dtype) return share.bytes;
+  return share.bytes / dtype_info(share.dtype).block_bytes * dtype_info(to).block_bytes;
 }
 
 std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype) {
   std::uint64_t total = 0;
-  for (const DTypeShare& share : model.dtypes) {
-    const DTypeInfo& from = dtype_info(share.dtype);
-    const bool cast = outtype && from.kind == DTypeKind::floating && from.block_bytes > 0;
-    total += cast ? share.bytes / from.block_bytes * from.block_elements * dtype_info(*outtype).block_bytes
-                  : share.bytes;
-  }
+  for (const DTypeShare& share : model.dtypes) total += converted_bytes(share, outtype);
   return total;
 }
 

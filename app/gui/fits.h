@@ -18,11 +18,17 @@ namespace loadline::gui {
 std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& device,
                           std::optional<std::uint64_t> system);
 
-// A file name for the converted model: its name with "-loadline" and the exporter's extension. Of an
-// "org/name" the name; of a name that ends like a file some exporter writes, what comes before.
-std::string output_name(std::string_view model_name, const Exporter& exporter);
+enum class OutputKind { file, folder };
+// A name for the converted model: its name with "-loadline" and, for a file, the exporter's extension.
+// Of an "org/name" the name; of a name that ends like a file some exporter writes, what comes before.
+std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind);
+// Whether it takes ExportOptions::max_shard_bytes.
+bool writes_shards(const Exporter& exporter);
 
-// The tensor bytes of the model with floating types cast to `outtype`; headers come on top.
+// What exporters write tensors of a type as when asked for `outtype`: what cannot be cast stays.
+DType converted_dtype(DType dtype, std::optional<DType> outtype);
+// The tensor bytes of a type, and of the model, once converted; headers come on top.
+std::uint64_t converted_bytes(const DTypeShare& share, std::optional<DType> outtype);
 std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype);
 
 struct DiskSpace {

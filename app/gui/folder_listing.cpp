@@ -38,10 +38,8 @@ FolderListing list_folder(const std::string& path) {
   std::error_code failed;
   FolderListing listing;
   listing.path = fs::absolute(fs::path(path), failed).lexically_normal().string();
-  fs::directory_iterator entry(listing.path, fs::directory_options::skip_permission_denied, failed);
-  if (failed) throw Error(ErrorCode::io, {.file = path}, "cannot list the folder: " + failed.message());
+  fs::directory_iterator entry(listing.path, fs::directory_options::none, failed);
   for (; entry != fs::directory_iterator(); entry.increment(failed)) {
-    if (failed) break;
     const std::string name = entry->path().filename().string();
     if (name.starts_with('.')) continue;
     if (listing.entries.size() == kMostEntries) {
@@ -59,6 +57,8 @@ FolderListing list_folder(const std::string& path) {
     }
     listing.entries.push_back(std::move(row));
   }
+  // a failed start or step leaves the iterator at the end
+  if (failed) throw Error(ErrorCode::io, {.file = path}, "cannot list the folder: " + failed.message());
   std::sort(listing.entries.begin(), listing.entries.end(), [](const FolderEntry& a, const FolderEntry& b) {
     return a.folder != b.folder ? a.folder : natural_less(a.name, b.name);
   });

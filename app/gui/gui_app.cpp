@@ -6,8 +6,8 @@
 
 namespace loadline::gui {
 
-GuiApp::GuiApp(Window& window, std::string hub_cache)
-    : window_(window), session_(std::move(hub_cache)), shell_(session_) {
+GuiApp::GuiApp(Window& window, std::string hub_cache, std::stop_token stop)
+    : window_(window), stop_(std::move(stop)), session_(std::move(hub_cache)), shell_(session_) {
   session_.set_wake(window_.waker());
 }
 
@@ -49,10 +49,16 @@ void GuiApp::frame() {
   window_.frame([&] { shell_.draw(ui_); });
 }
 
+void GuiApp::check_open() const {
+  if (stop_.stop_requested()) throw Error(ErrorCode::cancelled, "interrupted");
+  if (wants_close()) throw Error(ErrorCode::cancelled, "the window was closed");
+}
+
 void GuiApp::settle() {
+  check_open();
   while (session_.busy()) {
     frame();
-    if (wants_close()) throw Error(ErrorCode::cancelled, "the window was closed");
+    check_open();
     window_.wait_events(0.01);
   }
   session_.poll();
@@ -60,7 +66,10 @@ void GuiApp::settle() {
 
 void GuiApp::draw_settled() {
   constexpr int kFrames = 4;
-  for (int i = 0; i < kFrames; ++i) frame();
+  for (int i = 0; i < kFrames; ++i) {
+    check_open();
+    frame();
+  }
 }
 
 }  // namespace loadline::gui

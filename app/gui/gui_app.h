@@ -6,14 +6,15 @@
 #include "app/gui/window.h"
 
 #include <optional>
+#include <stop_token>
 #include <string>
 
 namespace loadline::gui {
 
 class GuiApp {
  public:
-  // The window must outlive the app.
-  GuiApp(Window& window, std::string hub_cache);
+  // The window must outlive the app. `stop` closes it as its close button does.
+  GuiApp(Window& window, std::string hub_cache, std::stop_token stop = {});
   GuiApp(const GuiApp&) = delete;
   GuiApp& operator=(const GuiApp&) = delete;
   ~GuiApp();
@@ -22,17 +23,20 @@ class GuiApp {
   Window& window() { return window_; }
   // Takes in finished jobs and dropped files, then draws one frame.
   void frame();
-  // Draws frames until no job is left. Throws Error{cancelled} if the window is closed meanwhile.
+  // Draws frames until no job is left. Throws what check_open() throws.
   void settle();
-  // A few frames, until what depends on the last one's layout has found its place.
+  // A few frames, until what depends on the last one's layout has found its place. Throws likewise.
   void draw_settled();
-  bool wants_close() const { return window_.should_close() || shell_.wants_quit(); }
+  bool wants_close() const { return stop_.stop_requested() || window_.should_close() || shell_.wants_quit(); }
+  // Throws Error{cancelled} once the window is to close: for what nobody would see any more.
+  void check_open() const;
 
  private:
   void refresh_style();
   void take_dropped();
 
   Window& window_;
+  std::stop_token stop_;
   Session session_;
   Shell shell_;
   Ui ui_;

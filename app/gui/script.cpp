@@ -19,7 +19,8 @@ template <typename Number>
 Number parse_number(std::string_view text, Number least, Number most) {
   Number value{};
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc() || end != text.data() + text.size() || value < least || value > most)
+  // in this form a NaN is out of range
+  if (failed != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most))
     refuse(fmt::format("'{}' is not a number between {} and {}", text, least, most));
   return value;
 }
@@ -194,7 +195,10 @@ constexpr std::array<Command, 29> kCommands = {{
     {"screenshot", Needs::argument, screenshot},
     {"frames", Needs::argument,
      [](GuiApp& app, const std::string& text) {
-       for (int left = parse_number<int>(text, 1, 10000); left > 0; --left) app.frame();
+       for (int left = parse_number<int>(text, 1, 10000); left > 0; --left) {
+         app.check_open();
+         app.frame();
+       }
      }},
     {"expect-notice", Needs::argument, expect_notice},
 }};
@@ -247,6 +251,7 @@ bool play_script(GuiApp& app, const std::vector<ScriptLine>& lines, const std::s
   for (const ScriptLine& line : lines) {
     if (line.command == "quit") return true;
     try {
+      app.check_open();
       find_command(line.command)->play(app, line.argument);
       app.frame();
     } catch (const Error& error) {

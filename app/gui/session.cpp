@@ -52,6 +52,7 @@ Session::~Session() = default;
 void Session::post_open(std::string name, std::function<std::string(Progress&)> locate) {
   const std::uint64_t number = ++open_count_;
   opening_ = number;
+  upload_alone_ = false;
   const std::string cache = hub_cache_;
   jobs_.post(
       std::move(name), "open",
@@ -68,7 +69,7 @@ void Session::post_open(std::string name, std::function<std::string(Progress&)> 
         if (outcome.ok())
           adopt(outcome.value());
         else
-          fail("open", outcome.error());
+          fail("open", outcome.error(), About::model);
       });
 }
 
@@ -103,7 +104,8 @@ void Session::adopt(ModelPtr model) {
   upload_result_.reset();
   convert_report_.reset();
   comparison_.clear();
-  notices_.clear();  // they were about what was there before
+  std::erase_if(notices_, [](const Notice& notice) { return notice.of_model; });
+  upload_alone_ = false;
   table_.filter.clear();
   refresh_table();
   planning_ = 0;
@@ -155,16 +157,20 @@ void Session::set_plan(const PlanChoice& choice) {
                                choice.options.staging_bytes == choice_.options.staging_bytes &&
                                choice.options.slots == choice_.options.slots &&
                                choice.options.activation_bytes == choice_.options.activation_bytes;
-  const bool same = same_comparison && choice.method == choice_.method;
+  const bool same_plan = same_comparison && choice.method == choice_.method;
   choice_ = choice;
-  if (!model_ || same) return;
-  plan();
-  if (!same_comparison) compare();
+  if (!model_) return;
+  // what was cancelled or failed is tried again
+  const bool planned = projection_ || planning();
+  const bool compared = !comparison_.empty() || comparing();
+  if (!same_plan || !planned) plan();
+  if (!same_comparison || !compared) compare();
 }
 
 void Session::plan() {
   const std::uint64_t number = ++plan_count_;
   planning_ = number;
+  upload_alone_ = false;
   jobs_.post(
       "Projecting " + choice_.method, "plan",
       [graph = model_->graph, choice = choice_](Progress& progress) -> std::shared_ptr<const Projection> {
@@ -179,7 +185,7 @@ void Session::plan() {
           projection_ = outcome.value();
         } else {
           projection_.reset();
-          fail("project the load", outcome.error());
+          fail("project the load", outcome.error(), About::model);
           plan_failure_ = notices_.back().text;
         }
         weigh_upload();
@@ -189,6 +195,7 @@ void Session::plan() {
 void Session::compare() {
   const std::uint64_t number = ++plan_count_;
   comparing_ = number;
+  upload_alone_ = false;
   jobs_.post(
       "Comparing load methods", "compare",
       [graph = model_->graph, choice = choice_](Progress& progress) {
@@ -201,22 +208,25 @@ void Session::compare() {
         if (outcome.ok())
           comparison_ = std::move(outcome.value());
         else
-          fail("compare the methods", outcome.error());
+          fail("compare the methods", outcome.error(), About::model);
       });
 }
 
-void Session::fail(std::string_view what, const Error& error) {
+void Session::fail(std::string_view what, const Error& error, About about) {
+  const bool of_model = about == About::model;
   if (error.code() == ErrorCode::cancelled)
-    notify(Severity::info, fmt::format("Cancelled: {}", what));
+    add_notice({Severity::info, fmt::format("Cancelled: {}", what), of_model});
   else
-    notify(Severity::error, fmt::format("Could not {}: {}", what, error.what()));
+    add_notice({Severity::error, fmt::format("Could not {}: {}", what, error.what()), of_model});
 }
 
-void Session::notify(Severity severity, std::string text) {
+void Session::notify(Severity severity, std::string text) { add_notice({severity, std::move(text)}); }
+
+void Session::add_notice(Notice notice) {
   constexpr std::size_t kMost = 5;
-  if (!notices_.empty() && notices_.back().text == text) return;
+  if (!notices_.empty() && notices_.back().text == notice.text) return;
   if (notices_.size() == kMost) notices_.erase(notices_.begin());
-  notices_.push_back({severity, std::move(text)});
+  notices_.push_back(std::move(notice));
 }
 
 void Session::dismiss(std::size_t notice) {
@@ -227,7 +237,7 @@ void Session::attempt(const std::function<void()>& verb) {
   try {
     verb();
   } catch (const Error& error) {
-    notify(Severity::error, error.what());
+    add_notice({Severity::error, error.what(), true});
   }
 }
 

@@ -56,12 +56,15 @@ struct ConvertRequest {
 struct UploadResult {
   std::shared_ptr<const Projection> projection;
   gpu::UploadReport report;
+  // No other work of the window ran meanwhile: what the system counted for the process is the upload's.
+  bool alone = true;
 };
 
 // Something to tell the user until it is dismissed.
 struct Notice {
   Severity severity = Severity::info;
   std::string text;
+  bool of_model = false;  // about the model shown: goes when it goes
 };
 
 struct TableView {
@@ -104,7 +107,7 @@ class Session {
   void find_devices();
   // Looks in the background how much room there is for a file at `path`.
   void measure_disk(const std::string& path);
-  // Lists a folder in the background, for the file browser.
+  // Lists a folder in the background, for the file browser; a failure is browse_error().
   void browse(const std::string& folder);
   void cancel(JobId job) { jobs_.cancel(job); }
   void dismiss(std::size_t notice);
@@ -147,6 +150,8 @@ class Session {
   const std::optional<DiskSpace>& disk() const { return disk_; }
   // The folder last listed.
   const FolderListing& folder() const { return folder_; }
+  // Why the folder last asked for could not be listed; empty if it was, or is being listed.
+  const std::string& browse_error() const { return browse_error_; }
   bool browsing() const { return browsing_ > 0; }
   bool opening() const { return opening_ > 0; }
   const std::vector<Notice>& notices() const { return notices_; }
@@ -164,7 +169,9 @@ class Session {
   void plan();
   void compare();
   void weigh_upload();
-  void fail(std::string_view what, const Error& error);
+  enum class About { model, work };  // what a failure's notice is about: the model shown, or work done
+  void fail(std::string_view what, const Error& error, About about);
+  void add_notice(Notice notice);
 
   std::string hub_cache_;
   std::unique_ptr<DemoFolder> demo_;
@@ -186,6 +193,7 @@ class Session {
   std::uint64_t plan_count_ = 0;
   std::shared_ptr<const UploadResult> upload_result_;
   bool uploading_ = false;
+  bool upload_alone_ = true;
   bool verify_upload_ = true;
   std::string device_;
   std::vector<gpu::DeviceInfo> devices_;
@@ -194,8 +202,10 @@ class Session {
   std::optional<WriteReport> convert_report_;
   bool converting_ = false;
   std::optional<DiskSpace> disk_;
+  std::string disk_path_;  // what was last measured
   std::uint64_t measuring_ = 0;
   FolderListing folder_;
+  std::string browse_error_;
   std::uint64_t browsing_ = 0;
   std::uint64_t browse_count_ = 0;
   std::vector<Notice> notices_;

@@ -7,11 +7,12 @@
 
 namespace loadline::gui {
 
-// A fresh folder in the system's temporary one; removed with all it holds on destruction.
+// A fresh folder in the system's temporary one, or in `parent`; removed with all it holds on destruction.
 class DemoFolder {
  public:
   // Throws Error{io}.
   DemoFolder();
+  explicit DemoFolder(const std::string& parent);
   DemoFolder(const DemoFolder&) = delete;
   DemoFolder& operator=(const DemoFolder&) = delete;
   ~DemoFolder();
@@ -23,7 +24,7 @@ class DemoFolder {
 };
 
 // Writes the demo preset with seeded random weights into `folder`, unless it is already there, and
-// returns the path to open.
+// returns the path to open. It appears whole or not at all, whoever else writes there meanwhile.
 std::string write_demo_model(const std::string& folder, Progress& progress);
 
 }  // namespace loadline::gui

@@ -15,6 +15,7 @@ void Session::convert(const ConvertRequest& request) {
   require_sound(*model_->graph, "convert");
   const Exporter& exporter = find_exporter(request.exporter);
   converting_ = true;
+  upload_alone_ = false;
   convert_report_.reset();
   const WriteOptions write = {.overwrite = request.overwrite, .verify = request.verify};
   jobs_.post(
@@ -22,14 +23,15 @@ void Session::convert(const ConvertRequest& request) {
       [graph = model_->graph, &exporter, request, write](Progress& progress) {
         return convert_model(graph, exporter, request.options, request.out, write, progress);
       },
-      [this, out = request.out](Outcome<WriteReport> outcome) {
+      [this, out = request.out, generation = generation_](Outcome<WriteReport> outcome) {
         converting_ = false;
-        measure_disk(out);
-        if (!outcome.ok()) return fail("convert", outcome.error());
-        convert_report_ = std::move(outcome.value());
-        notify(Severity::info, fmt::format("Wrote {}: {} in {}", safe_display(out),
-                                           format_bytes(convert_report_->bytes_written),
-                                           format_seconds(convert_report_->seconds)));
+        if (!disk_path_.empty()) measure_disk(disk_path_);
+        if (!outcome.ok()) return fail("convert", outcome.error(), About::work);
+        const WriteReport& report = outcome.value();
+        notify(Severity::info,
+               fmt::format("Wrote {}: {} in {}", safe_display(out), format_bytes(report.bytes_written),
+                           format_seconds(report.seconds)));
+        if (generation_ == generation) convert_report_ = report;  // else another model is shown now
       });
 }
 
@@ -40,16 +42,18 @@ void Session::upload() {
   if (!projection_ || planning()) throw Error(ErrorCode::usage, "the load is still being projected");
   require_sound(*model_->graph, "upload");
   uploading_ = true;
+  upload_alone_ = jobs_.view().empty();
   const gpu::UploadOptions options = {.device = device_, .verify = verify_upload_};
   jobs_.post(
       "Uploading", "upload",
       [graph = model_->graph, projection = projection_, options](Progress& progress) {
-        return UploadResult{projection, gpu::upload(graph, projection->plan, options, progress)};
+        return UploadResult{projection, gpu::upload(graph, projection->plan, options, progress), true};
       },
       [this](Outcome<UploadResult> outcome) {
         uploading_ = false;
         find_devices();
-        if (!outcome.ok()) return fail("upload", outcome.error());
+        if (!outcome.ok()) return fail("upload", outcome.error(), About::work);
+        outcome.value().alone = upload_alone_;
         upload_result_ = std::make_shared<const UploadResult>(std::move(outcome.value()));
         const gpu::UploadReport& report = upload_result_->report;
         if (report.verified == false)
@@ -67,7 +71,7 @@ void Session::find_devices() {
         if (outcome.ok())
           devices_ = std::move(outcome.value());
         else
-          fail("list the GPUs", outcome.error());
+          fail("list the GPUs", outcome.error(), About::work);
         weigh_upload();
       });
 }
@@ -87,6 +91,7 @@ void Session::weigh_upload() {
 
 void Session::measure_disk(const std::string& path) {
   const std::uint64_t number = ++measuring_;
+  disk_path_ = path;
   jobs_.post(
       "Looking for room on the disk", "disk", [path](Progress&) { return disk_space(path); },
       [this, number](Outcome<DiskSpace> outcome) {
@@ -99,6 +104,7 @@ void Session::measure_disk(const std::string& path) {
 void Session::browse(const std::string& folder) {
   const std::uint64_t number = ++browse_count_;
   browsing_ = number;
+  browse_error_.clear();
   jobs_.post(
       "Listing a folder", "browse", [folder](Progress&) { return list_folder(folder); },
       [this, number](Outcome<FolderListing> outcome) {
@@ -107,7 +113,7 @@ void Session::browse(const std::string& folder) {
         if (outcome.ok())
           folder_ = std::move(outcome.value());
         else
-          fail("list the folder", outcome.error());
+          browse_error_ = outcome.error().what();
       });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -63,6 +64,12 @@ std::vector<const char*> glfw_extensions() {
   return {names, names + count};
 }
 
+// Whether another swapchain may mend it: the display changed, or memory was short for a moment.
+bool passes(VkResult result) {
+  return result == VK_ERROR_OUT_OF_DATE_KHR || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
+         result == VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
 class DesktopWindow final : public Window {
  public:
   explicit DesktopWindow(const WindowOptions& options)
@@ -102,6 +109,8 @@ class DesktopWindow final : public Window {
   void save_png(const std::string& path) override {
     ImDrawData* draw = ImGui::GetDrawData();
     if (draw == nullptr || !renderer_) throw Error(ErrorCode::gpu, "window: nothing was drawn yet");
+    // drawing again reuses the vertex buffers of the frames in flight
+    check(vkDeviceWaitIdle(device_.device()), "waiting for the GPU");
     const VkExtent2D extent = {static_cast<std::uint32_t>(draw->DisplaySize.x * draw->FramebufferScale.x),
                                static_cast<std::uint32_t>(draw->DisplaySize.y * draw->FramebufferScale.y)};
     OffscreenTarget target(device_, format_.format, extent);
@@ -131,7 +140,8 @@ class DesktopWindow final : public Window {
     glfwGetWindowSize(window_.get(), &width, nullptr);
     glfwGetFramebufferSize(window_.get(), &pixels, nullptr);
     const float system = width > 0 && pixels > 0 ? static_cast<float>(pixels) / static_cast<float>(width) : 1;
-    return std::clamp(x / system, 0.75f, 4.0f);
+    // both sizes are whole numbers: without rounding, fonts would be made anew while resizing
+    return std::clamp(std::round(x / system * 64) / 64, 0.75f, 4.0f);
   }
   void set_scale(float scale) override {
     forced_scale_ = scale;
@@ -175,7 +185,7 @@ class DesktopWindow final : public Window {
                             GLFW_DONT_CARE, GLFW_DONT_CARE);
   }
 
-  // False while there is nothing to draw on: minimised.
+  // False while there is nothing to draw on: minimised, or the GPU has no room for the pictures.
   bool prepare_swapchain() {
     if (scale() != limited_at_) limit_size();  // it went to another monitor
     int width = 0;
@@ -187,11 +197,28 @@ class DesktopWindow final : public Window {
     const bool fits = swapchain_ && swapchain_->extent().width == wanted.width &&
                       swapchain_->extent().height == wanted.height;
     if (stale_ || !fits) {
-      swapchain_.reset();
-      swapchain_.emplace(device_, pass_, format_, wanted);
-      stale_ = false;
+      stale_ = !remake_swapchain(wanted);
+      if (stale_) return false;
     }
     if (!renderer_) upload_fonts();
+    return true;
+  }
+
+  // What lacks memory now may have it at the next frame, and jobs must not end with this one's picture:
+  // false, until the device is lost or it has failed for too long.
+  bool remake_swapchain(VkExtent2D wanted) {
+    constexpr double kPatience = 10;  // seconds
+    swapchain_.reset();
+    try {
+      swapchain_.emplace(device_, pass_, format_, wanted);
+    } catch (const Error&) {
+      const double now = glfwGetTime();
+      if (!failing_since_) failing_since_ = now;
+      if (now - *failing_since_ > kPatience) throw;
+      if (vkDeviceWaitIdle(device_.device()) == VK_ERROR_DEVICE_LOST) throw;
+      return false;
+    }
+    failing_since_.reset();
     return true;
   }
 
@@ -203,7 +230,7 @@ class DesktopWindow final : public Window {
     const VkResult acquired =
         vkAcquireNextImageKHR(device_.device(), swapchain_->get(), std::numeric_limits<std::uint64_t>::max(),
                               slot.acquired(), VK_NULL_HANDLE, &number);
-    if (acquired == VK_ERROR_OUT_OF_DATE_KHR) {
+    if (passes(acquired)) {
       stale_ = true;
       return;
     }
@@ -219,8 +246,8 @@ class DesktopWindow final : public Window {
     info.pSwapchains = &swapchain;
     info.pImageIndices = &number;
     const VkResult shown = vkQueuePresentKHR(device_.queue(), &info);
-    stale_ = shown == VK_ERROR_OUT_OF_DATE_KHR || shown == VK_SUBOPTIMAL_KHR || acquired == VK_SUBOPTIMAL_KHR;
-    if (shown != VK_ERROR_OUT_OF_DATE_KHR) check(shown, "showing the picture");
+    stale_ = passes(shown) || shown == VK_SUBOPTIMAL_KHR || acquired == VK_SUBOPTIMAL_KHR;
+    if (!passes(shown)) check(shown, "showing the picture");
   }
 
   GlfwLibrary library_;
@@ -233,6 +260,7 @@ class DesktopWindow final : public Window {
   std::optional<ImGuiRenderer> renderer_;
   std::optional<Swapchain> swapchain_;
   bool stale_ = false;
+  std::optional<double> failing_since_;  // the first of the attempts to remake the swapchain
   float forced_scale_ = 0;
   float limited_at_ = 0;  // the scale that the least size was made for
   std::vector<std::string> dropped_;

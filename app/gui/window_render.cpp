@@ -3,11 +3,13 @@
 #include "core/base/error.h"
 #include "core/io/atomic_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
 
 #include <backends/imgui_impl_vulkan.h>
+#include <fmt/format.h>
 #include <imgui.h>
 #include <stb/stb_image_write.h>
 
@@ -15,6 +17,18 @@ namespace loadline::gui {
 namespace {
 
 void on_result(VkResult result) { check(result, "drawing"); }
+
+void require_drawable(const VulkanDevice& device, VkExtent2D extent) {
+  VkPhysicalDeviceProperties properties = {};
+  vkGetPhysicalDeviceProperties(device.physical(), &properties);
+  const VkPhysicalDeviceLimits& limits = properties.limits;
+  const std::uint32_t width = std::min(limits.maxImageDimension2D, limits.maxFramebufferWidth);
+  const std::uint32_t height = std::min(limits.maxImageDimension2D, limits.maxFramebufferHeight);
+  if (extent.width <= width && extent.height <= height) return;
+  throw Error(ErrorCode::limit,
+              fmt::format("window: a picture of {}x{} pixels, the device draws at most {}x{}", extent.width,
+                          extent.height, width, height));
+}
 
 bool is_bgra(VkFormat format) {
   return format == VK_FORMAT_B8G8R8A8_UNORM || format == VK_FORMAT_B8G8R8A8_SRGB;
@@ -139,6 +153,7 @@ void write_png(const Picture& picture, const std::string& path) {
 
 OffscreenTarget::OffscreenTarget(VulkanDevice& device, VkFormat format, VkExtent2D extent)
     : device_(device), pass_(device, format, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL), extent_(extent) {
+  require_drawable(device, extent);
   try {
     make_image();
     make_buffer();

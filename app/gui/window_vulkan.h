@@ -114,7 +114,8 @@ struct Picture {
 // Throws Error{io}. The file appears whole or not at all.
 void write_png(const Picture& picture, const std::string& path);
 
-// An image to draw one frame into and read it back.
+// An image to draw one frame into and read it back. Throws Error{limit} if it is larger than the device
+// draws, Error{gpu}.
 class OffscreenTarget {
  public:
   OffscreenTarget(VulkanDevice& device, VkFormat format, VkExtent2D extent);

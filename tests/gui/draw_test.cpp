@@ -23,6 +23,17 @@ const State kStates[] = {
     {"many", [](Session& session) { session.show(many_tensors(100'000), ""); }},
     {"failed", [](Session& session) { session.open("/nonexistent"); }},
     {"unsound", [](Session& session) { session.show(unsound_graph(), ""); }},
+    {"talkative", [](Session& session) { session.show(talkative_graph(), ""); }},
+    {"unknown_device",
+     [](Session& session) {
+       session.show(tiny_graph(), "");
+       session.set_device("no device is called this");
+     }},
+    {"unlisted_folder",
+     [](Session& session) {
+       session.browse("/nonexistent");
+       session.wants_browser = true;
+     }},
 };
 
 class Drawing : public testing::TestWithParam<State> {};

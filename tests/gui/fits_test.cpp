@@ -34,17 +34,26 @@ gpu::DeviceInfo discrete(std::uint64_t memory) {
 TEST(OutputName, keeps_the_dots_of_a_version) {
   const Exporter& safetensors = find_exporter("safetensors");
   const Exporter& gguf = find_exporter("gguf");
-  EXPECT_EQ(output_name("llama-3.1-70b", safetensors), "llama-3.1-70b-loadline.safetensors");
-  EXPECT_EQ(output_name("llama-3.1-70b", gguf), "llama-3.1-70b-loadline.gguf");
-  EXPECT_EQ(output_name("Qwen/Qwen2.5-0.5B", gguf), "Qwen2.5-0.5B-loadline.gguf");
-  EXPECT_EQ(output_name("tiny.v1.0", gguf), "tiny.v1.0-loadline.gguf");
+  EXPECT_EQ(output_name("llama-3.1-70b", safetensors, OutputKind::file),
+            "llama-3.1-70b-loadline.safetensors");
+  EXPECT_EQ(output_name("llama-3.1-70b", gguf, OutputKind::file), "llama-3.1-70b-loadline.gguf");
+  EXPECT_EQ(output_name("Qwen/Qwen2.5-0.5B", gguf, OutputKind::file), "Qwen2.5-0.5B-loadline.gguf");
+  EXPECT_EQ(output_name("tiny.v1.0", gguf, OutputKind::file), "tiny.v1.0-loadline.gguf");
 }
 
 TEST(OutputName, takes_off_what_an_exporter_would_write) {
-  EXPECT_EQ(output_name("phi-2.safetensors", find_exporter("gguf")), "phi-2-loadline.gguf");
-  EXPECT_EQ(output_name("phi-2.gguf", find_exporter("safetensors")), "phi-2-loadline.safetensors");
-  EXPECT_EQ(output_name(".gguf", find_exporter("gguf")), "model-loadline.gguf");
-  EXPECT_EQ(output_name("", find_exporter("gguf")), "model-loadline.gguf");
+  EXPECT_EQ(output_name("phi-2.safetensors", find_exporter("gguf"), OutputKind::file), "phi-2-loadline.gguf");
+  EXPECT_EQ(output_name("phi-2.gguf", find_exporter("safetensors"), OutputKind::file),
+            "phi-2-loadline.safetensors");
+  EXPECT_EQ(output_name(".gguf", find_exporter("gguf"), OutputKind::file), "model-loadline.gguf");
+  EXPECT_EQ(output_name("", find_exporter("gguf"), OutputKind::file), "model-loadline.gguf");
+}
+
+TEST(OutputName, of_a_folder_has_no_extension) {
+  const Exporter& safetensors = find_exporter("safetensors");
+  EXPECT_EQ(output_name("phi-2.safetensors", safetensors, OutputKind::folder), "phi-2-loadline");
+  EXPECT_TRUE(writes_shards(safetensors));
+  EXPECT_FALSE(writes_shards(find_exporter("gguf")));
 }
 
 TEST(UploadMisfit, compares_each_heap_with_its_peak) {
@@ -76,6 +85,14 @@ TEST(ConvertedBytes, follow_the_type) {
   EXPECT_EQ(converted_bytes(*model, std::nullopt), model->weight_bytes);
   EXPECT_EQ(converted_bytes(*model, DType::f16), model->weight_bytes);
   EXPECT_EQ(converted_bytes(*model, DType::f32), 2 * model->weight_bytes);
+}
+
+TEST(ConvertedBytes, leave_what_exporters_cannot_cast) {
+  EXPECT_EQ(converted_dtype(DType::f8_e4m3, DType::f16), DType::f8_e4m3);
+  EXPECT_EQ(converted_dtype(DType::i8, DType::f16), DType::i8);
+  EXPECT_EQ(converted_dtype(DType::f32, std::nullopt), DType::f32);
+  EXPECT_EQ(converted_bytes(DTypeShare{DType::f8_e4m3, 1, 100}, DType::f16), 100u);
+  EXPECT_EQ(converted_bytes(DTypeShare{DType::f32, 1, 100}, DType::f16), 50u);
 }
 
 TEST(DiskSpace, is_that_of_the_nearest_folder) {

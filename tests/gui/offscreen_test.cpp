@@ -65,6 +65,22 @@ TEST_F(Offscreen, draws_resizes_and_scales_without_a_validation_message) {
   EXPECT_EQ(window->validation_messages(), std::vector<std::string>{});
 }
 
+TEST_F(Offscreen, a_picture_larger_than_the_device_draws_is_refused) {
+  const auto window = open_offscreen_window({.width = 100'000, .height = 300, .validation = true});
+  {
+    GuiApp app(*window, "");
+    app.draw_settled();
+    try {
+      window->save_png(picture("never"));
+      FAIL() << "a device with pictures of 100,000 pixels";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::limit);
+      EXPECT_NE(std::string_view(error.what()).find("100000x300"), std::string_view::npos);
+    }
+  }
+  EXPECT_EQ(window->validation_messages(), std::vector<std::string>{});
+}
+
 TEST_F(Offscreen, a_hundred_thousand_tensors) {
   const auto window = open_offscreen_window({.width = 1920, .height = 1080, .validation = true});
   GuiApp app(*window, "");
@@ -125,8 +141,16 @@ TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
   ASSERT_TRUE(session.upload_result()) << (session.notices().empty() ? "" : session.notices()[0].text);
   const auto result = session.upload_result();
   EXPECT_EQ(result->report.verified, true);
+  EXPECT_TRUE(result->alone);
   for (std::size_t i = 0; i < kSpaceCount; ++i)
     EXPECT_EQ(result->report.measured.peaks[i].bytes, result->projection->timeline.peaks[i].bytes);
+  // what the system counts is the whole process's
+  session.upload();
+  session.convert(
+      {.exporter = "gguf", .out = testing::TempDir() + "loadline-beside.gguf", .overwrite = true});
+  settle();
+  ASSERT_TRUE(session.upload_result());
+  EXPECT_FALSE(session.upload_result()->alone);
   // another method: what was measured no longer belongs to what is shown
   PlanChoice choice = session.choice();
   choice.method = "per_tensor";

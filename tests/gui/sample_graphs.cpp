@@ -49,6 +49,15 @@ MetaGraphPtr unsound_graph() {
   return finished(std::move(graph));
 }
 
+MetaGraphPtr talkative_graph() {
+  MetaGraph graph = tiny();
+  for (int i = 0; i < 60'000; ++i)
+    graph.notes.push_back({Severity::warning, "lm_head.weight", "odd " + std::to_string(i)});
+  for (int i = 0; i < 5'000; ++i)
+    graph.metadata.push_back({"key " + std::to_string(i), std::string(i % 10 == 0 ? 20'000 : 20, 'x')});
+  return finished(std::move(graph));
+}
+
 MetaGraphPtr llama_70b_graph() {
   constexpr std::uint64_t kShard = 5'000'000'000;
   MetaGraph graph = config_graph(find_preset("llama-3.1-70b")->config_json, "config.json");

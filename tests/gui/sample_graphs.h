@@ -15,5 +15,7 @@ MetaGraphPtr llama_70b_graph();
 MetaGraphPtr many_tensors(std::size_t count);
 // tiny_graph() with notes of every severity and a missing name: it can be shown, not used.
 MetaGraphPtr unsound_graph();
+// tiny_graph() with 60,000 notes and 5,000 entries of metadata, some of them long.
+MetaGraphPtr talkative_graph();
 
 }  // namespace loadline::gui

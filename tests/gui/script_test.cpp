@@ -43,6 +43,7 @@ TEST(Script, failing_commands_name_their_line) {
   EXPECT_EQ(play("wait\nselect nothing\n"), "s: line 2: no tensor 'nothing'");
   EXPECT_EQ(play("size 12\n"), "s: line 1: '12' is not WIDTHxHEIGHT");
   EXPECT_EQ(play("size 12x99999\n"), "s: line 1: '12' is not a number between 320 and 16384");
+  EXPECT_EQ(play("scale nan\n"), "s: line 1: 'nan' is not a number between 0.5 and 4");
   EXPECT_EQ(play("theme blue\n"), "s: line 1: no theme 'blue'; there are: dark, light");
   EXPECT_NE(play("panel nowhere\n").find("there are: explore"), std::string::npos);
   EXPECT_NE(play("method teleport\n").find("line 1"), std::string::npos);
@@ -51,6 +52,25 @@ TEST(Script, failing_commands_name_their_line) {
   EXPECT_EQ(play("zoom a.b\n"), "s: line 1: no module 'a.b'");
   EXPECT_EQ(play("expect-notice boom\n"), "s: line 1: no notice says 'boom'");
   EXPECT_EQ(play("close\nselect x\n"), "s: line 2: no model is open");
+}
+
+TEST(Script, stops_when_the_window_is_to_close) {
+  const auto window = open_null_window({});
+  std::stop_source stop;
+  GuiApp app(*window, "", stop.get_token());
+  app.session().show(llama_70b_graph(), "");
+  app.frame();
+  EXPECT_FALSE(app.wants_close());
+  stop.request_stop();
+  EXPECT_TRUE(app.wants_close());
+  try {
+    play_script(app, parse_script("wait\n", "s"), "s");
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::cancelled);
+  }
+  EXPECT_THROW(app.settle(), Error);
+  EXPECT_THROW(app.draw_settled(), Error);
 }
 
 TEST(Script, drives_the_session) {

@@ -3,6 +3,7 @@
 
 #include "tests/gui/sample_graphs.h"
 
+#include <chrono>
 #include <filesystem>
 #include <thread>
 
@@ -166,6 +167,33 @@ TEST(Session, a_failed_open_is_a_notice_and_keeps_the_model) {
   EXPECT_TRUE(session.notices().empty());
 }
 
+TEST(Session, notices_go_with_the_model_they_are_about) {
+  Session session("");
+  session.show(tiny_graph(), "");
+  session.open("/nonexistent/model");
+  settle(session);
+  session.notify(Severity::info, "of no model");
+  ASSERT_EQ(session.notices().size(), 2u);
+  session.show(tiny_graph(), "");
+  ASSERT_EQ(session.notices().size(), 1u);
+  EXPECT_EQ(session.notices()[0].text, "of no model");
+}
+
+TEST(Session, what_was_cancelled_can_be_projected_again) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  for (const JobView& job : session.jobs()) session.cancel(job.id);
+  settle(session);
+  session.set_plan(session.choice());
+  settle(session);
+  EXPECT_TRUE(session.projection());
+  EXPECT_FALSE(session.comparison().empty());
+  const auto before = session.projection();
+  session.set_plan(session.choice());
+  EXPECT_FALSE(session.busy());
+  EXPECT_EQ(session.projection(), before);
+}
+
 TEST(Session, only_the_newest_open_counts) {
   Session session("");
   session.open("/nonexistent/one");
@@ -225,6 +253,34 @@ TEST(Session, the_demo_model_opens_and_converts) {
   EXPECT_EQ(session.notices().back().severity, Severity::error);  // it exists
 }
 
+TEST(Session, a_conversion_belongs_to_the_model_it_was_started_for) {
+  const Folder folder;
+  Session session("");
+  session.open_demo();
+  settle(session);
+  ASSERT_TRUE(session.model());
+  session.convert({.exporter = "gguf", .out = folder / "demo.gguf"});
+  session.show(tiny_graph(), "");
+  settle(session);
+  EXPECT_FALSE(session.convert_report());
+  ASSERT_EQ(session.notices().size(), 1u);
+  EXPECT_NE(session.notices()[0].text.find("demo.gguf"), std::string::npos);
+}
+
+TEST(Session, the_demo_model_asked_for_twice_is_written_once) {
+  Session session("");
+  for (int i = 0; i < 4; ++i) {
+    session.open_demo();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until a worker has it
+  }
+  settle(session);
+  ASSERT_TRUE(session.model()) << (session.notices().empty() ? "" : session.notices()[0].text);
+  EXPECT_EQ(session.model()->errors, 0u);
+  const std::filesystem::path written = session.model()->path;
+  for (const auto& entry : std::filesystem::directory_iterator(written.parent_path()))
+    EXPECT_EQ(entry.path(), written);
+}
+
 TEST(Session, cancelling_a_conversion_leaves_nothing) {
   const Folder folder;
   Session session("");
@@ -253,8 +309,10 @@ TEST(Session, lists_folders) {
   EXPECT_EQ(parent_folder("/"), "/");
   session.browse("/nonexistent");
   settle(session);
-  EXPECT_EQ(session.notices().size(), 1u);
+  EXPECT_NE(session.browse_error().find("/nonexistent"), std::string::npos);
   EXPECT_EQ(session.folder().path, folder.path());
+  session.browse(folder.path());
+  EXPECT_EQ(session.browse_error(), "");
 }
 
 TEST(Session, goes_away_while_jobs_run) {

@@ -43,7 +43,7 @@ void ComparePanel::draw(Session& session, const Ui& ui) {
                 "Each one is planned and run on the modelled machine.");
     return;
   }
-  double most = static_cast<double>(session.model()->weight_bytes);
+  double most = std::max(static_cast<double>(session.model()->weight_bytes), 1.0);
   for (const MethodRow& row : session.comparison()) most = std::max(most, static_cast<double>(row.unified));
   const float explanation = explanation_height(session, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();

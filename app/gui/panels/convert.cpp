@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui_stdlib.h>
@@ -53,6 +54,10 @@ class ConvertPanel final : public Panel {
   void draw_room(const Session& session, const Ui& ui);
   void draw_written(const WriteReport& report, const Ui& ui);
   void suggest(const Session& session);
+  // What is written: one file where the format knows no shards.
+  std::uint64_t shard_bytes() const {
+    return writes_shards(exporters()[exporter_]) ? kShards[shard_].value : 0;
+  }
   void start(Session& session);
 
   std::uint64_t seen_model_ = 0;
@@ -61,18 +66,21 @@ class ConvertPanel final : public Panel {
   std::size_t alignment_ = 0;
   std::size_t shard_ = 0;
   std::string out_;
-  std::string measured_;  // the output whose disk was last asked for
+  std::string suggested_;  // as long as out_ is this, nobody has typed anything else
+  std::string measured_;   // the output whose disk was last asked for
   bool verify_ = true;
   bool overwrite_ = false;
 };
 
-// In the current folder, under the model's name, with the format's extension: never among the files
-// of a model folder or a cache, where it would be taken for one of theirs.
+// In the current folder, under the model's name, with the format's extension unless it becomes a
+// folder: never among the files of a model folder or a cache, where it would be taken for one of theirs.
 void ConvertPanel::suggest(const Session& session) {
   const Model& model = *session.model();
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::current_path(failed);
-  out_ = (folder / output_name(model.name, exporters()[exporter_])).string();
+  const OutputKind kind = shard_bytes() > 0 ? OutputKind::folder : OutputKind::file;
+  suggested_ = (folder / output_name(model.name, exporters()[exporter_], kind)).string();
+  out_ = suggested_;
 }
 
 void ConvertPanel::start(Session& session) {
@@ -81,7 +89,7 @@ void ConvertPanel::start(Session& session) {
   request.out = out_;
   request.options.outtype = kTypes[type_].dtype;
   request.options.alignment = kAlignments[alignment_].value;
-  request.options.max_shard_bytes = kShards[shard_].value;
+  request.options.max_shard_bytes = shard_bytes();
   request.verify = verify_;
   request.overwrite = overwrite_;
   session.attempt([&] { session.convert(request); });
@@ -112,16 +120,22 @@ void ConvertPanel::draw(Session& session, const Ui& ui) {
 }
 
 void ConvertPanel::draw_form(Session& session, const Ui& ui, float width) {
+  const auto form = [this] { return std::pair(exporter_, shard_bytes() > 0); };
+  const auto before = form();
   heading(ui, "Write as");
   std::vector<std::string_view> names;
   for (const Exporter& exporter : exporters()) names.push_back(exporter.name);
-  if (const auto picked = combo(ui, "##format", width, names[exporter_], names, exporter_)) {
+  if (const auto picked = combo(ui, "##format", width, names[exporter_], names, exporter_))
     exporter_ = *picked;
-    suggest(session);
-  }
   pick(ui, "##type", field(ui, "Floating-point tensors"), kTypes, type_);
   pick(ui, "##align", field(ui, "Data aligned to"), kAlignments, alignment_);
-  pick(ui, "##shard", field(ui, "Largest file"), kShards, shard_);
+  const bool shards = writes_shards(exporters()[exporter_]);
+  const float room = field(ui, "Largest file");
+  if (shards)
+    pick(ui, "##shard", room, kShards, shard_);
+  else
+    muted(ui, "one file");
+  if (form() != before && out_ == suggested_) suggest(session);
   ImGui::SetNextItemWidth(field(ui, "To", 0.12f));
   ImGui::InputText("##out", &out_);
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(out_));
@@ -151,13 +165,12 @@ void ConvertPanel::draw_summary(const Session& session, const Ui& ui) {
           model.graph->files.size(), model.graph->files.size() == 1 ? "" : "s"),
       ui.theme->text);
   for (const DTypeShare& share : model.dtypes) {
-    const bool floating = dtype_info(share.dtype).kind == DTypeKind::floating;
-    const DType to = floating && kTypes[type_].dtype ? *kTypes[type_].dtype : share.dtype;
+    const DType to = converted_dtype(share.dtype, kTypes[type_].dtype);
     const bool fits = exporter.supports(to);
     const std::string_view from_name = dtype_info(share.dtype).name;
     badge(ui, fits ? "ok" : "cannot", fits ? ui.theme->good : ui.theme->bad);
     ImGui::SameLine(0, ui.px(8));
-    const std::string bytes = format_bytes(share.bytes);
+    const std::string bytes = format_bytes(converted_bytes(share, kTypes[type_].dtype));
     paragraph(ui,
               to == share.dtype ? fmt::format("{} passes through, {}", from_name, bytes)
               : fits            ? fmt::format("{} becomes {}, {}", from_name, dtype_info(to).name, bytes)

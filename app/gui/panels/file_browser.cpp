@@ -48,6 +48,7 @@ void FileBrowser::enter(Session& session, std::size_t i) {
 void FileBrowser::handle_keys(Session& session) {
   const auto& entries = session.folder().entries;
   if (list_key_pressed(ListKey::escape)) open_ = false;
+  if (session.browsing()) return;        // the list is not yet the one of the folder asked for
   if (ImGui::IsAnyItemActive()) return;  // the path is being typed
   if (list_key_pressed(ListKey::down) && current_ + 1 < entries.size()) ++current_, scroll_ = true;
   if (list_key_pressed(ListKey::up) && current_ > 0) --current_, scroll_ = true;
@@ -97,6 +98,7 @@ void FileBrowser::draw(Session& session, const Ui& ui) {
     else
       open_model(session, path_);
   }
+  if (!session.browse_error().empty()) paragraph(ui, shown(session.browse_error()), ui.theme->bad);
   draw_list(session, ui, ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing());
   const FolderEntry* entry =
       current_ < session.folder().entries.size() ? &session.folder().entries[current_] : nullptr;
@@ -115,7 +117,8 @@ void FileBrowser::draw(Session& session, const Ui& ui) {
 void FileBrowser::draw_list(Session& session, const Ui& ui, float height) {
   begin_card(ui, "list", {0, height});
   const auto& entries = session.folder().entries;
-  if (entries.empty()) empty_state(ui, session.browsing() ? "Reading the folder" : "Nothing here", "");
+  if (entries.empty() && session.browse_error().empty())
+    empty_state(ui, session.browsing() ? "Reading the folder" : "Nothing here", "");
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   ImGuiListClipper clipper;
   const float line = ImGui::GetFontSize() + ui.px(10);

@@ -6,11 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <span>
 
 #include <fmt/format.h>
 
 namespace loadline::gui {
 namespace {
+
+// Every row takes its share of every frame; a model may have any number of them.
+constexpr std::size_t kMostNotes = 200;
+constexpr std::size_t kMostMetadata = 1000;
 
 std::string value_text(const MetaValue& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
@@ -28,12 +33,16 @@ class OverviewPanel final : public Panel {
       return;
     }
     const Model& model = *session.model();
+    if (seen_model_ != session.generation()) {
+      seen_model_ = session.generation();
+      take_metadata(model);
+    }
     ImGui::BeginChild("overview");
     draw_figures(model, ui);
     draw_shares(model, ui);
     draw_notes(model, ui);
     draw_files(model, ui);
-    draw_metadata(model, ui);
+    draw_metadata(ui);
     ImGui::EndChild();
   }
 
@@ -42,8 +51,21 @@ class OverviewPanel final : public Panel {
   void draw_shares(const Model& model, const Ui& ui);
   void draw_notes(const Model& model, const Ui& ui);
   void draw_files(const Model& model, const Ui& ui);
-  void draw_metadata(const Model& model, const Ui& ui);
+  void draw_metadata(const Ui& ui);
+  void take_metadata(const Model& model);
 
+  // An entry as it is drawn. Rows differ in height: what was measured lets a row out of sight be skipped.
+  struct MetaText {
+    std::string key;
+    std::vector<std::string> lines;  // of the beginning
+    std::size_t bytes = 0;           // of the whole value
+    float height = 0;                // of the value in a column of `width`
+    float width = 0;
+  };
+  static void draw_value(const Ui& ui, const MetaText& row);
+  std::uint64_t seen_model_ = 0;
+  std::vector<MetaText> metadata_;
+  std::size_t more_metadata_ = 0;
   float shares_height_ = 0;  // as the last frame found it: legends may take two lines
 };
 
@@ -117,7 +139,10 @@ void OverviewPanel::draw_notes(const Model& model, const Ui& ui) {
     const std::string whole = tensor.empty() ? shown(words) : shown(tensor) + ": " + shown(words);
     paragraph(ui, whole, ui.theme->text);
   };
-  for (const Note& note : notes) finding(note.severity, note.tensor.value_or(""), note.text);
+  const std::size_t drawn = std::min(notes.size(), kMostNotes);
+  for (const Note& note : std::span(notes).first(drawn))
+    finding(note.severity, note.tensor.value_or(""), note.text);
+  if (drawn < notes.size()) muted(ui, fmt::format("and {} more", format_grouped(notes.size() - drawn)));
   if (!model.graph->missing.empty() && model.errors == 0)
     finding(Severity::error, "",
             fmt::format("{} tensors of the index are in no file: {}", model.graph->missing.size(),
@@ -134,7 +159,7 @@ void OverviewPanel::draw_files(const Model& model, const Ui& ui) {
   ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthStretch, 3);
   ImGui::TableSetupColumn("bar", ImGuiTableColumnFlags_WidthStretch, 3);
   ImGui::TableSetupColumn("bytes", ImGuiTableColumnFlags_WidthFixed, ui.px(120));
-  for (std::size_t i = 0; i < model.graph->files.size(); ++i) {
+  const auto row = [&](std::size_t i) {
     const ModelFile& file = model.graph->files[i];
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
@@ -151,48 +176,81 @@ void OverviewPanel::draw_files(const Model& model, const Ui& ui) {
     ImGui::SetCursorPosY(y);
     right_aligned(format_bytes(file.bytes), ui.theme->muted);
     tooltip(ui, format_grouped(file.bytes) + " bytes");
-  }
+  };
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(model.graph->files.size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) row(static_cast<std::size_t>(i));
   ImGui::EndTable();
 }
 
-void OverviewPanel::draw_metadata(const Model& model, const Ui& ui) {
+void OverviewPanel::take_metadata(const Model& model) {
+  // a value can be a whole file; its beginning says what it is
+  constexpr std::size_t kMostBytes = 6000;
+  const auto& entries = model.graph->metadata;
+  const std::size_t taken = std::min(entries.size(), kMostMetadata);
+  more_metadata_ = entries.size() - taken;
+  metadata_.clear();
+  for (const MetaEntry& entry : std::span(entries).first(taken)) {
+    const std::string value = value_text(entry.value);
+    MetaText row;
+    row.key = entry.key;
+    row.bytes = value.size();
+    const std::string_view beginning = std::string_view(value).substr(0, kMostBytes);
+    std::size_t at = 0;
+    do {
+      const std::size_t end = std::min(beginning.find('\n', at), beginning.size());
+      row.lines.push_back(shown(beginning.substr(at, end - at)));
+      at = end + 1;
+    } while (at < beginning.size());
+    metadata_.push_back(std::move(row));
+  }
+}
+
+void OverviewPanel::draw_value(const Ui& ui, const MetaText& row) {
+  if (row.lines.size() == 1) {
+    paragraph(ui, row.lines.front(), ui.theme->text);
+    return;
+  }
+  ImGui::PushID(row.key.c_str());
+  const bool open = ImGui::TreeNodeEx("##value", ImGuiTreeNodeFlags_None, "%s bytes of text",
+                                      format_grouped(row.bytes).c_str());
+  if (open) {
+    for (const std::string& line : row.lines) text(line);
+    ImGui::TreePop();
+  }
+  ImGui::PopID();
+}
+
+void OverviewPanel::draw_metadata(const Ui& ui) {
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Metadata");
-  if (model.graph->metadata.empty()) {
+  if (metadata_.empty()) {
     muted(ui, "The files carry none.");
     return;
   }
   if (!ImGui::BeginTable("metadata", 2, ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX)) return;
   ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch, 3);
-  // a value can be a whole file; its beginning says what it is, a click shows more
-  constexpr std::size_t kMost = 6000;
-  for (const MetaEntry& entry : model.graph->metadata) {
+  const FontScope font(ui.fonts.mono);
+  for (MetaText& row : metadata_) {
     ImGui::TableNextRow();
-    ImGui::TableNextColumn();
-    const FontScope font(ui.fonts.mono);
-    name_text(ui, entry.key, 0, ui.theme->muted);
-    ImGui::TableNextColumn();
-    const std::string value = value_text(entry.value);
-    if (value.find('\n') == std::string::npos) {
-      paragraph(ui, shown(value.substr(0, kMost)), ui.theme->text);
+    ImGui::TableSetColumnIndex(1);
+    const float width = ImGui::GetContentRegionAvail().x;
+    if (row.width == width && !ImGui::IsRectVisible({width, row.height})) {
+      ImGui::Dummy({0, row.height});
       continue;
     }
-    ImGui::PushID(entry.key.c_str());
-    const bool open = ImGui::TreeNodeEx("##value", ImGuiTreeNodeFlags_None, "%s bytes of text",
-                                        format_grouped(value.size()).c_str());
-    if (open) {
-      std::size_t at = 0;
-      while (at < std::min(value.size(), kMost)) {
-        const std::size_t end = std::min(value.find('\n', at), value.size());
-        text(shown(std::string_view(value).substr(at, end - at)));
-        at = end + 1;
-      }
-      ImGui::TreePop();
-    }
-    ImGui::PopID();
+    ImGui::BeginGroup();
+    draw_value(ui, row);
+    ImGui::EndGroup();
+    row.height = ImGui::GetItemRectSize().y;
+    row.width = width;
+    ImGui::TableSetColumnIndex(0);
+    name_text(ui, row.key, 0, ui.theme->muted);
   }
   ImGui::EndTable();
+  if (more_metadata_ > 0) muted(ui, fmt::format("and {} more", format_grouped(more_metadata_)));
 }
 
 }  // namespace

@@ -76,6 +76,7 @@ class TreemapPanel final : public Panel {
     NodeId root{};
     float width = 0;
     float height = 0;
+    float scale = 0;
     bool operator==(const Key&) const = default;
   };
   struct ColorKey {
@@ -93,7 +94,7 @@ class TreemapPanel final : public Panel {
 };
 
 void TreemapPanel::lay_out(const Session& session, const Ui& ui, ImVec2 size) {
-  const Key key = {session.generation(), session.zoomed(), size.x, size.y};
+  const Key key = {session.generation(), session.zoomed(), size.x, size.y, ui.scale};
   if (key == key_ && !tiles_.empty()) return;
   key_ = key;
   color_key_ = {};

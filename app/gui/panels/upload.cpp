@@ -24,11 +24,12 @@ class UploadPanel final : public Panel {
 
  private:
   void draw_form(Session& session, const Ui& ui);
-  void draw_devices(Session& session, const Ui& ui, float width);
+  // False while no device is chosen.
+  bool draw_devices(Session& session, const Ui& ui, float width);
   void draw_projected(const Session& session, const Ui& ui);
   void draw_result(const Session& session, const Ui& ui, const UploadResult& result);
   void draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measured);
-  void draw_system_count(const Ui& ui, const gpu::UploadReport& report);
+  void draw_system_count(const Ui& ui, const UploadResult& result);
   void draw_progress(Session& session, const Ui& ui);
 
   std::uint64_t seen_model_ = 0;  // what is available is asked anew for each
@@ -60,21 +61,27 @@ void UploadPanel::draw(Session& session, const Ui& ui) {
   end_card();
 }
 
-void UploadPanel::draw_devices(Session& session, const Ui& ui, float width) {
+bool UploadPanel::draw_devices(Session& session, const Ui& ui, float width) {
   std::vector<std::string> labels = {"best device"};
   std::size_t current = 0;
-  for (const gpu::DeviceInfo& device : session.devices()) {
+  for (const gpu::DeviceInfo& device : session.devices())
     labels.push_back(fmt::format("{}: {}", device.index, device.name));
-    if (session.device() == std::to_string(device.index)) current = labels.size() - 1;
-  }
-  const std::vector<std::string_view> views(labels.begin(), labels.end());
-  if (const auto picked = combo(ui, "##device", width, labels[current], views, current))
-    session.set_device(*picked == 0 ? "" : std::to_string(session.devices()[*picked - 1].index));
   const gpu::DeviceChoice choice = gpu::choose_device(session.devices(), session.device());
+  // a device may also be asked for by a part of its name
+  const bool named = !session.device().empty();
+  if (named && choice.chosen) current = *choice.chosen + 1;
+  const std::string preview = named && !choice.chosen ? shown(session.device()) : labels[current];
+  const std::vector<std::string_view> views(labels.begin(), labels.end());
+  if (const auto picked = combo(ui, "##device", width, preview, views, current))
+    session.set_device(*picked == 0 ? "" : std::to_string(session.devices()[*picked - 1].index));
   if (!choice.chosen) {
-    if (!session.devices().empty())
-      paragraph(ui, "No device here can hold a model: see `loadline devices`.", ui.theme->bad);
-    return;
+    if (session.devices().empty()) return false;
+    paragraph(
+        ui,
+        named ? fmt::format("There is no device called '{}' that can hold a model.", shown(session.device()))
+              : "No device here can hold a model: see `loadline devices`.",
+        ui.theme->bad);
+    return false;
   }
   const gpu::DeviceInfo& device = session.devices()[*choice.chosen];
   const FontScope font(ui.fonts.small);
@@ -87,19 +94,21 @@ void UploadPanel::draw_devices(Session& session, const Ui& ui, float width) {
   hover_card(ui, [&] {
     for (const std::string& reason : choice.reasons[*choice.chosen]) text(shown(reason));
   });
+  return true;
 }
 
 void UploadPanel::draw_form(Session& session, const Ui& ui) {
   const float width = ImGui::GetContentRegionAvail().x;
   heading(ui, "Upload to");
-  draw_devices(session, ui, width);
+  const bool chosen = draw_devices(session, ui, width);
   method_and_order(session, ui, width * 0.62f, width * 0.38f - ui.px(6));
   ring_controls(session, ui);
   bool verify = session.verify_upload();
   if (checkbox(ui, "Read back and compare every byte", &verify)) session.set_verify_upload(verify);
   ImGui::Dummy({0, ui.px(4)});
   const Model& model = *session.model();
-  const bool ready = session.projection() && !session.planning() && !session.uploading() && model.errors == 0 && !model.shapes_only;
+  const bool ready = chosen && session.projection() && !session.planning() && !session.uploading() &&
+                     model.errors == 0 && !model.shapes_only;
   if (button(ui, session.uploading() ? "Uploading" : "Upload", ButtonKind::primary, ready))
     session.attempt([&] { session.upload(); });
   if (model.errors > 0)
@@ -212,7 +221,8 @@ void UploadPanel::draw_peaks(const Ui& ui, const Timeline& projected, const Time
 }
 
 // The measurement: what the system counted against what the plan makes of it.
-void UploadPanel::draw_system_count(const Ui& ui, const gpu::UploadReport& report) {
+void UploadPanel::draw_system_count(const Ui& ui, const UploadResult& result) {
+  const gpu::UploadReport& report = result.report;
   constexpr std::array<std::string_view, 5> kTitles = {"Peak of", "", "Projected", "Counted", "Difference"};
   constexpr std::uint64_t kWorthComparing = 8 << 20;  // below it, the process itself is what is counted
   const auto wanted = static_cast<double>(report.projected_rss_anon);
@@ -229,7 +239,7 @@ void UploadPanel::draw_system_count(const Ui& ui, const gpu::UploadReport& repor
     figure(ui, report.projected_rss_anon);
     figure(ui, report.rss_anon_peak);
     ImGui::TableNextColumn();
-    if (report.projected_rss_anon < kWorthComparing) {
+    if (!result.alone || report.projected_rss_anon < kWorthComparing) {
       right_aligned("\xE2\x80\x93", ui.theme->muted);
     } else {
       const double error = (got / wanted - 1) * 100;
@@ -239,6 +249,9 @@ void UploadPanel::draw_system_count(const Ui& ui, const gpu::UploadReport& repor
     ImGui::EndTable();
   }
   const FontScope small(ui.fonts.small);
+  if (!result.alone)
+    paragraph(ui, "Other work of this window ran at the same time: its memory is in the count.",
+              ui.theme->warning);
   if (report.software_device)
     paragraph(ui, "A software device's memory is the process's own and counts when it is first touched.",
               ui.theme->muted);
@@ -297,7 +310,7 @@ void UploadPanel::draw_result(const Session& session, const Ui& ui, const Upload
   if (report.verified == false) paragraph(ui, shown(report.mismatch), ui.theme->bad);
   ImGui::Dummy({0, ui.px(2)});
   heading(ui, "Counted by the system");
-  draw_system_count(ui, report);
+  draw_system_count(ui, result);
   ImGui::Dummy({0, ui.px(2)});
   heading(ui, "Allocated as planned");
   draw_peaks(ui, result.projection->timeline, &report.measured);
