@@ -3,6 +3,7 @@
 #include "app/gui/main.h"
 #include "core/base/error.h"
 #include "tests/gui/sample_graphs.h"
+#include "tests/support/builders.h"
 
 #include <filesystem>
 #include <fstream>
@@ -35,9 +36,11 @@ Size measure(const std::string& path) {
   return size;
 }
 
-class Offscreen : public testing::Test {
+class Offscreen : public ::testing::Test {
  protected:
-  std::string picture(const char* name) const { return testing::TempDir() + "loadline-" + name + ".png"; }
+  std::string picture(const char* name) const { return folder_ / (std::string(name) + ".png"); }
+
+  const loadline::testing::TemporaryFolder folder_;
 };
 
 TEST_F(Offscreen, draws_resizes_and_scales_without_a_validation_message) {
@@ -119,7 +122,7 @@ TEST_F(Offscreen, requests_that_cannot_be_met_throw) {
 }
 
 TEST_F(Offscreen, a_whole_session_from_a_script) {
-  const std::string script = testing::TempDir() + "loadline-session.txt";
+  const std::string script = folder_ / "session.txt";
   std::ofstream(script) << "demo\nwait\nupload\nwait\npanel upload\nscreenshot " << picture("script") << "\n";
   GuiRequest request;
   request.script = script;
@@ -146,8 +149,7 @@ TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
     EXPECT_EQ(result->report.measured.peaks[i].bytes, result->projection->timeline.peaks[i].bytes);
   // what the system counts is the whole process's
   session.upload();
-  session.convert(
-      {.exporter = "gguf", .out = testing::TempDir() + "loadline-beside.gguf", .overwrite = true});
+  session.convert({.exporter = "gguf", .out = folder_ / "beside.gguf", .overwrite = true});
   settle();
   ASSERT_TRUE(session.upload_result());
   EXPECT_FALSE(session.upload_result()->alone);

@@ -2,6 +2,7 @@
 #include "app/gui/session.h"
 
 #include "tests/gui/sample_graphs.h"
+#include "tests/support/builders.h"
 
 #include <chrono>
 #include <filesystem>
@@ -17,21 +18,6 @@ void settle(Session& session) {
   while (session.busy())
     if (!session.poll()) std::this_thread::yield();
 }
-
-class Folder {
- public:
-  Folder() : path_((std::filesystem::temp_directory_path() / "loadline-test-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) std::abort();
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const char* name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 TEST(Session, plans_what_it_shows) {
   Session session("");
@@ -126,12 +112,12 @@ TEST(Session, closing_a_model_stops_its_planning_silently) {
 }
 
 TEST(Session, measures_the_disk_of_a_file_that_is_not_there) {
-  const Folder folder;
+  const loadline::testing::TemporaryFolder folder;
   Session session("");
   session.measure_disk(folder / "missing/out.gguf");
   settle(session);
   ASSERT_TRUE(session.disk());
-  EXPECT_EQ(session.disk()->folder, folder.path());
+  EXPECT_EQ(session.disk()->folder, folder.path().string());
   EXPECT_GT(session.disk()->available, 0u);
 }
 
@@ -235,7 +221,7 @@ TEST(Session, verbs_without_a_model_are_refused) {
 }
 
 TEST(Session, the_demo_model_opens_and_converts) {
-  const Folder folder;
+  const loadline::testing::TemporaryFolder folder;
   Session session("");
   session.open_demo();
   settle(session);
@@ -254,7 +240,7 @@ TEST(Session, the_demo_model_opens_and_converts) {
 }
 
 TEST(Session, a_conversion_belongs_to_the_model_it_was_started_for) {
-  const Folder folder;
+  const loadline::testing::TemporaryFolder folder;
   Session session("");
   session.open_demo();
   settle(session);
@@ -282,7 +268,7 @@ TEST(Session, the_demo_model_asked_for_twice_is_written_once) {
 }
 
 TEST(Session, cancelling_a_conversion_leaves_nothing) {
-  const Folder folder;
+  const loadline::testing::TemporaryFolder folder;
   Session session("");
   session.open_demo();
   settle(session);
@@ -290,17 +276,17 @@ TEST(Session, cancelling_a_conversion_leaves_nothing) {
   for (const JobView& job : session.jobs()) session.cancel(job.id);
   settle(session);
   if (!session.convert_report()) {
-    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path().string()));
   }
 }
 
 TEST(Session, lists_folders) {
-  const Folder folder;
+  const loadline::testing::TemporaryFolder folder;
   std::filesystem::create_directory(folder / "model-b");
   std::filesystem::create_directory(folder / "a");
   std::filesystem::create_directory(folder / ".hidden");
   Session session("");
-  session.browse(folder.path());
+  session.browse(folder.path().string());
   settle(session);
   ASSERT_EQ(session.folder().entries.size(), 2u);
   EXPECT_EQ(session.folder().entries[0].name, "a");
@@ -310,8 +296,8 @@ TEST(Session, lists_folders) {
   session.browse("/nonexistent");
   settle(session);
   EXPECT_NE(session.browse_error().find("/nonexistent"), std::string::npos);
-  EXPECT_EQ(session.folder().path, folder.path());
-  session.browse(folder.path());
+  EXPECT_EQ(session.folder().path, folder.path().string());
+  session.browse(folder.path().string());
   EXPECT_EQ(session.browse_error(), "");
 }
 
