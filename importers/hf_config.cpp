@@ -2,9 +2,17 @@
 #include "importers/hf_config.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/forward/families.h"
 
+#include <fmt/format.h>
+
 namespace loadline {
+namespace {
+
+constexpr std::size_t kMostConfig = 4 << 20;
+
+}  // namespace
 
 Match sniff_hf_config(std::span<const std::byte> head, std::string_view path) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
@@ -18,7 +26,6 @@ Match sniff_hf_config(std::span<const std::byte> head, std::string_view path) {
 }
 
 MetaGraph read_hf_config(const Source& source) {
-  constexpr std::size_t kMostConfig = 4 << 20;
   if (source.file->size() > kMostConfig)
     throw Error(ErrorCode::limit, {.file = source.file->path()}, "too large for a config.json (over 4 MiB)");
   const std::vector<std::byte> bytes = source.file->head(kMostConfig);
@@ -26,6 +33,23 @@ MetaGraph read_hf_config(const Source& source) {
       config_graph({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, source.file->path());
   graph.files.push_back({source.file->path(), source.file->size()});
   return graph;
+}
+
+void add_config(const Source& source, MetaGraph& graph) {
+  const auto file = source.open_sibling("config.json");
+  if (!file) return;
+  if (file->size() > kMostConfig) {
+    graph.notes.push_back(
+        {Severity::warning, {}, fmt::format("config.json has {} bytes and was not read", file->size())});
+    return;
+  }
+  const std::vector<std::byte> bytes = file->head(kMostConfig);
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (!is_valid_utf8(text)) {
+    graph.notes.push_back({Severity::warning, {}, "config.json is not UTF-8 and was not read"});
+    return;
+  }
+  graph.metadata.push_back({std::string(kConfigKey), std::move(text)});
 }
 
 }  // namespace loadline

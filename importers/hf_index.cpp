@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "importers/hf_config.h"
 #include "importers/safetensors.h"
 
 #include <algorithm>

@@ -10,6 +10,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "importers/hf_config.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +24,6 @@ namespace {
 
 constexpr std::uint64_t kMostHeader = 100'000'000;
 constexpr std::size_t kMostDepth = 64;
-constexpr std::size_t kMostConfig = 4 << 20;
 
 std::uint64_t load_u64(std::span<const std::byte> bytes) {
   std::uint64_t value = 0;
@@ -262,23 +262,6 @@ MetaGraph read_safetensors(const Source& source) {
   MetaGraph graph = read_safetensors_file(*source.file);
   add_config(source, graph);
   return graph;
-}
-
-void add_config(const Source& source, MetaGraph& graph) {
-  const auto file = source.open_sibling("config.json");
-  if (!file) return;
-  if (file->size() > kMostConfig) {
-    graph.notes.push_back(
-        {Severity::warning, {}, fmt::format("config.json has {} bytes and was not read", file->size())});
-    return;
-  }
-  const std::vector<std::byte> bytes = file->head(kMostConfig);
-  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!is_valid_utf8(text)) {
-    graph.notes.push_back({Severity::warning, {}, "config.json is not UTF-8 and was not read"});
-    return;
-  }
-  graph.metadata.push_back({std::string(kConfigKey), std::move(text)});
 }
 
 }  // namespace loadline

@@ -12,8 +12,4 @@ Match sniff_safetensors(std::span<const std::byte> head, std::string_view path);
 // A single file, with the config.json beside it as metadata.
 MetaGraph read_safetensors(const Source& source);
 
-// The config.json beside the primary file becomes a metadata entry; one that is too large or not
-// text becomes a Note.
-void add_config(const Source& source, MetaGraph& graph);
-
 }  // namespace loadline

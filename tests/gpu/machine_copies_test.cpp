@@ -1,9 +1,8 @@
 // Every kind of copy, small and larger than the machine's own ring, under validation.
 #include "core/gpu/vulkan_machine.h"
-#include "core/plan/dry_machine.h"
 #include "tests/gpu/device_test.h"
+#include "tests/gpu/machine_check.h"
 #include "tests/gpu/model_file.h"
-#include "tests/support/simulation.h"
 
 #include <string>
 #include <tuple>
@@ -13,15 +12,6 @@
 namespace loadline::gpu {
 namespace {
 
-std::vector<std::byte> read_all(VulkanMachine& machine, BlockId id) {
-  std::vector<std::byte> bytes;
-  machine.read_back(id, [&](std::uint64_t offset, std::span<const std::byte> chunk) {
-    EXPECT_EQ(offset, bytes.size());
-    bytes.insert(bytes.end(), chunk.begin(), chunk.end());
-  });
-  return bytes;
-}
-
 BlockId make(Plan& plan, Space space, std::uint64_t bytes, std::optional<StorageId> storage = {}) {
   return alloc(plan,
                {.space = space, .bytes = bytes, .use = BlockUse::storage, .storage = storage, .label = {}});
@@ -29,24 +19,8 @@ BlockId make(Plan& plan, Space space, std::uint64_t bytes, std::optional<Storage
 
 class Machines : public DeviceTest {
  protected:
-  // Runs the plan and compares every device block that is alive at its end.
   void run_and_compare(const Plan& plan, const ModelFile& model) {
-    ASSERT_EQ(check_plan(plan, *model.graph()), std::nullopt);
-    const StorageReader reader(model.graph());
-    VulkanMachine machine(device(), reader, plan);
-    const Timeline measured = run(plan, machine);
-    const testing::Simulation expected(plan, reader);
-    for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
-      const BlockId id{static_cast<std::uint32_t>(i)};
-      if (plan.blocks[i].space != Space::device || !expected.content(id).alive) continue;
-      EXPECT_EQ(expected.differences(id, read_all(machine, id)), 0u) << "block " << i;
-    }
-    DryMachine dry;
-    const Timeline projected = run(plan, dry);
-    for (std::size_t space = 0; space < kSpaceCount; ++space)
-      EXPECT_EQ(measured.peaks[space].bytes, projected.peaks[space].bytes);
-    for (const Space space : {Space::host, Space::page_cache, Space::device})
-      EXPECT_GE((*measured.reserved_peak)[index(space)], measured.peaks[index(space)].bytes);
+    expect_as_simulated(device(), plan, model);
   }
 };
 
