@@ -38,21 +38,15 @@ MetaGraphPtr sample_model(const TemporaryFolder& folder) {
 
 // A model with only what GGUF can hold, and a config.
 MetaGraphPtr plain_model(const TemporaryFolder& folder) {
-  std::string header = "{";
-  std::uint64_t at = 0;
-  const auto add = [&](const char* name, const char* dtype, const char* shape, std::uint64_t bytes) {
-    header += fmt::format(R"({}"{}":{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
-                          at == 0 ? "" : ",", name, dtype, shape, at, at + bytes);
-    at += bytes;
-  };
-  add("a.weight", "F32", "4,6", 96);
-  add("b.weight", "BF16", "3,5", 30);
-  add("c.weight", "F16", "7", 14);
-  add("d.ids", "I64", "", 8);
-  add("e.small", "I8", "5", 5);
-  add("f.double", "F64", "2,1,1,3", 48);
+  testing::SafetensorsHeader header;
+  header.add("a.weight", "F32", "4,6", 96);
+  header.add("b.weight", "BF16", "3,5", 30);
+  header.add("c.weight", "F16", "7", 14);
+  header.add("d.ids", "I64", "", 8);
+  header.add("e.small", "I8", "5", 5);
+  header.add("f.double", "F64", "2,1,1,3", 48);
   write_file(folder / "in/config.json", R"({"model_type":"llama","hidden_size":4})");
-  write_file(folder / "in/model.safetensors", testing::safetensors_bytes(header + "}", at));
+  write_file(folder / "in/model.safetensors", testing::safetensors_bytes(header.text(), header.data_bytes()));
   return open(folder / "in/model.safetensors");
 }
 

@@ -54,29 +54,32 @@ std::string safetensors_bytes(std::string_view header, std::size_t data) {
   return safetensors_bytes(header.size(), header, data);
 }
 
+SafetensorsHeader::SafetensorsHeader(std::string_view metadata)
+    : text_(metadata.empty() ? "{" : fmt::format(R"({{"__metadata__":{})", metadata)) {}
+
+void SafetensorsHeader::add(std::string_view name, std::string_view dtype, std::string_view shape,
+                            std::uint64_t bytes) {
+  text_ += fmt::format(R"({}"{}":{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                       text_.size() == 1 ? "" : ",", name, dtype, shape, data_bytes_, data_bytes_ + bytes);
+  data_bytes_ += bytes;
+}
+
 std::string sample_safetensors() {
-  std::string header = R"({"__metadata__":{"format":"pt","note":"gr\u00fc\u00df"})";
-  std::uint64_t at = 0;
-  const auto add = [&](std::string_view name, std::string_view dtype, std::string_view shape,
-                       std::uint64_t bytes) {
-    header += fmt::format(R"(,"{}":{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", name, dtype, shape,
-                          at, at + bytes);
-    at += bytes;
-  };
-  add("scalar", "F64", "", 8);
-  add("matrix.weight", "F32", "16,16", 1024);
-  add("four.d", "BF16", "2,3,4,5", 240);
-  add("empty", "F32", "0,7", 0);
-  add("model.layers.10.mlp.up_proj.weight", "F16", "8,32", 512);
-  add("model.layers.2.mlp.up_proj.weight", "F16", "8,32", 512);
-  add("esc\\u0007\\\"aped", "U8", "3", 3);
+  SafetensorsHeader header(R"({"format":"pt","note":"gr\u00fc\u00df"})");
+  header.add("scalar", "F64", "", 8);
+  header.add("matrix.weight", "F32", "16,16", 1024);
+  header.add("four.d", "BF16", "2,3,4,5", 240);
+  header.add("empty", "F32", "0,7", 0);
+  header.add("model.layers.10.mlp.up_proj.weight", "F16", "8,32", 512);
+  header.add("model.layers.2.mlp.up_proj.weight", "F16", "8,32", 512);
+  header.add("esc\\u0007\\\"aped", "U8", "3", 3);
   for (const DTypeInfo& info : dtype_table())
     if (!info.safetensors.empty())
-      add(fmt::format("each.{}", info.name), info.safetensors, fmt::format("{}", info.block_elements),
-          info.block_bytes);
-  header += "}";
-  header.append((8 - (header.size() % 8)) % 8, ' ');
-  return safetensors_bytes(header, static_cast<std::size_t>(at));
+      header.add(fmt::format("each.{}", info.name), info.safetensors, fmt::format("{}", info.block_elements),
+                 info.block_bytes);
+  std::string text = header.text();
+  text.append((8 - (text.size() % 8)) % 8, ' ');
+  return safetensors_bytes(text, header.data_bytes());
 }
 
 Source memory_source(std::string name, std::string_view bytes,
@@ -95,17 +98,12 @@ Source memory_source(std::string name, std::string_view bytes,
 
 MetaGraphPtr byte_model(const TemporaryFolder& folder, const std::vector<std::uint64_t>& sizes,
                         std::uint64_t seed) {
-  std::string header = "{";
-  std::uint64_t at = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    header += fmt::format(R"({}"t{}":{{"dtype":"U8","shape":[{}],"data_offsets":[{},{}]}})",
-                          i == 0 ? "" : ",", i, sizes[i], at, at + sizes[i]);
-    at += sizes[i];
-  }
-  header += "}";
-  std::string bytes = safetensors_bytes(header, 0);
+  SafetensorsHeader header;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    header.add(fmt::format("t{}", i), "U8", fmt::format("{}", sizes[i]), sizes[i]);
+  std::string bytes = safetensors_bytes(header.text(), 0);
   std::mt19937_64 random(seed);
-  for (std::uint64_t i = 0; i < at; ++i) bytes += static_cast<char>(random() & 0xFF);
+  for (std::size_t i = 0; i < header.data_bytes(); ++i) bytes += static_cast<char>(random() & 0xFF);
   const std::string path = folder / "bytes.safetensors";
   write_file(path, bytes);
   return std::make_shared<const MetaGraph>(open_model(path, {}));

@@ -37,6 +37,22 @@ std::string safetensors_bytes(std::string_view header, std::size_t data);
 // The same with a length that need not be true.
 std::string safetensors_bytes(std::uint64_t claimed, std::string_view header, std::size_t data);
 
+// A header written entry by entry, each tensor after the one before.
+class SafetensorsHeader {
+ public:
+  // `metadata` is the JSON of __metadata__, or empty.
+  explicit SafetensorsHeader(std::string_view metadata = "");
+  // `name` is JSON text without its quotes, `shape` the numbers with commas between.
+  void add(std::string_view name, std::string_view dtype, std::string_view shape, std::uint64_t bytes);
+
+  std::string text() const { return text_ + "}"; }
+  std::size_t data_bytes() const { return static_cast<std::size_t>(data_bytes_); }
+
+ private:
+  std::string text_;
+  std::uint64_t data_bytes_ = 0;
+};
+
 // Every dtype of the format, ranks 0 to 4, an empty tensor, odd names; about 4.5 kB.
 std::string sample_safetensors();
 
