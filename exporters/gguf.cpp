@@ -100,7 +100,7 @@ class KeyValues {
     append_string(bytes_, key);
     append_u32(bytes_, kTypeU32);
     append_u32(bytes_, value);
-    entries_.push_back({std::move(key), std::uint64_t{value}});
+    entries_.push_back({std::move(key), value});
   }
   const std::vector<std::byte>& bytes() const { return bytes_; }
   std::vector<MetaEntry>& entries() { return entries_; }
@@ -160,7 +160,7 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
     slot.offset += file.header.size();
     const Tensor& source = graph.tensor(slot.tensor);
     const StorageId storage{static_cast<std::uint32_t>(layout.result.storages.size())};
-    layout.result.storages.push_back({FileId{0}, slot.offset, slot.bytes});
+    layout.result.storages.push_back(plain_storage(FileId{0}, slot.offset, slot.bytes));
     layout.result.tensors.push_back({source.name, slot.to, gguf_shape(source), {}, storage, 0});
   }
   file.bytes = file.header.size() + at;

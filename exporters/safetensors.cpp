@@ -86,7 +86,7 @@ class LayoutBuilder {
       file.slots.push_back({item.tensor, item.to, at, item.bytes});
       const Tensor& source = graph_.tensor(item.tensor);
       const StorageId storage{static_cast<std::uint32_t>(layout_.result.storages.size())};
-      layout_.result.storages.push_back({id, at, item.bytes});
+      layout_.result.storages.push_back(plain_storage(id, at, item.bytes));
       layout_.result.tensors.push_back({source.name, item.to, source.shape, {}, storage, 0});
       at += item.bytes;
     }

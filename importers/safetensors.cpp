@@ -223,7 +223,7 @@ class HeaderParser {
                                                 entry.end, data_bytes));
       at = entry.end;
       const StorageId storage{static_cast<std::uint32_t>(graph_.storages.size())};
-      graph_.storages.push_back({FileId{0}, data_start_ + entry.begin, entry.end - entry.begin});
+      graph_.storages.push_back(plain_storage(FileId{0}, data_start_ + entry.begin, entry.end - entry.begin));
       graph_.tensors.push_back({std::move(entry.name), dtype, std::move(entry.shape), {}, storage, 0});
     }
     if (at != data_bytes)

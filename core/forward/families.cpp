@@ -90,7 +90,7 @@ class Builder {
       throw config_.fail(fmt::format("tensor '{}' makes the model too large", name), ErrorCode::limit);
     total_ = *total;
     const StorageId storage{static_cast<std::uint32_t>(graph_.storages.size())};
-    graph_.storages.push_back({kNoFile, 0, *bytes});
+    graph_.storages.push_back(shapes_only_storage(*bytes));
     graph_.tensors.push_back({std::move(name), dtype, std::move(shape), {}, storage, 0});
   }
   void weight_and_bias(const std::string& name, std::uint64_t out, std::uint64_t in, bool bias) {

@@ -112,11 +112,27 @@ std::optional<DType> dtype_from_torch(std::string_view name) {
 std::optional<DType> dtype_from_ggml(std::int64_t code) { return find_number(&DTypeInfo::ggml, code); }
 
 std::optional<DType> dtype_from_onnx(std::int64_t code) { return find_number(&DTypeInfo::onnx, code); }
+std::optional<DType> dtype_from_executorch(std::int64_t code) {
+  return find_number(&DTypeInfo::executorch, code);
+}
+std::optional<DType> dtype_from_tflite(std::int64_t code) { return find_number(&DTypeInfo::tflite, code); }
+std::optional<DType> dtype_from_pt2(std::int64_t code) { return find_number(&DTypeInfo::pt2, code); }
+
+std::optional<DType> dtype_from_npy(std::string_view descr) {
+  return descr.empty() ? std::nullopt : find_code(&DTypeInfo::npy, descr);
+}
 
 std::optional<std::uint64_t> byte_size(DType id, std::uint64_t elements) {
   const DTypeInfo& info = dtype_info(id);
   if (info.block_elements == 0 || elements % info.block_elements != 0) return std::nullopt;
   return checked_mul(elements / info.block_elements, info.block_bytes);
+}
+
+std::optional<std::uint64_t> packed_byte_size(DType id, std::uint64_t elements) {
+  const DTypeInfo& info = dtype_info(id);
+  if (info.kind == DTypeKind::block || info.block_elements <= 1) return byte_size(id, elements);
+  const auto whole = checked_align_up(elements, info.block_elements);
+  return whole ? byte_size(id, *whole) : std::nullopt;
 }
 
 std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape) {

@@ -100,10 +100,19 @@ std::optional<DType> dtype_from_safetensors(std::string_view code);
 std::optional<DType> dtype_from_torch(std::string_view name);
 std::optional<DType> dtype_from_ggml(std::int64_t code);
 std::optional<DType> dtype_from_onnx(std::int64_t code);
+std::optional<DType> dtype_from_executorch(std::int64_t code);
+std::optional<DType> dtype_from_tflite(std::int64_t code);
+std::optional<DType> dtype_from_pt2(std::int64_t code);
+// The little-endian descr: "<f4", "|b1".
+std::optional<DType> dtype_from_npy(std::string_view descr);
 
 // Bytes of `elements` elements. Nothing if they do not fill whole blocks, if the product
 // overflows, or if the type has no fixed size.
 std::optional<std::uint64_t> byte_size(DType id, std::uint64_t elements);
+
+// The same, with the last block of a sub-byte type (never of a quantised one) filled up: five 4-bit
+// numbers take three bytes.
+std::optional<std::uint64_t> packed_byte_size(DType id, std::uint64_t elements);
 
 // Product of the dimensions (1 for rank 0), or nothing on overflow. The overflow check does not
 // stop at a zero dimension: [2^40, 0, 2^40] is refused, so that no product can wrap to "empty".

@@ -17,8 +17,14 @@ std::string text(std::string_view raw) { return is_valid_utf8(raw) ? std::string
 Json value_json(const MetaValue& value) {
   return std::visit(
       [](const auto& held) -> Json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::string>)
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<Held, std::string>)
           return text(held);
+        else if constexpr (std::is_same_v<Held, MetaArray>)
+          return {{"element", meta_type_name(held.element)},
+                  {"count", held.count},
+                  {"offset", held.offset},
+                  {"bytes", held.bytes}};
         else
           return held;
       },
@@ -35,6 +41,37 @@ Json tensor_json(const Tensor& tensor) {
   return json;
 }
 
+Json forward_json(const MetaGraph& graph, const ForwardGraph& forward) {
+  const auto names = [&](const std::vector<ValueId>& ids) {
+    Json list = Json::array();
+    for (const ValueId id : ids) list.push_back(text(forward.value(id).name));
+    return list;
+  };
+  Json json = {{"symbols", Json::array()},
+               {"inputs", names(forward.inputs)},
+               {"outputs", names(forward.outputs)},
+               {"values", Json::array()},
+               {"ops", Json::array()}};
+  for (const std::string& symbol : forward.symbols) json["symbols"].push_back(text(symbol));
+  for (const Value& value : forward.values) {
+    Json row = {{"name", text(value.name)}};
+    if (value.dtype) row["dtype"] = dtype_info(*value.dtype).name;
+    if (value.shape) {
+      row["shape"] = Json::array();
+      for (const SizePoly& size : *value.shape) row["shape"].push_back(text(size.text(forward.symbols)));
+    }
+    json["values"].push_back(std::move(row));
+  }
+  for (const Op& op : forward.ops) {
+    Json row = {{"kind", text(op.kind)}, {"name", text(op.name)}, {"inputs", names(op.inputs)}};
+    row["weights"] = Json::array();
+    for (const TensorId id : op.weights) row["weights"].push_back(text(graph.tensor(id).name));
+    row["outputs"] = names(op.outputs);
+    json["ops"].push_back(std::move(row));
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string graph_json(const MetaGraph& graph) {
@@ -46,11 +83,17 @@ std::string graph_json(const MetaGraph& graph) {
   for (const Storage& storage : graph.storages) {
     Json row = {{"offset", storage.offset}, {"bytes", storage.bytes}};
     if (storage.file != kNoFile) row["file"] = index(storage.file);
+    if (storage.encoding != Encoding::plain) {
+      row["encoding"] = encoding_name(storage.encoding);
+      row["stored_bytes"] = storage.stored_bytes;
+    }
     json["storages"].push_back(std::move(row));
   }
   for (const Tensor& tensor : graph.tensors) json["tensors"].push_back(tensor_json(tensor));
   for (const MetaEntry& entry : graph.metadata)
-    json["metadata"].push_back({{"key", text(entry.key)}, {"value", value_json(entry.value)}});
+    json["metadata"].push_back({{"key", text(entry.key)},
+                                {"type", meta_type_name(meta_type(entry.value))},
+                                {"value", value_json(entry.value)}});
   for (const Note& note : graph.notes) {
     Json row = {{"severity", severity_name(note.severity)}, {"text", text(note.text)}};
     if (note.tensor) row["tensor"] = text(*note.tensor);
@@ -58,6 +101,7 @@ std::string graph_json(const MetaGraph& graph) {
   }
   if (!graph.missing.empty())
     for (const std::string& name : graph.missing) json["missing"].push_back(text(name));
+  if (graph.forward) json["forward"] = forward_json(graph, *graph.forward);
   return json.dump(1) + "\n";
 }
 

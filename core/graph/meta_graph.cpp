@@ -23,6 +23,29 @@ std::string_view severity_name(Severity severity) {
   return "unknown";
 }
 
+std::string_view encoding_name(Encoding encoding) {
+  switch (encoding) {
+    case Encoding::plain:
+      return "plain";
+    case Encoding::deflate:
+      return "deflate";
+    case Encoding::byte_swapped:
+      return "big-endian";
+    case Encoding::protobuf_varints:
+    case Encoding::protobuf_fixed:
+      return "protobuf";
+    case Encoding::unreadable:
+      return "unreadable";
+  }
+  return "unknown";
+}
+
+Storage plain_storage(FileId file, std::uint64_t offset, std::uint64_t bytes) {
+  return {.file = file, .offset = offset, .bytes = bytes, .stored_bytes = bytes};
+}
+
+Storage shapes_only_storage(std::uint64_t bytes) { return plain_storage(kNoFile, 0, bytes); }
+
 std::uint64_t storage_bytes(const MetaGraph& graph) {
   std::uint64_t sum = 0;
   for (const Storage& storage : graph.storages) sum += storage.bytes;
@@ -38,7 +61,7 @@ std::uint64_t file_bytes(const MetaGraph& graph) {
 std::uint64_t elements(const Tensor& tensor) { return element_count(tensor.shape).value_or(0); }
 
 std::uint64_t tensor_bytes(const MetaGraph& graph, const Tensor& tensor) {
-  return byte_size(tensor.dtype, elements(tensor)).value_or(graph.storage(tensor.storage).bytes);
+  return packed_byte_size(tensor.dtype, elements(tensor)).value_or(graph.storage(tensor.storage).bytes);
 }
 
 std::vector<std::optional<TensorId>> first_owner(const MetaGraph& graph) {

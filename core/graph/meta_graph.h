@@ -2,30 +2,25 @@
 #pragma once
 
 #include "core/graph/dtype.h"
+#include "core/graph/forward_graph.h"
+#include "core/graph/meta_value.h"
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 namespace loadline {
 
 // Positions in MetaGraph's vectors. Distinct types so that one cannot stand for another.
-enum class FileId : std::uint32_t {};
 enum class StorageId : std::uint32_t {};
-enum class TensorId : std::uint32_t {};
 
 template <typename Id>
 constexpr std::size_t index(Id id) {
   return static_cast<std::size_t>(id);
 }
-
-// A storage that no file holds: a model known from its configuration alone.
-inline constexpr FileId kNoFile{std::numeric_limits<std::uint32_t>::max()};
 
 struct ModelFile {
   std::string path;  // as opened: the user's path, or the folder of it joined with the sibling's name
@@ -33,13 +28,33 @@ struct ModelFile {
   bool operator==(const ModelFile&) const = default;
 };
 
+// How a storage's bytes lie in its file. What readers get is always little-endian, in C order.
+enum class Encoding : std::uint8_t {
+  plain,         // as they are: the only encoding that can be mapped
+  deflate,       // a raw deflate stream: a compressed zip member
+  byte_swapped,  // big-endian numbers of `unit` bytes each
+  // Numbers in field `field` of a protobuf message that fills the range, packed or not: varints, each
+  // giving its lowest `unit` bytes,
+  protobuf_varints,
+  protobuf_fixed,  // or values of `unit` bytes, 4 or 8
+  unreadable,      // known to lie there, not readable: quantised blocks in big-endian order
+};
+std::string_view encoding_name(Encoding encoding);
+
 // A range of a file. Bytes belong to storages: tied weights are two tensors on one storage.
 struct Storage {
   FileId file = kNoFile;
-  std::uint64_t offset = 0;  // absolute, in the file
-  std::uint64_t bytes = 0;
+  Encoding encoding = Encoding::plain;
+  std::uint8_t unit = 1;
+  std::uint8_t field = 0;
+  std::uint64_t offset = 0;        // absolute, in the file
+  std::uint64_t bytes = 0;         // once read
+  std::uint64_t stored_bytes = 0;  // in the file; the same as `bytes` when plain
   bool operator==(const Storage&) const = default;
 };
+Storage plain_storage(FileId file, std::uint64_t offset, std::uint64_t bytes);
+// `bytes` that no file holds.
+Storage shapes_only_storage(std::uint64_t bytes);
 
 struct Tensor {
   std::string name;
@@ -63,8 +78,6 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
-using MetaValue = std::variant<bool, std::int64_t, std::uint64_t, double, std::string>;
-
 struct MetaEntry {
   std::string key;
   MetaValue value;
@@ -83,10 +96,12 @@ struct MetaGraph {
   std::vector<std::string> missing;  // names an index promises and no file present holds
   std::vector<MetaEntry> metadata;
   std::vector<Note> notes;
+  std::optional<ForwardGraph> forward;  // where the file holds operators, or its family is known
   bool operator==(const MetaGraph&) const = default;
 
   const Storage& storage(StorageId id) const { return storages[index(id)]; }
   const Tensor& tensor(TensorId id) const { return tensors[index(id)]; }
+  const ModelFile& file(FileId id) const { return files[index(id)]; }
 };
 using MetaGraphPtr = std::shared_ptr<const MetaGraph>;
 

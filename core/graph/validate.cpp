@@ -3,6 +3,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 #include <unordered_set>
 
@@ -24,7 +25,7 @@ namespace {
 std::optional<std::uint64_t> extent(const Tensor& tensor) {
   const auto count = element_count(tensor.shape);
   if (!count) return std::nullopt;
-  if (*count == 0 || tensor.strides.empty()) return byte_size(tensor.dtype, *count);
+  if (*count == 0 || tensor.strides.empty()) return packed_byte_size(tensor.dtype, *count);
   std::uint64_t last = 0;
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
     const auto step = checked_mul(tensor.shape[i] - 1, tensor.strides[i]);
@@ -33,7 +34,7 @@ std::optional<std::uint64_t> extent(const Tensor& tensor) {
     last = *sum;
   }
   const auto span = checked_add(last, 1);
-  return span ? byte_size(tensor.dtype, *span) : std::nullopt;
+  return span ? packed_byte_size(tensor.dtype, *span) : std::nullopt;
 }
 
 void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
@@ -55,6 +56,43 @@ void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
   if (!range_fits(tensor.offset, *bytes, storage.bytes))
     fail(graph, tensor,
          fmt::format("needs {} bytes at {}, its storage has {}", *bytes, tensor.offset, storage.bytes));
+}
+
+// Every id exists, every value is made once at most, and before it is used.
+void check_forward(const MetaGraph& graph, const ForwardGraph& forward) {
+  const auto fail_op = [](const Op& op, std::string_view detail) {
+    throw Error(ErrorCode::malformed, fmt::format("operator {} '{}' {}", safe_display(op.kind, 60),
+                                                  safe_display(op.name, 100), detail));
+  };
+  std::vector<bool> made(forward.values.size(), false);
+  for (const ValueId id : forward.inputs) {
+    if (index(id) >= made.size()) throw Error(ErrorCode::malformed, "an input value does not exist");
+    made[index(id)] = true;
+  }
+  for (const Op& op : forward.ops) {
+    for (const ValueId id : op.inputs)
+      if (index(id) >= made.size() || !made[index(id)]) fail_op(op, "uses a value before it is made");
+    for (const TensorId id : op.weights)
+      if (index(id) >= graph.tensors.size()) fail_op(op, "uses a tensor that does not exist");
+    for (const ValueId id : op.outputs) {
+      if (index(id) >= made.size()) fail_op(op, "makes a value that does not exist");
+      if (made[index(id)]) fail_op(op, "makes a value that is already there");
+      made[index(id)] = true;
+    }
+  }
+  for (const ValueId id : forward.outputs)
+    if (index(id) >= made.size() || !made[index(id)])
+      throw Error(ErrorCode::malformed, "an output value is never made");
+}
+
+void check_encoding(const Storage& storage, std::size_t number) {
+  const bool same_size = storage.encoding == Encoding::plain || storage.encoding == Encoding::byte_swapped;
+  const bool whole_units = storage.unit > 0 && storage.unit <= 8 && storage.bytes % storage.unit == 0;
+  if ((same_size && storage.stored_bytes != storage.bytes) || !whole_units)
+    throw Error(
+        ErrorCode::malformed,
+        fmt::format("storage {}: {} bytes stored as {} do not make {} bytes in units of {}", number,
+                    storage.stored_bytes, encoding_name(storage.encoding), storage.bytes, storage.unit));
 }
 
 }  // namespace
@@ -83,9 +121,11 @@ void validate(const MetaGraph& graph) {
       throw Error(ErrorCode::malformed,
                   fmt::format("storage {}: file {} does not exist", i, index(storage.file)));
     const ModelFile& file = graph.files[index(storage.file)];
-    if (!range_fits(storage.offset, storage.bytes, file.bytes))
-      throw Error(ErrorCode::malformed, {.file = file.path, .byte = storage.offset},
-                  fmt::format("storage {} has {} bytes, the file ends at {}", i, storage.bytes, file.bytes));
+    if (!range_fits(storage.offset, storage.stored_bytes, file.bytes))
+      throw Error(
+          ErrorCode::malformed, {.file = file.path, .byte = storage.offset},
+          fmt::format("storage {} has {} bytes, the file ends at {}", i, storage.stored_bytes, file.bytes));
+    check_encoding(storage, i);
   }
 
   std::unordered_set<std::string_view> names;
@@ -94,6 +134,7 @@ void validate(const MetaGraph& graph) {
     check_tensor(graph, tensor);
     if (!names.insert(tensor.name).second) fail(graph, tensor, "the name occurs twice");
   }
+  if (graph.forward) check_forward(graph, *graph.forward);
 }
 
 }  // namespace loadline

@@ -4,6 +4,9 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 
 namespace loadline {
@@ -33,7 +36,33 @@ void StorageReader::read(StorageId id, std::uint64_t offset, std::span<std::byte
   if (!range_fits(offset, out.size(), storage.bytes))
     throw Error(ErrorCode::usage,
                 fmt::format("reads {} bytes at {} of a storage of {}", out.size(), offset, storage.bytes));
-  file_of(id).read_at(storage.offset + offset, out);
+  switch (storage.encoding) {
+    case Encoding::plain:
+      return file_of(id).read_at(storage.offset + offset, out);
+    case Encoding::byte_swapped:
+      return read_swapped(file_of(id), storage, offset, out);
+    default:
+      return read_decoded(id, offset, out);
+  }
+}
+
+void StorageReader::read_decoded(StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
+  const SourceFile& file = file_of(id);
+  const std::lock_guard lock(decoder_mutex_);
+  if (!decoder_ || decoded_ != id || decoder_->at() > offset) {
+    decoder_ = make_decoder(file, graph_->storage(id));
+    decoded_ = id;
+  }
+  try {
+    std::array<std::byte, 16 << 10> passed = {};
+    while (decoder_->at() < offset)
+      decoder_->read(std::span(passed).first(
+          static_cast<std::size_t>(std::min<std::uint64_t>(passed.size(), offset - decoder_->at()))));
+    decoder_->read(out);
+  } catch (...) {
+    decoder_.reset();  // it stopped somewhere in the middle
+    throw;
+  }
 }
 
 }  // namespace loadline

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/graph/meta_graph.h"
+#include "core/io/decoder.h"
 #include "core/io/source_file.h"
 
 #include <cstddef>
@@ -24,16 +25,23 @@ class StorageReader {
   const MetaGraph& graph() const { return *graph_; }
   const MetaGraphPtr& graph_ptr() const { return graph_; }
 
-  // Fills `out` from byte `offset` of the storage. Throws Error{usage} if the storage has no file,
-  // Error{io} if the file cannot be read.
+  // Fills `out` from byte `offset` of the storage, decoded. Reading an encoded storage from front to back
+  // decodes it once; each step back starts again at its beginning. Throws Error{usage} if the storage has
+  // no file, Error{io} if the file cannot be read, Error{malformed} if it does not decode.
   void read(StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
   // The open file that holds the storage.
   const SourceFile& file_of(StorageId storage) const;
 
  private:
+  void read_decoded(StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
+
   MetaGraphPtr graph_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<SourceFile>> files_;
+  // the one storage being decoded
+  mutable std::mutex decoder_mutex_;
+  mutable StorageId decoded_{};
+  mutable std::unique_ptr<Decoder> decoder_;
 };
 
 }  // namespace loadline

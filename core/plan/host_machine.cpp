@@ -82,6 +82,8 @@ HostMachine::Mapping HostMachine::map_anonymous(const Block& block) const {
 
 HostMachine::Mapping HostMachine::map_file(const Block& block) const {
   const SourceFile& file = reader_.file_of(*block.storage);
+  if (reader_.graph().storage(*block.storage).encoding != Encoding::plain)
+    throw Error(ErrorCode::unsupported, {.file = file.path()}, "cannot be mapped: it holds encoded weights");
   const std::uint64_t offset = reader_.graph().storage(*block.storage).offset;
   if (file.descriptor() < 0)
     throw Error(ErrorCode::unsupported, {.file = file.path()}, "bytes in memory cannot be mapped as a file");

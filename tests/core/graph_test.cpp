@@ -16,7 +16,7 @@ MetaGraph small_graph() {
   MetaGraph graph;
   graph.format = "test";
   graph.files = {{"/somewhere/model.bin", 200}};
-  graph.storages = {{FileId{0}, 0, 64}, {FileId{0}, 64, 32}};
+  graph.storages = {plain_storage(FileId{0}, 0, 64), plain_storage(FileId{0}, 64, 32)};
   graph.tensors = {{"embed.weight", DType::f32, {4, 4}, {}, StorageId{0}, 0},
                    {"layers.0.w", DType::f16, {16}, {}, StorageId{1}, 0},
                    {"head.weight", DType::f32, {4, 4}, {}, StorageId{0}, 0}};
@@ -118,9 +118,7 @@ TEST(Validate, RefusesEveryBrokenLaw) {
       broken([](MetaGraph& g) {
         g.tensors[0].shape = {std::uint64_t{1} << 62, 4};
       }),
-      broken([](MetaGraph& g) {
-        g.storages[0] = {kNoFile, 0, std::uint64_t{1} << 63};
-      }),
+      broken([](MetaGraph& g) { g.storages[0] = shapes_only_storage(std::uint64_t{1} << 63); }),
       broken([](MetaGraph& g) { g.tensors[1].dtype = DType::opaque, g.tensors[1].offset = 33; }),
   };
   for (std::size_t i = 0; i < std::size(cases); ++i) EXPECT_THROW(validate(cases[i]), Error) << "case " << i;
@@ -139,7 +137,7 @@ TEST(ModuleTree, SumsOnceAndSortsNaturally) {
   MetaGraph graph = small_graph();
   for (const char* name : {"layers.10.w", "layers.2.w", "layers.2.w.scale", "a..b", ""}) {
     const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
-    graph.storages.push_back({FileId{0}, 100, 8});
+    graph.storages.push_back(plain_storage(FileId{0}, 100, 8));
     graph.tensors.push_back({name, DType::u8, {8}, {}, storage, 0});
   }
   const ModuleTree tree = module_tree(graph);
@@ -163,7 +161,7 @@ TEST(ModuleTree, SumsOnceAndSortsNaturally) {
 
 TEST(ModuleTree, DeepNamesStayBounded) {
   MetaGraph graph;
-  graph.storages = {{kNoFile, 0, 1}};
+  graph.storages = {shapes_only_storage(1)};
   graph.tensors = {{std::string(100'000, '.'), DType::u8, {1}, {}, StorageId{0}, 0}};
   EXPECT_LE(module_tree(graph).nodes.size(), kMostDepth + 1);
 }

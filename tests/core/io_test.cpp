@@ -116,7 +116,7 @@ TEST(StorageReader, RefusesAFileThatWasReplaced) {
 
 TEST(StorageReader, AModelWithoutFilesHasNoBytes) {
   auto graph = std::make_shared<MetaGraph>();
-  graph->storages = {{kNoFile, 0, 8}};
+  graph->storages = {shapes_only_storage(8)};
   const StorageReader reader(graph);
   std::vector<std::byte> out(1);
   EXPECT_THROW(reader.read(StorageId{0}, 0, out), Error);

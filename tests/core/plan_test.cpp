@@ -19,7 +19,7 @@ namespace {
 MetaGraph graph_of(const std::vector<std::uint64_t>& sizes) {
   MetaGraph graph;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    graph.storages.push_back({kNoFile, 0, sizes[i]});
+    graph.storages.push_back(shapes_only_storage(sizes[i]));
     graph.tensors.push_back(
         {"t" + std::to_string(i), DType::u8, {sizes[i]}, {}, StorageId{static_cast<std::uint32_t>(i)}, 0});
   }
@@ -131,7 +131,7 @@ TEST(Methods, SizesThatNoMemoryHoldsAreRefused) {
 
 TEST(Orders, ArePermutationsOfUsedStorages) {
   MetaGraph graph = graph_of(random_sizes(5));
-  graph.storages.push_back({kNoFile, 0, 99});  // no tensor uses it
+  graph.storages.push_back(shapes_only_storage(99));  // no tensor uses it
   for (const Order& order : orders()) {
     const StorageOrder visited = order.make(graph);
     EXPECT_EQ(std::set<StorageId>(visited.begin(), visited.end()).size(), graph.tensors.size()) << order.id;
@@ -145,7 +145,7 @@ TEST(Orders, ForwardFollowsTheModel) {
                                "model.norm.weight",     "rotary.table",          "model.embed_tokens.weight",
                                "model.layers.2.attn.w", "encoder.block.3.w"};
   for (std::uint32_t i = 0; i < std::size(names); ++i) {
-    graph.storages.push_back({kNoFile, 0, 1});
+    graph.storages.push_back(shapes_only_storage(1));
     graph.tensors.push_back({names[i], DType::u8, {1}, {}, StorageId{i}, 0});
   }
   std::vector<std::string> visited;

@@ -49,7 +49,7 @@ MetaGraph layered(std::size_t layers) {
   graph.files.push_back({"model", 0});
   const auto add = [&](std::string name, std::uint64_t bytes) {
     const std::uint64_t offset = graph.files[0].bytes;
-    graph.storages.push_back({FileId{0}, offset, bytes});
+    graph.storages.push_back(plain_storage(FileId{0}, offset, bytes));
     graph.files[0].bytes += bytes;
     graph.tensors.push_back({std::move(name),
                              DType::u8,

@@ -158,7 +158,7 @@ TEST(SafetensorsExport, SplitsGreedilyAndWritesTheIndexLast) {
 
 TEST(SafetensorsExport, RefusesWhatItCannotHold) {
   MetaGraph graph;
-  graph.storages = {{kNoFile, 0, 144}};
+  graph.storages = {shapes_only_storage(144)};
   graph.tensors = {{"q", DType::q4_k, {256}, {}, StorageId{0}, 0}};
   EXPECT_THROW(find_exporter("safetensors").layout(graph, {}, "o.safetensors"), Error);
   graph.tensors = {{"__metadata__", DType::u8, {144}, {}, StorageId{0}, 0}};
@@ -169,7 +169,7 @@ TEST(SafetensorsExport, RefusesWhatItCannotHold) {
 
 TEST(SafetensorsExport, TiesKeepTheirFirstName) {
   MetaGraph graph;
-  graph.storages = {{kNoFile, 0, 16}};
+  graph.storages = {shapes_only_storage(16)};
   graph.tensors = {{"embed", DType::u8, {16}, {}, StorageId{0}, 0},
                    {"head", DType::u8, {16}, {}, StorageId{0}, 0}};
   const Layout layout = find_exporter("safetensors").layout(graph, {}, "o.safetensors");
@@ -215,14 +215,14 @@ TEST(GgufExport, LaysTensorsOutContiguouslyAndPadded) {
     }
     EXPECT_EQ(layout.files[0].bytes, at);
     EXPECT_EQ(std::get<std::string>(*find_metadata(layout.result, "general.architecture")), "llama");
-    EXPECT_EQ(std::get<std::uint64_t>(*find_metadata(layout.result, "general.alignment")), unit);
+    EXPECT_EQ(std::get<std::uint32_t>(*find_metadata(layout.result, "general.alignment")), unit);
   }
 }
 
 TEST(GgufExport, RefusesAndNamesTheTensor) {
   const auto error_of = [](Tensor tensor, const ExportOptions& options = {}) -> std::string {
     MetaGraph graph;
-    graph.storages = {{kNoFile, 0, 1 << 20}};
+    graph.storages = {shapes_only_storage(1 << 20)};
     tensor.storage = StorageId{0};
     graph.tensors = {std::move(tensor)};
     try {
@@ -439,7 +439,7 @@ TEST(Convert, RefusesUnsoundModelsAndModelsWithoutWeights) {
              testing::safetensors_bytes(R"({"t":{"dtype":"U8","shape":[5],"data_offsets":[0,5]}})", 9));
   EXPECT_THROW(convert(open(folder / "t.safetensors"), folder / "o.safetensors"), Error);
   MetaGraph shapes;
-  shapes.storages = {{kNoFile, 0, 4}};
+  shapes.storages = {shapes_only_storage(4)};
   shapes.tensors = {{"t", DType::u8, {4}, {}, StorageId{0}, 0}};
   EXPECT_THROW(convert(std::make_shared<const MetaGraph>(shapes), folder / "o.safetensors"), Error);
   EXPECT_FALSE(fs::exists(folder / "o.safetensors"));

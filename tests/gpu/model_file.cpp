@@ -25,7 +25,7 @@ ModelFile::ModelFile(const std::vector<std::uint64_t>& sizes, std::uint32_t seed
   graph.format = "test";
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    graph.storages.push_back({.file = FileId{0}, .offset = total, .bytes = sizes[i]});
+    graph.storages.push_back(plain_storage(FileId{0}, total, sizes[i]));
     Tensor tensor;
     tensor.name = fmt::format("t{}", i);
     tensor.dtype = DType::u8;

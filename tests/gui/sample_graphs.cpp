@@ -12,7 +12,7 @@ namespace loadline::gui {
 namespace {
 
 StorageId add_storage(MetaGraph& graph, std::uint32_t file, std::uint64_t bytes) {
-  graph.storages.push_back({FileId{file}, graph.files[file].bytes, bytes});
+  graph.storages.push_back(plain_storage(FileId{file}, graph.files[file].bytes, bytes));
   graph.files[file].bytes += bytes;
   return StorageId{static_cast<std::uint32_t>(graph.storages.size() - 1)};
 }

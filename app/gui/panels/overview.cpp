@@ -17,14 +17,6 @@ namespace {
 constexpr std::size_t kMostNotes = 200;
 constexpr std::size_t kMostMetadata = 1000;
 
-std::string value_text(const MetaValue& value) {
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *number);
-  if (const auto* count = std::get_if<std::uint64_t>(&value)) return fmt::format("{}", *count);
-  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
-  return std::get<std::string>(value);
-}
-
 class OverviewPanel final : public Panel {
  public:
   void draw(Session& session, const Ui& ui) override {
@@ -192,7 +184,7 @@ void OverviewPanel::take_metadata(const Model& model) {
   more_metadata_ = entries.size() - taken;
   metadata_.clear();
   for (const MetaEntry& entry : std::span(entries).first(taken)) {
-    const std::string value = value_text(entry.value);
+    const std::string value = meta_text(entry.value);
     MetaText row;
     row.key = entry.key;
     row.bytes = value.size();

@@ -1,0 +1,24 @@
+// Sizes of values.
+#include "core/graph/forward_graph.h"
+
+namespace loadline {
+
+std::optional<SizePoly> value_bytes(const Value& value) {
+  if (!value.dtype || !value.shape) return std::nullopt;
+  const DTypeInfo& info = dtype_info(*value.dtype);
+  if (info.block_elements == 0) return std::nullopt;
+  std::optional<SizePoly> elements(1);
+  for (const SizePoly& dimension : *value.shape) {
+    elements = SizePoly::product(*elements, dimension);
+    if (!elements) return std::nullopt;
+  }
+  if (info.block_elements == 1) return SizePoly::product(*elements, SizePoly(info.block_bytes));
+  // packed types have whole bytes only where the count is known
+  const auto count = elements->constant();
+  if (!count || *count < 0) return std::nullopt;
+  const auto bytes = packed_byte_size(*value.dtype, static_cast<std::uint64_t>(*count));
+  return bytes && *bytes <= INT64_MAX ? std::optional(SizePoly(static_cast<std::int64_t>(*bytes)))
+                                      : std::nullopt;
+}
+
+}  // namespace loadline

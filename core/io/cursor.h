@@ -1,0 +1,73 @@
+// A bounds-checked reader of numbers and strings in a range of a file, front to back.
+#pragma once
+
+#include "core/base/error.h"
+#include "core/io/source_file.h"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace loadline {
+
+// Reads ahead into a buffer of its own (at most kBufferBytes), so that many small reads cost few system
+// calls. Everything past the range is an Error{malformed} naming the file, the byte and both numbers.
+// The file must outlive the cursor.
+class Cursor {
+ public:
+  // The range [begin, end) of the file; `end` beyond the file is cut at its end.
+  Cursor(const SourceFile& file, std::uint64_t begin, std::uint64_t end);
+  explicit Cursor(const SourceFile& file) : Cursor(file, 0, file.size()) {}
+
+  // Numbers are little-endian unless set otherwise.
+  void set_big_endian(bool big_endian) { big_endian_ = big_endian; }
+
+  std::uint64_t at() const { return at_; }
+  std::uint64_t end() const { return end_; }
+  std::uint64_t remaining() const { return end_ - at_; }
+
+  template <typename T>
+  T read(std::string_view what) {
+    static_assert(std::is_arithmetic_v<T> && sizeof(T) <= 8);
+    std::uint64_t raw = read_number(sizeof(T), what);
+    if constexpr (std::is_same_v<T, float>)
+      return std::bit_cast<float>(static_cast<std::uint32_t>(raw));
+    else if constexpr (std::is_same_v<T, double>)
+      return std::bit_cast<double>(raw);
+    else
+      return static_cast<T>(raw);
+  }
+  // The next `bytes` bytes; Error{limit} above `most`.
+  std::string read_text(std::uint64_t bytes, std::uint64_t most, std::string_view what);
+  void read_bytes(std::span<std::byte> out, std::string_view what);
+  // Steps over them without reading.
+  void skip(std::uint64_t bytes, std::string_view what);
+
+  // Error{malformed} at the byte `byte` of this file.
+  Error malformed(std::uint64_t byte, std::string_view detail) const;
+
+  static constexpr std::size_t kBufferBytes = 128 << 10;
+
+ private:
+  // The next `bytes` (at most 8) bytes, in the buffer.
+  std::uint64_t read_number(std::size_t bytes, std::string_view what);
+  void require(std::uint64_t bytes, std::string_view what) const;
+  // Makes at least `bytes` bytes from at_ on lie in the buffer.
+  void fill(std::size_t bytes);
+
+  const SourceFile& file_;
+  std::uint64_t at_;
+  std::uint64_t end_;
+  bool big_endian_ = false;
+  std::vector<std::byte> buffer_;
+  std::uint64_t buffer_at_ = 0;  // in the file
+  std::size_t buffered_ = 0;     // valid bytes of it
+  std::size_t ahead_ = 4096;     // how much the next fill reads: grows while reading goes on
+};
+
+}  // namespace loadline

@@ -1,0 +1,67 @@
+// GGUF's arrays are the only ones so far: numbers one after the other, strings each behind a u64 length.
+#include "core/io/meta_array.h"
+
+#include "core/io/cursor.h"
+
+#include <algorithm>
+
+namespace loadline {
+namespace {
+
+MetaValue read_element(Cursor& cursor, MetaType type) {
+  switch (type) {
+    case MetaType::boolean:
+      return cursor.read<std::uint8_t>("a bool") != 0;
+    case MetaType::u8:
+      return cursor.read<std::uint8_t>("a number");
+    case MetaType::i8:
+      return cursor.read<std::int8_t>("a number");
+    case MetaType::u16:
+      return cursor.read<std::uint16_t>("a number");
+    case MetaType::i16:
+      return cursor.read<std::int16_t>("a number");
+    case MetaType::u32:
+      return cursor.read<std::uint32_t>("a number");
+    case MetaType::i32:
+      return cursor.read<std::int32_t>("a number");
+    case MetaType::u64:
+      return cursor.read<std::uint64_t>("a number");
+    case MetaType::i64:
+      return cursor.read<std::int64_t>("a number");
+    case MetaType::f32:
+      return cursor.read<float>("a number");
+    case MetaType::f64:
+      return cursor.read<double>("a number");
+    case MetaType::string: {
+      const auto bytes = cursor.read<std::uint64_t>("a string's length");
+      const std::uint64_t kept = std::min(bytes, kMostElementText);
+      std::string text = cursor.read_text(kept, kMostElementText, "a string");
+      cursor.skip(bytes - kept, "a string");
+      return text;
+    }
+    case MetaType::array:
+      break;
+  }
+  throw cursor.malformed(cursor.at(), "an array of arrays");
+}
+
+}  // namespace
+
+std::vector<MetaValue> read_meta_array(const MetaGraph& graph, const MetaArray& array, std::uint64_t first,
+                                       std::uint64_t count) {
+  const SourceFile file = SourceFile::open(graph.file(array.file).path);
+  Cursor cursor(file, array.offset, array.offset + array.bytes);
+  cursor.set_big_endian(array.big_endian);
+  const std::uint64_t begin = std::min(first, array.count);
+  const std::uint64_t end = begin + std::min(count, array.count - begin);
+  if (array.element == MetaType::string)
+    for (std::uint64_t i = 0; i < begin; ++i)
+      cursor.skip(cursor.read<std::uint64_t>("a string's length"), "a string");
+  else if (array.count > 0)
+    cursor.skip(begin * (array.bytes / array.count), "elements");
+  std::vector<MetaValue> elements;
+  for (std::uint64_t i = begin; i < end; ++i) elements.push_back(read_element(cursor, array.element));
+  return elements;
+}
+
+}  // namespace loadline
