@@ -135,13 +135,20 @@ Json to_json(const Opened& opened, const Options& options) {
   for (const TensorId id : sorted_tensors(graph, options)) {
     const Tensor& tensor = graph.tensor(id);
     const Storage& storage = graph.storage(tensor.storage);
-    json["tensors"].push_back({{"name", json_text(tensor.name)},
-                               {"dtype", dtype_info(tensor.dtype).name},
-                               {"shape", tensor.shape},
-                               {"bytes", tensor_bytes(graph, tensor)},
-                               {"file", json_text(file_name(graph, storage))},
-                               {"offset", storage.offset + tensor.offset},
-                               {"storage", index(tensor.storage)}});
+    Json row = {{"name", json_text(tensor.name)},
+                {"dtype", dtype_info(tensor.dtype).name},
+                {"shape", tensor.shape},
+                {"bytes", tensor_bytes(graph, tensor)},
+                {"file", json_text(file_name(graph, storage))},
+                {"offset", storage.offset + tensor.offset},
+                {"storage", index(tensor.storage)}};
+    if (!tensor.strides.empty()) row["strides"] = tensor.strides;
+    if (storage.encoding != Encoding::plain) {
+      row["offset"] = storage.offset;  // of what is encoded, and how many bytes in there
+      row["encoding"] = encoding_name(storage.encoding);
+      row["decoded_offset"] = tensor.offset;
+    }
+    json["tensors"].push_back(std::move(row));
   }
   return json;
 }
