@@ -57,9 +57,7 @@ std::optional<std::uint32_t> file_type(const std::vector<TensorSlot>& slots) {
   }
 }
 
-std::vector<std::uint64_t> gguf_shape(const Tensor& tensor) {
-  return tensor.shape.empty() ? std::vector<std::uint64_t>{1} : tensor.shape;
-}
+Shape gguf_shape(const Tensor& tensor) { return tensor.shape.empty() ? Shape{1} : tensor.shape; }
 
 TensorSlot make_slot(const MetaGraph& graph, TensorId id, const ExportOptions& options) {
   const Tensor& tensor = graph.tensor(id);
@@ -72,7 +70,7 @@ TensorSlot make_slot(const MetaGraph& graph, TensorId id, const ExportOptions& o
     throw refuse(fmt::format("has rank {}, GGUF holds at most {}", tensor.shape.size(), kMostRank));
   if (tensor.name.size() > kMostName || tensor.name.empty())
     throw refuse(fmt::format("its name has {} bytes, GGUF holds 1 to {}", tensor.name.size(), kMostName));
-  if (!is_valid_utf8(tensor.name) || tensor.name.find('\0') != std::string::npos)
+  if (!is_valid_utf8(tensor.name) || tensor.name.view().find('\0') != std::string::npos)
     throw refuse("its name is not UTF-8 text without NUL");
   for (const std::uint64_t dimension : tensor.shape)
     if (dimension >> 63 != 0)
@@ -142,7 +140,7 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
   for (TensorSlot& slot : file.slots) {
     const Tensor& tensor = graph.tensor(slot.tensor);
     append_string(file.header, tensor.name);
-    const std::vector<std::uint64_t> shape = gguf_shape(tensor);
+    const Shape shape = gguf_shape(tensor);
     append_u32(file.header, static_cast<std::uint32_t>(shape.size()));
     for (auto dimension = shape.rbegin(); dimension != shape.rend(); ++dimension)
       append_u64(file.header, *dimension);

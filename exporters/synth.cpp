@@ -41,7 +41,7 @@ class Values {
  public:
   Values(const Tensor& tensor, std::uint64_t seed)
       : dtype_(tensor.dtype),
-        stream_(mix(seed ^ XXH3_64bits(tensor.name.data(), tensor.name.size()))),
+        stream_(mix(seed ^ XXH3_64bits(tensor.name.view().data(), tensor.name.size()))),
         floating_(can_cast(DType::f32, tensor.dtype)),
         mean_(is_norm_scale(tensor) ? 1.0f : 0.0f) {}
 

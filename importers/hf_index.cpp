@@ -1,94 +1,29 @@
-// Hugging Face shard index (huggingface_hub serialization/_base.py), model.safetensors.index.json:
-//
-//   {"metadata": {"total_size": BYTES, ...}, "weight_map": {"tensor name": "shard file name", ...}}
+// Opens the shards of a sharded model in parallel and joins them, each name checked against the index.
 #include "importers/hf_index.h"
 
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "importers/hf_config.h"
+#include "importers/hf_weight_map.h"
 #include "importers/safetensors.h"
 
 #include <algorithm>
 #include <atomic>
-#include <map>
-#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 namespace loadline {
 namespace {
 
-constexpr std::uint64_t kMostIndex = 256'000'000;
-constexpr std::size_t kMostDepth = 64;
 // Opening waits for the disk more than for the processor, so threads may outnumber cores; on a warm
 // cache a thread pays for itself after a few shards.
 constexpr std::size_t kMostThreads = 8;
 constexpr std::size_t kShardsPerThread = 4;
 
-struct Index {
-  // sorted naturally by shard name, so that "9" comes before "10"
-  std::vector<std::pair<std::string, std::vector<std::string>>> shards;
-  std::unordered_map<std::string, std::uint32_t> shard_of;  // tensor -> position in `shards`
-  std::optional<std::uint64_t> total_size;
-  bool odd_total = false;  // total_size is there but is no whole number
-};
-
-Index parse_index(const SourceFile& file) {
-  const auto malformed = [&](std::string_view detail) {
-    return Error(ErrorCode::malformed, {.file = file.path()}, detail);
-  };
-  if (file.size() > kMostIndex)
-    throw Error(ErrorCode::limit, {.file = file.path()},
-                fmt::format("an index of {} bytes, the limit is {}", file.size(), kMostIndex));
-  simdjson::padded_string text(static_cast<std::size_t>(file.size()));
-  file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-  simdjson::dom::parser parser;
-  simdjson::dom::object root, map;
-  if (parser.allocate(text.size(), kMostDepth) != simdjson::SUCCESS)
-    throw Error(ErrorCode::limit, {.file = file.path()}, "no memory to parse the index");
-  if (const auto error = parser.parse(text).get(root); error != simdjson::SUCCESS)
-    throw malformed(fmt::format("not a JSON object: {}", simdjson::error_message(error)));
-  std::size_t maps = 0;
-  for (const auto& field : root) maps += field.key == "weight_map" ? 1 : 0;
-  if (maps > 1) throw malformed("weight_map occurs twice");
-  if (root["weight_map"].get(map) != simdjson::SUCCESS)
-    throw malformed("weight_map is missing or not an object");
-
-  const auto natural = [](std::string_view a, std::string_view b) { return natural_less(a, b); };
-  std::map<std::string_view, std::vector<std::string_view>, decltype(natural)> by_shard(natural);
-  for (const auto& [tensor, value] : map) {
-    std::string_view shard;
-    if (value.get(shard) != simdjson::SUCCESS)
-      throw malformed(
-          fmt::format("weight_map: the shard of '{}' is not a string", safe_display(tensor, 100)));
-    by_shard[shard].push_back(tensor);
-  }
-
-  Index index;
-  for (const auto& [shard, tensors] : by_shard) {
-    if (!shard.ends_with(".safetensors"))
-      throw Error(
-          ErrorCode::unsupported, {.file = file.path()},
-          fmt::format("names shard '{}': only safetensors shards can be read", safe_display(shard, 200)));
-    const auto number = static_cast<std::uint32_t>(index.shards.size());
-    for (const std::string_view tensor : tensors)
-      if (!index.shard_of.try_emplace(std::string(tensor), number).second)
-        throw Error(ErrorCode::malformed, {.file = file.path(), .tensor = std::string(tensor)},
-                    "the name occurs twice in weight_map");
-    index.shards.emplace_back(std::string(shard), std::vector<std::string>(tensors.begin(), tensors.end()));
-  }
-  if (simdjson::dom::element total; root["metadata"]["total_size"].get(total) == simdjson::SUCCESS) {
-    std::uint64_t bytes = 0;
-    if (total.get(bytes) == simdjson::SUCCESS)
-      index.total_size = bytes;
-    else
-      index.odd_total = true;
-  }
-  return index;
-}
+std::size_t threads_for(std::size_t shards) { return std::min(kMostThreads, shards / kShardsPerThread); }
 
 // What opening one shard gave: a graph, nothing (no such file), or an error.
 struct Opened {
@@ -96,113 +31,230 @@ struct Opened {
   std::exception_ptr error;
 };
 
-std::vector<Opened> open_shards(const Source& source, const Index& index) {
-  std::vector<Opened> opened(index.shards.size());
-  const auto open_one = [&](std::size_t i) {
-    try {
-      if (const auto file = source.open_sibling(index.shards[i].first))
-        opened[i].graph = read_safetensors_file(*file);
-    } catch (...) {
-      opened[i].error = std::current_exception();
-    }
-  };
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < opened.size(); i = next++) open_one(i);
-  };
-  {
-    std::vector<std::jthread> threads;
-    while (threads.size() + 1 < std::min(kMostThreads, opened.size() / kShardsPerThread))
-      threads.emplace_back(work);
-    work();
+Opened open_shard(const Source& source, const std::string& name) {
+  Opened opened;
+  try {
+    if (const auto file = source.open_sibling(name)) opened.graph = read_safetensors_file(*file);
+  } catch (...) {
+    opened.error = std::current_exception();
   }
-  // the first bad shard by name, whichever thread met it
-  for (const Opened& shard : opened)
-    if (shard.error) std::rethrow_exception(shard.error);
   return opened;
 }
 
-// Puts shard after shard into one graph, checking each name against the index.
+// The shards that an index most likely lists, from the first name in it ("model-00001-of-00163.safetensors"):
+// they can be opened while the index is still being parsed. Empty if names do not count like that.
+std::vector<std::string> likely_shards(const SourceFile& index) {
+  constexpr std::size_t kSearched = 4096;
+  constexpr std::uint64_t kMostGuessed = 10'000;
+  const std::vector<std::byte> bytes = index.head(kSearched);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::size_t end = text.find(".safetensors\"");
+  const std::size_t of = end == std::string_view::npos ? end : text.rfind("-of-", end);
+  const std::size_t quote = of == std::string_view::npos ? of : text.rfind('"', of);
+  if (quote == std::string_view::npos) return {};
+  const std::string_view name = text.substr(quote + 1, end - quote - 1);
+  const std::string_view total = text.substr(of + 4, end - of - 4);
+  const std::size_t digits = of - quote - 1 > 0 ? name.substr(0, of - quote - 1).rfind('-') : name.npos;
+  const auto is_number = [](std::string_view part) {
+    return !part.empty() && part.size() <= 9 && part.find_first_not_of("0123456789") == part.npos;
+  };
+  if (digits == std::string_view::npos || !is_number(total)) return {};
+  const std::string_view number = name.substr(digits + 1, of - quote - 1 - digits - 1);
+  const std::uint64_t count = std::stoull(std::string(total));
+  if (!is_number(number) || count > kMostGuessed) return {};
+  std::vector<std::string> names;
+  for (std::uint64_t i = 1; i <= count; ++i)
+    names.push_back(
+        fmt::format("{}-{:0{}}-of-{}.safetensors", name.substr(0, digits), i, number.size(), total));
+  return names;
+}
+
+// The index, and each of its shards opened. Both are needed whole before either can be checked.
+struct OpenedModel {
+  HfWeightMap index;
+  std::vector<Opened> shards;
+};
+
+OpenedModel open_index_and_shards(const Source& source) {
+  const std::vector<std::string> guessed = likely_shards(*source.file);
+  std::vector<Opened> early(guessed.size());
+  const auto threads_for = [](std::size_t shards) {
+    return std::min(kMostThreads, shards / kShardsPerThread);
+  };
+  std::optional<ParallelLoop> loop(std::in_place, early.size(), threads_for(early.size()),
+                                   [&](std::size_t i) { early[i] = open_shard(source, guessed[i]); });
+  OpenedModel model = {HfWeightMap(*source.file), {}};
+  const std::vector<std::string>& names = model.index.shards();
+  for (const std::string& name : names)
+    if (!name.ends_with(".safetensors"))
+      throw Error(
+          ErrorCode::unsupported, {.file = source.file->path()},
+          fmt::format("names shard '{}': only safetensors shards can be read", safe_display(name, 200)));
+  loop->finish();
+
+  std::unordered_map<std::string_view, std::size_t> at;
+  for (std::size_t i = 0; i < guessed.size(); ++i) at.emplace(guessed[i], i);
+  model.shards.resize(names.size());
+  std::vector<std::size_t> rest;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (const auto found = at.find(names[i]); found != at.end())
+      model.shards[i] = std::move(early[found->second]);
+    else
+      rest.push_back(i);
+  ParallelLoop(rest.size(), threads_for(rest.size()), [&](std::size_t i) {
+    model.shards[rest[i]] = open_shard(source, names[rest[i]]);
+  }).finish();
+  // the first bad shard by name, whichever thread met it
+  for (const Opened& shard : model.shards)
+    if (shard.error) std::rethrow_exception(shard.error);
+  return model;
+}
+
+// Puts the shards into one graph, in parallel, each name checked against the index.
 class Joiner {
  public:
-  Joiner(const Source& source, const Index& index) : index_(index), absent_(index.shards.size()) {
+  Joiner(const Source& source, OpenedModel& model)
+      : index_(model.index),
+        shards_(model.shards),
+        held_by_(index_.entries().size()),
+        findings_(shards_.size()) {
     graph_.format = "safetensors";
     graph_.files.push_back({source.file->path(), source.file->size()});
+    for (std::atomic<std::uint32_t>& shard : held_by_) shard.store(kNoShard, std::memory_order_relaxed);
   }
 
-  void add(std::uint32_t number, MetaGraph&& shard) {
-    const std::string& shard_name = index_.shards[number].first;
-    const FileId file{static_cast<std::uint32_t>(graph_.files.size())};
-    const auto first_storage = static_cast<std::uint32_t>(graph_.storages.size());
-    graph_.files.push_back(std::move(shard.files.front()));
-    for (Storage storage : shard.storages) {
-      storage.file = file;
-      graph_.storages.push_back(storage);
+  MetaGraph join() {
+    std::size_t tensors = 0;
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      findings_[i].first_tensor = tensors;
+      if (!shards_[i].graph) continue;
+      findings_[i].file = FileId{static_cast<std::uint32_t>(graph_.files.size())};
+      graph_.files.push_back(std::move(shards_[i].graph->files.front()));
+      tensors += shards_[i].graph->tensors.size();
     }
-    for (Tensor& tensor : shard.tensors) {
-      const auto planned = index_.shard_of.find(tensor.name);
-      if (planned == index_.shard_of.end())
-        note(Severity::error, tensor.name,
-             fmt::format("in shard '{}' but not in the index", safe_display(shard_name)));
-      else if (planned->second != number)
-        note(Severity::error, tensor.name,
-             fmt::format("in shard '{}', the index puts it in '{}'", safe_display(shard_name),
-                         safe_display(index_.shards[planned->second].first)));
-      if (const auto [other, fresh] = seen_.try_emplace(tensor.name, number); !fresh)
-        throw Error(ErrorCode::malformed, {.file = graph_.files.back().path, .tensor = tensor.name},
-                    fmt::format("also in shard '{}'", safe_display(index_.shards[other->second].first)));
-      tensor.storage = StorageId{first_storage + static_cast<std::uint32_t>(tensor.storage)};
-      graph_.tensors.push_back(std::move(tensor));
-    }
-    // the first shard that has a key says what it is
-    for (MetaEntry& entry : shard.metadata)
-      if (keys_.insert(entry.key).second) graph_.metadata.push_back(std::move(entry));
-    for (Note& found : shard.notes) graph_.notes.push_back(std::move(found));
-  }
-
-  void missing_shard(std::uint32_t number) {
-    const auto& [name, tensors] = index_.shards[number];
-    absent_[number] = true;
-    graph_.missing.insert(graph_.missing.end(), tensors.begin(), tensors.end());
-    note(Severity::error, {},
-         fmt::format("shard '{}' is missing; it held {} tensor{}: {}", safe_display(name), tensors.size(),
-                     tensors.size() == 1 ? "" : "s", join_names(tensors, 3)));
-  }
-
-  MetaGraph finish() {
-    for (std::size_t i = 0; i < index_.shards.size(); ++i) {
-      if (absent_[i]) continue;
-      const auto& [shard, tensors] = index_.shards[i];
-      for (const std::string& tensor : tensors) {
-        if (seen_.count(tensor) != 0) continue;
-        graph_.missing.push_back(tensor);
-        note(Severity::error, tensor,
-             fmt::format("the index puts it in '{}', which does not hold it", safe_display(shard)));
-      }
-    }
+    graph_.tensors.resize(tensors);
+    graph_.storages.resize(tensors);
+    ParallelLoop(shards_.size(), threads_for(shards_.size()), [this](std::size_t i) {
+      if (shards_[i].graph) take_shard(static_cast<std::uint32_t>(i));
+    }).finish();
+    for (std::uint32_t i = 0; i < shards_.size(); ++i) report_shard(i);
+    report_missing_tensors();
     check_total();
     return std::move(graph_);
   }
 
  private:
-  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
-    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
+  static constexpr std::uint32_t kNoShard = UINT32_MAX;
+
+  struct Finding {
+    FileId file = kNoFile;
+    std::size_t first_tensor = 0;  // in the joined graph; its storages begin at the same place
+    std::vector<Note> notes;
+    std::vector<std::uint32_t> unplanned;  // tensors outside the index
+    std::optional<std::pair<std::uint32_t, std::uint32_t>>
+        repeated;  // a tensor, and the shard that has it too
+  };
+
+  // Called by several threads, each for shards of its own. A safetensors file has one storage per tensor.
+  void take_shard(std::uint32_t number) {
+    Finding& finding = findings_[number];
+    MetaGraph& shard = *shards_[number].graph;
+    std::uint32_t last = 0;
+    for (std::size_t i = 0; i < shard.tensors.size(); ++i) {
+      const auto at = static_cast<std::uint32_t>(finding.first_tensor + i);
+      graph_.storages[at] = shard.storages[i];
+      graph_.storages[at].file = finding.file;
+      Tensor& tensor = graph_.tensors[at];
+      tensor = std::move(shard.tensors[i]);
+      tensor.storage = StorageId{at};
+      const auto planned = index_.find(tensor.name, tensor.name.hash(), last);
+      if (!planned) {
+        finding.unplanned.push_back(at);
+        continue;
+      }
+      last = *planned;
+      const std::uint32_t before = held_by_[last].exchange(number, std::memory_order_relaxed);
+      if (before != kNoShard && !finding.repeated) finding.repeated = {at, before};
+      if (index_.entries()[last].shard != number)
+        note(finding, tensor.name,
+             fmt::format("in shard '{}', the index puts it in '{}'", shard_name(number),
+                         shard_name(index_.entries()[last].shard)));
+    }
+    shard.tensors = {};
+    shard.storages = {};
+  }
+
+  void report_shard(std::uint32_t number) {
+    if (!shards_[number].graph) return report_missing_shard(number);
+    Finding& finding = findings_[number];
+    for (const std::uint32_t at : finding.unplanned) {
+      const Name& name = graph_.tensors[at].name;
+      note(finding, name, fmt::format("in shard '{}' but not in the index", shard_name(number)));
+      const auto [other, fresh] = unplanned_.try_emplace(name, number);
+      if (!fresh && !finding.repeated) finding.repeated = {at, other->second};
+    }
+    if (finding.repeated)
+      throw Error(
+          ErrorCode::malformed,
+          {.file = graph_.file(finding.file).path, .tensor = graph_.tensors[finding.repeated->first].name},
+          fmt::format("also in shard '{}'", shard_name(finding.repeated->second)));
+    MetaGraph& shard = *shards_[number].graph;
+    // the first shard that has a key says what it is
+    for (MetaEntry& entry : shard.metadata)
+      if (keys_.insert(entry.key).second) graph_.metadata.push_back(std::move(entry));
+    for (std::vector<Note>* notes : {&finding.notes, &shard.notes})
+      graph_.notes.insert(graph_.notes.end(), std::make_move_iterator(notes->begin()),
+                          std::make_move_iterator(notes->end()));
+  }
+
+  void report_missing_shard(std::uint32_t number) {
+    std::vector<std::string> tensors;
+    for (const HfWeightMap::Entry& entry : index_.entries())
+      if (entry.shard == number) tensors.emplace_back(entry.name);
+    complete_ = false;
+    graph_.missing.insert(graph_.missing.end(), tensors.begin(), tensors.end());
+    graph_.notes.push_back(
+        {Severity::error,
+         {},
+         fmt::format("shard '{}' is missing; it held {} tensor{}: {}", shard_name(number), tensors.size(),
+                     tensors.size() == 1 ? "" : "s", join_names(tensors, 3))});
+  }
+
+  void report_missing_tensors() {
+    for (std::size_t i = 0; i < held_by_.size(); ++i) {
+      const HfWeightMap::Entry& entry = index_.entries()[i];
+      if (held_by_[i].load(std::memory_order_relaxed) != kNoShard || !shards_[entry.shard].graph) continue;
+      graph_.missing.emplace_back(entry.name);
+      graph_.notes.push_back(
+          {Severity::error, std::string(entry.name),
+           fmt::format("the index puts it in '{}', which does not hold it", shard_name(entry.shard))});
+    }
   }
 
   void check_total() {
-    if (index_.odd_total) note(Severity::warning, {}, "the index's total_size is not a whole number");
+    if (index_.odd_total())
+      graph_.notes.push_back({Severity::warning, {}, "the index's total_size is not a whole number"});
     const std::uint64_t held = storage_bytes(graph_);
-    const bool complete = std::find(absent_.begin(), absent_.end(), true) == absent_.end();
-    if (complete && index_.total_size && *index_.total_size != held)
-      note(Severity::error, {},
-           fmt::format("the index says {} bytes in total, the shards hold {}", *index_.total_size, held));
+    if (complete_ && index_.total_size() && *index_.total_size() != held)
+      graph_.notes.push_back(
+          {Severity::error,
+           {},
+           fmt::format("the index says {} bytes in total, the shards hold {}", *index_.total_size(), held)});
   }
 
-  const Index& index_;
+  std::string shard_name(std::uint32_t number) const { return safe_display(index_.shards()[number]); }
+  static void note(Finding& finding, const Name& tensor, std::string text) {
+    finding.notes.push_back({Severity::error, tensor.str(), std::move(text)});
+  }
+
+  const HfWeightMap& index_;
+  std::vector<Opened>& shards_;
   MetaGraph graph_;
-  std::unordered_map<std::string, std::uint32_t> seen_;
-  std::unordered_set<std::string> keys_;  // of the metadata
-  std::vector<bool> absent_;              // by shard
+  std::vector<std::atomic<std::uint32_t>> held_by_;    // the shard that holds each entry of the index
+  std::vector<Finding> findings_;                      // by shard
+  std::unordered_map<Name, std::uint32_t> unplanned_;  // tensors outside the index, and their shard
+  std::unordered_set<std::string> keys_;               // of the metadata
+  bool complete_ = true;                               // no shard is missing
 };
 
 }  // namespace
@@ -216,15 +268,8 @@ Match sniff_hf_index(std::span<const std::byte> head, std::string_view path) {
 }
 
 MetaGraph read_hf_index(const Source& source) {
-  const Index index = parse_index(*source.file);
-  std::vector<Opened> opened = open_shards(source, index);
-  Joiner joiner(source, index);
-  for (std::uint32_t i = 0; i < opened.size(); ++i)
-    if (opened[i].graph)
-      joiner.add(i, std::move(*opened[i].graph));
-    else
-      joiner.missing_shard(i);
-  MetaGraph graph = joiner.finish();
+  OpenedModel model = open_index_and_shards(source);
+  MetaGraph graph = Joiner(source, model).join();
   add_config(source, graph);
   return graph;
 }

@@ -57,6 +57,25 @@ class Config {
     return found->get<bool>();
   }
 
+  // quantization_config's weight_block_size where quant_method is fp8, else nothing.
+  std::optional<std::array<std::uint64_t, 2>> fp8_block() const {
+    const auto found = json_.find("quantization_config");
+    if (found == json_.end() || found->is_null()) return std::nullopt;
+    const auto fail_method = [&] {
+      return fail("quantization_config is not fp8 with a weight_block_size of two sizes",
+                  ErrorCode::unsupported);
+    };
+    if (!found->is_object() || found->value("quant_method", Json()) != "fp8") throw fail_method();
+    const auto block = found->find("weight_block_size");
+    if (block == found->end() || !block->is_array() || block->size() != 2) throw fail_method();
+    std::array<std::uint64_t, 2> sizes = {};
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (!(*block)[i].is_number_unsigned() || (*block)[i] == 0) throw fail_method();
+      sizes[i] = (*block)[i].get<std::uint64_t>();
+    }
+    return sizes;
+  }
+
   // A size that no real model exceeds, so that products of two stay inside 64 bits.
   std::uint64_t size(const char* key, std::optional<std::uint64_t> otherwise = {}) const {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
@@ -69,6 +88,12 @@ class Config {
         found->get<std::uint64_t>() > kMost)
       throw fail(fmt::format("'{}' is not a whole number from 1 to {}", key, kMost));
     return found->get<std::uint64_t>();
+  }
+
+  // How many there are of something that may be left out: 0 if absent.
+  std::uint64_t count(const char* key) const {
+    const auto found = json_.find(key);
+    return found == json_.end() || found->is_null() || *found == 0 ? 0 : size(key);
   }
 
  private:
@@ -101,6 +126,7 @@ class Builder {
     add(name + ".weight", {width});
     add(name + ".bias", {width});
   }
+  DType dtype() const { return dtype_; }
   MetaGraph take() { return std::move(graph_); }
 
  private:
@@ -137,6 +163,89 @@ void llama(const Config& config, Builder& b) {
   b.add("model.norm.weight", {d});
   if (!config.flag("tie_word_embeddings", false)) b.add("lm_head.weight", {vocabulary, d});
 }
+
+// DeepSeek-V2 and V3: latent attention, and from layer first_k_dense_replace on, experts. Block-quantised
+// weights have a scale per block beside them. After the numbered layers come those that predict further
+// tokens, with an embedding and a head of their own.
+class DeepSeek {
+ public:
+  DeepSeek(const Config& config, Builder& builder)
+      : config_(config), b_(builder), block_(config.fp8_block()), d_(config.size("hidden_size")) {}
+
+  void build() {
+    const std::uint64_t vocabulary = config_.size("vocab_size"), layers = config_.size("num_hidden_layers");
+    b_.add("model.embed_tokens.weight", {vocabulary, d_});
+    for (std::uint64_t i = 0; i < layers; ++i) layer(fmt::format("model.layers.{}.", i), i);
+    for (std::uint64_t i = layers; i < layers + config_.count("num_nextn_predict_layers"); ++i) {
+      const std::string name = fmt::format("model.layers.{}.", i);
+      b_.add(name + "embed_tokens.weight", {vocabulary, d_});
+      b_.add(name + "enorm.weight", {d_});
+      b_.add(name + "hnorm.weight", {d_});
+      b_.add(name + "eh_proj.weight", {d_, 2 * d_});
+      layer(name, i);
+      b_.add(name + "shared_head.norm.weight", {d_});
+      b_.add(name + "shared_head.head.weight", {vocabulary, d_});
+    }
+    b_.add("model.norm.weight", {d_});
+    if (!config_.flag("tie_word_embeddings", false)) b_.add("lm_head.weight", {vocabulary, d_});
+  }
+
+ private:
+  void linear(const std::string& name, std::uint64_t out, std::uint64_t in) {
+    b_.add(name + ".weight", {out, in}, block_ ? DType::f8_e4m3 : b_.dtype());
+    if (!block_) return;
+    const auto blocks = [](std::uint64_t size, std::uint64_t block) {
+      return size / block + (size % block != 0);
+    };
+    b_.add(name + ".weight_scale_inv", {blocks(out, (*block_)[0]), blocks(in, (*block_)[1])}, DType::f32);
+  }
+
+  void mlp(const std::string& name, std::uint64_t width) {
+    linear(name + "gate_proj", width, d_);
+    linear(name + "up_proj", width, d_);
+    linear(name + "down_proj", d_, width);
+  }
+
+  void attention(const std::string& name) {
+    const std::uint64_t heads = config_.size("num_attention_heads"), latent = config_.size("kv_lora_rank"),
+                        nope = config_.size("qk_nope_head_dim"), rope = config_.size("qk_rope_head_dim"),
+                        value = config_.size("v_head_dim");
+    if (const std::uint64_t rank = config_.count("q_lora_rank"); rank > 0) {
+      linear(name + "q_a_proj", rank, d_);
+      b_.add(name + "q_a_layernorm.weight", {rank});
+      linear(name + "q_b_proj", heads * (nope + rope), rank);
+    } else {
+      linear(name + "q_proj", heads * (nope + rope), d_);
+    }
+    linear(name + "kv_a_proj_with_mqa", latent + rope, d_);
+    b_.add(name + "kv_a_layernorm.weight", {latent});
+    linear(name + "kv_b_proj", heads * (nope + value), latent);
+    linear(name + "o_proj", d_, heads * value);
+  }
+
+  void layer(const std::string& name, std::uint64_t number) {
+    b_.add(name + "input_layernorm.weight", {d_});
+    attention(name + "self_attn.");
+    b_.add(name + "post_attention_layernorm.weight", {d_});
+    if (number < config_.count("first_k_dense_replace"))
+      return mlp(name + "mlp.", config_.size("intermediate_size"));
+    const std::uint64_t experts = config_.size("n_routed_experts"),
+                        width = config_.size("moe_intermediate_size");
+    b_.add(name + "mlp.gate.weight", {experts, d_});
+    if (config_.text("topk_method", "") == "noaux_tc")
+      b_.add(name + "mlp.gate.e_score_correction_bias", {experts}, DType::f32);
+    for (std::uint64_t e = 0; e < experts; ++e) mlp(fmt::format("{}mlp.experts.{}.", name, e), width);
+    if (const std::uint64_t shared = config_.count("n_shared_experts"); shared > 0)
+      mlp(name + "mlp.shared_experts.", shared * width);
+  }
+
+  const Config& config_;
+  Builder& b_;
+  std::optional<std::array<std::uint64_t, 2>> block_;
+  std::uint64_t d_;
+};
+
+void deepseek(const Config& config, Builder& builder) { DeepSeek(config, builder).build(); }
 
 struct Gpt2Sizes {
   std::uint64_t d, layers, ffn, vocabulary, positions;
@@ -203,8 +312,12 @@ struct Family {
   std::string_view model_type;
   void (*build)(const Config& config, Builder& builder);
 };
-constexpr std::array<Family, 4> kFamilies = {
-    {{"llama", llama}, {"mistral", llama}, {"gpt2", gpt2}, {"gpt2_separate_qkv", gpt2_separate_qkv}}};
+constexpr std::array<Family, 6> kFamilies = {{{"llama", llama},
+                                              {"mistral", llama},
+                                              {"gpt2", gpt2},
+                                              {"gpt2_separate_qkv", gpt2_separate_qkv},
+                                              {"deepseek_v2", deepseek},
+                                              {"deepseek_v3", deepseek}}};
 
 DType config_dtype(const Config& config) {
   const std::string name = config.text("dtype", config.text("torch_dtype", "float32"));

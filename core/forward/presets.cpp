@@ -9,14 +9,20 @@
 namespace loadline {
 namespace {
 
-constexpr std::uint64_t kHubShard = 5'000'000'000;  // huggingface_hub's default
-constexpr std::uint64_t kDemoShard = 24'000'000;    // three shards, small enough to look at
+constexpr std::uint64_t kHubShard = 5'000'000'000;       // huggingface_hub's default
+constexpr std::uint64_t kDemoShard = 24'000'000;         // three shards, small enough to look at
+constexpr std::uint64_t kDeepSeekShard = 4'270'000'000;  // 163 shards, as published
+
+std::uint64_t shard_bytes(std::string_view id) {
+  if (id == "demo") return kDemoShard;
+  return id == "deepseek-v3" ? kDeepSeekShard : kHubShard;
+}
 
 std::vector<Preset> load_presets() {
   std::vector<Preset> rows;
   for (const embedded::File& file : embedded::preset_files()) {
     const std::string_view id = file.name.substr(0, file.name.rfind('.'));
-    rows.push_back({id, file.bytes, id == "demo" ? kDemoShard : kHubShard});
+    rows.push_back({id, file.bytes, shard_bytes(id)});
   }
   return rows;
 }

@@ -1,9 +1,11 @@
 // The checkpoint as a plain value: names, shapes and byte ranges over files; no handles, no bytes.
 #pragma once
 
+#include "core/graph/dimensions.h"
 #include "core/graph/dtype.h"
 #include "core/graph/forward_graph.h"
 #include "core/graph/meta_value.h"
+#include "core/graph/name.h"
 
 #include <cstdint>
 #include <memory>
@@ -57,10 +59,10 @@ Storage plain_storage(FileId file, std::uint64_t offset, std::uint64_t bytes);
 Storage shapes_only_storage(std::uint64_t bytes);
 
 struct Tensor {
-  std::string name;
+  Name name;
   DType dtype = DType::opaque;
-  std::vector<std::uint64_t> shape;    // outermost first, as in torch and numpy
-  std::vector<std::uint64_t> strides;  // in elements; empty = contiguous, C order
+  Shape shape;      // outermost first, as in torch and numpy
+  Strides strides;  // in elements; empty = contiguous, C order
   StorageId storage{};
   std::uint64_t offset = 0;  // bytes from the start of the storage
   bool operator==(const Tensor&) const = default;

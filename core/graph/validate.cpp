@@ -4,8 +4,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-
-#include <unordered_set>
+#include "core/graph/name_index.h"
 
 #include <fmt/format.h>
 
@@ -56,6 +55,16 @@ void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
   if (!range_fits(tensor.offset, *bytes, storage.bytes))
     fail(graph, tensor,
          fmt::format("needs {} bytes at {}, its storage has {}", *bytes, tensor.offset, storage.bytes));
+}
+
+// Names are checked before ranges: a file whose names repeat is not to be trusted further.
+void check_names(const MetaGraph& graph) {
+  NameIndex names(graph.tensors.size());
+  const auto text_of = [&](std::uint32_t i) { return graph.tensors[i].name.view(); };
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    if (names.add(tensor.name, tensor.name.hash(), i, text_of)) fail(graph, tensor, "the name occurs twice");
+  }
 }
 
 // Every id exists, every value is made once at most, and before it is used.
@@ -128,12 +137,8 @@ void validate(const MetaGraph& graph) {
     check_encoding(storage, i);
   }
 
-  std::unordered_set<std::string_view> names;
-  names.reserve(graph.tensors.size());
-  for (const Tensor& tensor : graph.tensors) {
-    check_tensor(graph, tensor);
-    if (!names.insert(tensor.name).second) fail(graph, tensor, "the name occurs twice");
-  }
+  check_names(graph);
+  for (const Tensor& tensor : graph.tensors) check_tensor(graph, tensor);
   if (graph.forward) check_forward(graph, *graph.forward);
 }
 

@@ -138,7 +138,7 @@ std::string block_label(const Block& block, const MetaGraph& graph,
                         const std::vector<std::optional<TensorId>>& owners) {
   if (!block.label.empty() || !block.storage) return block.label;
   const std::optional<TensorId> owner = owners[index(*block.storage)];
-  return owner ? graph.tensor(*owner).name : fmt::format("storage {}", index(*block.storage));
+  return owner ? graph.tensor(*owner).name.str() : fmt::format("storage {}", index(*block.storage));
 }
 
 }  // namespace loadline

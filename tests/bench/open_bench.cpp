@@ -1,46 +1,75 @@
-// Opening a sparse Llama-3.1-70B: 30 shards, 723 tensors, warm. Baseline and ceiling: reading the same
-// headers without parsing them.
-#include "core/base/checked.h"
+// Opening models warm, beside merely reading the same header bytes and beside the formats' Python
+// readers, if `./dev interop` has installed them.
 #include "core/base/text.h"
 #include "core/forward/families.h"
 #include "core/forward/presets.h"
+#include "core/io/process_memory.h"
 #include "exporters/synth.h"
 #include "importers/resolve.h"
 #include "tests/bench/harness.h"
+#include "tests/bench/open_cases.h"
 #include "tests/support/builders.h"
 
-#include <array>
-#include <cstring>
-#include <fstream>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
-int main() {
-  using namespace loadline;
-  const testing::TemporaryFolder folder;
-  Progress progress;
-  const Preset& preset = *find_preset("llama-3.1-70b");
-  synthesize(config_graph(preset.config_json, "70b"), folder / "m",
-             {.seed = {}, .max_shard_bytes = preset.max_shard_bytes, .overwrite = false}, progress);
-  const MetaGraph graph = open_model(folder / "m", {});
+namespace loadline {
+namespace {
 
-  const auto raw = [&] {
-    for (const ModelFile& file : graph.files) {
-      const SourceFile source = SourceFile::open(file.path);
-      std::array<std::byte, 8> length = {};
-      source.read_at(0, length);
-      std::uint64_t n = 0;
-      std::memcpy(&n, length.data(), 8);
-      std::vector<std::byte> header(std::min<std::uint64_t>(n, 10 << 20));
-      if (range_fits(8, header.size(), source.size())) source.read_at(8, header);
-    }
-  };
+std::string program;  // this one, to start again
+
+// What a process of its own holds after opening: this one has opened much already.
+void print_memory(const std::string& path) {
+  std::fflush(stdout);
+  if (std::system(fmt::format("'{}' --memory '{}'", program, path).c_str()) != 0)
+    fmt::print("  memory: failed\n");
+}
+
+int show_memory(const std::string& path) {
+  const std::uint64_t read_before = read_bytes_counter();
+  const MetaGraph graph = open_model(path, {});
+  const std::uint64_t read = read_bytes_counter() - read_before;
+  const auto memory = read_process_memory();
+  fmt::print("  after opening: {} resident, {} of it anonymous; {} at most; {} read\n",
+             format_bytes(memory.rss_anon + memory.rss_file + memory.rss_shmem),
+             format_bytes(memory.rss_anon), format_bytes(bench::peak_rss()), format_bytes(read));
+  return 0;
+}
+
+// `python` reads the same model and prints milliseconds; it stays out where it is not installed.
+void run(const std::string& title, const std::string& path, const std::function<void()>& raw,
+         const std::string& python) {
   const auto results = bench::measure(
-      {{"raw header read (ceiling)", raw}, {"open_model", [&] { open_model(folder / "m", {}); }}}, 21);
-  bench::print(fmt::format("open {} tensors in {} files, {} of weights", graph.tensors.size(),
-                           graph.files.size(), format_bytes(storage_bytes(graph))),
-               results, 0);
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.rfind("VmHWM", 0) == 0) fmt::print("  {}\n", line);
+      {{"raw read of the same bytes", raw}, {"open_model", [&] { open_model(path, {}); }}}, 21);
+  bench::print(title, results, 0);
+  print_memory(path);
+  bench::print_python(python, path);
+}
+
+void shards(const std::string& preset_id, const testing::TemporaryFolder& folder) {
+  Progress progress;
+  const Preset& preset = *find_preset(preset_id);
+  const std::string path = folder / preset_id;
+  synthesize(config_graph(preset.config_json, preset_id), path,
+             {.seed = {}, .max_shard_bytes = preset.max_shard_bytes, .overwrite = false}, progress);
+  const MetaGraph graph = open_model(path, {});
+  const std::uint64_t headers = file_bytes(graph) - storage_bytes(graph);
+  run(
+      fmt::format("{}: {} tensors in {} files, {} of weights, {} of headers and index", preset_id,
+                  graph.tensors.size(), graph.files.size(), format_bytes(storage_bytes(graph)),
+                  format_bytes(headers)),
+      path, [&graph] { bench::read_headers(graph); }, "safetensors");
+}
+
+}  // namespace
+}  // namespace loadline
+
+int main(int count, char** arguments) {
+  using namespace loadline;
+  if (count == 3 && std::string_view(arguments[1]) == "--memory") return show_memory(arguments[2]);
+  program = arguments[0];
+  const testing::TemporaryFolder folder;
+  shards("deepseek-v3", folder);
+  shards("llama-3.1-70b", folder);
 }

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -65,7 +66,7 @@ TEST(Synth, ValuesLookLikeWeights) {
     double sum = 0, squares = 0;
     for (const float value : values) sum += value, squares += value * value;
     const double mean = sum / static_cast<double>(values.size());
-    const bool norm = tensor.name.find("norm") != std::string::npos;
+    const bool norm = tensor.name.view().find("norm") != std::string_view::npos;
     EXPECT_NEAR(mean, norm ? 1.0 : 0.0, 0.01) << tensor.name;
     EXPECT_NEAR(std::sqrt(squares / static_cast<double>(values.size()) - mean * mean), 0.02, 0.006)
         << tensor.name;
@@ -88,6 +89,26 @@ TEST(Synth, SparseTakesNoDisk) {
   EXPECT_GT(logical, 141'107'412'992u);
   EXPECT_LT(blocks, 2u << 20);
   EXPECT_EQ(storage_bytes(open_model(folder / "m", {})), 141'107'412'992u);
+}
+
+// Counts and sizes as published; the scales make the difference to the parameters.
+TEST(Synth, DeepSeekV3IsWhatItsShardsSay) {
+  const MetaGraph graph = config_graph(find_preset("deepseek-v3")->config_json, "p");
+  EXPECT_EQ(graph.tensors.size(), 91'991u);
+  EXPECT_EQ(storage_bytes(graph), 688'574'839'360u);
+  std::map<DType, std::uint64_t> counts;
+  for (const Tensor& tensor : graph.tensors) counts[tensor.dtype] += elements(tensor);
+  EXPECT_EQ(counts[DType::f8_e4m3], 680'571'043'840u);
+  EXPECT_EQ(counts[DType::bf16], 3'918'786'560u);
+  EXPECT_EQ(counts[DType::f32], 41'555'600u);
+
+  const testing::TemporaryFolder folder;
+  synth(graph, folder / "m", std::nullopt, find_preset("deepseek-v3")->max_shard_bytes);
+  EXPECT_TRUE(std::filesystem::exists(folder / "m/model-00163-of-00163.safetensors"));
+  const MetaGraph back = open_model(folder / "m", {});
+  EXPECT_EQ(back.tensors.size(), graph.tensors.size());
+  EXPECT_EQ(storage_bytes(back), storage_bytes(graph));
+  EXPECT_TRUE(back.notes.empty());
 }
 
 TEST(Synth, EmbedsTheDemoInThreeShards) {

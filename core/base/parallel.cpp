@@ -1,0 +1,39 @@
+// Threads that take the next turn until there is none.
+#include "core/base/parallel.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace loadline {
+
+struct ParallelLoop::State {
+  std::size_t count = 0;
+  std::function<void(std::size_t)> turn;
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::jthread> threads = {};
+
+  void work() {
+    for (std::size_t i = next++; i < count; i = next++) turn(i);
+  }
+};
+
+ParallelLoop::ParallelLoop(std::size_t count, std::size_t threads, std::function<void(std::size_t)> turn)
+    : state_(std::make_unique<State>()) {
+  state_->count = count;
+  state_->turn = std::move(turn);
+  for (std::size_t i = 1; i < threads; ++i)
+    state_->threads.emplace_back([state = state_.get()] { state->work(); });
+}
+
+ParallelLoop::~ParallelLoop() {
+  state_->next = state_->count;
+  state_->threads.clear();
+}
+
+void ParallelLoop::finish() {
+  state_->work();
+  state_->threads.clear();
+}
+
+}  // namespace loadline

@@ -1,0 +1,90 @@
+// Names in reference-counted blocks.
+#include "core/graph/name.h"
+
+#include "core/base/error.h"
+
+#include <cstring>
+#include <new>
+#include <ostream>
+#include <random>
+
+#define XXH_INLINE_ALL  // names are short: a call costs as much as the hash
+#include <xxhash.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
+constexpr std::size_t kMostText = UINT32_MAX;
+
+}  // namespace
+
+// The empty text hashes to 0, so that the empty name needs no block. The seed differs from run to run:
+// nobody can write a file whose names all fall into one place of a table.
+std::uint32_t name_hash(std::string_view text) {
+  static const std::uint64_t seed = (std::uint64_t{std::random_device()()} << 32) ^ std::random_device()();
+  return text.empty() ? 0 : static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), seed));
+}
+
+Name::Block* Name::make_block(std::size_t text_bytes, std::size_t references) {
+  return new (::operator new(sizeof(Block) + text_bytes)) Block{{references}};
+}
+
+void Name::release() {
+  block_->~Block();
+  ::operator delete(block_);
+}
+
+Name::Name(Block* block, std::uint32_t at, std::string_view text)
+    : block_(block), at_(at), hash_(name_hash(text)) {
+  char* const to = reinterpret_cast<char*>(block + 1) + at;
+  const auto length = static_cast<std::uint32_t>(text.size());
+  std::memcpy(to, &length, kLengthBytes);
+  std::memcpy(to + kLengthBytes, text.data(), text.size());
+}
+
+Name::Name(std::string_view text) {
+  if (text.empty()) return;
+  if (text.size() > kMostText) throw Error(ErrorCode::limit, "a tensor name of more than 4 GiB");
+  *this = Name(make_block(kLengthBytes + text.size(), 1), 0, text);
+}
+
+std::vector<Name> Name::many(std::span<const std::string_view> texts) {
+  constexpr std::size_t kMostBlock = std::size_t{1} << 20;  // keeps `at_` in 32 bits, and memory short-lived
+  std::vector<Name> names;
+  names.reserve(texts.size());
+  for (std::size_t begin = 0; begin < texts.size();) {
+    std::size_t end = begin, bytes = 0, filled = 0;
+    for (; end < texts.size() && bytes < kMostBlock; ++end) {
+      if (texts[end].size() > kMostText - kMostBlock) break;  // by itself, below
+      if (!texts[end].empty()) bytes += kLengthBytes + texts[end].size(), ++filled;
+    }
+    if (end == begin) {
+      names.emplace_back(texts[begin++]);
+      continue;
+    }
+    Block* const block = filled == 0 ? nullptr : make_block(bytes, filled);
+    std::size_t at = 0;
+    for (; begin < end; ++begin) {
+      if (texts[begin].empty()) {
+        names.emplace_back();
+        continue;
+      }
+      names.push_back(Name(block, static_cast<std::uint32_t>(at), texts[begin]));
+      at += kLengthBytes + texts[begin].size();
+    }
+  }
+  return names;
+}
+
+std::ostream& operator<<(std::ostream& out, const Name& name) { return out << name.view(); }
+
+std::string_view Name::view() const {
+  if (block_ == nullptr) return {};
+  const char* const from = reinterpret_cast<const char*>(block_ + 1) + at_;
+  std::uint32_t length = 0;
+  std::memcpy(&length, from, kLengthBytes);
+  return {from + kLengthBytes, length};
+}
+
+}  // namespace loadline
