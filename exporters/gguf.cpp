@@ -32,9 +32,9 @@ void append_string(std::vector<std::byte>& out, std::string_view text) {
   append_bytes(out, text);
 }
 
-// config.json's model_type; readers require an architecture, so a model without one says so.
+// Readers require an architecture, so a model without one says so.
 std::string architecture(const MetaGraph& graph) {
-  const auto model_type = config_text(graph, "model_type");
+  const auto model_type = model_family(graph);
   return model_type && !model_type->empty() ? *model_type : "unknown";
 }
 

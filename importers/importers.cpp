@@ -1,6 +1,7 @@
 // The table of importers, in the order in which their sniffs are asked.
 #include "core/base/error.h"
 #include "core/graph/validate.h"
+#include "importers/gguf.h"
 #include "importers/hf_config.h"
 #include "importers/hf_index.h"
 #include "importers/importer.h"
@@ -14,13 +15,14 @@
 namespace loadline {
 namespace {
 
-constexpr std::array<Importer, 3> kImporters = {{
+constexpr std::array kImporters = std::to_array<Importer>({
     {"safetensors", "safetensors", ".safetensors", sniff_safetensors, read_safetensors},
     {"hf_index", "sharded safetensors (Hugging Face index)", ".safetensors.index.json", sniff_hf_index,
      read_hf_index},
+    {"gguf", "GGUF", ".gguf", sniff_gguf, read_gguf},
     {"config", "Hugging Face config.json (shapes without weights)", "config.json", sniff_hf_config,
      read_hf_config},
-}};
+});
 
 }  // namespace
 

@@ -112,7 +112,7 @@ Json to_json(const Opened& opened, const Options& options) {
   json["by_dtype"] = Json::object();
   for (const auto& [name, usage] : usage_by_dtype(graph))
     json["by_dtype"][std::string(name)] = {{"tensors", usage.tensors}, {"bytes", usage.bytes}};
-  if (const auto architecture = config_text(graph, "model_type")) json["architecture"] = *architecture;
+  if (const auto architecture = model_family(graph)) json["architecture"] = *architecture;
   json["tied"] = Json::array();
   for (const auto& group : tied_groups(graph)) {
     Json names = Json::array();
@@ -160,7 +160,7 @@ void print_summary(const Opened& opened) {
   fmt::print("{}\n", safe_display(model_name(graph), 100));
   fmt::print("  format      {}{}\n", graph.format,
              weights || graph.tensors.empty() ? "" : " (shapes only, no weights)");
-  if (const auto architecture = config_text(graph, "model_type"))
+  if (const auto architecture = model_family(graph))
     fmt::print("  family      {}\n", safe_display(*architecture, 60));
   fmt::print("  parameters  {} ({})\n", format_count(parameter_count(graph)),
              format_grouped(parameter_count(graph)));

@@ -26,6 +26,13 @@ std::optional<std::string> config_text(const MetaGraph& graph, std::string_view 
   return found != json.end() && found->is_string() ? std::optional(found->get<std::string>()) : std::nullopt;
 }
 
+std::optional<std::string> model_family(const MetaGraph& graph) {
+  if (auto type = config_text(graph, "model_type")) return type;
+  const MetaValue* const value = find_metadata(graph, "general.architecture");
+  const auto* const text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+  return text == nullptr ? std::nullopt : std::optional(*text);
+}
+
 std::vector<std::pair<std::string, std::string>> config_entries(const MetaGraph& graph) {
   std::vector<std::pair<std::string, std::string>> entries;
   const Json json = parse_config(graph);

@@ -16,13 +16,13 @@ Error Cursor::malformed(std::uint64_t byte, std::string_view detail) const {
   return Error(ErrorCode::malformed, {.file = file_.path(), .byte = byte}, detail);
 }
 
-void Cursor::require(std::uint64_t bytes, std::string_view what) const {
-  if (bytes > remaining())
-    throw malformed(at_, fmt::format("{} takes {} bytes, {} follow", what, bytes, remaining()));
+void Cursor::fail_past_end(std::uint64_t bytes, std::string_view what) const {
+  throw malformed(at_, fmt::format("{} takes {} bytes, {} follow", what, bytes, remaining()));
 }
 
-void Cursor::fill(std::size_t bytes) {
-  if (at_ >= buffer_at_ && at_ - buffer_at_ <= buffered_ && buffered_ - (at_ - buffer_at_) >= bytes) return;
+void Cursor::fetch(std::size_t bytes, std::string_view what) {
+  if (bytes > remaining()) fail_past_end(bytes, what);
+  if (in_buffer(bytes)) return;
   const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(bytes, ahead_), remaining()));
   if (buffer_.size() < wanted) buffer_.resize(wanted);
   file_.read_at(at_, std::span(buffer_).first(wanted));
@@ -31,19 +31,8 @@ void Cursor::fill(std::size_t bytes) {
   ahead_ = std::min(ahead_ * 4, kBufferBytes);
 }
 
-std::uint64_t Cursor::read_number(std::size_t bytes, std::string_view what) {
-  require(bytes, what);
-  fill(bytes);
-  const std::byte* const from = buffer_.data() + (at_ - buffer_at_);
-  std::uint64_t raw = 0;
-  std::memcpy(&raw, from, bytes);
-  if (big_endian_ && bytes > 1) raw = __builtin_bswap64(raw) >> (64 - 8 * bytes);
-  at_ += bytes;
-  return raw;
-}
-
 std::string Cursor::read_text(std::uint64_t bytes, std::uint64_t most, std::string_view what) {
-  require(bytes, what);
+  if (bytes > remaining()) fail_past_end(bytes, what);
   if (bytes > most)
     throw Error(ErrorCode::limit, {.file = file_.path(), .byte = at_},
                 fmt::format("{} has {} bytes, the limit is {}", what, bytes, most));
@@ -53,19 +42,14 @@ std::string Cursor::read_text(std::uint64_t bytes, std::uint64_t most, std::stri
 }
 
 void Cursor::read_bytes(std::span<std::byte> out, std::string_view what) {
-  require(out.size(), what);
+  if (out.size() > remaining()) fail_past_end(out.size(), what);
   if (out.size() > kBufferBytes) {
     file_.read_at(at_, out);
   } else if (!out.empty()) {
-    fill(out.size());
+    fetch(out.size(), what);
     std::memcpy(out.data(), buffer_.data() + (at_ - buffer_at_), out.size());
   }
   at_ += out.size();
-}
-
-void Cursor::skip(std::uint64_t bytes, std::string_view what) {
-  require(bytes, what);
-  at_ += bytes;
 }
 
 }  // namespace loadline

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,7 +35,11 @@ class Cursor {
   template <typename T>
   T read(std::string_view what) {
     static_assert(std::is_arithmetic_v<T> && sizeof(T) <= 8);
-    std::uint64_t raw = read_number(sizeof(T), what);
+    if (!in_buffer(sizeof(T))) fetch(sizeof(T), what);
+    std::uint64_t raw = 0;
+    std::memcpy(&raw, buffer_.data() + (at_ - buffer_at_), sizeof(T));
+    if (big_endian_ && sizeof(T) > 1) raw = __builtin_bswap64(raw) >> (64 - 8 * sizeof(T));
+    at_ += sizeof(T);
     if constexpr (std::is_same_v<T, float>)
       return std::bit_cast<float>(static_cast<std::uint32_t>(raw));
     else if constexpr (std::is_same_v<T, double>)
@@ -46,7 +51,10 @@ class Cursor {
   std::string read_text(std::uint64_t bytes, std::uint64_t most, std::string_view what);
   void read_bytes(std::span<std::byte> out, std::string_view what);
   // Steps over them without reading.
-  void skip(std::uint64_t bytes, std::string_view what);
+  void skip(std::uint64_t bytes, std::string_view what) {
+    if (bytes > end_ - at_) fail_past_end(bytes, what);
+    at_ += bytes;
+  }
 
   // Error{malformed} at the byte `byte` of this file.
   Error malformed(std::uint64_t byte, std::string_view detail) const;
@@ -54,11 +62,14 @@ class Cursor {
   static constexpr std::size_t kBufferBytes = 128 << 10;
 
  private:
-  // The next `bytes` (at most 8) bytes, in the buffer.
-  std::uint64_t read_number(std::size_t bytes, std::string_view what);
-  void require(std::uint64_t bytes, std::string_view what) const;
-  // Makes at least `bytes` bytes from at_ on lie in the buffer.
-  void fill(std::size_t bytes);
+  // Whether the next `bytes` bytes lie in the range and in the buffer.
+  bool in_buffer(std::size_t bytes) const {
+    return bytes <= end_ - at_ && at_ >= buffer_at_ && at_ - buffer_at_ <= buffered_ &&
+           buffered_ - (at_ - buffer_at_) >= bytes;
+  }
+  // Makes them lie there, or throws.
+  void fetch(std::size_t bytes, std::string_view what);
+  [[noreturn]] void fail_past_end(std::uint64_t bytes, std::string_view what) const;
 
   const SourceFile& file_;
   std::uint64_t at_;

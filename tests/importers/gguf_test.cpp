@@ -1,0 +1,332 @@
+// GGUF: goldens in both byte orders, split sets, lazy arrays, and the hostile table.
+#include "core/graph/graph_json.h"
+#include "core/graph/validate.h"
+#include "core/io/meta_array.h"
+#include "core/io/storage_reader.h"
+#include "importers/importer.h"
+#include "importers/resolve.h"
+#include "tests/support/gguf_builder.h"
+#include "tests/support/importer_checks.h"
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+using testing::GgufBuilder;
+using testing::Hostile;
+using testing::memory_source;
+using testing::TemporaryFolder;
+using testing::write_file;
+
+MetaGraph read(std::string_view bytes) { return import_source(memory_source("m.gguf", bytes)); }
+
+TEST(Gguf, SampleEqualsItsGolden) {
+  testing::expect_golden("gguf_sample.json", graph_json(read(testing::sample_gguf())));
+}
+
+TEST(Gguf, BigEndianSaysTheSame) {
+  const MetaGraph little = read(testing::sample_gguf()), big = read(testing::sample_gguf(true));
+  ASSERT_EQ(little.tensors, big.tensors);
+  ASSERT_EQ(little.metadata.size(), big.metadata.size());
+  for (std::size_t i = 0; i < little.metadata.size(); ++i) {
+    MetaValue value = big.metadata[i].value;
+    if (auto* array = std::get_if<MetaArray>(&value)) array->big_endian = false;
+    EXPECT_EQ(little.metadata[i].value, value) << little.metadata[i].key;
+  }
+  for (const Tensor& tensor : big.tensors) {
+    const Storage& storage = big.storage(tensor.storage);
+    const DTypeInfo& type = dtype_info(tensor.dtype);
+    const bool bytes_only =
+        type.block_bytes == 1 || tensor.dtype == DType::mxfp4 || tensor.dtype == DType::nvfp4;
+    EXPECT_EQ(storage.encoding, bytes_only                      ? Encoding::plain
+                                : type.kind == DTypeKind::block ? Encoding::unreadable
+                                                                : Encoding::byte_swapped)
+        << tensor.name;
+    if (storage.encoding == Encoding::byte_swapped) {
+      EXPECT_EQ(storage.unit, type.block_bytes) << tensor.name;
+    }
+  }
+}
+
+TEST(Gguf, EveryPrefixIsAClearError) {
+  for (const bool big_endian : {false, true}) {
+    const std::string sample = testing::sample_gguf(big_endian);
+    for (std::size_t length = 0; length < sample.size(); ++length) {
+      const std::string error =
+          testing::error_text([&] { read(std::string_view(sample).substr(0, length)); });
+      // the padding after the last tensor may be missing
+      if (length < sample.size() - 64) {
+        ASSERT_EQ(error.rfind("m.gguf: ", 0), 0u) << length << error;
+      }
+    }
+  }
+}
+
+TEST(Gguf, EveryFlippedHeaderByteIsSurvived) {
+  const std::string sample = testing::sample_gguf();
+  for (std::size_t at = 0; at < 3000; ++at)
+    for (const int flip : {0x01, 0x80, 0xFF}) {
+      std::string bytes = sample;
+      bytes[at] = static_cast<char>(bytes[at] ^ flip);
+      testing::error_text([&] { validate(read(bytes)); });
+    }
+}
+
+TEST(Gguf, ArraysStayInTheFileUntilAskedFor) {
+  const TemporaryFolder folder;
+  for (const bool big_endian : {false, true}) {
+    write_file(folder / "m.gguf", testing::sample_gguf(big_endian));
+    const MetaGraph graph = open_model(folder / "m.gguf", {});
+    const auto array = [&](std::string_view key) { return std::get<MetaArray>(*find_metadata(graph, key)); };
+    EXPECT_EQ(read_meta_array(graph, array("tokenizer.ggml.tokens"), 1, 2),
+              (std::vector<MetaValue>{std::string(), std::string("\xE2\x96\x81the")}));
+    EXPECT_EQ(read_meta_array(graph, array("scores"), 0, 9), (std::vector<MetaValue>{1.5F, -2.0F}));
+  }
+}
+
+TEST(Gguf, BigEndianNumbersAreReadInOurs) {
+  const TemporaryFolder folder;
+  GgufBuilder builder(true);
+  builder.tensor("w", {4}, 25, 8);  // I16
+  const std::string bytes = builder.bytes();
+  write_file(folder / "m.gguf", bytes);
+  const auto graph = std::make_shared<const MetaGraph>(open_model(folder / "m.gguf", {}));
+  std::string read(8, '\0');
+  StorageReader(graph).read(StorageId{0}, 0, std::as_writable_bytes(std::span(read)));
+  const std::string stored = bytes.substr(bytes.size() - 32, 8);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(read[i], stored[i ^ 1]);
+}
+
+TEST(Gguf, UnknownTypesAreOpaque) {
+  GgufBuilder builder;
+  builder.tensor("a", {7}, 43, 40).tensor("b", {2}, 4, 10).tensor("c", {2}, 0, 8);
+  const MetaGraph graph = read(builder.bytes());
+  ASSERT_EQ(graph.tensors.size(), 3u);
+  EXPECT_EQ(graph.tensors[0].dtype, DType::opaque);
+  EXPECT_EQ(graph.storages[0].bytes, 64u);  // up to the next tensor
+  EXPECT_EQ(graph.storages[1].bytes, 32u);
+  EXPECT_EQ(graph.notes.size(), 2u);
+  EXPECT_NE(graph.notes[0].text.find("unknown tensor type 43"), std::string::npos);
+}
+
+TEST(Gguf, WhatOnlyOthersRefuseIsNoted) {
+  const auto notes = [](const GgufBuilder& builder) {
+    std::string all;
+    for (const Note& note : read(builder.bytes()).notes)
+      all += fmt::format("{}: {}\n", severity_name(note.severity), note.text);
+    return all;
+  };
+  EXPECT_EQ(notes(GgufBuilder().tensor("", {1}, 0, 4)), "");
+  EXPECT_EQ(notes(GgufBuilder().alignment(1).tensor("a", {1}, 0, 4).tensor("b", {1}, 0, 4)), "");
+  EXPECT_EQ(notes(GgufBuilder().alignment(65'536).tensor("a", {1}, 0, 4)), "");
+  EXPECT_EQ(notes(GgufBuilder().key("k", GgufBuilder::boolean, "\2").tensor("a", {1}, 0, 4)), "");
+  EXPECT_NE(
+      notes(GgufBuilder().tensor(std::string(64, 'n'), {1}, 0, 4)).find("warning: its name has 64 bytes"),
+      std::string::npos);
+  EXPECT_NE(notes(GgufBuilder().tensor(std::string("a\0b", 3), {1}, 0, 4)).find("warning"),
+            std::string::npos);
+  EXPECT_NE(notes(GgufBuilder().key("\xFF", "v").tensor("a", {1}, 0, 4)).find("not UTF-8"),
+            std::string::npos);
+  EXPECT_NE(notes(GgufBuilder().data(32).tensor("a", {1}, 0, 4)).find("warning: 32 unused bytes"),
+            std::string::npos);
+  EXPECT_NE(notes(GgufBuilder().tensor_at("a", {1}, 0, 32).tensor_at("b", {1}, 0, 0).data(64))
+                .find("not in the order"),
+            std::string::npos);
+  EXPECT_NE(notes(GgufBuilder().tensor("a", {1}, 0, 4).data(33)).find("error: m.gguf: 33 bytes after"),
+            std::string::npos);
+}
+
+TEST(Gguf, AVocabularyAloneOpens) {
+  const MetaGraph graph = read(GgufBuilder().strings("tokenizer.ggml.tokens", {"a"}).bytes());
+  EXPECT_TRUE(graph.tensors.empty());
+  EXPECT_EQ(graph.metadata.size(), 1u);
+}
+
+TEST(Gguf, LongTextsStayInTheFile) {
+  const MetaGraph graph = read(
+      GgufBuilder().key("k", std::string((1 << 20) + 1, 'x')).key("s", std::string(1 << 20, 'y')).bytes());
+  EXPECT_EQ(std::get<MetaArray>(graph.metadata[0].value).count, (1u << 20) + 1);
+  EXPECT_EQ(std::get<std::string>(graph.metadata[1].value).size(), 1u << 20);
+}
+
+// Part `number` (from 0) of `count`, with tensors t0, t1, ... split evenly.
+GgufBuilder part(std::uint16_t number, std::uint16_t count, std::int32_t tensors) {
+  GgufBuilder b;
+  if (number == 0) b.key("general.architecture", "llama").strings("tokens", {"x", "y"});
+  b.key("split.no", b.u16, b.number(number)).key("split.count", b.u16, b.number(count));
+  b.key("split.tensors.count", b.i32, b.number(tensors));
+  for (int i = number; i < tensors; i += count) b.tensor(fmt::format("t{}", i), {8}, 0, 32);
+  return b;
+}
+
+std::string part_name(int number, int count) { return fmt::format("m-{:05}-of-{:05}.gguf", number, count); }
+
+TEST(GgufSplit, OpensWholeFromAnyPart) {
+  const TemporaryFolder folder;
+  for (std::uint16_t i = 0; i < 3; ++i) write_file(folder / part_name(i + 1, 3), part(i, 3, 7).bytes());
+  const MetaGraph first = open_model(folder / part_name(1, 3), {});
+  EXPECT_EQ(first.tensors.size(), 7u);
+  EXPECT_EQ(first.files.size(), 3u);
+  EXPECT_TRUE(first.notes.empty());
+  EXPECT_EQ(first.metadata.size(), 2u);  // without the split's own keys
+  EXPECT_EQ(open_model(folder / part_name(3, 3), {}), first);
+  const auto tokens = std::get<MetaArray>(*find_metadata(first, "tokens"));
+  EXPECT_EQ(read_meta_array(first, tokens, 0, 2),
+            (std::vector<MetaValue>{std::string("x"), std::string("y")}));
+}
+
+TEST(GgufSplit, MissingPartsAreNamed) {
+  const TemporaryFolder folder;
+  write_file(folder / part_name(1, 3), part(0, 3, 7).bytes());
+  write_file(folder / part_name(3, 3), part(2, 3, 7).bytes());
+  const MetaGraph graph = open_model(folder / part_name(3, 3), {});
+  ASSERT_EQ(graph.notes.size(), 1u);
+  EXPECT_EQ(graph.notes[0].severity, Severity::error);
+  EXPECT_NE(graph.notes[0].text.find("m-00002-of-00003.gguf"), std::string::npos);
+  EXPECT_THROW(require_sound(graph, "convert"), Error);
+}
+
+TEST(GgufSplit, ContradictionsAreErrors) {
+  const auto error = [](const GgufBuilder& a, const GgufBuilder& b) {
+    const std::string first = part_name(1, 2), second = part_name(2, 2);
+    return testing::error_text([&] {
+      import_source(memory_source(first, a.bytes(), {{first, a.bytes()}, {second, b.bytes()}}));
+    });
+  };
+  EXPECT_EQ(error(part(0, 2, 4), part(1, 2, 4)), "");
+  EXPECT_NE(error(part(0, 2, 4), part(0, 2, 4)).find("says it is part 1 of 2"), std::string::npos);
+  EXPECT_NE(error(part(0, 2, 4), part(1, 3, 4)).find("says it is part 2 of 3"), std::string::npos);
+  EXPECT_NE(error(part(0, 2, 4), GgufBuilder().tensor("t9", {1}, 0, 4)).find("is no part of a split set"),
+            std::string::npos);
+  EXPECT_NE(error(part(0, 2, 4), part(1, 2, 4).tensor("t0", {1}, 0, 4)).find("the name occurs twice"),
+            std::string::npos);
+  EXPECT_NE(error(part(5, 2, 4), part(1, 2, 4)).find("split.no is 5 of split.count 2"), std::string::npos);
+  GgufBuilder odd;
+  odd.key("split.count", odd.f32, odd.number(2.0F)).tensor("a", {1}, 0, 4);
+  EXPECT_NE(error(odd, odd).find("split.count is no whole number"), std::string::npos);
+}
+
+TEST(GgufSplit, AWrongTotalOrNameIsNoted) {
+  const TemporaryFolder folder;
+  write_file(folder / part_name(1, 2), part(0, 2, 5).bytes());
+  write_file(folder / part_name(2, 2), part(1, 2, 4).bytes());
+  const MetaGraph wrong = open_model(folder / part_name(2, 2), {});
+  ASSERT_EQ(wrong.notes.size(), 1u);
+  EXPECT_EQ(wrong.notes[0].text, "split.tensors.count is 4, the parts hold 5 tensors");
+  write_file(folder / "renamed.gguf", part(0, 2, 4).bytes());
+  const MetaGraph renamed = open_model(folder / "renamed.gguf", {});
+  ASSERT_EQ(renamed.notes.size(), 1u);
+  EXPECT_NE(renamed.notes[0].text.find("the other parts cannot be found"), std::string::npos);
+}
+
+// Section 7 of the format notes, the reference's own list, and llama.cpp's test-gguf.
+std::vector<Hostile> hostile_table() {
+  const GgufBuilder b;
+  const auto key = [&](std::uint32_t type, std::string value) {
+    return GgufBuilder().key("k", type, value).bytes();
+  };
+  const auto array = [&](std::uint32_t type, std::uint64_t count, std::string_view elements) {
+    return GgufBuilder().key("k", b.array, b.number(type) + b.number(count) + std::string(elements)).bytes();
+  };
+  const auto one = [](const std::vector<std::uint64_t>& sizes, std::uint32_t type, std::uint64_t bytes) {
+    return GgufBuilder().tensor("t", sizes, type, bytes).bytes();
+  };
+  std::vector<Hostile> table = {
+      {"empty", "", "not a format"},
+      {"four bytes", "GGUF", "the version takes 4 bytes, 0 follow"},
+      {"bad magic", "GGML" + std::string(20, '\0'), "not a format"},
+      {"version 0", GgufBuilder(false, 0).bytes(), "GGUF version 0"},
+      {"version 1", GgufBuilder(false, 1).bytes(), "GGUF version 1"},
+      {"version 4", GgufBuilder(false, 4).bytes(), "GGUF version 4"},
+      {"big-endian version 1", GgufBuilder(true, 1).bytes(), "GGUF version 1"},
+      {"string length 2^64-1", key(b.string, b.number(~std::uint64_t{0})),
+       "claims 18446744073709551615 bytes"},
+      {"string length 2^63", key(b.string, b.number(std::uint64_t{1} << 63)), "bytes, 0 follow"},
+      {"token of 2^31 bytes", array(b.string, 1, b.number(std::uint64_t{1} << 31)), "2147483648 bytes"},
+      {"key length 2^64-1", GgufBuilder().claim(0, 1).header() + b.number(~std::uint64_t{0}) + "abcdef",
+       "a key claims 18446744073709551615 bytes"},
+      {"key of 65,536 bytes", GgufBuilder().key(std::string(65'536, 'k'), 1U).bytes(), "the limit is 65535"},
+      {"empty key", GgufBuilder().key("", 1U).bytes(), "an empty key"},
+      {"duplicate key", GgufBuilder().key("k", 1U).key("k", 2U).bytes(), "'k' occurs twice"},
+      {"value type 13", key(13, "?"), "unknown value type 13"},
+      {"value type 2^32-1", key(~0U, "?"), "unknown value type 4294967295"},
+      {"array of arrays", array(b.array, 1, "abcdefghijkl"), "array of arrays"},
+      {"array of type 13", array(13, 1, ""), "unknown value type 13"},
+      {"strings 2^60", array(b.string, std::uint64_t{1} << 60, ""), "claims 1152921504606846976 elements"},
+      {"numbers 2^61+1 wrap", array(b.u64, (std::uint64_t{1} << 61) + 1, ""),
+       "claims 2305843009213693953 elements"},
+      {"numbers past the end", array(b.u32, 3, "12345678"), "claims 3 elements"},
+      {"a value cut short", key(b.u64, "1234"), "takes 8 bytes, 4 follow"},
+      {"alignment 0", GgufBuilder().key("general.alignment", 0U).bytes(), "general.alignment is 0"},
+      {"alignment 3", GgufBuilder().key("general.alignment", 3U).bytes(), "general.alignment is 3"},
+      {"alignment 13", GgufBuilder().key("general.alignment", 13U).bytes(), "general.alignment is 13"},
+      {"alignment 2^31", GgufBuilder().key("general.alignment", 1U << 31).bytes(),
+       "general.alignment is 2147483648"},
+      {"alignment as i32", GgufBuilder().key("general.alignment", b.i32, b.number(32)).bytes(),
+       "of type i32, not u32"},
+      {"alignment as text", GgufBuilder().key("general.alignment", "32").bytes(), "of type string, not u32"},
+      {"tensor name 2^64-1",
+       GgufBuilder().claim(1, 0).header() + b.number(~std::uint64_t{0}) + std::string(20, 'x'),
+       "a tensor name claims"},
+      {"duplicate tensor", GgufBuilder().tensor("t", {1}, 0, 4).tensor("t", {1}, 0, 4).bytes(),
+       "the name occurs twice"},
+      {"rank 5", one({1, 1, 1, 1, 1}, 0, 4), "has rank 5"},
+      {"rank 9", one(std::vector<std::uint64_t>(9, 1), 0, 4), "has rank 9"},
+      {"rank 2^32-1",
+       GgufBuilder().claim(1, 0).header() + b.text("t") + b.number(~0U) + std::string(40, '\0'),
+       "has rank 4294967295"},
+      {"negative dimension", one({~std::uint64_t{0}}, 0, 4), "dimension 0 is -1"},
+      {"row not in blocks", one({33}, 8, 34), "needs multiples of 32"},
+      {"no rank, blocks", one({}, 8, 34), "needs multiples of 32"},
+      {"product 2^64", one({std::uint64_t{1} << 32, std::uint64_t{1} << 32}, 24, 32), "overflows 64 bits"},
+      {"product wraps to 0 before a zero", one({0, std::uint64_t{1} << 62, 4}, 24, 32), "overflows 64 bits"},
+      {"bytes wrap", one({(std::uint64_t{1} << 62) + 1}, 0, 32), "overflows 64 bits"},
+      {"stride times dimension wraps", one({std::uint64_t{1} << 21, (std::uint64_t{1} << 42) + 1}, 0, 32),
+       "overflows 64 bits"},
+      {"ne = INT64_MAX/4", one({INT64_MAX / 4}, 0, 32), "do not fit in the 32 bytes of data"},
+      {"just below the limit", one({0x7FFFFFFFFFFFFFC0}, 24, 32), "do not fit in the 32 bytes of data"},
+      {"two that add up to 2^64",
+       GgufBuilder()
+           .tensor_at("a", {0x7FFFFFFFFFFFFFC0}, 24, 0)
+           .tensor_at("b", {0x7FFFFFFFFFFFFFC0}, 24, 0x7FFFFFFFFFFFFFC0)
+           .data(64)
+           .bytes(),
+       "do not fit"},
+      {"padding wraps", GgufBuilder().tensor_at("a", {1}, 24, ~std::uint64_t{0} - 31).data(64).bytes(),
+       "do not fit in the 64 bytes of data"},
+      {"offset past the end", GgufBuilder().tensor_at("a", {1}, 0, 64).data(64).bytes(),
+       "its 4 bytes at 64 do not fit"},
+      {"offset misaligned", GgufBuilder().tensor_at("a", {1}, 0, 4).data(64).bytes(),
+       "no multiple of the alignment 32"},
+      {"overlap", GgufBuilder().tensor_at("a", {16}, 0, 0).tensor_at("b", {1}, 0, 32).data(64).bytes(),
+       "overlapping what ends at 64"},
+      {"the same range twice",
+       GgufBuilder().tensor_at("a", {1}, 0, 0).tensor_at("b", {1}, 0, 0).data(64).bytes(),
+       "overlapping what ends at 4"},
+      {"no data at all", GgufBuilder().tensor_at("a", {1}, 0, 0).header(), "the data would begin at byte"},
+  };
+  for (const std::uint64_t count :
+       {~std::uint64_t{0}, std::uint64_t{1} << 63, (std::uint64_t{1} << 61) + 1}) {
+    table.push_back({"tensors", GgufBuilder().claim(count, 0).header(),
+                     "tensors of at least 20 bytes each, 8 bytes follow"});
+    table.push_back({"key-values", GgufBuilder().claim(0, count).header(),
+                     "key-values of at least 14 bytes each, 0 bytes follow"});
+  }
+  return table;
+}
+
+TEST(Gguf, HostileFilesGiveTheirError) {
+  const std::vector<Hostile> table = hostile_table();
+  EXPECT_GE(table.size(), 50u);
+  testing::expect_errors(table, read);
+}
+
+TEST(Gguf, ManyStringsAreSteppedOver) {
+  const std::vector<std::string> tokens(250'000, "token");
+  const MetaGraph graph = read(GgufBuilder().strings("tokens", tokens).strings("merges", tokens).bytes());
+  EXPECT_EQ(std::get<MetaArray>(graph.metadata[0].value).count, 250'000u);
+}
+
+}  // namespace
+}  // namespace loadline
