@@ -5,7 +5,10 @@
 #include "importers/hf_config.h"
 #include "importers/hf_index.h"
 #include "importers/importer.h"
+#include "importers/ptd.h"
+#include "importers/pte.h"
 #include "importers/safetensors.h"
+#include "importers/tflite.h"
 
 #include <algorithm>
 #include <array>
@@ -20,6 +23,9 @@ constexpr std::array kImporters = std::to_array<Importer>({
     {"hf_index", "sharded safetensors (Hugging Face index)", ".safetensors.index.json", sniff_hf_index,
      read_hf_index},
     {"gguf", "GGUF", ".gguf", sniff_gguf, read_gguf},
+    {"ptd", "ExecuTorch tensors", ".ptd", sniff_ptd, read_ptd},
+    {"pte", "ExecuTorch program", ".pte", sniff_pte, read_pte},
+    {"tflite", "LiteRT (TensorFlow Lite)", ".tflite", sniff_tflite, read_tflite},
     {"config", "Hugging Face config.json (shapes without weights)", "config.json", sniff_hf_config,
      read_hf_config},
 });

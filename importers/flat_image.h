@@ -1,0 +1,50 @@
+// The structure of a flatbuffer file in memory, without the weights that lie inside it.
+#pragma once
+
+#include "core/io/source_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace loadline {
+
+// A range of the file that holds weights.
+struct FlatBytes {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+// The byte vectors of `tables[i].field` for the root table's vector of tables in field `tables` (fields
+// counted from 0), found by reading only the way there. Absent ones are left out. `size` is where the
+// flatbuffer ends. Throws Error{malformed} for offsets that lead out of it.
+std::vector<FlatBytes> flat_byte_vectors(const SourceFile& file, std::uint64_t size, unsigned tables,
+                                         unsigned field);
+
+// A copy of [0, size) at the same offsets, with zeros where weights are: it cannot change while it is
+// verified and read, and takes memory for the rest only. Throws Error{limit} if that is more than
+// kMostImage bytes.
+class FlatImage {
+ public:
+  static constexpr std::uint64_t kMostSize = (std::uint64_t{1} << 31) - 1;  // a flatbuffer's own limit
+  static constexpr std::uint64_t kMostImage = 40 << 20;
+
+  FlatImage(const SourceFile& file, std::uint64_t size, std::vector<FlatBytes> weights);
+  ~FlatImage();
+  FlatImage(const FlatImage&) = delete;
+  FlatImage& operator=(const FlatImage&) = delete;
+
+  const std::uint8_t* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  // Where a byte vector in the image lies in the file.
+  std::uint64_t offset_of(const std::uint8_t* inside) const {
+    return static_cast<std::uint64_t>(inside - data_);
+  }
+
+ private:
+  std::uint8_t* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace loadline

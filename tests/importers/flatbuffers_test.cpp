@@ -1,0 +1,327 @@
+// ExecuTorch (.ptd, .pte) and LiteRT (.tflite): goldens, prefixes and hostile tables.
+#include "core/graph/graph_json.h"
+#include "core/graph/validate.h"
+#include "core/io/process_memory.h"
+#include "importers/importer.h"
+#include "importers/resolve.h"
+#include "tests/support/flat_builder.h"
+#include "tests/support/importer_checks.h"
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+using testing::FlatSegment;
+using testing::Hostile;
+using testing::LiteModel;
+using testing::LiteTensor;
+using testing::memory_source;
+using testing::PtdTensor;
+using testing::PteProgram;
+
+MetaGraph read(std::string_view bytes) { return import_source(memory_source("m", bytes)); }
+
+void expect_prefixes_survive(const std::string& bytes, std::size_t step) {
+  for (std::size_t length = 0; length < bytes.size(); length += step) {
+    const std::string error = testing::error_text([&] { read(std::string_view(bytes).substr(0, length)); });
+    if (!error.empty()) {
+      ASSERT_EQ(error.rfind("m: ", 0), 0u) << error;
+    }
+  }
+}
+
+void expect_flips_survive(const std::string& bytes) {
+  for (std::size_t at = 0; at < bytes.size(); ++at)
+    for (const int flip : {0x01, 0x40, 0xFF}) {
+      std::string flipped = bytes;
+      flipped[at] = static_cast<char>(flipped[at] ^ flip);
+      testing::error_text([&] { validate(read(flipped)); });
+    }
+}
+
+std::string sample_ptd() {
+  return testing::ptd_bytes({{0, 24}, {128, 24}, {256, 5}},
+                            {{"w", 0, 6, {2, 3}, {0, 1}},
+                             {"tied", 0, 6, {3, 2}, {0, 1}},
+                             {"turned", 1, 6, {2, 3}, {1, 0}},
+                             {"blob", 2, 0, {}, {}, false},
+                             {"quantised", 2, 12, {5}, {0}}},
+                            261);
+}
+
+TEST(Ptd, SampleEqualsItsGolden) {
+  testing::expect_golden("ptd_sample.json", graph_json(read(sample_ptd())));
+  expect_prefixes_survive(sample_ptd(), 1);
+  expect_flips_survive(sample_ptd());
+}
+
+TEST(Ptd, HostileFilesGiveTheirError) {
+  const std::string good = sample_ptd();
+  const auto with = [&](std::size_t at, auto value) {
+    std::string bytes = good;
+    testing::put(bytes, at, value);
+    return bytes;
+  };
+  const auto one = [](PtdTensor tensor, FlatSegment segment = {0, 24}) {
+    return testing::ptd_bytes({segment}, {std::move(tensor)}, 24);
+  };
+  testing::expect_errors(
+      {
+          {"no header magic", with(8, std::uint32_t{0}), "has no 'FH01' header"},
+          {"header of 39 bytes", with(12, std::uint32_t{39}), "the header has 39 bytes"},
+          {"flatbuffer past the end", with(24, std::uint64_t{1} << 40),
+           "a flatbuffer of 1099511627776 bytes"},
+          {"flatbuffer wraps", with(24, ~std::uint64_t{7}), "a flatbuffer of"},
+          {"segments past the end", with(40, std::uint64_t{1} << 40), "segments of 1099511627776 bytes"},
+          {"segment base wraps", with(32, ~std::uint64_t{7}), "at 18446744073709551608"},
+          {"root outside", with(0, std::uint32_t{1} << 30), "no valid flatbuffer"},
+          {"segment wraps", one({"t", 0, 6, {6}, {0}}, {~std::uint64_t{7}, 24}), "segment 0 has 24 bytes"},
+          {"segment too long", one({"t", 0, 6, {6}, {0}}, {0, 25}), "all segments together 24"},
+          {"segment index", one({"t", 1, 6, {6}, {0}}), "lies in segment 1, there are 1"},
+          {"segment index 2^32-1", one({"t", ~0U, 6, {6}, {0}}), "lies in segment 4294967295"},
+          {"negative size", one({"t", 0, 6, {-1}, {0}}), "has a dimension of -1"},
+          {"sizes overflow", one({"t", 0, 6, {INT32_MAX, INT32_MAX, INT32_MAX}, {0, 1, 2}}),
+           "overflows 64 bits"},
+          {"sizes overflow in bytes", one({"t", 0, 6, {INT32_MAX, INT32_MAX, 4}, {0, 1, 2}}),
+           "overflows 64 bits"},
+          {"too large", one({"t", 0, 6, {7}, {0}}), "needs 28 bytes for [7] F32, its segment has 24"},
+          {"dim_order shorter", one({"t", 0, 6, {2, 3}, {0}}), "dim_order has 1 entries for rank 2"},
+          {"dim_order longer", one({"t", 0, 6, {6}, {0, 1}}), "dim_order has 2 entries for rank 1"},
+          {"dim_order twice", one({"t", 0, 6, {2, 3}, {1, 1}}), "no order of 2 dimensions"},
+          {"dim_order outside", one({"t", 0, 6, {2, 3}, {0, 200}}), "no order of 2 dimensions"},
+          {"rank 17", one({"t", 0, 6, std::vector<std::int32_t>(17, 1), {}}), "has rank 17"},
+          {"the same key", testing::ptd_bytes({{0, 24}}, {{"t", 0, 6, {6}, {0}}, {"t", 0, 6, {3}, {0}}}, 24),
+           "the name occurs twice"},
+      },
+      read);
+}
+
+PteProgram sample_program() {
+  return {.tensors = {{1, {2, 3}},
+                      {2, {2}, 4},
+                      {1, {2, 3}},
+                      {0, {9}},
+                      {1, {3, 2}, 6, {1, 0}},
+                      {1, {2}, 6, {}, true},
+                      {3, {1}, 22, {}, false, "odd"}},
+          .segments = {{0, 64}, {128, 16}, {256, 8}},
+          .constant_offsets = {0, 0, 32, 48},
+          .mutable_offsets = {0, 8},
+          .named_data = {{"extra", 2}},
+          .delegates = {2},
+          .data_bytes = 264};
+}
+
+TEST(Pte, SampleEqualsItsGolden) {
+  const std::string bytes = testing::pte_bytes(sample_program());
+  testing::expect_golden("pte_sample.json", graph_json(read(bytes)));
+  expect_prefixes_survive(bytes, 1);
+  expect_flips_survive(bytes);
+}
+
+TEST(Pte, ConstantsInsideTheFlatbuffer) {
+  const std::string constant(5000, 'c');
+  const std::string bytes = testing::pte_bytes({.tensors = {{1, {10}}, {2, {1250}}},
+                                                .inline_constants = {"", std::string(40, 'x'), constant},
+                                                .inline_delegates = {"blob"}});
+  const MetaGraph graph = read(bytes);
+  ASSERT_EQ(graph.tensors.size(), 3u);
+  EXPECT_EQ(bytes.substr(graph.storages[1].offset, 5000), constant);
+  EXPECT_EQ(bytes.substr(graph.storages[2].offset, 4), "blob");
+  EXPECT_EQ(graph.tensors[2].name, "forward.delegate.0.Inline");
+}
+
+TEST(Pte, ExternalTensorsComeFromTheFileBeside) {
+  const std::string program = testing::pte_bytes(
+      {.tensors = {{0, {2, 3}, 6, {}, false, "w", true}, {0, {1}, 6, {}, false, "gone", true}}});
+  const auto open = [&](std::vector<std::pair<std::string, std::string>> siblings) {
+    return import_source(memory_source("net.pte", program, std::move(siblings)));
+  };
+  for (const char* name : {"net.ptd", "_default_external_constant.ptd"}) {
+    const MetaGraph graph = open({{name, sample_ptd()}});
+    EXPECT_EQ(graph.files.size(), 2u);
+    EXPECT_EQ(graph.tensors.size(), 5u);
+    EXPECT_EQ(graph.missing, std::vector<std::string>{"gone"});
+    EXPECT_EQ(graph.notes.back().severity, Severity::error);
+  }
+  EXPECT_EQ(open({}).missing, (std::vector<std::string>{"gone", "w"}));
+}
+
+TEST(Pte, HostileFilesGiveTheirError) {
+  const std::string good = testing::pte_bytes(sample_program());
+  const auto with = [&](std::size_t at, auto value) {
+    std::string bytes = good;
+    testing::put(bytes, at, value);
+    return bytes;
+  };
+  const auto program = [](auto change) {
+    PteProgram changed = sample_program();
+    change(changed);
+    return testing::pte_bytes(changed);
+  };
+  testing::expect_errors(
+      {
+          {"header of 23 bytes", with(12, std::uint32_t{23}), "the header has 23 bytes"},
+          {"program past the end", with(16, std::uint64_t{1} << 62), "a program of"},
+          {"segment base past the end", with(24, ~std::uint64_t{7}), "segments at 18446744073709551608"},
+          {"segments too long", with(32, ~std::uint64_t{0}), "segments of 18446744073709551615 bytes"},
+          {"root outside", with(0, ~0U), "leads out of its"},
+          {"constant offset 2^64-8",
+           program([](PteProgram& p) { p.constant_offsets[1] = ~std::uint64_t{7}; }),
+           "needs 24 bytes at 18446744073709551608"},
+          {"constant past its segment", program([](PteProgram& p) { p.constant_offsets[1] = 60; }),
+           "needs 24 bytes at 60 of segment 0, which has 64"},
+          {"constant index 2^32-1", program([](PteProgram& p) { p.tensors[0].buffer = ~0U; }),
+           "is constant 4294967295, there are 4"},
+          {"segment index", program([](PteProgram& p) { p.named_data[0].second = 7; }),
+           "lies in segment 7, there are 3"},
+          {"delegate's segment", program([](PteProgram& p) { p.delegates[0] = ~0U; }),
+           "lies in segment 4294967295"},
+          {"segment wraps", program([](PteProgram& p) { p.segments[0].offset = ~std::uint64_t{7}; }),
+           "segment 0 has 64 bytes"},
+          {"sizes overflow", program([](PteProgram& p) {
+             p.tensors[0].sizes = {INT32_MAX, INT32_MAX, INT32_MAX};
+           }),
+           "overflows 64 bits"},
+          {"negative size", program([](PteProgram& p) { p.tensors[0].sizes = {-2}; }),
+           "has a dimension of -2"},
+          {"dim_order longer", program([](PteProgram& p) {
+             p.tensors[0].dim_order = {0, 1, 2};
+           }),
+           "dim_order has 3 entries"},
+          {"dim_order shorter", program([](PteProgram& p) { p.tensors[0].dim_order = {0}; }),
+           "dim_order has 1 entries"},
+          {"both kinds of constants", program([](PteProgram& p) {
+             p.inline_constants = {"", "x"};
+           }),
+           "both inside"},
+          {"mutable offset", program([](PteProgram& p) { p.mutable_offsets[1] = 12; }),
+           "needs 8 bytes at 12 of segment 1"},
+          {"inline constant too short",
+           testing::pte_bytes({.tensors = {{1, {11}}}, .inline_constants = {"", std::string(40, 'x')}}),
+           "needs 44 bytes, constant 1 has 40"},
+          {"inline constant index",
+           testing::pte_bytes({.tensors = {{2, {1}}}, .inline_constants = {"", "abcd"}}),
+           "is constant 2, there are 2"},
+          {"external without a name", testing::pte_bytes({.tensors = {{0, {1}, 6, {}, false, "", true}}}),
+           "an external tensor has no name"},
+      },
+      read);
+}
+
+LiteModel sample_model() {
+  return {.tensors = {{"x", {1, 4}, 0, 0, {-1, 4}},
+                      {"w", {4, 3}, 0, 1},
+                      {"b", {3}, 0, 2},
+                      {"y", {1, 3}},
+                      {"y", {1, 3}, 9},
+                      {"four", {5}, 17, 3},
+                      {"", {3}, 0, 2},
+                      {"words", {2}, 5, 4},
+                      {"later", {2}, 99, 3}},
+          .ops = {{9, {0, 1, 2, -1}, {3}}, {-1, {3, 5}, {4}}},
+          .inputs = {0},
+          .outputs = {4},
+          .buffers = {"", std::string(48, 'w'), std::string(12, 'b'), "abc", "text"}};
+}
+
+TEST(Tflite, SampleEqualsItsGolden) {
+  const std::string bytes = testing::tflite_bytes(sample_model());
+  const MetaGraph graph = read(bytes);
+  testing::expect_golden("tflite_sample.json", graph_json(graph));
+  EXPECT_EQ(bytes.substr(graph.storages[0].offset, 48), std::string(48, 'w'));
+  expect_prefixes_survive(bytes, 1);
+  expect_flips_survive(bytes);
+}
+
+TEST(Tflite, DataBehindTheFlatbufferIsFound) {
+  LiteModel model = {.tensors = {{"far", {4}, 0, 1}}};
+  model.far_buffers = {{4000, 16}};
+  std::string bytes = testing::tflite_bytes(model);
+  bytes.resize(4000);
+  bytes += std::string(16, 'f');
+  const MetaGraph graph = read(bytes);
+  EXPECT_EQ(graph.storages.at(0).offset, 4000u);
+  EXPECT_EQ(graph.storages.at(0).bytes, 16u);
+}
+
+TEST(Tflite, OperatorsOutOfOrderAreLeftOut) {
+  LiteModel model = sample_model();
+  std::swap(model.ops[0], model.ops[1]);
+  const MetaGraph graph = read(testing::tflite_bytes(model));
+  EXPECT_FALSE(graph.forward);
+  EXPECT_NE(graph.notes.back().text.find("out of order"), std::string::npos);
+}
+
+TEST(Tflite, HostileFilesGiveTheirError) {
+  const auto model = [](auto change) {
+    LiteModel changed = sample_model();
+    change(changed);
+    return testing::tflite_bytes(changed);
+  };
+  testing::expect_errors(
+      {
+          {"root outside",
+           [&] {
+             std::string b = model([](LiteModel&) {});
+             testing::put(b, 0, ~0U);
+             return b;
+           }(),
+           "leads out of its"},
+          {"input -2", model([](LiteModel& m) { m.ops[0].inputs[3] = -2; }), "names tensor -2, there are 9"},
+          {"input INT_MIN", model([](LiteModel& m) { m.ops[0].inputs[0] = INT32_MIN; }),
+           "names tensor -2147483648"},
+          {"output -1", model([](LiteModel& m) { m.ops[0].outputs[0] = -1; }), "output names tensor -1"},
+          {"input past the end", model([](LiteModel& m) { m.ops[0].inputs[0] = 9; }),
+           "names tensor 9, there are 9"},
+          {"graph input -1", model([](LiteModel& m) { m.inputs[0] = -1; }), "its input names tensor -1"},
+          {"graph output past the end", model([](LiteModel& m) { m.outputs[0] = INT32_MAX; }),
+           "its output names tensor 2147483647"},
+          {"buffer index", model([](LiteModel& m) { m.tensors[1].buffer = 5; }),
+           "lies in buffer 5, there are 5"},
+          {"negative dimension", model([](LiteModel& m) {
+             m.tensors[1].shape = {-4, 3};
+           }),
+           "dimension 0 is -4"},
+          {"shape overflows", model([](LiteModel& m) {
+             m.tensors[1].shape = {INT32_MAX, INT32_MAX, INT32_MAX};
+           }),
+           "overflows 64 bits"},
+          {"shape overflows in bytes", model([](LiteModel& m) {
+             m.tensors[1].shape = {INT32_MAX, INT32_MAX, 4};
+           }),
+           "overflows 64 bits"},
+          {"too small a buffer", model([](LiteModel& m) {
+             m.tensors[1].shape = {4, 4};
+           }),
+           "needs 64 bytes for [4,4] F32, its buffer has 48"},
+          {"far buffer past the end", model([](LiteModel& m) {
+             m.tensors[1].buffer = 5;
+             m.far_buffers = {{1 << 20, 48}};
+           }),
+           "buffer 5 has 48 bytes at 1048576"},
+          {"far buffer wraps", model([](LiteModel& m) {
+             m.tensors[1].buffer = 5;
+             m.far_buffers = {{~std::uint64_t{7}, 48}};
+           }),
+           "at 18446744073709551608"},
+      },
+      read);
+}
+
+// Weights inside the flatbuffer cost neither memory nor reading, however many there are.
+TEST(FlatImage, LeavesWeightsOut) {
+  constexpr std::size_t kWeights = 60 << 20;
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "big.tflite";
+  testing::write_file(path, testing::tflite_bytes({.tensors = {{"w", {kWeights / 4}, 0, 1}},
+                                                   .buffers = {"", std::string(kWeights, 'w')}}));
+  const std::uint64_t read_before = read_bytes_counter();
+  const MetaGraph graph = open_model(path, {});
+  EXPECT_LT(read_bytes_counter() - read_before, 100'000u);
+  EXPECT_EQ(graph.storages.at(0).bytes, kWeights);
+}
+
+}  // namespace
+}  // namespace loadline
