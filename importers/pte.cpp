@@ -80,6 +80,13 @@ std::size_t count(const Vector* vector) {
   return vector == nullptr ? 0 : vector->size();
 }
 
+// The verifier of flatbuffers 2.0 does not ask that 8-byte elements are aligned.
+std::uint64_t number_at(const flatbuffers::Vector<std::uint64_t>& vector, std::uint32_t at) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, vector.Data() + at * sizeof number, sizeof number);
+  return number;
+}
+
 std::string text(const flatbuffers::String* string) { return string == nullptr ? "" : string->str(); }
 
 class Reader {
@@ -160,7 +167,7 @@ class Reader {
     if (index >= count(offsets.offsets()))
       throw malformed(fmt::format("is constant {}, there are {}", index, count(offsets.offsets())), name);
     const pte::Segment& found = find_segment(offsets.segment_index(), name);
-    const std::uint64_t offset = offsets.offsets()->Get(index);
+    const std::uint64_t offset = number_at(*offsets.offsets(), index);
     if (!range_fits(offset, bytes, found.size()))
       throw malformed(fmt::format("needs {} bytes at {} of segment {}, which has {}", bytes, offset,
                                   offsets.segment_index(), found.size()),
