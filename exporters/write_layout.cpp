@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/xxh3.h"
 #include "core/convert/cast.h"
 #include "core/graph/hf_names.h"
 #include "core/io/atomic_file.h"
@@ -15,7 +16,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <xxhash.h>
 
 namespace loadline {
 namespace {
@@ -24,21 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLeastBuffer = 64 << 10;
 constexpr std::size_t kMostBuffer = 4 << 20;  // larger ones do not write faster
-
-class Xxh3 {
- public:
-  Xxh3() : state_(XXH3_createState()) { XXH3_64bits_reset(state_.get()); }
-  void update(std::span<const std::byte> bytes) {
-    XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
-  }
-  std::uint64_t digest() const { return XXH3_64bits_digest(state_.get()); }
-
- private:
-  struct Free {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-  std::unique_ptr<XXH3_state_t, Free> state_;
-};
 
 // Makes the folders an output needs and removes them again, if still empty, unless kept.
 class NewFolders {

@@ -54,6 +54,11 @@ cli_case(inspect_tensors 0 "inspect demo --tensors --sort size --limit 2" STDOUT
 cli_case(inspect_json 0 "inspect demo --json" STDOUT "\"schema_version\": 1.*\"tensor_count\": 75.*\"parameter_count\": 31990272.*\"stored_elements\".*\"tensor_bytes\": 63980544.*\"BF16\".*\"architecture\": \"llama\".*\"tied\".*\"missing\".*\"unclaimed\".*\"notes\".*\"open_ms\".*\"rss_anon_bytes\"")
 cli_case(inspect_70b 0 "inspect 70b" STDOUT "141,107,412,992 bytes.*31, 131.42 GiB on disk")
 cli_case(inspect_shard 0 "inspect 70b/model-00007-of-00030.safetensors" STDOUT "723.*opened the whole model")
+cli_case(inspect_filter 0 "inspect demo --filter \"layer:0-1 dtype:bf16 shape:*x512\"" STDOUT "[0-9]+ of 75 tensors pass.*q_proj")
+cli_case(inspect_filter_json 0 "inspect demo --tensors --filter lm_head --json" STDOUT "\"filter\".*\"tensors\": 1.*lm_head.weight")
+cli_case(inspect_filter_wrong 2 "inspect demo --filter colour:red" STDERR "there is no 'colour'")
+cli_case(inspect_doctor 0 "inspect demo --doctor" STDOUT "multiple of 64 bytes.*costs.*mend.*convert")
+cli_case(inspect_doctor_json 0 "inspect demo --doctor --json" STDOUT "\"findings\".*\"id\": \"vector_alignment\".*\"cost\".*\"remedy\"")
 cli_case(inspect_config 0 "inspect demo/config.json" STDOUT "shapes only")
 
 cli_case(plan_table 0 "plan xl" STDOUT "state_dict +file +11.61 GiB +5.80 GiB.*sequential +file +6.10 GiB.*mmap_assign +file +5.80 GiB +- +5.80 GiB.*per_tensor +file +5.80 GiB +306.74 MiB.*staged_ring +file +5.80 GiB +- +- +64.00 MiB")

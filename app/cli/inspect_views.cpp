@@ -1,0 +1,247 @@
+// inspect: what is printed, and what goes into JSON.
+#include "app/cli/inspect_views.h"
+
+#include "app/cli/table.h"
+#include "core/base/text.h"
+#include "core/graph/config_text.h"
+#include "core/graph/module_tree.h"
+#include "core/io/process_memory.h"
+
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace loadline::cli {
+namespace {
+
+struct Usage {
+  std::uint64_t tensors = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Bytes per dtype as the tensors have them; a tie counts at each of its names' first only.
+std::map<std::string_view, Usage> usage_by_dtype(const MetaGraph& graph) {
+  std::map<std::string_view, Usage> usage;
+  const auto owners = first_owner(graph);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
+    Usage& row = usage[dtype_info(tensor.dtype).name];
+    row.tensors += 1;
+    if (index(*owners[index(tensor.storage)]) == i) row.bytes += graph.storage(tensor.storage).bytes;
+  }
+  return usage;
+}
+
+std::uint64_t stored_elements(const MetaGraph& graph) {
+  return std::accumulate(graph.tensors.begin(), graph.tensors.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const Tensor& tensor) { return sum + elements(tensor); });
+}
+
+// What of the present files is not tensor data: headers, indexes, padding.
+std::uint64_t header_bytes(const MetaGraph& graph) {
+  std::uint64_t held = 0;
+  for (const Storage& storage : graph.storages)
+    if (storage.file != kNoFile) held += storage.bytes;
+  return file_bytes(graph) - std::min(held, file_bytes(graph));
+}
+
+std::string file_name(const MetaGraph& graph, const Storage& storage) {
+  return storage.file == kNoFile
+             ? ""
+             : std::filesystem::path(graph.files[index(storage.file)].path).filename().string();
+}
+
+std::span<const TensorId> shown(const Selection& selection, std::size_t limit) {
+  const std::span<const TensorId> all(selection.tensors);
+  return limit == 0 ? all : all.first(std::min(limit, all.size()));
+}
+
+void print_node(const MetaGraph& graph, const ModuleTree& tree, NodeId id, int depth) {
+  const ModuleNode& node = tree.node(id);
+  const std::string label = std::string(static_cast<std::size_t>(2 * depth), ' ') +
+                            (node.name.empty() ? "(no name)" : safe_display(node.name, 80));
+  const std::string kind =
+      node.tensor ? fmt::format("{} {}", dtype_info(graph.tensor(*node.tensor).dtype).name,
+                                shape_text(graph.tensor(*node.tensor)))
+                  : fmt::format("{} tensor{}", format_grouped(node.tensors), node.tensors == 1 ? "" : "s");
+  if (id != kRootNode)
+    fmt::print("{:<48} {:>12}  {:>9}  {}\n", label, format_bytes(node.bytes), format_count(node.parameters),
+               kind);
+  const auto alike = [&](NodeId a, NodeId b) {
+    const ModuleNode &x = tree.node(a), &y = tree.node(b);
+    return !x.tensor && !y.tensor && x.bytes == y.bytes && x.tensors == y.tensors && layer_number(x.name) &&
+           layer_number(y.name);
+  };
+  for (std::size_t i = 0; i < node.children.size();) {
+    std::size_t end = i + 1;
+    while (end < node.children.size() && alike(node.children[i], node.children[end])) ++end;
+    print_node(graph, tree, node.children[i], id == kRootNode ? 0 : depth + 1);
+    if (end - i > 1)
+      fmt::print("{:<48} {:>12}  {:>9}  {} more like {}\n",
+                 std::string(static_cast<std::size_t>(2 * depth + 2), ' ') + "... " +
+                     safe_display(tree.node(node.children[end - 1]).name, 40),
+                 format_bytes(tree.node(node.children[i]).bytes * (end - i - 1)),
+                 format_count(tree.node(node.children[i]).parameters * (end - i - 1)), end - i - 1,
+                 safe_display(tree.node(node.children[i]).name, 40));
+    i = end;
+  }
+}
+
+}  // namespace
+
+std::string shape_text(const Tensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.shape, ", ")); }
+
+Json summary_json(const OpenedModel& opened) {
+  const MetaGraph& graph = *opened.graph;
+  Json json = {{"format", graph.format}, {"files", Json::array()}};
+  for (const ModelFile& file : graph.files)
+    json["files"].push_back({{"path", json_text(file.path)}, {"bytes", file.bytes}});
+  json["tensor_count"] = graph.tensors.size();
+  json["parameter_count"] = parameter_count(graph);
+  json["stored_elements"] = stored_elements(graph);
+  json["tensor_bytes"] = storage_bytes(graph);
+  json["file_bytes"] = file_bytes(graph);
+  json["by_dtype"] = Json::object();
+  for (const auto& [name, usage] : usage_by_dtype(graph))
+    json["by_dtype"][std::string(name)] = {{"tensors", usage.tensors}, {"bytes", usage.bytes}};
+  if (const auto architecture = model_family(graph)) json["architecture"] = *architecture;
+  json["tied"] = Json::array();
+  for (const auto& group : tied_groups(graph)) {
+    Json names = Json::array();
+    for (const TensorId id : group) names.push_back(json_text(graph.tensor(id).name));
+    json["tied"].push_back(std::move(names));
+  }
+  json["missing"] = Json::array();
+  for (const std::string& name : graph.missing) json["missing"].push_back(json_text(name));
+  json["unclaimed"] = Json::array();
+  for (const std::string& file : unclaimed_files(graph)) json["unclaimed"].push_back(json_text(file));
+  json["notes"] = Json::array();
+  for (const Note& note : graph.notes)
+    json["notes"].push_back({{"severity", severity_name(note.severity)},
+                             {"tensor", note.tensor ? Json(json_text(*note.tensor)) : Json()},
+                             {"text", json_text(note.text)}});
+  json["timing"] = {
+      {"open_ms", opened.open_ms}, {"header_bytes", header_bytes(graph)}, {"bytes_read", opened.bytes_read}};
+  json["rss_anon_bytes"] = read_process_memory().rss_anon;
+  return json;
+}
+
+Json tensors_json(const MetaGraph& graph, const Selection& selection, std::size_t limit) {
+  Json json = Json::array();
+  for (const TensorId id : shown(selection, limit)) {
+    const Tensor& tensor = graph.tensor(id);
+    const Storage& storage = graph.storage(tensor.storage);
+    Json row = {{"name", json_text(tensor.name)},
+                {"dtype", dtype_info(tensor.dtype).name},
+                {"shape", tensor.shape},
+                {"bytes", tensor_bytes(graph, tensor)},
+                {"file", json_text(file_name(graph, storage))},
+                {"offset", storage.offset + tensor.offset},
+                {"storage", index(tensor.storage)}};
+    if (!tensor.strides.empty()) row["strides"] = tensor.strides;
+    if (storage.encoding != Encoding::plain) {
+      row["offset"] = storage.offset;  // of what is encoded, and how many bytes in there
+      row["encoding"] = encoding_name(storage.encoding);
+      row["decoded_offset"] = tensor.offset;
+    }
+    json.push_back(std::move(row));
+  }
+  return json;
+}
+
+void print_summary(const OpenedModel& opened) {
+  const MetaGraph& graph = *opened.graph;
+  const bool weights = std::any_of(graph.storages.begin(), graph.storages.end(),
+                                   [](const Storage& storage) { return storage.file != kNoFile; });
+  fmt::print("{}\n", safe_display(model_name(graph), 100));
+  fmt::print("  format      {}{}\n", graph.format,
+             weights || graph.tensors.empty() ? "" : " (shapes only, no weights)");
+  if (const auto architecture = model_family(graph))
+    fmt::print("  family      {}\n", safe_display(*architecture, 60));
+  fmt::print("  parameters  {} ({})\n", format_count(parameter_count(graph)),
+             format_grouped(parameter_count(graph)));
+  fmt::print("  tensors     {}\n", format_grouped(graph.tensors.size()));
+  fmt::print("  weights     {} ({} bytes)\n", format_bytes(storage_bytes(graph)),
+             format_grouped(storage_bytes(graph)));
+  fmt::print("  files       {}, {} on disk, {} of them headers and indexes\n", graph.files.size(),
+             format_bytes(file_bytes(graph)), format_bytes(header_bytes(graph)));
+  for (const auto& [name, usage] : usage_by_dtype(graph))
+    fmt::print("  {:<10}  {} tensor{}, {}\n", name, format_grouped(usage.tensors),
+               usage.tensors == 1 ? "" : "s", format_bytes(usage.bytes));
+  for (const auto& group : tied_groups(graph)) {
+    std::vector<std::string> names;
+    for (const TensorId id : group) names.push_back(graph.tensor(id).name);
+    fmt::print("  tied        {}\n", join_names(names, 4));
+  }
+  if (!graph.missing.empty())
+    fmt::print("  missing     {} tensor{}: {}\n", graph.missing.size(), graph.missing.size() == 1 ? "" : "s",
+               join_names(graph.missing, 3));
+  fmt::print("  opened      in {}, reading {}\n", format_seconds(opened.open_ms / 1000),
+             format_bytes(opened.bytes_read));
+  constexpr std::size_t kMostNotes = 50;
+  for (std::size_t i = 0; i < std::min(graph.notes.size(), kMostNotes); ++i)
+    fmt::print("  {}\n", note_text(graph.notes[i]));
+  if (graph.notes.size() > kMostNotes)
+    fmt::print("  and {} more notes; --json has them all\n", graph.notes.size() - kMostNotes);
+}
+
+void print_tree(const MetaGraph& graph) { print_node(graph, module_tree(graph), kRootNode, 0); }
+
+void print_tensors(const Context& context, const MetaGraph& graph, const Selection& selection,
+                   std::size_t limit) {
+  Table table({"name", "dtype", "shape", "bytes", "size", "file", "offset"},
+              {Align::left, Align::left, Align::left, Align::right, Align::right, Align::left, Align::right});
+  const auto ids = shown(selection, limit);
+  for (const TensorId id : ids) {
+    const Tensor& tensor = graph.tensor(id);
+    const Storage& storage = graph.storage(tensor.storage);
+    table.row({tensor.name.empty() ? "(no name)" : safe_display(tensor.name, 80),
+               std::string(dtype_info(tensor.dtype).name), shape_text(tensor),
+               fmt::format("{}", tensor_bytes(graph, tensor)), format_bytes(tensor_bytes(graph, tensor)),
+               storage.file == kNoFile ? "-" : safe_display(file_name(graph, storage), 60),
+               storage.file == kNoFile               ? "-"
+               : storage.encoding != Encoding::plain ? std::string(encoding_name(storage.encoding))
+                                                     : fmt::format("{}", storage.offset + tensor.offset)});
+  }
+  fmt::print("{}", table.text(context.colour));
+  if (ids.size() < selection.tensors.size())
+    fmt::print("... and {} more\n", selection.tensors.size() - ids.size());
+}
+
+void print_findings(const MetaGraph& graph, const std::vector<Finding>& findings) {
+  if (findings.empty()) {
+    fmt::print("doctor: nothing found: this model can be loaded as it lies\n");
+    return;
+  }
+  for (const Finding& finding : findings) {
+    fmt::print("{}: {}\n", severity_name(finding.severity), finding.text);
+    fmt::print("  costs  {}\n", finding.cost);
+    fmt::print("  mend   {}\n", finding.remedy);
+    if (finding.example) fmt::print("  as in  {}\n", safe_display(graph.tensor(*finding.example).name, 80));
+  }
+}
+
+Json findings_json(const MetaGraph& graph, const std::vector<Finding>& findings) {
+  Json json = Json::array();
+  for (const Finding& finding : findings) {
+    Json row = {{"id", finding.id},
+                {"severity", severity_name(finding.severity)},
+                {"text", json_text(finding.text)},
+                {"cost", finding.cost},
+                {"remedy", finding.remedy},
+                {"count", finding.count},
+                {"bytes", finding.bytes}};
+    if (finding.example) row["example"] = json_text(graph.tensor(*finding.example).name);
+    if (!finding.files.empty()) {
+      row["files"] = Json::array();
+      for (const std::string& file : finding.files) row["files"].push_back(json_text(file));
+    }
+    json.push_back(std::move(row));
+  }
+  return json;
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,46 @@
+// The parts of inspect's answer: summary, tree, tensors and findings, for people and as JSON.
+#pragma once
+
+#include "app/cli/command.h"
+#include "core/plan/doctor.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+
+// A model and what opening it took.
+struct OpenedModel {
+  MetaGraphPtr graph;
+  double open_ms = 0;
+  std::uint64_t bytes_read = 0;
+};
+
+// What a filter left of the tensors.
+struct Selection {
+  std::string filter;  // as typed; empty: everything
+  std::vector<TensorId> tensors;
+  std::uint64_t bytes = 0;  // of these tensors, a tie once for each of its names
+};
+
+void print_summary(const OpenedModel& opened);
+Json summary_json(const OpenedModel& opened);
+
+// Siblings that repeat ("layers.0" ... "layers.79") are shown once when their subtrees weigh the same.
+void print_tree(const MetaGraph& graph);
+
+// In the order given. `limit` 0 shows all.
+void print_tensors(const Context& context, const MetaGraph& graph, const Selection& selection,
+                   std::size_t limit);
+Json tensors_json(const MetaGraph& graph, const Selection& selection, std::size_t limit);
+
+void print_findings(const MetaGraph& graph, const std::vector<Finding>& findings);
+Json findings_json(const MetaGraph& graph, const std::vector<Finding>& findings);
+
+// "[4096, 11008]"
+std::string shape_text(const Tensor& tensor);
+
+}  // namespace loadline::cli
