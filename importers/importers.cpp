@@ -4,6 +4,7 @@
 #include "importers/hf_config.h"
 #include "importers/hf_index.h"
 #include "importers/importer.h"
+#include "importers/onnx.h"
 #include "importers/safetensors.h"
 
 #include <algorithm>
@@ -14,10 +15,11 @@
 namespace loadline {
 namespace {
 
-constexpr std::array<Importer, 3> kImporters = {{
+constexpr std::array<Importer, 4> kImporters = {{
     {"safetensors", "safetensors", ".safetensors", sniff_safetensors, read_safetensors},
     {"hf_index", "sharded safetensors (Hugging Face index)", ".safetensors.index.json", sniff_hf_index,
      read_hf_index},
+    {"onnx", "ONNX", ".onnx", sniff_onnx, read_onnx},
     {"config", "Hugging Face config.json (shapes without weights)", "config.json", sniff_hf_config,
      read_hf_config},
 }};

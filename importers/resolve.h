@@ -16,7 +16,7 @@ struct ResolveOptions {
 };
 
 // An existing path beats org/name. In a folder, in this order: *.safetensors.index.json,
-// model.safetensors, other *.safetensors, config.json alone; other candidates are named in a Note.
+// model.safetensors, other *.safetensors, model.onnx, other *.onnx, config.json alone; other candidates are named in a Note.
 // A shard whose index lies beside it opens the whole model. Throws Error.
 Source resolve(const std::string& path, const ResolveOptions& options);
 
