@@ -52,6 +52,16 @@ void add_metadata(OnnxModel& model, MetaGraph& graph) {
   for (auto& [key, value] : model.properties) add(std::move(key), std::move(value));
 }
 
+void note_sparse(const OnnxModel& model, MetaGraph& graph) {
+  std::size_t count = 0;
+  for (const OnnxGraph& one : model.graphs) count += one.sparse_initializers.size();
+  if (count > 0)
+    graph.notes.push_back(
+        {Severity::info,
+         {},
+         fmt::format("{} sparse initialiser{} kept as values and indices", count, count == 1 ? "" : "s")});
+}
+
 // What the library found, or, in a note, why it found nothing.
 std::vector<OnnxValue> infer(const OnnxSkeleton::Result& skeleton, MetaGraph& graph) {
   const auto note = [&](std::string_view why) {
@@ -127,6 +137,8 @@ MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
   for (std::size_t i = 0; i < names.size(); ++i)
     placer.place(OnnxTensorId{static_cast<std::uint32_t>(i)}, model.tensors[i], std::move(names[i]));
   const std::vector<std::optional<TensorId>> tensor_of = placer.finish(model.tensors.size());
+
+  note_sparse(model, graph);
 
   std::vector<OnnxValue> inferred;
   if (options.infer_shapes && needs_inference(model)) inferred = infer(scan.skeleton, graph);

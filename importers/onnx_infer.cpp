@@ -3,6 +3,7 @@
 
 #include "core/base/checked.h"
 #include "core/io/unique_fd.h"
+#include "importers/confine.h"
 
 #include <algorithm>
 #include <array>
@@ -75,6 +76,7 @@ void limit(__rlimit_resource what, rlim_t most) {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_AS, address_space);
   limit(RLIMIT_CPU, static_cast<rlim_t>(limits.time.count() / 1000 + 1));
+  confine_to_memory();
   std::string answer;
   try {
     answer = run_library(model);

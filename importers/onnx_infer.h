@@ -24,7 +24,8 @@ struct Inference {
 // The library reads the model with little suspicion: it divides by strides of zero, recurses through
 // functions that call each other, takes what memory it likes. So a forked child runs it, with limits of
 // time, memory and core dumps, and the answer, which is as little to be trusted as the model, comes back
-// over a pipe. Never throws for what the child does. The checker is not used.
+// over a pipe. The child can reach neither files nor the network (confine.h). Never throws for what the child
+// does. The checker is not used.
 //
 // fork() in a program with threads: the child touches nothing but its own copy of the heap (glibc's malloc
 // is usable after fork), the library and the pipe; whatever else might block it ends with the time limit.

@@ -93,6 +93,13 @@ TypedField typed_field(DType dtype) {
 
 std::string shape_text(const OnnxTensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.dims, ",")); }
 
+// 6-bit types (IR version 14): four numbers in three bytes in raw_data, which ends after the last bit, and
+// one number per entry in int32_data. Tensors here consist of whole groups.
+bool is_loose_6_bit(const OnnxTensor& tensor, DType dtype) {
+  if (dtype != DType::f6_e2m3 && dtype != DType::f6_e3m2) return false;
+  return element_count(tensor.dims).value_or(0) % 4 != 0 || (tensor.value_fields >> kInt32Data & 1) != 0;
+}
+
 // How many entries the field has: exactly, or within bounds where counting would mean reading weights.
 struct EntryCount {
   std::uint64_t least;
@@ -131,7 +138,12 @@ void OnnxTensorPlacer::place(OnnxTensorId id, const OnnxTensor& tensor, std::str
   const auto known = dtype_from_onnx(tensor.data_type);
   if (!known)
     note(Severity::warning, name, fmt::format("unknown data_type {}: shown as bytes", tensor.data_type));
-  const DType dtype = known.value_or(DType::opaque);
+  DType dtype = known.value_or(DType::opaque);
+  if (is_loose_6_bit(tensor, dtype)) {
+    note(Severity::warning, name,
+         "6-bit numbers that do not fill groups of four in raw_data: shown as bytes");
+    dtype = DType::opaque;
+  }
   Storage storage = storage_of(tensor, name, dtype);
   placed_.push_back({id, {std::move(name), dtype, tensor.dims, {}, StorageId{0}, 0}, storage});
 }
@@ -152,7 +164,7 @@ Storage OnnxTensorPlacer::storage_of(const OnnxTensor& tensor, const std::string
   if (tensor.data_location != 0) return external_storage(tensor, name, dtype, *bytes);
 
   if (tensor.value_fields == 0) {
-    if (*count == 0 && dtype != DType::opaque) return plain_storage(FileId{0}, tensor.at, 0);
+    if (*count == 0) return plain_storage(FileId{0}, tensor.at, 0);
     empty_.push_back(name);
     graph_.missing.push_back(name);
     return shapes_only_storage(*bytes);

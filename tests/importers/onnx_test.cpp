@@ -124,6 +124,17 @@ TEST(Onnx, TypedFieldsDecodeToWhatRawDataHolds) {
   EXPECT_EQ(mixed, std::string_view("\1\0\0\0abcd\2\0\0\0", 12));
 }
 
+TEST(Onnx, SixBitNumbersInWholeGroupsHaveAType) {
+  constexpr std::int64_t kFloat6 = 27;
+  const auto type = [](const Proto& one) { return read(weights_model({one})).tensors[0].dtype; };
+  EXPECT_EQ(type(raw_tensor("t", kFloat6, {2, 4}, "123456")), DType::f6_e2m3);
+  EXPECT_EQ(type(raw_tensor("t", kFloat6, {5}, "1234")), DType::opaque);
+  EXPECT_EQ(type(tensor("t", kFloat6, {4}).varints(5, {1, 2, 3, 4})), DType::opaque);
+  EXPECT_NE(
+      error_of(weights_model({raw_tensor("t", kFloat6, {8}, "12345")})).find("needs 6 bytes for [8] F6_E2M3"),
+      std::string::npos);
+}
+
 TEST(Onnx, OnePackedRunOfFixedNumbersCanBeMapped) {
   const MetaGraph graph = read(sample_onnx());
   for (const char* name : {"typed.F32", "typed.F64", "typed.C64", "raw.F16", "external.a"})

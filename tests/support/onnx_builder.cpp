@@ -24,10 +24,10 @@ std::string pattern(std::size_t bytes) {
   return text;
 }
 
-// Five elements of each type: odd, so that packed types end inside a byte.
+// Five elements of each type: odd, so that packed types end inside a byte (6-bit types may not: left out).
 void add_every_type(Proto& graph) {
   for (const DTypeInfo& info : dtype_table()) {
-    if (info.onnx < 1) continue;
+    if (info.onnx < 1 || info.id == DType::f6_e2m3 || info.id == DType::f6_e3m2) continue;
     const std::string name(info.name);
     if (info.id == DType::string) {
       graph.text(kInitializer, tensor("typed." + name, kString, {2}).text(6, "one").text(6, "two"));
