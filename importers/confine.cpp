@@ -20,12 +20,35 @@ void confine_to_memory() {
 #else
   constexpr unsigned kArchitecture = AUDIT_ARCH_AARCH64;
 #endif
-  // what malloc, exceptions, abort() and exit use
-  constexpr unsigned kAllowed[] = {SYS_write,          SYS_brk,          SYS_mmap,      SYS_munmap,
-                                   SYS_mremap,         SYS_mprotect,     SYS_madvise,   SYS_futex,
-                                   SYS_clock_gettime,  SYS_getrandom,    SYS_getpid,    SYS_gettid,
-                                   SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_tgkill,    SYS_rt_sigreturn,
-                                   SYS_sched_yield,    SYS_exit,         SYS_exit_group};
+  // What malloc, exceptions, abort() and exit use; and the sanitizers, which look at memory through pipes.
+  constexpr unsigned kAllowed[] = {
+#if defined(SYS_pipe)
+    SYS_pipe,
+#endif
+    SYS_pipe2,
+    SYS_read,
+    SYS_write,
+    SYS_close,
+    SYS_brk,
+    SYS_mmap,
+    SYS_munmap,
+    SYS_mremap,
+    SYS_mprotect,
+    SYS_madvise,
+    SYS_futex,
+    SYS_getpid,
+    SYS_gettid,
+    SYS_tgkill,
+    SYS_clock_gettime,
+    SYS_getrandom,
+    SYS_exit,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigaction,
+    SYS_sigaltstack,
+    SYS_rt_sigreturn,
+    SYS_exit_group,
+    SYS_sched_yield
+  };
   std::vector<sock_filter> program = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0),

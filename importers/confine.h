@@ -3,8 +3,8 @@
 
 namespace loadline {
 
-// From here on only memory, the clock, writing to files that are open already, and ending work; every other
-// system call fails with EPERM. For good, and for children. Best effort: does nothing where the system has
+// From here on only memory, the clock, files that are open already, and ending work; every other system call
+// fails with EPERM. For good, and for children. Best effort: does nothing where the system has
 // no seccomp or this processor's calls are not known here.
 void confine_to_memory();
 
