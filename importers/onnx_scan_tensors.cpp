@@ -57,7 +57,6 @@ void OnnxScanner::take_plain(OnnxAttribute& attribute, const WireField& field) {
       attribute.name = kept_text(field);
       return;
     case varint_tag(3):
-      stack_.back().number_at = skeleton_.size();
       stack_.back().number = static_cast<std::int64_t>(field.value);
       return copy_number(field);
     case varint_tag(20):
@@ -96,10 +95,9 @@ void OnnxScanner::copy_attribute_bytes(const WireField& field, std::uint64_t byt
 // Element types hide in numbers, too: Cast's "to".
 void OnnxScanner::finish(OnnxAttribute& a, const Frame& frame) {
   const bool names_type = a.name == "to" || a.name == "dtype" || a.name == "output_dtype";
-  if (names_type && frame.emitted && frame.number_at != 0 && frame.number > OnnxStandIns::kMostKnown) {
-    // again, as an element type: of a singular field the last one counts
-    skeleton_.element_type(varint_tag(3), frame.number);
-  }
+  // written again, as an element type: of a singular field the last one counts
+  if (names_type && frame.emitted && frame.number && *frame.number > OnnxStandIns::kMostKnown)
+    skeleton_.element_type(varint_tag(3), *frame.number);
   if (a.tensor || a.graph || a.sparse || !a.tensors.empty() || !a.graphs.empty() || !a.sparses.empty())
     return;
   // the usual case: nothing to keep. The attribute is the last of its owner, one below it on the stack.

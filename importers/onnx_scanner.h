@@ -5,6 +5,7 @@
 #include "importers/protobuf_wire.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -47,8 +48,7 @@ class OnnxScanner {
     std::size_t content = 0;  // of what is in it
     bool dropped = false;     // not in the skeleton after all
     std::uint64_t attribute_bytes = 0;
-    std::size_t number_at = 0;  // in the skeleton: of an attribute's number, 0 if it has none
-    std::int64_t number = 0;
+    std::optional<std::int64_t> number = {};  // of an attribute
   };
 
   enum class Emit { no, yes };

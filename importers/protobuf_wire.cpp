@@ -59,7 +59,7 @@ class FileStream final : public google::protobuf::io::ZeroCopyInputStream {
   }
 
  private:
-  static constexpr std::size_t kLeastAhead = 1024;
+  static constexpr std::size_t kLeastAhead = 256;
 
   const SourceFile& file_;
   std::uint64_t begin_;

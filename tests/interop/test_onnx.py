@@ -132,6 +132,15 @@ class Onnx(unittest.TestCase):
                    numpy_helper.from_array(numpy.array(7, dtype=numpy.int64), "raw scalar")]
         self.assert_tensors(self.save(helper.make_graph([], "g", [], [], tensors)), {t.name: t for t in tensors})
 
+    def test_six_bit_numbers(self):
+        values = [0, 0.5, 1, -1, 2, 0.25, 1.5, -0.5]
+        tensor = numpy_helper.from_array(numpy_helper.to_array(helper.make_tensor("t", TensorProto.FLOAT6E2M3, [8], values)), "t")
+        self.assertEqual(len(tensor.raw_data), 6)
+        path = self.save(helper.make_graph([], "g", [], [], [tensor]), ir_version=14)
+        found = inspect(path)["tensors"][0]
+        self.assertEqual((found["dtype"], found["shape"], found["bytes"]), ("F6_E2M3", [8], 6))
+        self.assertEqual(path.read_bytes()[found["offset"]:][:6], tensor.raw_data)
+
     def test_external_data_in_one_file_and_in_many(self):
         for together in (True, False):
             tensors = [random_tensor(f"layer.{i}.w", 3 + i, 50) for i in range(5)]
