@@ -27,7 +27,7 @@ namespace {
 
 // Memory for what is kept of a file. Real graphs take a few MiB; a file made of a billion empty operators
 // must not take everything.
-constexpr std::uint64_t kMostKept = 512 << 20;
+constexpr std::uint64_t kMostKept = 256 << 20;
 constexpr std::uint64_t kMostDoc = 1000;
 
 }  // namespace
