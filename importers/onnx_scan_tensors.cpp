@@ -142,7 +142,8 @@ void OnnxScanner::take(OnnxTensor& tensor, const WireField& field) {
       return;
     case length_tag(9):
       tensor.raw = OnnxRange{field.offset, field.bytes};
-      tensor.value_fields |= 1U << field.number();
+      // an empty one beside another field is as good as absent
+      if (field.bytes > 0) tensor.value_fields |= 1U << field.number();
       return;
     case length_tag(13):
       return enter(field, &add(tensor.external), Emit::no);

@@ -163,13 +163,14 @@ Storage OnnxTensorPlacer::storage_of(const OnnxTensor& tensor, const std::string
     throw malformed(tensor, name, fmt::format("has values in {}", field_names(tensor.value_fields)));
   if (tensor.data_location != 0) return external_storage(tensor, name, dtype, *bytes);
 
-  if (tensor.value_fields == 0) {
+  const bool in_raw_data = tensor.raw && (tensor.value_fields & ~(1U << kRawData)) == 0;
+  if (tensor.value_fields == 0 && !in_raw_data) {
     if (*count == 0) return plain_storage(FileId{0}, tensor.at, 0);
     empty_.push_back(name);
     graph_.missing.push_back(name);
     return shapes_only_storage(*bytes);
   }
-  if (tensor.raw) return raw_storage(tensor, name, dtype, *bytes);
+  if (in_raw_data) return raw_storage(tensor, name, dtype, *bytes);
   if (tensor.numbers.spread)
     throw Error(ErrorCode::unsupported, {.file = source_.file->path(), .byte = tensor.at, .tensor = name},
                 "its message comes in parts, with values in several of them");

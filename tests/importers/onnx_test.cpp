@@ -320,6 +320,7 @@ TEST(Onnx, WhatIsOddButUsableIsNoted) {
   EXPECT_NE(note(tensor("t", kInt32, {1}).varints(5, {1, 2})).text.find("needs 1 numbers, int32_data has 2"),
             std::string::npos);
   EXPECT_NE(note(raw_tensor("t", 99, {2}, "123")).text.find("unknown data_type 99"), std::string::npos);
+  EXPECT_TRUE(read(weights_model({raw_tensor("t", kFloat, {1}, "").text(4, "1234")})).notes.empty());
   const Note empty = note(tensor("t", kFloat, {2}));
   EXPECT_EQ(empty.severity, Severity::error);
   EXPECT_NE(empty.text.find("1 tensor has no values in the file: 't'"), std::string::npos);
