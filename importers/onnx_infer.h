@@ -27,6 +27,9 @@ struct Inference {
 // over a pipe. The child can reach neither files nor the network (confine.h). Never throws for what the child
 // does. The checker is not used.
 //
+// Cost: about 8 ms, which the library takes to set up its operators, and, for fork(), 0.07 ms per MiB that
+// this process has resident (measured on Debian 12).
+//
 // fork() in a program with threads: the child touches nothing but its own copy of the heap (glibc's malloc
 // is usable after fork), the library and the pipe; whatever else might block it ends with the time limit.
 Inference infer_shapes(std::string_view model, const InferenceLimits& limits);

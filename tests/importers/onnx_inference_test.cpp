@@ -121,6 +121,32 @@ TEST(OnnxInference, SeveralUnknownTypesAreToldApart) {
               fmt::format("{} [2]", dtype_info(*dtype_from_onnx(code)).name));
 }
 
+TEST(OnnxInference, MoreUnknownTypesThanStandInsKeepTheirShapes) {
+  Proto graph;
+  for (std::int64_t code = 17; code < 32; ++code)
+    graph.text(kInput, value(fmt::format("x{}", code), code, {"2"}))
+        .text(kNode, node("Identity", {fmt::format("x{}", code)}, {fmt::format("y{}", code)}));
+  const MetaGraph read_graph = read(model(graph, 21, 14));
+  EXPECT_EQ(type_of(read_graph, "y17"), "F8_E4M3 [2]");
+  EXPECT_EQ(type_of(read_graph, "y28"), "? [2]");  // shares its stand-in
+  EXPECT_EQ(type_of(read_graph, "x28"), "F6_E3M2 [2]");
+}
+
+TEST(OnnxInference, AttributesTooLargeForTheSkeletonAreLeftOutWhole) {
+  const std::string blob(1 << 20, 'e');
+  const Proto engine = Proto().text(1, "ep_cache_context").number(20, 3).text(4, blob);
+  const std::vector<std::uint64_t> many(100'000, 1);
+  const std::string bytes =
+      model(Proto()
+                .text(kNode, node("EPContext", {}, {"y"}, "", "com.microsoft").text(5, engine))
+                .text(kNode, node("Tree", {}, {"z"}).text(5, attribute_ints("ids", many)))
+                .text(kNode, node("Tree", {}, {"u"}).text(5, Proto().text(1, "packed").varints(8, many))));
+  const OnnxScan scan = scan_onnx(SourceFile::from_memory("m.onnx", testing::as_bytes(bytes)));
+  EXPECT_LT(scan.skeleton.bytes.size(), 200u);
+  EXPECT_EQ(scan.skeleton.bytes.find("packed"), std::string::npos);
+  EXPECT_NE(scan.skeleton.bytes.find("EPContext"), std::string::npos);
+}
+
 TEST(OnnxInference, NewOperatorSetsAndForeignDomainsOpen) {
   const std::string bytes = model(Proto()
                                       .text(kNode, node("MatMul", {"x", "w"}, {"y"}))
