@@ -62,6 +62,40 @@ void note_sparse(const OnnxModel& model, MetaGraph& graph) {
          fmt::format("{} sparse initialiser{} kept as values and indices", count, count == 1 ? "" : "s")});
 }
 
+// Shapes may be external data, too: those tensors join the skeleton as a second part of its graph, which
+// protobuf merges with the first; of two tensors of one name the library takes the later.
+void add_external_shapes(const Source& source, const OnnxModel& model,
+                         const std::vector<std::optional<TensorId>>& tensor_of, const MetaGraph& graph,
+                         std::string& skeleton) {
+  constexpr std::uint64_t kMostElements = 1024;
+  std::size_t left = 256;  // each costs opening a file
+  OnnxSkeleton part;
+  const std::size_t content = part.open(wire_tag(7, WireType::length));
+  for (const OnnxTensorId id : model[*model.graph].initializers) {
+    const OnnxTensor& tensor = model.tensor(id);
+    const auto placed = tensor_of[static_cast<std::size_t>(id)];
+    if (tensor.data_location != 1 || tensor.data_type > OnnxStandIns::kMostKnown || !placed) continue;
+    const Tensor& known = graph.tensor(*placed);
+    const Storage& storage = graph.storage(known.storage);
+    if (dtype_info(known.dtype).kind != DTypeKind::integer || elements(known) > kMostElements ||
+        storage.file == kNoFile)
+      continue;
+    const auto file = left > 0 ? source.open_sibling(external_location(tensor)) : nullptr;
+    if (!file) break;
+    --left;
+    std::string bytes(static_cast<std::size_t>(storage.bytes), '\0');
+    file->read_at(storage.offset, std::as_writable_bytes(std::span(bytes)));
+    const std::size_t inner = part.open(wire_tag(5, WireType::length));
+    for (const std::uint64_t dim : tensor.dims) part.number(wire_tag(1, WireType::varint), dim);
+    part.element_type(wire_tag(2, WireType::varint), tensor.data_type);
+    part.text(wire_tag(8, WireType::length), tensor.name);
+    part.text(wire_tag(9, WireType::length), bytes);
+    part.close(inner);
+  }
+  part.close(content);
+  skeleton += std::move(part).finish().bytes;
+}
+
 // What the library found, or, in a note, why it found nothing.
 std::vector<OnnxValue> infer(const OnnxSkeleton::Result& skeleton, MetaGraph& graph) {
   const auto note = [&](std::string_view why) {
@@ -141,7 +175,10 @@ MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
   note_sparse(model, graph);
 
   std::vector<OnnxValue> inferred;
-  if (options.infer_shapes && needs_inference(model)) inferred = infer(scan.skeleton, graph);
+  if (options.infer_shapes && needs_inference(model)) {
+    add_external_shapes(source, model, tensor_of, graph, scan.skeleton.bytes);
+    inferred = infer(scan.skeleton, graph);
+  }
   add_forward(model, tensor_of, inferred, scan.skeleton.stand_ins, graph);
   add_metadata(scan.model, graph);
   add_config(source, graph);

@@ -56,6 +56,12 @@ std::string without_dots(std::string_view path) {
 
 }  // namespace
 
+std::string external_location(const OnnxTensor& tensor) {
+  for (const auto& [key, value] : tensor.external)
+    if (key == "location") return without_dots(value);
+  return "";
+}
+
 ExternalFiles::Opened& ExternalFiles::open(const std::string& location, const OnnxTensor& tensor,
                                            const std::string& name) {
   const std::string clean = without_dots(location);

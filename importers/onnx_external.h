@@ -19,6 +19,10 @@ struct ExternalRange {
   bool has_length = false;
 };
 
+// The location of external data as a clean relative name ("./a//b" is "a/b"), as open_sibling takes it; names
+// that leave the folder stay as they are, for that to refuse. "" if the tensor gives none.
+std::string external_location(const OnnxTensor& tensor);
+
 // Opens each file once, adds it to graph.files, and says in notes and graph.missing what is not there.
 // `source` and `graph` must outlive it.
 class ExternalFiles {

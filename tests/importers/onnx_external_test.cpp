@@ -238,6 +238,19 @@ TEST_F(OnnxHubCache, LinksIntoTheSharedBlobsOpen) {
   EXPECT_EQ(weight_bytes((snapshot_ / "model.onnx").string()), "4567");
 }
 
+TEST_F(OnnxHubCache, NamesMayLeadIntoFoldersOfTheSnapshot) {
+  link_data("../../../../blobs/shared");
+  write_file(folder_ / "hub/models--o--n/blobs/root", model_at("onnx/model.onnx_data"));
+  fs::create_symlink("../../blobs/root", snapshot_.parent_path() / "model.onnx");
+  EXPECT_EQ(weight_bytes((snapshot_.parent_path() / "model.onnx").string()), "4567");
+  // and a folder of it may be a link itself, as long as it ends in the cache's blobs
+  fs::create_directory_symlink(folder_.path() / "hub/models--other", snapshot_.parent_path() / "other");
+  write_file(folder_ / "hub/models--o--n/blobs/bad", model_at("other/blobs/data"));
+  fs::create_symlink("../../blobs/bad", snapshot_.parent_path() / "bad.onnx");
+  EXPECT_NE(error_of((snapshot_.parent_path() / "bad.onnx").string()).find("outside the model's folder"),
+            std::string::npos);
+}
+
 TEST_F(OnnxHubCache, OtherRepositoriesStayClosed) {
   link_data("../../../../models--other/blobs/data");
   EXPECT_NE(error_of((snapshot_ / "model.onnx").string()).find("outside the model's folder"),

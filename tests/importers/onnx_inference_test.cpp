@@ -82,6 +82,19 @@ TEST(OnnxInference, ValuesOfSmallTensorsCount) {
   EXPECT_EQ(type_of(graph, "y"), "F32 [2, 8]");
 }
 
+TEST(OnnxInference, ShapesMayBeExternalData) {
+  const std::string values("\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0", 24);
+  const std::string bytes = model(
+      Proto()
+          .text(kNode, node("Reshape", {"x", "shape"}, {"y"}))
+          .text(kInput, value("x", kFloat, {"batch", "16"}))
+          .text(kInitializer, external_tensor("shape", kInt64, {3}, {{"location", "./w"}, {"offset", "2"}})));
+  const MetaGraph graph = read_onnx(memory_source("m.onnx", bytes, {{"w", "xx" + values}}));
+  EXPECT_EQ(type_of(graph, "y"), "F32 [B, 4, 4]");
+  // without the file the rest is still known
+  EXPECT_EQ(type_of(read_onnx(memory_source("m.onnx", bytes)), "x"), "F32 [B, 16]");
+}
+
 TEST(OnnxInference, LargeTensorsAreNotInTheSkeleton) {
   const std::string bytes =
       weights_model({raw_tensor("large", kInt64, {5000}, std::string(40'000, 'x')),

@@ -263,6 +263,12 @@ class Onnx(unittest.TestCase):
         self.assertEqual(weights["h"], ["embed"])
         self.assertEqual(weights["q4"], ["split"])
 
+        # the same with every tensor, shapes too, in another file
+        model = onnx.load(path)
+        convert_model_to_external_data(model, location="all.bin", size_threshold=0)
+        onnx.save(model, self.path / "external.onnx")
+        self.assertEqual(self.forward(self.path / "external.onnx")["values"], self.forward(path)["values"])
+
     def test_shapes_in_a_newer_operator_set_and_with_newer_types(self):
         for opset, ir_version in ((18, 8), (21, 10), (23, 11)):
             nodes = [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]), helper.make_node("Transpose", ["q"], ["qt"]),
