@@ -1,4 +1,4 @@
-// onnx 1.12, onnx/shape_inference/implementation.h; fork(2), setrlimit(2), prctl(2).
+// Forks, limits and hears the child (fork(2), setrlimit(2), prctl(2)); in it, onnx 1.12's shape inference.
 #include "importers/onnx_infer.h"
 
 #include "core/base/checked.h"
@@ -70,7 +70,7 @@ void write_all(int fd, std::string_view bytes) {
   }
 }
 
-void limit(__rlimit_resource what, rlim_t most) {
+void limit(decltype(RLIMIT_AS) what, rlim_t most) {
   const rlimit both{most, most};
   ::setrlimit(what, &both);
 }
