@@ -18,11 +18,6 @@ std::string kind_of(const OnnxNode& node) {
   return node.domain.empty() || node.domain == "ai.onnx" ? node.op_type : node.domain + "." + node.op_type;
 }
 
-// A reason for leaving the operators out; never leaves this file.
-struct Unusable {
-  std::string why;
-};
-
 class ForwardBuilder {
  public:
   ForwardBuilder(const OnnxModel& model, const std::vector<std::optional<TensorId>>& tensor_of,
@@ -37,6 +32,7 @@ class ForwardBuilder {
     for (const OnnxValue& value : inferred) inferred_[value.name] = &value.type;
   }
 
+  // Worth nothing if unusable() then gives a reason.
   ForwardGraph build() {
     add_weights(main_);
     for (const OnnxValue& input : main_.inputs)
@@ -47,9 +43,11 @@ class ForwardBuilder {
       if (const auto made = values_.find(output.name); made != values_.end())
         forward_.outputs.push_back(made->second);
       else if (weights_.count(output.name) == 0)
-        throw Unusable{fmt::format("output '{}' is never made", safe_display(output.name, 100))};
+        give_up("output '{}' is never made", output.name);
     return std::move(forward_);
   }
+
+  const std::string& unusable() const { return unusable_; }
 
  private:
   // A graph inside an operator, with the names that it defines itself.
@@ -63,6 +61,12 @@ class ForwardBuilder {
     std::optional<OnnxTensorId> values, indices;
   };
 
+  // Keeps the first reason, names made safe to show.
+  template <typename... Names>
+  void give_up(fmt::string_view text, const Names&... names) {
+    if (unusable_.empty()) unusable_ = fmt::format(fmt::runtime(text), safe_display(names, 100)...);
+  }
+
   void add_weights(const OnnxGraph& graph) {
     for (const OnnxTensorId id : graph.initializers) weights_[model_.tensor(id).name] = {id, std::nullopt};
     for (const OnnxSparse& sparse : graph.sparse_initializers)
@@ -72,8 +76,7 @@ class ForwardBuilder {
   ValueId make_value(const std::string& name, std::string_view where) {
     const ValueId id{static_cast<std::uint32_t>(forward_.values.size())};
     if (weights_.count(name) != 0 || !values_.try_emplace(name, id).second)
-      throw Unusable{
-          fmt::format("'{}' is made twice, the second time by {}", safe_display(name, 100), where)};
+      give_up("'{}' is made twice, the second time by {}", name, where);
     forward_.values.push_back(described(name));
     return id;
   }
@@ -101,7 +104,7 @@ class ForwardBuilder {
     for (const std::string& input : node.inputs) use(input, op);
     use_attributes(node, op);
     use_nested(node, op);
-    const std::string where = fmt::format("{} '{}'", safe_display(op.kind, 60), safe_display(op.name, 100));
+    const std::string where = fmt::format("{} '{}'", op.kind, op.name);
     for (const std::string& output : node.outputs)
       if (!output.empty()) op.outputs.push_back(make_value(output, where));
     forward_.ops.push_back(std::move(op));
@@ -116,8 +119,7 @@ class ForwardBuilder {
       use_tensor(weight->second.values, op);
       use_tensor(weight->second.indices, op);
     } else {
-      throw Unusable{fmt::format("{} '{}' uses '{}' before it is made", safe_display(op.kind, 60),
-                                 safe_display(op.name, 100), safe_display(name, 100))};
+      give_up("{} '{}' uses '{}' before it is made", op.kind, op.name, name);
     }
   }
 
@@ -189,6 +191,7 @@ class ForwardBuilder {
   std::unordered_map<std::string_view, const OnnxType*> inferred_;
   std::unordered_map<std::string_view, Weight> weights_;
   std::unordered_map<std::string_view, ValueId> values_;
+  std::string unusable_;  // why the operators cannot be used; empty if they can
   // of the operator being built
   std::unordered_set<std::uint32_t> used_values_;
   std::unordered_set<std::uint32_t> used_weights_;
@@ -217,13 +220,14 @@ bool needs_inference(const OnnxModel& model) {
 void add_forward(const OnnxModel& model, const std::vector<std::optional<TensorId>>& tensor_of,
                  const std::vector<OnnxValue>& inferred, const OnnxStandIns& stand_ins, MetaGraph& graph) {
   if (!model.graph || model[*model.graph].nodes.empty()) return;
-  try {
-    graph.forward = ForwardBuilder(model, tensor_of, inferred, stand_ins).build();
-  } catch (const Unusable& unusable) {
+  ForwardBuilder builder(model, tensor_of, inferred, stand_ins);
+  ForwardGraph forward = builder.build();
+  if (!builder.unusable().empty()) {
     graph.notes.push_back(
-        {Severity::warning, {}, fmt::format("the operators are left out: {}", unusable.why)});
+        {Severity::warning, {}, fmt::format("the operators are left out: {}", builder.unusable())});
     return;
   }
+  graph.forward = std::move(forward);
   const std::vector<Value>& values = graph.forward->values;
   const auto unknown = std::count_if(values.begin(), values.end(), [](const Value& v) { return !v.shape; });
   if (unknown > 0)
