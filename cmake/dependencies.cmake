@@ -7,6 +7,8 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(FlatBuffers REQUIRED)
+find_package(Protobuf REQUIRED)  # before ONNX, which needs its targets
+find_package(ONNX CONFIG REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 
 if(LOADLINE_GPU)

@@ -5,6 +5,7 @@
 #include "importers/hf_config.h"
 #include "importers/hf_index.h"
 #include "importers/importer.h"
+#include "importers/onnx.h"
 #include "importers/ptd.h"
 #include "importers/pte.h"
 #include "importers/safetensors.h"
@@ -26,6 +27,7 @@ constexpr std::array kImporters = std::to_array<Importer>({
     {"ptd", "ExecuTorch tensors", ".ptd", sniff_ptd, read_ptd},
     {"pte", "ExecuTorch program", ".pte", sniff_pte, read_pte},
     {"tflite", "LiteRT (TensorFlow Lite)", ".tflite", sniff_tflite, read_tflite},
+    {"onnx", "ONNX", ".onnx", sniff_onnx, read_onnx},
     {"config", "Hugging Face config.json (shapes without weights)", "config.json", sniff_hf_config,
      read_hf_config},
 });

@@ -35,16 +35,19 @@ std::vector<std::string> file_names(const fs::path& folder) {
 
 // What in a folder could be the model, best first; parts of a sharded set only through their index.
 std::vector<std::string> candidates(const std::vector<std::string>& names) {
+  constexpr int kNoRank = 7;
   const auto rank = [](const std::string& name) {
     if (name == "model.safetensors.index.json") return 0;
     if (name.ends_with(kHfIndexSuffix)) return 1;
     if (name == "model.safetensors") return 2;
     if (name.ends_with(".safetensors")) return 3;
-    return name == "config.json" ? 4 : 5;
+    if (name == "model.onnx") return 4;
+    if (name.ends_with(".onnx")) return 5;
+    return name == "config.json" ? 6 : kNoRank;
   };
   std::vector<std::string> found;
   std::copy_if(names.begin(), names.end(), std::back_inserter(found),
-               [&](const auto& n) { return rank(n) < 5; });
+               [&](const auto& n) { return rank(n) < kNoRank; });
   std::stable_sort(found.begin(), found.end(),
                    [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   return found;
@@ -57,11 +60,12 @@ Source resolve_model_folder(const fs::path& path, const ResolveOptions& options)
   const std::vector<std::string> names = file_names(path);
   const std::vector<std::string> found = candidates(names);
   if (found.empty())
-    throw Error(ErrorCode::unsupported, {.file = path.string()},
-                names.empty()
-                    ? "the folder holds no files"
-                    : "no *.safetensors, *.safetensors.index.json or config.json in the folder; it holds " +
-                          join_names(names, 3));
+    throw Error(
+        ErrorCode::unsupported, {.file = path.string()},
+        names.empty()
+            ? "the folder holds no files"
+            : "no *.safetensors, *.safetensors.index.json, *.onnx or config.json in the folder; it holds " +
+                  join_names(names, 3));
   auto file = folder->open(found.front());
   if (!file) throw Error(ErrorCode::io, {.file = (path / found.front()).string()}, "is a broken link");
   Source source = make_source(std::move(file), folder);

@@ -213,7 +213,8 @@ class Reader {
       });
       if (changing_ > 0)
         reader_.note(Severity::info, {},
-                     fmt::format("{} {} may change size: shown as stored", changing_, changing_ == 1 ? "value" : "values"));
+                     fmt::format("{} {} may change size: shown as stored", changing_,
+                                 changing_ == 1 ? "value" : "values"));
       reader_.graph_.forward = std::move(forward_);
     }
 

@@ -5,8 +5,9 @@
 #include "importers/importer.h"
 #include "importers/safetensors_header.h"
 #include "tests/support/builders.h"
+#include "tests/support/importer_checks.h"
+#include "tests/support/onnx_builder.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -16,25 +17,16 @@
 namespace loadline {
 namespace {
 
+using testing::expect_golden;
+using testing::Hostile;
 using testing::memory_source;
+using testing::repeat;
 using testing::safetensors_bytes;
 
 MetaGraph read(std::string_view bytes) { return import_source(memory_source("m.safetensors", bytes)); }
 
-// The text of the Error that reading gives, or "" if it gives none. Any other exception fails.
 std::string error_of(std::string_view bytes) {
-  try {
-    read(bytes);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(LOADLINE_GOLDEN) + "/" + name;
-  if (std::getenv("LOADLINE_UPDATE_GOLDEN") != nullptr) testing::write_file(path, text);
-  EXPECT_EQ(text, testing::read_file(path)) << "LOADLINE_UPDATE_GOLDEN=1 rewrites it";
+  return testing::error_text([&] { read(bytes); });
 }
 
 TEST(Safetensors, SampleEqualsItsGolden) {
@@ -101,21 +93,8 @@ TEST(Safetensors, UnknownFieldsAreNoted) {
   EXPECT_EQ(graph.notes[0].severity, Severity::warning);
 }
 
-struct Hostile {
-  const char* name;
-  std::string bytes;
-  const char* expected;  // part of the message
-};
-
 std::string one(std::string_view entry, std::size_t data) {
   return safetensors_bytes(fmt::format("{{\"t\":{}}}", entry), data);
-}
-
-std::string repeat(std::string_view text, std::size_t times) {
-  std::string all;
-  all.reserve(text.size() * times);
-  for (std::size_t i = 0; i < times; ++i) all += text;
-  return all;
 }
 
 std::vector<Hostile> hostile_table() {
@@ -238,10 +217,7 @@ std::vector<Hostile> hostile_table() {
 TEST(Safetensors, HostileFilesGiveTheirError) {
   const std::vector<Hostile> table = hostile_table();
   EXPECT_GE(table.size(), 50u);
-  for (const Hostile& row : table) {
-    const std::string error = error_of(row.bytes);
-    EXPECT_NE(error.find(row.expected), std::string::npos) << row.name << ": '" << error << "'";
-  }
+  testing::expect_errors(table, read);
 }
 
 TEST(Safetensors, ErrorsNameTensorAndByte) {
@@ -333,7 +309,8 @@ TEST(Table, EveryImporterSurvivesEveryPrefixOfEverySample) {
   const std::string samples[] = {
       testing::sample_safetensors().substr(0, 600),
       R"({"metadata":{"total_size":12},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}})",
-      R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":128,"vocab_size":100})"};
+      R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":128,"vocab_size":100})",
+      testing::onnx::sample_onnx()};
   for (const Importer& importer : importers())
     for (const std::string& sample : samples)
       for (std::size_t length = 0; length <= sample.size(); ++length) {

@@ -1,7 +1,6 @@
 """Real readers open what Loadline writes; Loadline opens what real writers write."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sysconfig
@@ -11,21 +10,10 @@ import unittest
 import gguf
 import numpy
 import torch
+from common import PROGRAM, inspect, loadline
 from huggingface_hub import save_torch_state_dict
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-
-PROGRAM = os.environ["LOADLINE"]
-
-
-def loadline(*arguments, code=0):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == code, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-def inspect(path):
-    return json.loads(loadline("inspect", path, "--tensors", "--json"))
 
 
 def raw(tensor):

@@ -1,0 +1,49 @@
+// libFuzzer target for ONNX: as fuzz_importer.cpp, without the process that infers shapes, and with decoding
+// of what small tensors hold.
+#include "core/base/error.h"
+#include "core/graph/graph_json.h"
+#include "core/graph/module_tree.h"
+#include "core/graph/validate.h"
+#include "core/io/decoder.h"
+#include "importers/onnx.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace {
+
+// A prefix of every encoded storage.
+void decode(const loadline::MetaGraph& graph, const loadline::SourceFile& file) {
+  for (const loadline::Storage& storage : graph.storages) {
+    if (storage.encoding == loadline::Encoding::plain) continue;
+    std::array<std::byte, 64> start;
+    try {
+      loadline::make_decoder(file, storage)
+          ->read(std::span(start).first(std::min<std::size_t>(start.size(), storage.bytes)));
+    } catch (const loadline::Error&) {
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace loadline;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  Source source;
+  source.file = std::make_shared<const SourceFile>(
+      SourceFile::from_memory("input.onnx", std::vector<std::byte>(bytes.begin(), bytes.end())));
+  // external data lies in the input itself
+  source.open_sibling = [&](const std::string&) { return source.file; };
+  try {
+    sniff_onnx(bytes.first(std::min(bytes.size(), kSniffBytes)), "input.onnx");
+    const MetaGraph graph = read_onnx(source, {.infer_shapes = false});
+    validate(graph);
+    if (module_tree(graph).root().bytes != storage_bytes(graph)) std::abort();
+    graph_json(graph);
+    decode(graph, *source.file);
+  } catch (const Error&) {
+  }
+  return 0;
+}

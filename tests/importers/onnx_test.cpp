@@ -1,0 +1,421 @@
+// ONNX: golden, every prefix, names, metadata, and the hostile table.
+#include "importers/onnx.h"
+
+#include "core/graph/graph_json.h"
+#include "core/graph/validate.h"
+#include "core/io/process_memory.h"
+#include "core/io/storage_reader.h"
+#include "importers/protobuf_wire.h"
+#include "importers/resolve.h"
+#include "tests/support/importer_checks.h"
+#include "tests/support/onnx_builder.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+using namespace testing::onnx;
+using testing::Hostile;
+using testing::memory_source;
+using testing::Proto;
+using testing::repeat;
+
+// Without shape inference: onnx_inference_test has that.
+MetaGraph read(std::string_view bytes) {
+  MetaGraph graph = read_onnx(memory_source("m.onnx", bytes, {{"sample.data", sample_onnx_data()}}), {false});
+  validate(graph);
+  return graph;
+}
+
+std::string error_of(std::string_view bytes) {
+  return testing::error_text([&] { read(bytes); });
+}
+
+std::vector<std::string> names_of(const MetaGraph& graph) {
+  std::vector<std::string> names;
+  for (const Tensor& tensor : graph.tensors) names.push_back(tensor.name);
+  return names;
+}
+
+const Tensor& tensor_named(const MetaGraph& graph, std::string_view name) {
+  const auto found = std::find_if(graph.tensors.begin(), graph.tensors.end(),
+                                  [&](const Tensor& tensor) { return tensor.name == name; });
+  if (found == graph.tensors.end()) throw std::runtime_error("no tensor " + std::string(name));
+  return *found;
+}
+
+// The values of a tensor as bytes, through the reader that everything else uses.
+std::string bytes_of(const std::string& model, std::string_view name) {
+  testing::TemporaryFolder folder;
+  testing::write_file(folder / "m.onnx", model);
+  testing::write_file(folder / "sample.data", sample_onnx_data());
+  const auto graph = std::make_shared<const MetaGraph>(open_model(folder / "m.onnx", {}));
+  const Tensor& found = tensor_named(*graph, name);
+  std::string bytes(tensor_bytes(*graph, found), '\0');
+  StorageReader(graph).read(found.storage, found.offset, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+TEST(Onnx, SampleEqualsItsGolden) {
+  testing::expect_golden("onnx_sample.json", graph_json(read(sample_onnx())));
+}
+
+TEST(Onnx, EveryPrefixIsAClearErrorOrAModel) {
+  const std::string sample = sample_onnx();
+  ASSERT_GT(sample.size(), 2000u);
+  std::size_t models = 0;
+  for (std::size_t length = 0; length < sample.size(); ++length) {
+    const std::string error = error_of(std::string_view(sample).substr(0, length));
+    if (!error.empty()) {
+      ASSERT_EQ(error.rfind("m.onnx: ", 0), 0u) << error;
+    }
+    models += error.empty() ? 1 : 0;
+  }
+  EXPECT_EQ(models, 5u);  // after the graph, and after each field behind it
+}
+
+TEST(Onnx, EveryFlippedByteIsSurvived) {
+  const std::string sample = sample_onnx();
+  for (std::size_t at = 0; at < sample.size(); ++at)
+    for (const int flip : {0x01, 0x08, 0x80, 0xFF}) {
+      std::string bytes = sample;
+      bytes[at] = static_cast<char>(bytes[at] ^ flip);
+      try {
+        read(bytes);
+      } catch (const Error&) {
+      }
+    }
+}
+
+TEST(Onnx, TypedFieldsDecodeToWhatRawDataHolds) {
+  EXPECT_EQ(bytes_of(sample_onnx(), "typed.I64").substr(32), std::string(8, '\xFF'));
+  EXPECT_EQ(bytes_of(sample_onnx(), "typed.F32"), bytes_of(sample_onnx(), "raw.F32"));
+  EXPECT_EQ(bytes_of(sample_onnx(), "typed.F16"), repeat(std::string_view("\1\0", 2), 5));
+  const auto typed = [](std::int64_t type, const Dims& dims, const std::vector<std::uint64_t>& values) {
+    return bytes_of(weights_model({tensor("t", type, dims).varints(5, values)}), "t");
+  };
+  // negative numbers are varints of ten bytes; 4-bit ones come two to an entry, 2-bit ones four
+  EXPECT_EQ(typed(kInt8, {2}, {~std::uint64_t{0}, 5}), "\xFF\x05");
+  EXPECT_EQ(typed(kInt4, {3}, {0x21, 0x0F}), "\x21\x0F");
+  EXPECT_EQ(typed(kInt2, {5}, {0xE4, 0x03}), "\xE4\x03");
+  EXPECT_EQ(typed(kFloat8, {2}, {0x38, 0xB8}), "\x38\xB8");
+  // one by one, packed, and both
+  const std::string mixed =
+      bytes_of(weights_model({tensor("t", kFloat, {3}).fixed32(4, 1).text(4, "abcd").fixed32(4, 2)}), "t");
+  EXPECT_EQ(mixed, std::string_view("\1\0\0\0abcd\2\0\0\0", 12));
+}
+
+TEST(Onnx, SixBitNumbersInWholeGroupsHaveAType) {
+  constexpr std::int64_t kFloat6 = 27;
+  const auto type = [](const Proto& one) { return read(weights_model({one})).tensors[0].dtype; };
+  EXPECT_EQ(type(raw_tensor("t", kFloat6, {2, 4}, "123456")), DType::f6_e2m3);
+  EXPECT_EQ(type(raw_tensor("t", kFloat6, {5}, "1234")), DType::opaque);
+  EXPECT_EQ(type(tensor("t", kFloat6, {4}).varints(5, {1, 2, 3, 4})), DType::opaque);
+  EXPECT_NE(
+      error_of(weights_model({raw_tensor("t", kFloat6, {8}, "12345")})).find("needs 6 bytes for [8] F6_E2M3"),
+      std::string::npos);
+}
+
+TEST(Onnx, OnePackedRunOfFixedNumbersCanBeMapped) {
+  const MetaGraph graph = read(sample_onnx());
+  for (const char* name : {"typed.F32", "typed.F64", "typed.C64", "raw.F16", "external.a"})
+    EXPECT_EQ(graph.storage(tensor_named(graph, name).storage).encoding, Encoding::plain) << name;
+  EXPECT_EQ(graph.storage(tensor_named(graph, "typed.I4").storage).encoding, Encoding::protobuf_varints);
+}
+
+TEST(Onnx, MessagesInPartsAreMerged) {
+  const Proto first = Proto().text(kInitializer, raw_tensor("a", kUint8, {2}, "12"));
+  const Proto second = Proto().text(kInitializer, raw_tensor("b", kUint8, {2}, "34"));
+  const std::string bytes = Proto().text(7, first).number(1, 7).text(7, second).number(1, 8).bytes();
+  const MetaGraph graph = read(bytes);
+  EXPECT_EQ(names_of(graph), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(std::get<std::int64_t>(*find_metadata(graph, "ir_version")), 8);  // the last one counts
+
+  // an attribute's tensor in two parts: dimensions add up, the last raw_data counts
+  const Proto parts = Proto()
+                          .text(1, "value")
+                          .text(5, Proto().number(1, 2).number(2, 2).text(9, "no"))
+                          .text(5, Proto().number(1, 3).text(9, "abcdef"));
+  const MetaGraph merged = read(model(Proto().text(kNode, node("Constant", {}, {"c"}).text(5, parts))));
+  EXPECT_EQ(merged.tensors[0].shape, (std::vector<std::uint64_t>{2, 3}));
+}
+
+TEST(Onnx, TensorsHaveReadablePaths) {
+  const MetaGraph graph = read(sample_onnx());
+  const std::vector<std::string> names = names_of(graph);
+  const std::set<std::string> found(names.begin(), names.end());
+  for (const char* name :
+       {"weight", "sparse", "sparse/indices", "choose/then_branch/bias", "choose/then_branch/one/value",
+        "choose/else_branch/bias", "Half/two/value", "training/initialization/weight"})
+    EXPECT_EQ(found.count(name), 1u) << name;
+}
+
+TEST(Onnx, EqualPathsAreTold) {
+  const auto constant = [](std::string_view name, std::string_view output) {
+    return node("Constant", {}, {std::string(output)}, name)
+        .text(5, attribute_tensor("value", raw_tensor("", kUint8, {}, "1")));
+  };
+  const Proto graph = Proto()
+                          .text(kNode, constant("c", "x"))
+                          .text(kNode, constant("c", "y"))
+                          .text(kNode, constant("", ""))
+                          .text(kInitializer, raw_tensor("c/value", kUint8, {}, "2"));
+  const std::vector<std::string> names = names_of(read(model(graph)));
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()),
+            (std::set<std::string>{"c/value", "c/value#2", "c/value#3", "Constant_2/value"}));
+}
+
+TEST(Onnx, MetadataIsKeptUnderItsKeys) {
+  const MetaGraph graph = read(sample_onnx());
+  EXPECT_EQ(std::get<std::string>(*find_metadata(graph, "producer_name")), "loadline");
+  EXPECT_EQ(std::get<std::int64_t>(*find_metadata(graph, "opset.ai.onnx")), 17);
+  EXPECT_EQ(std::get<std::int64_t>(*find_metadata(graph, "opset.local")), 1);
+  EXPECT_EQ(std::get<std::string>(*find_metadata(graph, "author")), "nobody");
+  const auto property = [](std::string_view key) {
+    return Proto().text(14, Proto().text(1, key).text(2, "{}")).bytes();
+  };
+  const MetaGraph odd =
+      read(model(Proto()) + property("config.json") + property("ir_version") + property("a") + property("a"));
+  EXPECT_EQ(find_metadata(odd, kConfigKey), nullptr);
+  EXPECT_EQ(odd.notes.size(), 3u);
+  const MetaGraph long_doc = read(model(Proto()) + Proto().text(6, std::string(5000, 'd')).bytes());
+  EXPECT_EQ(std::get<std::string>(*find_metadata(long_doc, "doc_string")).size(), 1000u);
+}
+
+TEST(Onnx, WhatIsOddButUsableIsNoted) {
+  const auto note = [](const Proto& one) {
+    const MetaGraph graph = read(weights_model({one}));
+    EXPECT_EQ(graph.notes.size(), 1u);
+    return graph.notes.empty() ? Note{} : graph.notes[0];
+  };
+  EXPECT_NE(note(raw_tensor("t", kUint8, {2}, "123")).text.find("needs 2 bytes, raw_data has 3"),
+            std::string::npos);
+  EXPECT_NE(note(raw_tensor("t", kUint8, {0}, "123")).text.find("needs 0 bytes, raw_data has 3"),
+            std::string::npos);
+  EXPECT_NE(note(tensor("t", kInt32, {1}).varints(5, {1, 2})).text.find("needs 1 numbers, int32_data has 2"),
+            std::string::npos);
+  EXPECT_NE(note(raw_tensor("t", 99, {2}, "123")).text.find("unknown data_type 99"), std::string::npos);
+  EXPECT_TRUE(read(weights_model({raw_tensor("t", kFloat, {1}, "").text(4, "1234")})).notes.empty());
+  const Note empty = note(tensor("t", kFloat, {2}));
+  EXPECT_EQ(empty.severity, Severity::error);
+  EXPECT_NE(empty.text.find("1 tensor has no values in the file: 't'"), std::string::npos);
+  EXPECT_EQ(note(raw_tensor("t", kUint8, {1}, "1").text(3, Proto().number(1, 0))).severity, Severity::error);
+}
+
+TEST(Onnx, UnknownFieldsAreSkipped) {
+  const std::string bytes = Proto()
+                                .number(1, 8)
+                                .text(7, Proto().text(100, "x").number(99, 1).text(
+                                             kInitializer, raw_tensor("a", kUint8, {}, "1").fixed64(1000, 5)))
+                                .fixed32(500, 1)
+                                .bytes();
+  EXPECT_EQ(read(bytes).tensors.size(), 1u);
+  EXPECT_TRUE(read(bytes).notes.empty());
+}
+
+Proto nested_graphs(int depth) {
+  Proto graph;
+  for (int i = 0; i < depth; ++i)
+    graph = Proto().text(kNode, node("If", {"c"}, {"o"}).text(5, attribute_graph("then_branch", graph)));
+  return graph.text(kInput, value("c", kBool, {}));
+}
+
+TEST(Onnx, NestedGraphsAsDeepAsProtobufReads) {
+  EXPECT_EQ(error_of(model(nested_graphs(30))), "");
+  EXPECT_NE(error_of(model(nested_graphs(60))).find("nested more than 100 deep"), std::string::npos);
+}
+
+// Whatever the depth: written from the inside, front parts first, so that nothing is copied twice.
+std::string deep_graphs(int depth) {
+  std::vector<std::string> fronts;
+  std::size_t length = 0;
+  const auto wrap = [&](std::uint32_t field) {
+    fronts.push_back(testing::varint_bytes(field << 3 | 2) + testing::varint_bytes(length));
+    length += fronts.back().size();
+  };
+  for (int i = 0; i < depth; ++i)
+    for (const std::uint32_t field : {6U, 5U, 1U}) wrap(field);  // graph in attribute in node
+  wrap(7);
+  std::string bytes;
+  for (auto front = fronts.rbegin(); front != fronts.rend(); ++front) bytes += *front;
+  return bytes;
+}
+
+std::vector<Hostile> hostile_table() {
+  const auto one = [](const Proto& proto) { return weights_model({proto}); };
+  const std::uint64_t minus_one = ~std::uint64_t{0};
+  return {
+      {"empty file", "", "holds no graph"},
+      {"no graph", Proto().number(1, 8).text(2, "x"), "holds no graph"},
+      {"cut off inside the graph", model(Proto().text(2, "name")).substr(0, 6), "its message has 2 left"},
+      {"length past the end", std::string("\x08\x08\x3A\xFF\x01", 5),
+       "takes 255 bytes, its message has 0 left"},
+      {"length 2^64-1", "\x3A" + testing::varint_bytes(minus_one), "takes 18446744073709551615 bytes"},
+      {"a group", "\x08\x08\x3B\x3C", "wire type 3"},
+      {"wire type 7", "\x08\x08\x3F", "wire type 7"},
+      {"100,000 graphs deep", deep_graphs(100'000), "nested more than 100 deep"},
+      // dimensions
+      {"negative dimension", one(raw_tensor("t", kFloat, {minus_one}, "1234")),
+       "dimension 0 is negative: -1"},
+      {"negative packed dimension", one(Proto().varints(1, {2, minus_one}).number(2, 1)),
+       "dimension 1 is negative"},
+      {"dimension 2^63", one(raw_tensor("t", kFloat, {1ULL << 63}, "1234")), "is negative"},
+      {"product 2^64", one(raw_tensor("t", kUint8, {1ULL << 32, 1ULL << 32}, "")), "overflows 64 bits"},
+      {"product wraps behind a zero",
+       one(raw_tensor("t", kUint8, {1ULL << 32, 0, 1ULL << 32, 1ULL << 32}, "")), "overflows 64 bits"},
+      {"bytes overflow", one(raw_tensor("t", kDouble, {1ULL << 62}, "")), "overflows 64 bits"},
+      {"10,000 dimensions", one(Proto().varints(1, std::vector<std::uint64_t>(10'000, 1)).number(2, 1)),
+       "more than 1024 dimensions"},
+      // raw_data
+      {"raw_data too short", one(raw_tensor("t", kFloat, {2, 2}, "123456789012345")),
+       "needs 16 bytes for [2,2] F32, raw_data has 15"},
+      {"raw_data of a huge tensor", one(raw_tensor("t", kFloat, {1000, 1000}, "1234")),
+       "needs 4000000 bytes"},
+      {"raw_data empty", one(raw_tensor("t", kFloat, {1}, "")), "needs 4 bytes for [1] F32, raw_data has 0"},
+      {"odd int4 too short", one(raw_tensor("t", kInt4, {5}, "12")), "needs 3 bytes for [5] I4"},
+      {"odd int2 too short", one(raw_tensor("t", kInt2, {5}, "1")), "needs 2 bytes for [5] I2"},
+      {"strings in raw_data", one(raw_tensor("t", kString, {1}, "1234")), "strings cannot lie in raw_data"},
+      // fields
+      {"no data_type", one(Proto().number(1, 1).text(8, "t").text(9, "1234")), "has no data_type"},
+      {"data_type UNDEFINED", one(raw_tensor("t", 0, {1}, "1234")), "has no data_type"},
+      {"two value fields", one(raw_tensor("t", kFloat, {1}, "1234").text(4, "1234")),
+       "has values in float_data and raw_data"},
+      {"two typed fields", one(tensor("t", kInt32, {1}).varints(5, {1}).varints(7, {1})),
+       "has values in int32_data and int64_data"},
+      {"floats in int32_data", one(tensor("t", kFloat, {1}).varints(5, {1})),
+       "F32 values cannot lie in int32_data"},
+      {"half in float_data", one(tensor("t", kFloat16, {1}).text(4, "1234")),
+       "F16 values cannot lie in float_data"},
+      {"uint32 in int64_data", one(tensor("t", kUint32, {1}).varints(7, {1})),
+       "U32 values cannot lie in int64_data"},
+      {"strings in int32_data", one(tensor("t", kString, {1}).varints(5, {1})),
+       "strings cannot lie in int32_data"},
+      {"too few floats", one(tensor("t", kFloat, {3}).text(4, "12345678")),
+       "needs 3 numbers for [3] F32, float_data has 2"},
+      {"half a float", one(tensor("t", kFloat, {1}).text(4, "12345")),
+       "float_data has 5 bytes, not a multiple of 4"},
+      {"too few complex", one(tensor("t", kComplex64, {2}).text(4, "123456789012")),
+       "needs 4 numbers for [2] C64, float_data has 3"},
+      {"too few int32", one(tensor("t", kInt32, {3}).varints(5, {1, 2})),
+       "needs 3 numbers for [3] I32, int32_data has 2"},
+      {"too few int4", one(tensor("t", kInt4, {5}).varints(5, {1, 2})),
+       "needs 3 numbers for [5] I4, int32_data has 2"},
+      {"far too few int32",
+       one(tensor("t", kInt32, {100'000}).varints(5, std::vector<std::uint64_t>(20'000, 1))),
+       "int32_data has at most 20000"},
+      {"too few strings", one(tensor("t", kString, {3}).text(6, "a").text(6, "b")),
+       "needs 3 strings for [3], string_data has 2"},
+      {"values in two parts of a message",
+       model(Proto().text(kNode, node("C", {}, {})
+                                     .text(5, Proto()
+                                                  .text(1, "v")
+                                                  .text(5, tensor("", kInt32, {2}).varints(5, {1}))
+                                                  .text(5, Proto().varints(5, {1}))))),
+       "comes in parts, with values in several"},
+      {"data_location 2", one(tensor("t", kFloat, {1}).number(14, 2)), "data_location 2 is neither"},
+      // names
+      {"initialiser twice",
+       weights_model({raw_tensor("t", kUint8, {}, "1"), raw_tensor("t", kUint8, {}, "2")}),
+       "two initialisers of one graph have this name"},
+      {"sparse and dense of one name",
+       model(Proto()
+                 .text(kInitializer, raw_tensor("t", kUint8, {}, "1"))
+                 .text(kSparse, Proto().text(1, raw_tensor("t", kUint8, {}, "1")))),
+       "two initialisers"},
+      {"initialiser twice in a branch",
+       model(Proto().text(
+           kNode,
+           node("If", {}, {"o"}, "i")
+               .text(5, attribute_graph("b", Proto()
+                                                 .text(kInitializer, raw_tensor("t", kUint8, {}, "1"))
+                                                 .text(kInitializer, raw_tensor("t", kUint8, {}, "1")))))),
+       "tensor 'i/b/t': two initialisers"},
+      // memory
+      {"two million operators", model(Proto().raw(repeat(std::string_view("\x0A\0", 2), 2'000'000))),
+       "takes more than 268435456 bytes of memory"},
+  };
+}
+
+TEST(Onnx, HostileFilesGiveTheirError) {
+  const std::vector<Hostile> table = hostile_table();
+  EXPECT_GE(table.size(), 35u);
+  testing::expect_errors(table, read);
+}
+
+TEST(Onnx, ErrorsNameTensorAndByte) {
+  EXPECT_EQ(error_of(weights_model({raw_tensor("t", kFloat, {16, 16}, "12")})),
+            "m.onnx: byte 6: tensor 't': needs 1024 bytes for [16,16] F32, raw_data has 2");
+}
+
+TEST(Onnx, OddNamesAreKept) {
+  const std::string names[] = {std::string("nul\0inside", 10), "\xFF\xFE not UTF-8", "", "a/../b",
+                               std::string(10 << 20, 'n')};
+  for (const std::string& name : names) {
+    const MetaGraph graph = read(weights_model({raw_tensor(name, kUint8, {}, "1")}));
+    EXPECT_EQ(graph.tensors[0].name, name);
+    EXPECT_NE(graph_json(graph), "");
+  }
+  // and shown without harm
+  const std::string error = error_of(weights_model({raw_tensor("\x1B[31m\xFF", kFloat, {1}, "1")}));
+  EXPECT_NE(error.find(R"(tensor '\x1b[31m\xff')"), std::string::npos) << error;
+}
+
+TEST(Onnx, ManyTensorsStayLinear) {
+  Proto graph;
+  for (int i = 0; i < 100'000; ++i)
+    graph.text(kInitializer, raw_tensor(fmt::format("{}", i), kUint8, {1}, "1"));
+  EXPECT_EQ(read(model(graph)).tensors.size(), 100'000u);
+}
+
+TEST(Onnx, ManyEqualPathsStayLinear) {
+  Proto graph;
+  const Proto constant =
+      node("Constant", {}, {}, "c").text(5, attribute_tensor("value", raw_tensor("", kUint8, {}, "1")));
+  for (int i = 0; i < 100'000; ++i) graph.text(kNode, constant);
+  EXPECT_EQ(read(model(graph)).tensors.size(), 100'000u);
+}
+
+// A file of 2^31 - 1 bytes that is a hole but for its fields: nothing of the hole is read.
+TEST(Onnx, AModelOfTwoGibibytesCostsWhatItsHeaderCosts) {
+  testing::TemporaryFolder folder;
+  constexpr std::uint64_t kWeights = (1ULL << 31) - 200;
+  const std::string before = Proto().number(1, 8).text(2, "hole").bytes();
+  std::string head = Proto().number(1, kWeights).number(2, kUint8).text(8, "w").bytes() + "\x4A" +
+                     testing::varint_bytes(kWeights);
+  head = "\x2A" + testing::varint_bytes(head.size() + kWeights) + head;
+  head = before + "\x3A" + testing::varint_bytes(head.size() + kWeights) + head;
+  testing::write_file(folder / "m.onnx", head);
+  std::filesystem::resize_file(folder / "m.onnx", head.size() + kWeights);
+  const std::uint64_t read_before = read_bytes_counter();
+  const MetaGraph graph = open_model(folder / "m.onnx", {});
+  EXPECT_LT(read_bytes_counter() - read_before, 20'000u);
+  EXPECT_EQ(graph.tensors[0].shape[0], kWeights);
+
+  std::filesystem::resize_file(folder / "m.onnx", 1ULL << 31);
+  EXPECT_NE(
+      testing::error_text([&] { open_model(folder / "m.onnx", {}); }).find("protobuf's limit is 2147483647"),
+      std::string::npos);
+}
+
+TEST(Onnx, ContentDecides) {
+  const auto id = [](std::string name, std::string_view bytes) {
+    return std::string(importer_for(*memory_source(std::move(name), bytes).file).id);
+  };
+  EXPECT_EQ(id("no_extension", sample_onnx()), "onnx");
+  EXPECT_EQ(id("m.onnx", model(Proto())), "onnx");
+  EXPECT_EQ(id("m.onnx", Proto().text(7, Proto()).number(1, 8)), "onnx");
+  EXPECT_EQ(id("m.onnx", testing::sample_safetensors()), "safetensors");
+  EXPECT_EQ(sniff_onnx(std::as_bytes(std::span("\x08\0\0\0TFL3", 8)), "m.tflite"), Match::no);
+  EXPECT_EQ(sniff_onnx(std::as_bytes(std::span("GGUF\3\0\0\0", 8)), "m.gguf"), Match::no);
+  EXPECT_EQ(sniff_onnx(std::as_bytes(std::span("PK\3\4\0\0\0\0", 8)), "m.pt"), Match::no);
+  EXPECT_EQ(sniff_onnx(std::as_bytes(std::span("\x80\2}q\0.", 6)), "m.bin"), Match::no);
+  EXPECT_EQ(sniff_onnx(std::as_bytes(std::span("{\"a\":1}", 7)), "m.onnx"), Match::no);
+  EXPECT_EQ(sniff_onnx({}, "m.onnx"), Match::no);
+}
+
+}  // namespace
+}  // namespace loadline
