@@ -13,6 +13,7 @@
 #include <span>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace loadline::cli {
 namespace {
