@@ -62,6 +62,26 @@ void shards(const std::string& preset_id, const testing::TemporaryFolder& folder
       path, [&graph] { bench::read_headers(graph); }, "safetensors");
 }
 
+void vocabulary(const testing::TemporaryFolder& folder) {
+  constexpr std::uint64_t kTokens = 250'000;
+  const std::string path = folder / "vocabulary.gguf";
+  bench::write_vocabulary(path, kTokens);
+  const std::uint64_t bytes = SourceFile::open(path).size();
+  run(
+      fmt::format("gguf with {} tokens and as many merges: {}", kTokens, format_bytes(bytes)), path,
+      [&] { bench::read_start(path, bytes); }, "gguf");
+}
+
+void large_onnx(const testing::TemporaryFolder& folder) {
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 20, (std::uint64_t{1} << 31) - 1}) {
+    const std::string path = folder / fmt::format("{}.onnx", bytes);
+    bench::write_large_onnx(path, bytes);
+    run(
+        fmt::format("onnx with inline weights: {}", format_bytes(SourceFile::open(path).size())), path,
+        [&] { bench::read_start(path, 1); }, "onnx");
+  }
+}
+
 }  // namespace
 }  // namespace loadline
 
@@ -72,4 +92,6 @@ int main(int count, char** arguments) {
   const testing::TemporaryFolder folder;
   shards("deepseek-v3", folder);
   shards("llama-3.1-70b", folder);
+  vocabulary(folder);
+  large_onnx(folder);
 }
