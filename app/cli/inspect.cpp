@@ -20,6 +20,7 @@ struct Options {
   std::string path;
   bool tree = false;
   bool tensors = false;
+  bool metadata = false;
   bool doctor = false;
   std::string filter;
   std::string sort = "file";
@@ -72,6 +73,7 @@ int inspect(const Context& context, const Options& options) {
                         {"tensors", selection.tensors.size()},
                         {"bytes", selection.bytes}};
     if (options.tensors) json["tensors"] = tensors_json(graph, selection, options.limit);
+    if (options.metadata) json["metadata"] = metadata_json(graph);
     if (options.doctor) json["findings"] = findings_json(graph, find(context, opened.graph));
     print_json(json);
     return kDone;
@@ -87,6 +89,10 @@ int inspect(const Context& context, const Options& options) {
   if (options.tensors || (filtered && !options.tree)) {
     fmt::print("\n");
     print_tensors(context, graph, selection, options.limit);
+  }
+  if (options.metadata) {
+    fmt::print("\n");
+    print_metadata(context, graph);
   }
   if (options.doctor) {
     fmt::print("\n");
@@ -108,6 +114,8 @@ Action setup_inspect(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--limit", options->limit, "At most so many tensors")
       ->check(CLI::Range(std::int64_t{1}, kMostNumber));
+  app.add_flag("--metadata", options->metadata,
+               "Every key and value that the files hold beside their tensors");
   app.add_flag("--doctor", options->doctor,
                "What in the files makes loading dearer, what it costs, and what mends it");
   return [options](Context& context) { return inspect(context, *options); };

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/graph/config_text.h"
 #include "core/graph/module_tree.h"
+#include "core/io/meta_array.h"
 #include "core/io/process_memory.h"
 
 #include <filesystem>
@@ -210,6 +211,58 @@ void print_tensors(const Context& context, const MetaGraph& graph, const Selecti
   fmt::print("{}", table.text(context.colour));
   if (ids.size() < selection.tensors.size())
     fmt::print("... and {} more\n", selection.tensors.size() - ids.size());
+}
+
+void print_metadata(const Context& context, const MetaGraph& graph) {
+  constexpr std::uint64_t kElements = 4;
+  constexpr std::size_t kColumns = 80;
+  Table table({"key", "type", "value"}, {Align::left, Align::left, Align::left});
+  for (const MetaEntry& entry : graph.metadata) {
+    std::string type(meta_type_name(meta_type(entry.value)));
+    std::string value = safe_display(meta_text(entry.value), kColumns);
+    if (const auto* array = std::get_if<MetaArray>(&entry.value)) {
+      type = fmt::format("{}[{}]", meta_type_name(array->element), array->count);
+      value.clear();
+      const std::string_view quote = array->element == MetaType::string ? "\"" : "";
+      for (const MetaValue& element : read_meta_array(graph, *array, 0, kElements))
+        value += fmt::format("{}{}{}{}", value.empty() ? "" : ", ", quote,
+                             safe_display(meta_text(element), 30), quote);
+      if (array->count > kElements) value += ", ...";
+    }
+    table.row({safe_display(entry.key, 60), std::move(type), std::move(value)});
+  }
+  fmt::print("{}", table.text(context.colour));
+}
+
+Json metadata_json(const MetaGraph& graph) {
+  constexpr std::uint64_t kMostElements = 1024;
+  const auto plain = [](const MetaValue& value) {
+    return std::visit(
+        [](const auto& held) -> Json {
+          using Held = std::decay_t<decltype(held)>;
+          if constexpr (std::is_same_v<Held, std::string>)
+            return json_text(held);
+          else if constexpr (std::is_same_v<Held, MetaArray>)
+            return nullptr;
+          else
+            return held;
+        },
+        value);
+  };
+  Json json = Json::array();
+  for (const MetaEntry& entry : graph.metadata) {
+    Json value = plain(entry.value);
+    if (const auto* array = std::get_if<MetaArray>(&entry.value)) {
+      value = {
+          {"element", meta_type_name(array->element)}, {"count", array->count}, {"elements", Json::array()}};
+      for (const MetaValue& element : read_meta_array(graph, *array, 0, kMostElements))
+        value["elements"].push_back(plain(element));
+    }
+    json.push_back({{"key", json_text(entry.key)},
+                    {"type", meta_type_name(meta_type(entry.value))},
+                    {"value", std::move(value)}});
+  }
+  return json;
 }
 
 void print_findings(const MetaGraph& graph, const std::vector<Finding>& findings) {

@@ -35,6 +35,10 @@ void print_tensors(const Context& context, const MetaGraph& graph, const Selecti
                    std::size_t limit);
 Json tensors_json(const MetaGraph& graph, const Selection& selection, std::size_t limit);
 
+// Every key-value with its type; of an array the first elements, read from the file.
+void print_metadata(const Context& context, const MetaGraph& graph);
+Json metadata_json(const MetaGraph& graph);
+
 void print_findings(const MetaGraph& graph, const std::vector<Finding>& findings);
 Json findings_json(const MetaGraph& graph, const std::vector<Finding>& findings);
 
