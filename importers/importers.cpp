@@ -5,6 +5,8 @@
 #include "importers/hf_index.h"
 #include "importers/importer.h"
 #include "importers/safetensors.h"
+#include "importers/torch_legacy.h"
+#include "importers/torch_zip.h"
 
 #include <algorithm>
 #include <array>
@@ -14,12 +16,15 @@
 namespace loadline {
 namespace {
 
-constexpr std::array<Importer, 3> kImporters = {{
+constexpr std::array<Importer, 5> kImporters = {{
     {"safetensors", "safetensors", ".safetensors", sniff_safetensors, read_safetensors},
     {"hf_index", "sharded safetensors (Hugging Face index)", ".safetensors.index.json", sniff_hf_index,
      read_hf_index},
     {"config", "Hugging Face config.json (shapes without weights)", "config.json", sniff_hf_config,
      read_hf_config},
+    {"torch", "PyTorch (torch.save)", ".pt .pth .bin .ckpt", sniff_torch_zip, read_torch_zip},
+    {"torch_legacy", "PyTorch before 1.6 (torch.save)", ".pt .pth .bin .ckpt", sniff_torch_legacy,
+     read_torch_legacy},
 }};
 
 }  // namespace
