@@ -1,12 +1,16 @@
-// Hugging Face shard index (huggingface_hub serialization/_base.py), model.safetensors.index.json:
+// Hugging Face shard index (huggingface_hub serialization/_base.py), model.safetensors.index.json and
+// pytorch_model.bin.index.json:
 //
 //   {"metadata": {"total_size": BYTES, ...}, "weight_map": {"tensor name": "shard file name", ...}}
 #include "importers/hf_index.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/hf_names.h"
 #include "importers/hf_config.h"
 #include "importers/safetensors.h"
+#include "importers/torch_legacy.h"
+#include "importers/torch_zip.h"
 
 #include <algorithm>
 #include <atomic>
@@ -69,10 +73,6 @@ Index parse_index(const SourceFile& file) {
 
   Index index;
   for (const auto& [shard, tensors] : by_shard) {
-    if (!shard.ends_with(".safetensors"))
-      throw Error(
-          ErrorCode::unsupported, {.file = file.path()},
-          fmt::format("names shard '{}': only safetensors shards can be read", safe_display(shard, 200)));
     const auto number = static_cast<std::uint32_t>(index.shards.size());
     for (const std::string_view tensor : tensors)
       if (!index.shard_of.try_emplace(std::string(tensor), number).second)
@@ -96,12 +96,19 @@ struct Opened {
   std::exception_ptr error;
 };
 
+// Content decides, as for any other file.
+MetaGraph read_shard(const SourceFile& file) {
+  const std::vector<std::byte> head = file.head(kSniffBytes);
+  if (sniff_torch_zip(head, file.path()) == Match::yes) return read_torch_zip_file(file);
+  if (sniff_torch_legacy(head, file.path()) == Match::yes) return read_torch_legacy_file(file);
+  return read_safetensors_file(file);
+}
+
 std::vector<Opened> open_shards(const Source& source, const Index& index) {
   std::vector<Opened> opened(index.shards.size());
   const auto open_one = [&](std::size_t i) {
     try {
-      if (const auto file = source.open_sibling(index.shards[i].first))
-        opened[i].graph = read_safetensors_file(*file);
+      if (const auto file = source.open_sibling(index.shards[i].first)) opened[i].graph = read_shard(*file);
     } catch (...) {
       opened[i].error = std::current_exception();
     }
@@ -135,8 +142,9 @@ class Joiner {
     const FileId file{static_cast<std::uint32_t>(graph_.files.size())};
     const auto first_storage = static_cast<std::uint32_t>(graph_.storages.size());
     graph_.files.push_back(std::move(shard.files.front()));
+    graph_.format = shard.format;
     for (Storage storage : shard.storages) {
-      storage.file = file;
+      if (storage.file != kNoFile) storage.file = file;
       graph_.storages.push_back(storage);
     }
     for (Tensor& tensor : shard.tensors) {
@@ -193,8 +201,14 @@ class Joiner {
     if (index_.odd_total) note(Severity::warning, {}, "the index's total_size is not a whole number");
     const std::uint64_t held = storage_bytes(graph_);
     const bool complete = std::find(absent_.begin(), absent_.end(), true) == absent_.end();
-    if (complete && index_.total_size && *index_.total_size != held)
-      note(Severity::error, {},
+    // torch's writers add up tensors, of which several may view one storage, or a part of one
+    const bool views = graph_.format != "safetensors";
+    std::uint64_t viewed = 0;
+    if (views)
+      for (const Tensor& tensor : graph_.tensors) viewed += tensor_bytes(graph_, tensor);
+    if (complete && index_.total_size && *index_.total_size != held &&
+        (!views || *index_.total_size != viewed))
+      note(views ? Severity::warning : Severity::error, {},
            fmt::format("the index says {} bytes in total, the shards hold {}", *index_.total_size, held));
   }
 
@@ -212,7 +226,7 @@ Match sniff_hf_index(std::span<const std::byte> head, std::string_view path) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') return Match::no;
   if (text.find("\"weight_map\"") != std::string_view::npos) return Match::yes;
-  return path.ends_with(".safetensors.index.json") ? Match::yes : Match::no;
+  return path.ends_with(kHfIndexSuffix) || path.ends_with(kHfTorchIndexSuffix) ? Match::yes : Match::no;
 }
 
 MetaGraph read_hf_index(const Source& source) {

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::array<Importer, 5> kImporters = {{
     {"safetensors", "safetensors", ".safetensors", sniff_safetensors, read_safetensors},
-    {"hf_index", "sharded safetensors (Hugging Face index)", ".safetensors.index.json", sniff_hf_index,
-     read_hf_index},
+    {"hf_index", "sharded safetensors or PyTorch (Hugging Face index)",
+     ".safetensors.index.json .bin.index.json", sniff_hf_index, read_hf_index},
     {"config", "Hugging Face config.json (shapes without weights)", "config.json", sniff_hf_config,
      read_hf_config},
     {"torch", "PyTorch (torch.save)", ".pt .pth .bin .ckpt", sniff_torch_zip, read_torch_zip},
