@@ -4,6 +4,8 @@
 #include "importers/hf_config.h"
 #include "importers/hf_index.h"
 #include "importers/importer.h"
+#include "importers/npy.h"
+#include "importers/pt2.h"
 #include "importers/safetensors.h"
 #include "importers/torch_legacy.h"
 #include "importers/torch_zip.h"
@@ -16,7 +18,7 @@
 namespace loadline {
 namespace {
 
-constexpr std::array<Importer, 5> kImporters = {{
+constexpr std::array<Importer, 8> kImporters = {{
     {"safetensors", "safetensors", ".safetensors", sniff_safetensors, read_safetensors},
     {"hf_index", "sharded safetensors or PyTorch (Hugging Face index)",
      ".safetensors.index.json .bin.index.json", sniff_hf_index, read_hf_index},
@@ -25,6 +27,9 @@ constexpr std::array<Importer, 5> kImporters = {{
     {"torch", "PyTorch (torch.save)", ".pt .pth .bin .ckpt", sniff_torch_zip, read_torch_zip},
     {"torch_legacy", "PyTorch before 1.6 (torch.save)", ".pt .pth .bin .ckpt", sniff_torch_legacy,
      read_torch_legacy},
+    {"pt2", "torch.export archive", ".pt2", sniff_pt2, read_pt2},
+    {"npy", "numpy array", ".npy", sniff_npy, read_npy},
+    {"npz", "numpy archive", ".npz", sniff_npz, read_npz},
 }};
 
 }  // namespace

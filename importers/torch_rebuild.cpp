@@ -32,7 +32,56 @@ std::optional<std::uint64_t> reach(const Tensor& tensor) {
   return last;
 }
 
+void check_extent(const Tensor& tensor, TorchType type, std::uint64_t offset, std::uint64_t bytes,
+                  const std::string& file) {
+  const auto malformed = [&](std::string_view detail) {
+    return Error(ErrorCode::malformed, {.file = file, .tensor = tensor.name}, detail);
+  };
+  const auto count = element_count(tensor.shape);
+  if (!count || !checked_mul(*count, std::max(type.item_bytes, 1U)))
+    throw malformed(fmt::format("the shape {} overflows 64 bits", numbers_text(tensor.shape)));
+  if (tensor.strides.size() != tensor.shape.size())
+    throw malformed(fmt::format("{} strides for rank {}", tensor.strides.size(), tensor.shape.size()));
+  if (*count == 0 || type.item_bytes == 0) return;  // reaches nothing, or no one knows what
+  const auto length = reach(tensor);
+  const auto end = length ? checked_add(*length, offset) : std::nullopt;
+  const auto needed = end ? checked_mul(*end, type.item_bytes) : std::nullopt;
+  if (!needed || *needed > bytes)
+    throw malformed(
+        fmt::format("needs {} bytes for {} with strides {} from element {}, its storage "
+                    "has {}",
+                    needed ? fmt::format("{}", *needed) : "more than 2^64", numbers_text(tensor.shape),
+                    numbers_text(tensor.strides), offset, bytes));
+}
+
+// Contiguous tensors have none. torch packs two numbers into an element of float4_e2m1fn_x2: the shape
+// counts numbers here.
+Tensor settled(Tensor tensor, TorchType type, const std::string& file) {
+  if (element_count(tensor.shape) == 0 || is_contiguous(tensor)) tensor.strides.clear();
+  if (dtype_info(type.dtype).block_elements != 2) return tensor;
+  if (!tensor.strides.empty())
+    throw Error(ErrorCode::unsupported, {.file = file, .tensor = tensor.name},
+                "a strided view of packed 4-bit numbers");
+  if (tensor.shape.empty()) tensor.shape.push_back(1);
+  const auto doubled = checked_mul(tensor.shape.back(), 2);
+  tensor.shape.back() = doubled.value_or(0);
+  if (!doubled || !element_count(tensor.shape))
+    throw Error(ErrorCode::malformed, {.file = file, .tensor = tensor.name}, "its shape overflows 64 bits");
+  return tensor;
+}
+
 }  // namespace
+
+Tensor place_tensor(Tensor tensor, TorchType type, std::uint64_t offset, const StorageWindow& window,
+                    const std::string& file) {
+  check_extent(tensor, type, offset, window.bytes, file);
+  tensor.dtype = type.dtype;
+  tensor.storage = window.storage;
+  // an empty tensor may begin anywhere, one of unknown type only at the beginning
+  const std::uint64_t skipped = checked_mul(offset, type.item_bytes).value_or(window.bytes);
+  tensor.offset = window.offset + std::min(skipped, window.bytes);
+  return settled(std::move(tensor), type, file);
+}
 
 Error TorchRebuilder::malformed(const std::string& name, std::string_view detail) const {
   return Error(ErrorCode::malformed, {.file = file_, .tensor = name}, detail);
@@ -73,39 +122,6 @@ TorchType TorchRebuilder::type_of(const std::string& name, const PickleValue& va
   return *type;
 }
 
-void TorchRebuilder::check_extent(const Tensor& tensor, TorchType type, std::uint64_t offset,
-                                  std::uint64_t bytes) const {
-  const auto count = element_count(tensor.shape);
-  if (!count || !checked_mul(*count, std::max(type.item_bytes, 1U)))
-    throw malformed(tensor.name, fmt::format("the shape {} overflows 64 bits", numbers_text(tensor.shape)));
-  if (tensor.strides.size() != tensor.shape.size())
-    throw malformed(tensor.name,
-                    fmt::format("{} strides for rank {}", tensor.strides.size(), tensor.shape.size()));
-  if (*count == 0 || type.item_bytes == 0) return;  // reaches nothing, or no one knows what
-  const auto length = reach(tensor);
-  const auto end = length ? checked_add(*length, offset) : std::nullopt;
-  const auto needed = end ? checked_mul(*end, type.item_bytes) : std::nullopt;
-  if (!needed || *needed > bytes)
-    throw malformed(tensor.name,
-                    fmt::format("needs {} bytes for {} with strides {} from element {}, its storage "
-                                "has {}",
-                                needed ? fmt::format("{}", *needed) : "more than 2^64",
-                                numbers_text(tensor.shape), numbers_text(tensor.strides), offset, bytes));
-}
-
-// Contiguous tensors have none. torch packs two numbers into an element of float4_e2m1fn_x2: the shape
-// counts numbers here.
-void TorchRebuilder::settle_strides(Tensor& tensor, TorchType type) const {
-  if (element_count(tensor.shape) == 0 || is_contiguous(tensor)) tensor.strides.clear();
-  if (dtype_info(type.dtype).block_elements != 2) return;
-  if (!tensor.strides.empty())
-    throw Error(ErrorCode::unsupported, {.file = file_, .tensor = tensor.name},
-                "a strided view of packed 4-bit numbers");
-  if (tensor.shape.empty()) tensor.shape.push_back(1);
-  tensor.shape.back() *= 2;  // cannot overflow: bytes were checked, or there are none
-  if (!element_count(tensor.shape)) throw malformed(tensor.name, "its shape overflows 64 bits");
-}
-
 Tensor TorchRebuilder::on_storage(const std::string& name, std::span<const PickleValue> arguments,
                                   std::optional<TorchType> type) const {
   if (arguments.size() < 4) throw malformed(name, fmt::format("is rebuilt from {} values", arguments.size()));
@@ -114,17 +130,11 @@ Tensor TorchRebuilder::on_storage(const std::string& name, std::span<const Pickl
   if (!type) type = storages_.storages[view.storage].type;
   Tensor tensor;
   tensor.name = name;
-  tensor.dtype = type->dtype;
-  tensor.storage = placed_[view.storage];
   const std::uint64_t offset = number(name, arguments[1], "its storage offset");
   tensor.shape = numbers(name, arguments[2], "size");
   tensor.strides = numbers(name, arguments[3], "stride");
-  check_extent(tensor, *type, offset, view.bytes);
-  // an empty tensor may begin anywhere, one of unknown type only at the beginning
-  const auto skipped = checked_mul(offset, type->item_bytes);
-  tensor.offset = view.offset + std::min(skipped.value_or(view.bytes), view.bytes);
-  settle_strides(tensor, *type);
-  return tensor;
+  return place_tensor(std::move(tensor), *type, offset, {placed_[view.storage], view.offset, view.bytes},
+                      file_);
 }
 
 Tensor TorchRebuilder::without_storage(const std::string& name, const PickleValue& dtype,
@@ -132,12 +142,9 @@ Tensor TorchRebuilder::without_storage(const std::string& name, const PickleValu
   const TorchType type = type_of(name, dtype);
   Tensor tensor;
   tensor.name = name;
-  tensor.dtype = type.dtype;
   tensor.shape = numbers(name, size, "size");
   tensor.strides = numbers(name, stride, "stride");
-  check_extent(tensor, type, 0, ~std::uint64_t{0});
-  settle_strides(tensor, type);
-  return tensor;
+  return place_tensor(std::move(tensor), type, 0, {StorageId{}, 0, ~std::uint64_t{0}}, file_);
 }
 
 Tensor TorchRebuilder::whole_storage(const std::string& name, const PickleValue& persistent) const {

@@ -9,6 +9,19 @@
 
 namespace loadline {
 
+// The bytes of a storage that a tensor may use.
+struct StorageWindow {
+  StorageId storage{};
+  std::uint64_t offset = 0;  // from the start of the storage
+  std::uint64_t bytes = 0;
+};
+
+// A tensor whose name, shape and strides are set, at element `offset` of the window: its dtype, storage and
+// byte offset, no strides where it is contiguous. Throws Error{malformed} naming the tensor if it needs more
+// than the window has.
+Tensor place_tensor(Tensor tensor, TorchType type, std::uint64_t offset, const StorageWindow& window,
+                    const std::string& file);
+
 // What a rebuild function's arguments say, checked against the storage. Every Error names the tensor.
 class TorchRebuilder {
  public:
@@ -35,8 +48,6 @@ class TorchRebuilder {
   std::uint64_t number(const std::string& name, const PickleValue& value, std::string_view what) const;
   std::vector<std::uint64_t> numbers(const std::string& name, const PickleValue& value,
                                      std::string_view what) const;
-  void check_extent(const Tensor& tensor, TorchType type, std::uint64_t offset, std::uint64_t bytes) const;
-  void settle_strides(Tensor& tensor, TorchType type) const;
 
   const Pickle& pickle_;
   const TorchStorages& storages_;

@@ -16,6 +16,7 @@
 
 #include <charconv>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 

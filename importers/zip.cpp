@@ -21,6 +21,7 @@
 #include <array>
 #include <numeric>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <zlib.h>

@@ -91,7 +91,7 @@ struct DTypeInfo {
 };
 
 // Every row, in the order of the enum. Facts: safetensors 0.8 tensor.rs, ggml.h (type ids up to
-// 42), onnx.in.proto, ExecuTorch scalar_type.fbs, TFLite schema.fbs, torch.export schema 8.17.
+// 42), onnx.in.proto, ExecuTorch scalar_type.fbs, TFLite schema.fbs, torch.export schema of torch 2.13.
 std::span<const DTypeInfo> dtype_table();
 const DTypeInfo& dtype_info(DType id);
 
