@@ -368,7 +368,10 @@ class Walker {
       return find(Severity::warning, "left out of the metadata", path);
     if (graph_.metadata.size() >= kMostMetadata)
       return find(Severity::info, fmt::format("beyond the first {} values: left out", kMostMetadata), path);
-    graph_.metadata.push_back({path.empty() ? "value" : path, std::move(value)});
+    const std::string& key = path.empty() ? kRootKey : path;
+    if (!keys_.insert(key).second)
+      return find(Severity::warning, "a second value of this name: left out", key);
+    graph_.metadata.push_back({key, std::move(value)});
   }
 
   void find(Severity severity, std::string text, const std::string& path) {
@@ -391,6 +394,7 @@ class Walker {
   }
 
   static constexpr std::size_t kMostFindings = 100;
+  inline static const std::string kRootKey = "value";
 
   const Pickle& pickle_;
   MetaGraph& graph_;
@@ -399,6 +403,7 @@ class Walker {
   std::uint64_t visits_ = 0;
   std::uint64_t names_ = 0;
   std::unordered_set<std::uint64_t> searched_;  // by holds_storage
+  std::unordered_set<std::string> keys_;        // of the metadata
   std::vector<Finding> findings_;
 };
 
