@@ -213,7 +213,8 @@ class Pt2 {
     }
     if (!left.empty())
       note(Severity::warning, {},
-           fmt::format("{} storages that no tensor uses: {}", left.size(), join_names(left, 3)));
+           fmt::format("{} storage{} no tensor uses: {}", left.size(), left.size() == 1 ? " that" : "s that",
+                       join_names(left, 3)));
   }
 
   void add_notes() {

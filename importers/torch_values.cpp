@@ -19,7 +19,7 @@ using Kind = PickleValue::Kind;
 
 // Lists may share their items and contain themselves: a walk along every path could go on for ever.
 constexpr std::uint64_t kMostVisits = 20'000'000;
-constexpr std::uint64_t kMostNames = 512 << 20;  // bytes of all paths together
+constexpr std::uint64_t kMostNames = 128 << 20;  // bytes of all paths together
 constexpr std::size_t kMostDepth = 500;
 constexpr std::size_t kMostPath = 64 << 10;
 constexpr std::size_t kMostMetadata = 10'000;
@@ -39,10 +39,10 @@ class Walker {
     while (!stack_.empty()) {
       Frame& frame = stack_.back();
       const std::span<const PickleValue> items = rebuild_.sequence(frame.value);
-      if (!is_container(frame.value) || frame.next >= items.size()) {
+      if (frame.waits || frame.next >= items.size()) {
         const Frame done = std::move(frame);
         stack_.pop_back();
-        if (!is_container(done.value)) visit(done.value, done.path);
+        if (done.waits) visit(done.value, done.path);
       } else if (frame.value.is(Kind::dict)) {
         const PickleValue key = items[frame.next], value = items[frame.next + 1];
         const std::string path = joined(frame.path, key_text(key, frame.next / 2));
@@ -57,10 +57,11 @@ class Walker {
   }
 
  private:
-  // A container whose items are visited one by one, or one part of a tensor that waits.
+  // A container whose items are visited one by one, or a value that waits to be visited.
   struct Frame {
     PickleValue value;
     std::string path;
+    bool waits;
     std::size_t next = 0;
   };
   // Findings that many values share: one note each.
@@ -148,19 +149,19 @@ class Walker {
       if (!items.empty()) add_text(path, list_text(value));
       return;
     }
-    push(value, path);
+    push(value, path, false);
   }
 
-  void push(const PickleValue& value, const std::string& path) {
+  void push(const PickleValue& value, const std::string& path, bool waits) {
     if (stack_.size() == kMostDepth) throw limit(fmt::format("values nested more than {} deep", kMostDepth));
-    stack_.push_back({value, path, 0});
+    stack_.push_back({value, path, waits, 0});
   }
 
   // Parts wait on the stack, so the last one goes first.
   void push_parts(const std::string& path, std::span<const PickleValue> parts,
                   std::span<const std::string_view> names) {
     for (std::size_t i = std::min(parts.size(), names.size()); i-- > 0;)
-      push(parts[i], joined(tensor_name(path), names[i]));
+      push(parts[i], joined(tensor_name(path), names[i]), true);
   }
 
   static std::string tensor_name(const std::string& path) { return path.empty() ? "tensor" : path; }
@@ -188,7 +189,7 @@ class Walker {
     if (name.starts_with("torch._utils._rebuild_") || name.starts_with("torch._tensor._rebuild_"))
       return rebuild(name, arguments, path);
     if ((name == "torch.nn.parameter.Parameter" || name == "torch.nn.parameter.Buffer") && !arguments.empty())
-      return push(arguments[0], path);
+      return push(arguments[0], path, true);
     if ((name == "torch.device" || name == "torch.serialization._get_layout") && !arguments.empty() &&
         arguments[0].is(Kind::text))
       return add_metadata(arguments[0], path);
@@ -218,7 +219,7 @@ class Walker {
         last == "_rebuild_device_tensor_from_cpu_tensor") {
       require(1);
       if (last == "_rebuild_parameter_with_state" && arguments.size() > 3) push_state(arguments[3], path);
-      return push(arguments[0], path);
+      return push(arguments[0], path, true);
     }
     if (last == "_rebuild_meta_tensor_no_storage") {
       require(3);
@@ -267,7 +268,7 @@ class Walker {
   // The attributes of a tensor's subclass, where they may hold tensors: {name: value}, or with slots two.
   void push_state(const PickleValue& state, const std::string& path) {
     if (state.is(Kind::dict) || state.is(Kind::tuple))
-      if (!pickle_.items(state).empty()) push(state, tensor_name(path));
+      if (!pickle_.items(state).empty()) push(state, tensor_name(path), true);
   }
 
   // {"conj": True}: the numbers in the file are not the tensor's.

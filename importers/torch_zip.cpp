@@ -154,10 +154,10 @@ class TorchZip {
       left.push_back(member.name);
     }
     if (!left.empty())
-      graph_.notes.push_back(
-          {Severity::warning,
-           {},
-           fmt::format("{} storages that no tensor uses: {}", left.size(), join_names(left, 3))});
+      graph_.notes.push_back({Severity::warning,
+                              {},
+                              fmt::format("{} storage{} no tensor uses: {}", left.size(),
+                                          left.size() == 1 ? " that" : "s that", join_names(left, 3))});
   }
 
   const SourceFile& file_;

@@ -4,8 +4,8 @@
 #include "core/graph/validate.h"
 #include "importers/importer.h"
 #include "tests/support/builders.h"
-
-#include <cstdlib>
+#include "tests/support/hostile.h"
+#include "tests/support/samples.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,26 +13,15 @@
 namespace loadline {
 namespace {
 
+using testing::expect_golden;
+using testing::Hostile;
 using testing::memory_source;
+using testing::repeat;
 using testing::safetensors_bytes;
 
 MetaGraph read(std::string_view bytes) { return import_source(memory_source("m.safetensors", bytes)); }
 
-// The text of the Error that reading gives, or "" if it gives none. Any other exception fails.
-std::string error_of(std::string_view bytes) {
-  try {
-    read(bytes);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(LOADLINE_GOLDEN) + "/" + name;
-  if (std::getenv("LOADLINE_UPDATE_GOLDEN") != nullptr) testing::write_file(path, text);
-  EXPECT_EQ(text, testing::read_file(path)) << "LOADLINE_UPDATE_GOLDEN=1 rewrites it";
-}
+std::string error_of(std::string_view bytes) { return testing::import_error("m.safetensors", bytes); }
 
 TEST(Safetensors, SampleEqualsItsGolden) {
   const MetaGraph graph = read(testing::sample_safetensors());
@@ -42,25 +31,12 @@ TEST(Safetensors, SampleEqualsItsGolden) {
 TEST(Safetensors, EveryPrefixIsAClearError) {
   const std::string sample = testing::sample_safetensors();
   ASSERT_GT(sample.size(), 4000u);
-  for (std::size_t length = 0; length < sample.size(); ++length) {
-    const std::string error = error_of(std::string_view(sample).substr(0, length));
-    ASSERT_NE(error, "") << "length " << length;
-    ASSERT_EQ(error.rfind("m.safetensors: ", 0), 0u) << error;
-  }
+  testing::expect_prefixes_refused("m.safetensors", sample);
 }
 
 TEST(Safetensors, EveryFlippedHeaderByteIsSurvived) {
   const std::string sample = testing::sample_safetensors();
-  const std::size_t header_end = sample.size() - 1900;
-  for (std::size_t at = 0; at < header_end; ++at)
-    for (const int flip : {0x01, 0x10, 0x80, 0xFF}) {
-      std::string bytes = sample;
-      bytes[at] = static_cast<char>(bytes[at] ^ flip);
-      try {
-        validate(read(bytes));
-      } catch (const Error&) {
-      }
-    }
+  testing::expect_flips_survived("m.safetensors", sample, sample.size() - 1900);
 }
 
 TEST(Safetensors, MinimalFilesOpen) {
@@ -98,21 +74,8 @@ TEST(Safetensors, UnknownFieldsAreNoted) {
   EXPECT_EQ(graph.notes[0].severity, Severity::warning);
 }
 
-struct Hostile {
-  const char* name;
-  std::string bytes;
-  const char* expected;  // part of the message
-};
-
 std::string one(std::string_view entry, std::size_t data) {
   return safetensors_bytes(fmt::format("{{\"t\":{}}}", entry), data);
-}
-
-std::string repeat(std::string_view text, std::size_t times) {
-  std::string all;
-  all.reserve(text.size() * times);
-  for (std::size_t i = 0; i < times; ++i) all += text;
-  return all;
 }
 
 std::vector<Hostile> hostile_table() {
@@ -235,10 +198,7 @@ std::vector<Hostile> hostile_table() {
 TEST(Safetensors, HostileFilesGiveTheirError) {
   const std::vector<Hostile> table = hostile_table();
   EXPECT_GE(table.size(), 50u);
-  for (const Hostile& row : table) {
-    const std::string error = error_of(row.bytes);
-    EXPECT_NE(error.find(row.expected), std::string::npos) << row.name << ": '" << error << "'";
-  }
+  testing::expect_hostile("m.safetensors", table);
 }
 
 TEST(Safetensors, ErrorsNameTensorAndByte) {
@@ -283,10 +243,12 @@ TEST(Sniff, ContentDecides) {
 }
 
 TEST(Table, EveryImporterSurvivesEveryPrefixOfEverySample) {
-  const std::string samples[] = {
-      testing::sample_safetensors().substr(0, 600),
-      R"({"metadata":{"total_size":12},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}})",
-      R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":128,"vocab_size":100})"};
+  std::vector<std::string> samples = testing::format_samples();
+  samples.push_back(testing::sample_safetensors().substr(0, 600));
+  samples.push_back(
+      R"({"metadata":{"total_size":12},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}})");
+  samples.push_back(
+      R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":128,"vocab_size":100})");
   for (const Importer& importer : importers())
     for (const std::string& sample : samples)
       for (std::size_t length = 0; length <= sample.size(); ++length) {
