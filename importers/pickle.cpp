@@ -316,6 +316,12 @@ class PickleMachine {
 
   void reduce(std::string_view opcode) {
     const PickleValue arguments = pop(), callee = pop();
+    // ('module', class, ...): how torch before 1.6 wrote the classes of whole models
+    if (callee.is(Kind::persistent)) {
+      const std::span<const PickleValue> id = out_.items(out_.persistent_[callee.number]);
+      throw refused(fmt::format("a whole pickled model of class '{}'; save its state_dict() instead",
+                                safe_display(id.size() > 1 ? out_.text(id[1]) : "", 100)));
+    }
     if (!callee.is(Kind::global)) throw malformed(fmt::format("{} calls what is no global", opcode));
     if (!arguments.is(Kind::tuple)) throw malformed(fmt::format("{} without a tuple of arguments", opcode));
     const std::string name(out_.text(callee));

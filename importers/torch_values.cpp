@@ -76,7 +76,9 @@ class Walker {
     return Error(ErrorCode::limit, {.file = graph_.files[0].path}, detail);
   }
   Error at(ErrorCode code, const std::string& path, std::string_view detail) const {
-    return Error(code, {.file = graph_.files[0].path, .tensor = path}, detail);
+    ErrorPlace place{.file = graph_.files[0].path};
+    if (!path.empty()) place.tensor = path;
+    return Error(code, std::move(place), detail);
   }
 
   std::string_view callee(const PickleObject& object) const { return pickle_.text(object.callee); }
