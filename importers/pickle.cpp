@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -27,6 +26,8 @@ using Kind = PickleValue::Kind;
 constexpr std::uint64_t kMostGlobal = 1000;  // bytes of a module's or a name
 constexpr std::uint64_t kMostStack = 4'000'000;
 constexpr std::size_t kMostLong = 16;  // bytes of a number
+constexpr std::size_t kTupleBlock = 16 << 10;
+constexpr PickleValue kAbsent{Kind::absent, 0, 0};
 
 // Modules that only a pickle meant to run something names. Not what makes reading safe, for nothing is ever
 // called; it lets such a file be refused by name.
@@ -176,9 +177,15 @@ class PickleMachine {
 
   PickleValue tuple(std::span<const PickleValue> items) {
     keep(items.size());
-    const PickleValue value{Kind::tuple, static_cast<std::uint32_t>(items.size()), out_.tuples_.size()};
-    out_.tuples_.insert(out_.tuples_.end(), items.begin(), items.end());
-    return value;
+    auto& blocks = out_.tuples_;
+    if (blocks.empty() || blocks.back().capacity() - blocks.back().size() < items.size()) {
+      blocks.emplace_back();
+      blocks.back().reserve(std::max(kTupleBlock, items.size()));
+    }
+    std::vector<PickleValue>& block = blocks.back();
+    const std::uint64_t place = (blocks.size() - 1) << 32 | block.size();
+    block.insert(block.end(), items.begin(), items.end());
+    return {Kind::tuple, static_cast<std::uint32_t>(items.size()), place};
   }
   PickleValue container(Kind kind) {
     keep(2);
@@ -220,14 +227,14 @@ class PickleMachine {
     const PickleValue value = top();
     if (slot >= memo_.size()) {
       keep(slot + 1 - memo_.size());
-      memo_.resize(static_cast<std::size_t>(slot) + 1);
+      memo_.resize(static_cast<std::size_t>(slot) + 1, kAbsent);
     }
     memo_[static_cast<std::size_t>(slot)] = value;
   }
   void get(std::uint64_t slot) {
-    if (slot >= memo_.size() || !memo_[static_cast<std::size_t>(slot)])
+    if (slot >= memo_.size() || memo_[static_cast<std::size_t>(slot)].is(Kind::absent))
       throw malformed(fmt::format("reads memo slot {}, which was never set", slot));
-    push(*memo_[static_cast<std::size_t>(slot)]);
+    push(memo_[static_cast<std::size_t>(slot)]);
   }
 
   void long_number() {
@@ -488,7 +495,7 @@ class PickleMachine {
   std::vector<PickleValue> stack_;
   std::vector<std::size_t> marks_;  // heights of the stack
   std::vector<PickleValue> popped_;
-  std::vector<std::optional<PickleValue>> memo_;
+  std::vector<PickleValue> memo_;
   std::unordered_map<std::string, PickleValue> globals_;
 };
 
@@ -500,8 +507,10 @@ std::string_view Pickle::text(const PickleValue& value) const {
 }
 
 std::span<const PickleValue> Pickle::items(const PickleValue& value) const {
-  if (value.is(Kind::tuple))
-    return std::span(tuples_).subspan(static_cast<std::size_t>(value.number), value.size);
+  if (value.is(Kind::tuple)) {
+    if (value.size == 0) return {};
+    return std::span(tuples_[value.number >> 32]).subspan(value.number & 0xFFFFFFFF, value.size);
+  }
   if (value.is(Kind::list) || value.is(Kind::dict) || value.is(Kind::set))
     return containers_[static_cast<std::size_t>(value.number)];
   return {};

@@ -31,6 +31,7 @@ struct PickleValue {
     set,
     object,      // what calling a global would give
     persistent,  // what the reader of the file keeps outside: a storage
+    absent,      // no value at all
   };
   Kind kind = Kind::none;
   std::uint32_t size = 0;    // bytes of a text; items of a tuple
@@ -84,7 +85,8 @@ class Pickle {
 
   PickleValue root_;
   std::string texts_;
-  std::vector<PickleValue> tuples_;
+  // blocks that never move: a vector of everything would double when it grows
+  std::vector<std::vector<PickleValue>> tuples_;
   std::vector<std::vector<PickleValue>> containers_;  // of lists, dicts and sets
   std::vector<PickleObject> objects_;
   std::vector<PickleValue> persistent_;

@@ -57,7 +57,7 @@ void check_extent(const Tensor& tensor, TorchType type, std::uint64_t offset, st
 // Contiguous tensors have none. torch packs two numbers into an element of float4_e2m1fn_x2: the shape
 // counts numbers here.
 Tensor settled(Tensor tensor, TorchType type, const std::string& file) {
-  if (element_count(tensor.shape) == 0 || is_contiguous(tensor)) tensor.strides.clear();
+  if (element_count(tensor.shape) == 0 || is_contiguous(tensor)) tensor.strides = {};
   if (dtype_info(type.dtype).block_elements != 2) return tensor;
   if (!tensor.strides.empty())
     throw Error(ErrorCode::unsupported, {.file = file, .tensor = tensor.name},

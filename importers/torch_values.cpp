@@ -35,6 +35,7 @@ class Walker {
       : pickle_(pickle), graph_(graph), rebuild_(pickle, storages, placed, graph.files.at(0).path) {}
 
   void walk() {
+    graph_.tensors.reserve(pickle_.persistent_ids().size());
     visit(pickle_.root(), "");
     while (!stack_.empty()) {
       Frame& frame = stack_.back();

@@ -91,12 +91,25 @@ class TorchZip {
     return text == "big";
   }
 
+  // Straight from the file: the pickle of a large model is large itself.
   Pickle read_pickle(const ZipMember& member) const {
+    if (member.bytes > kMostPickle)
+      throw Error(ErrorCode::limit, {.file = file_.path(), .byte = member.header},
+                  fmt::format("the pickle has {} bytes, the limit is {}", member.bytes, kMostPickle));
+    if (!member.deflated) {
+      zip_.check_stored(member);
+      Cursor cursor(file_, member.payload, member.payload + member.bytes);
+      return whole_pickle(cursor);
+    }
     const std::string text = zip_.read(member, kMostPickle);
     const auto bytes = std::as_bytes(std::span(text));
     const SourceFile held = SourceFile::from_memory(fmt::format("{}: {}", file_.path(), member.name),
                                                     {bytes.begin(), bytes.end()});
     Cursor cursor(held);
+    return whole_pickle(cursor);
+  }
+
+  static Pickle whole_pickle(Cursor& cursor) {
     Pickle pickle(cursor);
     if (cursor.remaining() != 0)
       throw cursor.malformed(cursor.at(), fmt::format("{} bytes follow the pickle", cursor.remaining()));

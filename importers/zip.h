@@ -45,12 +45,16 @@ class ZipArchive {
   // The member's content, decompressed and compared with its checksum; a checksum of 0 is one that the
   // writer was told to leave out. Throws Error{limit} above `most` bytes, Error{malformed}.
   std::string read(const ZipMember& member, std::uint64_t most) const;
+  // Compares a stored member with its checksum, piece by piece. Throws Error{malformed}.
+  void check_stored(const ZipMember& member) const;
   // The member as a storage of a graph.
   Storage storage(const ZipMember& member, FileId file) const;
 
   Error malformed(const ZipMember& member, std::string_view detail) const;
 
  private:
+  void check_crc(const ZipMember& member, std::uint32_t crc) const;
+
   const SourceFile* file_;
   std::vector<ZipMember> members_;
   std::unordered_map<std::string_view, std::uint32_t> by_name_;
