@@ -12,6 +12,7 @@
 #include "importers/pickle.h"
 
 #include "core/base/text.h"
+#include "importers/pickle_globals.h"
 
 #include <algorithm>
 #include <array>
@@ -29,73 +30,9 @@ constexpr std::size_t kMostLong = 16;  // bytes of a number
 constexpr std::size_t kTupleBlock = 16 << 10;
 constexpr PickleValue kAbsent{Kind::absent, 0, 0};
 
-// Modules that only a pickle meant to run something names. Not what makes reading safe, for nothing is ever
-// called; it lets such a file be refused by name.
-constexpr std::array<std::string_view, 34> kCodeModules = {"_posixsubprocess",
-                                                           "asyncio",
-                                                           "bdb",
-                                                           "code",
-                                                           "codeop",
-                                                           "commands",
-                                                           "cProfile",
-                                                           "ctypes",
-                                                           "doctest",
-                                                           "ensurepip",
-                                                           "idlelib",
-                                                           "imp",
-                                                           "importlib",
-                                                           "marshal",
-                                                           "nt",
-                                                           "operator",
-                                                           "os",
-                                                           "pdb",
-                                                           "pickle",
-                                                           "pip",
-                                                           "pkgutil",
-                                                           "posix",
-                                                           "profile",
-                                                           "pty",
-                                                           "pydoc",
-                                                           "runpy",
-                                                           "shelve",
-                                                           "shutil",
-                                                           "socket",
-                                                           "subprocess",
-                                                           "sys",
-                                                           "timeit",
-                                                           "venv",
-                                                           "webbrowser"};
-// What the builtins hold besides functions that run something.
-constexpr std::array<std::string_view, 16> kDataBuiltins = {
-    "bool", "bytearray", "bytes", "complex", "dict",  "float", "frozenset", "int",
-    "list", "object",    "range", "set",     "slice", "str",   "tuple",     "Ellipsis"};
-
 bool is_dict_type(std::string_view name) {
   return name == "collections.OrderedDict" || name == "collections.Counter" || name == "builtins.dict" ||
          name == "collections.defaultdict";
-}
-
-struct Global {
-  std::string module;
-  std::string name;
-};
-
-// Protocol 2 writes the names of Python 2.
-Global modern(Global global) {
-  if (global.module == "copy_reg") global.module = "copyreg";
-  if (global.module == "__builtin__") {
-    global.module = "builtins";
-    if (global.name == "long") global.name = "int";
-    if (global.name == "unicode") global.name = "str";
-  }
-  return global;
-}
-
-bool runs_code(const Global& global) {
-  if (global.module == "builtins")
-    return std::find(kDataBuiltins.begin(), kDataBuiltins.end(), global.name) == kDataBuiltins.end();
-  const std::string_view package = std::string_view(global.module).substr(0, global.module.find('.'));
-  return std::find(kCodeModules.begin(), kCodeModules.end(), package) != kCodeModules.end();
 }
 
 }  // namespace
@@ -206,7 +143,7 @@ class PickleMachine {
   void global() {
     std::string module = line(), name = line();
     if (module.empty() || name.empty()) throw malformed("a global without a name");
-    const Global named = modern({std::move(module), std::move(name)});
+    const PickleGlobal named = modern_global({std::move(module), std::move(name)});
     std::string full = named.module + "." + named.name;
     if (runs_code(named))
       throw refused(fmt::format("names '{}', which runs code when loaded: refused, nothing was run",

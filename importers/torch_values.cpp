@@ -24,7 +24,8 @@ constexpr std::size_t kMostDepth = 500;
 constexpr std::size_t kMostPath = 64 << 10;
 constexpr std::size_t kMostMetadata = 10'000;
 constexpr std::size_t kMostMetadataText = 64 << 10;
-constexpr std::size_t kMostShown = 16;  // items of a list of scalars
+constexpr std::size_t kMostMetadataBytes = 4 << 20;  // of all texts together
+constexpr std::size_t kMostShown = 16;               // items of a list of scalars
 
 bool is_scalar(const PickleValue& value) { return value.kind <= Kind::global && !value.is(Kind::bytes); }
 
@@ -361,6 +362,10 @@ class Walker {
   }
 
   void add_text(const std::string& path, std::string text) {
+    metadata_bytes_ += text.size();
+    if (metadata_bytes_ > kMostMetadataBytes)
+      return find(Severity::info, fmt::format("texts beyond {} bytes in all: left out", kMostMetadataBytes),
+                  path);
     if (text.size() > kMostMetadataText)
       return find(Severity::info, fmt::format("a text of more than {} bytes: left out", kMostMetadataText),
                   path);
@@ -406,6 +411,7 @@ class Walker {
   std::vector<Frame> stack_;
   std::uint64_t visits_ = 0;
   std::uint64_t names_ = 0;
+  std::size_t metadata_bytes_ = 0;
   std::unordered_set<std::uint64_t> searched_;  // by holds_storage
   std::unordered_set<std::string> keys_;        // of the metadata
   std::vector<Finding> findings_;

@@ -42,6 +42,8 @@ constexpr std::uint64_t kEnd64Bytes = 56;
 constexpr std::uint32_t kIn64 = 0xFFFFFFFF;  // the value stands in the zip64 extra field
 constexpr std::uint64_t kMostMembers = 2'000'000;
 constexpr std::uint16_t kZip64Extra = 1;
+// A deflate stream gives at most 1032 bytes for each of its own (zlib, "Maximum compression factor").
+constexpr std::uint64_t kMostRatio = 1032;
 // 1, 2: how hard deflate tried; 3: sizes follow the content; 11: names are UTF-8
 constexpr std::uint16_t kKnownFlags = 0x080E;
 constexpr std::uint16_t kSizesFollow = 0x0008;
@@ -221,6 +223,9 @@ class Reader {
     if (!member.deflated && member.stored_bytes != member.bytes)
       throw at_member(member,
                       fmt::format("is stored as {} bytes and has {}", member.stored_bytes, member.bytes));
+    if (member.deflated && member.bytes / kMostRatio > member.stored_bytes)
+      throw at_member(member, fmt::format("claims {} bytes out of {}: no deflate stream holds that many",
+                                          member.bytes, member.stored_bytes));
     members_.push_back(std::move(member));
   }
 

@@ -118,6 +118,21 @@ TEST(Torch, MetadataCannotStandInForTheConfig) {
   EXPECT_EQ(graph.metadata.size(), 1u);
 }
 
+TEST(Torch, OtherMembersAreNeverRead) {
+  const std::string evil = stream(call(global("os", "system"), {text("id")}));
+  Records records = kOne;
+  for (const char* name : {"config.p", "evil.pkl", "data/0.txt", "code.py"}) records.emplace_back(name, evil);
+  EXPECT_EQ(open(dict({{"w", tensor(floats(), 0, {4}, {1})}}), records).tensors.size(), 1u);
+}
+
+TEST(Torch, RepeatedTextsDoNotFillTheMemory) {
+  std::string value = "}(" + text("a") + text(std::string(60'000, 'x')) + "q\1";
+  for (int i = 0; i < 5000; ++i) value += text(fmt::format("{}", i)) + "h\1";
+  const MetaGraph graph = open(value + "u");
+  EXPECT_LT(graph.metadata.size(), 100u);
+  EXPECT_TRUE(testing::has_note(graph, Severity::info, "texts beyond 4194304 bytes"));
+}
+
 TEST(Torch, OldContainersAreRefusedByName) {
   std::string tar(1024, '\0');
   tar.replace(0, 8, "sys_info").replace(257, 5, "ustar");
@@ -170,7 +185,7 @@ std::vector<Hostile> container_table() {
          m[0].deflate = true;
          m[0].bytes = 0x7FFFFFFF;
        }),
-       "the limit is 268435456"},
+       "claims 2147483647 bytes out of"},
   };
 }
 

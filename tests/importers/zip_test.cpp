@@ -153,6 +153,11 @@ std::vector<testing::Hostile> header_table() {
          m.bytes = 60;
        }),
        "ends after"},
+      {"deflate that gives too much", lie([](ZipSpec& m) {
+         m.deflate = true;
+         m.bytes = 1 << 30;
+       }),
+       "no deflate stream holds that many"},
       {"deflate of garbage", lie([](ZipSpec& m) {
          m.method = 8;
          m.content = "\xFF\xFF\xFF\xFF";
