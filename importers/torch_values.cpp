@@ -100,7 +100,6 @@ class Walker {
   }
 
   std::string key_text(const PickleValue& key, std::size_t position) const {
-    if (key.is(Kind::text)) return std::string(pickle_.text(key));
     return is_scalar(key) || key.is(Kind::tuple) ? scalar_text(key) : fmt::format("key {}", position);
   }
 
@@ -119,7 +118,8 @@ class Walker {
         return fmt::format("{}", value.real());
       case Kind::text:
       case Kind::global:
-        return std::string(pickle_.text(value));
+        return std::string(
+            pickle_.text(value).substr(0, kMostPath + 1));  // longer ones are left out or refused
       default:
         return list_text(value);
     }
@@ -150,7 +150,7 @@ class Walker {
     const std::span<const PickleValue> items = rebuild_.sequence(value);
     visits_ += items.size() / 64;  // looking through them costs something too
     if (!value.is(Kind::dict) && std::all_of(items.begin(), items.end(), is_scalar)) {
-      if (!items.empty()) add_text(path, list_text(value));
+      if (!items.empty()) add_text(path, metadata_bytes_ < kMostMetadataBytes ? list_text(value) : "");
       return;
     }
     push(value, path, false);
@@ -192,7 +192,9 @@ class Walker {
     const std::span<const PickleValue> arguments = pickle_.items(object.arguments);
     if (name.starts_with("torch._utils._rebuild_") || name.starts_with("torch._tensor._rebuild_"))
       return rebuild(name, arguments, path);
-    if ((name == "torch.nn.parameter.Parameter" || name == "torch.nn.parameter.Buffer") && !arguments.empty())
+    if ((name == "torch.nn.parameter.Parameter" || name == "torch.nn.parameter.Buffer" ||
+         name == "torch.autograd.variable.Variable") &&
+        !arguments.empty())
       return push(arguments[0], path, true);
     if ((name == "torch.device" || name == "torch.serialization._get_layout") && !arguments.empty() &&
         arguments[0].is(Kind::text))
@@ -357,19 +359,19 @@ class Walker {
       case Kind::real:
         return add_entry(path, value.real());
       default:
-        return add_text(path, std::string(pickle_.text(value)));
+        return add_text(path, pickle_.text(value));
     }
   }
 
-  void add_text(const std::string& path, std::string text) {
-    metadata_bytes_ += text.size();
-    if (metadata_bytes_ > kMostMetadataBytes)
-      return find(Severity::info, fmt::format("texts beyond {} bytes in all: left out", kMostMetadataBytes),
-                  path);
+  void add_text(const std::string& path, std::string_view text) {
     if (text.size() > kMostMetadataText)
       return find(Severity::info, fmt::format("a text of more than {} bytes: left out", kMostMetadataText),
                   path);
-    add_entry(path, std::move(text));
+    if (metadata_bytes_ >= kMostMetadataBytes)
+      return find(Severity::info, fmt::format("texts beyond {} bytes in all: left out", kMostMetadataBytes),
+                  path);
+    metadata_bytes_ += text.size();
+    add_entry(path, std::string(text));
   }
 
   void add_entry(const std::string& path, MetaValue value) {
