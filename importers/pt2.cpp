@@ -8,12 +8,16 @@
 //         {"dtype": 7, "sizes": [{"as_int": 3}], "strides": [...], "storage_offset": {...}, "layout": 7}}}}
 //   ROOT/data/weights/weight_0                   a whole storage, stored; several names may view it
 //   ROOT/data/constants/...                      the same, as tensor_0 and NAME_constants_config.json
+//   ROOT/data/weights/NAME.pt, constants/NAME.pt   torch.save archives, as torch 2.8 wrote them instead
 //   ROOT/data/aotinductor/..., sample_inputs     compiled code and pickles: never read
+//
+// Before: serialized_state_dict.pt and serialized_constants.pt, torch.save archives too, in no folder.
 #include "importers/pt2.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "importers/torch_rebuild.h"
+#include "importers/torch_zip.h"
 #include "importers/zip.h"
 
 #include <map>
@@ -33,6 +37,7 @@ constexpr std::uint64_t kMostRecord = 64;
 constexpr std::size_t kMostJsonDepth = 64;
 constexpr std::uint64_t kStrided = 7;
 constexpr std::int64_t kComplexHalf = 9;
+constexpr std::string_view kOldWeights = "serialized_state_dict.pt";
 
 // A config and what it configures: "model" of "data/weights/model_weights_config.json".
 struct Config {
@@ -43,16 +48,21 @@ struct Config {
 
 class Pt2 {
  public:
-  explicit Pt2(const SourceFile& file) : file_(file), zip_(file, ZipCase::folded), root_(zip_.root() + '/') {}
+  explicit Pt2(const SourceFile& file)
+      : file_(file), zip_(file, ZipCase::folded), old_(zip_.find(kOldWeights) != nullptr) {
+    if (!old_) root_ = zip_.root() + '/';
+  }
 
   MetaGraph read() {
     graph_.format = "pt2";
     graph_.files.push_back({file_.path(), file_.size()});
-    check_format();
+    if (!old_) check_format();
     const std::vector<Config> configs = find_configs();
     std::unordered_set<std::string> models;
     for (const Config& config : configs) models.insert(config.model);
     for (const Config& config : configs) read_config(config, models.size() > 1 ? config.model + "." : "");
+    for (const ZipMember& member : zip_.members())
+      if (is_pickled_dict(member.name)) add_pickled_dict(member);
     add_unreferenced();
     add_notes();
     sort_by_place(graph_);
@@ -200,6 +210,31 @@ class Pt2 {
     return result;
   }
 
+  bool is_pickled_dict(std::string_view name) const {
+    if (old_) return name == kOldWeights || name == "serialized_constants.pt";
+    name.remove_prefix(root_.size());
+    const bool weights = name.starts_with("data/weights/") || name.starts_with("data/constants/");
+    return weights && name.ends_with(".pt");
+  }
+
+  // A torch.save archive inside this one: its tensors, moved to where they lie in the file.
+  void add_pickled_dict(const ZipMember& member) {
+    if (member.deflated) throw zip_.malformed(member, "is compressed; torch stores weights as they are");
+    const SourceFile inner =
+        file_.part(fmt::format("{}: {}", file_.path(), member.name), member.payload, member.bytes);
+    MetaGraph held = read_torch_zip_file(inner);
+    const auto first = static_cast<std::uint32_t>(graph_.storages.size());
+    for (Storage storage : held.storages) {
+      if (storage.file != kNoFile) storage.offset += member.payload;
+      graph_.storages.push_back(storage);
+    }
+    for (Tensor& tensor : held.tensors) {
+      tensor.storage = StorageId{first + static_cast<std::uint32_t>(tensor.storage)};
+      graph_.tensors.push_back(std::move(tensor));
+    }
+    graph_.notes.insert(graph_.notes.end(), held.notes.begin(), held.notes.end());
+  }
+
   // Bytes that no tensor uses are still part of the file.
   void add_unreferenced() {
     std::vector<std::string> left;
@@ -218,30 +253,24 @@ class Pt2 {
   }
 
   void add_notes() {
-    std::vector<std::string> graphs, code, old;
+    std::vector<std::string> graphs, code;
     for (const ZipMember& member : zip_.members()) {
       const std::string_view name = std::string_view(member.name).substr(root_.size());
-      if (name.starts_with("models/")) graphs.push_back(member.name);
+      if (name.starts_with("models/") || name == "serialized_exported_program.json")
+        graphs.push_back(member.name);
       if (name.starts_with("data/aotinductor/") || name.ends_with(".so")) code.push_back(member.name);
-      const bool weights = name.starts_with("data/weights/") || name.starts_with("data/constants/");
-      if (weights && name.ends_with(".pt")) old.push_back(member.name);
     }
     if (!graphs.empty())
       note(Severity::info, {}, fmt::format("the exported graph is not read: {}", join_names(graphs, 3)));
     if (!code.empty())
       note(Severity::warning, {},
            fmt::format("compiled code and its weights are not read: {}", join_names(code, 3)));
-    if (!old.empty())
-      note(
-          Severity::error, {},
-          fmt::format("weights pickled inside the archive, as early versions of torch.export wrote them, are "
-                      "not read: {}",
-                      join_names(old, 3)));
   }
 
   const SourceFile& file_;
   ZipArchive zip_;
-  std::string root_;
+  bool old_;          // in no folder
+  std::string root_;  // with its slash
   MetaGraph graph_;
   std::unordered_map<std::string_view, StorageId> storages_;
   std::unordered_set<std::string_view> used_;
@@ -254,19 +283,13 @@ Match sniff_pt2(std::span<const std::byte> head, std::string_view path) {
   if (!name) return Match::no;
   const std::size_t slash = name->find('/');
   const std::string_view inside = slash == std::string_view::npos ? "" : name->substr(slash + 1);
+  if (name->starts_with("serialized_")) return Match::yes;
   for (const std::string_view start : {"data/weights/", "data/constants/", "data/aotinductor/",
                                        "data/sample_inputs/", "models/", "archive_", "extra/"})
     if (inside.starts_with(start)) return Match::yes;
   return path.ends_with(".pt2") ? Match::maybe : Match::no;
 }
 
-MetaGraph read_pt2(const Source& source) {
-  const std::vector<std::byte> head = source.file->head(kSniffBytes);
-  if (const auto name = first_zip_name(head); name && name->find('/') == std::string_view::npos)
-    throw Error(ErrorCode::unsupported, {.file = source.file->path()},
-                "a zip archive without its one folder, as torch.export wrote before torch 2.8: load it with "
-                "torch and save it again");
-  return Pt2(*source.file).read();
-}
+MetaGraph read_pt2(const Source& source) { return Pt2(*source.file).read(); }
 
 }  // namespace loadline

@@ -3,6 +3,7 @@
 #include "core/graph/graph_json.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
+#include "tests/support/pickles.h"
 #include "tests/support/samples.h"
 
 #include <fmt/format.h>
@@ -63,7 +64,6 @@ TEST(Pt2, WhatIsNotReadIsNoted) {
   records.emplace_back("data/aotinductor/model/x.so",
                        "\x7F"
                        "ELF");
-  records.emplace_back("data/weights/model.pt", "PK");
   records.emplace_back("models/model.json", "{}");
   std::string pickled = pt2_entry("p", "weight_0", "6", "1");
   pickled.replace(pickled.find("\"use_pickle\": false"), 19, "\"use_pickle\": true");
@@ -72,7 +72,6 @@ TEST(Pt2, WhatIsNotReadIsNoted) {
   const MetaGraph graph = import_bytes(
       "m.pt2", file_of(pickled + "," + sparse + "," + pt2_entry("o", "weight_0", "6", "1", 0, 99), records));
   EXPECT_TRUE(testing::has_note(graph, Severity::warning, "compiled code"));
-  EXPECT_TRUE(testing::has_note(graph, Severity::error, "early versions of torch.export"));
   EXPECT_TRUE(testing::has_note(graph, Severity::info, "the exported graph is not read"));
   EXPECT_TRUE(testing::has_note(graph, Severity::error, "a pickled object"));
   EXPECT_TRUE(testing::has_note(graph, Severity::error, "has layout 1"));
@@ -125,10 +124,54 @@ TEST(Pt2, HostileFilesGiveTheirError) {
        {"stride past the end", sized("6", "2"), "needs 44 bytes"},
        {"stride that wraps", sized("5", "4611686018427387904"), "needs more than 2^64 bytes"},
        {"product 2^64", sized("4294967296,4294967296", "0,0"), "overflows 64 bits"},
-       {"fewer strides", sized("2,3", "1"), "1 strides for rank 2"},
-       {"the layout before torch 2.8",
-        testing::zip_bytes({{.name = "serialized_exported_program.json", .content = "{}"}}),
-        "before torch 2.8"}});
+       {"fewer strides", sized("2,3", "1"), "1 strides for rank 2"}});
+}
+
+testing::ZipSpec stored(std::string name, std::string content) {
+  testing::ZipSpec spec;
+  spec.name = std::move(name);
+  spec.content = std::move(content);
+  return spec;
+}
+
+std::string state_dict(std::string_view name) {
+  using namespace testing::pickle;
+  return testing::torch_zip(
+      stream("}" + text(name) + tensor(storage("0", "FloatStorage", 6), 0, {2, 3}, {3, 1}) + "s"),
+      {{"data/0", pattern(24)}});
+}
+
+TEST(Pt2, StateDictsInsideTheArchiveAreReadInPlace) {
+  Records records = kRest;
+  records.emplace_back("data/weights/model.pt", state_dict("w"));
+  records.emplace_back("data/constants/model.pt", state_dict("c"));
+  const std::string old = testing::zip_bytes({stored("serialized_exported_program.json", "{}"),
+                                              stored("serialized_state_dict.pt", state_dict("w")),
+                                              stored("serialized_constants.pt", state_dict("c"))});
+  for (const std::string& bytes : {file_of("", records), old}) {
+    const MetaGraph graph = import_bytes("m.pt2", bytes);
+    for (const char* name : {"w", "c"}) {
+      const Tensor& tensor = testing::tensor_named(graph, name);
+      EXPECT_EQ(bytes.substr(graph.storage(tensor.storage).offset, 24), pattern(24));
+    }
+  }
+}
+
+TEST(Pt2, StateDictsInsideTheArchiveAreTrustedNoMore) {
+  using namespace testing::pickle;
+  const auto old = [](std::string content) {
+    return testing::zip_bytes({stored("serialized_state_dict.pt", std::move(content))});
+  };
+  testing::ZipSpec compressed = stored("serialized_state_dict.pt", state_dict("w"));
+  compressed.deflate = true;
+  const std::string sample = state_dict("w");
+  testing::expect_hostile(
+      "m.pt2", {{"no archive", old("hello"), "at least 22 bytes"},
+                {"an archive cut short", old(sample.substr(0, sample.size() - 5)), "no end record"},
+                {"code", old(testing::torch_zip(stream(global("os", "system")), {})), "names 'os.system'"},
+                {"TorchScript", old(testing::torch_zip(stream("}"), {{"constants.pkl", ""}})), "TorchScript"},
+                {"compressed", testing::zip_bytes({compressed}), "is compressed"},
+                {"an archive in itself", old(old(sample)), "lies in no folder"}});
 }
 
 TEST(Pt2, OneNameInWeightsAndConstantsIsRefused) {

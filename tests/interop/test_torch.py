@@ -366,6 +366,19 @@ class Export(Formats):
         self.assertEqual([["first.weight", "second.weight"]], answer["tied"])
         self.assertIn("the exported graph is not read", answer["notes"][0]["text"])
 
+    def test_state_dicts_inside_the_archive(self):
+        """The layout of early torch.export, which this torch still reads and no longer writes."""
+        import io
+        import zipfile
+        tensors = views()
+        buffer = io.BytesIO()
+        torch.save(tensors, buffer)
+        with zipfile.ZipFile(self.path / "old.pt2", "w") as archive:
+            archive.writestr("serialized_exported_program.json", "{}")
+            archive.writestr("serialized_state_dict.pt", buffer.getvalue())
+            archive.writestr("version", "8.8")
+        self.assert_opens(self.path / "old.pt2", tensors)
+
 
 if __name__ == "__main__":
     unittest.main()
