@@ -50,9 +50,7 @@ TEST(Torch, EveryPrefixIsAClearError) {
 TEST(Torch, EveryFlippedByteIsSurvived) {
   testing::expect_flips_survived("m.pt", testing::sample_torch_legacy(),
                                  testing::sample_torch_legacy().size());
-  const std::string zip = testing::sample_torch();
-  testing::expect_flips_survived("m.pt", zip, 300);
-  testing::expect_flips_survived("m.pt", zip.substr(0), 0);
+  testing::expect_flips_survived("m.pt", testing::sample_torch(), testing::sample_torch().size());
 }
 
 TEST(Torch, APlainTensorAndListsHaveNames) {
@@ -263,10 +261,6 @@ std::vector<Hostile> tensor_table() {
        file_of(rebuild("_rebuild_tensor_v3", {floats(), number(0), ")", ")", "\x89", "}", text("f")})),
        "is no dtype of torch"},
       {"v3 wider than its storage", file_of(tensor_v3(floats(), 0, {3}, {1}, "float64")), "needs 24 bytes"},
-      {"f4 doubling",
-       file_of(
-           tensor_v3(floats(), 0, {0, std::numeric_limits<std::int64_t>::max()}, {1, 1}, "float4_e2m1fn_x2")),
-       ""},
       {"strided f4", file_of(tensor_v3(floats(), 0, {2, 2}, {1, 2}, "float4_e2m1fn_x2")),
        "a strided view of packed"},
       {"an unknown rebuild function", file_of(rebuild("_rebuild_new_kind", {floats()})),
@@ -297,8 +291,6 @@ std::vector<Hostile> sharing_table() {
   std::string cycle =
       "]q" + std::string(1, '\0') + "(h" + std::string(1, '\0') + tensor(floats(), 0, {4}, {1}) + "e";
   const std::string long_key(60'000, 'k');
-  std::string wide = "}(";
-  for (int i = 0; i < 20'000; ++i) wide += text(fmt::format("{}", i)) + (i == 0 ? ")q\1" : "h\1");
   return {
       {"a list that holds itself", file_of(cycle), "nested more than 500 deep"},
       {"lists that double 60 times", file_of(doubling), "names of more than"},
@@ -317,12 +309,8 @@ std::vector<Hostile> sharing_table() {
 }
 
 TEST(Torch, HostileFilesGiveTheirError) {
-  for (const auto& table : {container_table(), storage_table(), tensor_table()}) {
-    std::vector<Hostile> rows = table;
-    std::erase_if(rows, [](const Hostile& row) { return *row.expected == '\0'; });
-    testing::expect_hostile("m.pt", rows);
-  }
-  testing::expect_hostile("m.pt", sharing_table());
+  for (const auto& table : {container_table(), storage_table(), tensor_table(), sharing_table()})
+    testing::expect_hostile("m.pt", table);
 }
 
 TEST(Torch, PackedFourBitShapesDoubleWithoutWrapping) {
