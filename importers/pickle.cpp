@@ -26,7 +26,7 @@ using Kind = PickleValue::Kind;
 
 constexpr std::uint64_t kMostGlobal = 1000;  // bytes of a module's or a name
 constexpr std::uint64_t kMostStack = 4'000'000;
-constexpr std::size_t kMostLong = 16;  // bytes of a number
+constexpr std::size_t kMostLong = 32;  // bytes of a number; a UUID takes 17
 constexpr std::size_t kTupleBlock = 16 << 10;
 constexpr PickleValue kAbsent{Kind::absent, 0, 0};
 

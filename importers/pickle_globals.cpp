@@ -57,6 +57,7 @@ PickleGlobal modern_global(PickleGlobal global) {
     global.module = "builtins";
     if (global.name == "long") global.name = "int";
     if (global.name == "unicode") global.name = "str";
+    if (global.name == "xrange") global.name = "range";
   }
   return global;
 }

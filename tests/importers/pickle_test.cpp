@@ -52,6 +52,17 @@ TEST(PickleValues, LongNumbersFitOrDoNot) {
   EXPECT_EQ(kind(std::string(7, '\0') + "\x80" + std::string(1, '\0')).kind, Kind::big_integer);  // 2^63
 }
 
+TEST(PickleValues, NamesOfPython2AreTodays) {
+  const std::pair<std::string, std::string_view> names[] = {
+      {global("__builtin__", "long"), "builtins.int"},
+      {global("__builtin__", "xrange"), "builtins.range"},
+      {global("copy_reg", "_reconstructor"), "copyreg._reconstructor"}};
+  for (const auto& [opcode, name] : names) {
+    const Pickle pickle = evaluate(stream(opcode));
+    EXPECT_EQ(pickle.text(pickle.root()), name);
+  }
+}
+
 TEST(PickleValues, ContainersAreShared) {
   // a list that holds itself, and twice a dict
   const Pickle pickle = evaluate(stream("]q" + std::string(1, '\0') + "(h" + std::string(1, '\0') +
@@ -167,7 +178,7 @@ TEST(PickleRefuses, WhatOnlyHarms) {
        "abc",
        "takes 4294967295 bytes"},
       {"number of 255 bytes", "\x80\x02\x8A\xFF" + std::string(255, '1') + ".",
-       "more than 16 bytes in a number"},
+       "more than 32 bytes in a number"},
       {"global without its end",
        "\x80\x02"
        "cabc",
