@@ -1,9 +1,9 @@
 // Shared parts of the exporters.
 #include "exporters/common.h"
 
+#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/convert/cast.h"
-#include "core/graph/validate.h"
 
 #include <bit>
 
@@ -11,6 +11,9 @@
 
 namespace loadline {
 namespace {
+
+// Views of few bytes can have any number of elements.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
 template <typename T>
 void append_little_endian(std::vector<std::byte>& out, T value) {
@@ -24,17 +27,20 @@ DType output_dtype(const Tensor& tensor, const ExportOptions& options) {
   return options.outtype && can_cast(tensor.dtype, *options.outtype) ? *options.outtype : tensor.dtype;
 }
 
-std::vector<TensorId> select_tensors(const MetaGraph& graph, std::string_view format) {
+std::vector<TensorId> select_tensors(const MetaGraph& graph) {
   std::vector<TensorId> selected;
   std::vector<bool> tied(graph.tensors.size(), false);
   for (const auto& group : tied_groups(graph))
     for (std::size_t i = 1; i < group.size(); ++i) tied[index(group[i])] = true;
+  std::uint64_t sum = 0;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    if (tied[i]) continue;
     const Tensor& tensor = graph.tensors[i];
-    if (!is_contiguous(tensor))
-      throw Error(ErrorCode::unsupported, {.tensor = tensor.name},
-                  fmt::format("is a strided view, {} holds contiguous tensors only", format));
-    if (!tied[i]) selected.push_back(TensorId{static_cast<std::uint32_t>(i)});
+    const auto total = checked_add(sum, tensor_bytes(graph, tensor));
+    if (!total || *total >= kMostBytes)
+      throw Error(ErrorCode::limit, {.tensor = tensor.name}, "the tensors add up to more than 2^62 bytes");
+    sum = *total;
+    selected.push_back(TensorId{static_cast<std::uint32_t>(i)});
   }
   return selected;
 }

@@ -14,9 +14,8 @@ namespace loadline {
 // its own.
 DType output_dtype(const Tensor& tensor, const ExportOptions& options);
 
-// The tensors to write: of tied names the first only. Throws Error{unsupported} naming the tensor for
-// views that are not contiguous.
-std::vector<TensorId> select_tensors(const MetaGraph& graph, std::string_view format);
+// The tensors to write: of tied names the first only. Throws Error{limit} if they are too large together.
+std::vector<TensorId> select_tensors(const MetaGraph& graph);
 
 void append_bytes(std::vector<std::byte>& out, std::string_view text);
 // Little-endian.

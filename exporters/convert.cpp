@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/storage_reader.h"
+#include "core/io/tensor_reader.h"
 
 #include <filesystem>
 
@@ -40,9 +41,9 @@ WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, c
   refuse_own_folder(*graph, out);
   const Layout layout = exporter.layout(*graph, options, out);
   const StorageReader reader(graph);
-  const TensorReader read = [&](TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
-    const Tensor& tensor = graph->tensor(id);
-    reader.read(tensor.storage, tensor.offset + offset, bytes);
+  const TensorReader tensors(reader);
+  const ReadTensor read = [&](TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
+    tensors.read(id, offset, bytes);
   };
   return write_layout(layout, *graph, read, write, progress);
 }

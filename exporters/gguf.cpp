@@ -123,7 +123,7 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
 
   LayoutFile file;
   file.path = out;
-  for (const TensorId id : select_tensors(graph, "GGUF")) file.slots.push_back(make_slot(graph, id, options));
+  for (const TensorId id : select_tensors(graph)) file.slots.push_back(make_slot(graph, id, options));
 
   KeyValues pairs;
   pairs.add("general.architecture", architecture(graph));

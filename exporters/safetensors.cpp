@@ -56,7 +56,7 @@ class LayoutBuilder {
   // The tensors in the source's order, with what they take.
   std::vector<Item> items() const {
     std::vector<Item> items;
-    for (const TensorId id : select_tensors(graph_, "safetensors")) {
+    for (const TensorId id : select_tensors(graph_)) {
       const Tensor& tensor = graph_.tensor(id);
       const DType to = output_dtype(tensor, options_);
       if (!safetensors_supports(to))

@@ -82,7 +82,7 @@ WriteReport synthesize(const MetaGraph& shapes, const std::string& folder, const
   const ExportOptions layout_options = {
       .outtype = {}, .alignment = 0, .max_shard_bytes = options.max_shard_bytes};
   const Layout layout = safetensors_layout(shapes, layout_options, folder);
-  const TensorReader generate = [&](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
+  const ReadTensor generate = [&](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
     Values(shapes.tensor(id), *options.seed).fill(offset, out);
   };
   WriteOptions write;

@@ -60,8 +60,8 @@ struct Buffers {
 
 class Writer {
  public:
-  Writer(const Layout& layout, const MetaGraph& source, const TensorReader& reader,
-         const WriteOptions& options, Progress& progress)
+  Writer(const Layout& layout, const MetaGraph& source, const ReadTensor& reader, const WriteOptions& options,
+         Progress& progress)
       : layout_(layout),
         source_(source),
         reader_(reader),
@@ -286,7 +286,7 @@ class Writer {
 
   const Layout& layout_;
   const MetaGraph& source_;
-  const TensorReader& reader_;
+  const ReadTensor& reader_;
   const WriteOptions& options_;
   Progress& progress_;
   std::uint64_t anon_before_;  // taken before the buffers are
@@ -302,7 +302,7 @@ class Writer {
 
 }  // namespace
 
-WriteReport write_layout(const Layout& layout, const MetaGraph& source, const TensorReader& reader,
+WriteReport write_layout(const Layout& layout, const MetaGraph& source, const ReadTensor& reader,
                          const WriteOptions& options, Progress& progress) {
   return Writer(layout, source, reader, options, progress).write();
 }

@@ -13,7 +13,7 @@
 namespace loadline {
 
 // Fills `out` with source bytes of `tensor` from byte `offset`. Called from one thread.
-using TensorReader = std::function<void(TensorId tensor, std::uint64_t offset, std::span<std::byte> out)>;
+using ReadTensor = std::function<void(TensorId tensor, std::uint64_t offset, std::span<std::byte> out)>;
 
 struct WriteOptions {
   std::uint64_t memory_budget = 64ull << 20;  // bytes of buffers; at least 64 KiB are used
@@ -44,7 +44,7 @@ struct WriteReport {
 // made. Weight files of another model in the layout's folder count as targets: with `overwrite` they are
 // removed once the new ones are in place. `source` is the graph that the layout was made from. Throws
 // Error{usage} if a target exists and may not be overwritten, or is one of the source's own files.
-WriteReport write_layout(const Layout& layout, const MetaGraph& source, const TensorReader& reader,
+WriteReport write_layout(const Layout& layout, const MetaGraph& source, const ReadTensor& reader,
                          const WriteOptions& options, Progress& progress);
 
 }  // namespace loadline

@@ -4,9 +4,12 @@
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
+#include "core/graph/hf_names.h"
 #include "importers/hf_config.h"
 #include "importers/hf_weight_map.h"
 #include "importers/safetensors.h"
+#include "importers/torch_legacy.h"
+#include "importers/torch_zip.h"
 
 #include <algorithm>
 #include <atomic>
@@ -31,10 +34,18 @@ struct Opened {
   std::exception_ptr error;
 };
 
+// Content decides, as for any other file.
+MetaGraph read_shard(const SourceFile& file) {
+  const std::vector<std::byte> head = file.head(kSniffBytes);
+  if (sniff_torch_zip(head, file.path()) == Match::yes) return read_torch_zip_file(file);
+  if (sniff_torch_legacy(head, file.path()) == Match::yes) return read_torch_legacy_file(file);
+  return read_safetensors_file(file);
+}
+
 Opened open_shard(const Source& source, const std::string& name) {
   Opened opened;
   try {
-    if (const auto file = source.open_sibling(name)) opened.graph = read_safetensors_file(*file);
+    if (const auto file = source.open_sibling(name)) opened.graph = read_shard(*file);
   } catch (...) {
     opened.error = std::current_exception();
   }
@@ -48,12 +59,14 @@ std::vector<std::string> likely_shards(const SourceFile& index) {
   constexpr std::uint64_t kMostGuessed = 10'000;
   const std::vector<std::byte> bytes = index.head(kSearched);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const std::size_t end = text.find(".safetensors\"");
+  std::size_t end = text.find(".safetensors\"");
+  if (end == std::string_view::npos) end = text.find(".bin\"");
   const std::size_t of = end == std::string_view::npos ? end : text.rfind("-of-", end);
   const std::size_t quote = of == std::string_view::npos ? of : text.rfind('"', of);
   if (quote == std::string_view::npos) return {};
   const std::string_view name = text.substr(quote + 1, end - quote - 1);
   const std::string_view total = text.substr(of + 4, end - of - 4);
+  const std::string_view extension = text.substr(end, text.find('"', end) - end);
   const std::size_t digits = of - quote - 1 > 0 ? name.substr(0, of - quote - 1).rfind('-') : name.npos;
   const auto is_number = [](std::string_view part) {
     return !part.empty() && part.size() <= 9 && part.find_first_not_of("0123456789") == part.npos;
@@ -65,7 +78,7 @@ std::vector<std::string> likely_shards(const SourceFile& index) {
   std::vector<std::string> names;
   for (std::uint64_t i = 1; i <= count; ++i)
     names.push_back(
-        fmt::format("{}-{:0{}}-of-{}.safetensors", name.substr(0, digits), i, number.size(), total));
+        fmt::format("{}-{:0{}}-of-{}{}", name.substr(0, digits), i, number.size(), total, extension));
   return names;
 }
 
@@ -78,18 +91,10 @@ struct OpenedModel {
 OpenedModel open_index_and_shards(const Source& source) {
   const std::vector<std::string> guessed = likely_shards(*source.file);
   std::vector<Opened> early(guessed.size());
-  const auto threads_for = [](std::size_t shards) {
-    return std::min(kMostThreads, shards / kShardsPerThread);
-  };
   std::optional<ParallelLoop> loop(std::in_place, early.size(), threads_for(early.size()),
                                    [&](std::size_t i) { early[i] = open_shard(source, guessed[i]); });
   OpenedModel model = {HfWeightMap(*source.file), {}};
   const std::vector<std::string>& names = model.index.shards();
-  for (const std::string& name : names)
-    if (!name.ends_with(".safetensors"))
-      throw Error(
-          ErrorCode::unsupported, {.file = source.file->path()},
-          fmt::format("names shard '{}': only safetensors shards can be read", safe_display(name, 200)));
   loop->finish();
 
   std::unordered_map<std::string_view, std::size_t> at;
@@ -124,16 +129,19 @@ class Joiner {
   }
 
   MetaGraph join() {
-    std::size_t tensors = 0;
+    std::size_t tensors = 0, storages = 0;
     for (std::size_t i = 0; i < shards_.size(); ++i) {
       findings_[i].first_tensor = tensors;
+      findings_[i].first_storage = storages;
       if (!shards_[i].graph) continue;
+      graph_.format = shards_[i].graph->format;
+      storages += shards_[i].graph->storages.size();
       findings_[i].file = FileId{static_cast<std::uint32_t>(graph_.files.size())};
       graph_.files.push_back(std::move(shards_[i].graph->files.front()));
       tensors += shards_[i].graph->tensors.size();
     }
     graph_.tensors.resize(tensors);
-    graph_.storages.resize(tensors);
+    graph_.storages.resize(storages);
     ParallelLoop(shards_.size(), threads_for(shards_.size()), [this](std::size_t i) {
       if (shards_[i].graph) take_shard(static_cast<std::uint32_t>(i));
     }).finish();
@@ -148,25 +156,29 @@ class Joiner {
 
   struct Finding {
     FileId file = kNoFile;
-    std::size_t first_tensor = 0;  // in the joined graph; its storages begin at the same place
+    std::size_t first_tensor = 0;  // in the joined graph
+    std::size_t first_storage = 0;
     std::vector<Note> notes;
     std::vector<std::uint32_t> unplanned;  // tensors outside the index
     std::optional<std::pair<std::uint32_t, std::uint32_t>>
         repeated;  // a tensor, and the shard that has it too
   };
 
-  // Called by several threads, each for shards of its own. A safetensors file has one storage per tensor.
+  // Called by several threads, each for shards of its own.
   void take_shard(std::uint32_t number) {
     Finding& finding = findings_[number];
     MetaGraph& shard = *shards_[number].graph;
     std::uint32_t last = 0;
+    for (std::size_t i = 0; i < shard.storages.size(); ++i) {
+      Storage& storage = graph_.storages[finding.first_storage + i];
+      storage = shard.storages[i];
+      if (storage.file != kNoFile) storage.file = finding.file;
+    }
     for (std::size_t i = 0; i < shard.tensors.size(); ++i) {
       const auto at = static_cast<std::uint32_t>(finding.first_tensor + i);
-      graph_.storages[at] = shard.storages[i];
-      graph_.storages[at].file = finding.file;
       Tensor& tensor = graph_.tensors[at];
       tensor = std::move(shard.tensors[i]);
-      tensor.storage = StorageId{at};
+      tensor.storage = StorageId{static_cast<std::uint32_t>(finding.first_storage + index(tensor.storage))};
       const auto planned = index_.find(tensor.name, tensor.name.hash(), last);
       if (!planned) {
         finding.unplanned.push_back(at);
@@ -234,10 +246,18 @@ class Joiner {
   void check_total() {
     if (index_.odd_total())
       graph_.notes.push_back({Severity::warning, {}, "the index's total_size is not a whole number"});
+    if (!complete_ || !index_.total_size()) return;
     const std::uint64_t held = storage_bytes(graph_);
-    if (complete_ && index_.total_size() && *index_.total_size() != held)
+    // torch's writers add up tensors, of which several may view one storage, or a part of one
+    const bool views = graph_.format != "safetensors";
+    std::uint64_t viewed = held;
+    if (views) {
+      viewed = 0;
+      for (const Tensor& tensor : graph_.tensors) viewed += tensor_bytes(graph_, tensor);
+    }
+    if (*index_.total_size() != held && *index_.total_size() != viewed)
       graph_.notes.push_back(
-          {Severity::error,
+          {views ? Severity::warning : Severity::error,
            {},
            fmt::format("the index says {} bytes in total, the shards hold {}", *index_.total_size(), held)});
   }
@@ -264,7 +284,7 @@ Match sniff_hf_index(std::span<const std::byte> head, std::string_view path) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') return Match::no;
   if (text.find("\"weight_map\"") != std::string_view::npos) return Match::yes;
-  return path.ends_with(".safetensors.index.json") ? Match::yes : Match::no;
+  return path.ends_with(kHfIndexSuffix) || path.ends_with(kHfTorchIndexSuffix) ? Match::yes : Match::no;
 }
 
 MetaGraph read_hf_index(const Source& source) {

@@ -38,7 +38,8 @@ struct Importer {
   MetaGraph (*read)(const Source& source);
 };
 
-inline constexpr std::size_t kSniffBytes = 256;
+// A tar archive's magic stands at byte 257.
+inline constexpr std::size_t kSniffBytes = 512;
 
 std::span<const Importer> importers();
 // The importer whose sniff says yes, else the one that says maybe. Throws Error{unsupported} naming

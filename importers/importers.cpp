@@ -5,11 +5,15 @@
 #include "importers/hf_config.h"
 #include "importers/hf_index.h"
 #include "importers/importer.h"
+#include "importers/npy.h"
 #include "importers/onnx.h"
+#include "importers/pt2.h"
 #include "importers/ptd.h"
 #include "importers/pte.h"
 #include "importers/safetensors.h"
 #include "importers/tflite.h"
+#include "importers/torch_legacy.h"
+#include "importers/torch_zip.h"
 
 #include <algorithm>
 #include <array>
@@ -21,12 +25,18 @@ namespace {
 
 constexpr std::array kImporters = std::to_array<Importer>({
     {"safetensors", "safetensors", ".safetensors", sniff_safetensors, read_safetensors},
-    {"hf_index", "sharded safetensors (Hugging Face index)", ".safetensors.index.json", sniff_hf_index,
-     read_hf_index},
+    {"hf_index", "sharded safetensors or PyTorch (Hugging Face index)",
+     ".safetensors.index.json .bin.index.json", sniff_hf_index, read_hf_index},
+    {"torch", "PyTorch (torch.save)", ".pt .pth .bin .ckpt", sniff_torch_zip, read_torch_zip},
+    {"torch_legacy", "PyTorch before 1.6 (torch.save)", ".pt .pth .bin .ckpt", sniff_torch_legacy,
+     read_torch_legacy},
+    {"pt2", "torch.export archive", ".pt2", sniff_pt2, read_pt2},
     {"gguf", "GGUF", ".gguf", sniff_gguf, read_gguf},
     {"ptd", "ExecuTorch tensors", ".ptd", sniff_ptd, read_ptd},
     {"pte", "ExecuTorch program", ".pte", sniff_pte, read_pte},
     {"tflite", "LiteRT (TensorFlow Lite)", ".tflite", sniff_tflite, read_tflite},
+    {"npy", "numpy array", ".npy", sniff_npy, read_npy},
+    {"npz", "numpy archive", ".npz", sniff_npz, read_npz},
     {"onnx", "ONNX", ".onnx", sniff_onnx, read_onnx},
     {"config", "Hugging Face config.json (shapes without weights)", "config.json", sniff_hf_config,
      read_hf_config},

@@ -5,8 +5,11 @@
 #include "core/base/text.h"
 #include "core/graph/hf_names.h"
 #include "importers/containment.h"
+#include "importers/torch_legacy.h"
+#include "importers/torch_zip.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include <fmt/format.h>
@@ -33,24 +36,95 @@ std::vector<std::string> file_names(const fs::path& folder) {
   return names;
 }
 
-// What in a folder could be the model, best first; parts of a sharded set only through their index.
+// What training leaves beside a model: opened only where there is nothing else.
+bool is_leftover(std::string_view name) {
+  const std::string_view stem = name.substr(0, name.rfind('.'));
+  return stem == "optimizer" || stem == "scheduler" || stem == "scaler" || stem == "training_args" ||
+         stem.starts_with("rng_state") || stem.starts_with("random_states");
+}
+
+// A kind of file that can be a folder's model; the lowest rank is opened.
+struct Candidate {
+  std::string_view ending;
+  bool whole;  // the ending is the whole name
+  int rank;
+};
+constexpr std::array<Candidate, 20> kCandidates = {{
+    {"model.safetensors.index.json", true, 0},
+    {kHfIndexSuffix, false, 1},
+    {"model.safetensors", true, 2},
+    {".safetensors", false, 3},
+    {".gguf", false, 4},
+    {"pytorch_model.bin.index.json", true, 5},
+    {kHfTorchIndexSuffix, false, 6},
+    {"pytorch_model.bin", true, 7},
+    {".bin", false, 8},
+    {".pt", false, 8},
+    {".pth", false, 8},
+    {".ckpt", false, 8},
+    {".onnx", false, 9},
+    {".pte", false, 10},
+    {".ptd", false, 11},
+    {".tflite", false, 12},
+    {".pt2", false, 13},
+    {".npz", false, 14},
+    {".npy", false, 15},
+    {"config.json", true, 16},
+}};
+constexpr int kLeftoverRank = 17;
+
+std::optional<int> candidate_rank(std::string_view name) {
+  const auto kind = std::find_if(kCandidates.begin(), kCandidates.end(), [&](const Candidate& row) {
+    return row.whole ? name == row.ending : name.ends_with(row.ending);
+  });
+  if (kind == kCandidates.end()) return std::nullopt;
+  return is_leftover(name) ? kLeftoverRank : kind->rank;
+}
+
+// What in a folder could be the model, best first; of one rank the first by name.
 std::vector<std::string> candidates(const std::vector<std::string>& names) {
-  constexpr int kNoRank = 7;
-  const auto rank = [](const std::string& name) {
-    if (name == "model.safetensors.index.json") return 0;
-    if (name.ends_with(kHfIndexSuffix)) return 1;
-    if (name == "model.safetensors") return 2;
-    if (name.ends_with(".safetensors")) return 3;
-    if (name == "model.onnx") return 4;
-    if (name.ends_with(".onnx")) return 5;
-    return name == "config.json" ? 6 : kNoRank;
-  };
   std::vector<std::string> found;
   std::copy_if(names.begin(), names.end(), std::back_inserter(found),
-               [&](const auto& n) { return rank(n) < kNoRank; });
+               [](const auto& name) { return candidate_rank(name).has_value(); });
   std::stable_sort(found.begin(), found.end(),
-                   [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+                   [](const auto& a, const auto& b) { return *candidate_rank(a) < *candidate_rank(b); });
   return found;
+}
+
+// ".bin" is anyone's: what is no file of torch is no candidate.
+bool is_foreign_bin(const ModelFolder& folder, const std::string& name) {
+  if (!name.ends_with(".bin")) return false;
+  try {
+    const auto file = folder.open(name);
+    if (!file) return false;
+    const std::vector<std::byte> head = file->head(kSniffBytes);
+    return sniff_torch_zip(head, name) == Match::no && sniff_torch_legacy(head, name) == Match::no;
+  } catch (const Error&) {
+    return false;  // choosing it will say why it cannot be opened
+  }
+}
+
+// The stem of a shard's name, of either kind.
+std::optional<std::string_view> shard_stem(std::string_view name) {
+  const auto stem = hf_shard_stem(name);
+  return stem ? stem : hf_torch_shard_stem(name);
+}
+
+std::string index_name(std::string_view shard) {
+  const std::string_view suffix = shard.ends_with(".bin") ? kHfTorchIndexSuffix : kHfIndexSuffix;
+  return std::string(*shard_stem(shard)).append(suffix);
+}
+
+// Other models beside the chosen one: neither shards that an index there lists, nor configurations, nor
+// what training left.
+std::vector<std::string> other_models(const std::vector<std::string>& found) {
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    const bool indexed =
+        shard_stem(found[i]) && std::find(found.begin(), found.end(), index_name(found[i])) != found.end();
+    if (found[i] != "config.json" && !is_leftover(found[i]) && !indexed) others.push_back(found[i]);
+  }
+  return others;
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -58,31 +132,25 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 Source resolve_model_folder(const fs::path& path, const ResolveOptions& options) {
   const auto folder = std::make_shared<const ModelFolder>(path, options.follow_links);
   const std::vector<std::string> names = file_names(path);
-  const std::vector<std::string> found = candidates(names);
+  std::vector<std::string> found = candidates(names);
+  std::erase_if(found, [&](const std::string& name) { return is_foreign_bin(*folder, name); });
   if (found.empty())
-    throw Error(
-        ErrorCode::unsupported, {.file = path.string()},
-        names.empty()
-            ? "the folder holds no files"
-            : "no *.safetensors, *.safetensors.index.json, *.onnx or config.json in the folder; it holds " +
-                  join_names(names, 3));
+    throw Error(ErrorCode::unsupported, {.file = path.string()},
+                names.empty()
+                    ? "the folder holds no files"
+                    : "no model file, index or config.json in the folder; it holds " + join_names(names, 3));
   auto file = folder->open(found.front());
   if (!file) throw Error(ErrorCode::io, {.file = (path / found.front()).string()}, "is a broken link");
   Source source = make_source(std::move(file), folder);
 
-  const bool alone =
-      found.front().ends_with("-of-00001.safetensors") || found.front().ends_with("-of-000001.safetensors");
-  if (hf_shard_stem(found.front()) && !alone)
+  const std::string stem = fs::path(found.front()).stem().string();
+  const bool alone = stem.ends_with("-of-00001") || stem.ends_with("-of-000001");
+  if (shard_stem(found.front()) && !alone)
     source.notes.push_back(
         {Severity::error,
          {},
          fmt::format("'{}' is one shard of a model whose index is missing", safe_display(found.front()))});
-  // other models beside the chosen one; its own shards and its config are not others
-  std::vector<std::string> others;
-  for (std::size_t i = 1; i < found.size(); ++i)
-    if (found[i] != "config.json" && !(found.front().ends_with(kHfIndexSuffix) && hf_shard_stem(found[i])))
-      others.push_back(found[i]);
-  if (!others.empty())
+  if (const std::vector<std::string> others = other_models(found); !others.empty())
     source.notes.push_back({Severity::warning,
                             {},
                             fmt::format("opened '{}' only; the folder also holds {}",
@@ -164,9 +232,8 @@ Source resolve_folder(const fs::path& path, const ResolveOptions& options) {
 // The index beside a shard that lists it, or nothing.
 std::shared_ptr<const SourceFile> index_of(const fs::path& shard, const ModelFolder& folder) {
   const std::string name = shard.filename().string();
-  const auto stem = hf_shard_stem(name);
-  if (!stem) return nullptr;
-  auto index = folder.open(std::string(*stem) + std::string(kHfIndexSuffix));
+  if (!shard_stem(name)) return nullptr;
+  auto index = folder.open(index_name(name));
   constexpr std::uint64_t kMostSearched = 64 << 20;
   if (!index || index->size() > kMostSearched) return nullptr;
   const std::vector<std::byte> bytes = index->head(kMostSearched);

@@ -16,8 +16,10 @@ struct ResolveOptions {
 };
 
 // An existing path beats org/name. In a folder, in this order: *.safetensors.index.json,
-// model.safetensors, other *.safetensors, model.onnx, other *.onnx, config.json alone; other candidates
-// are named in a Note. A shard whose index lies beside it opens the whole model. Throws Error.
+// model.safetensors, other *.safetensors, *.gguf, *.bin.index.json, *.bin, *.pt, *.pth and *.ckpt, *.onnx,
+// *.pte, *.ptd, *.tflite, *.pt2, *.npz, *.npy, config.json alone, and last what training leaves beside a
+// model (optimizer.pt); other candidates are named in a Note.
+// A shard whose index lies beside it opens the whole model. Throws Error.
 Source resolve(const std::string& path, const ResolveOptions& options);
 
 // resolve() and import_source().

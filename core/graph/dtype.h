@@ -91,7 +91,8 @@ struct DTypeInfo {
 };
 
 // Every row, in the order of the enum. Facts: safetensors 0.8 tensor.rs, ggml.h (type ids up to
-// 42), onnx.in.proto, ExecuTorch scalar_type.fbs, LiteRT schema 3 (codes up to 22), torch.export schema 8.17.
+// 42), onnx.in.proto, ExecuTorch scalar_type.fbs, LiteRT schema 3 (codes up to 22), torch.export schema of
+// torch 2.13.
 std::span<const DTypeInfo> dtype_table();
 const DTypeInfo& dtype_info(DType id);
 

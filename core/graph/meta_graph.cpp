@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -74,21 +74,34 @@ std::vector<std::optional<TensorId>> first_owner(const MetaGraph& graph) {
 }
 
 std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph) {
+  // only storages with several tensors can hold ties: usually none
   const auto owners = first_owner(graph);
-  // only tensors that are not the first on their storage can be ties: usually none
-  std::map<std::uint32_t, std::vector<TensorId>> groups;
+  std::vector<TensorId> shared;
+  std::vector<bool> listed(graph.storages.size(), false);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    const Tensor& tensor = graph.tensors[i];
-    const TensorId owner = *owners[index(tensor.storage)];
+    const std::size_t storage = index(graph.tensors[i].storage);
+    const TensorId owner = *owners[storage];
     if (index(owner) == i) continue;
-    const Tensor& first = graph.tensor(owner);
-    if (first.offset != tensor.offset || first.dtype != tensor.dtype || first.shape != tensor.shape) continue;
-    auto& group = groups[static_cast<std::uint32_t>(owner)];
-    if (group.empty()) group.push_back(owner);
-    group.push_back(TensorId{static_cast<std::uint32_t>(i)});
+    if (!listed[storage]) shared.push_back(owner);
+    listed[storage] = true;
+    shared.push_back(TensorId{static_cast<std::uint32_t>(i)});
   }
+  const auto view = [&](TensorId id) {
+    const Tensor& t = graph.tensor(id);
+    return std::tie(t.storage, t.offset, t.dtype, t.shape, t.strides);
+  };
+  std::sort(shared.begin(), shared.end(), [&](TensorId a, TensorId b) {
+    return std::tuple_cat(view(a), std::tuple(a)) < std::tuple_cat(view(b), std::tuple(b));
+  });
   std::vector<std::vector<TensorId>> result;
-  for (auto& [owner, group] : groups) result.push_back(std::move(group));
+  for (std::size_t first = 0, end = 0; first < shared.size(); first = end) {
+    end = first + 1;
+    while (end < shared.size() && view(shared[end]) == view(shared[first])) ++end;
+    if (end - first > 1)
+      result.emplace_back(shared.begin() + static_cast<std::ptrdiff_t>(first),
+                          shared.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+  std::sort(result.begin(), result.end());  // by their first tensors
   return result;
 }
 

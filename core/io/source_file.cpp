@@ -41,6 +41,24 @@ SourceFile SourceFile::from_memory(std::string path, std::vector<std::byte> byte
   return file;
 }
 
+SourceFile SourceFile::part(std::string path, std::uint64_t offset, std::uint64_t bytes) const {
+  if (!range_fits(offset, bytes, size_))
+    throw Error(ErrorCode::malformed, {.file = path_, .byte = offset},
+                fmt::format("needs {} bytes, the file ends at {}", bytes, size_));
+  SourceFile file;
+  file.path_ = std::move(path);
+  file.size_ = bytes;
+  if (fd_) {
+    file.fd_ = UniqueFd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!file.fd_) throw system_error(path_, "open again", errno);
+    file.base_ = base_ + offset;
+  } else {
+    const auto first = memory_.begin() + static_cast<std::ptrdiff_t>(offset);
+    file.memory_.assign(first, first + static_cast<std::ptrdiff_t>(bytes));
+  }
+  return file;
+}
+
 void SourceFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   if (!range_fits(offset, out.size(), size_))
     throw Error(ErrorCode::malformed, {.file = path_, .byte = offset},
@@ -50,7 +68,7 @@ void SourceFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     return;
   }
   while (!out.empty()) {
-    const ssize_t got = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+    const ssize_t got = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(base_ + offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw system_error(path_, fmt::format("read {} bytes at {}", out.size(), offset), errno);
     if (got == 0)

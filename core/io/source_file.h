@@ -22,6 +22,9 @@ class SourceFile {
   static SourceFile from_memory(std::string path, std::vector<std::byte> bytes);
   // Takes over an open descriptor; `path` is used in messages.
   static SourceFile adopt(UniqueFd fd, std::string path);
+  // The range [offset, offset + bytes) as a file of its own: an archive in an archive. `path` is used in
+  // messages. Throws Error{malformed} for a range past the end, Error{io}.
+  SourceFile part(std::string path, std::uint64_t offset, std::uint64_t bytes) const;
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
@@ -38,6 +41,7 @@ class SourceFile {
   SourceFile() = default;
   std::string path_;
   std::uint64_t size_ = 0;
+  std::uint64_t base_ = 0;  // where byte 0 lies behind the descriptor
   UniqueFd fd_;
   std::vector<std::byte> memory_;
 };

@@ -94,6 +94,22 @@ TEST(MetaGraph, TiesCountOnce) {
   EXPECT_EQ(first_owner(graph)[0], TensorId{0});
 }
 
+TEST(MetaGraph, TiesAreSeenAmongViews) {
+  MetaGraph graph;
+  graph.storages = {shapes_only_storage(64), shapes_only_storage(64)};
+  const auto view = [](const char* name, std::uint32_t storage, std::uint64_t offset,
+                       std::vector<std::uint64_t> strides) {
+    return Tensor{name, DType::u8, {4, 4}, std::move(strides), StorageId{storage}, offset};
+  };
+  graph.tensors = {view("whole", 0, 0, {}),        view("a", 1, 16, {}),          view("t", 0, 0, {1, 4}),
+                   view("b", 0, 16, {}),           view("t again", 0, 0, {1, 4}), view("b again", 0, 16, {}),
+                   view("a elsewhere", 1, 32, {}), view("b once more", 0, 16, {})};
+  using Ids = std::vector<TensorId>;
+  EXPECT_EQ(tied_groups(graph),
+            (std::vector<Ids>{Ids{TensorId{2}, TensorId{4}}, Ids{TensorId{3}, TensorId{5}, TensorId{7}}}));
+  EXPECT_EQ(parameter_count(graph), 5u * 16);
+}
+
 TEST(Validate, RefusesEveryBrokenLaw) {
   const auto broken = [](auto change) {
     MetaGraph graph = small_graph();

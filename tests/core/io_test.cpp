@@ -23,6 +23,23 @@ std::size_t entries(const std::filesystem::path& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
+TEST(SourceFile, APartIsAFileOfItsOwn) {
+  const testing::TemporaryFolder folder;
+  testing::write_file(folder / "whole", "0123456789");
+  const SourceFile files[] = {SourceFile::open(folder / "whole"),
+                              SourceFile::from_memory("whole", testing::as_bytes("0123456789"))};
+  for (const SourceFile& whole : files) {
+    const SourceFile part = whole.part("part", 2, 6).part("part of it", 1, 4);
+    EXPECT_EQ(part.size(), 4u);
+    EXPECT_EQ(part.path(), "part of it");
+    EXPECT_EQ(part.head(10), testing::as_bytes("3456"));
+    std::byte one{};
+    EXPECT_THROW(part.read_at(4, std::span(&one, 1)), Error);
+    EXPECT_THROW(part.part("", 2, 3), Error);
+    EXPECT_THROW(part.part("", ~std::uint64_t{0}, 2), Error);
+  }
+}
+
 TEST(SourceFile, ReadsExactRangesAndNothingElse) {
   const TemporaryFolder folder;
   write_file(folder / "f", "0123456789");

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -164,8 +165,37 @@ TEST(SafetensorsExport, RefusesWhatItCannotHold) {
   EXPECT_THROW(find_exporter("safetensors").layout(graph, {}, "o.safetensors"), Error);
   graph.tensors = {{"__metadata__", DType::u8, {144}, {}, StorageId{0}, 0}};
   EXPECT_THROW(find_exporter("safetensors").layout(graph, {}, "o.safetensors"), Error);
-  graph.tensors = {{"v", DType::u8, {2, 3}, {1, 2}, StorageId{0}, 0}};
+  // two views of few bytes whose elements do not fit in any file
+  const std::uint64_t many = std::uint64_t{1} << 61;
+  graph.tensors = {{"a", DType::u8, {many}, {0}, StorageId{0}, 0},
+                   {"b", DType::u8, {many}, {0}, StorageId{0}, 1}};
   EXPECT_THROW(find_exporter("safetensors").layout(graph, {}, "o.safetensors"), Error);
+}
+
+TEST(SafetensorsExport, ViewsOfOneStorageAreWrittenEachWithItsOwnBytes) {
+  const testing::TemporaryFolder folder;
+  std::string bytes(24, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i);
+  testing::write_file(folder / "raw", bytes);
+  MetaGraph graph;
+  graph.files = {{folder / "raw", 24}};
+  graph.storages = {plain_storage(FileId{0}, 0, 24)};
+  graph.tensors = {{"all", DType::u8, {24}, {}, StorageId{0}, 0},
+                   {"part", DType::u8, {4}, {}, StorageId{0}, 20},
+                   {"transposed", DType::u8, {3, 2}, {1, 3}, StorageId{0}, 6},
+                   {"tied", DType::u8, {3, 2}, {1, 3}, StorageId{0}, 6}};
+  Progress progress;
+  const std::string out = folder / "out.safetensors";
+  convert_model(std::make_shared<const MetaGraph>(graph), find_exporter("safetensors"), {}, out, {},
+                progress);
+  const std::string written = testing::read_file(out);
+  const MetaGraph result = open_model(out, {});
+  std::map<std::string, std::string> held;
+  for (const Tensor& tensor : result.tensors)
+    held[tensor.name] = written.substr(result.storage(tensor.storage).offset, elements(tensor));
+  EXPECT_EQ(held,
+            (std::map<std::string, std::string>{
+                {"all", bytes}, {"part", bytes.substr(20)}, {"transposed", "\x06\x09\x07\x0a\x08\x0b"}}));
 }
 
 TEST(SafetensorsExport, TiesKeepTheirFirstName) {
@@ -349,7 +379,7 @@ TEST(Writer, ATargetThatAppearsMeanwhileIsNotReplaced) {
       find_exporter("safetensors")
           .layout(*graph, {.outtype = {}, .alignment = 0, .max_shard_bytes = 100}, folder / "out");
   const std::string second = layout.files[1].path;
-  const TensorReader racing = [&](TensorId, std::uint64_t, std::span<std::byte>) {
+  const ReadTensor racing = [&](TensorId, std::uint64_t, std::span<std::byte>) {
     write_file(second, "somebody else's");
   };
   Progress progress;
@@ -403,7 +433,7 @@ TEST(Writer, AKilledExportLeavesTheTargetAsItWas) {
   write_file(folder / "kept.safetensors", "old");
   const pid_t child = ::fork();
   if (child == 0) {
-    const TensorReader dying = [](TensorId, std::uint64_t offset, std::span<std::byte>) {
+    const ReadTensor dying = [](TensorId, std::uint64_t offset, std::span<std::byte>) {
       if (offset > 0) ::raise(SIGKILL);
     };
     Progress progress;
@@ -431,7 +461,7 @@ TEST(Writer, FailuresAndCancellationLeaveNothing) {
   options.memory_budget = 1 << 16;
   options.overwrite = true;
   // fails while the second shard is written
-  const TensorReader failing = [](TensorId id, std::uint64_t, std::span<std::byte>) {
+  const ReadTensor failing = [](TensorId id, std::uint64_t, std::span<std::byte>) {
     if (id == TensorId{1}) throw Error(ErrorCode::io, "the disk went away");
   };
   Progress progress;
@@ -441,7 +471,7 @@ TEST(Writer, FailuresAndCancellationLeaveNothing) {
   std::stop_source stop;
   Progress cancelled(stop.get_token());
   std::uint64_t calls = 0;
-  const TensorReader stopping = [&](TensorId, std::uint64_t, std::span<std::byte>) {
+  const ReadTensor stopping = [&](TensorId, std::uint64_t, std::span<std::byte>) {
     if (++calls == 5) stop.request_stop();
   };
   const Layout single = find_exporter("safetensors").layout(*graph, {}, folder / "kept.safetensors");

@@ -4,10 +4,12 @@
 #include "core/io/process_memory.h"
 #include "importers/importer.h"
 #include "importers/resolve.h"
+#include "tests/support/builders.h"
 #include "tests/support/flat_builder.h"
-#include "tests/support/importer_checks.h"
+#include "tests/support/hostile.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 namespace loadline {
 namespace {
@@ -24,7 +26,7 @@ MetaGraph read(std::string_view bytes) { return import_source(memory_source("m",
 
 void expect_prefixes_survive(const std::string& bytes, std::size_t step) {
   for (std::size_t length = 0; length < bytes.size(); length += step) {
-    const std::string error = testing::error_text([&] { read(std::string_view(bytes).substr(0, length)); });
+    const std::string error = testing::error_of([&] { read(std::string_view(bytes).substr(0, length)); });
     if (!error.empty()) {
       ASSERT_EQ(error.rfind("m: ", 0), 0u) << error;
     }
@@ -36,7 +38,7 @@ void expect_flips_survive(const std::string& bytes) {
     for (const int flip : {0x01, 0x40, 0xFF}) {
       std::string flipped = bytes;
       flipped[at] = static_cast<char>(flipped[at] ^ flip);
-      testing::error_text([&] { validate(read(flipped)); });
+      testing::error_of([&] { validate(read(flipped)); });
     }
 }
 

@@ -1,14 +1,17 @@
 // GGUF: goldens in both byte orders, split sets, lazy arrays, and the hostile table.
+#include "core/base/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/validate.h"
 #include "core/io/meta_array.h"
 #include "core/io/storage_reader.h"
 #include "importers/importer.h"
 #include "importers/resolve.h"
+#include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"
-#include "tests/support/importer_checks.h"
+#include "tests/support/hostile.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 namespace loadline {
 namespace {
@@ -53,8 +56,7 @@ TEST(Gguf, EveryPrefixIsAClearError) {
   for (const bool big_endian : {false, true}) {
     const std::string sample = testing::sample_gguf(big_endian);
     for (std::size_t length = 0; length < sample.size(); ++length) {
-      const std::string error =
-          testing::error_text([&] { read(std::string_view(sample).substr(0, length)); });
+      const std::string error = testing::error_of([&] { read(std::string_view(sample).substr(0, length)); });
       // the padding after the last tensor may be missing
       if (length < sample.size() - 64) {
         ASSERT_EQ(error.rfind("m.gguf: ", 0), 0u) << length << error;
@@ -69,7 +71,7 @@ TEST(Gguf, EveryFlippedHeaderByteIsSurvived) {
     for (const int flip : {0x01, 0x80, 0xFF}) {
       std::string bytes = sample;
       bytes[at] = static_cast<char>(bytes[at] ^ flip);
-      testing::error_text([&] { validate(read(bytes)); });
+      testing::error_of([&] { validate(read(bytes)); });
     }
 }
 
@@ -190,7 +192,7 @@ TEST(GgufSplit, MissingPartsAreNamed) {
 TEST(GgufSplit, ContradictionsAreErrors) {
   const auto error = [](const GgufBuilder& a, const GgufBuilder& b) {
     const std::string first = part_name(1, 2), second = part_name(2, 2);
-    return testing::error_text([&] {
+    return testing::error_of([&] {
       import_source(memory_source(first, a.bytes(), {{first, a.bytes()}, {second, b.bytes()}}));
     });
   };

@@ -1,12 +1,15 @@
 // ONNX external data: where it may lie, and what its numbers may say.
+#include "core/base/error.h"
 #include "core/io/storage_reader.h"
 #include "importers/onnx.h"
 #include "importers/resolve.h"
-#include "tests/support/importer_checks.h"
+#include "tests/support/builders.h"
+#include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"
 
 #include <filesystem>
 
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 namespace loadline {
@@ -27,7 +30,7 @@ std::string model_with(const Entries& entries) {
 std::string model_at(const std::string& location) { return model_with({{"location", location}}); }
 
 std::string error_of(const std::string& path) {
-  return testing::error_text([&] { open_model(path, {}); });
+  return testing::error_of([&] { open_model(path, {}); });
 }
 
 std::string weight_bytes(const std::string& path, std::size_t number = 0) {

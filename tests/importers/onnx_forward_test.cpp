@@ -1,12 +1,14 @@
 // ONNX operators: what they use, sizes by name, and graphs that do not fit.
 #include "core/graph/validate.h"
 #include "importers/onnx.h"
-#include "tests/support/importer_checks.h"
+#include "tests/support/builders.h"
+#include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"
 
 #include <set>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 namespace loadline {
 namespace {

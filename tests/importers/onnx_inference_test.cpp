@@ -4,7 +4,8 @@
 #include "importers/onnx.h"
 #include "importers/onnx_infer.h"
 #include "importers/onnx_scan.h"
-#include "tests/support/importer_checks.h"
+#include "tests/support/builders.h"
+#include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

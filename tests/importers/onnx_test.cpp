@@ -7,13 +7,15 @@
 #include "core/io/storage_reader.h"
 #include "importers/protobuf_wire.h"
 #include "importers/resolve.h"
-#include "tests/support/importer_checks.h"
+#include "tests/support/builders.h"
+#include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"
 
 #include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 namespace loadline {
 namespace {
@@ -32,7 +34,7 @@ MetaGraph read(std::string_view bytes) {
 }
 
 std::string error_of(std::string_view bytes) {
-  return testing::error_text([&] { read(bytes); });
+  return testing::error_of([&] { read(bytes); });
 }
 
 std::vector<std::string> names_of(const MetaGraph& graph) {
@@ -397,7 +399,7 @@ TEST(Onnx, AModelOfTwoGibibytesCostsWhatItsHeaderCosts) {
 
   std::filesystem::resize_file(folder / "m.onnx", 1ULL << 31);
   EXPECT_NE(
-      testing::error_text([&] { open_model(folder / "m.onnx", {}); }).find("protobuf's limit is 2147483647"),
+      testing::error_of([&] { open_model(folder / "m.onnx", {}); }).find("protobuf's limit is 2147483647"),
       std::string::npos);
 }
 

@@ -2,7 +2,8 @@
 #include "importers/protobuf_wire.h"
 
 #include "core/io/process_memory.h"
-#include "tests/support/importer_checks.h"
+#include "tests/support/builders.h"
+#include "tests/support/hostile.h"
 #include "tests/support/protobuf_builder.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ SourceFile memory(std::string_view bytes) {
 // Steps over all fields of the message.
 std::string error_of(std::string_view bytes) {
   const SourceFile file = memory(bytes);
-  return testing::error_text([&] {
+  return testing::error_of([&] {
     WireReader reader(file, 0, file.size());
     while (reader.next()) {
     }
@@ -84,7 +85,7 @@ TEST(ProtobufWire, NestingEndsAtProtobufsLimit) {
     std::string bytes;
     for (std::size_t i = 0; i < depth; ++i) bytes = Proto().text(1, bytes).bytes();
     const SourceFile file = memory(bytes);
-    return testing::error_text([&] {
+    return testing::error_of([&] {
       WireReader reader(file, 0, file.size());
       while (const auto field = reader.next()) reader.enter(*field);
     });
@@ -134,10 +135,9 @@ TEST(ProtobufWire, TextOverItsLimitIsRefused) {
   const SourceFile file = memory(Proto().text(1, "abcdef"));
   WireReader reader(file, 0, file.size());
   const WireField field = reader.next().value();
-  EXPECT_NE(testing::error_text([&] {
-              reader.text(field, 5, "a name");
-            }).find("a name has 6 bytes, the limit is 5"),
-            std::string::npos);
+  EXPECT_NE(
+      testing::error_of([&] { reader.text(field, 5, "a name"); }).find("a name has 6 bytes, the limit is 5"),
+      std::string::npos);
 }
 
 TEST(ProtobufWire, AFileThatShrinksIsAnError) {
@@ -147,7 +147,7 @@ TEST(ProtobufWire, AFileThatShrinksIsAnError) {
   WireReader reader(file, 0, file.size());
   ASSERT_TRUE(reader.next());
   std::filesystem::resize_file(folder / "m.pb", 50'000);
-  EXPECT_NE(testing::error_text([&] { reader.next(); }).find("became shorter"), std::string::npos);
+  EXPECT_NE(testing::error_of([&] { reader.next(); }).find("became shorter"), std::string::npos);
 }
 
 }  // namespace

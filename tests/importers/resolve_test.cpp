@@ -6,6 +6,9 @@
 #include "core/forward/presets.h"
 #include "importers/containment.h"
 #include "tests/support/builders.h"
+#include "tests/support/hostile.h"
+#include "tests/support/pickles.h"
+#include "tests/support/samples.h"
 
 #include <filesystem>
 
@@ -17,6 +20,7 @@ namespace loadline {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::has_note;
 using testing::TemporaryFolder;
 using testing::write_file;
 
@@ -48,12 +52,6 @@ std::string error_of(const std::string& path, const ResolveOptions& options = {}
   } catch (const Error& error) {
     return error.what();
   }
-}
-
-bool has_note(const MetaGraph& graph, Severity severity, std::string_view part) {
-  for (const Note& note : graph.notes)
-    if (note.severity == severity && note.text.find(part) != std::string::npos) return true;
-  return false;
 }
 
 TEST(Resolve, AFolderItsIndexAndEachShardAreOneModel) {
@@ -96,6 +94,94 @@ TEST(Resolve, FoldersWithoutAModelSaySo) {
   EXPECT_NE(
       error_of("org/absent", {.hub_cache = folder.path().string(), .follow_links = false}).find("hub cache"),
       std::string::npos);
+}
+
+std::string torch_tensor(std::string_view name) {
+  using namespace testing::pickle;
+  const std::string value = tensor(storage("0", "ByteStorage", 8), 0, {8}, {1});
+  return testing::torch_zip(stream("}(" + text(name) + value + "u"), {{"data/0", testing::pattern(8)}});
+}
+
+// What opening a folder of these files chooses: the name of the first file.
+std::string chosen(const std::vector<std::pair<std::string, std::string>>& files) {
+  const TemporaryFolder folder;
+  for (const auto& [name, content] : files) write_file(folder / name, content);
+  const Source source = resolve(folder.path().string(), {});
+  return fs::path(source.file->path()).filename().string();
+}
+
+TEST(Resolve, OneOrderForAllFormats) {
+  const std::string index = R"({"weight_map":{}})";
+  // best first: each is chosen over all that follow it
+  std::vector<std::pair<std::string, std::string>> files = {{"model.safetensors.index.json", index},
+                                                            {"a.safetensors.index.json", index},
+                                                            {"model.safetensors", one_tensor("a")},
+                                                            {"a.safetensors", one_tensor("a")},
+                                                            {"a.gguf", "GGUF"},
+                                                            {"pytorch_model.bin.index.json", index},
+                                                            {"a.bin.index.json", index},
+                                                            {"pytorch_model.bin", torch_tensor("a")},
+                                                            {"b.bin", torch_tensor("a")},
+                                                            {"c.pth", torch_tensor("a")},
+                                                            {"a.onnx", "?"},
+                                                            {"a.pte", "?"},
+                                                            {"a.ptd", "?"},
+                                                            {"a.tflite", "?"},
+                                                            {"a.pt2", "?"},
+                                                            {"a.npz", "?"},
+                                                            {"a.npy", "?"},
+                                                            {"config.json", "{}"},
+                                                            {"optimizer.pt", torch_tensor("a")}};
+  while (!files.empty()) {
+    EXPECT_EQ(chosen(files), files.front().first);
+    files.erase(files.begin());
+  }
+}
+
+TEST(Resolve, WhatTrainingLeavesIsNoOtherModel) {
+  const TemporaryFolder folder;
+  write_file(folder / "pytorch_model.bin", torch_tensor("a"));
+  for (const char* name :
+       {"optimizer.pt", "scheduler.pt", "training_args.bin", "rng_state_0.pth", "scaler.pt"})
+    write_file(folder / name, torch_tensor("b"));
+  const MetaGraph graph = open_model(folder.path().string(), {});
+  EXPECT_EQ(graph.tensors.at(0).name, "a");
+  EXPECT_TRUE(graph.notes.empty());
+  write_file(folder / "other.pt", torch_tensor("c"));
+  EXPECT_TRUE(has_note(open_model(folder.path().string(), {}), Severity::warning, "'other.pt'"));
+}
+
+TEST(Resolve, ABinOfAnotherProgramIsNoModel) {
+  EXPECT_EQ(chosen({{"a.bin", "weights of something else"}, {"z.npy", "?"}}), "z.npy");
+  const TemporaryFolder folder;
+  write_file(folder / "a.bin", "weights of something else");
+  EXPECT_NE(error_of(folder.path().string()).find("no model file"), std::string::npos);
+}
+
+TEST(Index, TorchShardsAreOneModel) {
+  const TemporaryFolder folder;
+  const std::string first = "pytorch_model-00001-of-00002.bin", second = "pytorch_model-00002-of-00002.bin";
+  write_file(folder / first, torch_tensor("a"));
+  write_file(folder / second, torch_tensor("b"));
+  write_file(
+      folder / "pytorch_model.bin.index.json",
+      fmt::format(R"({{"metadata":{{"total_size":16}},"weight_map":{{"a":"{}","b":"{}"}}}})", first, second));
+  for (const std::string& path :
+       {folder.path().string(), folder / "pytorch_model.bin.index.json", folder / second}) {
+    const MetaGraph graph = open_model(path, {});
+    EXPECT_EQ(graph.format, "torch") << path;
+    EXPECT_EQ(graph.tensors.size(), 2u) << path;
+    EXPECT_NO_THROW(require_sound(graph, "convert")) << path;
+  }
+  // a shard is what its content says
+  write_file(folder / second, one_tensor("b"));
+  EXPECT_EQ(open_model(folder.path().string(), {}).tensors.size(), 2u);
+  // writers counted views in their own ways: a total that disagrees is no fault of the weights
+  write_file(folder / "pytorch_model.bin.index.json",
+             fmt::format(R"({{"metadata":{{"total_size":17}},"weight_map":{{"a":"{}"}}}})", first));
+  EXPECT_TRUE(has_note(open_model(folder.path().string(), {}), Severity::warning, "says 17 bytes in total"));
+  fs::remove(folder / first);
+  EXPECT_EQ(open_model(folder.path().string(), {}).missing.size(), 1u);
 }
 
 TEST(Index, AMissingShardIsNamedWithItsTensors) {
@@ -155,8 +241,8 @@ TEST(Index, ContradictionsAreErrors) {
   EXPECT_NE(error_of(folder.path().string()).find(kShard2), std::string::npos);
   for (
       const char* text :
-      {"{}", "[]", "", "{", R"({"weight_map":{},"weight_map":{}})", R"({"weight_map":{"a":"x.bin"}})",
-       R"({"weight_map":[]})", R"({"weight_map":{"a":5}})", R"({"weight_map":null})",
+      {"{}", "[]", "", "{", R"({"weight_map":{},"weight_map":{}})", R"({"weight_map":[]})",
+       R"({"weight_map":{"a":5}})", R"({"weight_map":null})",
        R"({"weight_map":{"a":"model-00001-of-00002.safetensors","a":"model-00001-of-00002.safetensors"}})"}) {
     write_file(folder / kIndex, text);
     EXPECT_NE(error_of(folder / kIndex), "") << text;

@@ -1,0 +1,28 @@
+// Reads the bytes of a tensor in C order, whatever its strides.
+#pragma once
+
+#include "core/io/storage_reader.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace loadline {
+
+// May be called from several threads. `storages` must outlive it.
+class TensorReader {
+ public:
+  explicit TensorReader(const StorageReader& storages) : storages_(storages) {}
+
+  // Fills `out` from byte `offset` of the tensor as if it were contiguous. Strided ones are gathered through
+  // a buffer of at most kMostGathered bytes; the larger `out` is, the fewer and longer the reads. Throws
+  // Error{unsupported} for a strided tensor of a sub-byte or block type, and as StorageReader::read does.
+  void read(TensorId tensor, std::uint64_t offset, std::span<std::byte> out) const;
+
+  static constexpr std::uint64_t kMostGathered = 4 << 20;
+
+ private:
+  const StorageReader& storages_;
+};
+
+}  // namespace loadline
