@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -21,12 +23,15 @@
 namespace loadline {
 namespace {
 
-// Opening waits for the disk more than for the processor, so threads may outnumber cores; on a warm
-// cache a thread pays for itself after a few shards.
 constexpr std::size_t kMostThreads = 8;
 constexpr std::size_t kShardsPerThread = 4;
+// How much of each file the disk is asked for beforehand: most headers whole.
+constexpr std::uint64_t kReadAhead = 128 << 10;
 
-std::size_t threads_for(std::size_t shards) { return std::min(kMostThreads, shards / kShardsPerThread); }
+std::size_t threads_for(std::size_t shards) {
+  const std::size_t cores = std::max(2U, std::thread::hardware_concurrency());
+  return std::min({kMostThreads, cores, shards / kShardsPerThread});
+}
 
 // What opening one shard gave: a graph, nothing (no such file), or an error.
 struct Opened {
@@ -34,23 +39,67 @@ struct Opened {
   std::exception_ptr error;
 };
 
-// Content decides, as for any other file.
+// Content decides, but a shard that is called safetensors need not be looked at twice.
 MetaGraph read_shard(const SourceFile& file) {
+  if (file.path().ends_with(".safetensors")) return read_safetensors_file(file);
   const std::vector<std::byte> head = file.head(kSniffBytes);
   if (sniff_torch_zip(head, file.path()) == Match::yes) return read_torch_zip_file(file);
   if (sniff_torch_legacy(head, file.path()) == Match::yes) return read_torch_legacy_file(file);
   return read_safetensors_file(file);
 }
 
-Opened open_shard(const Source& source, const std::string& name) {
-  Opened opened;
-  try {
-    if (const auto file = source.open_sibling(name)) opened.graph = read_shard(*file);
-  } catch (...) {
-    opened.error = std::current_exception();
+// Opens shards and reads them on several threads. All files are opened first and the disk asked for their
+// beginnings: parsing the first overlaps with reading the others, however few threads there are.
+class ShardLoop {
+ public:
+  ShardLoop(const Source& source, std::vector<std::string> names)
+      : source_(source),
+        names_(std::move(names)),
+        files_(names_.size()),
+        opened_(names_.size()),
+        loop_(2 * names_.size(), threads_for(names_.size()),
+              [this](std::size_t i) { i < names_.size() ? open(i) : read(i - names_.size()); }) {}
+
+  const std::vector<std::string>& names() const { return names_; }
+  std::vector<Opened>& finish() {
+    loop_.finish();
+    return opened_;
   }
-  return opened;
-}
+
+ private:
+  struct File {
+    std::once_flag once;
+    std::shared_ptr<const SourceFile> file;
+  };
+
+  void open(std::size_t i) {
+    std::call_once(files_[i].once, [&] {
+      try {
+        files_[i].file = source_.open_sibling(names_[i]);
+        if (files_[i].file) files_[i].file->will_read(0, kReadAhead);
+      } catch (...) {
+        opened_[i].error = std::current_exception();
+      }
+    });
+  }
+
+  void read(std::size_t i) {
+    open(i);  // another thread may not have come to it yet
+    if (!files_[i].file) return;
+    try {
+      opened_[i].graph = read_shard(*files_[i].file);
+    } catch (...) {
+      opened_[i].error = std::current_exception();
+    }
+    files_[i].file.reset();
+  }
+
+  const Source& source_;
+  std::vector<std::string> names_;
+  std::vector<File> files_;
+  std::vector<Opened> opened_;
+  ParallelLoop loop_;  // last: its threads use all the others
+};
 
 // The shards that an index most likely lists, from the first name in it ("model-00001-of-00163.safetensors"):
 // they can be opened while the index is still being parsed. Empty if names do not count like that.
@@ -89,26 +138,27 @@ struct OpenedModel {
 };
 
 OpenedModel open_index_and_shards(const Source& source) {
-  const std::vector<std::string> guessed = likely_shards(*source.file);
-  std::vector<Opened> early(guessed.size());
-  std::optional<ParallelLoop> loop(std::in_place, early.size(), threads_for(early.size()),
-                                   [&](std::size_t i) { early[i] = open_shard(source, guessed[i]); });
+  ShardLoop early(source, likely_shards(*source.file));
   OpenedModel model = {HfWeightMap(*source.file), {}};
   const std::vector<std::string>& names = model.index.shards();
-  loop->finish();
+  std::vector<Opened>& guessed = early.finish();
 
   std::unordered_map<std::string_view, std::size_t> at;
-  for (std::size_t i = 0; i < guessed.size(); ++i) at.emplace(guessed[i], i);
+  for (std::size_t i = 0; i < guessed.size(); ++i) at.emplace(early.names()[i], i);
   model.shards.resize(names.size());
   std::vector<std::size_t> rest;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (const auto found = at.find(names[i]); found != at.end())
-      model.shards[i] = std::move(early[found->second]);
-    else
+  std::vector<std::string> rest_names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (const auto found = at.find(names[i]); found != at.end()) {
+      model.shards[i] = std::move(guessed[found->second]);
+    } else {
       rest.push_back(i);
-  ParallelLoop(rest.size(), threads_for(rest.size()), [&](std::size_t i) {
-    model.shards[rest[i]] = open_shard(source, names[rest[i]]);
-  }).finish();
+      rest_names.push_back(names[i]);
+    }
+  }
+  ShardLoop late(source, std::move(rest_names));
+  std::vector<Opened>& others = late.finish();
+  for (std::size_t i = 0; i < rest.size(); ++i) model.shards[rest[i]] = std::move(others[i]);
   // the first bad shard by name, whichever thread met it
   for (const Opened& shard : model.shards)
     if (shard.error) std::rethrow_exception(shard.error);

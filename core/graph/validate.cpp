@@ -3,8 +3,11 @@
 
 #include "core/base/checked.h"
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/graph/name_index.h"
+
+#include <atomic>
 
 #include <fmt/format.h>
 
@@ -65,6 +68,29 @@ void check_names(const MetaGraph& graph) {
     const Tensor& tensor = graph.tensors[i];
     if (names.add(tensor.name, tensor.name.hash(), i, text_of)) fail(graph, tensor, "the name occurs twice");
   }
+}
+
+void check_ranges(const MetaGraph& graph) {
+  for (const Tensor& tensor : graph.tensors) check_tensor(graph, tensor);
+}
+
+// Both questions are asked at once where there are many tensors. Which of two faults is told must not
+// depend on threads: after one, both are asked again in turn.
+void check_tensors(const MetaGraph& graph) {
+  constexpr std::size_t kWorthThreads = 10'000;
+  if (graph.tensors.size() >= kWorthThreads) {
+    std::atomic<bool> sound = true;
+    ParallelLoop(2, 2, [&](std::size_t which) {
+      try {
+        which == 0 ? check_names(graph) : check_ranges(graph);
+      } catch (...) {
+        sound = false;
+      }
+    }).finish();
+    if (sound) return;
+  }
+  check_names(graph);
+  check_ranges(graph);
 }
 
 // Every id exists, every value is made once at most, and before it is used.
@@ -137,8 +163,7 @@ void validate(const MetaGraph& graph) {
     check_encoding(storage, i);
   }
 
-  check_names(graph);
-  for (const Tensor& tensor : graph.tensors) check_tensor(graph, tensor);
+  check_tensors(graph);
   if (graph.forward) check_forward(graph, *graph.forward);
 }
 

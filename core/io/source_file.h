@@ -34,6 +34,8 @@ class SourceFile {
   // Fills `out` from byte `offset`. Throws Error{malformed} for a range past the end, Error{io} when the
   // file has become shorter or cannot be read.
   void read_at(std::uint64_t offset, std::span<std::byte> out) const;
+  // Asks the system to read that range ahead, without waiting for it.
+  void will_read(std::uint64_t offset, std::uint64_t bytes) const;
   // At most `most` bytes from the start, fewer if the file is shorter.
   std::vector<std::byte> head(std::size_t most) const;
 
