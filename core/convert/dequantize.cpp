@@ -70,7 +70,8 @@ struct Nibbles {
   }
   // bit i of `high` above element i
   Nibbles(const Byte* packed, std::uint32_t high) : Nibbles(packed) {
-    for (int j = 0; j < 32; ++j) q[j] = static_cast<std::int8_t>(q[j] | ((high >> j) & 1) << 4);
+    for (int j = 0; j < 32; ++j)
+      q[j] = static_cast<std::int8_t>(q[j] + static_cast<std::int8_t>(((high >> j) & 1) << 4));
   }
 };
 

@@ -2,10 +2,15 @@
 #include "core/plan/tensor_stats.h"
 
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <exception>
 #include <memory>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -114,6 +119,17 @@ void add_strided(Stream& stream, StatsAccumulator& stats) {
   }
 }
 
+// Errors that say something about one tensor, and nothing about the next.
+MeasuredTensor measure_or_refuse(const StorageReader& reader, TensorId id, Progress& progress) {
+  if (auto why = measure_refusal(reader.graph().tensor(id).dtype)) return {{}, std::move(*why)};
+  try {
+    return {tensor_stats(reader, id, progress), {}};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::malformed) throw;
+    return {{}, error.what()};
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> measure_refusal(DType dtype) {
@@ -142,6 +158,32 @@ ValueStats tensor_stats(const StorageReader& reader, TensorId id, Progress& prog
   else
     add_strided(stream, stats);
   return stats.result();
+}
+
+void measure_tensors(const StorageReader& reader, std::span<const TensorId> tensors, Progress& progress,
+                     const std::function<void(std::size_t, MeasuredTensor)>& done) {
+  constexpr std::size_t kMostThreads = 8;  // and as many buffers
+  const MetaGraph& graph = reader.graph();
+  for (const TensorId id : tensors)
+    if (!measure_refusal(graph.tensor(id).dtype)) progress.add_total(tensor_bytes(graph, graph.tensor(id)));
+  std::mutex mutex;
+  std::exception_ptr failure;
+  std::atomic<bool> failed = false;
+  const auto turn = [&](std::size_t i) {
+    if (failed) return;
+    try {
+      MeasuredTensor measured = measure_or_refuse(reader, tensors[i], progress);
+      const std::lock_guard lock(mutex);
+      done(i, std::move(measured));
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failed.exchange(true)) failure = std::current_exception();
+    }
+  };
+  const std::size_t threads = std::min<std::size_t>(
+      {std::max(std::thread::hardware_concurrency(), 1u), kMostThreads, tensors.size()});
+  ParallelLoop(tensors.size(), threads, turn).finish();
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace loadline
