@@ -351,7 +351,8 @@ void StatsAccumulator::State::add_wide(std::span<const std::byte> bytes) {
           place = octave_place(number);
         } else {  // by its bits: a double would round 2^53 - 1 and the like up into the next octave
           const auto bits = static_cast<std::uint64_t>(value);
-          place = static_cast<std::size_t>(std::bit_width(value < 0 ? 0 - bits : bits) - 1 - kFirstOctave);
+          const auto exponent = static_cast<int>(std::bit_width(value < 0 ? 0 - bits : bits)) - 1;
+          place = static_cast<std::size_t>(exponent - kFirstOctave);
         }
         ++(value > 0 ? counted.positive : counted.negative)[place];
       }

@@ -314,7 +314,7 @@ TEST(Stats, EveryTypeAgainstTheDefinition) {
   for (const DTypeInfo& info : dtype_table()) {
     if (!can_measure(info.id)) continue;
     ++measured_types;
-    for (const std::size_t blocks : {1, 3, 67, 9001}) {
+    for (const std::size_t blocks : {std::size_t{1}, std::size_t{3}, std::size_t{67}, std::size_t{9001}}) {
       const Bytes bytes = sample_bytes(info.id, blocks, 11 + blocks);
       expect_measured(decoded(info.id, bytes), measured(info.id, bytes),
                       std::string(info.name) + " x " + std::to_string(blocks));
