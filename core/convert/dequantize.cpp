@@ -44,6 +44,7 @@ namespace loadline {
 namespace HWY_NAMESPACE {
 namespace {
 
+namespace hn = hwy::HWY_NAMESPACE;
 using Byte = std::uint8_t;
 
 constexpr std::int8_t kFourBitLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
@@ -59,40 +60,83 @@ T load(const Byte* from) {
 }
 float half(const Byte* from) { return half_to_float(load<std::uint16_t>(from)); }
 
-// 32 nibbles in their order, one to a byte.
+// Nibbles of 16 bytes in the order of their elements, one to a byte, as numbers or as what a table has for
+// them.
 struct Nibbles {
+  static constexpr int kBitLanes = HWY_TARGET == HWY_SCALAR ? 1 : 16;
   std::int8_t q[32];
+#if HWY_TARGET == HWY_SCALAR
   explicit Nibbles(const Byte* packed) {
     for (int j = 0; j < 16; ++j) {
       q[j] = static_cast<std::int8_t>(packed[j] & 15);
       q[j + 16] = static_cast<std::int8_t>(packed[j] >> 4);
     }
   }
-  // bit i of `high` above element i
-  Nibbles(const Byte* packed, std::uint32_t high) : Nibbles(packed) {
-    for (int j = 0; j < 32; ++j)
-      q[j] = static_cast<std::int8_t>(q[j] + static_cast<std::int8_t>(((high >> j) & 1) << 4));
+  Nibbles(const Byte* packed, const std::int8_t (&table)[16]) : Nibbles(packed) {
+    for (std::int8_t& number : q) number = table[number];
+  }
+#else
+  explicit Nibbles(const Byte* packed) {
+    const hn::FixedTag<std::uint8_t, 16> d;
+    const hn::RebindToSigned<decltype(d)> di;
+    const auto bytes = hn::LoadU(d, packed);
+    hn::StoreU(hn::BitCast(di, hn::And(bytes, hn::Set(d, 15))), di, q);
+    hn::StoreU(hn::BitCast(di, hn::ShiftRight<4>(bytes)), di, q + 16);
+  }
+  Nibbles(const Byte* packed, const std::int8_t (&table)[16]) {
+    const hn::FixedTag<std::int8_t, 16> d;
+    const hn::RebindToUnsigned<decltype(d)> du;
+    const auto bytes = hn::LoadU(du, packed);
+    const auto values = hn::LoadU(d, table);
+    const auto low = hn::BitCast(d, hn::And(bytes, hn::Set(du, 15)));
+    const auto high = hn::BitCast(d, hn::ShiftRight<4>(bytes));
+    hn::StoreU(hn::TableLookupBytes(values, low), d, q);
+    hn::StoreU(hn::TableLookupBytes(values, high), d, q + 16);
+  }
+#endif
+  // bit i of the four bytes at `high` above element i
+  Nibbles(const Byte* packed, const Byte* high) : Nibbles(packed) {
+    for (int start = 0; start < 32; start += kBitLanes) {
+      const hn::FixedTag<std::int8_t, kBitLanes> d;
+#if HWY_TARGET == HWY_SCALAR
+      const auto mask = hn::FirstN(d, (high[start / 8] >> (start % 8)) & 1);
+#else
+      const auto mask = hn::LoadMaskBits(d, high + start / 8);
+#endif
+      const auto fifth = hn::IfThenElseZero(mask, hn::Set(d, 16));
+      hn::StoreU(hn::Add(hn::LoadU(d, q + start), fifth), d, q + start);
+    }
   }
 };
 
-void scaled(float d, int middle, const std::int8_t* q, int count, float* out) {
-  for (int i = 0; i < count; ++i) out[i] = d * static_cast<float>(q[i] - middle);
-}
+// d q + m for a multiple of sixteen numbers: a product and a sum, rounded each.
 void shifted(float d, float m, const std::int8_t* q, int count, float* out) {
-  for (int i = 0; i < count; ++i) out[i] = d * static_cast<float>(q[i]) + m;
+  const hn::CappedTag<float, 16> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::Rebind<std::int8_t, decltype(df)> dq;
+  const auto scale = hn::Set(df, d), least = hn::Set(df, m);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); i += hn::Lanes(df)) {
+    const auto numbers = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(dq, q + i)));
+    hn::StoreU(hn::Add(hn::Mul(scale, numbers), least), df, out + i);
+  }
 }
-void looked_up(float d, const std::int8_t (&table)[16], const std::int8_t* q, int count, float* out) {
-  for (int i = 0; i < count; ++i) out[i] = d * static_cast<float>(table[q[i]]);
+// d (q - middle), likewise.
+void scaled(float d, int middle, const std::int8_t* q, int count, float* out) {
+  const hn::CappedTag<float, 16> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::Rebind<std::int8_t, decltype(df)> dq;
+  const auto scale = hn::Set(df, d);
+  const auto zero = hn::Set(di, middle);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); i += hn::Lanes(df)) {
+    const auto numbers = hn::Sub(hn::PromoteTo(di, hn::LoadU(dq, q + i)), zero);
+    hn::StoreU(hn::Mul(scale, hn::ConvertTo(df, numbers)), df, out + i);
+  }
 }
 
 void q4_0(const Byte* b, float* out) { scaled(half(b), 8, Nibbles(b + 2).q, 32, out); }
 void q4_1(const Byte* b, float* out) { shifted(half(b), half(b + 2), Nibbles(b + 4).q, 32, out); }
-void q5_0(const Byte* b, float* out) {
-  scaled(half(b), 16, Nibbles(b + 6, load<std::uint32_t>(b + 2)).q, 32, out);
-}
-void q5_1(const Byte* b, float* out) {
-  shifted(half(b), half(b + 2), Nibbles(b + 8, load<std::uint32_t>(b + 4)).q, 32, out);
-}
+void q5_0(const Byte* b, float* out) { scaled(half(b), 16, Nibbles(b + 6, b + 2).q, 32, out); }
+void q5_1(const Byte* b, float* out) { shifted(half(b), half(b + 2), Nibbles(b + 8, b + 4).q, 32, out); }
 void q8_0(const Byte* b, float* out) {
   scaled(half(b), 0, reinterpret_cast<const std::int8_t*>(b + 2), 32, out);
 }
@@ -102,36 +146,42 @@ void q8_1(const Byte* b, float* out) {
 void q8_k(const Byte* b, float* out) {
   scaled(load<float>(b), 0, reinterpret_cast<const std::int8_t*>(b + 4), 256, out);
 }
-void iq4_nl(const Byte* b, float* out) { looked_up(half(b), kFourBitLevels, Nibbles(b + 2).q, 32, out); }
+void iq4_nl(const Byte* b, float* out) { scaled(half(b), 0, Nibbles(b + 2, kFourBitLevels).q, 32, out); }
 
 // Element 128 g + 32 s + l of 64 bytes of two bits: bits 2s of byte 32 g + l.
+struct TwoBits {
+  std::int8_t q[256];
+  explicit TwoBits(const Byte* packed) {
+    for (int part = 0; part < 8; ++part)
+      for (int l = 0; l < 32; ++l)
+        q[part * 32 + l] = static_cast<std::int8_t>((packed[part / 4 * 32 + l] >> (part % 4 * 2)) & 3);
+  }
+};
+
 void q2_k(const Byte* b, float* out) {
-  const Byte *const scales = b, *const packed = b + 16;
   const float d = half(b + 80), m = half(b + 82);
+  const TwoBits numbers(b + 16);
   for (int part = 0; part < 16; ++part) {
-    const float scale = d * static_cast<float>(scales[part] & 15);
-    const float least = m * static_cast<float>(scales[part] >> 4);
-    const Byte* const from = packed + part / 8 * 32 + part % 2 * 16;
-    const int shift = part % 8 / 2 * 2;
-    for (int l = 0; l < 16; ++l)
-      out[part * 16 + l] = scale * static_cast<float>((from[l] >> shift) & 3) - least;
+    const float scale = d * static_cast<float>(b[part] & 15);
+    const float least = m * static_cast<float>(b[part] >> 4);
+    shifted(scale, -least, numbers.q + part * 16, 16, out + part * 16);
   }
 }
 
 void q3_k(const Byte* b, float* out) {
-  const Byte *const third = b, *const packed = b + 32, *const scales = b + 96;
+  const Byte *const third = b, *const scales = b + 96;
   const float d = half(b + 108);
+  TwoBits numbers(b + 32);
+  for (int part = 0; part < 8; ++part)
+    for (int l = 0; l < 32; ++l) {
+      const int bit = (third[l] >> part) & 1;
+      numbers.q[part * 32 + l] = static_cast<std::int8_t>(numbers.q[part * 32 + l] + 4 * bit);
+    }
   for (int part = 0; part < 16; ++part) {
     const int low = part < 8 ? scales[part] & 15 : scales[part - 8] >> 4;
     const int high = (scales[8 + part % 4] >> (part / 4 * 2)) & 3;
     const float scale = d * static_cast<float>((low | high << 4) - 32);
-    const Byte* const from = packed + part / 8 * 32 + part % 2 * 16;
-    const Byte* const mask = third + part % 2 * 16;
-    const int shift = part % 8 / 2 * 2, bit = part / 2;
-    for (int l = 0; l < 16; ++l) {
-      const int q = ((from[l] >> shift) & 3) - ((mask[l] >> bit) & 1 ? 0 : 4);
-      out[part * 16 + l] = scale * static_cast<float>(q);
-    }
+    scaled(scale, 4, numbers.q + part * 16, 16, out + part * 16);
   }
 }
 
@@ -154,18 +204,13 @@ void k_nibbles(const Byte* b, const Byte* packed, const Byte* fifth, float* out)
   const float d = half(b), m = half(b + 2);
   for (int part = 0; part < 8; ++part) {
     const ScaleMin factors = scale_min(b + 4, part);
-    const float scale = d * factors.scale, least = m * factors.least;
     const Byte* const from = packed + part / 2 * 32;
     const int shift = part % 2 * 4;
-    float* const to = out + part * 32;
-    if (fifth == nullptr) {
-      for (int l = 0; l < 32; ++l) to[l] = scale * static_cast<float>((from[l] >> shift) & 15) - least;
-    } else {
-      for (int l = 0; l < 32; ++l) {
-        const int q = ((from[l] >> shift) & 15) | ((fifth[l] >> part) & 1) << 4;
-        to[l] = scale * static_cast<float>(q) - least;
-      }
-    }
+    std::int8_t q[32];
+    for (int l = 0; l < 32; ++l) q[l] = static_cast<std::int8_t>((from[l] >> shift) & 15);
+    if (fifth != nullptr)
+      for (int l = 0; l < 32; ++l) q[l] = static_cast<std::int8_t>(q[l] | ((fifth[l] >> part) & 1) << 4);
+    shifted(d * factors.scale, -(m * factors.least), q, 32, out + part * 32);
   }
 }
 void q4_k(const Byte* b, float* out) { k_nibbles(b, b + 16, nullptr, out); }
@@ -173,19 +218,19 @@ void q5_k(const Byte* b, float* out) { k_nibbles(b, b + 48, b + 16, out); }
 
 // Per half of 128: element 32 s + l has the nibble s / 2 of byte 32 (s % 2) + l and two bits 2s above it.
 void q6_k(const Byte* b, float* out) {
-  const Byte *const low = b, *const high = b + 128, *const scales = b + 192;
+  const Byte* const scales = b + 192;
   const float d = half(b + 208);
-  for (int part = 0; part < 16; ++part) {
-    const float scale = d * static_cast<float>(static_cast<std::int8_t>(scales[part]));
-    const int side = part / 8, s = part % 8 / 2, start = part % 2 * 16;
-    const Byte* const from = low + side * 64 + s % 2 * 32 + start;
-    const Byte* const top = high + side * 32 + start;
-    const int low_shift = s / 2 * 4, top_shift = s * 2;
-    for (int l = 0; l < 16; ++l) {
-      const int q = ((from[l] >> low_shift) & 15) | ((top[l] >> top_shift) & 3) << 4;
-      out[part * 16 + l] = scale * static_cast<float>(q - 32);
-    }
+  std::int8_t q[256];
+  for (int part = 0; part < 8; ++part) {
+    const int side = part / 4, s = part % 4;
+    const Byte *const low = b + side * 64 + s % 2 * 32, *const high = b + 128 + side * 32;
+    for (int l = 0; l < 32; ++l)
+      q[part * 32 + l] =
+          static_cast<std::int8_t>(((low[l] >> (s / 2 * 4)) & 15) | ((high[l] >> (s * 2)) & 3) << 4);
   }
+  for (int part = 0; part < 16; ++part)
+    scaled(d * static_cast<float>(static_cast<std::int8_t>(scales[part])), 32, q + part * 16, 16,
+           out + part * 16);
 }
 
 void iq4_xs(const Byte* b, float* out) {
@@ -194,7 +239,7 @@ void iq4_xs(const Byte* b, float* out) {
   for (int part = 0; part < 8; ++part) {
     const int low = (b[4 + part / 2] >> (part % 2 * 4)) & 15;
     const float scale = d * static_cast<float>((low | ((high >> (2 * part)) & 3) << 4) - 32);
-    looked_up(scale, kFourBitLevels, Nibbles(b + 8 + part * 16).q, 32, out + part * 32);
+    scaled(scale, 0, Nibbles(b + 8 + part * 16, kFourBitLevels).q, 32, out + part * 32);
   }
 }
 
@@ -214,18 +259,13 @@ void tq1_0(const Byte* b, float* out) {
   trits(d, b + 48, 4, 4, out + 240);
 }
 
-void tq2_0(const Byte* b, float* out) {
-  const float d = half(b + 64);
-  for (int part = 0; part < 8; ++part)
-    for (int l = 0; l < 32; ++l)
-      out[part * 32 + l] = d * static_cast<float>(((b[part / 4 * 32 + l] >> (part % 4 * 2)) & 3) - 1);
-}
+void tq2_0(const Byte* b, float* out) { scaled(half(b + 64), 1, TwoBits(b).q, 256, out); }
 
 // Half of 2^(e - 127); the two least are subnormal.
 void mxfp4(const Byte* b, float* out) {
   const std::uint32_t e = b[0];
   const float d = std::bit_cast<float>(e < 2 ? std::uint32_t{0x00200000} << e : (e - 1) << 23);
-  looked_up(d, kE2M1Doubled, Nibbles(b + 1).q, 32, out);
+  scaled(d, 0, Nibbles(b + 1, kE2M1Doubled).q, 32, out);
 }
 
 // Half of an unsigned E4M3; 0x7F, its NaN, counts as 0 in ggml.
@@ -239,10 +279,12 @@ void nvfp4(const Byte* b, float* out) {
   for (int part = 0; part < 4; ++part) {
     const float d = half_ue4m3(b[part]);
     const Byte* const packed = b + 4 + part * 8;
+    std::int8_t q[16];
     for (int l = 0; l < 8; ++l) {
-      out[part * 16 + l] = d * static_cast<float>(kE2M1Doubled[packed[l] & 15]);
-      out[part * 16 + 8 + l] = d * static_cast<float>(kE2M1Doubled[packed[l] >> 4]);
+      q[l] = kE2M1Doubled[packed[l] & 15];
+      q[l + 8] = kE2M1Doubled[packed[l] >> 4];
     }
+    scaled(d, 0, q, 16, out + part * 16);
   }
 }
 
