@@ -68,6 +68,27 @@ double code_value(DType dtype, unsigned code) {
   }
 }
 
+// `kEach` elements to blocks of `kBytes`.
+template <std::size_t kEach, std::size_t kBytes>
+void unpack(std::span<const std::byte> packed, std::span<std::uint8_t> out) {
+  constexpr unsigned kBits = 8 * kBytes / kEach, kMask = (1u << kBits) - 1;
+  const auto block = [&](std::size_t number) {
+    std::uint32_t whole = 0;
+    for (std::size_t i = 0; i < kBytes; ++i)
+      whole |= std::to_integer<std::uint32_t>(packed[number * kBytes + i]) << (8 * i);
+    return whole;
+  };
+  const auto code = [&](std::uint32_t whole, std::size_t i) {
+    return static_cast<std::uint8_t>((whole >> (kBits * i)) & kMask);
+  };
+  const std::size_t blocks = out.size() / kEach;
+  for (std::size_t number = 0; number < blocks; ++number) {
+    const std::uint32_t whole = block(number);
+    for (std::size_t i = 0; i < kEach; ++i) out[number * kEach + i] = code(whole, i);
+  }
+  for (std::size_t i = blocks * kEach; i < out.size(); ++i) out[i] = code(block(blocks), i % kEach);
+}
+
 }  // namespace
 
 bool is_code_type(DType dtype) {
@@ -83,29 +104,11 @@ std::array<double, 256> code_values(DType dtype) {
 }
 
 void unpack_codes(DType dtype, std::span<const std::byte> packed, std::span<std::uint8_t> out) {
-  const std::uint32_t each = dtype_info(dtype).block_elements;
-  assert(packed.size() / dtype_info(dtype).block_bytes == (out.size() + each - 1) / each);
-  const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(packed[i]); };
-  const auto code = [&](std::size_t i) -> std::uint32_t {
-    switch (each) {
-      case 1:
-        return byte(i);
-      case 2:
-        return (byte(i / 2) >> (i % 2 * 4)) & 15;
-      default: {
-        if (dtype_info(dtype).block_bytes == 1) return (byte(i / 4) >> (i % 4 * 2)) & 3;
-        const std::size_t at = i / 4 * 3;
-        return ((byte(at) | byte(at + 1) << 8 | byte(at + 2) << 16) >> (i % 4 * 6)) & 63;
-      }
-    }
-  };
-  std::size_t i = 0;
-  if (each == 2)  // the type that large weights have
-    for (; i + 2 <= out.size(); i += 2) {
-      out[i] = static_cast<std::uint8_t>(byte(i / 2) & 15);
-      out[i + 1] = static_cast<std::uint8_t>(byte(i / 2) >> 4);
-    }
-  for (; i < out.size(); ++i) out[i] = static_cast<std::uint8_t>(code(i));
+  const DTypeInfo& info = dtype_info(dtype);
+  assert(packed.size() / info.block_bytes == (out.size() + info.block_elements - 1) / info.block_elements);
+  if (info.block_elements == 1) return unpack<1, 1>(packed, out);
+  if (info.block_elements == 2) return unpack<2, 1>(packed, out);
+  return info.block_bytes == 1 ? unpack<4, 1>(packed, out) : unpack<4, 3>(packed, out);
 }
 
 }  // namespace loadline

@@ -11,6 +11,8 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 namespace loadline {
 namespace {
@@ -27,18 +29,21 @@ class Groups {
   void add(const ZeroBits& zeros, std::size_t count) {
     std::size_t at = 0;
     for (; held_ != 0 && at < count; ++at) hold((zeros[at / 64] >> (at % 64)) & 1);
+    std::array<std::uint64_t, kChunk / 64 + 1> sparse;
+    std::size_t words = 0;
     for (; at + 4 <= count; at += 64) {
       const std::size_t shift = at % 64, whole = std::min<std::size_t>(64, (count - at) / 4 * 4);
       std::uint64_t word = zeros[at / 64] >> shift;
       if (shift != 0 && at / 64 + 1 < zeros.size()) word |= zeros[at / 64 + 1] << (64 - shift);
       if (whole < 64) word &= (std::uint64_t{1} << whole) - 1;
       groups_ += whole / 4;
-      sparse_ += static_cast<std::uint64_t>(std::popcount(sparse_groups_of(word)));
+      sparse[words++] = sparse_groups_of(word);
       if (whole < 64) {
         at += whole;
         break;
       }
     }
+    sparse_ += count_ones(std::span(sparse).first(words));
     for (; at < count; ++at) hold((zeros[at / 64] >> (at % 64)) & 1);
   }
   void merge(const Groups& next) {
@@ -122,6 +127,10 @@ bool is_float_path(DType dtype) {
   }
 }
 
+// In the table of 512: where the negative numbers begin, and what is free there for zeros of wider types.
+constexpr std::size_t kNegativeTops = 256;
+constexpr std::size_t kZeroTop = kOctaves;
+
 // The number as its type gives it; a zero without its sign.
 Number typed(DType dtype, double value) {
   const DTypeInfo& info = dtype_info(dtype);
@@ -141,7 +150,7 @@ struct StatsAccumulator::State {
   Groups groups;
   Moments moments;
   Tally<256> codes;
-  Tally<512> tops;  // sign and exponent of floats
+  Tally<512> tops;  // sign and exponent of floats; sign and place, or zero, of wider numbers
 
   void add_codes(std::span<const std::byte> bytes, std::uint64_t elements);
   void add_code_chunk(std::span<const std::uint8_t> chunk);
@@ -150,6 +159,8 @@ struct StatsAccumulator::State {
   void count_special(std::span<const float> chunk);
   template <typename T>
   void add_wide(std::span<const std::byte> bytes);
+  template <typename T>
+  void add_wide_chunk(std::span<const std::byte> bytes);
   void finish_codes(ValueStats& out) const;
   void finish_tops(ValueStats& out) const;
 };
@@ -278,8 +289,7 @@ void StatsAccumulator::State::add_as_floats(std::span<const std::byte> bytes) {
 void StatsAccumulator::State::add_floats(std::span<const float> chunk) {
   const FloatChunk found = measure_floats(chunk);
   counted.count += chunk.size();
-  for (const std::uint64_t word : found.zeros)
-    counted.zeros += static_cast<std::uint64_t>(std::popcount(word));
+  counted.zeros += count_ones(found.zeros);
   groups.add(found.zeros, chunk.size());
   moments = joined(moments, found.moments);
   if (found.has_special || found.has_tiny) count_special(chunk);
@@ -314,68 +324,94 @@ void StatsAccumulator::State::count_special(std::span<const float> chunk) {
 
 void StatsAccumulator::State::finish_tops(ValueStats& out) const {
   const auto counts = tops.counts();
-  for (std::size_t exponent = 1; exponent < 255; ++exponent) {
-    out.positive[exponent] += counts[exponent];
-    out.negative[exponent] += counts[256 + exponent];
+  // a float's first place also holds zeros: count_special has told them apart
+  for (std::size_t place = is_float_path(dtype) ? 1 : 0; place < kOctaves; ++place) {
+    out.positive[place] += counts[place];
+    out.negative[place] += counts[kNegativeTops + place];
   }
 }
 
 // --- wider numbers
 
+// Sums over four elements at a time, which do not wait for each other.
+template <typename Term>
+double sum_of(std::span<const double> numbers, Term term) {
+  double sums[4] = {};
+  std::size_t i = 0;
+  for (; i + 4 <= numbers.size(); i += 4)
+    for (std::size_t j = 0; j < 4; ++j) sums[j] += term(numbers[i + j]);
+  for (; i < numbers.size(); ++i) sums[0] += term(numbers[i]);
+  return sums[0] + sums[1] + (sums[2] + sums[3]);
+}
+
+// The place in the table of 512 of a finite number, without a branch on its sign: that of noise cannot be
+// foreseen.
+std::size_t top_of(double value) {
+  const std::size_t negative = std::bit_cast<std::uint64_t>(value) >> 63;
+  return negative * kNegativeTops + (value == 0 ? kZeroTop : octave_place(value));
+}
+// An integer's by its bits: a double would round 2^53 - 1 and the like up into the next octave.
+template <typename T>
+std::size_t top_of(T value) {
+  const std::uint64_t negative = std::is_signed_v<T> ? static_cast<std::uint64_t>(value) >> 63 : 0;
+  const std::uint64_t magnitude = (static_cast<std::uint64_t>(value) ^ (0 - negative)) + negative;
+  const int exponent = static_cast<int>(std::bit_width(magnitude | 1)) - 1;
+  return negative * kNegativeTops +
+         (value == 0 ? kZeroTop : static_cast<std::size_t>(exponent - kFirstOctave));
+}
+
 template <typename T>
 void StatsAccumulator::State::add_wide(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min(bytes.size(), kChunk * sizeof(T)));
+    add_wide_chunk<T>(part);
+    bytes = bytes.subspan(part.size());
+  }
+}
+
+template <typename T>
+void StatsAccumulator::State::add_wide_chunk(std::span<const std::byte> bytes) {
   constexpr bool kFloating = std::is_floating_point_v<T>;
   using Exact = std::conditional_t<kFloating, double,
                                    std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
   std::array<T, kChunk> chunk;
-  while (!bytes.empty()) {
-    const auto part = bytes.first(std::min(bytes.size(), sizeof chunk));
-    const std::size_t count = part.size() / sizeof(T);
-    std::memcpy(chunk.data(), part.data(), part.size());
-    ZeroBits zeros = {};
-    Moments found;
-    Exact least = 0, most = 0;
-    double sum = 0;
-    for (std::size_t i = 0; i < count; ++i) {
+  std::array<double, kChunk> finite;
+  const std::size_t count = bytes.size() / sizeof(T);
+  std::memcpy(chunk.data(), bytes.data(), bytes.size());
+  ZeroBits zeros = {};
+  Moments found;
+  Exact least = std::numeric_limits<Exact>::max(), most = std::numeric_limits<Exact>::lowest();
+  auto& tables = tops.tables(count);
+  std::size_t known = 0;
+  for (std::size_t start = 0; start < count; start += 64) {
+    std::uint64_t word = 0;
+    for (std::size_t i = start; i < std::min(count, start + 64); ++i) {
       const T value = chunk[i];
       const auto number = static_cast<double>(value);
-      if (value == 0) {
-        zeros[i / 64] |= std::uint64_t{1} << (i % 64);
-        ++counted.zeros;
-      } else if (!std::isfinite(number)) {
+      if (kFloating && !std::isfinite(number)) {
         ++(number != number ? counted.nans : number > 0 ? counted.positive_infs : counted.negative_infs);
         continue;
-      } else {
-        std::size_t place = 0;
-        if constexpr (kFloating) {
-          place = octave_place(number);
-        } else {  // by its bits: a double would round 2^53 - 1 and the like up into the next octave
-          const auto bits = static_cast<std::uint64_t>(value);
-          const auto exponent = static_cast<int>(std::bit_width(value < 0 ? 0 - bits : bits)) - 1;
-          place = static_cast<std::size_t>(exponent - kFirstOctave);
-        }
-        ++(value > 0 ? counted.positive : counted.negative)[place];
       }
-      least = found.finite == 0 ? Exact{value} : std::min(least, Exact{value});
-      most = found.finite == 0 ? Exact{value} : std::max(most, Exact{value});
-      ++found.finite;
-      sum += number;
+      word |= std::uint64_t{value == 0} << (i % 64);
+      ++tables[i % tables.size()][top_of(value)];
+      least = std::min(least, Exact{value});
+      most = std::max(most, Exact{value});
+      finite[known++] = number;
     }
-    counted.count += count;
-    groups.add(zeros, count);
-    bytes = bytes.subspan(part.size());
-    if (found.finite == 0) continue;
-    if constexpr (kFloating) least += 0.0, most += 0.0;  // -0 becomes 0
-    counted.min = counted.min ? std::min(*counted.min, Number(least)) : Number(least);
-    counted.max = counted.max ? std::max(*counted.max, Number(most)) : Number(most);
-    found.mean = sum / static_cast<double>(found.finite);
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto number = static_cast<double>(chunk[i]);
-      const double distance = number - found.mean;
-      if (!kFloating || std::isfinite(number)) found.squares += distance * distance;
-    }
-    moments = joined(moments, found);
+    zeros[start / 64] = word;
   }
+  found.finite = known;
+  counted.count += count;
+  counted.zeros += count_ones(zeros);
+  groups.add(zeros, count);
+  if (found.finite == 0) return;
+  if constexpr (kFloating) least += 0.0, most += 0.0;  // -0 becomes 0
+  counted.min = counted.min ? std::min(*counted.min, Number(least)) : Number(least);
+  counted.max = counted.max ? std::max(*counted.max, Number(most)) : Number(most);
+  const auto numbers = std::span<const double>(finite).first(known);
+  found.mean = sum_of(numbers, [](double x) { return x; }) / static_cast<double>(found.finite);
+  found.squares = sum_of(numbers, [&](double x) { return (x - found.mean) * (x - found.mean); });
+  moments = joined(moments, found);
 }
 
 // --- the accumulator
@@ -460,7 +496,7 @@ ValueStats StatsAccumulator::result() const {
     out.mean = state.moments.mean;
     out.deviation = std::sqrt(state.moments.squares / static_cast<double>(state.moments.finite));
   }
-  if (is_float_path(state.dtype)) state.finish_tops(out);
+  state.finish_tops(out);
   return out;
 }
 

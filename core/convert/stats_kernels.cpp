@@ -175,6 +175,12 @@ void zero_code_words(const std::uint8_t* codes, std::size_t count, std::uint8_t 
   }
 }
 
+std::uint64_t count_ones_all(const std::uint64_t* words, std::size_t count) {
+  std::uint64_t ones = 0;
+  for (std::size_t i = 0; i < count; ++i) ones += hwy::PopCount(words[i]);
+  return ones;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace loadline
 HWY_AFTER_NAMESPACE();
@@ -186,6 +192,7 @@ HWY_EXPORT(measure_float_words);
 HWY_EXPORT(widen_f16_all);
 HWY_EXPORT(widen_bf16_all);
 HWY_EXPORT(zero_code_words);
+HWY_EXPORT(count_ones_all);
 
 Moments joined(const Moments& a, const Moments& b) {
   if (a.finite == 0) return b;
@@ -267,6 +274,10 @@ ZeroBits zero_codes(std::span<const std::uint8_t> codes, std::uint8_t mask) {
   std::fill(out.begin() + static_cast<std::ptrdiff_t>(whole / 64), out.end(), 0);
   if (whole < codes.size()) out[whole / 64] = zero_codes_plain(codes.subspan(whole), mask)[0];
   return out;
+}
+
+std::uint64_t count_ones(std::span<const std::uint64_t> words) {
+  return HWY_DYNAMIC_DISPATCH(count_ones_all)(words.data(), words.size());
 }
 
 void for_each_vector_target(void (*check)(const char* name)) {
