@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/parallel.h"
+#include "core/graph/validate.h"
 
 #include <algorithm>
 #include <atomic>
@@ -153,7 +154,7 @@ ValueStats tensor_stats(const StorageReader& reader, TensorId id, Progress& prog
   const std::uint64_t count = elements(tensor);
   if (count == 0) return stats.result();
   Stream stream = {reader, tensor, progress};
-  if (tensor.strides.empty())
+  if (is_contiguous(tensor))
     add_contiguous(stream, stats, count);
   else
     add_strided(stream, stats);

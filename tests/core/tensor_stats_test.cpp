@@ -143,11 +143,62 @@ TEST(TensorStats, Refusals) {
   EXPECT_STREQ(books.error().what(), "tensor 'weight': the code books of IQ2_XS are not known");
   OneTensor overlapping(counting(64), DType::f32, {32, 32}, {1, 1});
   EXPECT_STREQ(overlapping.error().what(), "tensor 'weight': its view repeats elements of its storage");
+  OneTensor whole(counting(1), DType::i4, {2, 4}, {4, 1});
+  EXPECT_EQ(whole.stats().count, 8u);
   OneTensor narrow(counting(64), DType::i4, {4}, {2});
   EXPECT_EQ(narrow.error().code(), ErrorCode::unsupported);
   OneTensor shapes_only(counting(4), DType::f32, {4});
   shapes_only.graph().storages[0] = shapes_only_storage(16);
   EXPECT_EQ(shapes_only.error().code(), ErrorCode::usage);
+}
+
+// Four tensors over one file of 64 floats; the second cannot be measured.
+MetaGraph four_tensors(const TemporaryFolder& folder) {
+  const auto values = counting(64);
+  std::string bytes(values.size() * 4, '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  write_file(folder / "m.bin", bytes);
+  MetaGraph graph;
+  graph.files.push_back({folder / "m.bin", bytes.size()});
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    graph.storages.push_back(plain_storage(FileId{0}, std::uint64_t{64} * i, 64));
+    graph.tensors.push_back({"t" + std::to_string(i), DType::f32, {16}, {}, StorageId{i}, 0});
+  }
+  graph.tensors[1].dtype = DType::string;
+  return graph;
+}
+
+TEST(TensorStats, SeveralAtOnceAndOneThatCannot) {
+  const TemporaryFolder folder;
+  MetaGraph graph = four_tensors(folder);
+  graph.storages[3].encoding = Encoding::unreadable;
+  const StorageReader reader(std::make_shared<const MetaGraph>(graph));
+  const std::vector<TensorId> order = {TensorId{3}, TensorId{2}, TensorId{1}, TensorId{0}};
+  std::vector<MeasuredTensor> found(4);
+  Progress progress;
+  measure_tensors(reader, order, progress,
+                  [&](std::size_t i, MeasuredTensor measured) { found[i] = std::move(measured); });
+  EXPECT_FALSE(found[0].stats);
+  EXPECT_NE(found[0].refusal, "");
+  EXPECT_EQ(found[1].stats.value().max, Number(47.0));
+  EXPECT_EQ(found[2].refusal, "it holds text");
+  EXPECT_EQ(found[3].stats.value().max, Number(15.0));
+  EXPECT_EQ(progress.done(), 128u);
+}
+
+TEST(TensorStats, AFileThatCannotBeReadEndsTheWhole) {
+  const TemporaryFolder folder;
+  const MetaGraph graph = four_tensors(folder);
+  write_file(folder / "m.bin", "shorter");
+  const StorageReader reader(std::make_shared<const MetaGraph>(graph));
+  Progress progress;
+  try {
+    measure_tensors(reader, std::vector{TensorId{0}, TensorId{2}}, progress,
+                    [](std::size_t, const MeasuredTensor&) { ADD_FAILURE() << "nothing can be measured"; });
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::io);
+  }
 }
 
 TEST(TensorStats, Cancelled) {
