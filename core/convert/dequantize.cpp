@@ -23,8 +23,7 @@
 //
 // Nibbles of 32 elements: byte j holds element j below and element j + 16 above.
 //
-// Compiled once for each instruction set that Highway knows: these are plain loops, which compilers
-// vectorise.
+// Compiled once for each instruction set that Highway knows. Plain loops are those that compilers vectorise.
 #include "core/convert/dequantize.h"
 
 #include "core/convert/half.h"
