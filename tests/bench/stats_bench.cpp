@@ -72,6 +72,7 @@ void print_numpy(DType dtype) {
   }
   const std::string script = fmt::format(R"py(
 import numpy, statistics, time
+numpy.seterr(all="ignore")
 values = (numpy.random.default_rng(1).standard_normal({} // numpy.dtype("{}").itemsize, dtype=numpy.float32) * 20).astype("{}")
 times = []
 for _ in range(3):
