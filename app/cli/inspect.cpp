@@ -22,6 +22,7 @@ struct Options {
   bool tensors = false;
   bool metadata = false;
   bool doctor = false;
+  bool stats = false;
   std::string filter;
   std::string sort = "file";
   std::size_t limit = 0;
@@ -60,6 +61,21 @@ std::vector<Finding> find(const Context& context, const MetaGraphPtr& graph) {
   return diagnose(StorageReader(graph), progress);
 }
 
+// One `Row` for each tensor shown, made by `make_row` as soon as it is measured.
+template <typename Row>
+std::vector<Row> measure(const Context& context, const MetaGraphPtr& graph, const Selection& selection,
+                         std::size_t limit, Row (*make_row)(const Tensor&, const MeasuredTensor&)) {
+  const auto tensors = shown(selection, limit);
+  std::vector<Row> rows(tensors.size());
+  Progress progress(context.stop);
+  const ProgressLine line(context, "measuring values", progress);
+  measure_tensors(StorageReader(graph), tensors, progress,
+                  [&](std::size_t i, const MeasuredTensor& measured) {
+                    rows[i] = make_row(graph->tensor(tensors[i]), measured);
+                  });
+  return rows;
+}
+
 int inspect(const Context& context, const Options& options) {
   const TensorFilter checked(options.filter);  // a mistake in it is told before anything is opened
   const OpenedModel opened = open_timed(context, options.path);
@@ -74,6 +90,7 @@ int inspect(const Context& context, const Options& options) {
                         {"bytes", selection.bytes}};
     if (options.tensors) json["tensors"] = tensors_json(graph, selection, options.limit);
     if (options.metadata) json["metadata"] = metadata_json(graph);
+    if (options.stats) json["stats"] = measure(context, opened.graph, selection, options.limit, stats_json);
     if (options.doctor) json["findings"] = findings_json(graph, find(context, opened.graph));
     print_json(json);
     return kDone;
@@ -86,13 +103,18 @@ int inspect(const Context& context, const Options& options) {
     fmt::print("\n");
     print_tree(graph);
   }
-  if (options.tensors || (filtered && !options.tree)) {
+  if (options.tensors || (filtered && !options.tree && !options.stats)) {
     fmt::print("\n");
     print_tensors(context, graph, selection, options.limit);
   }
   if (options.metadata) {
     fmt::print("\n");
     print_metadata(context, graph);
+  }
+  if (options.stats) {
+    const auto rows = measure(context, opened.graph, selection, options.limit, stats_row);
+    fmt::print("\n");
+    print_stats(context, graph, selection, rows);
   }
   if (options.doctor) {
     fmt::print("\n");
@@ -109,13 +131,17 @@ Action setup_inspect(CLI::App& app) {
   app.add_flag("--tree", options->tree, "The module tree with subtotals");
   app.add_flag("--tensors", options->tensors, "Every tensor");
   app.add_option("--filter", options->filter, std::string(filter_help()));
-  app.add_option("--sort", options->sort, "Order of --tensors")
+  app.add_option("--sort", options->sort, "Order of --tensors and --stats")
       ->check(CLI::IsMember({"size", "name", "file"}))
       ->capture_default_str();
   app.add_option("--limit", options->limit, "At most so many tensors")
       ->check(CLI::Range(std::int64_t{1}, kMostNumber));
   app.add_flag("--metadata", options->metadata,
                "Every key and value that the files hold beside their tensors");
+  app.add_flag(
+      "--stats", options->stats,
+      "Reads every value: extremes, mean, deviation, zeros, NaN, infinities, groups of four with two zeros "
+      "(2:4), magnitudes by octave");
   app.add_flag("--doctor", options->doctor,
                "What in the files makes loading dearer, what it costs, and what mends it");
   return [options](Context& context) { return inspect(context, *options); };

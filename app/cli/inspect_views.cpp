@@ -56,11 +56,6 @@ std::string file_name(const MetaGraph& graph, const Storage& storage) {
              : std::filesystem::path(graph.files[index(storage.file)].path).filename().string();
 }
 
-std::span<const TensorId> shown(const Selection& selection, std::size_t limit) {
-  const std::span<const TensorId> all(selection.tensors);
-  return limit == 0 ? all : all.first(std::min(limit, all.size()));
-}
-
 void print_node(const MetaGraph& graph, const ModuleTree& tree, NodeId id, int depth) {
   const ModuleNode& node = tree.node(id);
   const std::string label = std::string(static_cast<std::size_t>(2 * depth), ' ') +
@@ -93,6 +88,11 @@ void print_node(const MetaGraph& graph, const ModuleTree& tree, NodeId id, int d
 }
 
 }  // namespace
+
+std::span<const TensorId> shown(const Selection& selection, std::size_t limit) {
+  const std::span<const TensorId> all(selection.tensors);
+  return limit == 0 ? all : all.first(std::min(limit, all.size()));
+}
 
 std::string shape_text(const Tensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.shape, ", ")); }
 

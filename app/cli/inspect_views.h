@@ -1,10 +1,12 @@
-// The parts of inspect's answer: summary, tree, tensors and findings, for people and as JSON.
+// The parts of inspect's answer: summary, tree, tensors, statistics and findings, for people and as JSON.
 #pragma once
 
 #include "app/cli/command.h"
 #include "core/plan/doctor.h"
+#include "core/plan/tensor_stats.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,20 @@ Json metadata_json(const MetaGraph& graph);
 
 void print_findings(const MetaGraph& graph, const std::vector<Finding>& findings);
 Json findings_json(const MetaGraph& graph, const std::vector<Finding>& findings);
+
+// The tensors that a limit leaves, 0 being none.
+std::span<const TensorId> shown(const Selection& selection, std::size_t limit);
+
+// A row of statistics, made where they were measured: they are too large to keep for every tensor.
+struct StatsRow {
+  std::vector<std::string> cells;
+  std::string refusal;  // why there are no cells
+};
+StatsRow stats_row(const Tensor& tensor, const MeasuredTensor& measured);
+void print_stats(const Context& context, const MetaGraph& graph, const Selection& selection,
+                 const std::vector<StatsRow>& rows);
+// As stats_row; `histogram` has [octave, negatives, positives] for the octaves that are not empty.
+Json stats_json(const Tensor& tensor, const MeasuredTensor& measured);
 
 // "[4096, 11008]"
 std::string shape_text(const Tensor& tensor);

@@ -1,6 +1,8 @@
 // Scalar conversions that compilers vectorise; every narrowing goes through one rounding.
 #include "core/convert/cast.h"
 
+#include "core/convert/half.h"
+
 #include <bit>
 #include <cassert>
 #include <cmath>
@@ -32,14 +34,7 @@ struct BF16 {
 
 struct F16 {
   using Bits = std::uint16_t;
-  static float widen(Bits bits) {
-    const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
-    const std::uint32_t magnitude = bits & 0x7FFFu;
-    if (magnitude >= 0x7C00u) return float_of(sign | 0x7F800000u | ((magnitude & 0x3FFu) << 13));
-    if (magnitude >= 0x400u) return float_of(sign | ((magnitude + (112u << 10)) << 13));
-    const float small = static_cast<float>(magnitude) * 0x1p-24f;  // subnormal: exact in f32
-    return float_of(sign | bits_of(small));
-  }
+  static float widen(Bits bits) { return half_to_float(bits); }
   static Bits narrow(float value) {
     const std::uint32_t bits = bits_of(value);
     const auto sign = static_cast<std::uint32_t>((bits >> 16) & 0x8000u);

@@ -59,6 +59,11 @@ cli_case(inspect_filter_json 0 "inspect demo --tensors --filter lm_head --json" 
 cli_case(inspect_filter_wrong 2 "inspect demo --filter colour:red" STDERR "there is no 'colour'")
 cli_case(inspect_doctor 0 "inspect demo --doctor" STDOUT "multiple of 64 bytes.*costs.*mend.*convert")
 cli_case(inspect_doctor_json 0 "inspect demo --doctor --json" STDOUT "\"findings\".*\"id\": \"vector_alignment\".*\"cost\".*\"remedy\"")
+cli_case(inspect_stats 0 "inspect demo --stats --sort size --limit 2" STDOUT "name +dtype +count +min.*2:4.*embed_tokens.weight +BF16 +4,194,304 +-0\\.0[0-9]+ +0\\.0[0-9]+.*2\\^-[0-9]+ .*2\\^-3.*and 73 more")
+cli_case(inspect_stats_filter 0 "inspect demo --stats --filter norm" STDOUT "17 of 75 tensors pass.*0\\.[0-9]+ +1\\.[0-9]+ +(0\\.99|1).*\\| 2\\^1")
+cli_case(inspect_stats_json 0 "inspect demo --stats --filter layers.0.input_layernorm --json" STDOUT "\"stats\": \\[[^{]*\\{[^{]*\"name\": \"model.layers.0.input_layernorm.weight\".*\"dtype\": \"BF16\".*\"count\": 512.*\"min\": 0\\.9.*\"max\": 1\\.0.*\"mean\": [01]\\..*\"std\": 0\\.0.*\"zeros\": 0.*\"nans\": 0.*\"infs\": 0.*\"groups\": 128.*\"sparse_groups\": 0.*\"histogram\": \\[")
+cli_case(inspect_stats_of_zeros 0 "inspect xl --stats --filter h.0.ln_1" STDOUT "100.00 % +0 +0 +100.00 %")
+cli_case(inspect_stats_without_weights 2 "inspect demo/config.json --stats" STDERR "shapes only")
 cli_case(inspect_config 0 "inspect demo/config.json" STDOUT "shapes only")
 
 cli_case(plan_table 0 "plan xl" STDOUT "state_dict +file +11.61 GiB +5.80 GiB.*sequential +file +6.10 GiB.*mmap_assign +file +5.80 GiB +- +5.80 GiB.*per_tensor +file +5.80 GiB +306.74 MiB.*staged_ring +file +5.80 GiB +- +- +64.00 MiB")
@@ -118,3 +123,6 @@ else()
 endif()
 
 add_test(NAME cli.interrupt COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/interrupt.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/interrupt)
+add_test(NAME cli.interrupt_stats
+  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/interrupt_stats.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/70b)
+set_tests_properties(cli.interrupt_stats PROPERTIES FIXTURES_REQUIRED seventy)

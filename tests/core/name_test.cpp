@@ -60,7 +60,8 @@ TEST(Dimensions, BehavesLikeAVector) {
     const Shape copy = shape;
     Shape moved = std::move(shape);
     shape = copy;
-    moved = moved;  // NOLINT: to itself
+    Shape& itself = moved;
+    moved = itself;
     EXPECT_EQ(copy.vector(), expected);
     EXPECT_EQ(moved, shape);
     EXPECT_EQ(strides.vector(), expected);

@@ -1,0 +1,52 @@
+// The inner loops of StatsAccumulator, for the vectors of this machine, and their plain equals for tests.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace loadline {
+
+// Elements that are measured at once: they and their working space stay in the nearest cache.
+inline constexpr std::size_t kChunk = 4096;
+using ZeroBits = std::array<std::uint64_t, kChunk / 64>;  // bit i % 64 of word i / 64: element i is zero
+
+// The finite elements of at most kChunk values.
+struct Moments {
+  std::uint64_t finite = 0;
+  double min = std::numeric_limits<double>::infinity();
+  double max = -std::numeric_limits<double>::infinity();
+  double mean = 0;
+  double squares = 0;  // sum of square distances from the mean
+};
+Moments joined(const Moments& a, const Moments& b);
+
+struct FloatChunk {
+  Moments moments;
+  ZeroBits zeros;            // no bits past the end
+  bool has_special = false;  // NaN or infinity
+  bool has_tiny = false;     // 0 < |x| < 2^-126
+};
+
+// The two agree on all but the last digits of mean and squares. At most kChunk values.
+FloatChunk measure_floats(std::span<const float> values);
+FloatChunk measure_floats_plain(std::span<const float> values);
+
+// Halves (f16) or the upper halves of floats (bf16) as floats; exact. `out` has as many elements.
+void widen_f16(std::span<const std::byte> halves, std::span<float> out);
+void widen_bf16(std::span<const std::byte> halves, std::span<float> out);
+
+// Which codes are zero: those with no bit of `mask`.
+ZeroBits zero_codes(std::span<const std::uint8_t> codes, std::uint8_t mask);
+ZeroBits zero_codes_plain(std::span<const std::uint8_t> codes, std::uint8_t mask);
+
+// Bits set in all words, with the machine's instruction for it where it has one.
+std::uint64_t count_ones(std::span<const std::uint64_t> words);
+
+// For tests: runs `check` with each instruction set that this machine and build have, then restores the best.
+void for_each_vector_target(void (*check)(const char* name));
+
+}  // namespace loadline
