@@ -38,7 +38,6 @@ void confine_to_memory() {
     SYS_futex,
     SYS_getpid,
     SYS_gettid,
-    SYS_tgkill,
     SYS_clock_gettime,
     SYS_getrandom,
     SYS_exit,

@@ -27,6 +27,7 @@ class Walk {
  public:
   Walk(const SourceFile& file, std::uint64_t size) : file_(file), size_(size) {}
 
+  std::uint64_t size() const { return size_; }
   std::uint64_t root() { return follow(0); }
 
   // Where field `number` of the table stands, or nothing if it is absent.
@@ -45,6 +46,7 @@ class Walk {
 
   std::uint32_t u32(std::uint64_t at) { return number<std::uint32_t>(at); }
   std::uint16_t u16(std::uint64_t at) { return number<std::uint16_t>(at); }
+  std::uint64_t u64(std::uint64_t at) { return number<std::uint64_t>(at); }
 
   Error outside(std::uint64_t at) const {
     return Error(ErrorCode::malformed, {.file = file_.path(), .byte = at},
@@ -72,6 +74,17 @@ class Walk {
   std::array<std::byte, 4096> buffer_ = {};
 };
 
+template <typename Body>
+void for_each_table(Walk& walk, unsigned tables, Body body) {
+  const auto list = walk.field(walk.root(), tables);
+  if (!list) return;
+  const std::uint64_t vector = walk.follow(*list);
+  const std::uint32_t count = walk.u32(vector);
+  if (count > kMostTables || !range_fits(vector + 4, std::uint64_t{4} * count, walk.size()))
+    throw walk.outside(vector);
+  for (std::uint32_t i = 0; i < count; ++i) body(walk.follow(vector + 4 + std::uint64_t{4} * i));
+}
+
 // Sorted, without overlap, clipped to `size`; small ones left out.
 std::vector<FlatBytes> holes(std::vector<FlatBytes> weights, std::uint64_t size) {
   std::sort(weights.begin(), weights.end(),
@@ -94,21 +107,25 @@ std::vector<FlatBytes> flat_byte_vectors(const SourceFile& file, std::uint64_t s
                                          unsigned field) {
   Walk walk(file, size);
   std::vector<FlatBytes> found;
-  const auto list = walk.field(walk.root(), tables);
-  if (!list) return found;
-  const std::uint64_t vector = walk.follow(*list);
-  const std::uint32_t count = walk.u32(vector);
-  if (count > kMostTables || !range_fits(vector + 4, std::uint64_t{4} * count, size))
-    throw Error(ErrorCode::malformed, {.file = file.path(), .byte = vector},
-                fmt::format("a flatbuffer vector of {} tables, {} bytes follow", count, size - vector));
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const auto at = walk.field(walk.follow(vector + 4 + std::uint64_t{4} * i), field);
-    if (!at) continue;
+  for_each_table(walk, tables, [&](std::uint64_t table) {
+    const auto at = walk.field(table, field);
+    if (!at) return;
     const std::uint64_t bytes = walk.follow(*at);
     const std::uint32_t length = walk.u32(bytes);
     if (!range_fits(bytes + 4, length, size)) throw walk.outside(bytes);
     found.push_back({bytes + 4, length});
-  }
+  });
+  return found;
+}
+
+std::vector<FlatBytes> flat_far_ranges(const SourceFile& file, std::uint64_t size, unsigned tables,
+                                       unsigned offset_field, unsigned size_field) {
+  Walk walk(file, size);
+  std::vector<FlatBytes> found;
+  for_each_table(walk, tables, [&](std::uint64_t table) {
+    const auto offset = walk.field(table, offset_field), bytes = walk.field(table, size_field);
+    if (offset && bytes && walk.u64(*offset) > 1) found.push_back({walk.u64(*offset), walk.u64(*bytes)});
+  });
   return found;
 }
 

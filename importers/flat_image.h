@@ -22,12 +22,16 @@ struct FlatBytes {
 std::vector<FlatBytes> flat_byte_vectors(const SourceFile& file, std::uint64_t size, unsigned tables,
                                          unsigned field);
 
+// The ranges of the file that the same tables name by two u64 fields, an offset (above 1 if used) and a size.
+std::vector<FlatBytes> flat_far_ranges(const SourceFile& file, std::uint64_t size, unsigned tables,
+                                       unsigned offset_field, unsigned size_field);
+
 // A copy of [0, size) at the same offsets, with zeros where weights are: it cannot change while it is
 // verified and read, and takes memory for the rest only. Throws Error{limit} if that is more than
 // kMostImage bytes.
 class FlatImage {
  public:
-  static constexpr std::uint64_t kMostSize = (std::uint64_t{1} << 31) - 1;  // a flatbuffer's own limit
+  static constexpr std::uint64_t kMostSize = (std::uint64_t{1} << 31) - 2;  // a flatbuffer's own limit
   static constexpr std::uint64_t kMostImage = 40 << 20;
 
   FlatImage(const SourceFile& file, std::uint64_t size, std::vector<FlatBytes> weights);

@@ -255,11 +255,14 @@ class Joiner {
       const auto [other, fresh] = unplanned_.try_emplace(name, number);
       if (!fresh && !finding.repeated) finding.repeated = {at, other->second};
     }
-    if (finding.repeated)
-      throw Error(
-          ErrorCode::malformed,
-          {.file = graph_.file(finding.file).path, .tensor = graph_.tensors[finding.repeated->first].name},
-          fmt::format("also in shard '{}'", shard_name(finding.repeated->second)));
+    if (finding.repeated) {
+      // whichever thread came first: the later shard is told to repeat the earlier
+      const auto [at, other] = *finding.repeated;
+      throw Error(ErrorCode::malformed,
+                  {.file = graph_.file(findings_[std::max(number, other)].file).path,
+                   .tensor = graph_.tensors[at].name},
+                  fmt::format("also in shard '{}'", shard_name(std::min(number, other))));
+    }
     MetaGraph& shard = *shards_[number].graph;
     // the first shard that has a key says what it is
     for (MetaEntry& entry : shard.metadata)
@@ -270,10 +273,12 @@ class Joiner {
   }
 
   void report_missing_shard(std::uint32_t number) {
-    std::vector<std::string> tensors;
-    for (const HfWeightMap::Entry& entry : index_.entries())
-      if (entry.shard == number) tensors.emplace_back(entry.name);
+    if (complete_) {  // the first: which tensors each shard should hold is looked up once
+      promised_.resize(shards_.size());
+      for (const HfWeightMap::Entry& entry : index_.entries()) promised_[entry.shard].push_back(entry.name);
+    }
     complete_ = false;
+    const std::vector<std::string> tensors(promised_[number].begin(), promised_[number].end());
     graph_.missing.insert(graph_.missing.end(), tensors.begin(), tensors.end());
     graph_.notes.push_back(
         {Severity::error,
@@ -320,11 +325,12 @@ class Joiner {
   const HfWeightMap& index_;
   std::vector<Opened>& shards_;
   MetaGraph graph_;
-  std::vector<std::atomic<std::uint32_t>> held_by_;    // the shard that holds each entry of the index
-  std::vector<Finding> findings_;                      // by shard
-  std::unordered_map<Name, std::uint32_t> unplanned_;  // tensors outside the index, and their shard
-  std::unordered_set<std::string> keys_;               // of the metadata
-  bool complete_ = true;                               // no shard is missing
+  std::vector<std::atomic<std::uint32_t>> held_by_;      // the shard that holds each entry of the index
+  std::vector<Finding> findings_;                        // by shard
+  std::unordered_map<Name, std::uint32_t> unplanned_;    // tensors outside the index, and their shard
+  std::unordered_set<std::string> keys_;                 // of the metadata
+  std::vector<std::vector<std::string_view>> promised_;  // by shard, once one is missing
+  bool complete_ = true;                                 // no shard is missing
 };
 
 }  // namespace

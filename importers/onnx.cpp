@@ -155,7 +155,7 @@ MetaGraph read_onnx(const Source& source) { return read_onnx(source, {}); }
 
 MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
   const SourceFile& file = *source.file;
-  if (file.size() > INT_MAX)
+  if (file.size() >= INT_MAX)
     throw Error(ErrorCode::limit, {.file = file.path()},
                 fmt::format("has {} bytes; protobuf's limit is {}, larger models have external data",
                             file.size(), INT_MAX));

@@ -99,8 +99,9 @@ class ForwardBuilder {
     Op op;
     op.kind = kind_of(node);
     op.name = node.name;
-    used_values_.clear();
-    used_weights_.clear();
+    // new ones: clearing takes as long as the largest operator so far
+    used_values_ = {};
+    used_weights_ = {};
     for (const std::string& input : node.inputs) use(input, op);
     use_attributes(node, op);
     use_nested(node, op);

@@ -188,8 +188,10 @@ void OnnxScanner::take_values(OnnxTensor& tensor, const WireField& field) {
     numbers.run = {field.offset, field.bytes};
     return;
   }
-  if (numbers.singles++ == 0) numbers.run.offset = field.at;
-  if (field.type() == WireType::length) numbers.run.bytes = field.end() - numbers.run.offset;
+  const bool first = numbers.singles++ == 0;
+  if (field.type() != WireType::length) return;  // single numbers leave the place of a packed run alone
+  if (first) numbers.run.offset = field.at;
+  numbers.run.bytes = field.end() - numbers.run.offset;
 }
 
 // Small tensors that shapes may depend on go into the skeleton as they are, values and all.

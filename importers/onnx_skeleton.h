@@ -23,7 +23,7 @@ struct OnnxStandIns {
 // Messages are written in one pass: their lengths are patched in when they close.
 class OnnxSkeleton {
  public:
-  std::size_t size() const { return bytes_.size(); }
+  std::size_t size() const { return bytes_.size() + patches_.size() * sizeof(patches_[0]); }
 
   // Begins a message; what it returns goes to close().
   std::size_t open(std::uint32_t tag);

@@ -53,7 +53,7 @@ struct PickleObject {
 // _weights_only_unpickler.py); anything else is refused, as are streams whose only use is to harm:
 //   - opcodes outside the subset, numbers and names that do not fit the caps below
 //   - REDUCE, NEWOBJ and BUILD on globals of modules that run code (os, sys, subprocess, eval, ...)
-//   - APPEND to what is no list, SETITEM to what is no dict, a key twice
+//   - APPEND to what is no list, SETITEM to what is no dict
 class Pickle {
  public:
   using Kind = PickleValue::Kind;

@@ -59,7 +59,9 @@ class PlainJson {
       value = value * 10 + static_cast<std::uint64_t>(*at_++ - '0');
     out = value;
     const std::ptrdiff_t digits = at_ - begin;
-    return digits > 0 && digits <= kSafeDigits && (digits == 1 || *begin != '0');
+    const bool sound = digits > 0 && digits <= kSafeDigits && (digits == 1 || *begin != '0');
+    if (!sound) at_ = begin;  // whoever tries something else finds the same text
+    return sound;
   }
 
   bool at_end() {

@@ -93,7 +93,7 @@ struct WireReader::State {
 WireReader::WireReader(const SourceFile& file, std::uint64_t begin, std::uint64_t end) {
   end = std::min(end, file.size());
   begin = std::min(begin, end);
-  if (end - begin > INT_MAX)
+  if (end - begin >= INT_MAX)  // which CodedInputStream takes for no limit
     throw Error(ErrorCode::limit, {.file = file.path(), .byte = begin},
                 fmt::format("has {} bytes, protobuf's limit is {}", end - begin, INT_MAX));
   state_ = std::make_unique<State>(file, begin, end);

@@ -250,8 +250,8 @@ class Reader {
                     fmt::join(layout.shape, ","), fmt::join(layout.strides, ","));
     if (!listed_.insert(same).second) return;
     Tensor tensor = {name, layout.dtype, std::move(layout.shape), std::move(layout.strides), storage, 0};
-    if (const std::size_t number = ++names_[name]; number > 1)
-      tensor.name = fmt::format("{}#{}", name, number);
+    while (!names_.insert(tensor.name.str()).second)
+      tensor.name = fmt::format("{}#{}", name, ++repeats_[name] + 1);
     graph_.tensors.push_back(std::move(tensor));
   }
 
@@ -297,7 +297,8 @@ class Reader {
   MetaGraph graph_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, StorageId> storages_;  // by offset and bytes
   std::unordered_set<std::string> listed_;                                 // tensors, with all that they are
-  std::unordered_map<std::string, std::size_t> names_;                     // how often
+  std::unordered_set<std::string> names_;                                  // given so far
+  std::unordered_map<std::string, std::size_t> repeats_;                   // of a name
   std::unordered_set<std::string> external_;
   std::vector<bool> used_;  // segments
 };

@@ -30,6 +30,13 @@ std::size_t count(const Vector* vector) {
 
 std::string text(const flatbuffers::String* string) { return string == nullptr ? "" : string->str(); }
 
+std::vector<FlatBytes> weight_ranges(const SourceFile& file, std::uint64_t size) {
+  std::vector<FlatBytes> ranges = flat_byte_vectors(file, size, kBuffers, 0);
+  const std::vector<FlatBytes> far = flat_far_ranges(file, size, kBuffers, 1, 2);
+  ranges.insert(ranges.end(), far.begin(), far.end());
+  return ranges;
+}
+
 // Where a buffer's bytes lie; nothing for one without any.
 struct BufferRange {
   std::uint64_t offset = 0;
@@ -41,7 +48,7 @@ class Reader {
   explicit Reader(const SourceFile& file)
       : file_(file),
         flat_bytes_(std::min(file.size(), FlatImage::kMostSize)),
-        image_(file, flat_bytes_, flat_byte_vectors(file, flat_bytes_, kBuffers, 0)) {
+        image_(file, flat_bytes_, weight_ranges(file, flat_bytes_)) {
     constexpr flatbuffers::uoffset_t kDepth = 64, kTables = 10'000'000;
     flatbuffers::Verifier verifier(image_.data(), image_.size(), kDepth, kTables);
     if (!verifier.VerifyBuffer<tflite::Model>("TFL3"))

@@ -103,7 +103,9 @@ std::span<const PickleValue> TorchRebuilder::sequence(const PickleValue& value) 
 
 std::vector<std::uint64_t> TorchRebuilder::numbers(const std::string& name, const PickleValue& value,
                                                    std::string_view what) const {
-  const bool is_list = value.is(Kind::tuple) || value.is(Kind::list) || pickle_.object(value) != nullptr;
+  const PickleObject* const object = pickle_.object(value);
+  const bool is_size = object != nullptr && pickle_.is_global(object->callee, "torch.Size");
+  const bool is_list = value.is(Kind::tuple) || value.is(Kind::list) || is_size;
   if (!is_list) throw malformed(name, fmt::format("its {} is no tuple", what));
   const std::span<const PickleValue> items = sequence(value);
   if (items.size() > kMostRank)

@@ -128,13 +128,20 @@ class Walker {
   std::string list_text(const PickleValue& value) const {
     const std::span<const PickleValue> items = rebuild_.sequence(value);
     std::string text = "[";
-    for (std::size_t i = 0; i < std::min(items.size(), kMostShown); ++i) {
+    for (std::size_t i = 0; i < std::min(items.size(), kMostShown) && text.size() < kMostMetadataText; ++i) {
       if (i > 0) text += ", ";
       text += is_scalar(items[i]) ? scalar_text(items[i]) : "...";
-      if (text.size() > kMostMetadataText) text.resize(kMostMetadataText);
     }
+    text.resize(std::min(text.size(), kMostMetadataText));
     if (items.size() > kMostShown) text += fmt::format(", ... {} in all", items.size());
     return text + "]";
+  }
+
+  // Charged to the metadata even where it is left out then: one long text may be listed at every reference.
+  void add_list(const PickleValue& value, const std::string& path) {
+    const std::string text = metadata_bytes_ < kMostMetadataBytes ? list_text(value) : "";
+    metadata_bytes_ += text.size();
+    add_text(path, text);
   }
 
   void visit(const PickleValue& value, const std::string& path) {
@@ -150,7 +157,7 @@ class Walker {
     const std::span<const PickleValue> items = rebuild_.sequence(value);
     visits_ += items.size() / 64;  // looking through them costs something too
     if (!value.is(Kind::dict) && std::all_of(items.begin(), items.end(), is_scalar)) {
-      if (!items.empty()) add_text(path, metadata_bytes_ < kMostMetadataBytes ? list_text(value) : "");
+      if (!items.empty()) add_list(value, path);
       return;
     }
     push(value, path, false);
@@ -199,7 +206,7 @@ class Walker {
     if ((name == "torch.device" || name == "torch.serialization._get_layout") && !arguments.empty() &&
         arguments[0].is(Kind::text))
       return add_metadata(arguments[0], path);
-    if (name == "builtins.complex") return add_text(path, list_text(object.arguments));
+    if (name == "builtins.complex") return add_list(object.arguments, path);
     if (name == "builtins.bytearray") return;
     leave_out(object, path);
   }
@@ -257,7 +264,9 @@ class Walker {
                     fmt::format("of class '{}': shown as the tensors it wraps",
                                 safe_display(pickle_.text(arguments[1]), 100)),
                     name);
-      if (inner.starts_with("torch._utils._rebuild_"))
+      // one inside another would be rebuilt without end: the arguments of a list may be the list itself
+      const bool nested = inner.ends_with("._rebuild_from_type_v2");
+      if (inner.starts_with("torch._utils._rebuild_") && !nested)
         return rebuild(inner, pickle_.items(arguments[2]), path);
       throw at(ErrorCode::unsupported, name,
                fmt::format("is made by '{}', which this version does not know", safe_display(inner, 100)));

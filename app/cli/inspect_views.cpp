@@ -46,7 +46,7 @@ std::uint64_t stored_elements(const MetaGraph& graph) {
 std::uint64_t header_bytes(const MetaGraph& graph) {
   std::uint64_t held = 0;
   for (const Storage& storage : graph.storages)
-    if (storage.file != kNoFile) held += storage.bytes;
+    if (storage.file != kNoFile) held += storage.stored_bytes;
   return file_bytes(graph) - std::min(held, file_bytes(graph));
 }
 

@@ -7,8 +7,8 @@
 
 namespace loadline {
 
-// Runs turn(0) ... turn(count - 1), each once, in no order. `threads` threads of its own start at once;
-// with 0 or 1 nothing runs before finish(). `turn` must not throw.
+// Runs turn(0) ... turn(count - 1), each once, in no order, on `threads` threads: all but one start at once,
+// the last is the caller's in finish(). Where the system gives no more threads, fewer do the work.
 class ParallelLoop {
  public:
   ParallelLoop(std::size_t count, std::size_t threads, std::function<void(std::size_t)> turn);
@@ -17,7 +17,8 @@ class ParallelLoop {
   ParallelLoop(const ParallelLoop&) = delete;
   ParallelLoop& operator=(const ParallelLoop&) = delete;
 
-  // Takes part in the loop and returns when every turn has run.
+  // Takes part in the loop and returns when every turn has run. What a turn threw is thrown here (one of
+  // them, if several did), and turns that had not begun are left.
   void finish();
 
  private:

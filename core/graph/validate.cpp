@@ -120,12 +120,12 @@ void check_forward(const MetaGraph& graph, const ForwardGraph& forward) {
       throw Error(ErrorCode::malformed, "an output value is never made");
 }
 
-void check_encoding(const Storage& storage, std::size_t number) {
+void check_encoding(const ModelFile& file, const Storage& storage, std::size_t number) {
   const bool same_size = storage.encoding == Encoding::plain || storage.encoding == Encoding::byte_swapped;
   const bool whole_units = storage.unit > 0 && storage.unit <= 8 && storage.bytes % storage.unit == 0;
   if ((same_size && storage.stored_bytes != storage.bytes) || !whole_units)
     throw Error(
-        ErrorCode::malformed,
+        ErrorCode::malformed, {.file = file.path, .byte = storage.offset},
         fmt::format("storage {}: {} bytes stored as {} do not make {} bytes in units of {}", number,
                     storage.stored_bytes, encoding_name(storage.encoding), storage.bytes, storage.unit));
 }
@@ -160,7 +160,7 @@ void validate(const MetaGraph& graph) {
       throw Error(
           ErrorCode::malformed, {.file = file.path, .byte = storage.offset},
           fmt::format("storage {} has {} bytes, the file ends at {}", i, storage.stored_bytes, file.bytes));
-    check_encoding(storage, i);
+    check_encoding(file, storage, i);
   }
 
   check_tensors(graph);

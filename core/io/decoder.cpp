@@ -91,6 +91,15 @@ class ProtobufFieldDecoder final : public Decoder {
 
  private:
   std::uint64_t next_number() {
+    const std::uint64_t number = read_number();
+    if (packed_end_ != 0 && cursor_.at() > packed_end_)
+      throw cursor_.malformed(
+          cursor_.at(),
+          fmt::format("a number of field {} crosses the end of its run at {}", field_, packed_end_));
+    return number;
+  }
+
+  std::uint64_t read_number() {
     while (cursor_.at() == packed_end_ || packed_end_ == 0) {
       packed_end_ = 0;
       if (cursor_.remaining() == 0)

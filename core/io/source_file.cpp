@@ -81,7 +81,8 @@ void SourceFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
 
 void SourceFile::will_read(std::uint64_t offset, std::uint64_t bytes) const {
   if (fd_)
-    ::posix_fadvise(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+    ::posix_fadvise(fd_.get(), static_cast<off_t>(base_ + offset), static_cast<off_t>(bytes),
+                    POSIX_FADV_WILLNEED);
 }
 
 std::vector<std::byte> SourceFile::head(std::size_t most) const {

@@ -270,10 +270,18 @@ class Doctor {
 
   // A view of a large storage brings all of it along.
   void partial_storages() {
-    std::vector<std::uint64_t> used(graph_.storages.size(), 0);
+    std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> views(graph_.storages.size());
     for (const Tensor& tensor : graph_.tensors)
-      used[index(tensor.storage)] = std::min(graph_.storage(tensor.storage).bytes,
-                                             used[index(tensor.storage)] + tensor_bytes(graph_, tensor));
+      views[index(tensor.storage)].emplace_back(tensor.offset, tensor.offset + tensor_bytes(graph_, tensor));
+    std::vector<std::uint64_t> used(graph_.storages.size(), 0);
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      std::sort(views[i].begin(), views[i].end());
+      std::uint64_t end = 0;
+      for (const auto& [begin, stop] : views[i]) {
+        used[i] += stop > end ? stop - std::max(begin, end) : 0;
+        end = std::max(end, stop);
+      }
+    }
     Finding found = {.id = "unused_bytes",
                      .severity = Severity::warning,
                      .text = {},

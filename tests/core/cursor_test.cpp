@@ -156,6 +156,13 @@ TEST(Encodings, ProtobufNumbersPackedAndNot) {
   EXPECT_NE(error_of([&] { read_all(folder / "f", more); }).find("field 5 ends after 8 bytes"),
             std::string::npos);
 
+  // a run that ends within a number
+  write_file(folder / "h", std::string("\x22\x02", 2) + "ab" + std::string("\x22\x06", 2) + "cdefgh");
+  const Storage cut = {
+      .encoding = Encoding::protobuf_fixed, .unit = 4, .field = 4, .bytes = 8, .stored_bytes = 12};
+  EXPECT_NE(error_of([&] { read_all(folder / "h", cut); }).find("crosses the end of its run"),
+            std::string::npos);
+
   // field 4 as floats: one alone, two packed
   const std::string floats = std::string("\x25", 1) + "abcd" + std::string("\x22\x08", 2) + "efghijkl";
   write_file(folder / "g", floats);

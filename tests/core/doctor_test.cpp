@@ -115,6 +115,9 @@ TEST(Doctor, ViewsThatLeaveMostUnused) {
   model.tensor("view", DType::u8, 90'000, 0);
   model.graph().tensors[0].shape = {100};
   EXPECT_EQ(model.finding("unused_bytes").bytes, 89'900u);
+  model.graph().tensors.push_back(model.graph().tensors[0]);  // the same bytes by another name
+  model.graph().tensors.back().name = "tied";
+  EXPECT_EQ(model.finding("unused_bytes").bytes, 89'900u);
 }
 
 TEST(Doctor, EncodedStorages) {

@@ -8,6 +8,8 @@
 #include "tests/support/flat_builder.h"
 #include "tests/support/hostile.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -246,6 +248,19 @@ TEST(Tflite, DataBehindTheFlatbufferIsFound) {
   const MetaGraph graph = read(bytes);
   EXPECT_EQ(graph.storages.at(0).offset, 4000u);
   EXPECT_EQ(graph.storages.at(0).bytes, 16u);
+}
+
+TEST(Tflite, MuchDataBehindTheFlatbufferIsNotRead) {
+  constexpr std::uint64_t kWeights = std::uint64_t{3} << 30;
+  const testing::TemporaryFolder folder;
+  LiteModel model = {.tensors = {{"far", {1 << 10, 3 << 18}, 0, 1}}};
+  model.far_buffers = {{4096, kWeights}};
+  const std::string path = folder / "far.tflite";
+  testing::write_file(path, testing::tflite_bytes(model));
+  std::filesystem::resize_file(path, 4096 + kWeights);
+  const std::uint64_t before = read_bytes_counter();
+  EXPECT_EQ(open_model(path, {}).storages.at(0).bytes, kWeights);
+  EXPECT_LT(read_bytes_counter() - before, 100'000u);
 }
 
 TEST(Tflite, OperatorsOutOfOrderAreLeftOut) {

@@ -116,6 +116,21 @@ TEST(Torch, MetadataCannotStandInForTheConfig) {
   EXPECT_EQ(graph.metadata.size(), 1u);
 }
 
+// A list that holds itself, as the arguments of a constructor inside a constructor.
+TEST(Torch, ConstructorsInsideEachOtherEnd) {
+  const std::string type = global("torch._tensor", "_rebuild_from_type_v2");
+  const std::string inner = global("torch._utils", "_rebuild_from_type_v2");
+  const std::string cycle = "]q\1(" + inner + "Nh\1Ne";
+  EXPECT_NE(testing::error_of([&] { open(type + "(" + inner + "N" + cycle + "NtR", {}); }), "");
+}
+
+TEST(Torch, OnlySizesAreSizes) {
+  const std::string thing = global("__main__", "Thing") + ")R";
+  const std::string view =
+      global("torch._utils", "_rebuild_tensor_v2") + "(" + floats() + number(0) + thing + ")\x89}tR";
+  EXPECT_NE(testing::error_of([&] { open(dict({{"w", view}})); }).find("is no tuple"), std::string::npos);
+}
+
 TEST(Torch, OtherMembersAreNeverRead) {
   const std::string evil = stream(call(global("os", "system"), {text("id")}));
   Records records = kOne;
