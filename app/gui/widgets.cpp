@@ -135,6 +135,22 @@ void right_aligned(std::string_view words, ImU32 color) {
   text_colored(color, words);
 }
 
+bool link(const Ui& ui, const char* id, std::string_view words, float width) {
+  const std::string whole = shown(words);
+  const std::string cut = elided(whole, width > 0 ? width : ImGui::GetContentRegionAvail().x);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size = {std::max(text_width(cut), 1.0f), ImGui::GetFontSize()};
+  const bool pressed = ImGui::InvisibleButton(id, size);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddText(at, ui.theme->accent, cut.c_str());
+  if (ImGui::IsItemHovered()) {
+    ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    draw->AddLine({at.x, at.y + size.y}, {at.x + size.x, at.y + size.y}, ui.theme->accent, ui.px(1));
+    if (cut.size() != whole.size()) tooltip(ui, whole);
+  }
+  return pressed;
+}
+
 void badge(const Ui& ui, std::string_view words, ImU32 color) {
   const FontScope font(ui.fonts.small);
   const ImVec2 pad = {ui.px(7), ui.px(2)};
@@ -295,6 +311,14 @@ std::string shape_text(const Tensor& tensor) {
     result += fmt::format("{}", side);
   }
   return result;
+}
+
+std::string strides_text(const Tensor& tensor) {
+  if (tensor.strides.empty()) return "";
+  std::string result;
+  for (const auto stride : tensor.strides)
+    result += fmt::format("{}{}", result.empty() ? "strides " : " \xC3\x97 ", stride);
+  return result + ", in elements";
 }
 
 std::string percent_text(double fraction) {

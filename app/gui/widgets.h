@@ -45,6 +45,9 @@ void bytes_text(const Ui& ui, std::uint64_t bytes, ImU32 color);
 // The same, aligned to the right edge of a column.
 void right_aligned(std::string_view text, ImU32 color);
 
+// Words to click on, cut to `width` (the rest of the line if 0); true when they were.
+bool link(const Ui& ui, const char* id, std::string_view words, float width = 0);
+
 enum class ButtonKind { normal, primary, ghost };
 bool button(const Ui& ui, std::string_view label, ButtonKind kind = ButtonKind::normal, bool enabled = true);
 // A row of exclusive choices; returns the index after this frame.
@@ -93,6 +96,8 @@ void hover_card(const Ui& ui, const std::function<void()>& build);
 void load_line_mark(const Ui& ui, ImVec2 center, float radius);
 
 std::string shape_text(const Tensor& tensor);
+// "strides 1 x 4096, in elements"; empty for a contiguous tensor.
+std::string strides_text(const Tensor& tensor);
 std::string percent_text(double fraction);
 ImU32 severity_color(const Theme& theme, Severity severity);
 

@@ -195,7 +195,11 @@ void TreePanel::draw_line(Session& session, const Ui& ui, const Line& line) {
   const float size_width = ui.px(78) + (with_parameters ? ui.px(64) : 0);
   const std::string name =
       elided(shown(line_name(model.tree, line)), width - indent - ui.px(18) - percent_width - size_width);
-  draw->AddText({at.x + indent + ui.px(15), y}, ui.theme->text, name.c_str());
+  // the filter of the table: what does not pass steps back
+  const std::vector<bool>& lit = session.table().lit;
+  const bool dimmed = !selected && !lit.empty() && !lit[index(line.node)];
+  draw->AddText({at.x + indent + ui.px(15), y},
+                dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text, name.c_str());
   const float percent_at = at.x + width - ImGui::CalcTextSize(percent.c_str()).x - ui.px(4);
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   if (with_percent) draw->AddText({percent_at, y}, second, percent.c_str());
