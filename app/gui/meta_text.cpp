@@ -27,10 +27,14 @@ std::string_view beginning(std::string_view text, std::size_t most) {
 std::string meta_line(const MetaValue& value, std::size_t most) {
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) return meta_text(value);
-  std::string_view line = *text;
-  line = line.substr(0, line.find('\n'));
-  const std::string_view kept = beginning(line, most);
-  return kept.size() == text->size() ? std::string(kept) : std::string(kept) + "\xE2\x80\xA6";
+  const std::string_view kept = beginning(*text, most);
+  std::string line;
+  for (const char c : kept)
+    if (!is_blank(c))
+      line += c;
+    else if (!line.empty() && line.back() != ' ')
+      line += ' ';
+  return kept.size() == text->size() ? line : line + "\xE2\x80\xA6";
 }
 
 std::string meta_type_text(const MetaValue& value) {
@@ -77,8 +81,8 @@ Needle::Needle(std::string_view text) : lower_(text) {
 }
 
 bool Needle::in(std::string_view text) const {
-  return std::search(text.begin(), text.end(), lower_.begin(), lower_.end(),
-                     [](char a, char b) { return lower(a) == b; }) != text.end();
+  return lower_.empty() || std::search(text.begin(), text.end(), lower_.begin(), lower_.end(),
+                                       [](char a, char b) { return lower(a) == b; }) != text.end();
 }
 
 }  // namespace loadline::gui

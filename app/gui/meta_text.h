@@ -11,7 +11,7 @@ namespace loadline::gui {
 
 // At most `most` bytes, not cut inside a UTF-8 sequence.
 std::string_view beginning(std::string_view text, std::size_t most);
-// The value in one line, cut after about `most` bytes: of a text that holds several lines, the first.
+// The value in one line, cut after about `most` bytes; runs of blanks and line breaks become one blank.
 std::string meta_line(const MetaValue& value, std::size_t most);
 // The type as a person reads it: "u32", "string", "f32[32,000]".
 std::string meta_type_text(const MetaValue& value);

@@ -22,6 +22,7 @@ class MetadataPanel final : public Panel {
 
  private:
   void match(const Session& session);
+  static void look_at_first(Session& session);
   void draw_search(Session& session, const Ui& ui);
   void draw_rows(Session& session, const Ui& ui);
   void draw_row(Session& session, const Ui& ui, std::size_t entry);
@@ -50,6 +51,14 @@ void MetadataPanel::match(const Session& session) {
   }
 }
 
+// What a reader asks for first.
+void MetadataPanel::look_at_first(Session& session) {
+  const auto& entries = session.model()->graph->metadata;
+  const auto config = std::find_if(entries.begin(), entries.end(),
+                                   [](const MetaEntry& entry) { return entry.key == kConfigKey; });
+  session.look_at(config == entries.end() ? 0 : static_cast<std::size_t>(config - entries.begin()));
+}
+
 void MetadataPanel::draw(Session& session, const Ui& ui) {
   if (!session.model() || session.model()->graph->metadata.empty()) {
     begin_card(ui, "none", {0, 0});
@@ -62,7 +71,7 @@ void MetadataPanel::draw(Session& session, const Ui& ui) {
     return;
   }
   match(session);
-  if (!session.entry() && session.model()->graph->metadata.size() == 1) session.look_at(0);
+  if (!session.entry()) look_at_first(session);
   const float room = ImGui::GetContentRegionAvail().x;
   const float least = ui.px(200);
   const float most = std::max(least, room - ui.px(220));

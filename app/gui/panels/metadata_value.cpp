@@ -59,10 +59,7 @@ void MetadataValue::draw(Session& session, const Ui& ui) {
     words_.clear();
     found_at_ = found_seen_ = 0;
   }
-  if (!session.entry()) {
-    empty_state(ui, "Nothing is selected", "Select a key to see its whole value.");
-    return;
-  }
+  if (!session.entry()) return;
   draw_head(session, ui);
   if (session.array())
     draw_array(session, ui);

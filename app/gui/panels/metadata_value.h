@@ -11,7 +11,7 @@ namespace loadline::gui {
 
 class MetadataValue {
  public:
-  // Draws what session.entry() says.
+  // Draws what session.entry() says, if anything.
   void draw(Session& session, const Ui& ui);
 
  private:

@@ -156,7 +156,7 @@ void OperatorsPanel::draw_rows(Session& session, const Ui& ui, float height) {
                             (flags & ImGuiTableColumnFlags_WidthFixed) != 0 ? ui.px(size) : size);
   };
   column("#", ImGuiTableColumnFlags_WidthFixed, 48);
-  column("Operator", ImGuiTableColumnFlags_WidthFixed, 118);
+  column("Operator", ImGuiTableColumnFlags_WidthFixed, wide_ ? 140.0f : 118.0f);
   column("Name", ImGuiTableColumnFlags_WidthStretch | (wide_ ? 0 : ImGuiTableColumnFlags_Disabled), 1);
   column("Inputs", ImGuiTableColumnFlags_WidthStretch, 1.3f);
   column("Weights", ImGuiTableColumnFlags_WidthStretch, 1);
@@ -190,11 +190,10 @@ void OperatorsPanel::draw_values(const ForwardGraph& forward, const Ui& ui,
   if (values.size() > 1) shape += fmt::format("  +{}", values.size() - 1);
   const float room = ImGui::GetContentRegionAvail().x;
   const float gap = ui.px(6);
-  shape = elided(shape, std::max(room * 0.75f, ui.px(20)));
-  const std::string_view name = beginning(forward.value(values.front()).name, kMostName);
+  const std::string name = shown(beginning(forward.value(values.front()).name, kMostName));
+  shape = elided(shape, std::max(room - gap - std::min(text_width(name), room * 0.3f), ui.px(20)));
   ImGui::BeginGroup();
-  text_colored(ui.theme->text,
-               elided(shown(name), std::max(room - text_width(shape) - gap, room * 0.25f - gap)));
+  text_colored(ui.theme->text, elided(name, std::max(room - text_width(shape) - gap, ui.px(10))));
   ImGui::SameLine(0, gap);
   text_colored(second, shape);
   ImGui::EndGroup();

@@ -55,7 +55,9 @@ void TensorTablePanel::draw(Session& session, const Ui& ui) {
   if (session.table().rows.empty()) {
     empty_state(ui,
                 session.model()->graph->tensors.empty() ? "This model has no tensors" : "No tensor matches",
-                session.model()->graph->tensors.empty() ? "Its files hold none." : filter_help());
+                session.model()->graph->tensors.empty()
+                    ? "Its files hold none."
+                    : "The filter box lists its terms under the mouse: dtype:bf16 layer:0-7 size:>100MiB");
     return;
   }
   draw_rows(session, ui);
