@@ -98,7 +98,9 @@ void FindingsPanel::draw(Session& session, const Ui& ui) {
     if (looked)
       empty_state(ui, "Nothing found", "This model can be loaded as it lies.");
     else
-      empty_state(ui, "Opening it found nothing odd", "Looking into the files may: see above.");
+      empty_state(ui, "Opening it found nothing odd",
+                  session.model()->shapes_only ? "It is known from its configuration alone."
+                                               : "Looking into the files may: see above.");
     end_card();
     return;
   }

@@ -168,7 +168,7 @@ void MetadataValue::draw_array(Session& session, const Ui& ui) {
     if (failed == std::errc() && end == index_.data() + index_.size()) go_to(view, element);
   }
   ImGui::SameLine(0, ui.px(8));
-  draw_search(view, ui);
+  draw_search(session, view, ui);
   if (!view.error().empty()) {
     paragraph(ui, shown(view.error()), ui.theme->bad);
     if (button(ui, "Read again")) view.retry();
@@ -176,16 +176,24 @@ void MetadataValue::draw_array(Session& session, const Ui& ui) {
   draw_elements(view, ui);
 }
 
-void MetadataValue::draw_search(ArrayView& view, const Ui& ui) {
+void MetadataValue::draw_search(const Session& session, ArrayView& view, const Ui& ui) {
   ImGui::SetNextItemWidth(-ui.px(1));
   if (ImGui::InputTextWithHint("##words", "Search all elements, then Enter", &words_,
                                ImGuiInputTextFlags_EnterReturnsTrue))
     view.search(words_);
   if (view.searching()) {
     found_seen_ = 0;
-    muted(ui, fmt::format("Searching for '{}'", shown(beginning(view.searched(), 60))));
+    const float stop = text_width("Stop") + 2 * ImGui::GetStyle().FramePadding.x;
+    const float y = ImGui::GetCursorPosY();
+    ImGui::SetCursorPosY(y + (ImGui::GetFrameHeight() - ui.px(8)) / 2);
+    double fraction = 0;
+    for (const JobView& job : session.jobs())
+      if (job.id == view.search_job()) fraction = job.fraction;
+    bar(ui, fraction, ui.theme->accent,
+        {std::max(ui.px(40), ImGui::GetContentRegionAvail().x - stop - ui.px(10)), ui.px(8)});
     ImGui::SameLine(0, ui.px(10));
-    if (button(ui, "Stop", ButtonKind::ghost)) view.stop_search();
+    ImGui::SetCursorPosY(y);
+    if (button(ui, "Stop")) view.stop_search();
     return;
   }
   if (view.searched().empty()) return;

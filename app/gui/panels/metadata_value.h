@@ -20,7 +20,7 @@ class MetadataValue {
   void draw_text(const Session& session, const Ui& ui, const MetaValue& value);
   void lay_out(const Ui& ui, float width);
   void draw_array(Session& session, const Ui& ui);
-  void draw_search(ArrayView& view, const Ui& ui);
+  void draw_search(const Session& session, ArrayView& view, const Ui& ui);
   void draw_elements(ArrayView& view, const Ui& ui);
   void go_to(const ArrayView& view, std::uint64_t element);
 

@@ -38,6 +38,7 @@ class OperatorsPanel final : public Panel {
   std::vector<std::uint32_t> rows_;   // positions of what matches
   std::vector<std::uint64_t> sizes_;  // per symbol
   std::optional<std::size_t> seen_;   // the operator that the list was scrolled to
+  float seen_scale_ = 0;
   bool wide_ = true;
 };
 
@@ -164,8 +165,9 @@ void OperatorsPanel::draw_rows(Session& session, const Ui& ui, float height) {
   column("Bytes", ImGuiTableColumnFlags_WidthFixed, 86);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
-  if (seen_ != session.operator_shown) {
+  if (seen_ != session.operator_shown || seen_scale_ != ui.scale) {
     seen_ = session.operator_shown;
+    seen_scale_ = ui.scale;
     const auto at = seen_ ? std::find(rows_.begin(), rows_.end(), *seen_) : rows_.end();
     const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
     const float top = line * static_cast<float>(at - rows_.begin());
@@ -193,7 +195,7 @@ void OperatorsPanel::draw_values(const ForwardGraph& forward, const Ui& ui,
   const std::string name = shown(beginning(forward.value(values.front()).name, kMostName));
   shape = elided(shape, std::max(room - gap - std::min(text_width(name), room * 0.3f), ui.px(20)));
   ImGui::BeginGroup();
-  text_colored(ui.theme->text, elided(name, std::max(room - text_width(shape) - gap, ui.px(10))));
+  text_colored(ui.theme->text, elided_front(name, std::max(room - text_width(shape) - gap, ui.px(10))));
   ImGui::SameLine(0, gap);
   text_colored(second, shape);
   ImGui::EndGroup();
@@ -225,7 +227,7 @@ void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) 
   right_aligned(format_grouped(at), second);
   ImGui::TableNextColumn();
   name_text(ui, beginning(op.kind, kMostName), 0, ui.theme->text);
-  if (ImGui::TableNextColumn()) name_text(ui, beginning(op.name, kMostName), 0, second);
+  if (ImGui::TableNextColumn()) name_text(ui, beginning(op.name, kMostName), 0, second, true);
   ImGui::TableNextColumn();
   draw_values(forward, ui, op.inputs, second);
   ImGui::TableNextColumn();
@@ -233,7 +235,7 @@ void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) 
     const std::string more = op.weights.size() > 1 ? fmt::format("+{}", op.weights.size() - 1) : "";
     const float room = ImGui::GetContentRegionAvail().x - (more.empty() ? 0 : text_width(more) + ui.px(6));
     if (link(ui, "weight", beginning(graph.tensor(op.weights.front()).name, kMostName),
-             std::max(room, ui.px(10))))
+             std::max(room, ui.px(10)), true))
       session.select(op.weights.front());
     if (!more.empty()) {
       ImGui::SameLine(0, ui.px(6));
