@@ -27,6 +27,7 @@ class MetadataPanel final : public Panel {
   void draw_rows(Session& session, const Ui& ui);
   void draw_row(Session& session, const Ui& ui, std::size_t entry);
   void scroll_to_entry(const Session& session);
+  void move_entry(Session& session);
 
   MetadataValue value_;
   std::uint64_t seen_model_ = 0;
@@ -115,6 +116,18 @@ void MetadataPanel::scroll_to_entry(const Session& session) {
   ImGui::SetScrollY(height * std::max(0.0f, std::round((top - view / 2) / height)));
 }
 
+// Up and down, as in the table of tensors.
+void MetadataPanel::move_entry(Session& session) {
+  if (!ImGui::IsWindowFocused() || ImGui::IsAnyItemActive() || !session.entry()) return;
+  const bool up = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_UpArrow));
+  const bool down = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_DownArrow));
+  if (!up && !down) return;
+  const auto at = std::find(matches_.begin(), matches_.end(), *session.entry());
+  if (at == matches_.end()) return;
+  if (up && at != matches_.begin()) session.look_at(*std::prev(at));
+  if (down && std::next(at) != matches_.end()) session.look_at(*std::next(at));
+}
+
 void MetadataPanel::draw_rows(Session& session, const Ui& ui) {
   if (matches_.empty()) {
     empty_state(ui, "Nothing matches", "Neither a key nor a value holds these words.");
@@ -129,6 +142,7 @@ void MetadataPanel::draw_rows(Session& session, const Ui& ui) {
   ImGui::TableSetupColumn("Value", ImGuiTableColumnFlags_WidthStretch, 4);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
+  move_entry(session);
   scroll_to_entry(session);
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(matches_.size()));
