@@ -83,8 +83,8 @@ void OperatorsPanel::draw(Session& session, const Ui& ui) {
 
 void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
   const ForwardGraph& forward = *session.model()->graph->forward;
-  ImGui::SetNextItemWidth(std::min(ui.px(300), ImGui::GetContentRegionAvail().x * 0.4f));
-  ImGui::InputTextWithHint("##search", "Search operators, values, weights", &session.operator_search);
+  ImGui::SetNextItemWidth(std::min(ui.px(300), ImGui::GetContentRegionAvail().x * 0.28f));
+  ImGui::InputTextWithHint("##search", "Search names and kinds", &session.operator_search);
   prepare(session);
   ImGui::SameLine(0, ui.px(12));
   ImGui::AlignTextToFramePadding();
@@ -92,8 +92,8 @@ void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
   muted(ui, searched_.empty() ? fmt::format("{} operators", all)
                               : fmt::format("{} of {} operators", format_grouped(rows_.size()), all));
   if (summary_.unknown > 0) {
-    const std::string words = fmt::format("{} of {} values of unknown shape",
-                                          format_grouped(summary_.unknown), format_grouped(summary_.values));
+    const std::string words = fmt::format("{} of {} shapes unknown", format_grouped(summary_.unknown),
+                                          format_grouped(summary_.values));
     if (continue_line(ui, 14, text_width(words))) ImGui::AlignTextToFramePadding();
     text_colored(ui.theme->warning, words);
     tooltip(ui, "The file does not say them, and they could not be inferred: peaks leave them out.");
@@ -106,7 +106,7 @@ void OperatorsPanel::draw_sizes(const ForwardGraph& forward, const Ui& ui) {
   constexpr std::uint64_t kMost = 1 << 24;
   for (const std::size_t symbol : summary_.symbols) {
     const std::string name = elided(shown(beginning(forward.symbols[symbol], 60)), ui.px(120));
-    const float input = ui.px(64);
+    const float input = ui.px(52);
     if (continue_line(ui, 14, text_width(name) + ui.px(6) + input)) ImGui::AlignTextToFramePadding();
     ImGui::AlignTextToFramePadding();
     muted(ui, name);
