@@ -2,11 +2,14 @@
 #include "app/gui/fits.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/convert/cast.h"
 #include "core/gpu/memory_need.h"
 
 #include <algorithm>
 #include <filesystem>
+
+#include <fmt/format.h>
 
 namespace loadline::gui {
 namespace {
@@ -81,6 +84,40 @@ DiskSpace disk_space(const std::string& path) {
   const std::filesystem::space_info space = std::filesystem::space(folder, failed);
   if (failed) throw system_error(folder.string(), "measure the disk of", failed.value());
   return {folder.string(), space.available};
+}
+
+std::string mapping_misfit(const Model& model, std::uint64_t page_cache_peak) {
+  if (page_cache_peak == 0 || model.encodings.empty()) return "";
+  std::string kinds;
+  std::uint64_t storages = 0;
+  std::uint64_t bytes = 0;
+  for (const EncodingShare& share : model.encodings) {
+    kinds += (kinds.empty() ? "" : ", ") + std::string(encoding_name(share.encoding));
+    storages += share.storages;
+    bytes += share.bytes;
+  }
+  return fmt::format("the files cannot be mapped: {} of {} storages ({}) are not stored as plain bytes: {}",
+                     format_grouped(storages), format_grouped(model.graph->storages.size()),
+                     format_bytes(bytes), kinds);
+}
+
+std::string reading_misfit(const Model& model) {
+  for (const EncodingShare& share : model.encodings)
+    if (share.encoding == Encoding::unreadable)
+      return fmt::format("{} of {} storages cannot be read: quantised blocks in big-endian order",
+                         format_grouped(share.storages), format_grouped(model.graph->storages.size()));
+  return "";
+}
+
+std::string use_misfit(const Model& model) {
+  if (model.errors > 0) {
+    const auto& notes = model.graph->notes;
+    const auto first = std::find_if(notes.begin(), notes.end(),
+                                    [](const Note& note) { return note.severity == Severity::error; });
+    return first->text + (model.errors > 1 ? fmt::format(" (and {} more errors)", model.errors - 1) : "");
+  }
+  if (model.shapes_only) return "it has shapes only: no file holds its weights";
+  return reading_misfit(model);
 }
 
 }  // namespace loadline::gui

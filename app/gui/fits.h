@@ -18,6 +18,14 @@ namespace loadline::gui {
 std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& device,
                           std::optional<std::uint64_t> system);
 
+// Why a load with this peak of mapped pages cannot be done from the model's files; empty if it maps
+// nothing, or if all weights lie as they are.
+std::string mapping_misfit(const Model& model, std::uint64_t page_cache_peak);
+// Why no load and no conversion can have all weights; empty if they can be read.
+std::string reading_misfit(const Model& model);
+// Why the model can be looked at only, whatever one would do with its weights; empty if it can be used.
+std::string use_misfit(const Model& model);
+
 enum class OutputKind { file, folder };
 // A name for the converted model: its name with "-loadline" and, for a file, the exporter's extension.
 // Of an "org/name" the name; of a name that ends like a file some exporter writes, what comes before.

@@ -15,21 +15,43 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool has_model_extension(const fs::path& path) {
-  const std::string extension = path.extension().string();
-  if (extension.empty()) return false;
+// Extensions begin with a dot; what does not is a whole name: "config.json".
+bool is_model_file(std::string_view name) {
   return std::any_of(importers().begin(), importers().end(), [&](const Importer& importer) {
-    const std::size_t found = importer.extensions.find(extension);
-    const std::size_t end = found + extension.size();
-    return found != std::string_view::npos &&
-           (end == importer.extensions.size() || importer.extensions[end] == ' ');
+    std::string_view words = importer.extensions;
+    while (!words.empty()) {
+      const std::size_t end = std::min(words.find(' '), words.size());
+      const std::string_view word = words.substr(0, end);
+      if (word.starts_with('.') ? name.size() > word.size() && name.ends_with(word) : name == word)
+        return true;
+      words.remove_prefix(std::min(end + 1, words.size()));
+    }
+    return false;
   });
 }
 
+// A folder to open as a whole: with an index, a configuration, a cache's snapshots, or one weight file and
+// nothing to look into. Other folders with models are looked into.
 bool is_model_folder(const fs::path& path) {
+  constexpr int kMostLookedAt = 256;
   std::error_code failed;
-  return fs::exists(path / "config.json", failed) || fs::exists(path / "model.safetensors", failed) ||
-         fs::exists(path / "snapshots", failed);
+  int left = kMostLookedAt;
+  int weights = 0;
+  bool folders = false;
+  fs::directory_iterator entry(path, fs::directory_options::none, failed);
+  for (; !failed && entry != fs::directory_iterator() && left > 0; entry.increment(failed), --left) {
+    const std::string name = entry->path().filename().string();
+    std::error_code unknown;
+    if (name == "config.json" || name == "model.safetensors" || name.ends_with(".index.json") ||
+        name == "snapshots")
+      return true;
+    if (name.starts_with('.')) continue;
+    if (entry->is_directory(unknown))
+      folders = true;
+    else
+      weights += is_model_file(name);
+  }
+  return weights == 1 && !folders;
 }
 
 }  // namespace
@@ -50,7 +72,7 @@ FolderListing list_folder(const std::string& path) {
     FolderEntry row;
     row.name = name;
     row.folder = entry->is_directory(unknown);
-    row.model = row.folder ? is_model_folder(entry->path()) : has_model_extension(entry->path());
+    row.model = row.folder ? is_model_folder(entry->path()) : is_model_file(name);
     if (!row.folder) {
       const std::uintmax_t bytes = entry->file_size(unknown);
       row.bytes = unknown ? 0 : bytes;

@@ -1,12 +1,11 @@
 // Derives what the panels show from a graph: one pass per fact, nothing per frame.
 #include "app/gui/model.h"
 
-#include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/filter.h"
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <map>
 #include <numeric>
 
@@ -64,58 +63,18 @@ void add_tensors(Model& model) {
                    [](const DTypeShare& a, const DTypeShare& b) { return a.bytes > b.bytes; });
 }
 
-// One word of a filter.
-struct Term {
-  enum class Kind { name, dtype, file, layer, more, less } kind = Kind::name;
-  std::string text;  // lower case
-  std::uint64_t number = 0;
-};
-
-Term parse_term(std::string_view word) {
-  Term term;
-  term.text.resize(word.size());
-  std::transform(word.begin(), word.end(), term.text.begin(), lower);
-  const auto rest_after = [&](std::string_view prefix) -> std::optional<std::string> {
-    if (!term.text.starts_with(prefix)) return std::nullopt;
-    return term.text.substr(prefix.size());
-  };
-  if (auto rest = rest_after("dtype:")) return {Term::Kind::dtype, *rest, 0};
-  if (auto rest = rest_after("file:")) return {Term::Kind::file, *rest, 0};
-  if (auto rest = rest_after("layer:")) {
-    std::uint64_t number = 0;
-    const auto [end, failed] = std::from_chars(rest->data(), rest->data() + rest->size(), number);
-    if (failed == std::errc() && end == rest->data() + rest->size())
-      return {Term::Kind::layer, *rest, number};
-    return term;
+void add_encodings(Model& model) {
+  for (const Storage& storage : model.graph->storages) {
+    if (storage.encoding == Encoding::plain) continue;
+    auto share =
+        std::find_if(model.encodings.begin(), model.encodings.end(), [&](const EncodingShare& known) {
+          return encoding_name(known.encoding) == encoding_name(storage.encoding);
+        });
+    if (share == model.encodings.end())
+      share = model.encodings.insert(share, EncodingShare{storage.encoding, 0, 0});
+    share->storages += 1;
+    share->bytes += storage.bytes;
   }
-  if (word.size() < 2 || (word.front() != '>' && word.front() != '<')) return term;
-  try {
-    return {word.front() == '>' ? Term::Kind::more : Term::Kind::less, "",
-            parse_size(word.substr(1), "filter")};
-  } catch (const Error&) {
-    return term;  // half typed
-  }
-}
-
-bool matches(const Model& model, std::size_t i, const Term& term) {
-  const Tensor& tensor = model.graph->tensors[i];
-  switch (term.kind) {
-    case Term::Kind::name:
-      return contains_ignoring_case(tensor.name, term.text);
-    case Term::Kind::dtype:
-      return contains_ignoring_case(dtype_info(tensor.dtype).name, term.text);
-    case Term::Kind::file: {
-      const FileId file = model.graph->storage(tensor.storage).file;
-      return file != kNoFile && contains_ignoring_case(model.graph->files[index(file)].path, term.text);
-    }
-    case Term::Kind::layer:
-      return model.layers[i] >= 0 && static_cast<std::uint64_t>(model.layers[i]) == term.number;
-    case Term::Kind::more:
-      return model.bytes[i] > term.number;
-    case Term::Kind::less:
-      return model.bytes[i] < term.number;
-  }
-  return false;
 }
 
 }  // namespace
@@ -158,6 +117,9 @@ ModelPtr make_model(MetaGraphPtr graph, std::string path) {
   for (std::uint32_t group = 0; group < model->ties.size(); ++group)
     for (const TensorId id : model->ties[group]) model->tie_of[index(id)] = group + 1;
   add_tensors(*model);
+  add_encodings(*model);
+  for (std::uint32_t i = 0; i < g.tensors.size() && !model->remarks; ++i)
+    model->remarks = !storage_remark(*model, TensorId{i}).empty();
   model->weight_bytes = storage_bytes(g);
   model->disk_bytes = file_bytes(g);
   model->shapes_only = std::any_of(g.storages.begin(), g.storages.end(), [](const Storage& storage) {
@@ -177,18 +139,35 @@ std::string_view sort_column_name(SortColumn column) {
   return kNames[static_cast<std::size_t>(column)];
 }
 
+std::string storage_remark(const Model& model, TensorId id) {
+  const Tensor& tensor = model.tensor(id);
+  const Storage& storage = model.graph->storage(tensor.storage);
+  std::string remark;
+  const auto add = [&](std::string_view word) {
+    if (!remark.empty()) remark += ", ";
+    remark += word;
+  };
+  if (storage.encoding != Encoding::plain) add(encoding_name(storage.encoding));
+  if (!tensor.strides.empty()) add("view");
+  if (model.tie_of[index(id)] > 0)
+    add("tied");
+  else if (tensor.strides.empty() && model.bytes[index(id)] < storage.bytes)
+    add("part");
+  return remark;
+}
+
 std::vector<TensorId> filtered(const Model& model, std::string_view filter) {
-  std::vector<Term> terms;
-  while (!filter.empty()) {
-    const std::size_t end = std::min(filter.find(' '), filter.size());
-    if (end > 0) terms.push_back(parse_term(filter.substr(0, end)));
-    filter.remove_prefix(std::min(end + 1, filter.size()));
+  return TensorFilter(filter).select(*model.graph);
+}
+
+std::vector<bool> nodes_with(const Model& model, std::span<const TensorId> tensors) {
+  std::vector<bool> with(model.tree.nodes.size(), false);
+  for (const TensorId id : tensors) {
+    NodeId at = model.nodes[index(id)];
+    for (; at != kRootNode && !with[index(at)]; at = model.tree.node(at).parent) with[index(at)] = true;
+    with[index(kRootNode)] = true;
   }
-  std::vector<TensorId> rows;
-  for (std::size_t i = 0; i < model.graph->tensors.size(); ++i)
-    if (std::all_of(terms.begin(), terms.end(), [&](const Term& term) { return matches(model, i, term); }))
-      rows.push_back(TensorId{static_cast<std::uint32_t>(i)});
-  return rows;
+  return with;
 }
 
 void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn column, bool ascending) {

@@ -22,6 +22,13 @@ inline constexpr std::size_t kRoleCount = 6;
 std::string_view role_name(Role role);
 Role tensor_role(std::string_view name);
 
+// Storages that do not lie in their files as they are.
+struct EncodingShare {
+  Encoding encoding = Encoding::plain;
+  std::uint64_t storages = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct DTypeShare {
   DType dtype = DType::opaque;
   std::uint64_t tensors = 0;
@@ -50,6 +57,8 @@ struct Model {
   std::vector<DTypeShare> dtypes;  // by decreasing bytes
   std::array<std::uint64_t, kRoleCount> role_bytes = {};
   std::vector<std::uint64_t> bytes_of_file;  // tensor bytes per file
+  std::vector<EncodingShare> encodings;      // other than plain
+  bool remarks = false;                      // storage_remark() says something of some tensor
   bool shapes_only = false;                  // no file holds (all of) its weights
   std::size_t errors = 0;                    // notes of severity error
   std::size_t warnings = 0;
@@ -64,9 +73,13 @@ enum class SortColumn { name, dtype, shape, bytes, file, offset };
 inline constexpr std::size_t kSortColumns = 6;
 std::string_view sort_column_name(SortColumn column);
 
-// Tensors that match every space-separated term: a part of the name in any case, `dtype:X`,
-// `file:PART`, `layer:N`, `>SIZE` or `<SIZE` ("100MiB"). A malformed size matches like a name.
+// How the tensor's bytes lie, where that is out of the ordinary: "view", "deflate", "tied"; else empty.
+std::string storage_remark(const Model& model, TensorId id);
+
+// Tensors that pass, in the grammar of core/graph/filter.h. Throws Error{usage}.
 std::vector<TensorId> filtered(const Model& model, std::string_view filter);
+// Per node of the tree: whether it, or anything below it, is among `tensors`.
+std::vector<bool> nodes_with(const Model& model, std::span<const TensorId> tensors);
 // Ties fall back to the order of names.
 void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn column, bool ascending);
 

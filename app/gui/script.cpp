@@ -79,6 +79,42 @@ void sort(GuiApp& app, const std::string& argument) {
   app.session().set_sort(static_cast<SortColumn>(column), order.empty());
 }
 
+void filter(GuiApp& app, const std::string& terms) {
+  app.session().set_filter(terms);
+  if (!app.session().table().error.empty()) refuse(app.session().table().error);
+}
+
+void find(GuiApp& app, const std::string& text) {
+  Session& session = app.session();
+  if (session.panel == "tensors")
+    session.set_filter(text);
+  else if (session.panel == "metadata")
+    session.metadata_search = text;
+  else if (session.panel == "operators")
+    session.operator_search = text;
+  else
+    refuse(fmt::format("the panel '{}' has no search box", session.panel));
+}
+
+void look_at(GuiApp& app, const std::string& key) {
+  const auto& entries = model_of(app).graph->metadata;
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const MetaEntry& entry) { return entry.key == key; });
+  if (found == entries.end()) refuse(fmt::format("no metadata '{}'", key));
+  app.session().look_at(static_cast<std::size_t>(found - entries.begin()));
+}
+
+ArrayView& array_of(GuiApp& app) {
+  if (!app.session().array()) refuse("no array is looked at");
+  return *app.session().array();
+}
+
+void show_operator(GuiApp& app, const std::string& text) {
+  const auto& forward = model_of(app).graph->forward;
+  if (!forward || forward->ops.empty()) refuse("this model holds no operators");
+  app.session().operator_shown = parse_number<std::size_t>(text, 0, forward->ops.size() - 1);
+}
+
 void set_color(GuiApp& app, const std::string& mode) {
   app.session().color_by(static_cast<ColorBy>(position(
       mode, kColorModes, [](std::size_t i) { return color_by_name(static_cast<ColorBy>(i)); }, "colouring")));
@@ -149,7 +185,7 @@ struct Command {
   void (*play)(GuiApp& app, const std::string& argument);
 };
 
-constexpr std::array<Command, 29> kCommands = {{
+constexpr std::array<Command, 35> kCommands = {{
     {"open", Needs::argument, open},
     {"demo", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().open_demo(); }},
     {"close", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().close_model(); }},
@@ -166,8 +202,17 @@ constexpr std::array<Command, 29> kCommands = {{
     {"deselect", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().select(std::nullopt); }},
     {"zoom", Needs::optional, zoom},
     {"color", Needs::argument, set_color},
-    {"filter", Needs::optional,
-     [](GuiApp& app, const std::string& terms) { app.session().set_filter(terms); }},
+    {"filter", Needs::optional, filter},
+    {"find", Needs::optional, find},
+    {"metadata", Needs::argument, look_at},
+    {"element", Needs::argument,
+     [](GuiApp& app, const std::string& text) {
+       array_of(app);
+       app.session().wants_element = parse_number<std::uint64_t>(text, 0, UINT64_MAX);
+     }},
+    {"search", Needs::argument, [](GuiApp& app, const std::string& text) { array_of(app).search(text); }},
+    {"operator", Needs::argument, show_operator},
+    {"doctor", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().diagnose(); }},
     {"sort", Needs::argument, sort},
     {"method", Needs::argument,
      [](GuiApp& app, const std::string& id) { change_plan(app, [&](PlanChoice& c) { c.method = id; }); }},

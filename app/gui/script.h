@@ -16,7 +16,13 @@ namespace loadline::gui {
 //   size WxH                        scale N
 //   select NAME                     deselect
 //   zoom MODULE                     color role|dtype|layer|shard       zoom alone: the whole model
-//   filter TERMS                    sort COLUMN [descending]
+//   filter TERMS                    sort COLUMN [descending]          the grammar of core/graph/filter.h
+//   find TEXT                       types into the search box of the panel: tensors, metadata, operators
+//   metadata KEY                    looks at an entry of the metadata
+//   element N                       scrolls the array looked at to an element
+//   search TEXT                     through all elements of the array looked at
+//   operator N                      shows an operator by its number
+//   doctor                          looks into the files for what makes loading dear
 //   method ID | order ID            ring SIZE | slots N | activations SIZE
 //   device ID                       upload
 //   convert EXPORTER FILE           browse [FOLDER]

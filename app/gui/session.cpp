@@ -106,6 +106,7 @@ void Session::adopt(ModelPtr model) {
   comparison_.clear();
   std::erase_if(notices_, [](const Notice& notice) { return notice.of_model; });
   upload_alone_ = false;
+  forget_files();
   table_.filter.clear();
   refresh_table();
   planning_ = 0;
@@ -141,10 +142,20 @@ void Session::set_sort(SortColumn column, bool ascending) {
 }
 
 void Session::refresh_table() {
-  table_.rows.clear();
+  table_.error.clear();
+  std::vector<TensorId> rows;
+  try {
+    if (model_) rows = filtered(*model_, table_.filter);
+  } catch (const Error& error) {  // half typed
+    table_.error = error.what();
+    return;
+  }
+  table_.applied = table_.filter;
+  table_.rows = std::move(rows);
   table_.bytes = 0;
+  table_.lit.clear();
   if (!model_) return;
-  table_.rows = filtered(*model_, table_.filter);
+  if (table_.rows.size() != model_->graph->tensors.size()) table_.lit = nodes_with(*model_, table_.rows);
   sort_tensors(*model_, table_.rows, table_.column, table_.ascending);
   for (const TensorId id : table_.rows) table_.bytes += model_->bytes[index(id)];
 }

@@ -1,12 +1,14 @@
 // The window's state and what a user can do, without a window: no ImGui, no Vulkan types.
 #pragma once
 
+#include "app/gui/array_view.h"
 #include "app/gui/fits.h"
 #include "app/gui/folder_listing.h"
 #include "app/gui/jobs.h"
 #include "app/gui/model.h"
 #include "core/gpu/device_info.h"
 #include "core/gpu/upload.h"
+#include "core/plan/doctor.h"
 #include "core/plan/projection.h"
 #include "exporters/write_layout.h"
 
@@ -68,11 +70,14 @@ struct Notice {
 };
 
 struct TableView {
-  std::string filter;
+  std::string filter;   // as typed
+  std::string error;    // what is wrong with it; empty if nothing. Then the rest is of `applied`
+  std::string applied;  // the last filter without a fault
   SortColumn column = SortColumn::offset;
   bool ascending = true;
   std::vector<TensorId> rows;
   std::uint64_t bytes = 0;  // of the rows
+  std::vector<bool> lit;    // per node of the tree: something of it passes; empty without a filter
 };
 
 // Verbs return at once; what takes time is a job, taken in by poll(). Used from one thread.
@@ -99,6 +104,14 @@ class Session {
   void set_plan(const PlanChoice& choice);
   void set_device(std::string device);
   void set_verify_upload(bool verify) { verify_upload_ = verify; }
+
+  // Shows an entry of the metadata; an array is opened for reading. No such entry: nothing is shown.
+  void look_at(std::optional<std::size_t> entry);
+  // Looks into the files, in the background, for what makes loading them dear.
+  void diagnose();
+  void stop_diagnosis() { jobs_.cancel_tagged("doctor"); }
+  // Asks the exporter, in the background, whether it can write the model that way.
+  void weigh_convert(const ConvertRequest& request);
 
   // Throw Error when the model cannot be used that way; what goes wrong later is a notice.
   void convert(const ConvertRequest& request);
@@ -129,6 +142,19 @@ class Session {
   NodeId zoomed() const { return zoomed_; }
   ColorBy color_mode() const { return color_by_; }
   const TableView& table() const { return table_; }
+  // What is looked at of the metadata; the array if it is one.
+  std::optional<std::size_t> entry() const { return entry_; }
+  const std::shared_ptr<ArrayView>& array() const { return array_; }
+  // Rises with every look_at(): lists scroll to it.
+  std::uint64_t looks() const { return looks_; }
+  // What the files were found to have; nothing before they were looked into.
+  const std::optional<std::vector<Finding>>& findings() const { return findings_; }
+  // Why the last look into the files found nothing.
+  const std::string& diagnosis_error() const { return diagnosis_error_; }
+  std::optional<JobView> diagnosis() const;  // while it is under way
+  bool diagnosing() const { return diagnosing_ > 0; }
+  // Why what was last weighed cannot be written; empty if it can, or if that is not known yet.
+  const std::string& convert_misfit() const { return convert_misfit_; }
   const PlanChoice& choice() const { return choice_; }
   // Nothing while it is being planned for the first time.
   const std::shared_ptr<const Projection>& projection() const { return projection_; }
@@ -161,11 +187,17 @@ class Session {
   std::string panel = "explore";
   bool dark = true;
   bool wants_browser = false;  // the file browser opens at the next frame
+  std::string metadata_search;
+  std::string operator_search;
+  std::optional<std::size_t> operator_shown;    // position in the forward graph
+  std::optional<std::uint64_t> wants_element;   // the metadata panel shows it, of the array looked at
+  std::optional<ConvertRequest> wants_convert;  // the convert panel takes these options
 
  private:
   void post_open(std::string name, std::function<std::string(Progress&)> locate);
   void adopt(ModelPtr model);
   void refresh_table();
+  void forget_files();  // what was read of the files of the model before
   void plan();
   void compare();
   void weigh_upload();
@@ -191,6 +223,16 @@ class Session {
   std::string plan_failure_;  // the notice that another plan takes back
   std::uint64_t comparing_ = 0;
   std::uint64_t plan_count_ = 0;
+  std::optional<std::size_t> entry_;
+  std::shared_ptr<ArrayView> array_;
+  std::uint64_t looks_ = 0;
+  std::optional<std::vector<Finding>> findings_;
+  std::string diagnosis_error_;
+  std::uint64_t diagnosing_ = 0;
+  std::uint64_t diagnosis_count_ = 0;
+  JobId diagnosis_job_{};
+  std::string convert_misfit_;
+  std::uint64_t weighing_ = 0;
   std::shared_ptr<const UploadResult> upload_result_;
   bool uploading_ = false;
   bool upload_alone_ = true;

@@ -13,6 +13,8 @@ void Session::convert(const ConvertRequest& request) {
   if (converting_) throw Error(ErrorCode::usage, "a conversion is under way");
   if (request.out.empty()) throw Error(ErrorCode::usage, "where should the new file go?");
   require_sound(*model_->graph, "convert");
+  if (const std::string misfit = reading_misfit(*model_); !misfit.empty())
+    throw Error(ErrorCode::unsupported, "cannot convert this model: " + misfit);
   const Exporter& exporter = find_exporter(request.exporter);
   converting_ = true;
   upload_alone_ = false;
@@ -41,6 +43,9 @@ void Session::upload() {
   // an older projection may still be shown: what goes to the device is what was chosen last
   if (!projection_ || planning()) throw Error(ErrorCode::usage, "the load is still being projected");
   require_sound(*model_->graph, "upload");
+  std::string misfit = mapping_misfit(*model_, projection_->timeline.peaks[index(Space::page_cache)].bytes);
+  if (misfit.empty()) misfit = reading_misfit(*model_);
+  if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
   uploading_ = true;
   upload_alone_ = jobs_.view().empty();
   const gpu::UploadOptions options = {.device = device_, .verify = verify_upload_};
@@ -84,6 +89,8 @@ void Session::set_device(std::string device) {
 void Session::weigh_upload() {
   misfit_.clear();
   if (!projection_) return;
+  misfit_ = mapping_misfit(*model_, projection_->timeline.peaks[index(Space::page_cache)].bytes);
+  if (!misfit_.empty()) return;
   const gpu::DeviceChoice choice = gpu::choose_device(devices_, device_);
   if (choice.chosen)
     misfit_ = gui::upload_misfit(projection_->timeline, devices_[*choice.chosen], available_system_memory());

@@ -21,7 +21,17 @@ constexpr ImGuiWindowFlags kShellFlags =
 
 // Panels that are made of cards lie on the sea; the others get a card of their own.
 bool has_own_cards(std::string_view id) {
-  return id == "explore" || id == "overview" || id == "convert" || id == "upload";
+  return id == "explore" || id == "overview" || id == "convert" || id == "upload" || id == "metadata" ||
+         id == "findings";
+}
+
+// On both sides of a tab's title: less where there is less room.
+float tab_padding(const Ui& ui) {
+  const FontScope font(ui.fonts.strong);  // the wider one
+  float titles = 0;
+  for (const PanelRow& row : panels()) titles += text_width(row.title);
+  const float slack = ImGui::GetContentRegionAvail().x - titles;
+  return std::clamp(slack / static_cast<float>(2 * panels().size()), ui.px(5), ui.px(12));
 }
 
 }  // namespace
@@ -121,15 +131,16 @@ void Shell::draw_tabs(const Ui& ui) {
   const float height = ui.px(34);
   ImDrawList* draw = ImGui::GetWindowDrawList();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(6)});
+  const float pad = tab_padding(ui);
   for (const PanelRow& row : panels()) {
     const bool current = session_.panel == row.id;
     const FontScope font(current ? ui.fonts.strong : ui.fonts.body);
     const ImVec2 size = ImGui::CalcTextSize(row.title.data(), row.title.data() + row.title.size());
-    const float width = size.x + ui.px(24);
+    const float width = size.x + 2 * pad;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     if (ImGui::InvisibleButton(row.id.data(), {width, height})) session_.panel = row.id;
     const bool hot = ImGui::IsItemHovered();
-    const ImVec2 pen = {at.x + ui.px(12), at.y + (height - size.y) / 2 - ui.px(1)};
+    const ImVec2 pen = {at.x + pad, at.y + (height - size.y) / 2 - ui.px(1)};
     draw->AddText(pen, current || hot ? theme.text : theme.muted, row.title.data(),
                   row.title.data() + row.title.size());
     if (current)

@@ -142,12 +142,12 @@ void Shell::draw_notices(const Ui& ui) {
     return dismissed;
   };
   const Model* model = session_.model().get();
-  if (model != nullptr && model->errors > 0 && session_.panel != "overview") {
+  if (model != nullptr && model->errors > 0 && session_.panel != "overview" && session_.panel != "findings") {
     const auto& notes = model->graph->notes;
     const auto first = std::find_if(notes.begin(), notes.end(),
                                     [](const Note& note) { return note.severity == Severity::error; });
     strip(Severity::error,
-          fmt::format("{}{}  (see Model)", first->text,
+          fmt::format("{}{}  (see Findings)", first->text,
                       model->errors > 1 ? fmt::format("  and {} more", model->errors - 1) : ""),
           -1);
   }
@@ -199,7 +199,11 @@ void Shell::draw_details(const Ui& ui) {
   ImGui::Dummy({name_room, 0});
   ImGui::EndGroup();
   ImGui::SameLine(0, spacing);
-  fact(ui, "Type", dtype_info(tensor.dtype).name, "");
+  const std::string remark = storage_remark(model, id);
+  fact(ui, "Type",
+       remark.empty() ? std::string(dtype_info(tensor.dtype).name)
+                      : fmt::format("{}, {}", dtype_info(tensor.dtype).name, remark),
+       strides_text(tensor));
   ImGui::SameLine(0, spacing);
   fact(ui, "Shape", elided(shape_text(tensor), ui.px(170)), shape_text(tensor));
   ImGui::SameLine(0, spacing);

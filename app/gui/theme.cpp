@@ -86,12 +86,13 @@ std::string_view embedded_font(std::string_view name) {
   return {};
 }
 
-// Latin, punctuation, arrows, mathematical signs and shapes; then Greek and Cyrillic for names.
+// Latin, punctuation, arrows, mathematical signs and shapes; then Greek and Cyrillic for names, and the
+// blocks that vocabularies write for spaces.
 constexpr std::array<ImWchar, 17> kSigns = {0x20,   0x17F,  0x2010, 0x2027, 0x2030, 0x203A,
                                             0x2190, 0x2195, 0x2212, 0x2212, 0x2248, 0x2248,
                                             0x2264, 0x2265, 0x25B2, 0x25CF, 0};
-constexpr std::array<ImWchar, 13> kNames = {0x20,   0x17F,  0x370,  0x3FF,  0x400,  0x52F, 0x2010,
-                                            0x2027, 0x2190, 0x2195, 0x2212, 0x2212, 0};
+constexpr std::array<ImWchar, 15> kNames = {0x20,   0x17F,  0x370,  0x3FF,  0x400,  0x52F,  0x2010, 0x2027,
+                                            0x2190, 0x2195, 0x2212, 0x2212, 0x2580, 0x259F, 0};
 
 ImFont* add_font(std::string_view file, float pixels, std::span<const ImWchar> ranges) {
   const std::string_view bytes = embedded_font(file);

@@ -81,18 +81,32 @@ std::string shown(std::string_view name) {
   return result;
 }
 
-std::string elided(std::string_view text, float width) {
+namespace {
+
+// Keeps as many code points as fit, `front` of them at the beginning.
+template <typename Front>
+std::string elided_by(std::string_view text, float width, Front front) {
   if (text_width(text) <= width) return std::string(text);
   std::size_t fits = 0;
   std::size_t too_many = text.size();
   while (fits + 1 < too_many) {
     const std::size_t middle = (fits + too_many) / 2;
-    if (text_width(keep_ends(text, (middle + 1) / 2, middle / 2)) <= width)
+    if (text_width(keep_ends(text, front(middle), middle - front(middle))) <= width)
       fits = middle;
     else
       too_many = middle;
   }
-  return keep_ends(text, (fits + 1) / 2, fits / 2);
+  return keep_ends(text, front(fits), fits - front(fits));
+}
+
+}  // namespace
+
+std::string elided(std::string_view text, float width) {
+  return elided_by(text, width, [](std::size_t kept) { return (kept + 1) / 2; });
+}
+
+std::string elided_front(std::string_view text, float width) {
+  return elided_by(text, width, [](std::size_t) { return std::size_t{0}; });
 }
 
 void text(std::string_view text) { ImGui::TextUnformatted(text.data(), text.data() + text.size()); }
@@ -105,10 +119,10 @@ void text_colored(ImU32 color, std::string_view words) {
 
 void muted(const Ui& ui, std::string_view words) { text_colored(ui.theme->muted, words); }
 
-void name_text(const Ui& ui, std::string_view name, float width, ImU32 color) {
+void name_text(const Ui& ui, std::string_view name, float width, ImU32 color, bool cut_front) {
   const std::string whole = shown(name);
   const float room = width > 0 ? width : ImGui::GetContentRegionAvail().x;
-  const std::string cut = elided(whole, room);
+  const std::string cut = cut_front ? elided_front(whole, room) : elided(whole, room);
   text_colored(color, cut);
   if (cut.size() != whole.size()) tooltip(ui, whole);
 }
@@ -133,6 +147,23 @@ void right_aligned(std::string_view words, ImU32 color) {
   const float slack = ImGui::GetContentRegionAvail().x - text_width(words);
   if (slack > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + slack);
   text_colored(color, words);
+}
+
+bool link(const Ui& ui, const char* id, std::string_view words, float width, bool cut_front) {
+  const std::string whole = shown(words);
+  const float room = width > 0 ? width : ImGui::GetContentRegionAvail().x;
+  const std::string cut = cut_front ? elided_front(whole, room) : elided(whole, room);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size = {std::max(text_width(cut), 1.0f), ImGui::GetFontSize()};
+  const bool pressed = ImGui::InvisibleButton(id, size);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddText(at, ui.theme->accent, cut.c_str());
+  if (ImGui::IsItemHovered()) {
+    ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    draw->AddLine({at.x, at.y + size.y}, {at.x + size.x, at.y + size.y}, ui.theme->accent, ui.px(1));
+    if (cut.size() != whole.size()) tooltip(ui, whole);
+  }
+  return pressed;
 }
 
 void badge(const Ui& ui, std::string_view words, ImU32 color) {
@@ -295,6 +326,14 @@ std::string shape_text(const Tensor& tensor) {
     result += fmt::format("{}", side);
   }
   return result;
+}
+
+std::string strides_text(const Tensor& tensor) {
+  if (tensor.strides.empty()) return "";
+  std::string result;
+  for (const auto stride : tensor.strides)
+    result += fmt::format("{}{}", result.empty() ? "strides " : " \xC3\x97 ", stride);
+  return result + ", in elements";
 }
 
 std::string percent_text(double fraction) {

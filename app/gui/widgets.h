@@ -31,12 +31,14 @@ float wrapped_height(std::string_view text, float width);
 std::string shown(std::string_view name);
 // Cut in the middle with an ellipsis so that it is at most `width` pixels wide in the current font.
 std::string elided(std::string_view text, float width);
+// Cut at the beginning: of a path the end says more.
+std::string elided_front(std::string_view text, float width);
 
 void text(std::string_view text);
 void text_colored(ImU32 color, std::string_view text);
 void muted(const Ui& ui, std::string_view text);
 // Escaped, elided to `width` (the rest of the line if 0), whole name in a tooltip when cut.
-void name_text(const Ui& ui, std::string_view name, float width, ImU32 color);
+void name_text(const Ui& ui, std::string_view name, float width, ImU32 color, bool cut_front = false);
 // Breaks lines at the right edge of the region.
 void paragraph(const Ui& ui, std::string_view text, ImU32 color);
 void heading(const Ui& ui, std::string_view text);
@@ -44,6 +46,9 @@ void heading(const Ui& ui, std::string_view text);
 void bytes_text(const Ui& ui, std::uint64_t bytes, ImU32 color);
 // The same, aligned to the right edge of a column.
 void right_aligned(std::string_view text, ImU32 color);
+
+// Words to click on, cut to `width` (the rest of the line if 0); true when they were.
+bool link(const Ui& ui, const char* id, std::string_view words, float width = 0, bool cut_front = false);
 
 enum class ButtonKind { normal, primary, ghost };
 bool button(const Ui& ui, std::string_view label, ButtonKind kind = ButtonKind::normal, bool enabled = true);
@@ -93,6 +98,8 @@ void hover_card(const Ui& ui, const std::function<void()>& build);
 void load_line_mark(const Ui& ui, ImVec2 center, float radius);
 
 std::string shape_text(const Tensor& tensor);
+// "strides 1 x 4096, in elements"; empty for a contiguous tensor.
+std::string strides_text(const Tensor& tensor);
 std::string percent_text(double fraction);
 ImU32 severity_color(const Theme& theme, Severity severity);
 

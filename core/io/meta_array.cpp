@@ -1,8 +1,6 @@
 // GGUF's arrays are the only ones so far: numbers one after the other, strings each behind a u64 length.
 #include "core/io/meta_array.h"
 
-#include "core/io/cursor.h"
-
 #include <algorithm>
 
 namespace loadline {
@@ -47,20 +45,35 @@ MetaValue read_element(Cursor& cursor, MetaType type) {
 
 }  // namespace
 
+MetaArrayReader::MetaArrayReader(const MetaGraph& graph, const MetaArray& array)
+    : array_(array),
+      file_(SourceFile::open(graph.file(array.file).path)),
+      cursor_(file_, array.offset, array.offset + array.bytes) {
+  cursor_.set_big_endian(array.big_endian);
+}
+
+void MetaArrayReader::skip(std::uint64_t count) {
+  const std::uint64_t stepped = std::min(count, remaining());
+  if (array_.element == MetaType::string)
+    for (std::uint64_t i = 0; i < stepped; ++i)
+      cursor_.skip(cursor_.read<std::uint64_t>("a string's length"), "a string");
+  else if (stepped > 0)
+    cursor_.skip(stepped * (array_.bytes / array_.count), "elements");
+  at_ += stepped;
+}
+
+MetaValue MetaArrayReader::next() {
+  ++at_;
+  return read_element(cursor_, array_.element);
+}
+
 std::vector<MetaValue> read_meta_array(const MetaGraph& graph, const MetaArray& array, std::uint64_t first,
                                        std::uint64_t count) {
-  const SourceFile file = SourceFile::open(graph.file(array.file).path);
-  Cursor cursor(file, array.offset, array.offset + array.bytes);
-  cursor.set_big_endian(array.big_endian);
-  const std::uint64_t begin = std::min(first, array.count);
-  const std::uint64_t end = begin + std::min(count, array.count - begin);
-  if (array.element == MetaType::string)
-    for (std::uint64_t i = 0; i < begin; ++i)
-      cursor.skip(cursor.read<std::uint64_t>("a string's length"), "a string");
-  else if (array.count > 0)
-    cursor.skip(begin * (array.bytes / array.count), "elements");
+  MetaArrayReader reader(graph, array);
+  reader.skip(first);
   std::vector<MetaValue> elements;
-  for (std::uint64_t i = begin; i < end; ++i) elements.push_back(read_element(cursor, array.element));
+  for (std::uint64_t left = std::min(count, reader.remaining()); left > 0; --left)
+    elements.push_back(reader.next());
   return elements;
 }
 

@@ -2,16 +2,41 @@
 #pragma once
 
 #include "core/graph/meta_graph.h"
+#include "core/io/cursor.h"
+#include "core/io/source_file.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace loadline {
 
-// Elements [first, first + count) in order, each of the array's element type; fewer at its end. Opens the
-// file by the path in the graph. Strings longer than kMostElementText bytes are cut there. Cost: strings
-// before `first` are stepped over. Throws Error{io | malformed}.
+// Strings longer than this are cut there.
 inline constexpr std::uint64_t kMostElementText = 1 << 20;
+
+// An array's elements front to back, each read once.
+class MetaArrayReader {
+ public:
+  // Opens the file by the path in the graph. Throws Error{io}.
+  MetaArrayReader(const MetaGraph& graph, const MetaArray& array);
+  MetaArrayReader(const MetaArrayReader&) = delete;
+  MetaArrayReader& operator=(const MetaArrayReader&) = delete;
+
+  std::uint64_t at() const { return at_; }  // the index of the next element
+  std::uint64_t remaining() const { return array_.count - at_; }
+  std::uint64_t bytes_passed() const { return cursor_.at() - array_.offset; }
+  // Steps over at most `count` elements. Strings are stepped over one by one.
+  void skip(std::uint64_t count);
+  // While remaining(). Of the array's element type. Throws Error{io | malformed}.
+  MetaValue next();
+
+ private:
+  MetaArray array_;
+  SourceFile file_;
+  Cursor cursor_;
+  std::uint64_t at_ = 0;
+};
+
+// Elements [first, first + count) in order, fewer at the array's end. Throws as the reader does.
 std::vector<MetaValue> read_meta_array(const MetaGraph& graph, const MetaArray& array, std::uint64_t first,
                                        std::uint64_t count);
 

@@ -2,13 +2,31 @@
 #include "app/gui/gui_app.h"
 #include "app/gui/script.h"
 #include "app/gui/widgets.h"
+#include "importers/resolve.h"
 #include "tests/gui/sample_graphs.h"
+#include "tests/support/builders.h"
+#include "tests/support/gguf_builder.h"
 
 #include <gtest/gtest.h>
 #include <imgui.h>
 
 namespace loadline::gui {
 namespace {
+
+// A file with an array of 30,000 strings, there for as long as the program runs.
+MetaGraphPtr vocabulary() {
+  static const loadline::testing::TemporaryFolder folder;
+  static const MetaGraphPtr graph = [] {
+    std::vector<std::string> tokens;
+    for (int i = 0; i < 30'000; ++i) tokens.push_back("token " + std::to_string(i) + "\x1b\n");
+    loadline::testing::GgufBuilder builder;
+    builder.key("general.architecture", "llama").tensor("token_embd.weight", {4, 4}, 0, 64);
+    builder.strings("tokenizer.ggml.tokens", tokens);
+    loadline::testing::write_file(folder / "vocabulary.gguf", builder.bytes());
+    return std::make_shared<const MetaGraph>(open_model(folder / "vocabulary.gguf", {}));
+  }();
+  return graph;
+}
 
 struct State {
   const char* name;
@@ -24,6 +42,38 @@ const State kStates[] = {
     {"failed", [](Session& session) { session.open("/nonexistent"); }},
     {"unsound", [](Session& session) { session.show(unsound_graph(), ""); }},
     {"talkative", [](Session& session) { session.show(talkative_graph(), ""); }},
+    {"shapes", [](Session& session) { session.show(shapes_graph(), ""); }},
+    {"encoded", [](Session& session) { session.show(encoded_graph(), ""); }},
+    {"operators", [](Session& session) { session.show(operator_graph(3), ""); }},
+    {"many_operators",
+     [](Session& session) {
+       session.show(operator_graph(5000), "");
+       session.operator_shown = 19'000;
+       session.diagnose();
+     }},
+    {"annotated",
+     [](Session& session) {
+       session.show(annotated_graph(300'000), "");
+       session.look_at(3);
+       session.set_filter("size:>");
+     }},
+    {"vocabulary",
+     [](Session& session) {
+       session.show(vocabulary(), "");
+       session.look_at(vocabulary()->metadata.size() - 1);
+       session.array()->search("token 1");
+       session.wants_element = 20'000;
+       session.diagnose();
+     }},
+    {"array_of_no_file",
+     [](Session& session) {
+       MetaGraph graph = *tiny_graph();
+       graph.metadata.push_back(
+           {"gone", MetaArray{.element = MetaType::u8, .file = FileId{0}, .count = UINT64_MAX, .bytes = 8}});
+       session.show(std::make_shared<const MetaGraph>(std::move(graph)), "");
+       session.look_at(2);
+       session.wants_element = UINT64_MAX;
+     }},
     {"unknown_device",
      [](Session& session) {
        session.show(tiny_graph(), "");
@@ -36,7 +86,7 @@ const State kStates[] = {
      }},
 };
 
-class Drawing : public testing::TestWithParam<State> {};
+class Drawing : public ::testing::TestWithParam<State> {};
 
 TEST_P(Drawing, every_panel_at_every_size) {
   const auto window = open_null_window({});
@@ -94,8 +144,8 @@ TEST_P(Drawing, every_colouring_and_zoom) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(States, Drawing, testing::ValuesIn(kStates),
-                         [](const testing::TestParamInfo<State>& state) {
+INSTANTIATE_TEST_SUITE_P(States, Drawing, ::testing::ValuesIn(kStates),
+                         [](const ::testing::TestParamInfo<State>& state) {
                            return std::string(state.param.name);
                          });
 
@@ -133,6 +183,35 @@ TEST(Mouse, scale_changes_fonts_and_layout) {
   app.frame();
   app.frame();
   EXPECT_EQ(ImGui::GetIO().Fonts->Fonts[0]->FontSize, 2 * before);
+}
+
+TEST(Mouse, a_click_on_a_key_shows_its_value) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.session().show(annotated_graph(10), "");
+  app.session().panel = "metadata";
+  app.settle();
+  app.draw_settled();
+  play_script(app, parse_script("click 420 230\n", "inline"), "inline");
+  EXPECT_TRUE(app.session().entry());
+}
+
+TEST(Mouse, a_click_on_an_operator_shows_it_and_one_on_its_weight_selects_the_tensor) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.session().show(operator_graph(3), "");
+  app.session().panel = "operators";
+  app.settle();
+  app.draw_settled();
+  for (int y = 200; y < 260 && !app.session().operator_shown; y += 10)
+    play_script(app, parse_script("click 420 " + std::to_string(y) + "\n", "inline"), "inline");
+  ASSERT_TRUE(app.session().operator_shown);
+  EXPECT_FALSE(app.session().selection());
+  for (int y = 180; y < 300 && !app.session().selection(); y += 6)
+    for (int x = 600; x < 1240 && !app.session().selection(); x += 20)
+      play_script(app, parse_script("click " + std::to_string(x) + " " + std::to_string(y) + "\n", "inline"),
+                  "inline");
+  EXPECT_TRUE(app.session().selection());
 }
 
 TEST(Names, are_escaped_and_cut_in_the_middle) {

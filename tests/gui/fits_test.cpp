@@ -103,5 +103,21 @@ TEST(DiskSpace, is_that_of_the_nearest_folder) {
   EXPECT_EQ(disk_space("/no-such-folder/x").folder, "/");
 }
 
+TEST(Use, encoded_weights_are_not_mapped_and_unreadable_ones_not_used) {
+  const ModelPtr encoded = make_model(encoded_graph(), "");
+  EXPECT_EQ(mapping_misfit(*encoded, 0), "");
+  EXPECT_EQ(mapping_misfit(*encoded, 1),
+            "the files cannot be mapped: 3 of 6 storages (192 B) are not stored as plain bytes: deflate, "
+            "big-endian, unreadable");
+  EXPECT_EQ(use_misfit(*encoded), "1 of 6 storages cannot be read: quantised blocks in big-endian order");
+  EXPECT_EQ(mapping_misfit(*make_model(tiny_graph(), ""), 1), "");
+  EXPECT_EQ(use_misfit(*make_model(tiny_graph(), "")), "");
+}
+
+TEST(Use, errors_and_shapes_say_why) {
+  EXPECT_NE(use_misfit(*make_model(unsound_graph(), "")).find("shard 2 is missing"), std::string::npos);
+  EXPECT_NE(use_misfit(*make_model(shapes_graph(), "")).find("shapes only"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace loadline::gui

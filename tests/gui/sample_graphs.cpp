@@ -93,4 +93,80 @@ MetaGraphPtr many_tensors(std::size_t count) {
   return finished(std::move(graph));
 }
 
+MetaGraphPtr shapes_graph() {
+  return finished(config_graph(find_preset("llama-3.2-1b")->config_json, "config.json"));
+}
+
+MetaGraphPtr encoded_graph() {
+  MetaGraph graph = tiny();
+  graph.format = "torch";
+  const auto encoded = [&](Encoding encoding, std::uint8_t unit, std::uint64_t bytes) {
+    const StorageId id = add_storage(graph, 0, bytes);
+    graph.storages[index(id)].encoding = encoding;
+    graph.storages[index(id)].unit = unit;
+    return id;
+  };
+  const StorageId plain = add_storage(graph, 0, 1 << 20);
+  graph.tensors.push_back({"view", DType::f32, {256, 512}, {1, 256}, plain, 0});
+  graph.tensors.push_back({"part", DType::f32, {16}, {}, plain, 4096});
+  graph.tensors.push_back({"packed", DType::f32, {16}, {}, encoded(Encoding::deflate, 1, 64), 0});
+  graph.tensors.push_back({"swapped", DType::f32, {16}, {}, encoded(Encoding::byte_swapped, 4, 64), 0});
+  graph.tensors.push_back({"lost", DType::u8, {64}, {}, encoded(Encoding::unreadable, 1, 64), 0});
+  return finished(std::move(graph));
+}
+
+MetaGraphPtr operator_graph(std::size_t layers) {
+  MetaGraph graph = tiny();
+  graph.format = "onnx";
+  ForwardGraph forward;
+  const auto poly = [](std::int64_t size) { return SizePoly(size); };
+  const auto value = [&](std::string name, std::optional<std::vector<SizePoly>> shape) {
+    forward.values.push_back({std::move(name), DType::f32, std::move(shape)});
+    return ValueId{static_cast<std::uint32_t>(forward.values.size() - 1)};
+  };
+  const SizePoly batch = SizePoly::symbol(kBatch);
+  const SizePoly sequence = SizePoly::symbol(kSequence);
+  ValueId hidden = value("tokens", std::vector<SizePoly>{batch, sequence});
+  forward.inputs = {hidden};
+  const auto op = [&](std::string kind, std::vector<ValueId> inputs, std::vector<TensorId> weights,
+                      std::vector<ValueId> outputs) {
+    const std::string name = kind + " " + std::to_string(forward.ops.size());
+    forward.ops.push_back({std::move(kind), name, std::move(inputs), std::move(weights), std::move(outputs)});
+  };
+  const ValueId embedded = value("embedded", std::vector<SizePoly>{batch, sequence, poly(32)});
+  op("Gather", {hidden}, {TensorId{0}}, {embedded});
+  hidden = embedded;
+  for (std::size_t i = 0; i < layers; ++i) {
+    const std::string layer = "layer" + std::to_string(i);
+    const ValueId product = value(layer + ".product", std::vector<SizePoly>{batch, sequence, poly(32)});
+    op("MatMul", {hidden}, {TensorId{0}, TensorId{1}, TensorId{2}}, {product});
+    const ValueId odd = value(layer + ".\x1b[31m\xff", std::nullopt);
+    op("com.example.Odd", {product, hidden}, {}, {odd});
+    const ValueId left = value(layer + ".left", std::vector<SizePoly>{batch, sequence, poly(16)});
+    const ValueId right = value(layer + ".right", std::vector<SizePoly>{batch, sequence, poly(16)});
+    op("Split", {product, odd}, {}, {left, right});
+    const ValueId sum = value(layer + ".sum", std::vector<SizePoly>{batch, sequence, poly(32)});
+    op("Concat", {left, right}, {}, {sum});
+    hidden = sum;
+  }
+  forward.outputs = {hidden};
+  graph.forward = std::move(forward);
+  return finished(std::move(graph));
+}
+
+MetaGraphPtr annotated_graph(std::size_t entries) {
+  MetaGraph graph = tiny();
+  graph.metadata.push_back({"one line", std::string(R"({"a": [1, 2, {"b": "x, \"y\": {"}], "c": {}})")});
+  graph.metadata.push_back({"long", std::string(200'000, 'x')});
+  graph.metadata.push_back({"odd \x1b[31m", std::string("\x1b[31m red\r\n\xff\n")});
+  graph.metadata.push_back({"empty", std::string()});
+  for (std::size_t i = 0; i < entries; ++i) {
+    const std::string key = "key " + std::to_string(i);
+    if (i % 3 == 0) graph.metadata.push_back({key, std::uint64_t{i}});
+    if (i % 3 == 1) graph.metadata.push_back({key, static_cast<double>(i) / 3});
+    if (i % 3 == 2) graph.metadata.push_back({key, "text " + std::to_string(i)});
+  }
+  return finished(std::move(graph));
+}
+
 }  // namespace loadline::gui

@@ -18,4 +18,14 @@ MetaGraphPtr unsound_graph();
 // tiny_graph() with 60,000 notes and 5,000 entries of metadata, some of them long.
 MetaGraphPtr talkative_graph();
 
+// No file holds its weights.
+MetaGraphPtr shapes_graph();
+// Weights that are deflated, big-endian and unreadable, views, a tie, a part of a storage.
+MetaGraphPtr encoded_graph();
+// An embedding and `layers` layers of four operators each, with sizes in B and S, several outputs and
+// inputs, a value of unknown shape and odd names.
+MetaGraphPtr operator_graph(std::size_t layers);
+// `entries` of metadata of every type beside a one-line JSON, without arrays.
+MetaGraphPtr annotated_graph(std::size_t entries);
+
 }  // namespace loadline::gui

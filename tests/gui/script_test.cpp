@@ -100,6 +100,55 @@ TEST(Script, drives_the_session) {
   EXPECT_EQ(session.color_mode(), ColorBy::shard);
 }
 
+TEST(Script, drives_metadata_operators_and_findings) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  Session& session = app.session();
+  session.show(operator_graph(2), "");
+  play_script(app,
+              parse_script("wait\npanel operators\nfind matmul\noperator 5\npanel metadata\nfind layers\n"
+                           "metadata layers\npanel tensors\nfind size:>\nframes 2\n",
+                           "s"),
+              "s");
+  EXPECT_EQ(session.operator_search, "matmul");
+  EXPECT_EQ(session.operator_shown, 5u);
+  EXPECT_EQ(session.metadata_search, "layers");
+  EXPECT_EQ(session.entry(), 1u);
+  EXPECT_NE(session.table().error, "");
+  play_script(app, parse_script("doctor\nwait\npanel findings\nframes 2\n", "s"), "s");
+  EXPECT_TRUE(session.findings() || !session.diagnosis_error().empty());
+  const auto play = [&](const std::string& text) {
+    return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
+  };
+  EXPECT_NE(play("filter size:>\n").find("s: line 1: filter term 'size:>'"), std::string::npos);
+  EXPECT_EQ(play("operator 9\n"), "s: line 1: '9' is not a number between 0 and 8");
+  EXPECT_EQ(play("metadata nothing\n"), "s: line 1: no metadata 'nothing'");
+  EXPECT_EQ(play("element 3\n"), "s: line 1: no array is looked at");
+  EXPECT_EQ(play("search x\n"), "s: line 1: no array is looked at");
+  EXPECT_EQ(play("panel findings\nfind x\n"), "s: line 2: the panel 'findings' has no search box");
+  EXPECT_EQ(play("close\ndoctor\n"), "s: line 2: no model is open");
+}
+
+// The panel asks the exporter it was told to take: this one has no 8-bit floats.
+TEST(Script, a_remedy_fills_in_the_convert_panel) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.session().show(many_tensors(100), "");
+  app.session().panel = "convert";
+  app.settle();
+  app.draw_settled();
+  app.settle();
+  EXPECT_EQ(app.session().convert_misfit(), "");
+  ConvertRequest wanted;
+  wanted.exporter = "gguf";
+  wanted.options.alignment = 4096;
+  app.session().wants_convert = wanted;
+  app.draw_settled();
+  app.settle();
+  EXPECT_FALSE(app.session().wants_convert);
+  EXPECT_NE(app.session().convert_misfit().find("GGUF"), std::string::npos) << app.session().convert_misfit();
+}
+
 TEST(Theme, text_is_readable_on_every_surface) {
   for (const Theme* theme : {&dark_theme(), &light_theme()}) {
     for (const ImU32 ground : {theme->sea, theme->panel, theme->raised}) {

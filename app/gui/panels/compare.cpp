@@ -104,7 +104,16 @@ void ComparePanel::draw_row(Session& session, const Ui& ui, const MethodRow& row
     wrapped(method.peak_law, y, chosen || hot ? ui.theme->text : ui.theme->accent);
     wrapped(method.summary, y + law_height + ui.px(3), second);
   }
-  if (!row.error.empty()) {
+  // what can be projected may yet be impossible with these files
+  const std::string misfit = mapping_misfit(*session.model(), row.peaks[index(Space::page_cache)]);
+  if (row.error.empty() && !misfit.empty()) {
+    const FontScope scope(ui.fonts.small);
+    const float room_right = width - names - ui.px(24);
+    const std::string words = "Cannot be done: " + misfit;
+    draw->AddText(ImGui::GetFont(), ImGui::GetFontSize(),
+                  {at.x + names, at.y + (height - wrapped_height(words, room_right)) / 2}, ui.theme->bad,
+                  words.data(), words.data() + words.size(), room_right);
+  } else if (!row.error.empty()) {
     const FontScope scope(ui.fonts.small);
     const std::string cut = elided(shown(row.error), width - names - ui.px(24));
     draw->AddText({at.x + names, at.y + height / 2 - ImGui::GetFontSize() / 2}, ui.theme->bad, cut.c_str());

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,12 +55,21 @@ class ConvertPanel final : public Panel {
   void draw_room(const Session& session, const Ui& ui);
   void draw_written(const WriteReport& report, const Ui& ui);
   void suggest(const Session& session);
+  void take(const ConvertRequest& wanted);
+  ConvertRequest request() const;
   // What is written: one file where the format knows no shards.
   std::uint64_t shard_bytes() const {
     return writes_shards(exporters()[exporter_]) ? kShards[shard_].value : 0;
   }
-  void start(Session& session);
 
+  struct Form {
+    std::size_t exporter = 0;
+    std::size_t type = 0;
+    std::size_t alignment = 0;
+    std::size_t shard = 0;
+    bool operator==(const Form&) const = default;
+  };
+  std::optional<Form> weighed_;  // what the session was last asked about
   std::uint64_t seen_model_ = 0;
   std::size_t exporter_ = 0;
   std::size_t type_ = 0;
@@ -83,7 +93,15 @@ void ConvertPanel::suggest(const Session& session) {
   out_ = suggested_;
 }
 
-void ConvertPanel::start(Session& session) {
+// Options that another panel proposes; what it says nothing of stays as it is.
+void ConvertPanel::take(const ConvertRequest& wanted) {
+  for (std::size_t i = 0; i < exporters().size(); ++i)
+    if (exporters()[i].id == wanted.exporter) exporter_ = i;
+  for (std::size_t i = 0; i < kAlignments.size(); ++i)
+    if (kAlignments[i].value == wanted.options.alignment) alignment_ = i;
+}
+
+ConvertRequest ConvertPanel::request() const {
   ConvertRequest request;
   request.exporter = exporters()[exporter_].id;
   request.out = out_;
@@ -92,7 +110,7 @@ void ConvertPanel::start(Session& session) {
   request.options.max_shard_bytes = shard_bytes();
   request.verify = verify_;
   request.overwrite = overwrite_;
-  session.attempt([&] { session.convert(request); });
+  return request;
 }
 
 void ConvertPanel::draw(Session& session, const Ui& ui) {
@@ -104,6 +122,18 @@ void ConvertPanel::draw(Session& session, const Ui& ui) {
     seen_model_ = session.generation();
     suggest(session);
     measured_.clear();
+    weighed_.reset();
+  }
+  if (session.wants_convert) {
+    take(*session.wants_convert);
+    session.wants_convert.reset();
+    suggest(session);
+  }
+  // a tensor may have no place in the format, or the options none in the exporter
+  const Form form_now = {exporter_, type_, alignment_, shard_};
+  if (weighed_ != form_now) {
+    weighed_ = form_now;
+    session.weigh_convert(request());
   }
   if (measured_ != out_) {
     measured_ = out_;
@@ -143,13 +173,13 @@ void ConvertPanel::draw_form(Session& session, const Ui& ui, float width) {
   checkbox(ui, "Replace an existing file", &overwrite_);
   ImGui::Dummy({0, ui.px(4)});
   const Model& model = *session.model();
-  const bool usable = model.errors == 0 && !model.shapes_only && !session.converting();
+  const bool usable = use_misfit(model).empty() && session.convert_misfit().empty() && !session.converting();
   if (button(ui, session.converting() ? "Converting" : "Convert", ButtonKind::primary, usable))
-    start(session);
-  if (model.errors > 0)
-    paragraph(ui, "This model has errors (see Model): it can be looked at, not converted.", ui.theme->bad);
-  else if (model.shapes_only)
-    paragraph(ui, "This model has shapes only: no file holds its weights.", ui.theme->warning);
+    session.attempt([&] { session.convert(request()); });
+  if (const std::string why = use_misfit(model); !why.empty())
+    paragraph(ui, "Cannot be converted: " + shown(why), ui.theme->bad);
+  else if (!session.convert_misfit().empty())
+    paragraph(ui, "Cannot be written that way: " + shown(session.convert_misfit()), ui.theme->bad);
 }
 
 void ConvertPanel::draw_summary(const Session& session, const Ui& ui) {

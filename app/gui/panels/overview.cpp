@@ -1,4 +1,5 @@
 // The model in figures: totals, dtypes, roles, findings, files and metadata.
+#include "app/gui/meta_text.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -13,9 +14,9 @@
 namespace loadline::gui {
 namespace {
 
-// Every row takes its share of every frame; a model may have any number of them.
-constexpr std::size_t kMostNotes = 200;
-constexpr std::size_t kMostMetadata = 1000;
+// The panels of their own show all.
+constexpr std::size_t kMostNotes = 12;
+constexpr std::size_t kMostMetadata = 12;
 
 class OverviewPanel final : public Panel {
  public:
@@ -25,39 +26,22 @@ class OverviewPanel final : public Panel {
       return;
     }
     const Model& model = *session.model();
-    if (seen_model_ != session.generation()) {
-      seen_model_ = session.generation();
-      take_metadata(model);
-    }
     ImGui::BeginChild("overview");
     draw_figures(model, ui);
     draw_shares(model, ui);
-    draw_notes(model, ui);
+    draw_notes(session, ui);
     draw_files(model, ui);
-    draw_metadata(ui);
+    draw_metadata(session, ui);
     ImGui::EndChild();
   }
 
  private:
   void draw_figures(const Model& model, const Ui& ui);
   void draw_shares(const Model& model, const Ui& ui);
-  void draw_notes(const Model& model, const Ui& ui);
+  void draw_notes(Session& session, const Ui& ui);
   void draw_files(const Model& model, const Ui& ui);
-  void draw_metadata(const Ui& ui);
-  void take_metadata(const Model& model);
+  void draw_metadata(Session& session, const Ui& ui);
 
-  // An entry as it is drawn. Rows differ in height: what was measured lets a row out of sight be skipped.
-  struct MetaText {
-    std::string key;
-    std::vector<std::string> lines;  // of the beginning
-    std::size_t bytes = 0;           // of the whole value
-    float height = 0;                // of the value in a column of `width`
-    float width = 0;
-  };
-  static void draw_value(const Ui& ui, const MetaText& row);
-  std::uint64_t seen_model_ = 0;
-  std::vector<MetaText> metadata_;
-  std::size_t more_metadata_ = 0;
   float shares_height_ = 0;  // as the last frame found it: legends may take two lines
 };
 
@@ -120,11 +104,12 @@ void OverviewPanel::draw_shares(const Model& model, const Ui& ui) {
   end_card();
 }
 
-void OverviewPanel::draw_notes(const Model& model, const Ui& ui) {
+void OverviewPanel::draw_notes(Session& session, const Ui& ui) {
+  const Model& model = *session.model();
   const auto& notes = model.graph->notes;
-  if (notes.empty() && model.graph->missing.empty()) return;
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Findings");
+  if (notes.empty() && model.graph->missing.empty()) muted(ui, "Opening it found nothing odd.");
   const auto finding = [&](Severity severity, std::string_view tensor, std::string_view words) {
     badge(ui, severity_name(severity), severity_color(*ui.theme, severity));
     ImGui::SameLine(0, ui.px(10));
@@ -134,11 +119,15 @@ void OverviewPanel::draw_notes(const Model& model, const Ui& ui) {
   const std::size_t drawn = std::min(notes.size(), kMostNotes);
   for (const Note& note : std::span(notes).first(drawn))
     finding(note.severity, note.tensor.value_or(""), note.text);
-  if (drawn < notes.size()) muted(ui, fmt::format("and {} more", format_grouped(notes.size() - drawn)));
   if (!model.graph->missing.empty() && model.errors == 0)
     finding(Severity::error, "",
             fmt::format("{} tensors of the index are in no file: {}", model.graph->missing.size(),
                         join_names(model.graph->missing, 6)));
+  if (link(ui, "all findings",
+           drawn < notes.size()
+               ? fmt::format("All {}, and what loading it costs", format_grouped(notes.size()))
+               : "What makes loading it dear"))
+    session.panel = "findings";
 }
 
 void OverviewPanel::draw_files(const Model& model, const Ui& ui) {
@@ -176,73 +165,31 @@ void OverviewPanel::draw_files(const Model& model, const Ui& ui) {
   ImGui::EndTable();
 }
 
-void OverviewPanel::take_metadata(const Model& model) {
-  // a value can be a whole file; its beginning says what it is
-  constexpr std::size_t kMostBytes = 6000;
-  const auto& entries = model.graph->metadata;
-  const std::size_t taken = std::min(entries.size(), kMostMetadata);
-  more_metadata_ = entries.size() - taken;
-  metadata_.clear();
-  for (const MetaEntry& entry : std::span(entries).first(taken)) {
-    const std::string value = meta_text(entry.value);
-    MetaText row;
-    row.key = entry.key;
-    row.bytes = value.size();
-    const std::string_view beginning = std::string_view(value).substr(0, kMostBytes);
-    std::size_t at = 0;
-    do {
-      const std::size_t end = std::min(beginning.find('\n', at), beginning.size());
-      row.lines.push_back(shown(beginning.substr(at, end - at)));
-      at = end + 1;
-    } while (at < beginning.size());
-    metadata_.push_back(std::move(row));
-  }
-}
-
-void OverviewPanel::draw_value(const Ui& ui, const MetaText& row) {
-  if (row.lines.size() == 1) {
-    paragraph(ui, row.lines.front(), ui.theme->text);
-    return;
-  }
-  ImGui::PushID(row.key.c_str());
-  const bool open = ImGui::TreeNodeEx("##value", ImGuiTreeNodeFlags_None, "%s bytes of text",
-                                      format_grouped(row.bytes).c_str());
-  if (open) {
-    for (const std::string& line : row.lines) text(line);
-    ImGui::TreePop();
-  }
-  ImGui::PopID();
-}
-
-void OverviewPanel::draw_metadata(const Ui& ui) {
+// The beginning of it; the rest has a panel of its own.
+void OverviewPanel::draw_metadata(Session& session, const Ui& ui) {
+  constexpr std::size_t kMostLine = 300;
+  const auto& entries = session.model()->graph->metadata;
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Metadata");
-  if (metadata_.empty()) {
+  if (entries.empty()) {
     muted(ui, "The files carry none.");
     return;
   }
-  if (!ImGui::BeginTable("metadata", 2, ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX)) return;
-  ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthStretch, 1);
-  ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch, 3);
-  const FontScope font(ui.fonts.mono);
-  for (MetaText& row : metadata_) {
-    ImGui::TableNextRow();
-    ImGui::TableSetColumnIndex(1);
-    const float width = ImGui::GetContentRegionAvail().x;
-    if (row.width == width && !ImGui::IsRectVisible({width, row.height})) {
-      ImGui::Dummy({0, row.height});
-      continue;
+  if (ImGui::BeginTable("metadata", 2, ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX)) {
+    ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthStretch, 1);
+    ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch, 2);
+    const FontScope font(ui.fonts.mono);
+    for (std::size_t i = 0; i < std::min(entries.size(), kMostMetadata); ++i) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      name_text(ui, beginning(entries[i].key, kMostLine), 0, ui.theme->muted);
+      ImGui::TableNextColumn();
+      name_text(ui, meta_line(entries[i].value, kMostLine), 0, ui.theme->text);
     }
-    ImGui::BeginGroup();
-    draw_value(ui, row);
-    ImGui::EndGroup();
-    row.height = ImGui::GetItemRectSize().y;
-    row.width = width;
-    ImGui::TableSetColumnIndex(0);
-    name_text(ui, row.key, 0, ui.theme->muted);
+    ImGui::EndTable();
   }
-  ImGui::EndTable();
-  if (more_metadata_ > 0) muted(ui, fmt::format("and {} more", format_grouped(more_metadata_)));
+  if (link(ui, "all metadata", fmt::format("All {} with their whole values", format_grouped(entries.size()))))
+    session.panel = "metadata";
 }
 
 }  // namespace

@@ -11,6 +11,9 @@ std::unique_ptr<Panel> make_timeline_panel();
 std::unique_ptr<Panel> make_compare_panel();
 std::unique_ptr<Panel> make_tensor_table_panel();
 std::unique_ptr<Panel> make_overview_panel();
+std::unique_ptr<Panel> make_metadata_panel();
+std::unique_ptr<Panel> make_operators_panel();
+std::unique_ptr<Panel> make_findings_panel();
 std::unique_ptr<Panel> make_convert_panel();
 std::unique_ptr<Panel> make_upload_panel();
 // Not in the table: they have places of their own.

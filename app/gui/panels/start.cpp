@@ -41,10 +41,34 @@ class StartPanel final : public Panel {
     std::string formats;
     for (const Importer& importer : importers())
       formats += (formats.empty() ? "" : ", ") + std::string(importer.name);
-    centered(ui.fonts.small, ui.theme->muted, "Reads " + formats, room.x, top + ui.px(278));
+    const FontScope small(ui.fonts.small);
+    const std::string words = "Reads " + formats;
+    const float lines = std::min(ui.px(640), room.x - ui.px(32));
+    ImGui::SetCursorPos({(room.x - lines) / 2, top + ui.px(280)});
+    centered_lines(words, lines, ui.theme->muted);
   }
 
  private:
+  // Breaks at commas; each line in the middle of `width`.
+  static void centered_lines(std::string_view words, float width, ImU32 color) {
+    const float left = ImGui::GetCursorPosX();
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 2});
+    while (!words.empty()) {
+      std::size_t end = 0;
+      for (std::size_t next = 0; next < words.size();) {
+        next = std::min(words.find(", ", next), words.size() - 1) + 1;
+        if (end > 0 && text_width(words.substr(0, next)) > width) break;
+        end = next;
+      }
+      const std::string_view line = words.substr(0, end);
+      ImGui::SetCursorPosX(left + std::max(0.0f, (width - text_width(line)) / 2));
+      text_colored(color, line);
+      words.remove_prefix(end);
+      while (words.starts_with(' ')) words.remove_prefix(1);
+    }
+    ImGui::PopStyleVar();
+  }
+
   static void centered(ImFont* font, ImU32 color, std::string_view words, float room, float y) {
     const FontScope scope(font);
     const std::string cut = elided(words, room);

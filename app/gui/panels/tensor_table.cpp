@@ -2,6 +2,7 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
+#include "core/graph/filter.h"
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,7 @@ class TensorTablePanel final : public Panel {
   void draw_filter(Session& session, const Ui& ui);
   void draw_rows(Session& session, const Ui& ui);
   void draw_row(Session& session, const Ui& ui, TensorId id);
+  static void draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color);
   void agree_on_sort(Session& session);
   void scroll_to_selection(const Session& session);
   void move_selection(Session& session);
@@ -40,9 +42,9 @@ class TensorTablePanel final : public Panel {
 };
 
 // What each column sorts by, left to right; the share sorts as the size does.
-constexpr std::array<SortColumn, 7> kSortOfColumn = {SortColumn::name,  SortColumn::dtype, SortColumn::shape,
-                                                     SortColumn::bytes, SortColumn::bytes, SortColumn::file,
-                                                     SortColumn::offset};
+constexpr std::array<SortColumn, 8> kSortOfColumn = {SortColumn::name,  SortColumn::dtype, SortColumn::shape,
+                                                     SortColumn::bytes, SortColumn::bytes, SortColumn::bytes,
+                                                     SortColumn::file,  SortColumn::offset};
 
 void TensorTablePanel::draw(Session& session, const Ui& ui) {
   if (!session.model()) {
@@ -53,7 +55,9 @@ void TensorTablePanel::draw(Session& session, const Ui& ui) {
   if (session.table().rows.empty()) {
     empty_state(ui,
                 session.model()->graph->tensors.empty() ? "This model has no tensors" : "No tensor matches",
-                "Terms: part of a name, dtype:bf16, layer:12, file:00003, >100MiB");
+                session.model()->graph->tensors.empty()
+                    ? "Its files hold none."
+                    : "The filter box lists its terms under the mouse: dtype:bf16 layer:0-7 size:>100MiB");
     return;
   }
   draw_rows(session, ui);
@@ -62,20 +66,31 @@ void TensorTablePanel::draw(Session& session, const Ui& ui) {
 void TensorTablePanel::draw_filter(Session& session, const Ui& ui) {
   filter_ = session.table().filter;
   ImGui::SetNextItemWidth(std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.5f));
-  if (ImGui::InputTextWithHint("##filter", "Filter: q_proj dtype:bf16 layer:12 >100MiB", &filter_))
+  const bool wrong = !session.table().error.empty();
+  if (wrong) {
+    ImGui::PushStyleColor(ImGuiCol_Border, ui.theme->bad);
+    ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, ui.px(1));
+  }
+  if (ImGui::InputTextWithHint("##filter", "Filter: q_proj dtype:bf16 layer:12 size:>100MiB", &filter_))
     session.set_filter(filter_);
+  if (wrong) {
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
+  }
+  if (!ImGui::IsItemActive()) tooltip(ui, filter_help());
   if (!session.table().filter.empty()) {
     ImGui::SameLine(0, ui.px(6));
     if (button(ui, "Clear", ButtonKind::ghost)) session.set_filter("");
   }
   const TableView& table = session.table();
-  const std::string count = table.filter.empty()
+  const std::string count = table.applied.empty()
                                 ? fmt::format("{} tensors", format_grouped(table.rows.size()))
                                 : fmt::format("{} of {} tensors", format_grouped(table.rows.size()),
                                               format_grouped(session.model()->graph->tensors.size()));
   ImGui::SameLine(0, ui.px(14));
   ImGui::AlignTextToFramePadding();
   muted(ui, fmt::format("{}, {}", count, format_bytes(table.bytes)));
+  if (!table.error.empty()) paragraph(ui, shown(table.error), ui.theme->bad);
 }
 
 // ImGui keeps the arrows of the header, the session the order of the rows; either may change it.
@@ -138,7 +153,7 @@ void TensorTablePanel::draw_rows(Session& session, const Ui& ui) {
                                      ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable |
                                      ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX |
                                      ImGuiTableFlags_Reorderable | ImGuiTableFlags_NoBordersInBody;
-  if (!ImGui::BeginTable("tensors", 7, kFlags, ImGui::GetContentRegionAvail())) return;
+  if (!ImGui::BeginTable("tensors", 8, kFlags, ImGui::GetContentRegionAvail())) return;
   // Figures get what they need; what else is read elsewhere too gives way to the name.
   const float width = ImGui::GetContentRegionAvail().x;
   const auto column = [&](const char* label, float size, SortColumn sort, ImGuiTableColumnFlags flags,
@@ -160,6 +175,9 @@ void TensorTablePanel::draw_rows(Session& session, const Ui& ui) {
   column("Size", 88, SortColumn::bytes,
          session.table().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending);
   column("Share", 96, SortColumn::bytes, ImGuiTableColumnFlags_NoSort, 860);
+  // where nothing is out of the ordinary the column would be empty
+  column("Stored", 84, SortColumn::bytes,
+         ImGuiTableColumnFlags_NoSort | (session.model()->remarks ? 0 : ImGuiTableColumnFlags_Disabled), 620);
   column("File", 1, SortColumn::file, ImGuiTableColumnFlags_WidthStretch, 1080);
   column("Offset", 128, SortColumn::offset, 0);
   ImGui::TableSetupScrollFreeze(0, 1);
@@ -175,6 +193,34 @@ void TensorTablePanel::draw_rows(Session& session, const Ui& ui) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
       draw_row(session, ui, rows[static_cast<std::size_t>(i)]);
   ImGui::EndTable();
+}
+
+// What is out of the ordinary about where its bytes lie, and the rest of it in a tooltip.
+void TensorTablePanel::draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color) {
+  const std::string remark = storage_remark(model, id);
+  if (remark.empty()) return;
+  const Tensor& tensor = model.tensor(id);
+  const Storage& storage = model.graph->storage(tensor.storage);
+  const bool plain = storage.encoding == Encoding::plain;
+  text_colored(plain ? color : ui.theme->warning, elided(remark, ImGui::GetContentRegionAvail().x));
+  hover_card(ui, [&] {
+    text(remark);
+    if (!plain)
+      text_colored(ui.theme->muted,
+                   fmt::format("{} in the file, cannot be mapped", format_bytes(storage.stored_bytes)));
+    if (!tensor.strides.empty()) text_colored(ui.theme->muted, strides_text(tensor));
+    if (model.bytes[index(id)] < storage.bytes)
+      text_colored(ui.theme->muted, fmt::format("{} of a storage of {}", format_bytes(model.bytes[index(id)]),
+                                                format_bytes(storage.bytes)));
+    constexpr std::size_t kMostTies = 12;
+    if (const std::uint32_t tie = model.tie_of[index(id)]; tie > 0) {
+      const auto& group = model.ties[tie - 1];
+      text_colored(ui.theme->muted, "one storage for");
+      for (std::size_t i = 0; i < std::min(group.size(), kMostTies); ++i)
+        text(shown(model.tensor(group[i]).name));
+      if (group.size() > kMostTies) text(fmt::format("and {} more", group.size() - kMostTies));
+    }
+  });
 }
 
 void TensorTablePanel::draw_row(Session& session, const Ui& ui, TensorId id) {
@@ -217,6 +263,7 @@ void TensorTablePanel::draw_row(Session& session, const Ui& ui, TensorId id) {
     ImGui::SetCursorPosY(start.y);
     right_aligned(percent_text(share), second);
   }
+  if (ImGui::TableNextColumn()) draw_stored(model, ui, id, second);
   if (ImGui::TableNextColumn()) {
     const std::string file =
         storage.file == kNoFile

@@ -45,6 +45,7 @@ class TreePanel final : public Panel {
   void unfold(const Model& model);
   void draw_line(Session& session, const Ui& ui, const Line& line);
   void describe(const Model& model, const Ui& ui, NodeId id);
+  void draw_filter(Session& session, const Ui& ui);
   void draw_arrow(const Ui& ui, ImVec2 center, bool open);
 
   std::uint64_t seen_model_ = 0;
@@ -115,6 +116,7 @@ void TreePanel::draw(Session& session, const Ui& ui) {
   if (stale_) unfold(*session.model());
   heading(ui, "Modules");
   const FontScope font(ui.fonts.small);
+  draw_filter(session, ui);
   ImGui::BeginChild("lines");
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float height = ImGui::GetFontSize() + ui.px(9);
@@ -134,6 +136,15 @@ void TreePanel::draw(Session& session, const Ui& ui) {
       draw_line(session, ui, lines_[static_cast<std::size_t>(i)]);
   ImGui::PopStyleVar();
   ImGui::EndChild();
+}
+
+// Why some lines are dimmed, and the way back.
+void TreePanel::draw_filter(Session& session, const Ui& ui) {
+  if (session.table().applied.empty()) return;
+  ImGui::SameLine(0, ui.px(12));
+  const bool clear = link(ui, "filter", "filter: " + session.table().applied);
+  tooltip(ui, "Lit here and on the map: what passes the filter of the table. Click to clear it.");
+  if (clear) session.set_filter("");
 }
 
 void TreePanel::draw_arrow(const Ui& ui, ImVec2 center, bool open) {
@@ -195,7 +206,11 @@ void TreePanel::draw_line(Session& session, const Ui& ui, const Line& line) {
   const float size_width = ui.px(78) + (with_parameters ? ui.px(64) : 0);
   const std::string name =
       elided(shown(line_name(model.tree, line)), width - indent - ui.px(18) - percent_width - size_width);
-  draw->AddText({at.x + indent + ui.px(15), y}, ui.theme->text, name.c_str());
+  // the filter of the table: what does not pass steps back
+  const std::vector<bool>& lit = session.table().lit;
+  const bool dimmed = !selected && !lit.empty() && !lit[index(line.node)];
+  draw->AddText({at.x + indent + ui.px(15), y},
+                dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text, name.c_str());
   const float percent_at = at.x + width - ImGui::CalcTextSize(percent.c_str()).x - ui.px(4);
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   if (with_percent) draw->AddText({percent_at, y}, second, percent.c_str());

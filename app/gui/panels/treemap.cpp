@@ -208,7 +208,8 @@ void TreemapPanel::draw_canvas(Session& session, const Ui& ui, ImVec2 size) {
   ImGui::PopClipRect();
 }
 
-void TreemapPanel::draw_tiles(const Session&, const Ui& ui, ImVec2 at) {
+void TreemapPanel::draw_tiles(const Session& session, const Ui& ui, ImVec2 at) {
+  const std::vector<bool>& lit = session.table().lit;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float gap = std::max(1.0f, std::round(ui.scale));
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
@@ -221,7 +222,9 @@ void TreemapPanel::draw_tiles(const Session&, const Ui& ui, ImVec2 at) {
     if (high.x - low.x > 2 * gap) high.x -= gap;
     if (high.y - low.y > 2 * gap) high.y -= gap;
     ImU32 color = colors_[i];
-    if (dimmed_except_ >= 0 && tiles_[i].kind != TileKind::module && categories_[i] != dimmed_except_)
+    const bool other = dimmed_except_ >= 0 && categories_[i] != dimmed_except_;
+    const bool filtered_out = !lit.empty() && !lit[index(tiles_[i].node)];
+    if (tiles_[i].kind != TileKind::module && (other || filtered_out))
       color = mix(ui.theme->panel, color, 0.18f);
     if (tiles_[i].kind == TileKind::module) {
       draw->AddRectFilled(low, high, color, ui.px(3));

@@ -97,6 +97,12 @@ bool UploadPanel::draw_devices(Session& session, const Ui& ui, float width) {
   return true;
 }
 
+// Its reason stands beside the projection, as every misfit does.
+bool maps_encoded(const Session& session) {
+  const auto& peaks = session.projection()->timeline.peaks;
+  return !mapping_misfit(*session.model(), peaks[index(Space::page_cache)].bytes).empty();
+}
+
 void UploadPanel::draw_form(Session& session, const Ui& ui) {
   const float width = ImGui::GetContentRegionAvail().x;
   heading(ui, "Upload to");
@@ -108,13 +114,11 @@ void UploadPanel::draw_form(Session& session, const Ui& ui) {
   ImGui::Dummy({0, ui.px(4)});
   const Model& model = *session.model();
   const bool ready = chosen && session.projection() && !session.planning() && !session.uploading() &&
-                     model.errors == 0 && !model.shapes_only;
+                     use_misfit(model).empty() && !maps_encoded(session);
   if (button(ui, session.uploading() ? "Uploading" : "Upload", ButtonKind::primary, ready))
     session.attempt([&] { session.upload(); });
-  if (model.errors > 0)
-    paragraph(ui, "This model has errors (see Model): it can be looked at, not uploaded.", ui.theme->bad);
-  else if (model.shapes_only)
-    paragraph(ui, "This model has shapes only: no file holds its weights.", ui.theme->warning);
+  if (const std::string why = use_misfit(model); !why.empty())
+    paragraph(ui, "Cannot be uploaded: " + shown(why), ui.theme->bad);
 }
 
 void UploadPanel::draw_progress(Session& session, const Ui& ui) {

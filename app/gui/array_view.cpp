@@ -1,0 +1,125 @@
+// Pages around what is in sight are kept, the rest is read again when it comes into sight.
+#include "app/gui/array_view.h"
+
+#include "app/gui/meta_text.h"
+#include "core/io/meta_array.h"
+
+#include <algorithm>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::size_t kMostPages = 64;
+constexpr std::size_t kMostText = 400;  // bytes of an element that are kept
+constexpr std::uint64_t kPulse = 1024;  // elements between looks at the request to stop
+
+std::string kept_text(const MetaValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    std::string kept(beginning(*text, kMostText));
+    if (kept.size() < text->size()) kept += "\xE2\x80\xA6";
+    return kept;
+  }
+  return meta_text(value);
+}
+
+}  // namespace
+
+ArrayView::ArrayView(Jobs& jobs, MetaGraphPtr graph, std::size_t entry)
+    : jobs_(jobs), graph_(std::move(graph)), array_(&std::get<MetaArray>(graph_->metadata[entry].value)) {}
+
+const std::string* ArrayView::element(std::uint64_t i) const {
+  const auto page = pages_.find(i / kPage);
+  if (page == pages_.end() || i % kPage >= page->second.size()) return nullptr;
+  return &page->second[i % kPage];
+}
+
+void ArrayView::want(std::uint64_t first, std::uint64_t last) {
+  last = std::min(last, array_->count);
+  if (first >= last || !error_.empty()) return;
+  std::uint64_t from = first / kPage;
+  const std::uint64_t to = (last - 1) / kPage + 1;
+  while (from < to && pages_.contains(from)) ++from;
+  if (from == to || (reading() && reading_first_ <= from && to <= reading_last_)) return;
+  reading_ = ++count_;
+  reading_first_ = from;
+  reading_last_ = to;
+  const auto work = [graph = graph_, array = *array_, from, to](Progress& progress) {
+    MetaArrayReader reader(*graph, array);
+    while (reader.at() < from * kPage && reader.remaining() > 0) {
+      progress.check_cancelled();
+      reader.skip(std::min(from * kPage - reader.at(), kPulse * kPage));
+    }
+    Pages pages;
+    while (reader.at() < to * kPage && reader.remaining() > 0) {
+      if (reader.at() % kPulse == 0) progress.check_cancelled();
+      Page& page = pages[reader.at() / kPage];
+      page.push_back(kept_text(reader.next()));
+    }
+    return pages;
+  };
+  jobs_.post("Reading metadata", "elements", work,
+             [weak = weak_from_this(), number = reading_, from](Outcome<Pages> outcome) {
+               const auto self = weak.lock();
+               if (!self || self->reading_ != number) return;
+               self->reading_ = 0;
+               if (outcome.ok())
+                 self->take(std::move(outcome.value()), from);
+               else
+                 self->error_ = outcome.error().what();
+             });
+}
+
+void ArrayView::take(Pages pages, std::uint64_t first) {
+  pages_.merge(pages);
+  while (pages_.size() > kMostPages) {  // the one that lies farthest goes
+    const bool low =
+        first - std::min(first, pages_.begin()->first) > std::max(first, pages_.rbegin()->first) - first;
+    pages_.erase(low ? pages_.begin() : std::prev(pages_.end()));
+  }
+}
+
+void ArrayView::search(std::string text) {
+  stop_search();
+  searched_ = std::move(text);
+  found_.clear();
+  search_error_.clear();
+  if (searched_.empty()) return;
+  searching_ = ++count_;
+  const auto work = [graph = graph_, array = *array_, text = searched_](Progress& progress) {
+    std::vector<std::uint64_t> found;
+    const Needle needle(text);
+    MetaArrayReader reader(*graph, array);
+    progress.add_total(array.bytes);
+    std::uint64_t reported = 0;
+    while (reader.remaining() > 0 && found.size() < kMostFound) {
+      if (reader.at() % kPulse == 0) {
+        progress.check_cancelled();
+        progress.add(reader.bytes_passed() - reported);
+        reported = reader.bytes_passed();
+      }
+      const std::uint64_t at = reader.at();
+      const MetaValue value = reader.next();
+      const auto* string = std::get_if<std::string>(&value);
+      if (string != nullptr ? needle.in(*string) : needle.in(meta_text(value))) found.push_back(at);
+    }
+    return found;
+  };
+  search_job_ = jobs_.post(
+      "Searching metadata", "array search", work,
+      [weak = weak_from_this(), number = searching_](Outcome<std::vector<std::uint64_t>> outcome) {
+        const auto self = weak.lock();
+        if (!self || self->searching_ != number) return;
+        self->searching_ = 0;
+        if (outcome.ok())
+          self->found_ = std::move(outcome.value());
+        else
+          self->search_error_ = outcome.error().code() == ErrorCode::cancelled ? "The search was stopped."
+                                                                               : outcome.error().what();
+      });
+}
+
+void ArrayView::stop_search() {
+  if (searching()) jobs_.cancel_tagged("array search");
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,264 @@
+// What is wrong with the model and what makes loading it dear, each with its cost and what mends it.
+#include "app/gui/panels/panels.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+// Remedies that are options of convert.
+struct Remedy {
+  std::string_view finding;
+  std::string_view exporter;
+  std::uint64_t alignment = 0;
+};
+constexpr std::array<Remedy, 7> kRemedies = {{{"alignment", "gguf", 64},
+                                              {"vector_alignment", "gguf", 64},
+                                              {"page_straddle", "gguf", 4096},
+                                              {"encoded", "safetensors", 0},
+                                              {"unused_bytes", "safetensors", 0},
+                                              {"holes", "safetensors", 0},
+                                              {"trailing", "safetensors", 0}}};
+
+constexpr std::string_view kLookedFor =
+    "tensors that begin on no multiple of their element or of 64 bytes, pages shared by two tensors, gaps "
+    "and "
+    "remainders, storages used in part, encodings that cannot be mapped, the order of use against the order "
+    "in "
+    "the file, equal bytes stored twice, files of no shard, and slow file systems";
+
+class FindingsPanel final : public Panel {
+ public:
+  void draw(Session& session, const Ui& ui) override;
+
+ private:
+  // A note of the import, a finding of the doctor, or the names that are missing.
+  struct Item {
+    enum class From { finding, missing, note } from = From::note;
+    Severity severity = Severity::info;
+    std::size_t at = 0;
+    float height = 0;  // as last drawn in `width`
+    float width = 0;
+  };
+  void collect(const Session& session);
+  void draw_head(Session& session, const Ui& ui);
+  void draw_use(const Session& session, const Ui& ui);
+  void draw_item(Session& session, const Ui& ui, const Item& item);
+  void draw_finding(Session& session, const Ui& ui, const Finding& finding);
+  void draw_note(Session& session, const Ui& ui, const Note& note);
+
+  std::uint64_t seen_model_ = 0;
+  bool seen_findings_ = false;
+  std::vector<Item> items_;  // the gravest first
+  std::size_t left_out_ = 0;
+};
+
+void FindingsPanel::collect(const Session& session) {
+  // every row takes its share of every frame
+  constexpr std::size_t kMostNotes = 2000;
+  const bool found = session.findings().has_value();
+  if (seen_model_ == session.generation() && seen_findings_ == found) return;
+  seen_model_ = session.generation();
+  seen_findings_ = found;
+  items_.clear();
+  const MetaGraph& graph = *session.model()->graph;
+  if (found)
+    for (std::size_t i = 0; i < session.findings()->size(); ++i)
+      items_.push_back({Item::From::finding, (*session.findings())[i].severity, i});
+  else if (!graph.missing.empty() && session.model()->errors == 0)
+    items_.push_back({Item::From::missing, Severity::error, 0});
+  std::vector<Item> notes;
+  for (std::size_t i = 0; i < graph.notes.size(); ++i)
+    notes.push_back({Item::From::note, graph.notes[i].severity, i});
+  const auto graver = [](const Item& a, const Item& b) { return a.severity > b.severity; };
+  std::stable_sort(notes.begin(), notes.end(), graver);
+  left_out_ = notes.size() - std::min(notes.size(), kMostNotes);
+  notes.resize(notes.size() - left_out_);
+  items_.insert(items_.end(), notes.begin(), notes.end());
+  std::stable_sort(items_.begin(), items_.end(), graver);
+}
+
+void FindingsPanel::draw(Session& session, const Ui& ui) {
+  if (!session.model()) {
+    begin_card(ui, "none", {0, 0});
+    empty_state(ui, "No model is open", "What is wrong with its files will be listed here.");
+    end_card();
+    return;
+  }
+  collect(session);
+  begin_card(ui, "findings", {0, 0});
+  draw_head(session, ui);
+  if (items_.empty() && !session.diagnosing()) {
+    const bool looked = session.findings().has_value();
+    if (looked)
+      empty_state(ui, "Nothing found", "This model can be loaded as it lies.");
+    else
+      empty_state(ui, "Opening it found nothing odd",
+                  session.model()->shapes_only ? "It is known from its configuration alone."
+                                               : "Looking into the files may: see above.");
+    end_card();
+    return;
+  }
+  ImGui::BeginChild("items");
+  const float width = ImGui::GetContentRegionAvail().x;
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    Item& item = items_[i];
+    if (item.width == width && !ImGui::IsRectVisible({width, item.height})) {
+      ImGui::Dummy({0, item.height});
+      continue;
+    }
+    ImGui::PushID(static_cast<int>(i));
+    ImGui::BeginGroup();
+    draw_item(session, ui, item);
+    ImGui::EndGroup();
+    item.height = ImGui::GetItemRectSize().y;
+    item.width = width;
+    ImGui::PopID();
+  }
+  if (left_out_ > 0) muted(ui, fmt::format("and {} more notes", format_grouped(left_out_)));
+  ImGui::EndChild();
+  end_card();
+}
+
+void FindingsPanel::draw_head(Session& session, const Ui& ui) {
+  const Model& model = *session.model();
+  draw_use(session, ui);
+  const bool files = !model.graph->files.empty() && !model.shapes_only;
+  const bool looked = session.findings().has_value();
+  if (session.diagnosing()) {
+    const auto job = session.diagnosis();
+    const float stop = text_width("Stop") + 2 * ImGui::GetStyle().FramePadding.x;
+    ImGui::AlignTextToFramePadding();
+    text("Looking into the files");
+    ImGui::SameLine(0, ui.px(12));
+    const float y = ImGui::GetCursorPosY();
+    ImGui::SetCursorPosY(y + (ImGui::GetFrameHeight() - ui.px(8)) / 2);
+    bar(ui, job ? job->fraction : 0, ui.theme->accent,
+        {std::max(ui.px(40), ImGui::GetContentRegionAvail().x - stop - ui.px(12)), ui.px(8)});
+    ImGui::SameLine(0, ui.px(12));
+    ImGui::SetCursorPosY(y);
+    if (button(ui, "Stop")) session.stop_diagnosis();
+    if (job && job->total > 0)
+      muted(ui, fmt::format("{} of {} compared: equal sizes may hold equal bytes", format_bytes(job->done),
+                            format_bytes(job->total)));
+  } else {
+    if (button(ui, looked ? "Look again" : "Look into the files",
+               looked ? ButtonKind::normal : ButtonKind::primary, files))
+      session.attempt([&] { session.diagnose(); });
+    ImGui::SameLine(0, ui.px(14));
+    ImGui::AlignTextToFramePadding();
+    std::size_t found = 0;
+    for (const Item& item : items_) found += item.from == Item::From::finding;
+    if (!files)
+      muted(ui, "No file holds its weights: there is nothing to look into.");
+    else if (looked)
+      muted(ui,
+            fmt::format("{} in the files, {} from opening them", found, items_.size() - found + left_out_));
+    else
+      name_text(ui, "Reads what may be stored twice; everything else is known from the headers.", 0,
+                ui.theme->muted);
+    if (!session.diagnosis_error().empty())
+      paragraph(ui, shown(session.diagnosis_error()), ui.theme->warning);
+  }
+  if (!looked && files) {
+    const FontScope font(ui.fonts.small);
+    paragraph(ui, fmt::format("Looks for {}.", kLookedFor), ui.theme->muted);
+  }
+  ImGui::Dummy({0, ui.px(4)});
+  ImGui::Separator();
+}
+
+// What cannot be done with the model, before why.
+void FindingsPanel::draw_use(const Session& session, const Ui& ui) {
+  const Model& model = *session.model();
+  const auto refusal = [&](std::string_view verdict, const std::string& why, ImU32 color) {
+    if (why.empty()) return;
+    badge(ui, verdict, color);
+    ImGui::SameLine(0, ui.px(10));
+    paragraph(ui, shown(why), ui.theme->text);
+  };
+  refusal("cannot be converted or uploaded", use_misfit(model), ui.theme->bad);
+  refusal("cannot be mapped", mapping_misfit(model, 1), ui.theme->warning);
+}
+
+void FindingsPanel::draw_item(Session& session, const Ui& ui, const Item& item) {
+  const MetaGraph& graph = *session.model()->graph;
+  ImGui::Dummy({0, ui.px(3)});
+  badge(ui, severity_name(item.severity), severity_color(*ui.theme, item.severity));
+  ImGui::SameLine(ui.px(76));
+  ImGui::BeginGroup();
+  switch (item.from) {
+    case Item::From::finding:
+      draw_finding(session, ui, (*session.findings())[item.at]);
+      break;
+    case Item::From::missing:
+      paragraph(ui,
+                fmt::format("{} tensors of the index are in no file: {}",
+                            format_grouped(graph.missing.size()), shown(join_names(graph.missing, 6))),
+                ui.theme->text);
+      break;
+    case Item::From::note:
+      draw_note(session, ui, graph.notes[item.at]);
+      break;
+  }
+  ImGui::EndGroup();
+  ImGui::Dummy({0, ui.px(3)});
+}
+
+void FindingsPanel::draw_note(Session& session, const Ui& ui, const Note& note) {
+  paragraph(ui, shown(note.text), ui.theme->text);
+  if (!note.tensor) return;
+  const FontScope font(ui.fonts.mono);
+  if (!link(ui, "tensor", *note.tensor)) return;
+  const auto& tensors = session.model()->graph->tensors;
+  const auto named =
+      std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == *note.tensor; });
+  if (named != tensors.end()) session.select(TensorId{static_cast<std::uint32_t>(named - tensors.begin())});
+}
+
+void FindingsPanel::draw_finding(Session& session, const Ui& ui, const Finding& finding) {
+  const Model& model = *session.model();
+  {
+    const FontScope font(ui.fonts.strong);
+    paragraph(ui, shown(finding.text), ui.theme->text);
+  }
+  const float labels = ui.px(66);
+  const float left = ImGui::GetCursorPosX();
+  const auto labelled = [&](std::string_view label, const auto& draw) {
+    muted(ui, label);
+    ImGui::SameLine(labels);
+    draw();
+  };
+  labelled("costs", [&] { paragraph(ui, shown(finding.cost), ui.theme->text); });
+  labelled("mend", [&] { paragraph(ui, shown(finding.remedy), ui.theme->text); });
+  if (finding.example)
+    labelled("as in", [&] {
+      const FontScope font(ui.fonts.mono);
+      if (link(ui, "example", model.tensor(*finding.example).name)) session.select(finding.example);
+    });
+  if (!finding.files.empty())
+    labelled("files", [&] { paragraph(ui, shown(join_names(finding.files, 4)), ui.theme->text); });
+  const auto remedy = std::find_if(kRemedies.begin(), kRemedies.end(),
+                                   [&](const Remedy& row) { return row.finding == finding.id; });
+  if (remedy == kRemedies.end()) return;
+  ImGui::Dummy({0, ui.px(1)});
+  ImGui::SetCursorPosX(left + labels);
+  if (button(ui, "Convert with these options", ButtonKind::normal, use_misfit(model).empty())) {
+    ConvertRequest request;
+    request.exporter = remedy->exporter;
+    request.options.alignment = remedy->alignment;
+    session.wants_convert = request;
+    session.panel = "convert";
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_findings_panel() { return std::make_unique<FindingsPanel>(); }
+
+}  // namespace loadline::gui

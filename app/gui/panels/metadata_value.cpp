@@ -1,0 +1,280 @@
+// Texts are broken once for a width; elements are read while they are in sight.
+#include "app/gui/panels/metadata_value.h"
+
+#include "app/gui/meta_text.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <imgui_stdlib.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::size_t kMostShown = 4 << 20;        // bytes of a text
+constexpr std::size_t kMostSelectable = 64 << 10;  // what can be selected is drawn whole at every frame
+constexpr std::uint64_t kWindow = 400'000;         // elements in one list: pixels are counted in floats
+
+// Breaks escaped text after `columns` code points.
+void break_line(std::string_view line, std::size_t columns, std::vector<std::string>& lines) {
+  std::size_t begin = 0;
+  std::size_t points = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if ((static_cast<unsigned char>(line[i]) & 0xC0u) == 0x80u) continue;
+    if (points++ == columns) {
+      lines.emplace_back(line.substr(begin, i - begin));
+      begin = i;
+      points = 1;
+    }
+  }
+  lines.emplace_back(line.substr(begin));
+}
+
+// Each line by itself: a line break is the one control character that is kept.
+template <typename Take>
+void for_each_line(std::string_view text, Take take) {
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    take(line);
+    at = end + 1;
+  }
+}
+
+}  // namespace
+
+void MetadataValue::draw(Session& session, const Ui& ui) {
+  if (seen_look_ != session.looks()) {
+    seen_look_ = session.looks();
+    text_.clear();
+    width_ = 0;
+    base_ = 0;
+    marked_.reset();
+    index_.clear();
+    words_.clear();
+    found_at_ = found_seen_ = 0;
+  }
+  if (!session.entry()) return;
+  draw_head(session, ui);
+  if (session.array())
+    draw_array(session, ui);
+  else
+    draw_text(session, ui, session.model()->graph->metadata[*session.entry()].value);
+}
+
+void MetadataValue::draw_head(const Session& session, const Ui& ui) {
+  const MetaEntry& entry = session.model()->graph->metadata[*session.entry()];
+  head_ = ImGui::GetCursorPosY();
+  {
+    const FontScope font(ui.fonts.strong);
+    const float copy = session.array() ? 0 : ui.px(66);
+    name_text(ui, beginning(entry.key, 400), ImGui::GetContentRegionAvail().x - copy, ui.theme->text);
+  }
+  const FontScope font(ui.fonts.small);
+  const auto* text = std::get_if<std::string>(&entry.value);
+  const auto* array = std::get_if<MetaArray>(&entry.value);
+  std::string facts = meta_type_text(entry.value);
+  if (text != nullptr) facts += fmt::format(", {} bytes", format_grouped(text->size()));
+  if (array != nullptr)
+    facts += fmt::format(", {} at byte {}", format_bytes(array->bytes), format_grouped(array->offset));
+  muted(ui, facts);
+}
+
+void MetadataValue::lay_out(const Ui&, float width) {
+  width_ = width;
+  lines_.clear();
+  joined_.clear();
+  const float column = text_width("0");
+  const auto columns = static_cast<std::size_t>(std::max(8.0f, std::floor(width / column)));
+  for_each_line(text_, [&](std::string_view line) { break_line(shown(line), columns, lines_); });
+  if (text_.size() > kMostSelectable) return;
+  for (const std::string& line : lines_) joined_ += (joined_.empty() ? "" : "\n") + line;
+}
+
+// At the right of the head.
+void MetadataValue::draw_copy(const Ui& ui) {
+  const ImVec2 below = ImGui::GetCursorPos();
+  const float width = text_width("Copy") + 2 * ImGui::GetStyle().FramePadding.x;
+  ImGui::SetCursorPos({ImGui::GetWindowContentRegionMax().x - width, head_});
+  if (button(ui, "Copy")) ImGui::SetClipboardText(text_.c_str());
+  ImGui::SetCursorPos(below);
+}
+
+void MetadataValue::draw_text(const Session&, const Ui& ui, const MetaValue& value) {
+  if (width_ == 0) {
+    const auto* text = std::get_if<std::string>(&value);
+    const std::string whole = text != nullptr ? broken_json(beginning(*text, kMostShown)) : meta_text(value);
+    left_out_ = text != nullptr && text->size() > kMostShown ? text->size() - kMostShown : 0;
+    text_.clear();
+    for_each_line(whole, [&](std::string_view line) { text_ += safe_display(line) + "\n"; });
+    text_.pop_back();
+  }
+  draw_copy(ui);
+  if (left_out_ > 0)
+    paragraph(ui,
+              fmt::format("The first {}; {} more are not shown.", format_bytes(kMostShown),
+                          format_bytes(left_out_)),
+              ui.theme->warning);
+  if (text_.empty()) {
+    muted(ui, "An empty text.");
+    return;
+  }
+  const FontScope font(ui.fonts.mono);
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float width = room.x - ImGui::GetStyle().ScrollbarSize - ui.px(14);
+  if (width != width_) lay_out(ui, width);
+  ImGui::PushStyleColor(ImGuiCol_FrameBg, ui.theme->raised);
+  if (text_.size() <= kMostSelectable) {
+    ImGui::InputTextMultiline("##text", &joined_, room, ImGuiInputTextFlags_ReadOnly);
+  } else {
+    ImGui::BeginChild("text", room);
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(lines_.size()), ImGui::GetTextLineHeightWithSpacing());
+    while (clipper.Step())
+      for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
+        text(lines_[static_cast<std::size_t>(i)]);
+    ImGui::EndChild();
+  }
+  ImGui::PopStyleColor();
+}
+
+void MetadataValue::go_to(const ArrayView& view, std::uint64_t element) {
+  if (view.array().count == 0) return;
+  marked_ = std::min(element, view.array().count - 1);
+  base_ = *marked_ / kWindow * kWindow;
+  scroll_ = true;
+}
+
+void MetadataValue::draw_array(Session& session, const Ui& ui) {
+  const std::shared_ptr<ArrayView> held = session.array();
+  ArrayView& view = *held;
+  if (session.wants_element) go_to(view, *session.wants_element);
+  session.wants_element.reset();
+  if (view.array().count == 0) {
+    muted(ui, "An empty array.");
+    return;
+  }
+  const float index_width = ui.px(104);
+  ImGui::SetNextItemWidth(index_width);
+  if (ImGui::InputTextWithHint("##index", "Go to index", &index_,
+                               ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CharsDecimal)) {
+    std::uint64_t element = 0;
+    const auto [end, failed] = std::from_chars(index_.data(), index_.data() + index_.size(), element);
+    if (failed == std::errc() && end == index_.data() + index_.size()) go_to(view, element);
+  }
+  ImGui::SameLine(0, ui.px(8));
+  draw_search(session, view, ui);
+  if (!view.error().empty()) {
+    paragraph(ui, shown(view.error()), ui.theme->bad);
+    if (button(ui, "Read again")) view.retry();
+  }
+  draw_elements(view, ui);
+}
+
+void MetadataValue::draw_search(const Session& session, ArrayView& view, const Ui& ui) {
+  ImGui::SetNextItemWidth(-ui.px(1));
+  if (ImGui::InputTextWithHint("##words", "Search all elements, then Enter", &words_,
+                               ImGuiInputTextFlags_EnterReturnsTrue))
+    view.search(words_);
+  if (view.searching()) {
+    found_seen_ = 0;
+    const float stop = text_width("Stop") + 2 * ImGui::GetStyle().FramePadding.x;
+    const float y = ImGui::GetCursorPosY();
+    ImGui::SetCursorPosY(y + (ImGui::GetFrameHeight() - ui.px(8)) / 2);
+    double fraction = 0;
+    for (const JobView& job : session.jobs())
+      if (job.id == view.search_job()) fraction = job.fraction;
+    bar(ui, fraction, ui.theme->accent,
+        {std::max(ui.px(40), ImGui::GetContentRegionAvail().x - stop - ui.px(10)), ui.px(8)});
+    ImGui::SameLine(0, ui.px(10));
+    ImGui::SetCursorPosY(y);
+    if (button(ui, "Stop")) view.stop_search();
+    return;
+  }
+  if (view.searched().empty()) return;
+  if (!view.search_error().empty()) {
+    paragraph(ui, shown(view.search_error()), ui.theme->bad);
+    return;
+  }
+  const auto& found = view.found();
+  if (found_seen_ != found.size() && !found.empty()) {
+    found_seen_ = found.size();
+    found_at_ = 0;
+    go_to(view, found[0]);
+  }
+  ImGui::AlignTextToFramePadding();
+  if (found.empty()) {
+    muted(ui, fmt::format("No element holds '{}'", shown(beginning(view.searched(), 60))));
+    return;
+  }
+  muted(ui, fmt::format("{} of {}{} with '{}'", format_grouped(found_at_ + 1), format_grouped(found.size()),
+                        found.size() == ArrayView::kMostFound ? " and more" : "",
+                        shown(beginning(view.searched(), 40))));
+  ImGui::SameLine(0, ui.px(10));
+  const bool back = button(ui, "Previous", ButtonKind::normal, found_at_ > 0);
+  ImGui::SameLine(0, ui.px(6));
+  const bool on = button(ui, "Next", ButtonKind::normal, found_at_ + 1 < found.size());
+  if (back) --found_at_;
+  if (on) ++found_at_;
+  if (back || on) go_to(view, found[found_at_]);
+}
+
+void MetadataValue::draw_elements(ArrayView& view, const Ui& ui) {
+  const std::uint64_t count = view.array().count;
+  const std::uint64_t window = std::min(count - base_, kWindow);
+  if (count > kWindow) {
+    if (button(ui, "Before", ButtonKind::normal, base_ > 0)) base_ -= kWindow;
+    ImGui::SameLine(0, ui.px(6));
+    if (button(ui, "After", ButtonKind::normal, count - base_ > kWindow)) base_ += kWindow;
+    ImGui::SameLine(0, ui.px(10));
+    ImGui::AlignTextToFramePadding();
+    muted(ui, fmt::format("{} to {} of {}", format_grouped(base_), format_grouped(base_ + window - 1),
+                          format_grouped(count)));
+  }
+  const FontScope font(ui.fonts.mono);
+  ImGui::BeginChild("elements");
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  const float height = ImGui::GetFontSize() + ui.px(6);
+  const float figures = text_width(format_grouped(count)) + ui.px(16);
+  if (scroll_ && marked_) {
+    const float top = height * static_cast<float>(*marked_ - base_);
+    ImGui::SetScrollY(std::max(0.0f, std::round((top - ImGui::GetWindowHeight() / 2) / height) * height));
+    scroll_ = false;
+  }
+  std::uint64_t first = count;
+  std::uint64_t last = 0;
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(window), height);
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const std::uint64_t at = base_ + static_cast<std::uint64_t>(i);
+      first = std::min(first, at);
+      last = std::max(last, at + 1);
+      const ImVec2 pen = ImGui::GetCursorScreenPos();
+      const float width = ImGui::GetContentRegionAvail().x;
+      ImDrawList* draw = ImGui::GetWindowDrawList();
+      const bool marked = marked_ == at;
+      if (marked) draw->AddRectFilled(pen, {pen.x + width, pen.y + height}, ui.theme->selected, ui.px(3));
+      const std::string number = format_grouped(at);
+      const float y = pen.y + ui.px(3);
+      draw->AddText({pen.x + figures - ui.px(10) - text_width(number), y},
+                    marked ? ui.theme->text : ui.theme->muted, number.c_str());
+      const std::string* element = view.element(at);
+      ImGui::Dummy({width, height});
+      if (element == nullptr) continue;
+      const std::string whole = shown(*element);
+      const std::string cut = elided(whole, width - figures - ui.px(6));
+      draw->AddText({pen.x + figures, y}, ui.theme->text, cut.c_str());
+      if (cut.size() != whole.size()) tooltip(ui, whole);
+    }
+  if (first < last) view.want(first, last);
+  ImGui::PopStyleVar();
+  ImGui::EndChild();
+}
+
+}  // namespace loadline::gui

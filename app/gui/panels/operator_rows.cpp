@@ -1,0 +1,99 @@
+// One pass over the graph for each; texts are made for rows in sight only.
+#include "app/gui/panels/operator_rows.h"
+
+#include "app/gui/meta_text.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <map>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::size_t kMostName = 200;  // bytes of a value's name
+
+// Whether any dimension changes with the symbol.
+bool depends_on(const ForwardGraph& forward, std::size_t symbol) {
+  std::vector<std::uint64_t> sizes(forward.symbols.size(), 1000);
+  std::vector<std::uint64_t> larger = sizes;
+  larger[symbol] = 2000;
+  return std::any_of(forward.values.begin(), forward.values.end(), [&](const Value& value) {
+    return value.shape && std::any_of(value.shape->begin(), value.shape->end(), [&](const SizePoly& side) {
+             return !side.constant() && side.evaluate(sizes) != side.evaluate(larger);
+           });
+  });
+}
+
+}  // namespace
+
+std::string sides_text(const ForwardGraph& forward, ValueId id) {
+  constexpr std::size_t kMostSides = 12;
+  const Value& value = forward.value(id);
+  if (!value.shape) return "[?]";
+  std::string sides;
+  for (std::size_t i = 0; i < value.shape->size() && i < kMostSides; ++i)
+    sides += (i > 0 ? ", " : "") + (*value.shape)[i].text(forward.symbols);
+  if (value.shape->size() > kMostSides) sides += ", \xE2\x80\xA6";
+  return "[" + sides + "]";
+}
+
+std::string value_text(const ForwardGraph& forward, ValueId id) {
+  const Value& value = forward.value(id);
+  std::string result(beginning(value.name, kMostName));
+  result += " " + sides_text(forward, id);
+  if (value.dtype) result += " " + std::string(dtype_info(*value.dtype).name);
+  return result;
+}
+
+std::string value_size_text(const ForwardGraph& forward, ValueId id,
+                            const std::vector<std::uint64_t>& sizes) {
+  const auto poly = value_bytes(forward.value(id));
+  const auto bytes = poly ? poly->evaluate(sizes) : std::nullopt;
+  return bytes ? format_bytes(*bytes) : "?";
+}
+
+std::string value_size_formula(const ForwardGraph& forward, ValueId id) {
+  const auto poly = value_bytes(forward.value(id));
+  if (!poly || poly->constant()) return "";
+  return poly->text(forward.symbols) + " bytes";
+}
+
+OperatorSummary summarise(const ForwardGraph& forward) {
+  OperatorSummary summary;
+  std::map<std::string_view, std::uint64_t> kinds;
+  for (const Op& op : forward.ops) {
+    ++kinds[op.kind];
+    summary.named = summary.named || !op.name.empty();
+  }
+  for (const auto& [kind, count] : kinds) summary.kinds.emplace_back(kind, count);
+  std::stable_sort(summary.kinds.begin(), summary.kinds.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  summary.values = forward.values.size();
+  for (const Value& value : forward.values) summary.unknown += !value.shape;
+  // a file may name any number of sizes; the first ones are its inputs'
+  constexpr std::size_t kMostTried = 16;
+  for (std::size_t i = 0; i < std::min(forward.symbols.size(), kMostTried); ++i)
+    if (summary.symbols.size() < kMostSymbols && depends_on(forward, i)) summary.symbols.push_back(i);
+  return summary;
+}
+
+std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, std::string_view text) {
+  const ForwardGraph& forward = *graph.forward;
+  const Needle needle(text);
+  const auto names = [&](const std::vector<ValueId>& values) {
+    return std::any_of(values.begin(), values.end(),
+                       [&](ValueId id) { return needle.in(forward.value(id).name); });
+  };
+  std::vector<std::uint32_t> rows;
+  for (std::uint32_t i = 0; i < forward.ops.size(); ++i) {
+    const Op& op = forward.ops[i];
+    const bool matches = needle.empty() || needle.in(op.kind) || needle.in(op.name) || names(op.inputs) ||
+                         names(op.outputs) ||
+                         std::any_of(op.weights.begin(), op.weights.end(),
+                                     [&](TensorId id) { return needle.in(graph.tensor(id).name); });
+    if (matches) rows.push_back(i);
+  }
+  return rows;
+}
+
+}  // namespace loadline::gui

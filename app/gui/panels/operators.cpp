@@ -1,0 +1,313 @@
+// What the model computes, operator by operator, with the sizes of what flows between them.
+#include "app/gui/meta_text.h"
+#include "app/gui/panels/operator_rows.h"
+#include "app/gui/panels/panels.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <imgui_stdlib.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::size_t kMostName = 300;  // bytes of a name that a row draws
+
+class OperatorsPanel final : public Panel {
+ public:
+  void draw(Session& session, const Ui& ui) override;
+
+ private:
+  void prepare(const Session& session);
+  void draw_head(Session& session, const Ui& ui);
+  void draw_kinds(Session& session, const Ui& ui);
+  void draw_sizes(const ForwardGraph& forward, const Ui& ui);
+  void draw_rows(Session& session, const Ui& ui, float height);
+  void draw_row(Session& session, const Ui& ui, std::uint32_t at);
+  static void draw_values(const ForwardGraph& forward, const Ui& ui, const std::vector<ValueId>& values,
+                          ImU32 second);
+  void draw_detail(Session& session, const Ui& ui);
+  void draw_operator(Session& session, const Ui& ui);
+
+  std::uint64_t seen_model_ = 0;
+  std::string searched_;
+  OperatorSummary summary_;
+  std::vector<std::uint32_t> rows_;   // positions of what matches
+  std::vector<std::uint64_t> sizes_;  // per symbol
+  std::optional<std::size_t> seen_;   // the operator that the list was scrolled to
+  float seen_scale_ = 0;
+  bool wide_ = true;
+};
+
+void OperatorsPanel::prepare(const Session& session) {
+  const MetaGraph& graph = *session.model()->graph;
+  const bool fresh = seen_model_ != session.generation();
+  if (!fresh && searched_ == session.operator_search) return;
+  seen_model_ = session.generation();
+  searched_ = session.operator_search;
+  rows_ = matching_operators(graph, searched_);
+  if (!fresh) return;
+  seen_.reset();
+  summary_ = summarise(*graph.forward);
+  sizes_.assign(graph.forward->symbols.size(), 1);
+  constexpr std::uint64_t kUsualSequence = 128;
+  if (sizes_.size() > index(kPast)) {
+    sizes_[index(kSequence)] = kUsualSequence;
+    sizes_[index(kPast)] = 0;
+  }
+}
+
+void OperatorsPanel::draw(Session& session, const Ui& ui) {
+  if (!session.model()) {
+    empty_state(ui, "No model is open", "What it computes will be listed here.");
+    return;
+  }
+  if (!session.model()->graph->forward || session.model()->graph->forward->ops.empty()) {
+    empty_state(ui, "This file holds no operators",
+                "Checkpoints hold weights only. ONNX and LiteRT files say what is computed with them.");
+    return;
+  }
+  prepare(session);
+  draw_head(session, ui);
+  draw_kinds(session, ui);
+  const bool detail =
+      session.operator_shown && *session.operator_shown < session.model()->graph->forward->ops.size();
+  const float room = ImGui::GetContentRegionAvail().y;
+  const float lower = detail ? std::clamp(room * 0.4f, ui.px(110), ui.px(220)) : 0;
+  draw_rows(session, ui, room - lower - (detail ? ui.px(8) : 0));
+  if (detail) draw_detail(session, ui);
+}
+
+void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
+  const ForwardGraph& forward = *session.model()->graph->forward;
+  ImGui::SetNextItemWidth(std::min(ui.px(300), ImGui::GetContentRegionAvail().x * 0.28f));
+  ImGui::InputTextWithHint("##search", "Search names and kinds", &session.operator_search);
+  prepare(session);
+  ImGui::SameLine(0, ui.px(12));
+  ImGui::AlignTextToFramePadding();
+  const std::string all = format_grouped(forward.ops.size());
+  muted(ui, searched_.empty() ? fmt::format("{} operators", all)
+                              : fmt::format("{} of {} operators", format_grouped(rows_.size()), all));
+  if (summary_.unknown > 0) {
+    const std::string words = fmt::format("{} of {} shapes unknown", format_grouped(summary_.unknown),
+                                          format_grouped(summary_.values));
+    if (continue_line(ui, 14, text_width(words))) ImGui::AlignTextToFramePadding();
+    text_colored(ui.theme->warning, words);
+    tooltip(ui, "The file does not say them, and they could not be inferred: peaks leave them out.");
+  }
+  draw_sizes(forward, ui);
+}
+
+// The sizes that the table's bytes are for.
+void OperatorsPanel::draw_sizes(const ForwardGraph& forward, const Ui& ui) {
+  constexpr std::uint64_t kMost = 1 << 24;
+  for (const std::size_t symbol : summary_.symbols) {
+    const std::string name = elided(shown(beginning(forward.symbols[symbol], 60)), ui.px(120));
+    const float input = ui.px(52);
+    if (continue_line(ui, 14, text_width(name) + ui.px(6) + input)) ImGui::AlignTextToFramePadding();
+    ImGui::AlignTextToFramePadding();
+    muted(ui, name);
+    ImGui::SameLine(0, ui.px(6));
+    ImGui::SetNextItemWidth(input);
+    ImGui::PushID(static_cast<int>(symbol));
+    ImGui::InputScalar("##size", ImGuiDataType_U64, &sizes_[symbol]);
+    sizes_[symbol] = std::min(sizes_[symbol], kMost);
+    tooltip(ui, "The size for which bytes are shown");
+    ImGui::PopID();
+  }
+}
+
+void OperatorsPanel::draw_kinds(Session& session, const Ui& ui) {
+  constexpr std::size_t kMostKinds = 12;
+  for (std::size_t i = 0; i < std::min(summary_.kinds.size(), kMostKinds); ++i) {
+    const auto& [kind, count] = summary_.kinds[i];
+    const std::string name = elided(shown(beginning(kind, 80)), ui.px(140));
+    const std::string figure = format_grouped(count);
+    if (i > 0) continue_line(ui, 16, legend_width(ui, name, figure));
+    const bool chosen = searched_ == kind;
+    legend_entry(ui, chosen ? ui.theme->accent : ui.theme->neutral, name, figure);
+    if (ImGui::IsItemClicked()) session.operator_search = session.operator_search == kind ? "" : kind;
+    if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  }
+  if (summary_.kinds.size() > kMostKinds) {
+    const FontScope font(ui.fonts.small);
+    const std::string more = fmt::format("and {} more kinds", summary_.kinds.size() - kMostKinds);
+    continue_line(ui, 16, text_width(more));
+    muted(ui, more);
+  }
+  ImGui::Dummy({0, ui.px(2)});
+}
+
+void OperatorsPanel::draw_rows(Session& session, const Ui& ui, float height) {
+  if (rows_.empty()) {
+    empty_state(ui, "Nothing matches", "No operator, value or weight has a name with these words.");
+    return;
+  }
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |
+                                     ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
+                                     ImGuiTableFlags_PadOuterX | ImGuiTableFlags_NoBordersInBody;
+  const float width = ImGui::GetContentRegionAvail().x;
+  wide_ = width > ui.px(860) && summary_.named;
+  if (!ImGui::BeginTable(wide_ ? "operators" : "operators, narrow", 7, kFlags, {0, height})) return;
+  const auto column = [&](const char* label, ImGuiTableColumnFlags flags, float size) {
+    ImGui::TableSetupColumn(label, flags,
+                            (flags & ImGuiTableColumnFlags_WidthFixed) != 0 ? ui.px(size) : size);
+  };
+  column("#", ImGuiTableColumnFlags_WidthFixed, 48);
+  column("Operator", ImGuiTableColumnFlags_WidthFixed, wide_ ? 140.0f : 118.0f);
+  column("Name", ImGuiTableColumnFlags_WidthStretch | (wide_ ? 0 : ImGuiTableColumnFlags_Disabled), 1);
+  column("Inputs", ImGuiTableColumnFlags_WidthStretch, 1.3f);
+  column("Weights", ImGuiTableColumnFlags_WidthStretch, 1);
+  column("Outputs", ImGuiTableColumnFlags_WidthStretch, 1.3f);
+  column("Bytes", ImGuiTableColumnFlags_WidthFixed, 86);
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableHeadersRow();
+  if (seen_ != session.operator_shown || seen_scale_ != ui.scale) {
+    seen_ = session.operator_shown;
+    seen_scale_ = ui.scale;
+    const auto at = seen_ ? std::find(rows_.begin(), rows_.end(), *seen_) : rows_.end();
+    const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+    const float top = line * static_cast<float>(at - rows_.begin());
+    const float view = ImGui::GetWindowHeight() - 2 * line;
+    if (at != rows_.end() && (top < ImGui::GetScrollY() || top > ImGui::GetScrollY() + view))
+      ImGui::SetScrollY(line * std::max(0.0f, std::round((top - view / 2) / line)));
+  }
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(rows_.size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
+      draw_row(session, ui, rows_[static_cast<std::size_t>(i)]);
+  ImGui::EndTable();
+}
+
+// The first one, its shape before its name where both do not fit; all of them in a tooltip.
+void OperatorsPanel::draw_values(const ForwardGraph& forward, const Ui& ui,
+                                 const std::vector<ValueId>& values, ImU32 second) {
+  constexpr std::size_t kMostListed = 12;
+  if (values.empty()) return;
+  std::string shape = shown(sides_text(forward, values.front()));
+  if (values.size() > 1) shape += fmt::format("  +{}", values.size() - 1);
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float gap = ui.px(6);
+  const std::string name = shown(beginning(forward.value(values.front()).name, kMostName));
+  shape = elided(shape, std::max(room - gap - std::min(text_width(name), room * 0.3f), ui.px(20)));
+  ImGui::BeginGroup();
+  text_colored(ui.theme->text, elided_front(name, std::max(room - text_width(shape) - gap, ui.px(10))));
+  ImGui::SameLine(0, gap);
+  text_colored(second, shape);
+  ImGui::EndGroup();
+  hover_card(ui, [&] {
+    for (std::size_t i = 0; i < std::min(values.size(), kMostListed); ++i)
+      text(shown(value_text(forward, values[i])));
+    if (values.size() > kMostListed)
+      text_colored(ui.theme->muted, fmt::format("and {} more", values.size() - kMostListed));
+  });
+}
+
+void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) {
+  const MetaGraph& graph = *session.model()->graph;
+  const ForwardGraph& forward = *graph.forward;
+  const Op& op = forward.ops[at];
+  ImGui::PushID(static_cast<int>(at));
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  const bool selected = session.operator_shown == at;
+  const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
+  const ImVec2 start = ImGui::GetCursorPos();
+  if (ImGui::Selectable("##row", selected,
+                        ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowItemOverlap)) {
+    session.operator_shown = selected ? std::nullopt : std::optional<std::size_t>(at);
+    seen_ = session.operator_shown;  // it is in sight
+  }
+  ImGui::SetItemAllowOverlap();
+  ImGui::SetCursorPos(start);
+  right_aligned(format_grouped(at), second);
+  ImGui::TableNextColumn();
+  name_text(ui, beginning(op.kind, kMostName), 0, ui.theme->text);
+  if (ImGui::TableNextColumn()) name_text(ui, beginning(op.name, kMostName), 0, second, true);
+  ImGui::TableNextColumn();
+  draw_values(forward, ui, op.inputs, second);
+  ImGui::TableNextColumn();
+  if (!op.weights.empty()) {
+    const std::string more = op.weights.size() > 1 ? fmt::format("+{}", op.weights.size() - 1) : "";
+    const float room = ImGui::GetContentRegionAvail().x - (more.empty() ? 0 : text_width(more) + ui.px(6));
+    if (link(ui, "weight", beginning(graph.tensor(op.weights.front()).name, kMostName),
+             std::max(room, ui.px(10)), true))
+      session.select(op.weights.front());
+    if (!more.empty()) {
+      ImGui::SameLine(0, ui.px(6));
+      text_colored(second, more);
+    }
+  }
+  ImGui::TableNextColumn();
+  draw_values(forward, ui, op.outputs, second);
+  ImGui::TableNextColumn();
+  if (!op.outputs.empty()) {
+    const std::string bytes = value_size_text(forward, op.outputs.front(), sizes_);
+    right_aligned(op.outputs.size() > 1 ? bytes + " +" : bytes, bytes == "?" ? second : ui.theme->text);
+    const std::string formula = value_size_formula(forward, op.outputs.front());
+    if (!formula.empty()) tooltip(ui, shown(formula));
+  }
+  ImGui::PopID();
+}
+
+void OperatorsPanel::draw_detail(Session& session, const Ui& ui) {
+  ImGui::Dummy({0, 0});
+  begin_card(ui, "detail", {0, 0});
+  draw_operator(session, ui);
+  end_card();
+}
+
+void OperatorsPanel::draw_operator(Session& session, const Ui& ui) {
+  constexpr std::size_t kMostListed = 200;
+  const MetaGraph& graph = *session.model()->graph;
+  const ForwardGraph& forward = *graph.forward;
+  const Op& op = forward.ops[*session.operator_shown];
+  heading(ui, fmt::format("{}  {}", *session.operator_shown, shown(beginning(op.kind, kMostName))));
+  ImGui::SameLine(0, ui.px(12));
+  name_text(ui, beginning(op.name, kMostName), 0, ui.theme->muted);
+  const FontScope font(ui.fonts.small);
+  const float labels = ui.px(62);
+  const auto labelled = [&](std::string_view label, std::size_t i) {
+    muted(ui, i == 0 ? label : "");
+    ImGui::SameLine(ImGui::GetStyle().WindowPadding.x + labels);
+  };
+  const auto more = [&](std::size_t count) {
+    if (count > kMostListed) muted(ui, fmt::format("and {} more", format_grouped(count - kMostListed)));
+  };
+  const auto values = [&](std::string_view label, const std::vector<ValueId>& list) {
+    for (std::size_t i = 0; i < std::min(list.size(), kMostListed); ++i) {
+      labelled(label, i);
+      const std::string formula = value_size_formula(forward, list[i]);
+      const std::string size = value_size_text(forward, list[i], sizes_);
+      name_text(ui,
+                fmt::format("{}   {}{}", value_text(forward, list[i]), size,
+                            formula.empty() ? "" : "  =  " + formula),
+                0, ui.theme->text);
+    }
+    more(list.size());
+  };
+  values("takes", op.inputs);
+  for (std::size_t i = 0; i < std::min(op.weights.size(), kMostListed); ++i) {
+    labelled("weights", i);
+    const Tensor& tensor = graph.tensor(op.weights[i]);
+    ImGui::PushID(static_cast<int>(i));
+    if (link(ui, "weight", tensor.name, ImGui::GetContentRegionAvail().x * 0.6f))
+      session.select(op.weights[i]);
+    ImGui::PopID();
+    ImGui::SameLine(0, ui.px(10));
+    muted(ui, fmt::format("{}  {}  {}", shape_text(tensor), dtype_info(tensor.dtype).name,
+                          format_bytes(session.model()->bytes[index(op.weights[i])])));
+  }
+  more(op.weights.size());
+  values("gives", op.outputs);
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_operators_panel() { return std::make_unique<OperatorsPanel>(); }
+
+}  // namespace loadline::gui
