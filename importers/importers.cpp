@@ -48,6 +48,8 @@ std::span<const Importer> importers() { return kImporters; }
 
 const Importer& importer_for(const SourceFile& file) {
   const std::vector<std::byte> head = file.head(kSniffBytes);
+  if (head.empty() && !file.path().ends_with(".safetensors"))
+    throw Error(ErrorCode::malformed, {.file = file.path()}, "the file is empty");
   const Importer* maybe = nullptr;
   for (const Importer& importer : kImporters) {
     const Match match = importer.sniff(head, file.path());

@@ -29,8 +29,12 @@ Source make_source(std::shared_ptr<const SourceFile> file, std::shared_ptr<const
 std::vector<std::string> file_names(const fs::path& folder) {
   std::error_code failure;
   std::vector<std::string> names;
-  for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure))
-    if (std::error_code ignored; !at->is_directory(ignored)) names.push_back(at->path().filename().string());
+  for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
+    std::string name = at->path().filename().string();
+    // what is hidden is not meant: editors' copies, and macOS's "._model.gguf"
+    if (std::error_code ignored; !name.starts_with('.') && !at->is_directory(ignored))
+      names.push_back(std::move(name));
+  }
   if (failure) throw system_error(folder.string(), "list the folder", failure.value());
   std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return natural_less(a, b); });
   return names;
@@ -115,6 +119,17 @@ std::string index_name(std::string_view shard) {
   return std::string(*shard_stem(shard)).append(suffix);
 }
 
+// Whether opening `chosen` opens `other` as well: parts of one GGUF split set, a program's tensors.
+bool belongs_to(std::string_view chosen, std::string_view other) {
+  if (chosen.ends_with(".pte")) return other.ends_with(".ptd");
+  constexpr std::size_t kTail = std::string_view("-00001-of-00001.gguf").size();
+  const auto set = [](std::string_view name) {  // "model" and "of-00003.gguf"
+    return std::pair(name.substr(0, name.size() - kTail), name.substr(name.size() - kTail + 7));
+  };
+  return chosen.size() > kTail && other.size() > kTail && chosen.ends_with(".gguf") &&
+         set(chosen).second.starts_with("of-") && set(chosen) == set(other);
+}
+
 // Other models beside the chosen one: neither shards that an index there lists, nor configurations, nor
 // what training left.
 std::vector<std::string> other_models(const std::vector<std::string>& found) {
@@ -122,7 +137,9 @@ std::vector<std::string> other_models(const std::vector<std::string>& found) {
   for (std::size_t i = 1; i < found.size(); ++i) {
     const bool indexed =
         shard_stem(found[i]) && std::find(found.begin(), found.end(), index_name(found[i])) != found.end();
-    if (found[i] != "config.json" && !is_leftover(found[i]) && !indexed) others.push_back(found[i]);
+    if (found[i] != "config.json" && !is_leftover(found[i]) && !indexed &&
+        !belongs_to(found.front(), found[i]))
+      others.push_back(found[i]);
   }
   return others;
 }

@@ -6,6 +6,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -58,6 +60,32 @@ int dry_run(const Context& context, const Layout& layout) {
   return kDone;
 }
 
+// Names that an output leaves out: each ties with one that is written.
+std::vector<std::string> tied_names(const MetaGraph& graph) {
+  std::vector<std::string> names;
+  for (const auto& group : tied_groups(graph))
+    for (std::size_t i = 1; i < group.size(); ++i) names.push_back(graph.tensor(group[i]).name);
+  return names;
+}
+
+// What the output does not hold of the input, said while the input is still there.
+void say_what_is_left_out(const Context& context, const MetaGraph& graph, const Exporter& exporter) {
+  if (context.quiet) return;
+  if (const std::vector<std::string> tied = tied_names(graph); !tied.empty())
+    complain(fmt::format("note: {} tied to another and written once: {}",
+                         tied.size() == 1 ? "1 tensor is" : fmt::format("{} tensors are", tied.size()),
+                         join_names(tied, 4)));
+  const auto keys = std::count_if(graph.metadata.begin(), graph.metadata.end(),
+                                  [](const MetaEntry& entry) { return entry.key != kConfigKey; });
+  const bool text_only =
+      std::all_of(graph.metadata.begin(), graph.metadata.end(),
+                  [](const MetaEntry& entry) { return std::holds_alternative<std::string>(entry.value); });
+  if (keys > 0 && (exporter.id == "gguf" || !text_only))
+    complain(fmt::format("note: {} of the input's metadata {} not all written to {}: see inspect --metadata",
+                         keys == 1 ? "1 key" : fmt::format("{} keys", keys), keys == 1 ? "is" : "are",
+                         exporter.id));
+}
+
 int convert(const Context& context, const Options& options) {
   const Exporter& exporter =
       options.to.empty() ? exporter_for_output(options.out) : find_exporter(options.to);
@@ -79,6 +107,8 @@ int convert(const Context& context, const Options& options) {
     return dry_run(context, exporter.layout(*graph, layout_options, options.out));
   }
 
+  say_what_is_left_out(context, *graph, exporter);
+  const std::size_t written = graph->tensors.size() - tied_names(*graph).size();
   Progress progress(context.stop);
   WriteReport report;
   {
@@ -87,7 +117,7 @@ int convert(const Context& context, const Options& options) {
   }
   if (context.json) {
     Json json = {{"files", Json::array()},
-                 {"tensors", graph->tensors.size()},
+                 {"tensors", written},
                  {"bytes_read", report.bytes_read},
                  {"bytes_written", report.bytes_written},
                  {"seconds", report.seconds},
@@ -100,8 +130,8 @@ int convert(const Context& context, const Options& options) {
   }
   for (const WrittenFile& file : report.files)
     fmt::print("{}  {}  xxh3 {:016x}\n", safe_display(file.path), format_bytes(file.bytes), file.xxh3);
-  fmt::print("{} tensors, {} written in {} ({}), {} of memory{}\n", graph->tensors.size(),
-             format_bytes(report.bytes_written), format_seconds(report.seconds),
+  fmt::print("{} tensor{}, {} written in {} ({}), {} of memory{}\n", format_grouped(written),
+             written == 1 ? "" : "s", format_bytes(report.bytes_written), format_seconds(report.seconds),
              format_rate(static_cast<double>(report.bytes_written) / report.seconds),
              format_bytes(report.peak_host_bytes), report.verified ? ", read back and equal" : "");
   return kDone;

@@ -201,7 +201,8 @@ void print_tensors(const Context& context, const MetaGraph& graph, const Selecti
     const Tensor& tensor = graph.tensor(id);
     const Storage& storage = graph.storage(tensor.storage);
     table.row({tensor.name.empty() ? "(no name)" : safe_display(tensor.name, 80),
-               std::string(dtype_info(tensor.dtype).name), shape_text(tensor),
+               std::string(dtype_info(tensor.dtype).name),
+               shape_text(tensor) + (tensor.strides.empty() ? "" : " strided"),
                fmt::format("{}", tensor_bytes(graph, tensor)), format_bytes(tensor_bytes(graph, tensor)),
                storage.file == kNoFile ? "-" : safe_display(file_name(graph, storage), 60),
                storage.file == kNoFile               ? "-"

@@ -63,7 +63,11 @@ class NumberSet {
     if (piece.starts_with("=")) piece.remove_prefix(1);
     const std::size_t dash = piece.find('-');
     const std::uint64_t least = parse(piece.substr(0, dash), term);
-    spans_.push_back({least, dash == std::string_view::npos ? least : parse(piece.substr(dash + 1), term)});
+    const std::uint64_t most = dash == std::string_view::npos ? least : parse(piece.substr(dash + 1), term);
+    if (most < least)
+      throw Error(ErrorCode::usage,
+                  fmt::format("filter term '{}': {} is more than {}", safe_display(term, 60), least, most));
+    spans_.push_back({least, most});
   }
 
   std::vector<Span> spans_;

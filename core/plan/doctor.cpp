@@ -19,7 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kVector = 64;  // what the widest vector loads and most DMA engines want
+constexpr std::uint64_t kMostCompared = std::uint64_t{4}
+                                        << 30;  // bytes read to prove that storages are alike
+constexpr std::uint64_t kMostPadding = kPage;   // between tensors: what aligning them takes
+constexpr std::uint64_t kVector = 64;           // what the widest vector loads and most DMA engines want
 
 std::string count_of(std::uint64_t count, std::string_view thing) {
   return fmt::format("{} {}{}", format_grouped(count), thing, count == 1 ? "" : "s");
@@ -241,13 +244,14 @@ class Doctor {
       std::sort(ranges[f].begin(), ranges[f].end());
       std::uint64_t end = ranges[f].front().first;
       for (const auto& [begin, stop] : ranges[f]) {
-        if (begin > end) {
+        if (begin > end && begin - end > kMostPadding) {
           inside.count += 1;
           inside.bytes += begin - end;
         }
         end = std::max(end, stop);
       }
-      if (graph_.files[f].bytes > end) {
+      // other formats have their directory, or the rest of a message, there
+      if (graph_.format == "safetensors" && graph_.files[f].bytes > end) {
         after.count += 1;
         after.bytes += graph_.files[f].bytes - end;
         after.files.push_back(graph_.files[f].path);
@@ -332,24 +336,39 @@ class Doctor {
     return hash.digest();
   }
 
-  // Splits candidates by the hash of their first `bytes` bytes; groups of one are dropped.
+  // Splits candidates by a hash; groups of one are dropped.
+  template <typename Hash>
   std::vector<std::vector<std::size_t>> split(const std::vector<std::vector<std::size_t>>& groups,
-                                              std::uint64_t most) {
+                                              Hash hash) {
     std::vector<std::vector<std::size_t>> result;
-    for (const auto& group : groups)
-      for (const std::size_t at : group) progress_.add_total(std::min(graph_.storages[at].bytes, most));
     for (const auto& group : groups) {
       std::map<std::uint64_t, std::vector<std::size_t>> by_hash;
-      for (const std::size_t at : group)
-        by_hash[content_hash(at, std::min(graph_.storages[at].bytes, most))].push_back(at);
+      for (const std::size_t at : group) by_hash[hash(at)].push_back(at);
       for (auto& [digest, alike] : by_hash)
         if (alike.size() > 1) result.push_back(std::move(alike));
     }
     return result;
   }
 
+  // Bytes here and there in a storage: what differs at all mostly differs in one of them.
+  std::uint64_t sample_hash(std::size_t at) {
+    constexpr std::uint64_t kPlaces = 16, kPlace = 4096;
+    const std::uint64_t bytes = graph_.storages[at].bytes;
+    if (bytes <= kPlaces * kPlace) return content_hash(at, bytes);
+    Xxh3 hash;
+    buffer_.resize(std::max<std::size_t>(buffer_.size(), kPlace));
+    for (std::uint64_t i = 0; i < kPlaces; ++i) {
+      progress_.check_cancelled();
+      const auto piece = std::span(buffer_).first(kPlace);
+      reader_.read(StorageId{static_cast<std::uint32_t>(at)}, (bytes - kPlace) / (kPlaces - 1) * i, piece);
+      hash.update(piece);
+      progress_.add(kPlace);
+    }
+    return hash.digest();
+  }
+
   void duplicates() {
-    constexpr std::uint64_t kLeast = kPage, kBeginning = 4096;
+    constexpr std::uint64_t kLeast = kPage;
     std::map<std::uint64_t, std::vector<std::size_t>> by_size;
     for (std::size_t i = 0; i < graph_.storages.size(); ++i)
       if (in_file(graph_.storages[i]) && graph_.storages[i].bytes >= kLeast &&
@@ -358,7 +377,15 @@ class Doctor {
     std::vector<std::vector<std::size_t>> groups;
     for (auto& [bytes, alike] : by_size)
       if (alike.size() > 1) groups.push_back(std::move(alike));
-    groups = split(split(groups, kBeginning), UINT64_MAX);
+    // then whole, unless that is more than a look is worth
+    groups = split(groups, [this](std::size_t at) { return sample_hash(at); });
+    std::uint64_t candidates = 0;
+    for (const auto& group : groups) candidates += group.size() * graph_.storages[group.front()].bytes;
+    const bool whole = candidates <= kMostCompared;
+    if (whole) {
+      progress_.add_total(candidates);
+      groups = split(groups, [this](std::size_t at) { return content_hash(at, graph_.storages[at].bytes); });
+    }
     Finding found = {.id = "duplicates",
                      .severity = Severity::warning,
                      .text = {},
@@ -372,6 +399,8 @@ class Doctor {
     if (found.count == 0) return;
     found.text = fmt::format("{} the same bytes as another",
                              count_of(found.count, "storage") + (found.count == 1 ? " holds" : " hold"));
+    if (!whole)
+      found.text += fmt::format(", by samples: {} were too much to compare", format_bytes(candidates));
     found.cost = fmt::format("{} of disk and memory twice", format_bytes(found.bytes));
     findings_.push_back(std::move(found));
   }

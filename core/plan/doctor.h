@@ -25,8 +25,9 @@ struct Finding {
 };
 
 // Findings, the gravest first; none for a model whose files are in order. Duplicates are found by
-// content: of storages of one size the beginnings are read, and what begins alike is read whole; all else
-// comes from the graph. A model without files has no findings. Throws Error{io | cancelled}.
+// content: of storages of one size some places are read, and what is alike there is read whole, unless that
+// is more than 4 GiB: then the finding says that samples alone speak for it. All else comes from the graph. A
+// model without files has no findings. Throws Error{io | cancelled}.
 std::vector<Finding> diagnose(const StorageReader& reader, Progress& progress);
 
 // Weight files of the model's kind beside a sharded model that belong to none of its shards.

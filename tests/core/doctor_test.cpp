@@ -5,6 +5,7 @@
 #include "tests/support/builders.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -86,11 +87,14 @@ TEST(Doctor, OrderOfUseAgainstOrderOnDisk) {
 
 TEST(Doctor, HolesAndTrailingBytes) {
   Model model(40'000);
-  model.tensor("a", DType::u8, 64, 64).tensor("b", DType::u8, 64, 256).tensor("c", DType::u8, 64, 320);
-  EXPECT_EQ(model.finding("holes").count, 1u);
-  EXPECT_EQ(model.finding("holes").bytes, 128u);
-  EXPECT_EQ(model.finding("trailing").bytes, 40'000u - 384);
+  model.graph().format = "safetensors";
+  model.tensor("a", DType::u8, 64, 64).tensor("b", DType::u8, 64, 256).tensor("c", DType::u8, 64, 8192);
+  EXPECT_EQ(model.finding("holes").count, 1u);  // the other is what aligning takes
+  EXPECT_EQ(model.finding("holes").bytes, 8192u - 320);
+  EXPECT_EQ(model.finding("trailing").bytes, 40'000u - 8256);
   EXPECT_EQ(model.finding("trailing").files.size(), 1u);
+  model.graph().format = "torch";  // its directory lies there
+  EXPECT_EQ(model.finding("trailing").count, 0u);
 }
 
 TEST(Doctor, DuplicatesByContent) {
@@ -108,6 +112,18 @@ TEST(Doctor, DuplicatesByContent) {
   content.back() = '!';  // alike at the beginning only
   write_file(path, content);
   EXPECT_EQ(model.finding("duplicates").count, 0u);
+}
+
+// As large as a model: not read whole to be proved alike.
+TEST(Doctor, LargeDuplicatesAreTakenBySamples) {
+  constexpr std::uint64_t kEach = std::uint64_t{3} << 30;
+  Model model(1);
+  const std::string path = model.folder() / "m.bin";
+  std::filesystem::resize_file(path, 2 * kEach);
+  model.graph().files = {{path, 2 * kEach}};
+  model.tensor("x", DType::u8, kEach, 0).tensor("y", DType::u8, kEach, kEach);
+  EXPECT_EQ(model.finding("duplicates").bytes, kEach);
+  EXPECT_NE(model.finding("duplicates").text.find("by samples"), std::string::npos);
 }
 
 TEST(Doctor, ViewsThatLeaveMostUnused) {

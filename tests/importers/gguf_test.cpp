@@ -235,7 +235,7 @@ std::vector<Hostile> hostile_table() {
     return GgufBuilder().tensor("t", sizes, type, bytes).bytes();
   };
   std::vector<Hostile> table = {
-      {"empty", "", "not a format"},
+      {"empty", "", "the file is empty"},
       {"four bytes", "GGUF", "the version takes 4 bytes, 0 follow"},
       {"bad magic", "GGML" + std::string(20, '\0'), "not a format"},
       {"version 0", GgufBuilder(false, 0).bytes(), "GGUF version 0"},

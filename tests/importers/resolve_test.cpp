@@ -6,6 +6,7 @@
 #include "core/forward/presets.h"
 #include "importers/containment.h"
 #include "tests/support/builders.h"
+#include "tests/support/gguf_builder.h"
 #include "tests/support/hostile.h"
 #include "tests/support/pickles.h"
 #include "tests/support/samples.h"
@@ -431,6 +432,22 @@ TEST(Config, AbsurdValuesAreRefused) {
                            R"({"model_type":"llama"})"})
     EXPECT_NE(error_in(text), "") << text;
   EXPECT_NE(error_in("{\"a\":" + std::string(100'000, '[')), "");
+}
+
+// Parts of one split set are no other models, and hidden files are none at all.
+TEST(Folder, WhatBelongsTogetherIsNotNamedAsLeftOut) {
+  const TemporaryFolder folder;
+  for (std::uint16_t i = 0; i < 2; ++i) {
+    testing::GgufBuilder part;
+    part.key("split.no", part.u16, part.number(i))
+        .key("split.count", part.u16, part.number(std::uint16_t{2}));
+    part.tensor(fmt::format("t{}", i), {1}, 0, 4);
+    write_file(folder / fmt::format("m-{:05}-of-00002.gguf", i + 1), part.bytes());
+  }
+  write_file(folder / "._m-00001-of-00002.gguf", "resource fork");
+  const MetaGraph graph = open_model(folder.path().string(), {});
+  EXPECT_EQ(graph.tensors.size(), 2u);
+  EXPECT_TRUE(graph.notes.empty());
 }
 
 }  // namespace
