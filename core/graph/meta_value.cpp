@@ -20,7 +20,9 @@ std::string_view meta_type_name(MetaType type) { return kNames[static_cast<std::
 std::string meta_text(const MetaValue& value) {
   if (const auto* array = std::get_if<MetaArray>(&value))
     return fmt::format("{} {}{}", format_grouped(array->count), meta_type_name(array->element),
-                       array->count == 1 ? "" : "s");
+                       array->element == MetaType::string ? (array->count == 1 ? "" : "s")
+                       : array->count == 1                ? " value"
+                                                          : " values");
   return std::visit(
       [](const auto& held) -> std::string {
         if constexpr (std::is_same_v<std::decay_t<decltype(held)>, MetaArray>)

@@ -36,7 +36,8 @@ using MetaValue =
 
 inline MetaType meta_type(const MetaValue& value) { return static_cast<MetaType>(value.index()); }
 
-// As a person reads it: "true", "42", "1e-05", the text itself (not escaped), "250,112 strings".
+// As a person reads it: "true", "42", "1e-05", the text itself (not escaped), "250,112 strings", "3 f32
+// values".
 std::string meta_text(const MetaValue& value);
 
 }  // namespace loadline
