@@ -2,7 +2,7 @@
 #include "core/base/text.h"
 #include "importers/safetensors_header.h"
 
-#include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <simdjson.h>

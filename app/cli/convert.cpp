@@ -69,9 +69,10 @@ std::vector<std::string> tied_names(const MetaGraph& graph) {
 }
 
 // What the output does not hold of the input, said while the input is still there.
-void say_what_is_left_out(const Context& context, const MetaGraph& graph, const Exporter& exporter) {
+void say_what_is_left_out(const Context& context, const MetaGraph& graph,
+                          const std::vector<std::string>& tied, const Exporter& exporter) {
   if (context.quiet) return;
-  if (const std::vector<std::string> tied = tied_names(graph); !tied.empty())
+  if (!tied.empty())
     complain(fmt::format("note: {} tied to another and written once: {}",
                          tied.size() == 1 ? "1 tensor is" : fmt::format("{} tensors are", tied.size()),
                          join_names(tied, 4)));
@@ -107,8 +108,9 @@ int convert(const Context& context, const Options& options) {
     return dry_run(context, exporter.layout(*graph, layout_options, options.out));
   }
 
-  say_what_is_left_out(context, *graph, exporter);
-  const std::size_t written = graph->tensors.size() - tied_names(*graph).size();
+  const std::vector<std::string> tied = tied_names(*graph);
+  say_what_is_left_out(context, *graph, tied, exporter);
+  const std::size_t written = graph->tensors.size() - tied.size();
   Progress progress(context.stop);
   WriteReport report;
   {

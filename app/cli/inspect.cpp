@@ -40,8 +40,8 @@ OpenedModel open_timed(const Context& context, const std::string& path) {
   return opened;
 }
 
-Selection select(const MetaGraph& graph, const Options& options) {
-  Selection selection = {options.filter, TensorFilter(options.filter).select(graph), 0};
+Selection select(const MetaGraph& graph, const TensorFilter& filter, const Options& options) {
+  Selection selection = {options.filter, filter.select(graph), 0};
   for (const TensorId id : selection.tensors) selection.bytes += tensor_bytes(graph, graph.tensor(id));
   const auto sort = [&](auto before) {
     std::stable_sort(selection.tensors.begin(), selection.tensors.end(), before);
@@ -77,11 +77,11 @@ std::vector<Row> measure(const Context& context, const MetaGraphPtr& graph, cons
 }
 
 int inspect(const Context& context, const Options& options) {
-  const TensorFilter checked(options.filter);  // a mistake in it is told before anything is opened
+  const TensorFilter filter(options.filter);  // a mistake in it is told before anything is opened
   const OpenedModel opened = open_timed(context, options.path);
   const MetaGraph& graph = *opened.graph;
-  const Selection selection = select(graph, options);
-  const bool filtered = !checked.empty();
+  const Selection selection = select(graph, filter, options);
+  const bool filtered = !filter.empty();
   if (context.json) {
     Json json = summary_json(opened);
     if (filtered)

@@ -19,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kPlaces = 16,
+                        kPlace = 4096;  // where a storage is looked at first, and how many bytes
 constexpr std::uint64_t kMostCompared = std::uint64_t{4}
                                         << 30;  // bytes read to prove that storages are alike
 constexpr std::uint64_t kMostPadding = kPage;   // between tensors: what aligning them takes
@@ -352,7 +354,6 @@ class Doctor {
 
   // Bytes here and there in a storage: what differs at all mostly differs in one of them.
   std::uint64_t sample_hash(std::size_t at) {
-    constexpr std::uint64_t kPlaces = 16, kPlace = 4096;
     const std::uint64_t bytes = graph_.storages[at].bytes;
     if (bytes <= kPlaces * kPlace) return content_hash(at, bytes);
     Xxh3 hash;
@@ -378,6 +379,8 @@ class Doctor {
     for (auto& [bytes, alike] : by_size)
       if (alike.size() > 1) groups.push_back(std::move(alike));
     // then whole, unless that is more than a look is worth
+    for (const auto& group : groups)
+      progress_.add_total(group.size() * std::min(graph_.storages[group.front()].bytes, kPlaces * kPlace));
     groups = split(groups, [this](std::size_t at) { return sample_hash(at); });
     std::uint64_t candidates = 0;
     for (const auto& group : groups) candidates += group.size() * graph_.storages[group.front()].bytes;
