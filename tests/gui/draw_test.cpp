@@ -214,6 +214,23 @@ TEST(Mouse, a_click_on_an_operator_shows_it_and_one_on_its_weight_selects_the_te
   EXPECT_TRUE(app.session().selection());
 }
 
+TEST(Mouse, a_second_click_on_an_operator_closes_it) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.session().show(operator_graph(3), "");
+  app.session().panel = "operators";
+  app.settle();
+  app.draw_settled();
+  int y = 200;
+  const auto click = [&] {
+    play_script(app, parse_script("click 420 " + std::to_string(y) + "\n", "inline"), "inline");
+  };
+  for (click(); y < 260 && !app.session().operator_shown; click()) y += 10;
+  ASSERT_TRUE(app.session().operator_shown);
+  click();
+  EXPECT_FALSE(app.session().operator_shown);
+}
+
 TEST(Names, are_escaped_and_cut_in_the_middle) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");

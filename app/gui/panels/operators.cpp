@@ -73,12 +73,14 @@ void OperatorsPanel::draw(Session& session, const Ui& ui) {
   prepare(session);
   draw_head(session, ui);
   draw_kinds(session, ui);
-  const bool detail =
-      session.operator_shown && *session.operator_shown < session.model()->graph->forward->ops.size();
+  const auto detail = [&] {
+    return session.operator_shown && *session.operator_shown < session.model()->graph->forward->ops.size();
+  };
+  const bool divided = detail();
   const float room = ImGui::GetContentRegionAvail().y;
-  const float lower = detail ? std::clamp(room * 0.4f, ui.px(110), ui.px(220)) : 0;
-  draw_rows(session, ui, room - lower - (detail ? ui.px(8) : 0));
-  if (detail) draw_detail(session, ui);
+  const float lower = divided ? std::clamp(room * 0.4f, ui.px(110), ui.px(220)) : 0;
+  draw_rows(session, ui, room - lower - (divided ? ui.px(8) : 0));
+  if (divided && detail()) draw_detail(session, ui);  // a click on its row closes it
 }
 
 void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
