@@ -1,21 +1,16 @@
-// Opens the shards of a sharded model in parallel and joins them, each name checked against the index.
+// Joins the shards of a sharded model into one graph and checks each name against the index.
 #include "importers/hf_index.h"
 
 #include "core/base/error.h"
-#include "core/base/parallel.h"
+#include "core/base/large_pages.h"
 #include "core/base/text.h"
 #include "core/graph/hf_names.h"
 #include "importers/hf_config.h"
+#include "importers/hf_index_check.h"
+#include "importers/hf_shards.h"
 #include "importers/hf_weight_map.h"
-#include "importers/safetensors.h"
-#include "importers/torch_legacy.h"
-#include "importers/torch_zip.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
-#include <thread>
-#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -23,263 +18,121 @@
 namespace loadline {
 namespace {
 
-constexpr std::size_t kMostThreads = 8;
-constexpr std::size_t kShardsPerThread = 4;
-// How much of each file the disk is asked for beforehand: most headers whole.
-constexpr std::uint64_t kReadAhead = 128 << 10;
-
-std::size_t threads_for(std::size_t shards) {
-  const std::size_t cores = std::max(2U, std::thread::hardware_concurrency());
-  return std::min({kMostThreads, cores, shards / kShardsPerThread});
-}
-
-// What opening one shard gave: a graph, nothing (no such file), or an error.
-struct Opened {
-  std::optional<MetaGraph> graph;
-  std::exception_ptr error;
-};
-
-// Content decides, but a shard that is called safetensors need not be looked at twice.
-MetaGraph read_shard(const SourceFile& file) {
-  if (file.path().ends_with(".safetensors")) return read_safetensors_file(file);
-  const std::vector<std::byte> head = file.head(kSniffBytes);
-  if (sniff_torch_zip(head, file.path()) == Match::yes) return read_torch_zip_file(file);
-  if (sniff_torch_legacy(head, file.path()) == Match::yes) return read_torch_legacy_file(file);
-  return read_safetensors_file(file);
-}
-
-// Opens shards and reads them on several threads. All files are opened first and the disk asked for their
-// beginnings: parsing the first overlaps with reading the others, however few threads there are.
-class ShardLoop {
+// All shards in one graph. Those that are not there, or could not be read, have no file.
+class JoinedModel {
  public:
-  ShardLoop(const Source& source, std::vector<std::string> names)
-      : source_(source),
-        names_(std::move(names)),
-        files_(names_.size()),
-        opened_(names_.size()),
-        loop_(2 * names_.size(), threads_for(names_.size()),
-              [this](std::size_t i) { i < names_.size() ? open(i) : read(i - names_.size()); }) {}
-
-  const std::vector<std::string>& names() const { return names_; }
-  std::vector<Opened>& finish() {
-    loop_.finish();
-    return opened_;
+  explicit JoinedModel(const SourceFile& index) {
+    constexpr std::uint64_t kUsualEntry = 80, kMostExpected = 1'000'000;
+    graph.format = "safetensors";
+    graph.files.push_back({index.path(), index.size()});
+    // far too much costs nothing: pages that nobody writes are not there
+    const auto tensors = static_cast<std::size_t>(std::min(index.size() / kUsualEntry, kMostExpected));
+    graph.tensors.reserve(tensors);
+    graph.storages.reserve(tensors);
+    prefer_large_pages(graph.tensors.data(), tensors * sizeof(Tensor));
+    prefer_large_pages(graph.storages.data(), tensors * sizeof(Storage));
   }
 
- private:
-  struct File {
-    std::once_flag once;
-    std::shared_ptr<const SourceFile> file;
-  };
-
-  void open(std::size_t i) {
-    std::call_once(files_[i].once, [&] {
-      try {
-        files_[i].file = source_.open_sibling(names_[i]);
-        if (files_[i].file) files_[i].file->will_read(0, kReadAhead);
-      } catch (...) {
-        opened_[i].error = std::current_exception();
-      }
-    });
-  }
-
-  void read(std::size_t i) {
-    open(i);  // another thread may not have come to it yet
-    if (!files_[i].file) return;
-    try {
-      opened_[i].graph = read_shard(*files_[i].file);
-    } catch (...) {
-      opened_[i].error = std::current_exception();
+  void add(const std::string& name, OpenedShard opened) {
+    const std::size_t tensors = graph.tensors.size(), storages = graph.storages.size();
+    if (opened.error && !error) error = opened.error;
+    shards.push_back({name, kNoFile, tensors, storages, std::move(opened.names)});
+    if (!opened.graph) return;
+    MetaGraph& from = *opened.graph;
+    const FileId file{static_cast<std::uint32_t>(graph.files.size())};
+    shards.back().file = file;
+    graph.format = from.format;
+    graph.files.push_back(std::move(from.files.front()));
+    for (const Storage& storage : from.storages) {
+      graph.storages.push_back(storage);
+      if (storage.file != kNoFile) graph.storages.back().file = file;
     }
-    files_[i].file.reset();
-  }
-
-  const Source& source_;
-  std::vector<std::string> names_;
-  std::vector<File> files_;
-  std::vector<Opened> opened_;
-  ParallelLoop loop_;  // last: its threads use all the others
-};
-
-// The shards that an index most likely lists, from the first name in it ("model-00001-of-00163.safetensors"):
-// they can be opened while the index is still being parsed. Empty if names do not count like that.
-std::vector<std::string> likely_shards(const SourceFile& index) {
-  constexpr std::size_t kSearched = 4096;
-  constexpr std::uint64_t kMostGuessed = 10'000;
-  const std::vector<std::byte> bytes = index.head(kSearched);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  std::size_t end = text.find(".safetensors\"");
-  if (end == std::string_view::npos) end = text.find(".bin\"");
-  const std::size_t of = end == std::string_view::npos ? end : text.rfind("-of-", end);
-  const std::size_t quote = of == std::string_view::npos ? of : text.rfind('"', of);
-  if (quote == std::string_view::npos) return {};
-  const std::string_view name = text.substr(quote + 1, end - quote - 1);
-  const std::string_view total = text.substr(of + 4, end - of - 4);
-  const std::string_view extension = text.substr(end, text.find('"', end) - end);
-  const std::size_t digits = of - quote - 1 > 0 ? name.substr(0, of - quote - 1).rfind('-') : name.npos;
-  const auto is_number = [](std::string_view part) {
-    return !part.empty() && part.size() <= 9 && part.find_first_not_of("0123456789") == part.npos;
-  };
-  if (digits == std::string_view::npos || !is_number(total)) return {};
-  const std::string_view number = name.substr(digits + 1, of - quote - 1 - digits - 1);
-  const std::uint64_t count = std::stoull(std::string(total));
-  if (!is_number(number) || count > kMostGuessed) return {};
-  std::vector<std::string> names;
-  for (std::uint64_t i = 1; i <= count; ++i)
-    names.push_back(
-        fmt::format("{}-{:0{}}-of-{}{}", name.substr(0, digits), i, number.size(), total, extension));
-  return names;
-}
-
-// The index, and each of its shards opened. Both are needed whole before either can be checked.
-struct OpenedModel {
-  HfWeightMap index;
-  std::vector<Opened> shards;
-};
-
-OpenedModel open_index_and_shards(const Source& source) {
-  ShardLoop early(source, likely_shards(*source.file));
-  OpenedModel model = {HfWeightMap(*source.file), {}};
-  const std::vector<std::string>& names = model.index.shards();
-  std::vector<Opened>& guessed = early.finish();
-
-  std::unordered_map<std::string_view, std::size_t> at;
-  for (std::size_t i = 0; i < guessed.size(); ++i) at.emplace(early.names()[i], i);
-  model.shards.resize(names.size());
-  std::vector<std::size_t> rest;
-  std::vector<std::string> rest_names;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (const auto found = at.find(names[i]); found != at.end()) {
-      model.shards[i] = std::move(guessed[found->second]);
-    } else {
-      rest.push_back(i);
-      rest_names.push_back(names[i]);
+    for (Tensor& tensor : from.tensors) {
+      tensor.storage = StorageId{static_cast<std::uint32_t>(storages + index(tensor.storage))};
+      graph.tensors.push_back(std::move(tensor));
     }
-  }
-  ShardLoop late(source, std::move(rest_names));
-  std::vector<Opened>& others = late.finish();
-  for (std::size_t i = 0; i < rest.size(); ++i) model.shards[rest[i]] = std::move(others[i]);
-  // the first bad shard by name, whichever thread met it
-  for (const Opened& shard : model.shards)
-    if (shard.error) std::rethrow_exception(shard.error);
-  return model;
-}
-
-// Puts the shards into one graph, in parallel, each name checked against the index.
-class Joiner {
- public:
-  Joiner(const Source& source, OpenedModel& model)
-      : index_(model.index),
-        shards_(model.shards),
-        held_by_(index_.entries().size()),
-        findings_(shards_.size()) {
-    graph_.format = "safetensors";
-    graph_.files.push_back({source.file->path(), source.file->size()});
-    for (std::atomic<std::uint32_t>& shard : held_by_) shard.store(kNoShard, std::memory_order_relaxed);
-  }
-
-  MetaGraph join() {
-    std::size_t tensors = 0, storages = 0;
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
-      findings_[i].first_tensor = tensors;
-      findings_[i].first_storage = storages;
-      if (!shards_[i].graph) continue;
-      graph_.format = shards_[i].graph->format;
-      storages += shards_[i].graph->storages.size();
-      findings_[i].file = FileId{static_cast<std::uint32_t>(graph_.files.size())};
-      graph_.files.push_back(std::move(shards_[i].graph->files.front()));
-      tensors += shards_[i].graph->tensors.size();
-    }
-    graph_.tensors.resize(tensors);
-    graph_.storages.resize(storages);
-    ParallelLoop(shards_.size(), threads_for(shards_.size()), [this](std::size_t i) {
-      if (shards_[i].graph) take_shard(static_cast<std::uint32_t>(i));
-    }).finish();
-    for (std::uint32_t i = 0; i < shards_.size(); ++i) report_shard(i);
-    report_missing_tensors();
-    check_total();
-    return std::move(graph_);
-  }
-
- private:
-  static constexpr std::uint32_t kNoShard = UINT32_MAX;
-
-  struct Finding {
-    FileId file = kNoFile;
-    std::size_t first_tensor = 0;  // in the joined graph
-    std::size_t first_storage = 0;
-    std::vector<Note> notes;
-    std::vector<std::uint32_t> unplanned;  // tensors outside the index
-    std::optional<std::pair<std::uint32_t, std::uint32_t>>
-        repeated;  // a tensor, and the shard that has it too
-  };
-
-  // Called by several threads, each for shards of its own.
-  void take_shard(std::uint32_t number) {
-    Finding& finding = findings_[number];
-    MetaGraph& shard = *shards_[number].graph;
-    std::uint32_t last = 0;
-    for (std::size_t i = 0; i < shard.storages.size(); ++i) {
-      Storage& storage = graph_.storages[finding.first_storage + i];
-      storage = shard.storages[i];
-      if (storage.file != kNoFile) storage.file = finding.file;
-    }
-    for (std::size_t i = 0; i < shard.tensors.size(); ++i) {
-      const auto at = static_cast<std::uint32_t>(finding.first_tensor + i);
-      Tensor& tensor = graph_.tensors[at];
-      tensor = std::move(shard.tensors[i]);
-      tensor.storage = StorageId{static_cast<std::uint32_t>(finding.first_storage + index(tensor.storage))};
-      const auto planned = index_.find(tensor.name, tensor.name.hash(), last);
-      if (!planned) {
-        finding.unplanned.push_back(at);
-        continue;
-      }
-      last = *planned;
-      const std::uint32_t before = held_by_[last].exchange(number, std::memory_order_relaxed);
-      if (before != kNoShard && !finding.repeated) finding.repeated = {at, before};
-      if (index_.entries()[last].shard != number)
-        note(finding, tensor.name,
-             fmt::format("in shard '{}', the index puts it in '{}'", shard_name(number),
-                         shard_name(index_.entries()[last].shard)));
-    }
-    shard.tensors = {};
-    shard.storages = {};
-  }
-
-  void report_shard(std::uint32_t number) {
-    if (!shards_[number].graph) return report_missing_shard(number);
-    Finding& finding = findings_[number];
-    for (const std::uint32_t at : finding.unplanned) {
-      const Name& name = graph_.tensors[at].name;
-      note(finding, name, fmt::format("in shard '{}' but not in the index", shard_name(number)));
-      const auto [other, fresh] = unplanned_.try_emplace(name, number);
-      if (!fresh && !finding.repeated) finding.repeated = {at, other->second};
-    }
-    if (finding.repeated) {
-      // whichever thread came first: the later shard is told to repeat the earlier
-      const auto [at, other] = *finding.repeated;
-      throw Error(ErrorCode::malformed,
-                  {.file = graph_.file(findings_[std::max(number, other)].file).path,
-                   .tensor = graph_.tensors[at].name},
-                  fmt::format("also in shard '{}'", shard_name(std::min(number, other))));
-    }
-    MetaGraph& shard = *shards_[number].graph;
     // the first shard that has a key says what it is
-    for (MetaEntry& entry : shard.metadata)
-      if (keys_.insert(entry.key).second) graph_.metadata.push_back(std::move(entry));
-    for (std::vector<Note>* notes : {&finding.notes, &shard.notes})
-      graph_.notes.insert(graph_.notes.end(), std::make_move_iterator(notes->begin()),
-                          std::make_move_iterator(notes->end()));
+    for (MetaEntry& entry : from.metadata)
+      if (keys_.insert(entry.key).second) graph.metadata.push_back(std::move(entry));
+    graph.notes.insert(graph.notes.end(), std::make_move_iterator(from.notes.begin()),
+                       std::make_move_iterator(from.notes.end()));
   }
 
-  void report_missing_shard(std::uint32_t number) {
+  MetaGraph graph;
+  std::vector<JoinedShard> shards;
+  std::exception_ptr error;  // of the first bad shard by name, whichever thread met it
+
+ private:
+  std::unordered_set<std::string> keys_;  // of the metadata
+};
+
+// Everything that the index and the shards disagree about, as notes in the graph, or as an Error.
+class Report {
+ public:
+  Report(const HfWeightMap& index, const HfIndexCheck& check, JoinedModel& model)
+      : index_(index), check_(check), shards_(model.shards), graph_(model.graph) {}
+
+  void write() {
+    take_promises();
+    for (std::uint32_t i = 0; i < shards_.size(); ++i) {
+      if (is_there(i))
+        add_shard(i);
+      else
+        add_missing_shard(i);
+    }
+    add_missing_tensors();
+    check_total();
+  }
+
+ private:
+  // Which entries name what is not there; the first that does so twice is an Error.
+  void take_promises() {
+    promises_ = check_.promises();
+    std::unordered_set<std::string_view> names;
+    for (const HfIndexCheck::Promise& promise : promises_)
+      if (!promise.held && !names.insert(promise.tensor).second)
+        throw Error(ErrorCode::malformed, {.file = graph_.files.front().path, .tensor = promise.tensor},
+                    "the name occurs twice in weight_map");
+  }
+
+  void add_shard(std::uint32_t number) {
+    const std::size_t end =
+        number + 1 < shards_.size() ? shards_[number + 1].first_tensor : graph_.tensors.size();
+    for (std::size_t i = shards_[number].first_tensor; i < end; ++i) {
+      const std::uint32_t planned = check_.planned(i);
+      if (planned == number) continue;
+      refuse_repeated();
+      note(graph_.tensors[i].name, planned == HfIndexCheck::kNoShard
+                                       ? fmt::format("in shard '{}' but not in the index", shard_name(number))
+                                       : fmt::format("in shard '{}', the index puts it in '{}'",
+                                                     shard_name(number), shard_name(planned)));
+    }
+  }
+
+  // Of two tensors with one name the index can have named only one.
+  void refuse_repeated() const {
+    const auto repeated = check_.repeated();
+    if (!repeated) return;
+    const auto shard_of = [&](std::size_t tensor) {
+      const auto next =
+          std::upper_bound(shards_.begin(), shards_.end(), tensor,
+                           [](std::size_t at, const JoinedShard& shard) { return at < shard.first_tensor; });
+      return std::prev(next);
+    };
+    throw Error(ErrorCode::malformed,
+                {.file = graph_.file(shard_of(repeated->second)->file).path,
+                 .tensor = graph_.tensors[repeated->second].name},
+                fmt::format("also in shard '{}'", safe_display(shard_of(repeated->first)->name)));
+  }
+
+  void add_missing_shard(std::uint32_t number) {
     if (complete_) {  // the first: which tensors each shard should hold is looked up once
       promised_.resize(shards_.size());
-      for (const HfWeightMap::Entry& entry : index_.entries()) promised_[entry.shard].push_back(entry.name);
+      for (const HfIndexCheck::Promise& promise : promises_)
+        promised_[promise.shard].push_back(promise.tensor);
     }
     complete_ = false;
-    const std::vector<std::string> tensors(promised_[number].begin(), promised_[number].end());
-    graph_.missing.insert(graph_.missing.end(), tensors.begin(), tensors.end());
+    const std::vector<std::string>& tensors = promised_[number];
     graph_.notes.push_back(
         {Severity::error,
          {},
@@ -287,14 +140,13 @@ class Joiner {
                      tensors.size() == 1 ? "" : "s", join_names(tensors, 3))});
   }
 
-  void report_missing_tensors() {
-    for (std::size_t i = 0; i < held_by_.size(); ++i) {
-      const HfWeightMap::Entry& entry = index_.entries()[i];
-      if (held_by_[i].load(std::memory_order_relaxed) != kNoShard || !shards_[entry.shard].graph) continue;
-      graph_.missing.emplace_back(entry.name);
-      graph_.notes.push_back(
-          {Severity::error, std::string(entry.name),
-           fmt::format("the index puts it in '{}', which does not hold it", shard_name(entry.shard))});
+  void add_missing_tensors() {
+    for (HfIndexCheck::Promise& promise : promises_) {
+      if (promise.held) continue;
+      if (is_there(promise.shard))
+        note(promise.tensor,
+             fmt::format("the index puts it in '{}', which does not hold it", shard_name(promise.shard)));
+      graph_.missing.push_back(std::move(promise.tensor));
     }
   }
 
@@ -317,21 +169,38 @@ class Joiner {
            fmt::format("the index says {} bytes in total, the shards hold {}", *index_.total_size(), held)});
   }
 
-  std::string shard_name(std::uint32_t number) const { return safe_display(index_.shards()[number]); }
-  static void note(Finding& finding, const Name& tensor, std::string text) {
-    finding.notes.push_back({Severity::error, tensor.str(), std::move(text)});
+  bool is_there(std::uint32_t number) const { return shards_[number].file != kNoFile; }
+  std::string shard_name(std::uint32_t number) const { return safe_display(shards_[number].name); }
+  void note(const std::string& tensor, std::string text) {
+    graph_.notes.push_back({Severity::error, tensor, std::move(text)});
   }
 
   const HfWeightMap& index_;
-  std::vector<Opened>& shards_;
-  MetaGraph graph_;
-  std::vector<std::atomic<std::uint32_t>> held_by_;      // the shard that holds each entry of the index
-  std::vector<Finding> findings_;                        // by shard
-  std::unordered_map<Name, std::uint32_t> unplanned_;    // tensors outside the index, and their shard
-  std::unordered_set<std::string> keys_;                 // of the metadata
-  std::vector<std::vector<std::string_view>> promised_;  // by shard, once one is missing
-  bool complete_ = true;                                 // no shard is missing
+  const HfIndexCheck& check_;
+  const std::vector<JoinedShard>& shards_;
+  MetaGraph& graph_;
+  std::vector<HfIndexCheck::Promise> promises_;
+  std::vector<std::vector<std::string>> promised_;  // by shard, once one is missing
+  bool complete_ = true;                            // no shard is missing
 };
+
+// The model with these shards; or, where the index lists others, nothing, and `names` are those.
+std::optional<MetaGraph> read_with_shards(const Source& source, std::vector<std::string>& names) {
+  HfWeightMap index(*source.file);
+  JoinedModel model(*source.file);
+  open_shards(source, names,
+              [&](OpenedShard shard) { model.add(names[model.shards.size()], std::move(shard)); });
+  HfIndexCheck check(model.graph.tensors, model.shards);
+  check.run(index, source.file->path());
+  std::vector<std::string> listed = check.listed();
+  if (listed != names) {
+    names = std::move(listed);
+    return std::nullopt;
+  }
+  if (model.error) std::rethrow_exception(model.error);
+  Report(index, check, model).write();
+  return std::move(model.graph);
+}
 
 }  // namespace
 
@@ -344,10 +213,14 @@ Match sniff_hf_index(std::span<const std::byte> head, std::string_view path) {
 }
 
 MetaGraph read_hf_index(const Source& source) {
-  OpenedModel model = open_index_and_shards(source);
-  MetaGraph graph = Joiner(source, model).join();
-  add_config(source, graph);
-  return graph;
+  source.file->will_read(0, source.file->size());
+  std::vector<std::string> names = likely_shards(*source.file);
+  std::optional<MetaGraph> graph = read_with_shards(source, names);
+  if (!graph) graph = read_with_shards(source, names);  // other shards than its first name suggests
+  if (!graph)
+    throw Error(ErrorCode::io, {.file = source.file->path()}, "the index changed while it was read");
+  add_config(source, *graph);
+  return std::move(*graph);
 }
 
 }  // namespace loadline

@@ -4,11 +4,14 @@
 #include "importers/hf_weight_map.h"
 
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "importers/plain_json.h"
 
 #include <algorithm>
-#include <numeric>
+#include <atomic>
+#include <memory>
+#include <span>
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -18,92 +21,111 @@ namespace {
 
 constexpr std::uint64_t kMostIndex = 256'000'000;
 constexpr std::size_t kMostDepth = 64;
+// With an entry more, below the size from which the allocator takes fresh pages from the system each time.
+constexpr std::uint64_t kPiece = 112 << 10;
+// Within so many bytes behind a piece's nominal end an entry ends.
+constexpr std::uint64_t kMostEntry = 8 << 10;
+
+bool scan_metadata(PlainJson& json, std::optional<std::uint64_t>& total) {
+  std::string_view name, value;
+  if (!json.take('{')) return false;
+  do {
+    std::uint64_t number = 0;
+    if (!json.string(name) || !json.take(':')) return false;
+    if (name != "total_size" ? !json.number(number) && !json.string(value) : total || !json.number(number))
+      return false;
+    if (name == "total_size") total = number;
+  } while (json.take(','));
+  return json.take('}');
+}
+
+// The place behind the first comma that ends a line, from `from` on. No string of a plain index holds a line
+// break, so that such a comma always stands between two entries (or between the fields around them, where
+// the scan of a piece then fails).
+std::size_t behind_entry(std::string_view text, std::size_t from) {
+  const std::size_t end = text.find(",\n", from - 1);
+  return end == std::string_view::npos ? end : end + 2;
+}
 
 }  // namespace
 
-struct HfWeightMap::Json {
-  simdjson::dom::parser parser;
-};
-
-HfWeightMap::HfWeightMap(HfWeightMap&&) noexcept = default;
-HfWeightMap::~HfWeightMap() = default;
-
-HfWeightMap::HfWeightMap(const SourceFile& file) {
+HfWeightMap::HfWeightMap(const SourceFile& file) : file_(file) {
   if (file.size() > kMostIndex)
     throw Error(ErrorCode::limit, {.file = file.path()},
                 fmt::format("an index of {} bytes, the limit is {}", file.size(), kMostIndex));
-  const auto bytes = static_cast<std::size_t>(file.size());
-  buffer_.reset(new char[bytes + simdjson::SIMDJSON_PADDING]);
-  const std::string_view text(buffer_.get(), bytes);
-  file.read_at(0, std::as_writable_bytes(std::span(buffer_.get(), bytes)));
-  std::fill_n(buffer_.get() + bytes, simdjson::SIMDJSON_PADDING, ' ');
-  if (!scan(text)) {
-    shards_.clear();
-    entries_.clear();
-    shard_names_ = NameIndex();
-    total_size_.reset();
-    parse(text, file.path());
-  }
-  sort_shards();
-  index_names(file.path());
 }
 
-// Neighbours in the map mostly lie in the same shard.
-void HfWeightMap::add(std::string_view tensor, std::string_view shard) {
-  std::uint32_t number = entries_.empty() ? 0 : entries_.back().shard;
-  if (number >= shards_.size() || shards_[number] != shard) {
-    const auto fresh = static_cast<std::uint32_t>(shards_.size());
-    const auto known = shard_names_.add(shard, name_hash(shard), fresh,
-                                        [this](std::uint32_t i) { return std::string_view(shards_[i]); });
-    number = known.value_or(fresh);
-    if (!known) shards_.emplace_back(shard);
-  }
-  entries_.push_back({tensor, name_hash(tensor), number});
+// The last is up to twice as large: something of the map always reaches into it.
+std::size_t HfWeightMap::pieces() const {
+  return std::max<std::size_t>(1, static_cast<std::size_t>(file_.size() / kPiece));
 }
 
-// The fast path: false for any index that is not as plain as the usual ones.
-bool HfWeightMap::scan(std::string_view text) {
-  constexpr std::size_t kUsualEntry = 80;
-  PlainJson json(text);
-  bool metadata = false, map = false;
-  if (!json.take('{')) return false;
-  do {
-    std::string_view key, name, value;
-    if (!json.string(key) || !json.take(':') || !json.take('{')) return false;
-    if (key == "metadata" && !std::exchange(metadata, true)) {
-      do {
-        std::uint64_t number = 0;
-        if (!json.string(name) || !json.take(':')) return false;
-        if (name != "total_size" ? !json.number(number) && !json.string(value)
-                                 : total_size_ || !json.number(number))
-          return false;
-        if (name == "total_size") total_size_ = number;
-      } while (json.take(','));
-    } else if (key == "weight_map" && !std::exchange(map, true)) {
-      entries_.reserve(text.size() / kUsualEntry);
-      do {
-        if (!json.string(name) || !json.take(':') || !json.string(value)) return false;
-        add(name, value);
-      } while (json.take(','));
-    } else {
+bool HfWeightMap::scan(std::size_t threads, const Take& take) {
+  std::atomic<bool> plain = true;
+  Metadata before, behind;
+  ParallelLoop(pieces(), threads, [&](std::size_t piece) {
+    if (plain && !scan_piece(piece, take, before, behind)) plain = false;
+  }).finish();
+  odd_total_ = false;
+  total_size_ = before.there ? before.total : behind.total;
+  return plain && !(before.there && behind.there);
+}
+
+// The text of a piece runs from the entry behind its nominal begin to the entry behind its nominal end. The
+// first holds what stands before the map, the last what stands behind it.
+bool HfWeightMap::scan_piece(std::size_t piece, const Take& take, Metadata& before, Metadata& behind) const {
+  const bool first = piece == 0, last = piece + 1 == pieces();
+  const std::uint64_t nominal = piece * kPiece, next = nominal + kPiece;
+  const std::uint64_t begin = first ? 0 : nominal - 1;  // a comma may stand just before
+  const std::uint64_t end = last ? file_.size() : std::min(next + kMostEntry, file_.size());
+  const auto bytes = static_cast<std::size_t>(end - begin);
+  const std::unique_ptr<char[]> buffer(new char[bytes]);
+  file_.read_at(begin, std::as_writable_bytes(std::span(buffer.get(), bytes)));
+  const std::string_view text(buffer.get(), bytes);
+  const std::size_t from = first ? 0 : behind_entry(text, 1);
+  const std::size_t to = last ? bytes : behind_entry(text, static_cast<std::size_t>(next - begin));
+  if (from == std::string_view::npos || to == std::string_view::npos) return false;
+  PlainJson json(text.substr(from, to - from));
+
+  std::string_view tensor, shard;
+  if (first) {
+    if (!json.take('{') || !json.string(tensor) || !json.take(':')) return false;
+    before.there = tensor == "metadata";
+    if (before.there &&
+        (!scan_metadata(json, before.total) || !json.take(',') || !json.string(tensor) || !json.take(':')))
       return false;
-    }
-    if (!json.take('}')) return false;
-  } while (json.take(','));
-  return json.take('}') && json.at_end() && map;
+    if (tensor != "weight_map" || !json.take('{')) return false;
+  }
+  while (true) {
+    if (!json.string(tensor) || !json.take(':') || !json.string(shard)) return false;
+    take(piece, tensor, shard);
+    if (!json.take(',')) break;
+    if (!last && json.at_end()) return true;
+  }
+  if (!last || !json.take('}')) return false;
+  if (json.take(',')) {  // some writers put it behind the map
+    behind.there = json.string(tensor) && tensor == "metadata" && json.take(':');
+    if (!behind.there || !scan_metadata(json, behind.total)) return false;
+  }
+  return json.take('}') && json.at_end();
 }
 
-void HfWeightMap::parse(std::string_view text, const std::string& path) {
+void HfWeightMap::parse(const Take& take) {
   const auto malformed = [&](std::string_view detail) {
-    return Error(ErrorCode::malformed, {.file = path}, detail);
+    return Error(ErrorCode::malformed, {.file = file_.path()}, detail);
   };
-  json_ = std::make_unique<Json>();
-  simdjson::dom::parser& parser = json_->parser;
+  total_size_.reset();
+  odd_total_ = false;
+  const auto bytes = static_cast<std::size_t>(file_.size());
+  const std::unique_ptr<char[]> buffer(new char[bytes + simdjson::SIMDJSON_PADDING]);
+  file_.read_at(0, std::as_writable_bytes(std::span(buffer.get(), bytes)));
+  std::fill_n(buffer.get() + bytes, simdjson::SIMDJSON_PADDING, ' ');
+  simdjson::dom::parser parser;
   simdjson::dom::object root, map;
-  if (parser.allocate(text.size(), kMostDepth) != simdjson::SUCCESS)
-    throw Error(ErrorCode::limit, {.file = path}, "no memory to parse the index");
+  if (parser.allocate(bytes, kMostDepth) != simdjson::SUCCESS)
+    throw Error(ErrorCode::limit, {.file = file_.path()}, "no memory to parse the index");
   constexpr bool kCopyIfNeeded = false;
-  if (const auto error = parser.parse(text.data(), text.size(), kCopyIfNeeded).get(root);
+  if (const auto error = parser.parse(buffer.get(), bytes, kCopyIfNeeded).get(root);
       error != simdjson::SUCCESS)
     throw malformed(fmt::format("not a JSON object: {}", simdjson::error_message(error)));
   std::size_t maps = 0;
@@ -116,38 +138,15 @@ void HfWeightMap::parse(std::string_view text, const std::string& path) {
     if (value.get(shard) != simdjson::SUCCESS)
       throw malformed(
           fmt::format("weight_map: the shard of '{}' is not a string", safe_display(tensor, 100)));
-    add(tensor, shard);
+    take(0, tensor, shard);
   }
   if (simdjson::dom::element total; root["metadata"]["total_size"].get(total) == simdjson::SUCCESS) {
-    std::uint64_t bytes = 0;
-    if (total.get(bytes) == simdjson::SUCCESS)
-      total_size_ = bytes;
+    std::uint64_t number = 0;
+    if (total.get(number) == simdjson::SUCCESS)
+      total_size_ = number;
     else
       odd_total_ = true;
   }
-}
-
-void HfWeightMap::sort_shards() {
-  std::vector<std::uint32_t> order(shards_.size()), place(shards_.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return natural_less(shards_[a], shards_[b]); });
-  std::vector<std::string> sorted;
-  for (const std::uint32_t from : order) {
-    place[from] = static_cast<std::uint32_t>(sorted.size());
-    sorted.push_back(std::move(shards_[from]));
-  }
-  shards_ = std::move(sorted);
-  for (Entry& entry : entries_) entry.shard = place[entry.shard];
-}
-
-void HfWeightMap::index_names(const std::string& path) {
-  names_ = NameIndex(entries_.size());
-  const auto text_of = [this](std::uint32_t i) { return entries_[i].name; };
-  for (std::uint32_t i = 0; i < entries_.size(); ++i)
-    if (names_.add(entries_[i].name, entries_[i].hash, i, text_of))
-      throw Error(ErrorCode::malformed, {.file = path, .tensor = std::string(entries_[i].name)},
-                  "the name occurs twice in weight_map");
 }
 
 }  // namespace loadline

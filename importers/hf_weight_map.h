@@ -1,61 +1,47 @@
-// The index of a sharded model, parsed: which shard holds which tensor.
+// The index of a sharded model, entry by entry: which shard should hold which tensor.
 #pragma once
 
-#include "core/graph/name_index.h"
 #include "core/io/source_file.h"
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace loadline {
 
+// Reads an index as often as asked and keeps nothing of it: it may be as large as all the headers together.
 class HfWeightMap {
  public:
-  // Reads and parses the whole index. Throws Error{malformed | limit} naming the file.
+  // The file must outlive this. Throws Error{limit} naming it.
   explicit HfWeightMap(const SourceFile& file);
-  HfWeightMap(HfWeightMap&&) noexcept;
-  ~HfWeightMap();
 
-  struct Entry {
-    std::string_view name;
-    std::uint32_t hash = 0;   // name_hash
-    std::uint32_t shard = 0;  // position in shards()
-  };
+  // One tensor and the name of its shard. The entries of a piece come in their order; different pieces come
+  // at the same time, on several threads. The texts are gone when the call returns.
+  using Take = std::function<void(std::size_t piece, std::string_view tensor, std::string_view shard)>;
 
-  // Shard names in natural order: "9" before "10".
-  const std::vector<std::string>& shards() const { return shards_; }
-  // Tensor names and where they should be, in the order of the index.
-  const std::vector<Entry>& entries() const { return entries_; }
-  // The position of a name in entries(). Names mostly come in the order of the index, some left out: then
-  // it lies just behind `last`, the position found before.
-  std::optional<std::uint32_t> find(std::string_view name, std::uint32_t hash, std::uint32_t last) const {
-    constexpr std::uint32_t kSteps = 2;
-    for (std::uint32_t i = last + 1; i < entries_.size() && i <= last + kSteps; ++i)
-      if (entries_[i].hash == hash && entries_[i].name == name) return i;
-    return names_.find(name, hash, [this](std::uint32_t i) { return entries_[i].name; });
-  }
-  // metadata.total_size, and whether it is there but is no whole number.
+  // How many pieces an index of this size is cut into.
+  std::size_t pieces() const;
+  // The fast path, for an index as the usual writers give it: false for any other, and then what was taken
+  // means nothing. Passes on what `take` throws.
+  bool scan(std::size_t threads, const Take& take);
+  // Any index, in one piece. Throws Error{malformed | limit} naming the file.
+  void parse(const Take& take);
+
+  // metadata.total_size, and whether it is there but is no whole number; known after scan or parse.
   std::optional<std::uint64_t> total_size() const { return total_size_; }
   bool odd_total() const { return odd_total_; }
 
  private:
-  struct Json;
-  bool scan(std::string_view text);
-  void parse(std::string_view text, const std::string& path);
-  void add(std::string_view tensor, std::string_view shard);
-  void sort_shards();
-  void index_names(const std::string& path);
+  // What the map's object says beside the map.
+  struct Metadata {
+    bool there = false;
+    std::optional<std::uint64_t> total = {};
+  };
+  bool scan_piece(std::size_t piece, const Take& take, Metadata& before, Metadata& behind) const;
 
-  std::unique_ptr<char[]> buffer_;
-  std::unique_ptr<Json> json_;  // holds the texts where they had escapes
-  std::vector<std::string> shards_;
-  std::vector<Entry> entries_;
-  NameIndex names_;
-  NameIndex shard_names_;
+  const SourceFile& file_;
   std::optional<std::uint64_t> total_size_;
   bool odd_total_ = false;
 };

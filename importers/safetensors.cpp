@@ -45,7 +45,7 @@ thread_local Scratch scratch;
 // One header to one graph. Every failure is an Error that names the file and, where there is one, the tensor.
 class HeaderReader {
  public:
-  explicit HeaderReader(const SourceFile& file) : file_(file) {}
+  HeaderReader(const SourceFile& file, NameIndex* names) : file_(file), index_(names) {}
 
   MetaGraph read() {
     read_text();
@@ -155,6 +155,7 @@ class HeaderReader {
     for (std::uint32_t i = 0; i < names.size(); ++i)
       if (index.add(names[i], names[i].hash(), i, [&](std::uint32_t at) { return texts[at]; }))
         throw at_tensor(texts[i], "the name occurs twice in the header");
+    if (index_ != nullptr) *index_ = std::move(index);
     return names;
   }
 
@@ -197,6 +198,7 @@ class HeaderReader {
   }
 
   const SourceFile& file_;
+  NameIndex* index_;
   std::string_view text_;
   std::optional<SafetensorsJson> json_;  // holds what the entries point to
   Scratch scratch_;
@@ -213,7 +215,9 @@ bool is_json_space(std::byte b) {
 
 }  // namespace
 
-MetaGraph read_safetensors_file(const SourceFile& file) { return HeaderReader(file).read(); }
+MetaGraph read_safetensors_file(const SourceFile& file, NameIndex* names) {
+  return HeaderReader(file, names).read();
+}
 
 // There is no magic: a plausible length and then an object is as certain as it gets.
 Match sniff_safetensors(std::span<const std::byte> head, std::string_view path) {

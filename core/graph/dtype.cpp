@@ -124,6 +124,7 @@ std::optional<DType> dtype_from_npy(std::string_view descr) {
 
 std::optional<std::uint64_t> byte_size(DType id, std::uint64_t elements) {
   const DTypeInfo& info = dtype_info(id);
+  if (info.block_elements == 1) return checked_mul(elements, info.block_bytes);
   if (info.block_elements == 0 || elements % info.block_elements != 0) return std::nullopt;
   return checked_mul(elements / info.block_elements, info.block_bytes);
 }
@@ -133,21 +134,6 @@ std::optional<std::uint64_t> packed_byte_size(DType id, std::uint64_t elements) 
   if (info.kind == DTypeKind::block || info.block_elements <= 1) return byte_size(id, elements);
   const auto whole = checked_align_up(elements, info.block_elements);
   return whole ? byte_size(id, *whole) : std::nullopt;
-}
-
-std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape) {
-  std::uint64_t nonzero = 1;
-  bool empty = false;
-  for (const std::uint64_t dimension : shape) {
-    if (dimension == 0) {
-      empty = true;
-      continue;
-    }
-    const auto product = checked_mul(nonzero, dimension);
-    if (!product) return std::nullopt;
-    nonzero = *product;
-  }
-  return empty ? 0 : nonzero;
 }
 
 }  // namespace loadline

@@ -117,6 +117,14 @@ std::optional<std::uint64_t> packed_byte_size(DType id, std::uint64_t elements);
 
 // Product of the dimensions (1 for rank 0), or nothing on overflow. The overflow check does not
 // stop at a zero dimension: [2^40, 0, 2^40] is refused, so that no product can wrap to "empty".
-std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape);
+inline std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape) {
+  std::uint64_t nonzero = 1;
+  bool empty = false;
+  for (const std::uint64_t dimension : shape) {
+    empty |= dimension == 0;
+    if (__builtin_mul_overflow(nonzero, dimension + (dimension == 0 ? 1 : 0), &nonzero)) return std::nullopt;
+  }
+  return empty ? 0 : nonzero;
+}
 
 }  // namespace loadline

@@ -7,7 +7,9 @@
 #include "core/base/text.h"
 #include "core/graph/name_index.h"
 
+#include <algorithm>
 #include <atomic>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -60,37 +62,23 @@ void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
          fmt::format("needs {} bytes at {}, its storage has {}", *bytes, tensor.offset, storage.bytes));
 }
 
-// Names are checked before ranges: a file whose names repeat is not to be trusted further.
-void check_names(const MetaGraph& graph) {
-  NameIndex names(graph.tensors.size());
+// Names are checked before ranges: a file whose names repeat is not to be trusted further. Each of `parts`
+// looks at names of its own: those whose hash falls to it.
+void check_names(const MetaGraph& graph, std::uint32_t part, std::uint32_t parts) {
+  NameIndex names(graph.tensors.size() / parts);
   const auto text_of = [&](std::uint32_t i) { return graph.tensors[i].name.view(); };
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
+    // its lower bits choose the place in the table
+    if ((tensor.name.hash() >> 24) % parts != part) continue;
     if (names.add(tensor.name, tensor.name.hash(), i, text_of)) fail(graph, tensor, "the name occurs twice");
   }
 }
 
-void check_ranges(const MetaGraph& graph) {
-  for (const Tensor& tensor : graph.tensors) check_tensor(graph, tensor);
-}
-
-// Both questions are asked at once where there are many tensors. Which of two faults is told must not
-// depend on threads: after one, both are asked again in turn.
-void check_tensors(const MetaGraph& graph) {
-  constexpr std::size_t kWorthThreads = 10'000;
-  if (graph.tensors.size() >= kWorthThreads) {
-    std::atomic<bool> sound = true;
-    ParallelLoop(2, 2, [&](std::size_t which) {
-      try {
-        which == 0 ? check_names(graph) : check_ranges(graph);
-      } catch (...) {
-        sound = false;
-      }
-    }).finish();
-    if (sound) return;
-  }
-  check_names(graph);
-  check_ranges(graph);
+void check_ranges(const MetaGraph& graph, std::size_t part, std::size_t parts) {
+  const std::size_t end = graph.tensors.size() * (part + 1) / parts;
+  for (std::size_t i = graph.tensors.size() * part / parts; i < end; ++i)
+    check_tensor(graph, graph.tensors[i]);
 }
 
 // Every id exists, every value is made once at most, and before it is used.
@@ -130,19 +118,7 @@ void check_encoding(const ModelFile& file, const Storage& storage, std::size_t n
                     storage.stored_bytes, encoding_name(storage.encoding), storage.bytes, storage.unit));
 }
 
-}  // namespace
-
-bool is_contiguous(const Tensor& tensor) {
-  if (tensor.strides.empty()) return true;
-  std::uint64_t expected = 1;
-  for (std::size_t i = tensor.shape.size(); i-- > 0;) {
-    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
-    expected *= tensor.shape[i];
-  }
-  return true;
-}
-
-void validate(const MetaGraph& graph) {
+void check_storages(const MetaGraph& graph) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 63;
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < graph.storages.size(); ++i) {
@@ -162,8 +138,48 @@ void validate(const MetaGraph& graph) {
           fmt::format("storage {} has {} bytes, the file ends at {}", i, storage.stored_bytes, file.bytes));
     check_encoding(file, storage, i);
   }
+}
 
-  check_tensors(graph);
+// Whether storages, names and ranges are in order, asked by several threads.
+bool is_sound(const MetaGraph& graph) {
+  constexpr std::size_t kMostThreads = 8;
+  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, kMostThreads);
+  std::atomic<bool> sound = true;
+  ParallelLoop(2 * threads + 1, threads, [&](std::size_t turn) {
+    try {
+      if (turn < threads)
+        check_names(graph, static_cast<std::uint32_t>(turn), static_cast<std::uint32_t>(threads));
+      else if (turn < 2 * threads)
+        check_ranges(graph, turn - threads, threads);
+      else
+        check_storages(graph);
+    } catch (...) {
+      sound = false;
+    }
+  }).finish();
+  return sound;
+}
+
+}  // namespace
+
+bool is_contiguous(const Tensor& tensor) {
+  if (tensor.strides.empty()) return true;
+  std::uint64_t expected = 1;
+  for (std::size_t i = tensor.shape.size(); i-- > 0;) {
+    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
+    expected *= tensor.shape[i];
+  }
+  return true;
+}
+
+void validate(const MetaGraph& graph) {
+  constexpr std::size_t kWorthThreads = 10'000;
+  // which of two faults is told must not depend on threads: after one, all is asked again in turn
+  if (graph.tensors.size() < kWorthThreads || !is_sound(graph)) {
+    check_storages(graph);
+    check_names(graph, 0, 1);
+    check_ranges(graph, 0, 1);
+  }
   if (graph.forward) check_forward(graph, *graph.forward);
 }
 

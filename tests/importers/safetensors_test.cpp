@@ -210,24 +210,6 @@ TEST(Safetensors, ErrorsNameTensorAndByte) {
             "m.safetensors: byte 9: tensor 't': needs 1024 bytes for [16,16] F32, offsets give 1000");
 }
 
-// What a JSON parser refuses must not open by the fast path either.
-TEST(HfIndex, JunkBeforeATextIsRefused) {
-  for (const char* junk : {"00\"x\"", "12345678901234567890\"x\"", "01"}) {
-    const std::string index =
-        fmt::format(R"({{"metadata":{{"k":{}}},"weight_map":{{"w":"model.safetensors"}}}})", junk);
-    const std::string shard = one(R"({"dtype":"U8","shape":[1],"data_offsets":[0,1]})", 1);
-    EXPECT_THROW(import_source(memory_source("m.index.json", index, {{"model.safetensors", shard}})), Error)
-        << junk;
-  }
-}
-
-TEST(HfIndex, ManyMissingShardsStayLinear) {
-  std::string index = R"({"weight_map":{)";
-  for (int i = 0; i < 60'000; ++i) index += fmt::format(R"({}"t{}":"s{}")", i == 0 ? "" : ",", i, i);
-  const MetaGraph graph = import_source(memory_source("m.index.json", index + "}}"));
-  EXPECT_EQ(graph.missing.size(), 60'000u);
-}
-
 // Both parsers of a header, on the same text: where the fast one understands it, they must agree.
 TEST(SafetensorsHeader, TheFastPathAgreesWithTheJsonParser) {
   std::vector<std::string> texts = {
