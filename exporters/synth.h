@@ -16,7 +16,7 @@ struct SynthOptions {
   bool overwrite = false;
 };
 
-// `shapes` is a graph without files (core/forward/families.h). Writes a Hugging Face model folder.
+// `shapes` is a graph without files (core/forward/config_graph.h). Writes a Hugging Face model folder.
 // Random floating values are normal-like around 0 with a standard deviation of about 0.02, norm
 // weights around 1; the same seed and shapes give the same bytes on every machine.
 WriteReport synthesize(const MetaGraph& shapes, const std::string& folder, const SynthOptions& options,

@@ -1,9 +1,9 @@
-// Hugging Face config.json: model_type and the sizes of its family (core/forward/families.h).
+// Hugging Face config.json: model_type and the sizes of its family (core/forward/config_graph.h).
 #include "importers/hf_config.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/families.h"
+#include "core/forward/config_graph.h"
 
 #include <fmt/format.h>
 

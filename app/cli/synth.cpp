@@ -4,7 +4,7 @@
 #include "app/cli/commands.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/families.h"
+#include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
 #include "exporters/convert.h"
 

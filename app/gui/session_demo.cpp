@@ -2,7 +2,7 @@
 #include "app/gui/session_demo.h"
 
 #include "core/base/error.h"
-#include "core/forward/families.h"
+#include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
 #include "exporters/synth.h"
 

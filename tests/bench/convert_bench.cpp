@@ -1,7 +1,7 @@
 // Converting 1 GiB of BF16 in four shards to one file, made durable each time. Baseline: cp without
 // reflink and sync. Ceiling: preallocated 4 MiB reads and writes of the same bytes, also synced.
 #include "core/base/text.h"
-#include "core/forward/families.h"
+#include "core/forward/config_graph.h"
 #include "core/io/atomic_file.h"
 #include "exporters/convert.h"
 #include "exporters/synth.h"

@@ -3,7 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/convert/cast.h"
-#include "core/forward/families.h"
+#include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
 #include "core/io/storage_reader.h"
 #include "importers/resolve.h"

@@ -1,7 +1,7 @@
 // Graphs built in code; every one passes validate().
 #include "tests/gui/sample_graphs.h"
 
-#include "core/forward/families.h"
+#include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
 #include "core/graph/validate.h"
 

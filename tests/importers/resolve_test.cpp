@@ -2,7 +2,7 @@
 #include "importers/resolve.h"
 
 #include "core/base/error.h"
-#include "core/forward/families.h"
+#include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
 #include "importers/containment.h"
 #include "tests/support/builders.h"
@@ -424,8 +424,8 @@ TEST(Config, AbsurdValuesAreRefused) {
   };
   EXPECT_EQ(error_in(llama("")), "");
   for (const char* change :
-       {R"(,"num_hidden_layers":-1)", R"(,"vocab_size":0)", R"(,"vocab_size":1e9)", R"(,"hidden_size":"64")",
-        R"(,"num_attention_heads":5)", R"(,"torch_dtype":"float7")", R"(,"tie_word_embeddings":1)",
+       {R"(,"num_hidden_layers":-1)", R"(,"vocab_size":0)", R"(,"vocab_size":1.5)", R"(,"hidden_size":"64")",
+        R"(,"num_attention_heads":5)", R"(,"torch_dtype":"float7")", R"(,"torch_dtype":5)",
         R"(,"num_hidden_layers":2000000000)", R"(,"hidden_size":2147483648,"intermediate_size":2147483648)"})
     EXPECT_NE(error_in(llama(change)), "") << change;
   for (const char* text : {"", "[]", "{}", "null", R"({"model_type":"no_such"})", R"({"model_type":5})",

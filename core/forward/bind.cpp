@@ -1,0 +1,431 @@
+// Runs an asset's lines once, in order, with the loops unrolled.
+#include "core/forward/bind.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/graph/filter.h"
+#include "core/graph/name_index.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::size_t kMostTensors = 2'000'000;
+constexpr std::size_t kMostOps = 1'000'000;
+constexpr std::int64_t kMostTurns = 100'000;  // of one loop
+// A size that no real model exceeds, so that products of two stay inside 64 bits.
+constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
+
+// What stands beside NAME.weight, or in its stead, in files whose linear weights are quantised.
+constexpr std::array<std::string_view, 14> kCompanions = {"weight_scale_inv",
+                                                          "weight_scale",
+                                                          "input_scale",
+                                                          "qweight",
+                                                          "qzeros",
+                                                          "scales",
+                                                          "g_idx",
+                                                          "weight_packed",
+                                                          "weight_shape",
+                                                          "weight_zero_point",
+                                                          "weight.absmax",
+                                                          "weight.quant_map",
+                                                          "weight.nested_absmax",
+                                                          "weight.nested_quant_map"};
+constexpr std::array<std::string_view, 3> kStandIns = {"qweight", "weight_packed", "weight_q"};
+
+// The tensors of a file by name, with what claimed them.
+class Header {
+ public:
+  explicit Header(const MetaGraph& graph)
+      : graph_(graph), names_(graph.tensors.size()), claimed_(graph.tensors.size(), false) {
+    for (std::uint32_t i = 0; i < graph.tensors.size(); ++i)
+      names_.add(graph.tensors[i].name, graph.tensors[i].name.hash(), i,
+                 [&](std::uint32_t at) { return graph.tensors[at].name.view(); });
+  }
+
+  std::optional<TensorId> find(std::string_view name) const {
+    const auto at =
+        names_.find(name, name_hash(name), [this](std::uint32_t i) { return graph_.tensors[i].name.view(); });
+    return at ? std::optional(TensorId{*at}) : std::nullopt;
+  }
+  void claim(TensorId id) { claimed_[index(id)] = true; }
+  bool claimed(std::size_t i) const { return claimed_[i]; }
+  const MetaGraph& graph() const { return graph_; }
+
+ private:
+  const MetaGraph& graph_;
+  NameIndex names_;
+  std::vector<bool> claimed_;
+};
+
+struct Fp8 {
+  std::uint64_t rows = 0, columns = 0;  // of a block with one scale
+};
+
+class Binder {
+ public:
+  Binder(const Architecture& architecture, const ModelConfig& config, const MetaGraph* graph,
+         const std::vector<std::pair<std::string, Datum>>& flags)
+      : architecture_(architecture), model_{.architecture = &architecture, .config = config} {
+    if (graph != nullptr) header_.emplace(*graph);
+    for (const auto& [name, value] : flags) names_.emplace(name, value);
+    scope_.name = [this](std::string_view name) { return name_value(name); };
+    scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
+      return call(function, arguments);
+    };
+  }
+
+  BoundModel bind() {
+    model_.dtype = config_dtype();
+    fp8_ = fp8_block();
+    if (const Datum kept = model_.config.get("quantization_config.modules_to_not_convert"); kept.list())
+      for (const Datum& name : *kept.list())
+        if (name.text() != nullptr) unquantised_.push_back(*name.text());
+    for (const auto& [name, value] : architecture_.let) {
+      const Datum result = value.evaluate(scope_);
+      if (result.null()) value.place().fail(fmt::format("'{}' is missing", safe_display(value.text(), 60)));
+      names_.insert_or_assign(name, result);
+      model_.constants.emplace_back(name, result);
+    }
+    tied_ = architecture_.tie.evaluate(scope_).truth();
+    add_inputs();
+    run("main", "", false);
+    sink_ = &model_.absent;
+    absent_ = true;
+    run("absent", "", true);
+    absent_ = false;
+    run_extra();
+    finish_claims();
+    return std::move(model_);
+  }
+
+ private:
+  Datum name_value(std::string_view name) const {
+    const auto found = names_.find(name);
+    return found != names_.end() ? found->second : model_.config.get(name);
+  }
+
+  // has('NAME'): whether the file holds that tensor; null where there is no file to ask.
+  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) const {
+    if (function != "has") return std::nullopt;
+    if (!header_ || arguments.size() != 1 || arguments[0].text() == nullptr) return Datum();
+    return Datum(std::int64_t{find(*arguments[0].text()).has_value()});
+  }
+
+  DType config_dtype() const {
+    const std::string name = model_.config.text("dtype", model_.config.text("torch_dtype", "float32"));
+    const auto dtype = dtype_from_torch(name);
+    if (!dtype)
+      throw model_.config.fail(fmt::format("torch_dtype '{}' is not known", safe_display(name, 40)));
+    return *dtype;
+  }
+
+  // quantization_config's weight_block_size where quant_method is fp8, else nothing.
+  std::optional<Fp8> fp8_block() const {
+    const ModelConfig& config = model_.config;
+    if (header_ || config.get("quantization_config").null()) return std::nullopt;
+    const std::string method = config.text("quantization_config.quant_method", "");
+    if (method == "mxfp4") return std::nullopt;  // the asset has its tensors
+    const Datum block = config.get("quantization_config.weight_block_size");
+    if (method != "fp8" || block.list() == nullptr || block.list()->size() != 2)
+      throw config.fail("quantization_config is not fp8 with a weight_block_size of two sizes",
+                        ErrorCode::unsupported);
+    std::array<std::uint64_t, 2> sizes = {};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::int64_t* const size = (*block.list())[i].number();
+      if (size == nullptr || *size <= 0)
+        throw config.fail("quantization_config is not fp8 with a weight_block_size of two sizes",
+                          ErrorCode::unsupported);
+      sizes[i] = static_cast<std::uint64_t>(*size);
+    }
+    return Fp8{sizes[0], sizes[1]};
+  }
+
+  void add_inputs() {
+    model_.inputs = architecture_.inputs;
+    const auto known = [&](std::string_view name) {
+      return std::any_of(model_.inputs.begin(), model_.inputs.end(),
+                         [&](const InputSpec& input) { return input.name == name; });
+    };
+    const AssetPlace place = {std::make_shared<const std::string>(architecture_.path), 1, 1};
+    for (const char* name : {"ids", "pos"})
+      if (!known(name))
+        model_.inputs.push_back(
+            {name, place, {Expression::parse("B", place), Expression::parse("S", place)}, DType::i64});
+    for (const InputSpec& input : model_.inputs) new_value(input.name);
+  }
+
+  std::uint32_t new_value(const std::string& name) {
+    const auto number = static_cast<std::uint32_t>(model_.values.size());
+    const std::uint32_t times = used_[name]++;
+    model_.values.push_back(times == 0 ? name : fmt::format("{}.{}", name, times));
+    current_[name] = number;
+    return number;
+  }
+
+  void run(std::string_view block, const std::string& prefix, bool stored_only) {
+    for (const OpLine& line : architecture_.block(block)) {
+      if (line.condition.text() != "" && !line.condition.evaluate(scope_).truth()) continue;
+      const bool stored = stored_only || line.stored_only;
+      if (line.kind == OpLine::Kind::each)
+        loop(line, prefix, stored);
+      else if (stored)
+        add_weights(line, prefix, *sink_);
+      else
+        operate(line, prefix);
+    }
+  }
+
+  void loop(const OpLine& line, const std::string& prefix, bool stored_only) {
+    const std::int64_t first = line.first.text() == "" ? 0 : turn(line.first);
+    const std::int64_t end = turn(line.end);
+    const auto before = names_.find(line.variable);
+    const std::optional<Datum> hidden = before == names_.end() ? std::nullopt : std::optional(before->second);
+    for (std::int64_t i = first; i < end; ++i) {
+      names_.insert_or_assign(line.variable, Datum(i));
+      const std::string inner = line.prefix.empty() ? "" : expand_name(line.prefix, line.place, scope_) + ".";
+      run(line.block, prefix + inner, stored_only);
+    }
+    if (hidden)
+      names_.insert_or_assign(line.variable, *hidden);
+    else
+      names_.erase(line.variable);
+  }
+
+  std::int64_t turn(const Expression& expression) const {
+    const Datum value = expression.evaluate(scope_);
+    if (value.number() == nullptr || *value.number() < 0 || *value.number() > kMostTurns)
+      expression.place().fail(fmt::format("'{}' is {}: a whole number from 0 to {} expected",
+                                          expression.text(), value.shown(), kMostTurns));
+    return *value.number();
+  }
+
+  void operate(const OpLine& line, const std::string& prefix) {
+    if (model_.ops.size() == kMostOps) line.place.fail("more than a million operators");
+    BoundOp op;
+    op.line = &line;
+    for (const std::string& name : line.inputs) {
+      const auto value = current_.find(name);
+      if (value == current_.end()) line.place.fail(fmt::format("there is no value '{}' yet", name));
+      op.inputs.push_back(value->second);
+    }
+    for (const auto& [key, value] : line.attributes) op.attributes.emplace_back(key, value.evaluate(scope_));
+    add_weights(line, prefix, op.weights);
+    op.name = line.weights.empty() || has_experts(line)
+                  ? prefix + line.outputs.front()
+                  : prefix + expand_name(line.weights.front().name, line.place, scope_);
+    for (const std::string& name : line.outputs) op.outputs.push_back(new_value(name));
+    model_.ops.push_back(std::move(op));
+  }
+
+  static bool has_experts(const OpLine& line) {
+    return std::any_of(line.weights.begin(), line.weights.end(),
+                       [](const WeightSpec& spec) { return spec.name.find("{e}") != std::string::npos; });
+  }
+
+  // "{e}" in a name stands for each of the n experts.
+  void add_weights(const OpLine& line, const std::string& prefix, std::vector<BoundWeight>& to) {
+    std::int64_t experts = 1;
+    if (has_experts(line)) {
+      const auto n = std::find_if(line.attributes.begin(), line.attributes.end(),
+                                  [](const auto& attribute) { return attribute.first == "n"; });
+      if (n == line.attributes.end()) line.place.fail("'{e}' needs n, the number of experts");
+      experts = turn(n->second);
+    }
+    for (std::int64_t e = 0; e < experts; ++e) {
+      if (has_experts(line)) names_.insert_or_assign("e", Datum(e));
+      for (const WeightSpec& spec : line.weights) add_weight(spec, line, prefix, to);
+    }
+    if (has_experts(line)) names_.erase("e");
+  }
+
+  Shape contract(const WeightSpec& spec) const {
+    std::vector<std::uint64_t> shape;
+    for (const Expression& size : spec.shape) {
+      const Datum value = size.evaluate(scope_);
+      if (value.number() == nullptr || *value.number() <= 0 || *value.number() > kMostSize)
+        size.place().fail(fmt::format("'{}' is {}: a whole number from 1 to {} expected", size.text(),
+                                      value.shown(), kMostSize));
+      shape.push_back(static_cast<std::uint64_t>(*value.number()));
+    }
+    return Shape(shape);
+  }
+
+  void add_weight(const WeightSpec& spec, const OpLine& line, const std::string& prefix,
+                  std::vector<BoundWeight>& to) {
+    const std::string base = prefix + expand_name(spec.name, spec.place, scope_);
+    const Shape shape = contract(spec);
+    const bool linear = line.op == "linear" || line.op == "experts";
+    const std::string name = spec.bare ? base : base + ".weight";
+    const bool quantised = fp8_ && linear && !spec.keep && shape.size() == 2 && !kept_whole(base);
+    add(name, shape, spec, quantised ? DType::f8_e4m3 : spec.dtype.value_or(model_.dtype), to);
+    if (quantised)
+      add(base + ".weight_scale_inv",
+          Shape{(shape[0] + fp8_->rows - 1) / fp8_->rows, (shape[1] + fp8_->columns - 1) / fp8_->columns},
+          spec, DType::f32, to);
+    if (header_ && !spec.bare) claim_companions(base);
+    if (!spec.bias) return;
+    const std::string bias = base + ".bias";
+    if (header_ ? find(bias).has_value()
+                : spec.bias_if.text() == "" || spec.bias_if.evaluate(scope_).truth()) {
+      const bool transposed = std::any_of(line.attributes.begin(), line.attributes.end(),
+                                          [](const auto& attribute) { return attribute.first == "layout"; });
+      add(bias, Shape{transposed ? shape.back() : shape[0]}, spec, spec.dtype.value_or(model_.dtype), to);
+    } else if (header_ && spec.bias_if.text() == "") {
+      model_.claims.missing.push_back(bias);
+    }
+  }
+
+  bool kept_whole(const std::string& base) const {
+    return std::any_of(unquantised_.begin(), unquantised_.end(),
+                       [&](const std::string& name) { return base == name || base.ends_with("." + name); });
+  }
+
+  void add(const std::string& name, const Shape& shape, const WeightSpec& spec, DType dtype,
+           std::vector<BoundWeight>& to) {
+    const auto count = element_count(shape);
+    const auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
+    const auto total = bytes ? checked_add(total_, *bytes) : std::nullopt;
+    if (!total || *total >> 62 != 0 || ++tensors_ > kMostTensors)
+      throw Error(ErrorCode::limit, {.file = model_.config.path()},
+                  fmt::format("tensor '{}' makes the model too large", safe_display(name, 200)));
+    total_ = *total;
+    if (absent_) return to.push_back({name, shape, dtype, std::nullopt});
+    const std::string* const owner = tied_to(name);
+    if (!header_) {
+      if (owner != nullptr && tied_) {
+        model_.tied.emplace_back(name, *owner);
+        return to.push_back({*owner, shape, dtype, std::nullopt});
+      }
+      if (spec.optional) return;
+      model_.asked.push_back({name, shape, dtype, std::nullopt});
+      return to.push_back(model_.asked.back());
+    }
+    if (const auto id = find(name)) {
+      header_->claim(*id);
+      const Tensor& tensor = header_->graph().tensor(*id);
+      if (tensor.shape != shape && elements(tensor) != *count) disagree(tensor, shape);
+      return to.push_back({std::string(tensor.name), tensor.shape, tensor.dtype, *id});
+    }
+    if (const auto id = owner != nullptr ? find(*owner) : std::nullopt) {
+      model_.tied.emplace_back(name, *owner);
+      const Tensor& tensor = header_->graph().tensor(*id);
+      return to.push_back({std::string(tensor.name), tensor.shape, tensor.dtype, *id});
+    }
+    if (!spec.optional && !has_stand_in(name)) model_.claims.missing.push_back(name);
+    to.push_back({name, shape, dtype, std::nullopt});
+  }
+
+  void disagree(const Tensor& tensor, const Shape& shape) {
+    model_.claims.disagreements.push_back({Severity::warning, tensor.name.str(),
+                                           fmt::format("config.json says [{}], the file [{}]",
+                                                       fmt::join(shape, ","), fmt::join(tensor.shape, ","))});
+  }
+
+  const std::string* tied_to(const std::string& name) const {
+    const auto found = std::find_if(architecture_.tied.begin(), architecture_.tied.end(),
+                                    [&](const auto& pair) { return pair.first == name; });
+    return found == architecture_.tied.end() ? nullptr : &found->second;
+  }
+
+  // As the asset spells it, with or without the prefix, and with the endings of older files.
+  std::optional<TensorId> find(const std::string& name) const {
+    if (const auto id = find_prefixed(name)) return id;
+    for (const auto& [ending, older] : architecture_.spellings)
+      if (name.ends_with(ending))
+        if (const auto id = find_prefixed(name.substr(0, name.size() - ending.size()) + older)) return id;
+    return std::nullopt;
+  }
+  std::optional<TensorId> find_prefixed(const std::string& name) const {
+    if (const auto id = header_->find(name)) return id;
+    for (const std::string& prefix : architecture_.prefixes) {
+      if (const auto id = header_->find(prefix + name)) return id;
+      if (!name.starts_with(prefix)) continue;
+      const std::string rest = name.substr(prefix.size());
+      if (const auto id = header_->find(rest)) return id;
+      for (const std::string& other : architecture_.prefixes)
+        if (const auto id = header_->find(other + rest)) return id;
+    }
+    return std::nullopt;
+  }
+
+  void claim_companions(const std::string& base) {
+    for (const std::string_view companion : kCompanions)
+      if (const auto id = find(fmt::format("{}.{}", base, companion))) header_->claim(*id);
+  }
+  bool has_stand_in(const std::string& name) const {
+    constexpr std::string_view kWeight = "weight";
+    if (!name.ends_with(".weight")) return false;
+    const std::string base = name.substr(0, name.size() - kWeight.size());
+    return std::any_of(kStandIns.begin(), kStandIns.end(),
+                       [&](std::string_view other) { return find(base + std::string(other)).has_value(); });
+  }
+
+  // Buffers that some writers store: in a file where it has them; without a file, where the configuration
+  // asks for them by a key of ours.
+  void run_extra() {
+    std::vector<BoundWeight> extra;
+    sink_ = &extra;
+    const std::size_t missing = model_.claims.missing.size();
+    const bool wanted = header_ || model_.config.get("loadline_stored_buffers").truth();
+    if (wanted) run("extra", "", true);
+    model_.claims.missing.resize(missing);
+    for (BoundWeight& weight : extra) {
+      if (header_ && !weight.tensor) continue;
+      if (weight.tensor) model_.claims.extra.push_back(*weight.tensor);
+      model_.stored.push_back(std::move(weight));
+    }
+  }
+
+  void finish_claims() {
+    if (!header_) return;
+    const MetaGraph& graph = header_->graph();
+    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+      if (header_->claimed(i)) continue;
+      const bool ignored = std::any_of(
+          architecture_.ignore.begin(), architecture_.ignore.end(),
+          [&](const std::string& pattern) { return glob_matches(pattern, graph.tensors[i].name); });
+      const TensorId id{static_cast<std::uint32_t>(i)};
+      (ignored ? model_.claims.ignored : model_.claims.unclaimed).push_back(id);
+      if (!ignored) model_.claims.unclaimed_bytes += tensor_bytes(graph, graph.tensors[i]);
+    }
+  }
+
+  const Architecture& architecture_;
+  BoundModel model_;
+  std::optional<Header> header_;
+  Scope scope_;
+  std::map<std::string, Datum, std::less<>> names_;         // loops, "let" and flags
+  std::unordered_map<std::string, std::uint32_t> current_;  // the value that a name stands for now
+  std::unordered_map<std::string, std::uint32_t> used_;     // how many values had that name
+  std::vector<BoundWeight>* sink_ = &model_.stored;         // of lines that only claim
+  std::optional<Fp8> fp8_;
+  std::vector<std::string> unquantised_;
+  std::uint64_t total_ = 0;
+  std::size_t tensors_ = 0;
+  bool tied_ = false;
+  bool absent_ = false;
+};
+
+}  // namespace
+
+BoundModel bind(const Architecture& architecture, const ModelConfig& config, const MetaGraph* graph,
+                const std::vector<std::pair<std::string, Datum>>& flags) {
+  try {
+    return Binder(architecture, config, graph, flags).bind();
+  } catch (const Error& error) {
+    // the asset is mostly right: what does not fit it is the configuration
+    if (error.place().file != architecture.path) throw;
+    throw config.fail(fmt::format("does not fit the architecture: {}", error.what()), error.code());
+  }
+}
+
+}  // namespace loadline

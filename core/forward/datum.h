@@ -1,0 +1,55 @@
+// What expressions in architecture and profile assets compute with.
+#pragma once
+
+#include "core/graph/size_poly.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace loadline {
+
+// A value of a configuration or of an expression over it. Null stands for a key that is not there. True and
+// false are 1 and 0. Sizes that depend on batch, sequence and past are polynomials; a polynomial without
+// symbols is always held as a whole number.
+class Datum {
+ public:
+  using List = std::shared_ptr<const std::vector<Datum>>;
+  struct Object {  // a nested object of a configuration: it is there, and its fields have names of their own
+    bool operator==(const Object&) const = default;
+  };
+
+  Datum() = default;
+  Datum(std::int64_t number) : value_(number) {}
+  Datum(double number) : value_(number) {}
+  Datum(std::string text) : value_(std::move(text)) {}
+  Datum(std::vector<Datum> list) : value_(std::make_shared<const std::vector<Datum>>(std::move(list))) {}
+  Datum(Object object) : value_(object) {}
+  Datum(const SizePoly& poly);
+
+  bool null() const { return std::holds_alternative<std::monostate>(value_); }
+  const std::int64_t* number() const { return std::get_if<std::int64_t>(&value_); }
+  const SizePoly* poly() const { return std::get_if<SizePoly>(&value_); }
+  const double* real() const { return std::get_if<double>(&value_); }
+  const std::string* text() const { return std::get_if<std::string>(&value_); }
+  const std::vector<Datum>* list() const {
+    const List* const list = std::get_if<List>(&value_);
+    return list == nullptr ? nullptr : list->get();
+  }
+  // A whole number or a polynomial as a polynomial, else nothing.
+  std::optional<SizePoly> size() const;
+  // What is neither null, 0, empty text nor an empty list.
+  bool truth() const;
+  // "7", "'gelu'", "[2 values]", "null": for messages.
+  std::string shown() const;
+
+  friend bool operator==(const Datum& a, const Datum& b);
+
+ private:
+  std::variant<std::monostate, std::int64_t, SizePoly, double, std::string, List, Object> value_;
+};
+
+}  // namespace loadline

@@ -1,0 +1,69 @@
+// Expressions in architecture and profile assets: sizes and conditions over a configuration's keys.
+//
+//   expr    := choice            choice := either ["?" expr ":" expr]       either := or {"??" or}
+//   or      := and {"or" and}    and := not {"and" not}                     not := ["not"] compare
+//   compare := sum [("==" | "!=" | "<" | "<=" | ">" | ">=" | "in") sum]
+//   sum     := product {("+" | "-") product}       product := unary {("*" | "/" | "%") unary}
+//   unary   := ["-"] postfix                       postfix := primary {"[" expr "]"}
+//   primary := number | 'text' | name {"." name} | name "(" [expr {"," expr}] ")" | "(" expr ")" | "[" list
+//   "]"
+//
+// "/" must divide without a remainder: a wrong key shows there first. A name that nothing defines is null;
+// `a ?? b` is b where a is null, and any other use of null is an Error.
+#pragma once
+
+#include "core/forward/datum.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace loadline {
+
+// A place in an asset, counted from 1.
+struct AssetPlace {
+  std::shared_ptr<const std::string> file;
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+
+  AssetPlace moved(std::size_t columns) const {
+    return {file, line, column + static_cast<std::uint32_t>(columns)};
+  }
+  // Throws Error{malformed}: `FILE: line 12, column 7: DETAIL`.
+  [[noreturn]] void fail(std::string_view detail) const;
+};
+
+// What names and functions mean. Functions that every expression has: min, max (of whole numbers), cdiv(a, b)
+// = a / b rounded up, floor(a) of a fraction, len(list), count(list, value).
+struct Scope {
+  std::function<Datum(std::string_view name)> name;
+  // Nothing for a function that it does not have. Asked first.
+  std::function<std::optional<Datum>(std::string_view function, std::span<const Datum> arguments)> call;
+};
+
+class Expression {
+ public:
+  Expression() = default;  // null
+  // The whole of `text` as one expression, which starts at `place`.
+  static Expression parse(std::string_view text, const AssetPlace& place);
+  // As much of `text` as one expression takes at its beginning, and how many characters that are.
+  static std::pair<Expression, std::size_t> parse_beginning(std::string_view text, const AssetPlace& place);
+
+  // Throws Error{malformed} at the place of the operator that cannot be applied.
+  Datum evaluate(const Scope& scope) const;
+  const AssetPlace& place() const { return place_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  struct Node;
+  friend class ExpressionParser;
+  friend class Evaluation;
+  std::shared_ptr<const std::vector<Node>> nodes_;  // children before parents
+  std::string text_;
+  AssetPlace place_;
+};
+
+}  // namespace loadline

@@ -1,0 +1,258 @@
+// Recursive descent over one line, with bounded depth.
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/expression_nodes.h"
+
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+void AssetPlace::fail(std::string_view detail) const {
+  throw Error(ErrorCode::malformed, {.file = file ? *file : std::string()},
+              fmt::format("line {}, column {}: {}", line, column, detail));
+}
+
+class ExpressionParser {
+ public:
+  using Node = Expression::Node;
+  using Kind = Node::Kind;
+
+  ExpressionParser(std::string_view text, const AssetPlace& place) : text_(text), place_(place) {}
+
+  std::uint32_t expression() {
+    constexpr int kMostDepth = 50;
+    if (++depth_ > kMostDepth) fail("nested more than 50 levels deep");
+    const std::uint32_t root = choice();
+    --depth_;
+    return root;
+  }
+
+  std::size_t position() const { return at_; }
+  void skip_space() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  [[noreturn]] void fail(std::string_view detail) const { place_.moved(at_).fail(detail); }
+
+  Expression take(std::uint32_t root) {
+    // evaluation begins at the last node
+    if (root + 1 != nodes_.size()) throw Error(ErrorCode::malformed, "the root is not the last node");
+    Expression result;
+    result.nodes_ = std::make_shared<const std::vector<Node>>(std::move(nodes_));
+    result.text_ = std::string(text_.substr(0, at_));
+    result.place_ = place_;
+    return result;
+  }
+
+ private:
+  std::uint32_t add(Kind kind, std::size_t at, std::vector<std::uint32_t> children = {}) {
+    constexpr std::size_t kMostNodes = 1000;
+    if (nodes_.size() == kMostNodes) fail("longer than 1,000 parts");
+    Node& node = nodes_.emplace_back();
+    node.kind = kind;
+    node.at = static_cast<std::uint32_t>(at);
+    node.children = std::move(children);
+    return static_cast<std::uint32_t>(nodes_.size() - 1);
+  }
+
+  // The next token, if it is this one and does not merely begin like it.
+  bool take(std::string_view token) {
+    skip_space();
+    if (!text_.substr(at_).starts_with(token)) return false;
+    const char next = at_ + token.size() < text_.size() ? text_[at_ + token.size()] : ' ';
+    const bool word = is_name(token.back());
+    if (word ? is_name(next) : (token == "?" && next == '?')) return false;
+    if ((token == "<" || token == ">") && next == '=') return false;
+    at_ += token.size();
+    return true;
+  }
+  void expect(std::string_view token) {
+    if (!take(token)) fail(fmt::format("'{}' expected", token));
+  }
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+  static bool is_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
+  }
+
+  std::uint32_t choice() {
+    const std::uint32_t condition = either();
+    const std::size_t at = at_;
+    if (!take("?")) return condition;
+    const std::uint32_t yes = expression();
+    expect(":");
+    const std::uint32_t no = expression();
+    return add(Kind::choice, at, {condition, yes, no});
+  }
+
+  struct Operator {
+    std::string_view token;
+    Kind kind;
+  };
+  template <std::size_t N>
+  const Operator* take_one(const std::array<Operator, N>& operators) {
+    for (const Operator& candidate : operators)
+      if (take(candidate.token)) return &candidate;
+    return nullptr;
+  }
+  template <std::size_t N, typename Next>
+  std::uint32_t chain(const std::array<Operator, N>& operators, const Next& next) {
+    std::uint32_t left = next();
+    while (true) {
+      skip_space();
+      const std::size_t at = at_;
+      const Operator* const found = take_one(operators);
+      if (found == nullptr) return left;
+      left = add(found->kind, at, {left, next()});
+    }
+  }
+
+  std::uint32_t either() {
+    static constexpr std::array<Operator, 1> kOperators = {{{"??", Kind::otherwise}}};
+    return chain(kOperators, [this] { return any(); });
+  }
+  std::uint32_t any() {
+    static constexpr std::array<Operator, 1> kOperators = {{{"or", Kind::logical_or}}};
+    return chain(kOperators, [this] { return all(); });
+  }
+  std::uint32_t all() {
+    static constexpr std::array<Operator, 1> kOperators = {{{"and", Kind::logical_and}}};
+    return chain(kOperators, [this] { return negation(); });
+  }
+  std::uint32_t negation() {
+    skip_space();
+    const std::size_t at = at_;
+    if (!take("not")) return comparison();
+    const std::uint32_t of = comparison();
+    return add(Kind::logical_not, at, {of});
+  }
+  std::uint32_t comparison() {
+    static constexpr std::array<Operator, 7> kOperators = {{{"==", Kind::equal},
+                                                            {"!=", Kind::unequal},
+                                                            {"<=", Kind::less_equal},
+                                                            {"<", Kind::less},
+                                                            {">=", Kind::greater_equal},
+                                                            {">", Kind::greater},
+                                                            {"in", Kind::contains}}};
+    const std::uint32_t left = sum();
+    skip_space();
+    const std::size_t at = at_;
+    const Operator* const found = take_one(kOperators);
+    if (found == nullptr) return left;
+    const std::uint32_t right = sum();
+    return add(found->kind, at, {left, right});
+  }
+  std::uint32_t sum() {
+    static constexpr std::array<Operator, 2> kOperators = {{{"+", Kind::add}, {"-", Kind::subtract}}};
+    return chain(kOperators, [this] { return product(); });
+  }
+  std::uint32_t product() {
+    static constexpr std::array<Operator, 3> kOperators = {
+        {{"*", Kind::multiply}, {"/", Kind::divide}, {"%", Kind::remainder}}};
+    return chain(kOperators, [this] { return unary(); });
+  }
+  std::uint32_t unary() {
+    skip_space();
+    const std::size_t at = at_;
+    if (!take("-")) return postfix();
+    const std::uint32_t of = postfix();
+    return add(Kind::negate, at, {of});
+  }
+  std::uint32_t postfix() {
+    std::uint32_t of = primary();
+    // no space before it: "norm x [d]" is not an index
+    while (at_ < text_.size() && text_[at_] == '[') {
+      const std::size_t at = at_++;
+      const std::uint32_t position = expression();
+      expect("]");
+      of = add(Kind::index, at, {of, position});
+    }
+    return of;
+  }
+
+  std::uint32_t primary() {
+    skip_space();
+    const std::size_t at = at_;
+    if (at_ == text_.size()) fail("an expression expected");
+    if (take("(")) {
+      const std::uint32_t inner = expression();
+      expect(")");
+      return inner;
+    }
+    if (take("[")) return add(Kind::list, at, arguments("]"));
+    if (text_[at_] == '\'') return quoted();
+    if (is_digit(text_[at_])) return number();
+    if (is_name(text_[at_])) return named();
+    fail("an expression expected");
+  }
+
+  std::vector<std::uint32_t> arguments(std::string_view end) {
+    std::vector<std::uint32_t> list;
+    if (take(end)) return list;
+    do list.push_back(expression());
+    while (take(","));
+    expect(end);
+    return list;
+  }
+
+  std::uint32_t quoted() {
+    const std::size_t at = at_++;
+    const std::size_t end = text_.find('\'', at_);
+    if (end == std::string_view::npos) fail("a text without its closing quote");
+    const std::uint32_t node = add(Kind::literal, at);
+    nodes_[node].literal = Datum(std::string(text_.substr(at_, end - at_)));
+    at_ = end + 1;
+    return node;
+  }
+
+  std::uint32_t number() {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error != std::errc()) fail("a number of more than 63 bits");
+    const std::uint32_t node = add(Kind::literal, at_);
+    nodes_[node].literal = Datum(value);
+    at_ = static_cast<std::size_t>(end - text_.data());
+    return node;
+  }
+
+  std::uint32_t named() {
+    const std::size_t at = at_;
+    while (at_ < text_.size() && (is_name(text_[at_]) || text_[at_] == '.')) ++at_;
+    const std::string name(text_.substr(at, at_ - at));
+    if (at_ < text_.size() && text_[at_] == '(') {
+      ++at_;
+      std::vector<std::uint32_t> list = arguments(")");
+      const std::uint32_t node = add(Kind::call, at, std::move(list));
+      nodes_[node].name = name;
+      return node;
+    }
+    const std::uint32_t node = add(Kind::name, at);
+    nodes_[node].name = name;
+    return node;
+  }
+
+  std::string_view text_;
+  AssetPlace place_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  std::vector<Node> nodes_;
+};
+
+std::pair<Expression, std::size_t> Expression::parse_beginning(std::string_view text,
+                                                               const AssetPlace& place) {
+  ExpressionParser parser(text, place);
+  const std::uint32_t root = parser.expression();
+  const std::size_t end = parser.position();
+  return {parser.take(root), end};
+}
+
+Expression Expression::parse(std::string_view text, const AssetPlace& place) {
+  ExpressionParser parser(text, place);
+  const std::uint32_t root = parser.expression();
+  parser.skip_space();
+  if (parser.position() != text.size()) parser.fail("nothing more expected here");
+  return parser.take(root);
+}
+
+}  // namespace loadline

@@ -1,0 +1,107 @@
+// nlohmann::json behind the interface.
+#include "core/forward/model_config.h"
+
+#include "core/base/text.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline {
+
+struct ModelConfig::Json {
+  nlohmann::json root;
+  bool nested = false;  // text_config comes first
+};
+
+namespace {
+
+using nlohmann::json;
+
+// A bound on nesting keeps the parser's and the value's recursion short.
+json parse(std::string_view text, const std::string& path) {
+  int depth = 0;
+  const auto bounded = [&](int, json::parse_event_t event, json&) {
+    using E = json::parse_event_t;
+    if (event == E::object_start || event == E::array_start) ++depth;
+    if (event == E::object_end || event == E::array_end) --depth;
+    if (depth > 64) throw Error(ErrorCode::malformed, {.file = path}, "nested more than 64 levels deep");
+    return true;
+  };
+  try {
+    return json::parse(text, bounded);
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::malformed, {.file = path},
+                fmt::format("not valid JSON: {}", safe_display(error.what(), 200)));
+  }
+}
+
+Datum datum(const json& value) {
+  if (value.is_boolean()) return Datum(std::int64_t{value.get<bool>()});
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX)
+    return Datum(static_cast<double>(value.get<std::uint64_t>()));
+  if (value.is_number_integer()) return Datum(value.get<std::int64_t>());
+  if (value.is_number_float()) {
+    constexpr double kExact = 9007199254740992.0;  // 2^53
+    const double number = value.get<double>();
+    if (std::trunc(number) == number && std::abs(number) < kExact)
+      return Datum(static_cast<std::int64_t>(number));
+    return Datum(number);
+  }
+  if (value.is_string()) return Datum(value.get<std::string>());
+  if (value.is_array()) {
+    std::vector<Datum> list;
+    for (const json& item : value) list.push_back(datum(item));
+    return Datum(std::move(list));
+  }
+  return value.is_object() ? Datum(Datum::Object()) : Datum();
+}
+
+const json* find(const json& in, std::string_view path) {
+  const json* at = &in;
+  while (!path.empty()) {
+    const std::string_view key = path.substr(0, path.find('.'));
+    path.remove_prefix(std::min(key.size() + 1, path.size()));
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(std::string(key));
+    if (found == at->end() || found->is_null()) return nullptr;
+    at = &*found;
+  }
+  return at;
+}
+
+}  // namespace
+
+ModelConfig::ModelConfig(std::string_view text, const std::string& path) : path_(path) {
+  auto parsed = std::make_shared<Json>();
+  parsed->root = parse(text, path);
+  if (!parsed->root.is_object()) throw fail("not a JSON object");
+  parsed->nested = !find(parsed->root, "hidden_size") && find(parsed->root, "text_config");
+  json_ = std::move(parsed);
+}
+
+Datum ModelConfig::get(std::string_view key) const {
+  if (json_->nested)
+    if (const json* const found = find(json_->root, fmt::format("text_config.{}", key))) return datum(*found);
+  const json* const found = find(json_->root, key);
+  return found == nullptr ? Datum() : datum(*found);
+}
+
+std::string ModelConfig::text(std::string_view key, std::string_view otherwise) const {
+  const Datum value = get(key);
+  if (value.null()) return std::string(otherwise);
+  if (value.text() == nullptr) throw fail(fmt::format("'{}' is not a string", key));
+  return *value.text();
+}
+
+std::vector<std::string> ModelConfig::architectures() const {
+  std::vector<std::string> names;
+  const json* const found = find(json_->root, "architectures");
+  if (found != nullptr && found->is_array())
+    for (const json& name : *found)
+      if (name.is_string()) names.push_back(name.get<std::string>());
+  return names;
+}
+
+}  // namespace loadline

@@ -1,0 +1,42 @@
+// A model's config.json, as expressions see it.
+#pragma once
+
+#include "core/base/error.h"
+#include "core/forward/datum.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline {
+
+// Keys are dotted paths: "rope_scaling.factor". A model that reads more than text keeps the text's part in
+// text_config: keys are looked up there first unless the whole has a hidden_size. Numbers with a fraction of
+// zero are whole numbers.
+class ModelConfig {
+ public:
+  // Throws Error{malformed} naming `path` for anything but a JSON object of bounded depth.
+  ModelConfig(std::string_view json, const std::string& path);
+
+  // Null for a key that is not there, and for one whose value is null.
+  Datum get(std::string_view key) const;
+  // The text under `key`, or `otherwise` if there is none. Throws Error{malformed} for a value of another
+  // kind.
+  std::string text(std::string_view key, std::string_view otherwise) const;
+  // "model_type", and the class names under "architectures".
+  std::string model_type() const { return text("model_type", ""); }
+  std::vector<std::string> architectures() const;
+
+  const std::string& path() const { return path_; }
+  Error fail(std::string_view detail, ErrorCode code = ErrorCode::malformed) const {
+    return Error(code, {.file = path_}, detail);
+  }
+
+ private:
+  struct Json;
+  std::string path_;
+  std::shared_ptr<const Json> json_;
+};
+
+}  // namespace loadline

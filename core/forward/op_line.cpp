@@ -1,0 +1,206 @@
+// Scans a line from left to right.
+#include "core/forward/op_line.h"
+
+#include "core/base/text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+class LineParser {
+ public:
+  LineParser(std::string_view text, const AssetPlace& place) : text_(text), place_(place) {}
+
+  OpLine parse() {
+    line_.place = place_;
+    if (word_is("have"))
+      have();
+    else if (word_is("each"))
+      each();
+    else
+      op();
+    skip_space();
+    if (at_ != text_.size()) fail("nothing more expected here");
+    return std::move(line_);
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view detail) const { place_.moved(at_).fail(detail); }
+
+  void skip_space() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  static bool is_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  }
+  std::string_view peek_word() {
+    skip_space();
+    std::size_t end = at_;
+    while (end < text_.size() && is_name(text_[end])) ++end;
+    return text_.substr(at_, end - at_);
+  }
+  bool word_is(std::string_view word) {
+    if (peek_word() != word) return false;
+    at_ += word.size();
+    return true;
+  }
+  std::string word(std::string_view what) {
+    const std::string_view found = peek_word();
+    if (found.empty()) fail(fmt::format("{} expected", what));
+    at_ += found.size();
+    return std::string(found);
+  }
+  bool take(char c) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) fail(fmt::format("'{}' expected", c));
+  }
+  Expression expression() {
+    skip_space();
+    auto [parsed, length] = Expression::parse_beginning(text_.substr(at_), place_.moved(at_));
+    at_ += length;
+    return parsed;
+  }
+
+  void each() {
+    line_.kind = OpLine::Kind::each;
+    line_.variable = word("the loop's name");
+    if (!word_is("in")) fail("'in' expected");
+    line_.end = expression();
+    if (word_is("to")) {
+      line_.first = std::move(line_.end);
+      line_.end = expression();
+    }
+    expect(':');
+    line_.block = word("the name of a block");
+    if (take('@')) line_.prefix = name();
+    condition();
+  }
+
+  void have() {
+    line_.stored_only = true;
+    if (word_is("each")) return each();
+    line_.kind = OpLine::Kind::have;
+    while (take('@')) weight();
+    if (line_.weights.empty()) fail("'@' and a name expected");
+    condition();
+  }
+
+  void op() {
+    do line_.outputs.push_back(word("the name of a result"));
+    while (!peek_word().empty());
+    expect('=');
+    line_.op = word("an operator");
+    while (true) {
+      skip_space();
+      if (at_ == text_.size()) return;
+      if (take('@')) {
+        weight();
+        continue;
+      }
+      const std::string_view next = peek_word();
+      if (next == "if") return condition();
+      const std::string found = word("an input, '@', a key or 'if'");
+      if (take('='))
+        line_.attributes.emplace_back(found, expression());
+      else if (line_.weights.empty() && line_.attributes.empty())
+        line_.inputs.push_back(found);
+      else
+        fail(fmt::format("'=' expected: '{}' stands behind the inputs", safe_display(found, 40)));
+    }
+  }
+
+  void condition() {
+    if (word_is("if")) line_.condition = expression();
+  }
+
+  // With "{i}", up to a bracket, a flag or a space.
+  std::string name() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() &&
+           (is_name(text_[at_]) || text_[at_] == '.' || text_[at_] == '{' || text_[at_] == '-')) {
+      if (text_[at_] == '{') at_ = std::min(text_.find('}', at_), text_.size() - 1);
+      ++at_;
+    }
+    if (at_ == begin) fail("a tensor's name expected");
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  void weight() {
+    WeightSpec& spec = line_.weights.emplace_back();
+    spec.place = place_.moved(at_);
+    spec.name = name();
+    expect('[');
+    if (!take(']')) {
+      do spec.shape.push_back(expression());
+      while (take(','));
+      expect(']');
+    }
+    while (at_ < text_.size() && text_[at_] != ' ') flag(spec);
+  }
+
+  void flag(WeightSpec& spec) {
+    if (take('!')) {
+      spec.bare = true;
+    } else if (take('~')) {
+      spec.keep = true;
+    } else if (take('?')) {
+      spec.optional = true;
+    } else if (take(':')) {
+      const std::string dtype = word("a dtype");
+      spec.dtype = dtype_from_safetensors(dtype);
+      if (!spec.dtype) fail(fmt::format("'{}' is no dtype of safetensors", safe_display(dtype, 40)));
+      spec.keep = true;
+    } else if (take('+')) {
+      if (!take('b')) fail("'+b' expected");
+      spec.bias = true;
+      if (at_ < text_.size() && text_[at_] == '(') {
+        ++at_;
+        spec.bias_if = expression();
+        expect(')');
+      }
+    } else {
+      fail("'+b', '!', '~', '?' or ':' and a dtype expected");
+    }
+  }
+
+  std::string_view text_;
+  AssetPlace place_;
+  std::size_t at_ = 0;
+  OpLine line_;
+};
+
+}  // namespace
+
+std::string expand_name(std::string_view name, const AssetPlace& place, const Scope& scope) {
+  std::string result;
+  while (true) {
+    const std::size_t open = name.find('{');
+    result += name.substr(0, open);
+    if (open == std::string_view::npos) return result;
+    const std::size_t close = name.find('}', open);
+    if (close == std::string_view::npos) place.fail("a '{' without its '}'");
+    const std::string_view inside = name.substr(open + 1, close - open - 1);
+    // mostly the name of a loop, which needs no parser
+    Datum value = scope.name(inside);
+    if (value.null()) value = Expression::parse(inside, place).evaluate(scope);
+    if (value.number() == nullptr)
+      place.fail(
+          fmt::format("{{{}}} is {}: a whole number expected", safe_display(inside, 40), value.shown()));
+    result += std::to_string(*value.number());
+    name.remove_prefix(close + 1);
+  }
+}
+
+OpLine parse_op_line(std::string_view text, const AssetPlace& place) {
+  return LineParser(text, place).parse();
+}
+
+}  // namespace loadline

@@ -1,0 +1,217 @@
+// Assets and what they make of a configuration and of a file.
+#include "core/base/error.h"
+#include "core/forward/bind.h"
+#include "core/forward/config_graph.h"
+#include "core/forward/presets.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::string_view kAsset = R"json({
+  "family": "tiny",
+  "model_types": ["tiny"],
+  "let": {"d": "hidden_size", "L": "layers", "E": "experts ?? 0"},
+  "prefix": ["model."],
+  "spellings": {".weight": ".gamma"},
+  "tie": "tie ?? true",
+  "tied": {"head.weight": "model.embed.weight"},
+  "absent": ["have @model.inv_freq[d / 2]!:F32"],
+  "extra": ["each i in L: mask @model.layers.{i}"],
+  "mask": ["have @mask[4, 4]!:F32"],
+  "ignore": ["vision.*"],
+  "main": [
+    "x = embed ids @model.embed[10, d]",
+    "each i in L: layer @model.layers.{i}",
+    "y = linear x @head[10, d]"
+  ],
+  "layer": [
+    "h = norm x @norm[d]",
+    "h = linear h @proj[d, d]+b(bias ?? false)",
+    "h = experts h @up.{e}[d, d] n=E if E > 0",
+    "x = add x h"
+  ]
+})json";
+
+Architecture tiny() {
+  return parse_architecture(kAsset, "tiny.json");
+}
+
+std::string error_with(std::string_view from, std::string_view to) {
+  std::string text(kAsset);
+  text.replace(text.find(from), from.size(), to);
+  try {
+    parse_architecture(text, "tiny.json");
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Architecture, FaultsAreToldWithLineAndColumn) {
+  struct Row {
+    const char *from, *to, *message;
+  };
+  const Row rows[] = {
+      {R"("family": "tiny",)", "", "'family' is missing"},
+      {"h = norm x @norm[d]", "h norm x @norm[d]", "tiny.json: line 19, column 15: '=' expected"},
+      {"h = norm x @norm[d]", "h = norm x @norm(d)", "tiny.json: line 19, column 22: '[' expected"},
+      {"h = norm x @norm[d]", "h = norm x @norm[d]+c", "'+b' expected"},
+      {"h = norm x @norm[d]", "h = norm x @norm[d]:Q9", "'Q9' is no dtype"},
+      {"h = norm x @norm[d]", "h = norm x @norm[d", "expected"},
+      {"x = add x h", "x = add x h rows=1 more", "'=' expected"},
+      {"each i in L: layer", "each i of L: layer", "'in' expected"},
+      {"each i in L: layer", "each i in L: no_such", "there is no block 'no_such'"},
+      {"x = add x h", "each j in 2: layer", "without end"},
+      {R"("main": [)", R"("other": [)", "'main' is missing"},
+      {R"("tie ?? true")", R"("tie ??")", "line 7, column"},
+      {R"(["vision.*"])", R"({"a": "b"})", "'ignore' is an object, a list expected"},
+      {R"("ignore": )", R"("family": "x", "ignore": )", "'family' occurs twice"},
+      {R"("ignore": )", R"("ignore" )", "not valid JSON"},
+  };
+  for (const Row& row : rows)
+    EXPECT_NE(error_with(row.from, row.to).find(row.message), std::string::npos)
+        << row.to << ": " << error_with(row.from, row.to);
+}
+
+ModelConfig config(std::string_view more = "") {
+  return ModelConfig(fmt::format(R"({{"model_type":"tiny","hidden_size":8,"layers":2{}}})", more),
+                     "config.json");
+}
+
+std::vector<std::string> names_of(const std::vector<BoundWeight>& weights) {
+  std::vector<std::string> names;
+  for (const BoundWeight& weight : weights) names.push_back(weight.name);
+  return names;
+}
+
+TEST(Bind, AConfigurationAloneSaysWhichTensorsThereAre) {
+  const Architecture architecture = tiny();
+  const BoundModel model = bind(architecture, config(R"(,"bias":true,"experts":2)"), nullptr);
+  EXPECT_EQ(names_of(model.asked),
+            (std::vector<std::string>{
+                "model.embed.weight", "model.layers.0.norm.weight", "model.layers.0.proj.weight",
+                "model.layers.0.proj.bias", "model.layers.0.up.0.weight", "model.layers.0.up.1.weight",
+                "model.layers.1.norm.weight", "model.layers.1.proj.weight", "model.layers.1.proj.bias",
+                "model.layers.1.up.0.weight", "model.layers.1.up.1.weight"}));
+  EXPECT_EQ(names_of(model.absent), std::vector<std::string>{"model.inv_freq"});
+  ASSERT_EQ(model.tied.size(), 1u);
+  EXPECT_EQ(model.tied[0].first, "head.weight");
+  EXPECT_EQ(model.ops.size(), 10u);
+  EXPECT_EQ(model.ops.back().weights[0].name, "model.embed.weight");
+  EXPECT_EQ(model.ops[2].name, "model.layers.0.proj");
+  // each value has a name of its own, and each input stands before it is used
+  EXPECT_EQ(model.values[model.ops[1].outputs[0]], "h");
+  EXPECT_EQ(model.values[model.ops[5].outputs[0]], "h.3");
+  const BoundModel untied = bind(architecture, config(R"(,"tie":false)"), nullptr);
+  EXPECT_EQ(names_of(untied.asked).back(), "head.weight");
+  EXPECT_EQ(names_of(bind(architecture, config(R"(,"loadline_stored_buffers":true)"), nullptr).asked).back(),
+            "model.layers.1.mask");
+}
+
+MetaGraph file_with(const std::vector<std::pair<std::string, Shape>>& tensors) {
+  MetaGraph graph;
+  graph.files.push_back({"m.safetensors", 1 << 20});
+  for (const auto& [name, shape] : tensors) {
+    const StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.storages.push_back(plain_storage(FileId{0}, 0, *element_count(shape) * 4));
+    graph.tensors.push_back({Name(name), DType::f32, shape, {}, id, 0});
+  }
+  return graph;
+}
+
+TEST(Bind, AFileDecidesWhatThereIs) {
+  const Architecture architecture = tiny();
+  const MetaGraph graph = file_with({{"embed.weight", {10, 8}},
+                                     {"layers.0.norm.gamma", {8}},
+                                     {"layers.0.proj.weight", {8, 4}},
+                                     {"layers.0.proj.bias", {8}},
+                                     {"layers.1.norm.weight", {8}},
+                                     {"layers.1.mask", {4, 4}},
+                                     {"vision.tower", {2}},
+                                     {"lora.a", {3}}});
+  const BoundModel model = bind(architecture, config(), &graph);
+  EXPECT_EQ(model.claims.missing, std::vector<std::string>{"model.layers.1.proj.weight"});
+  ASSERT_EQ(model.claims.disagreements.size(), 1u);
+  EXPECT_EQ(model.claims.disagreements[0].text, "config.json says [8,8], the file [8,4]");
+  EXPECT_EQ(model.claims.unclaimed, std::vector<TensorId>{TensorId{7}});
+  EXPECT_EQ(model.claims.unclaimed_bytes, 12u);
+  EXPECT_EQ(model.claims.ignored, std::vector<TensorId>{TensorId{6}});
+  EXPECT_EQ(model.claims.extra, std::vector<TensorId>{TensorId{5}});
+  EXPECT_EQ(model.ops.back().weights[0].tensor, TensorId{0});  // the head is the embedding
+  EXPECT_EQ(model.ops[2].weights.size(), 2u);                  // its bias is in the file
+  EXPECT_EQ(model.ops[2].weights[0].shape, (Shape{8, 4}));
+}
+
+TEST(Bind, QuantisedFilesAreClaimedWhole) {
+  const Architecture architecture = tiny();
+  const MetaGraph graph = file_with({{"model.embed.weight", {10, 8}},
+                                     {"model.layers.0.norm.weight", {8}},
+                                     {"model.layers.0.proj.qweight", {1, 8}},
+                                     {"model.layers.0.proj.scales", {1, 8}},
+                                     {"model.layers.1.norm.weight", {8}},
+                                     {"model.layers.1.proj.weight", {8, 8}},
+                                     {"model.layers.1.proj.weight_scale_inv", {1, 1}}});
+  const BoundModel model = bind(architecture, config(), &graph);
+  EXPECT_TRUE(model.claims.missing.empty());
+  EXPECT_TRUE(model.claims.unclaimed.empty());
+}
+
+TEST(Bind, WhatDoesNotFitNamesTheConfiguration) {
+  const auto error_of = [](std::string_view more) -> std::string {
+    const Architecture architecture = tiny();
+    try {
+      bind(architecture, config(more), nullptr);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error_of(R"(,"experts":"x")"),
+            "config.json: does not fit the architecture: tiny.json: line 21, column 43: 'x' is no number");
+  EXPECT_NE(error_of(R"(,"experts":1000000)").find("a whole number from 0 to 100000 expected"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"(,"torch_dtype":"float7")").find("torch_dtype 'float7' is not known"),
+            std::string::npos);
+}
+
+struct Published {
+  const char* preset;
+  std::uint64_t parameters;  // of the state dict
+  std::uint64_t bytes;
+  std::size_t tensors;
+  std::size_t ops;
+};
+
+// Facts: the models' indexes and cards on the Hub, as collected in the notes on architectures.
+TEST(Families, HaveTheirPublishedSizes) {
+  const Published rows[] = {
+      {"llama-3-8b", 8'030'261'248, 16'060'522'496, 291, 548},
+      {"llama-3.1-70b", 70'553'706'496, 141'107'412'992, 723, 1364},
+      {"llama-3.2-1b", 1'235'814'400, 2'471'628'800, 146, 276},
+      {"gpt2-xl", 1'557'611'200, 6'230'444'800, 580, 581},
+      {"deepseek-v3", 684'531'386'000, 688'574'839'360, 91'991, 1639},
+  };
+  for (const Published& row : rows) {
+    const Preset& preset = *find_preset(row.preset);
+    const MetaGraph graph = config_graph(preset.config_json, row.preset);
+    EXPECT_EQ(parameter_count(graph), row.parameters) << row.preset;
+    EXPECT_EQ(storage_bytes(graph), row.bytes) << row.preset;
+    EXPECT_EQ(graph.tensors.size(), row.tensors) << row.preset;
+    const ModelConfig config(preset.config_json, row.preset);
+    const Architecture& architecture = *find_architecture(config, built_in_architectures());
+    const std::vector<std::pair<std::string, Datum>> latent = {{"latent", Datum(std::int64_t{1})}};
+    const BoundModel model = bind(architecture, config, &graph, latent);
+    EXPECT_EQ(model.ops.size(), row.ops) << row.preset;
+    EXPECT_TRUE(model.claims.missing.empty()) << row.preset << ": " << model.claims.missing.front();
+    EXPECT_TRUE(model.claims.unclaimed.empty()) << row.preset;
+    EXPECT_TRUE(model.claims.disagreements.empty()) << row.preset;
+  }
+}
+
+}  // namespace
+}  // namespace loadline
