@@ -4,9 +4,9 @@
 //   {"family": "llama",
 //    "model_types": ["llama", ...],     which config.json it is for: by model_type,
 //    "classes": ["LlamaForCausalLM"],   or by a name under "architectures"
-//    "let": {"d": "hidden_size", ...},  names for expressions, each of which sees those before it; none is null
-//    "inputs": {"ids": "[B, S]:I64"},   what a caller gives; "ids" and "pos" are known without
-//    "prefix": ["model."],              some files leave one out, have another, or put one before every name
+//    "let": {"d": "hidden_size", ...},  names for expressions, each of which sees those before it; none is
+//    null "inputs": {"ids": "[B, S]:I64"},   what a caller gives; "ids" and "pos" are known without "prefix":
+//    ["model."],              some files leave one out, have another, or put one before every name
 //    "spellings": {".weight": ".gamma"},  endings that older files have instead
 //    "tie": "tie_word_embeddings ?? true", "tied": {"lm_head.weight": "model.embed_tokens.weight"},
 //    "main": ["x = embed ids @model.embed_tokens[V,d]", "each i in L: layer @model.layers.{i}", ...],

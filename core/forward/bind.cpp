@@ -236,8 +236,8 @@ class Binder {
     std::int64_t experts = 1;
     if (has_experts(line)) {
       const auto n = std::find_if(line.attributes.begin(), line.attributes.end(),
-                                  [](const auto& attribute) { return attribute.first == "n"; });
-      if (n == line.attributes.end()) line.place.fail("'{e}' needs n, the number of experts");
+                                  [](const auto& attribute) { return attribute.first == "count"; });
+      if (n == line.attributes.end()) line.place.fail("'{e}' needs count, the number of experts");
       experts = turn(n->second);
     }
     for (std::int64_t e = 0; e < experts; ++e) {
@@ -417,8 +417,9 @@ class Binder {
 
 }  // namespace
 
-BoundModel bind(const Architecture& architecture, const ModelConfig& config, const MetaGraph* graph,
-                const std::vector<std::pair<std::string, Datum>>& flags) {
+BoundModel bind_architecture(const Architecture& architecture, const ModelConfig& config,
+                             const MetaGraph* graph,
+                             const std::vector<std::pair<std::string, Datum>>& flags) {
   try {
     return Binder(architecture, config, graph, flags).bind();
   } catch (const Error& error) {

@@ -60,7 +60,8 @@ struct BoundModel {
 // names that expressions see before the configuration's ("latent": 1). The architecture must outlive the
 // result. Throws Error{malformed | limit} naming the configuration, and the place in the asset that it does
 // not fit.
-BoundModel bind(const Architecture& architecture, const ModelConfig& config, const MetaGraph* graph,
-                const std::vector<std::pair<std::string, Datum>>& flags = {});
+BoundModel bind_architecture(const Architecture& architecture, const ModelConfig& config,
+                             const MetaGraph* graph,
+                             const std::vector<std::pair<std::string, Datum>>& flags = {});
 
 }  // namespace loadline

@@ -20,7 +20,7 @@ MetaGraph config_graph(std::string_view config_json, const std::string& path) {
                                   safe_display(config.model_type(), 60), known),
                       ErrorCode::unsupported);
   }
-  const BoundModel model = bind(*architecture, config, nullptr);
+  const BoundModel model = bind_architecture(*architecture, config, nullptr);
   MetaGraph graph;
   graph.format = "config";
   graph.metadata.push_back({std::string(kConfigKey), std::string(config_json)});

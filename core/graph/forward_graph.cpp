@@ -1,7 +1,36 @@
 // Sizes of values.
 #include "core/graph/forward_graph.h"
 
+#include <algorithm>
+
 namespace loadline {
+
+std::string_view lane_name(Lane lane) {
+  switch (lane) {
+    case Lane::activation:
+      return "activation";
+    case Lane::cache:
+      return "cache";
+    case Lane::temporary:
+      return "temporary";
+  }
+  return "unknown";
+}
+
+std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_t batch,
+                                         std::uint64_t sequence, std::uint64_t past) {
+  std::vector<std::uint64_t> values(graph.symbols.size(), 1);
+  const auto set = [&](SymbolId symbol, std::uint64_t value) {
+    const auto at = static_cast<std::size_t>(symbol);
+    if (at < values.size()) values[at] = value;
+  };
+  set(kBatch, batch);
+  set(kSequence, sequence);
+  set(kPast, past);
+  for (const LeastOf& least : graph.least)
+    set(least.symbol, std::min(least.of.evaluate(values).value_or(least.most), least.most));
+  return values;
+}
 
 std::optional<SizePoly> value_bytes(const Value& value) {
   if (!value.dtype || !value.shape) return std::nullopt;

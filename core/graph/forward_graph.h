@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline {
@@ -15,11 +16,22 @@ namespace loadline {
 enum class TensorId : std::uint32_t {};
 enum class ValueId : std::uint32_t {};
 
-// An activation: made by an operator or given as an input.
+// What a value's memory is for.
+enum class Lane : std::uint8_t {
+  activation,  // lives from the operator that makes it to the last that uses it
+  cache,       // persists from one forward pass to the next: keys and values, states
+  temporary,   // belongs to one operator
+};
+std::string_view lane_name(Lane lane);
+
+// Made by an operator or given as an input.
 struct Value {
-  std::string name;
-  std::optional<DType> dtype;                  // nothing where the file does not say
-  std::optional<std::vector<SizePoly>> shape;  // outermost first; nothing where it is unknown
+  std::string name = {};
+  std::optional<DType> dtype = {};                  // nothing where the file does not say
+  std::optional<std::vector<SizePoly>> shape = {};  // outermost first; nothing where it is unknown
+  Lane lane = Lane::activation;
+  std::optional<ValueId> memory_of =
+      {};  // an earlier value whose memory this one shares: a view, or in place
   bool operator==(const Value&) const = default;
 };
 
@@ -30,6 +42,7 @@ struct Op {
   std::vector<ValueId> inputs;
   std::vector<TensorId> weights;
   std::vector<ValueId> outputs;
+  std::vector<ValueId> temporaries = {};
   bool operator==(const Op&) const = default;
 };
 
@@ -38,8 +51,17 @@ inline constexpr SymbolId kBatch{0};
 inline constexpr SymbolId kSequence{1};
 inline constexpr SymbolId kPast{2};
 
+// A symbol whose value follows from others': the smaller of a size and a number, min(S + P, 4096).
+struct LeastOf {
+  SymbolId symbol{};
+  SizePoly of = {};
+  std::uint64_t most = 0;
+  bool operator==(const LeastOf&) const = default;
+};
+
 struct ForwardGraph {
   std::vector<std::string> symbols = {"B", "S", "P"};  // then the file's own names
+  std::vector<LeastOf> least = {};                     // in the order of their symbols
   std::vector<Value> values;
   std::vector<Op> ops;
   std::vector<ValueId> inputs;
@@ -48,6 +70,10 @@ struct ForwardGraph {
 
   const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
 };
+
+// A value for each symbol: these three, what follows from them, and 1 for a name that the file gives.
+std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_t batch,
+                                         std::uint64_t sequence, std::uint64_t past);
 
 // Bytes of a value, or nothing while its dtype or shape is unknown or its size has no fixed unit.
 std::optional<SizePoly> value_bytes(const Value& value);

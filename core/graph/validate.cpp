@@ -88,6 +88,9 @@ void check_forward(const MetaGraph& graph, const ForwardGraph& forward) {
                                                   safe_display(op.name, 100), detail));
   };
   std::vector<bool> made(forward.values.size(), false);
+  for (std::size_t i = 0; i < forward.values.size(); ++i)
+    if (forward.values[i].memory_of && index(*forward.values[i].memory_of) >= i)
+      throw Error(ErrorCode::malformed, "a value shares the memory of a later one");
   for (const ValueId id : forward.inputs) {
     if (index(id) >= made.size()) throw Error(ErrorCode::malformed, "an input value does not exist");
     made[index(id)] = true;
@@ -97,6 +100,8 @@ void check_forward(const MetaGraph& graph, const ForwardGraph& forward) {
       if (index(id) >= made.size() || !made[index(id)]) fail_op(op, "uses a value before it is made");
     for (const TensorId id : op.weights)
       if (index(id) >= graph.tensors.size()) fail_op(op, "uses a tensor that does not exist");
+    for (const ValueId id : op.temporaries)
+      if (index(id) >= made.size()) fail_op(op, "has a temporary that does not exist");
     for (const ValueId id : op.outputs) {
       if (index(id) >= made.size()) fail_op(op, "makes a value that does not exist");
       if (made[index(id)]) fail_op(op, "makes a value that is already there");

@@ -32,14 +32,12 @@ constexpr std::string_view kAsset = R"json({
   "layer": [
     "h = norm x @norm[d]",
     "h = linear h @proj[d, d]+b(bias ?? false)",
-    "h = experts h @up.{e}[d, d] n=E if E > 0",
+    "h = experts h @up.{e}[d, d] count=E if E > 0",
     "x = add x h"
   ]
 })json";
 
-Architecture tiny() {
-  return parse_architecture(kAsset, "tiny.json");
-}
+Architecture tiny() { return parse_architecture(kAsset, "tiny.json"); }
 
 std::string error_with(std::string_view from, std::string_view to) {
   std::string text(kAsset);
@@ -91,7 +89,7 @@ std::vector<std::string> names_of(const std::vector<BoundWeight>& weights) {
 
 TEST(Bind, AConfigurationAloneSaysWhichTensorsThereAre) {
   const Architecture architecture = tiny();
-  const BoundModel model = bind(architecture, config(R"(,"bias":true,"experts":2)"), nullptr);
+  const BoundModel model = bind_architecture(architecture, config(R"(,"bias":true,"experts":2)"), nullptr);
   EXPECT_EQ(names_of(model.asked),
             (std::vector<std::string>{
                 "model.embed.weight", "model.layers.0.norm.weight", "model.layers.0.proj.weight",
@@ -107,10 +105,12 @@ TEST(Bind, AConfigurationAloneSaysWhichTensorsThereAre) {
   // each value has a name of its own, and each input stands before it is used
   EXPECT_EQ(model.values[model.ops[1].outputs[0]], "h");
   EXPECT_EQ(model.values[model.ops[5].outputs[0]], "h.3");
-  const BoundModel untied = bind(architecture, config(R"(,"tie":false)"), nullptr);
+  const BoundModel untied = bind_architecture(architecture, config(R"(,"tie":false)"), nullptr);
   EXPECT_EQ(names_of(untied.asked).back(), "head.weight");
-  EXPECT_EQ(names_of(bind(architecture, config(R"(,"loadline_stored_buffers":true)"), nullptr).asked).back(),
-            "model.layers.1.mask");
+  EXPECT_EQ(
+      names_of(bind_architecture(architecture, config(R"(,"loadline_stored_buffers":true)"), nullptr).asked)
+          .back(),
+      "model.layers.1.mask");
 }
 
 MetaGraph file_with(const std::vector<std::pair<std::string, Shape>>& tensors) {
@@ -134,7 +134,7 @@ TEST(Bind, AFileDecidesWhatThereIs) {
                                      {"layers.1.mask", {4, 4}},
                                      {"vision.tower", {2}},
                                      {"lora.a", {3}}});
-  const BoundModel model = bind(architecture, config(), &graph);
+  const BoundModel model = bind_architecture(architecture, config(), &graph);
   EXPECT_EQ(model.claims.missing, std::vector<std::string>{"model.layers.1.proj.weight"});
   ASSERT_EQ(model.claims.disagreements.size(), 1u);
   EXPECT_EQ(model.claims.disagreements[0].text, "config.json says [8,8], the file [8,4]");
@@ -156,7 +156,7 @@ TEST(Bind, QuantisedFilesAreClaimedWhole) {
                                      {"model.layers.1.norm.weight", {8}},
                                      {"model.layers.1.proj.weight", {8, 8}},
                                      {"model.layers.1.proj.weight_scale_inv", {1, 1}}});
-  const BoundModel model = bind(architecture, config(), &graph);
+  const BoundModel model = bind_architecture(architecture, config(), &graph);
   EXPECT_TRUE(model.claims.missing.empty());
   EXPECT_TRUE(model.claims.unclaimed.empty());
 }
@@ -165,14 +165,14 @@ TEST(Bind, WhatDoesNotFitNamesTheConfiguration) {
   const auto error_of = [](std::string_view more) -> std::string {
     const Architecture architecture = tiny();
     try {
-      bind(architecture, config(more), nullptr);
+      bind_architecture(architecture, config(more), nullptr);
       return "";
     } catch (const Error& error) {
       return error.what();
     }
   };
   EXPECT_EQ(error_of(R"(,"experts":"x")"),
-            "config.json: does not fit the architecture: tiny.json: line 21, column 43: 'x' is no number");
+            "config.json: does not fit the architecture: tiny.json: line 21, column 47: 'x' is no number");
   EXPECT_NE(error_of(R"(,"experts":1000000)").find("a whole number from 0 to 100000 expected"),
             std::string::npos);
   EXPECT_NE(error_of(R"(,"torch_dtype":"float7")").find("torch_dtype 'float7' is not known"),
@@ -205,7 +205,7 @@ TEST(Families, HaveTheirPublishedSizes) {
     const ModelConfig config(preset.config_json, row.preset);
     const Architecture& architecture = *find_architecture(config, built_in_architectures());
     const std::vector<std::pair<std::string, Datum>> latent = {{"latent", Datum(std::int64_t{1})}};
-    const BoundModel model = bind(architecture, config, &graph, latent);
+    const BoundModel model = bind_architecture(architecture, config, &graph, latent);
     EXPECT_EQ(model.ops.size(), row.ops) << row.preset;
     EXPECT_TRUE(model.claims.missing.empty()) << row.preset << ": " << model.claims.missing.front();
     EXPECT_TRUE(model.claims.unclaimed.empty()) << row.preset;

@@ -1,0 +1,84 @@
+// One sweep over the operators.
+#include "core/forward/lifetimes.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+
+#include <algorithm>
+
+namespace loadline {
+namespace {
+
+std::size_t position(ValueId id) { return static_cast<std::size_t>(id); }
+
+}  // namespace
+
+std::vector<OpRange> lifetimes(const ForwardGraph& graph) {
+  constexpr std::uint32_t kNever = UINT32_MAX;
+  // the value whose memory it is; owners stand before those that share with them
+  std::vector<std::uint32_t> owner(graph.values.size());
+  for (std::uint32_t i = 0; i < owner.size(); ++i) {
+    const std::optional<ValueId>& of = graph.values[i].memory_of;
+    owner[i] = of ? owner[position(*of)] : i;
+  }
+  std::vector<OpRange> lives(graph.values.size(), {kNever, 0});
+  const auto use = [&](ValueId id, std::uint32_t first, std::uint32_t end) {
+    OpRange& range = lives[owner[position(id)]];
+    range.first = std::min(range.first, first);
+    range.end = std::max(range.end, end);
+  };
+  const auto ops = static_cast<std::uint32_t>(graph.ops.size());
+  for (const ValueId id : graph.inputs) use(id, 0, 0);
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    for (const ValueId id : graph.ops[i].inputs) use(id, i, i + 1);
+    for (const ValueId id : graph.ops[i].outputs) use(id, i, i + 1);
+    for (const ValueId id : graph.ops[i].temporaries) use(id, i, i + 1);
+  }
+  for (const ValueId id : graph.outputs) use(id, ops, ops);
+  for (std::size_t i = 0; i < lives.size(); ++i)
+    if (lives[i].first == kNever || graph.values[i].lane == Lane::cache) lives[i] = {};
+  return lives;
+}
+
+std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
+                                                      std::span<const std::uint64_t> symbols) {
+  std::vector<std::optional<std::uint64_t>> sizes;
+  sizes.reserve(graph.values.size());
+  for (const Value& value : graph.values) {
+    const auto bytes = value_bytes(value);
+    sizes.push_back(bytes ? bytes->evaluate(symbols) : std::nullopt);
+  }
+  return sizes;
+}
+
+ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const OpRange> lives,
+                         std::span<const std::optional<std::uint64_t>> sizes) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  ForwardPeak peak;
+  std::vector<std::uint64_t> begins(graph.ops.size() + 1, 0), ends(graph.ops.size() + 1, 0);
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    if (value.memory_of) continue;
+    if (!sizes[i]) {
+      ++peak.unknown;
+      continue;
+    }
+    const auto sum = checked_add(total, *sizes[i]);
+    if (!sum || *sum > kMost) throw Error(ErrorCode::limit, "the values of a forward pass exceed 2^62 bytes");
+    total = *sum;
+    if (value.lane == Lane::cache) peak.cache_bytes += *sizes[i];
+    if (lives[i].empty()) continue;
+    begins[lives[i].first] += *sizes[i];
+    ends[lives[i].end] += *sizes[i];
+  }
+  std::uint64_t alive = 0;
+  for (std::uint32_t i = 0; i < graph.ops.size(); ++i) {
+    alive += begins[i];
+    alive -= ends[i];
+    if (alive > peak.bytes) peak = {alive, i, peak.cache_bytes, peak.unknown};
+  }
+  return peak;
+}
+
+}  // namespace loadline

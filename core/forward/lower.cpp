@@ -1,0 +1,358 @@
+// One function per operator says which shapes come out of it.
+#include "core/forward/lower.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+using Sizes = std::vector<SizePoly>;
+
+class Lowering {
+ public:
+  Lowering(const BoundModel& model, const Profile& profile)
+      : model_(model),
+        profile_(profile),
+        activation_(profile.activation.value_or(model.dtype)),
+        cache_(profile.cache.value_or(model.dtype)) {
+    scope_.name = [this](std::string_view name) { return name_value(name); };
+    scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
+      return call(function, arguments);
+    };
+  }
+
+  ForwardGraph lower() {
+    const SizePoly past = SizePoly::symbol(kPast), sequence = SizePoly::symbol(kSequence);
+    total_ = *SizePoly::sum(sequence, past);
+    for (const auto& [name, value] : model_.constants) constants_.insert_or_assign(name, value);
+    for (const auto& [name, value] : profile_.flags) constants_.insert_or_assign(name, value);
+    constants_.insert_or_assign("B", Datum(SizePoly::symbol(kBatch)));
+    constants_.insert_or_assign("S", Datum(sequence));
+    constants_.insert_or_assign("P", Datum(past));
+    constants_.insert_or_assign("T", Datum(total_));
+    constants_.insert_or_assign("e", Datum(bytes_of(activation_)));
+    constants_.insert_or_assign("ce", Datum(bytes_of(cache_)));
+    values_.resize(model_.values.size());
+    for (std::size_t i = 0; i < model_.inputs.size(); ++i) add_input(i);
+    for (const BoundOp& op : model_.ops) add_op(op);
+    for (const BoundOp& op : model_.ops)
+      if (&op == &model_.ops.back())
+        for (const std::uint32_t output : op.outputs) graph_.outputs.push_back(*values_[output]);
+    merge_in_place();
+    return std::move(graph_);
+  }
+
+ private:
+  using Rule = void (Lowering::*)(const BoundOp& op);
+  struct Row {
+    std::string_view name;
+    Rule rule;
+  };
+
+ public:
+  static constexpr std::array<Row, 19> rows();
+
+ private:
+  [[noreturn]] void fail(const std::string& detail) const { op_->line->place.fail(detail); }
+
+  static std::int64_t bytes_of(DType dtype) { return dtype_info(dtype).block_bytes; }
+
+  Datum name_value(std::string_view name) const {
+    if (const auto found = locals_.find(name); found != locals_.end()) return found->second;
+    if (const auto found = constants_.find(name); found != constants_.end()) return found->second;
+    return model_.config.get(name);
+  }
+
+  // min(size, number) with a size that depends on batch or sequence is a symbol of its own.
+  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) {
+    if (function != "min" || arguments.size() != 2) return std::nullopt;
+    const bool first = arguments[0].poly() != nullptr;
+    const SizePoly* const of = arguments[first ? 0 : 1].poly();
+    const std::int64_t* const most = arguments[first ? 1 : 0].number();
+    if (of == nullptr || most == nullptr || *most < 0) return std::nullopt;
+    return Datum(least(*of, static_cast<std::uint64_t>(*most)));
+  }
+
+  SizePoly least(const SizePoly& of, std::uint64_t most) {
+    for (const LeastOf& known : graph_.least)
+      if (known.of == of && known.most == most) return SizePoly::symbol(known.symbol);
+    constexpr std::size_t kMostSymbols = 1000;
+    if (graph_.symbols.size() == kMostSymbols) fail("more than a thousand different limits");
+    const SymbolId symbol{static_cast<std::uint16_t>(graph_.symbols.size())};
+    graph_.symbols.push_back(fmt::format("min({}, {})", of.text(graph_.symbols), most));
+    graph_.least.push_back({symbol, of, most});
+    return SizePoly::symbol(symbol);
+  }
+
+  SizePoly size_of(const Expression& expression) const {
+    const auto size = expression.evaluate(scope_).size();
+    if (!size) expression.place().fail(fmt::format("'{}' is no size", expression.text()));
+    return *size;
+  }
+
+  ValueId add_value(std::string name, DType dtype, Sizes shape, Lane lane,
+                    std::optional<ValueId> memory_of = {}) {
+    const ValueId id{static_cast<std::uint32_t>(graph_.values.size())};
+    graph_.values.push_back({std::move(name), dtype, std::move(shape), lane, memory_of});
+    return id;
+  }
+
+  void add_input(std::size_t i) {
+    const InputSpec& input = model_.inputs[i];
+    Sizes shape;
+    for (const Expression& size : input.shape) shape.push_back(size_of(size));
+    values_[i] = add_value(input.name, input.dtype, std::move(shape), Lane::activation);
+    graph_.inputs.push_back(*values_[i]);
+  }
+
+  // What an operator's rule uses.
+  const Value& in(std::size_t i) const {
+    if (i >= op_->inputs.size())
+      fail(fmt::format("'{}' needs {} input{}", op_->line->op, i + 1, i == 0 ? "" : "s"));
+    return graph_.value(*values_[op_->inputs[i]]);
+  }
+  const Sizes& shape(std::size_t i) const { return *in(i).shape; }
+  Sizes with_last(std::size_t i, const SizePoly& last) const {
+    Sizes result = shape(i);
+    if (result.empty()) fail("the input has no dimensions");
+    result.back() = last;
+    return result;
+  }
+  const BoundWeight& weight(std::size_t i) const {
+    if (i >= op_->weights.size()) fail(fmt::format("'{}' needs a weight", op_->line->op));
+    return op_->weights[i];
+  }
+  const Datum* attribute(std::string_view key) const {
+    for (const auto& [name, value] : op_->attributes)
+      if (name == key) return &value;
+    return nullptr;
+  }
+  SizePoly size_attribute(std::string_view key) const {
+    const Datum* const value = attribute(key);
+    const auto size = value == nullptr ? std::nullopt : value->size();
+    if (!size) fail(fmt::format("'{}' needs {}, a size", op_->line->op, key));
+    return *size;
+  }
+  SizePoly size_attribute(std::string_view key, const SizePoly& otherwise) const {
+    return attribute(key) == nullptr || attribute(key)->null() ? otherwise : size_attribute(key);
+  }
+  static SizePoly size(std::uint64_t number) { return SizePoly(static_cast<std::int64_t>(number)); }
+  SizePoly product(const SizePoly& a, const SizePoly& b) const {
+    const auto result = SizePoly::product(a, b);
+    if (!result) fail("a size becomes too large");
+    return *result;
+  }
+
+  void out(std::size_t i, Sizes shape, Lane lane = Lane::activation, std::optional<ValueId> memory_of = {}) {
+    out(i, std::move(shape), lane == Lane::cache ? cache_ : activation_, lane, memory_of);
+  }
+  void out(std::size_t i, Sizes shape, DType dtype, Lane lane, std::optional<ValueId> memory_of = {}) {
+    if (i >= op_->outputs.size()) fail(fmt::format("'{}' has {} results", op_->line->op, i + 1));
+    const std::uint32_t number = op_->outputs[i];
+    values_[number] = add_value(model_.values[number], dtype, std::move(shape), lane, memory_of);
+  }
+
+  void same() { out(0, shape(0)); }
+  void same_rule(const BoundOp&) { same(); }
+  void embed(const BoundOp&) {
+    Sizes result = shape(0);
+    result.push_back(size(weight(0).shape.back()));
+    out(0, std::move(result));
+  }
+  void linear(const BoundOp&) {
+    const Shape& stored = weight(0).shape;
+    if (stored.empty()) fail("a weight of no dimensions");
+    const Datum* const layout = attribute("layout");
+    Sizes result = with_last(0, size(layout != nullptr ? stored.back() : stored.front()));
+    const Datum* const rows = attribute("rows");
+    if (rows != nullptr && !profile_.all_logits && result.size() > 1) result[result.size() - 2] = SizePoly(1);
+    out(0, std::move(result));
+  }
+  void table(const BoundOp&) {
+    Sizes result = shape(0);
+    result.push_back(size_attribute("cols"));
+    out(0, std::move(result));
+  }
+  void split(const BoundOp& op) {
+    const Datum* const by = attribute("by");
+    if (by == nullptr || by->list() == nullptr || by->list()->size() != op.outputs.size())
+      fail("'split' needs by, a list of one size for each result");
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+      const auto part = (*by->list())[i].size();
+      if (!part) fail("'by' holds something that is no size");
+      out(i, with_last(0, *part), in(0).dtype.value_or(activation_), Lane::activation, values_[op.inputs[0]]);
+    }
+  }
+  void concat(const BoundOp&) { out(0, with_last(0, size_attribute("cols"))); }
+  // [rows, positions, width]: as many positions as there are tokens, or as a window or a fixed size lets in.
+  void cache(const BoundOp& op) {
+    const SizePoly fixed = size_attribute("fixed", SizePoly(0)),
+                   window = size_attribute("window", SizePoly(0));
+    SizePoly positions = total_;
+    if (fixed != SizePoly(0)) positions = fixed;
+    if (const auto most = window.constant(); most && *most > 0)
+      positions = least(total_, static_cast<std::uint64_t>(*most));
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+      Sizes result = shape(i);
+      if (result.size() < 2) fail("a cached value has rows, positions and a width");
+      result[result.size() - 2] = positions;
+      out(i, std::move(result), Lane::cache);
+    }
+  }
+  void attention(const BoundOp&) {
+    const SizePoly heads = size_attribute("heads"), dim = size_attribute("dim");
+    out(0, with_last(0, product(heads, size_attribute("vdim", dim))));
+  }
+  // For each row the chosen experts, as I64, and their weights, as F32.
+  void route(const BoundOp&) {
+    constexpr std::int64_t kBytes = 8 + 4;
+    out(0, with_last(0, product(size_attribute("k"), SizePoly(kBytes))), DType::u8, Lane::activation);
+  }
+  void take(const BoundOp&) {
+    Sizes result = shape(0);
+    if (result.size() < 2) fail("'take' needs rows to take from");
+    result[result.size() - 2] = size_attribute("rows", SizePoly(1));
+    out(0, std::move(result));
+  }
+  // Patches of an image or steps of a signal become rows.
+  void convolution(const BoundOp&) {
+    out(0, {shape(0).front(), size_attribute("rows"), size(weight(0).shape.front())});
+  }
+  // The result, and a state that does not grow with the sequence.
+  void scan(const BoundOp& op) {
+    out(0, shape(0));
+    if (op.outputs.size() > 1) out(1, {shape(0).front(), size_attribute("state")}, Lane::cache);
+  }
+  void with_table(const BoundOp&) { same(); }
+
+  void add_op(const BoundOp& op);
+
+  void add_temporaries(const BoundOp& op, Op& lowered) {
+    const OpRule& rule = profile_.rule(op.line->op);
+    locals_.clear();
+    for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
+    if (!op.inputs.empty()) {
+      const Sizes& first = shape(0);
+      SizePoly rows(1);
+      for (std::size_t i = 0; i + 1 < first.size(); ++i) rows = product(rows, first[i]);
+      locals_.insert_or_assign("n", Datum(rows));
+      locals_.insert_or_assign("c", Datum(first.empty() ? SizePoly(1) : first.back()));
+      const Sizes& second = shape(op.inputs.size() > 1 ? 1 : 0);
+      locals_.insert_or_assign("t", Datum(second.size() > 1 ? second[second.size() - 2] : SizePoly(1)));
+    }
+    if (!lowered.outputs.empty()) {
+      const Sizes& first = *graph_.value(lowered.outputs[0]).shape;
+      locals_.insert_or_assign("o", Datum(first.empty() ? SizePoly(1) : first.back()));
+    }
+    for (const Expression& expression : rule.temporaries) {
+      const SizePoly bytes = size_of(expression);
+      if (bytes == SizePoly(0)) continue;
+      lowered.temporaries.push_back(add_value(fmt::format("{}.{}", op.line->op, lowered.temporaries.size()),
+                                              DType::u8, {bytes}, Lane::temporary));
+    }
+    if (rule.in_place.evaluate(scope_).truth()) in_place_.push_back(graph_.ops.size());
+    locals_.clear();
+  }
+
+  // An output takes over its first input's memory where nothing needs that any more.
+  void merge_in_place() {
+    std::vector<std::size_t> last_use(graph_.values.size(), 0);
+    const auto root = [&](ValueId id) {
+      while (graph_.value(id).memory_of) id = *graph_.value(id).memory_of;
+      return static_cast<std::size_t>(id);
+    };
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i)
+      for (const ValueId id : graph_.ops[i].inputs) last_use[root(id)] = i;
+    for (const std::size_t at : in_place_) {
+      const Op& op = graph_.ops[at];
+      if (op.inputs.empty() || op.outputs.empty()) continue;
+      const std::size_t from = root(op.inputs[0]);
+      Value& to = graph_.values[static_cast<std::size_t>(op.outputs[0])];
+      const Value& input = graph_.values[from];
+      const bool is_input =
+          std::find(graph_.inputs.begin(), graph_.inputs.end(), op.inputs[0]) != graph_.inputs.end();
+      if (last_use[from] != at || input.lane != Lane::activation || is_input ||
+          value_bytes(input) != value_bytes(to))
+        continue;
+      to.memory_of = ValueId{static_cast<std::uint32_t>(from)};
+      last_use[from] = last_use[static_cast<std::size_t>(op.outputs[0])];
+    }
+  }
+
+  const BoundModel& model_;
+  const Profile& profile_;
+  DType activation_;
+  DType cache_;
+  Scope scope_;
+  std::map<std::string, Datum, std::less<>> constants_;
+  std::map<std::string, Datum, std::less<>> locals_;  // of one operator
+  SizePoly total_;                                    // S + P
+  ForwardGraph graph_;
+  std::vector<std::optional<ValueId>> values_;  // by the model's numbers
+  std::vector<std::size_t> in_place_;           // operators that may work so
+  const BoundOp* op_ = nullptr;
+};
+
+constexpr std::array<Lowering::Row, 19> Lowering::rows() {
+  return {{{"embed", &Lowering::embed},
+           {"norm", &Lowering::same_rule},
+           {"linear", &Lowering::linear},
+           {"table", &Lowering::table},
+           {"rope", &Lowering::same_rule},
+           {"cache", &Lowering::cache},
+           {"attn", &Lowering::attention},
+           {"act", &Lowering::same_rule},
+           {"mul", &Lowering::same_rule},
+           {"add", &Lowering::same_rule},
+           {"scale", &Lowering::same_rule},
+           {"split", &Lowering::split},
+           {"concat", &Lowering::concat},
+           {"route", &Lowering::route},
+           {"experts", &Lowering::same_rule},
+           {"conv", &Lowering::convolution},
+           {"scan", &Lowering::scan},
+           {"take", &Lowering::take},
+           {"cap", &Lowering::same_rule}}};
+}
+
+void Lowering::add_op(const BoundOp& op) {
+  op_ = &op;
+  const auto all = rows();
+  const auto row =
+      std::find_if(all.begin(), all.end(), [&](const Row& one) { return one.name == op.line->op; });
+  if (row == all.end()) fail(fmt::format("there is no operator '{}'", safe_display(op.line->op, 40)));
+  (this->*row->rule)(op);
+  Op lowered;
+  lowered.kind = op.line->op;
+  lowered.name = op.name;
+  for (const std::uint32_t input : op.inputs) lowered.inputs.push_back(*values_[input]);
+  for (const BoundWeight& weight : op.weights)
+    if (weight.tensor) lowered.weights.push_back(*weight.tensor);
+  for (const std::uint32_t output : op.outputs) {
+    if (!values_[output]) fail(fmt::format("'{}' does not give so many results", op.line->op));
+    lowered.outputs.push_back(*values_[output]);
+  }
+  add_temporaries(op, lowered);
+  graph_.ops.push_back(std::move(lowered));
+}
+
+}  // namespace
+
+ForwardGraph lower(const BoundModel& model, const Profile& profile) {
+  return Lowering(model, profile).lower();
+}
+
+std::vector<std::string_view> operator_names() {
+  std::vector<std::string_view> names;
+  for (const auto& row : Lowering::rows()) names.push_back(row.name);
+  return names;
+}
+
+}  // namespace loadline

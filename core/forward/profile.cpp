@@ -1,0 +1,103 @@
+// From a profile's JSON to a Profile.
+#include "core/forward/profile.h"
+
+#include "core/base/text.h"
+#include "core/forward/asset_json.h"
+#include "embedded/profile_files.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+using Kind = AssetNode::Kind;
+
+constexpr std::array<std::string_view, 3> kAllocators = {"sum", "best_fit", "torch"};
+
+std::string text(const AssetNode& root, std::string_view key, std::string_view otherwise) {
+  const AssetNode* const node = root.find(key);
+  return node == nullptr ? std::string(otherwise) : node->as(Kind::text, fmt::format("'{}'", key)).text;
+}
+
+std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
+  const std::string name = text(root, key, "model");
+  if (name == "model") return std::nullopt;
+  const auto found = dtype_from_safetensors(name);
+  if (!found)
+    root.find(key)->place.fail(fmt::format("'{}' is neither a dtype nor 'model'", safe_display(name, 40)));
+  return found;
+}
+
+OpRule rule(const AssetNode& node) {
+  OpRule result;
+  node.as(Kind::object, "an operator").allow({"temporaries", "in_place"});
+  if (const AssetNode* const list = node.find("temporaries"))
+    for (const AssetNode& item : list->as(Kind::list, "'temporaries'").items)
+      result.temporaries.push_back(Expression::parse(item.as(Kind::text, "a size").text, item.place));
+  if (const AssetNode* const in_place = node.find("in_place"))
+    result.in_place = Expression::parse(in_place->as(Kind::text, "'in_place'").text, in_place->place);
+  return result;
+}
+
+std::vector<Profile> load_built_in() {
+  std::vector<Profile> rows;
+  for (const embedded::File& file : embedded::profile_files())
+    rows.push_back(parse_profile(file.bytes, std::string(file.name)));
+  return rows;
+}
+
+}  // namespace
+
+const OpRule& Profile::rule(std::string_view op) const {
+  static const OpRule nothing;
+  const auto found = ops.find(op);
+  return found == ops.end() ? nothing : found->second;
+}
+
+Profile parse_profile(std::string_view json, const std::string& path) {
+  const AssetNode root = parse_asset(json, path);
+  root.allow({"profile", "about", "activation", "cache", "logits", "allocator", "flags", "ops"});
+  Profile profile;
+  profile.path = path;
+  profile.id = text(root, "profile", "");
+  if (profile.id.empty()) root.place.fail("'profile' is missing");
+  profile.about = text(root, "about", "");
+  profile.activation = dtype(root, "activation");
+  profile.cache = dtype(root, "cache");
+  const std::string logits = text(root, "logits", "last");
+  if (logits != "last" && logits != "all") root.find("logits")->place.fail("'last' or 'all' expected");
+  profile.all_logits = logits == "all";
+  profile.allocator = text(root, "allocator", "sum");
+  if (std::find(kAllocators.begin(), kAllocators.end(), profile.allocator) == kAllocators.end())
+    root.find("allocator")->place.fail("'sum', 'best_fit' or 'torch' expected");
+  if (const AssetNode* const flags = root.find("flags")) {
+    flags->as(Kind::object, "'flags'");
+    for (std::size_t i = 0; i < flags->items.size(); ++i) {
+      const AssetNode& item = flags->items[i].as(Kind::text, "a flag");
+      profile.flags.emplace_back(flags->keys[i], Expression::parse(item.text, item.place).evaluate({}));
+    }
+  }
+  if (const AssetNode* const ops = root.find("ops")) {
+    ops->as(Kind::object, "'ops'");
+    for (std::size_t i = 0; i < ops->items.size(); ++i)
+      profile.ops.emplace(ops->keys[i], rule(ops->items[i]));
+  }
+  return profile;
+}
+
+std::span<const Profile> built_in_profiles() {
+  static const std::vector<Profile> rows = load_built_in();
+  return rows;
+}
+
+const Profile* find_profile(std::string_view id) {
+  const auto rows = built_in_profiles();
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const Profile& profile) { return profile.id == id; });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+}  // namespace loadline

@@ -1,0 +1,58 @@
+// Lowering profiles as data: how a framework runs the operators of an architecture. What an activation peak
+// is depends on this as much as on the model. From assets/profiles/*.json:
+//
+//   {"profile": "hf_eager", "about": "...",
+//    "activation": "model",     dtype of activations: "model" (as the weights' configuration), or "F32"
+//    "cache": "model",          dtype of keys and values
+//    "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
+//    "allocator": "sum",        see memory_model in lifetimes.h
+//    "flags": {"latent": 1},    names for the asset's conditions
+//    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0"}, ...}}
+//
+// Expressions of an operator see B, S, P, T = S + P; n, the rows of its first input, and c, their width; o,
+// the width of its first output; t, the positions that its second input holds; e and ce, bytes of an element
+// of an activation and of the cache; its attributes; and the asset's names.
+#pragma once
+
+#include "core/forward/expression.h"
+#include "core/graph/dtype.h"
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace loadline {
+
+// How one kind of operator uses memory beyond its inputs and outputs.
+struct OpRule {
+  std::vector<Expression> temporaries = {};  // bytes each
+  Expression in_place = {};  // true: the output takes over the first input's memory, if that dies
+};
+
+struct Profile {
+  std::string id = {};
+  std::string about = {};
+  std::string path = {};
+  std::optional<DType> activation = {};  // nothing: the model's
+  std::optional<DType> cache = {};
+  bool all_logits = false;
+  std::string allocator = {};
+  std::vector<std::pair<std::string, Datum>> flags = {};
+  std::map<std::string, OpRule, std::less<>> ops = {};
+
+  // The rule for an operator; one without temporaries if the profile has none.
+  const OpRule& rule(std::string_view op) const;
+};
+
+// Throws Error{malformed | limit} naming `path`, line and column.
+Profile parse_profile(std::string_view json, const std::string& path);
+
+// Those built in, by name.
+std::span<const Profile> built_in_profiles();
+const Profile* find_profile(std::string_view id);
+
+}  // namespace loadline

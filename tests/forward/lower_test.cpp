@@ -1,0 +1,167 @@
+// What a profile makes of an architecture: sizes, lifetimes, the cache and the peak.
+#include "core/forward/lower.h"
+
+#include "core/base/error.h"
+#include "core/forward/bind.h"
+#include "core/forward/config_graph.h"
+#include "core/forward/lifetimes.h"
+#include "core/forward/presets.h"
+#include "core/graph/validate.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+struct Lowered {
+  MetaGraph graph;
+  ForwardGraph forward;
+};
+
+Lowered lowered(std::string_view config_json, const Profile& profile) {
+  Lowered result = {config_graph(config_json, "config.json"), {}};
+  const ModelConfig config(config_json, "config.json");
+  const Architecture& architecture = *find_architecture(config, built_in_architectures());
+  result.forward = lower(bind_architecture(architecture, config, &result.graph, profile.flags), profile);
+  return result;
+}
+
+ForwardPeak peak_of(const ForwardGraph& graph, std::uint64_t batch, std::uint64_t sequence,
+                    std::uint64_t past) {
+  return forward_peak(graph, lifetimes(graph),
+                      value_sizes(graph, symbol_values(graph, batch, sequence, past)));
+}
+
+double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+struct Row {
+  const char* preset;
+  std::uint64_t cache_per_token;
+  double fused, eager;  // MiB at B=1, S=2048, logits of the last token
+};
+
+// The figures that the notes on architectures expect.
+TEST(Lower, PeaksAndCachesOfKnownModels) {
+  const Row rows[] = {
+      {"llama-3-8b", 131'072, 185.0, 1113},
+      {"llama-3.1-70b", 327'680, -1, -1},
+      {"gpt2-xl", 2 * 307'200, -1, -1},  // its configuration says F32
+      {"deepseek-v3", 70'272, 660.7, 4517},
+  };
+  for (const Row& row : rows) {
+    const std::string_view config = find_preset(row.preset)->config_json;
+    const Lowered fused = lowered(config, *find_profile("fused"));
+    MetaGraph graph = fused.graph;
+    graph.forward = fused.forward;
+    EXPECT_NO_THROW(validate(graph));
+    EXPECT_EQ(peak_of(fused.forward, 1, 1, 0).cache_bytes, row.cache_per_token) << row.preset;
+    EXPECT_EQ(peak_of(fused.forward, 3, 7, 4).cache_bytes, 33 * row.cache_per_token) << row.preset;
+    if (row.fused < 0) continue;
+    EXPECT_NEAR(mib(peak_of(fused.forward, 1, 2048, 0).bytes), row.fused, 0.06) << row.preset;
+    const Lowered eager = lowered(config, *find_profile("hf_eager"));
+    EXPECT_NEAR(mib(peak_of(eager.forward, 1, 2048, 0).bytes), row.eager, 0.6) << row.preset;
+  }
+}
+
+TEST(Lower, GrowsAsPublishedWithTheSequence) {
+  const std::string_view config = find_preset("llama-3-8b")->config_json;
+  const Lowered fused = lowered(config, *find_profile("fused"));
+  const Lowered eager = lowered(config, *find_profile("hf_eager"));
+  for (const auto& [sequence, small, large] :
+       {std::tuple(512, 46.0, 85.0), std::tuple(2048, 185.0, 1113.0), std::tuple(8192, 740.0, 16'836.0)}) {
+    const auto s = static_cast<std::uint64_t>(sequence);
+    EXPECT_NEAR(mib(peak_of(fused.forward, 1, s, 0).bytes), small, 0.6) << sequence;
+    EXPECT_NEAR(mib(peak_of(eager.forward, 1, s, 0).bytes), large, 0.6) << sequence;
+  }
+  EXPECT_EQ(fused.forward.ops[peak_of(fused.forward, 1, 2048, 0).op].kind, "act");
+}
+
+TEST(Lower, AWindowBoundsTheCache) {
+  const std::string config = R"({"model_type":"gemma2","hidden_size":8,"num_hidden_layers":4,
+    "num_attention_heads":2,"num_key_value_heads":1,"head_dim":4,"intermediate_size":16,"vocab_size":10,
+    "sliding_window":32,"torch_dtype":"bfloat16"})";
+  const Lowered model = lowered(config, *find_profile("fused"));
+  const std::uint64_t per_token = 2 * 4 * 2;  // keys and values of one layer
+  EXPECT_EQ(peak_of(model.forward, 1, 10, 0).cache_bytes, 4 * 10 * per_token);
+  EXPECT_EQ(peak_of(model.forward, 1, 1, 99).cache_bytes, (2 * 32 + 2 * 100) * per_token);
+  ASSERT_EQ(model.forward.symbols.size(), 4u);
+  EXPECT_EQ(model.forward.symbols[3], "min(S + P, 32)");
+}
+
+Profile profile_with(std::string_view ops) {
+  return parse_profile(fmt::format(R"({{"profile":"p","ops":{}}})", ops), "p.json");
+}
+
+TEST(Lower, InPlaceOperatorsTakeOverWhatDies) {
+  const std::string_view config = find_preset("llama-3-8b")->config_json;
+  const Lowered apart = lowered(config, profile_with("{}"));
+  const Lowered in_place =
+      lowered(config, profile_with(R"({"act":{"in_place":"true"},"mul":{"in_place":"1"}})"));
+  // three of the inner width beside the residual; in place two, beside the residual and the norm's output
+  const std::uint64_t row = 2048 * 2, table = 2 * 128;
+  EXPECT_EQ(peak_of(apart.forward, 1, 2048, 0).bytes, row * (3 * 14'336 + 4096 + table));
+  EXPECT_EQ(peak_of(in_place.forward, 1, 2048, 0).bytes, row * (2 * 14'336 + 2 * 4096 + table));
+  // the residual is needed after the norm, which may not write over it
+  const Lowered norm = lowered(config, profile_with(R"({"norm":{"in_place":"true"}})"));
+  for (const Op& op : norm.forward.ops)
+    if (op.kind == "norm" && op.name.find("input_layernorm") != std::string::npos)
+      EXPECT_FALSE(norm.forward.value(op.outputs[0]).memory_of);
+}
+
+TEST(Lower, FaultsOfAProfileNameThePlace) {
+  const std::string_view config = find_preset("llama-3-8b")->config_json;
+  const auto error_of = [&](std::string_view ops) -> std::string {
+    try {
+      lowered(config, profile_with(ops));
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_NE(error_of(R"({"act":{"temporaries":["n*no_such"]}})")
+                .find("p.json: line 1, column 47: 'no_such' is missing"),
+            std::string::npos)
+      << error_of(R"({"act":{"temporaries":["n*no_such"]}})");
+  EXPECT_NE(error_of(R"({"act":{"temporaries":["'text'"]}})").find("is no size"), std::string::npos);
+  EXPECT_NE(error_of(R"({"act":{"memory":["1"]}})").find("'memory' is not known here"), std::string::npos);
+}
+
+// Every lifetime and peak against the definition, one operator after the other.
+TEST(Lifetimes, AgreeWithTheDefinition) {
+  for (const char* preset : {"demo", "gpt2-xl"}) {
+    const Lowered model = lowered(find_preset(preset)->config_json, *find_profile("hf_eager"));
+    const ForwardGraph& graph = model.forward;
+    const auto sizes = value_sizes(graph, symbol_values(graph, 2, 64, 10));
+    std::uint64_t worst = 0;
+    const auto owner = [&](ValueId id) {
+      while (graph.value(id).memory_of) id = *graph.value(id).memory_of;
+      return static_cast<std::size_t>(id);
+    };
+    for (std::size_t at = 0; at < graph.ops.size(); ++at) {
+      std::vector<bool> alive(graph.values.size(), false);
+      for (std::size_t later = at; later < graph.ops.size(); ++later)
+        for (const ValueId id : graph.ops[later].inputs) {
+          bool made = std::find(graph.inputs.begin(), graph.inputs.end(),
+                                ValueId{static_cast<std::uint32_t>(owner(id))}) != graph.inputs.end();
+          for (std::size_t earlier = 0; earlier <= at; ++earlier)
+            for (const ValueId output : graph.ops[earlier].outputs) made |= owner(output) == owner(id);
+          if (made) alive[owner(id)] = true;
+        }
+      for (const ValueId id : graph.ops[at].outputs) alive[owner(id)] = true;
+      for (const ValueId id : graph.ops[at].temporaries) alive[owner(id)] = true;
+      for (std::size_t earlier = 0; earlier <= at; ++earlier)
+        for (const ValueId id : graph.ops[earlier].outputs)
+          if (std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end())
+            alive[owner(id)] = true;
+      std::uint64_t sum = 0;
+      for (std::size_t i = 0; i < alive.size(); ++i)
+        if (alive[i] && graph.values[i].lane != Lane::cache) sum += *sizes[i];
+      worst = std::max(worst, sum);
+    }
+    EXPECT_EQ(forward_peak(graph, lifetimes(graph), sizes).bytes, worst) << preset;
+  }
+}
+
+}  // namespace
+}  // namespace loadline
