@@ -29,8 +29,8 @@ MetaGraph read_hf_config(const Source& source) {
   if (source.file->size() > kMostConfig)
     throw Error(ErrorCode::limit, {.file = source.file->path()}, "too large for a config.json (over 4 MiB)");
   const std::vector<std::byte> bytes = source.file->head(kMostConfig);
-  MetaGraph graph =
-      config_graph({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, source.file->path());
+  MetaGraph graph = config_graph({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                                 source.file->path(), *(source.assets ? source.assets() : built_in_assets()));
   graph.files.push_back({source.file->path(), source.file->size()});
   return graph;
 }

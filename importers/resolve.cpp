@@ -291,7 +291,9 @@ bool is_repository_name(std::string_view text) {
 
 }  // namespace
 
-Source resolve(const std::string& path, const ResolveOptions& options) {
+namespace {
+
+Source resolve_path(const std::string& path, const ResolveOptions& options) {
   std::error_code failure;
   const fs::file_status status = fs::status(path, failure);
   if (fs::is_directory(status)) return resolve_folder(path, options);
@@ -308,6 +310,14 @@ Source resolve(const std::string& path, const ResolveOptions& options) {
                             safe_display(options.hub_cache)));
   }
   throw system_error(path, "open", failure ? failure.value() : ENOENT);
+}
+
+}  // namespace
+
+Source resolve(const std::string& path, const ResolveOptions& options) {
+  Source source = resolve_path(path, options);
+  source.assets = options.assets;
+  return source;
 }
 
 MetaGraph open_model(const std::string& path, const ResolveOptions& options) {

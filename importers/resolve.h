@@ -13,6 +13,8 @@ struct ResolveOptions {
   std::string hub_cache;
   // Follow the user's own links out of the model's folder.
   bool follow_links = false;
+  // The architectures that a configuration may be of.
+  AssetsLoader assets = {};
 };
 
 // An existing path beats org/name. In a folder, in this order: *.safetensors.index.json,

@@ -48,10 +48,11 @@ struct Context {
   bool show_progress = false;  // stderr is a terminal, not --quiet and not --json
   bool follow_links = false;
   std::string hub_cache;
-  std::stop_token stop;                         // requested by Ctrl-C
+  AssetsLoader assets;   // built in, and the user's own; what is wrong with those is told
+  std::stop_token stop;  // requested by Ctrl-C
   int (*run_gui)(const GuiRequest&) = nullptr;  // null when built without the window
 
-  ResolveOptions resolve_options() const { return {hub_cache, follow_links}; }
+  ResolveOptions resolve_options() const { return {hub_cache, follow_links, assets}; }
 };
 
 // A row of the table in commands.cpp. `setup` adds options to the command's parser and returns what

@@ -41,6 +41,21 @@ std::string hub_cache_folder() {
   return home.empty() ? "" : home + "/.cache/huggingface/hub";
 }
 
+// The user's own architectures and profiles lie there.
+std::string configuration_folder() {
+  if (const std::string folder = environment("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/loadline";
+  const std::string home = environment("HOME");
+  return home.empty() ? "" : home + "/.config/loadline";
+}
+
+std::shared_ptr<const ForwardAssets> user_assets(const Context& context) {
+  const std::string folder = configuration_folder();
+  auto assets = folder.empty() ? built_in_assets() : load_assets(folder);
+  if (!context.quiet)
+    for (const std::string& fault : assets->faults) complain("left out: " + fault);
+  return assets;
+}
+
 int exit_code(ErrorCode code) {
   switch (code) {
     case ErrorCode::usage:
@@ -157,6 +172,10 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   Context context;
   context.run_gui = run_gui;
   context.hub_cache = hub_cache_folder();
+  context.assets = [&context, loaded = std::shared_ptr<const ForwardAssets>()]() mutable {
+    if (!loaded) loaded = user_assets(context);
+    return loaded;
+  };
 
   CLI::App app(
       "How deep a model sits in memory before it is loaded: inspects checkpoints, projects the peak of "

@@ -1,7 +1,9 @@
 // loadline plan: projected peaks, one row per method and order.
 #include "app/cli/commands.h"
+#include "app/cli/forward_options.h"
 #include "app/cli/method_options.h"
 #include "app/cli/table.h"
+#include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "core/plan/projection.h"
@@ -18,6 +20,7 @@ struct Options {
   std::vector<std::string> methods = {"all"};
   std::vector<std::string> orders = {"file"};
   MethodArguments method;
+  ForwardArguments forward;
   std::string device_budget;
   std::string host_budget;
 };
@@ -117,7 +120,7 @@ Row make_row(const Projection& projection, const Budget& budget, const Labels& l
 }
 
 void print_table(const Context& context, const MetaGraph& graph, const std::vector<Row>& rows,
-                 const Budget& budget, const MethodOptions& method) {
+                 const Budget& budget, const MethodOptions& method, const ForwardAnswer& forward) {
   const std::uint64_t weights = storage_bytes(graph);
   fmt::print("{}: {} tensors, W = {} ({} bytes)", safe_display(model_name(graph), 80),
              format_grouped(graph.tensors.size()), format_bytes(weights), format_grouped(weights));
@@ -135,24 +138,28 @@ void print_table(const Context& context, const MetaGraph& graph, const std::vect
   fmt::print(
       "\nNo method needs less than {} on the device. Unified counts all four spaces as one memory; the page "
       "cache in it can be dropped by the system.\n",
-      format_bytes(device_lower_bound(graph, method)));
+      format_bytes(device_lower_bound(graph, method, forward.pass())));
+  if (const std::string text = forward.text(); !text.empty()) fmt::print("\n{}", text);
   if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }))
     fmt::print("Nothing here fits the budget.\n");
 }
 
-Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOptions& method) {
-  const std::uint64_t least = device_lower_bound(graph, method);
-  return {{"model", json_text(model_name(graph))},
-          {"bytes", storage_bytes(graph)},
-          {"options",
-           {{"staging_bytes", method.staging_bytes},
-            {"slots", method.slots},
-            {"activation_bytes", method.activation_bytes},
-            {"device_budget", budget.device ? Json(*budget.device) : Json()},
-            {"host_budget", budget.host ? Json(*budget.host) : Json()}}},
-          {"rows", Json::array()},
-          {"lower_bound",
-           {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
+Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOptions& method,
+                  const ForwardAnswer& forward) {
+  const std::uint64_t least = device_lower_bound(graph, method, forward.pass());
+  Json json = {{"model", json_text(model_name(graph))},
+               {"bytes", storage_bytes(graph)},
+               {"options",
+                {{"staging_bytes", method.staging_bytes},
+                 {"slots", method.slots},
+                 {"activation_bytes", method.activation_bytes},
+                 {"device_budget", budget.device ? Json(*budget.device) : Json()},
+                 {"host_budget", budget.host ? Json(*budget.host) : Json()}}},
+               {"rows", Json::array()},
+               {"lower_bound",
+                {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
+  if (Json pass = forward.json(); !pass.is_null()) json["forward"] = std::move(pass);
+  return json;
 }
 
 int plan(const Context& context, const Options& options) {
@@ -162,20 +169,23 @@ int plan(const Context& context, const Options& options) {
   const Budget budget = budget_of(options);
   const MetaGraphPtr graph = open_for(context, options.path);
   const Labels labels(*graph);
+  const ForwardAnswer forward(context, *graph, options.forward);
+  if (forward.pass() != nullptr && method.activation_bytes > 0)
+    throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
 
   std::vector<Row> rows;
   for (const Method* m : methods_asked)
     for (const Order* o : orders_asked) {
       Progress progress(context.stop);
-      rows.push_back(make_row(project(*graph, *m, *o, method, progress), budget, labels));
+      rows.push_back(make_row(project(*graph, *m, *o, method, progress, forward.pass()), budget, labels));
     }
 
   if (context.json) {
-    Json json = summary_json(*graph, budget, method);
+    Json json = summary_json(*graph, budget, method, forward);
     for (Row& row : rows) json["rows"].push_back(std::move(row.json));
     print_json(json);
   } else {
-    print_table(context, *graph, rows, budget, method);
+    print_table(context, *graph, rows, budget, method, forward);
   }
   return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }) ? kDone : kNoFit;
 }
@@ -202,6 +212,7 @@ Action setup_plan(CLI::App& app) {
       ->delimiter(',')
       ->default_str("file");
   add_method_options(app, options->method);
+  add_forward_options(app, options->forward);
   app.add_option("--device-budget", options->device_budget, "What the device may hold, such as 8GiB");
   app.add_option("--host-budget", options->host_budget, "What host and staging memory may hold together");
   app.footer(explanations());

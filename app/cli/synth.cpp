@@ -40,7 +40,8 @@ struct Shapes {
 // A preset's name, or any path whose model has a config.json; that model is not written over.
 Shapes shapes_of(const Context& context, const std::string& config, const std::string& out) {
   if (const Preset* preset = find_preset(config))
-    return {config_graph(preset->config_json, std::string(preset->id)), preset->max_shard_bytes};
+    return {config_graph(preset->config_json, std::string(preset->id), *context.assets()),
+            preset->max_shard_bytes};
   MetaGraph model;
   try {
     model = open_model(config, context.resolve_options());
@@ -54,7 +55,7 @@ Shapes shapes_of(const Context& context, const std::string& config, const std::s
   const MetaValue* text = find_metadata(model, kConfigKey);
   if (text == nullptr)
     throw Error(ErrorCode::usage, {.file = config}, "has no config.json to make a model from");
-  return {config_graph(std::get<std::string>(*text), config)};
+  return {config_graph(std::get<std::string>(*text), config, *context.assets())};
 }
 
 int synth(const Context& context, const Options& options) {

@@ -9,12 +9,12 @@
 
 namespace loadline {
 
-MetaGraph config_graph(std::string_view config_json, const std::string& path) {
+MetaGraph config_graph(std::string_view config_json, const std::string& path, const ForwardAssets& assets) {
   const ModelConfig config(config_json, path);
-  const Architecture* const architecture = find_architecture(config, built_in_architectures());
+  const Architecture* const architecture = assets.architecture(config);
   if (architecture == nullptr) {
     std::string known;
-    for (const Architecture& row : built_in_architectures())
+    for (const Architecture& row : assets.architectures)
       for (const std::string& name : row.model_types) known += (known.empty() ? "" : ", ") + name;
     throw config.fail(fmt::format("model_type '{}' has no known shapes; known: {}",
                                   safe_display(config.model_type(), 60), known),

@@ -9,13 +9,14 @@
 namespace loadline {
 
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
-                   const MethodOptions& options, Progress& progress) {
+                   const MethodOptions& options, Progress& progress, const ForwardPass* pass) {
   check_options(options);
   progress.check_cancelled();
   Projection projection;
   projection.method = &method;
   projection.order = &order;
   projection.plan = method.make(graph, order.make(graph), options);
+  if (pass != nullptr) append_forward_pass(projection.plan, *pass);
   if (const auto fault = check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
   DryMachine machine;
@@ -29,8 +30,17 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
   return project(graph, method, order, options, progress);
 }
 
-std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options) {
-  return storage_bytes(graph) + options.activation_bytes;
+std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
+                                 const ForwardPass* pass) {
+  std::uint64_t needed = storage_bytes(graph) + options.activation_bytes;
+  if (pass != nullptr) {
+    Plan plan;
+    append_forward_pass(plan, *pass);
+    DryMachine machine;
+    Progress progress;
+    needed += run(plan, machine, progress).peaks[index(Space::device)].bytes;
+  }
+  return needed;
 }
 
 Verdict check_budget(const Projection& projection, const Budget& budget) {

@@ -1,6 +1,7 @@
 // What `plan` and the window show: a method's plan run on the dry machine, and how it fits budgets.
 #pragma once
 
+#include "core/plan/forward_pass.h"
 #include "core/plan/methods.h"
 #include "core/plan/run.h"
 
@@ -16,15 +17,17 @@ struct Projection {
   Timeline timeline;
 };
 
-// Makes the plan, checks it and runs it on a DryMachine. Throws Error{usage} for absurd options,
-// Error{limit} for sizes that no memory can hold, Error{cancelled}.
+// Makes the plan, checks it and runs it on a DryMachine; with `pass`, the load and then a forward pass.
+// Throws Error{usage} for absurd options, Error{limit} for sizes that no memory can hold, Error{cancelled}.
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
-                   const MethodOptions& options, Progress& progress);
+                   const MethodOptions& options, Progress& progress, const ForwardPass* pass = nullptr);
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
                    const MethodOptions& options);
 
-// What no method can go below: every storage on the device, with the activations.
-std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options);
+// What no method can go below: every storage on the device, with the activations or what the pass needs at
+// most.
+std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
+                                 const ForwardPass* pass = nullptr);
 
 // Absent = unlimited. The host's budget covers host and staging; the page cache can be dropped and
 // does not count.

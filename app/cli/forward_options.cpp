@@ -1,0 +1,112 @@
+// The forward pass on the command line.
+#include "app/cli/forward_options.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+constexpr std::uint64_t kMostTokens = 1 << 24;
+
+std::string values_text(const std::vector<ForwardFigures::Alive>& alive) {
+  constexpr std::size_t kMost = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(alive.size(), kMost); ++i)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", safe_display(alive[i].name, 40),
+                        format_bytes(alive[i].bytes));
+  if (alive.size() > kMost) text += fmt::format(" and {} more", alive.size() - kMost);
+  return text;
+}
+
+}  // namespace
+
+void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
+  const CLI::Range range(std::int64_t{1}, static_cast<std::int64_t>(kMostTokens));
+  app.add_option("--batch", arguments.batch, "Sequences in a forward pass")->check(range)->default_str("1");
+  app.add_option("--seq", arguments.sequence, "New tokens of each: adds a forward pass behind the load")
+      ->check(range);
+  app.add_option("--past", arguments.past, "Tokens of each that the cache already holds")
+      ->check(CLI::Range(std::int64_t{0}, static_cast<std::int64_t>(kMostTokens)))
+      ->default_str("0");
+  std::string profiles;
+  for (const Profile& profile : built_in_assets()->profiles)
+    profiles += (profiles.empty() ? "" : ", ") + profile.id;
+  app.add_option("--profile", arguments.profile, "How operators use memory: " + profiles)
+      ->default_str("fused");
+}
+
+ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
+                             const ForwardArguments& arguments)
+    : arguments_(arguments) {
+  const std::shared_ptr<const ForwardAssets> assets = context.assets();
+  const Profile& profile = assets->profile(arguments.profile);
+  const bool asked = arguments.sequence > 0;
+  try {
+    model_ = forward_model(graph, *assets, profile);
+  } catch (const Error& error) {
+    if (asked) throw;
+    model_ = {};
+    model_.remark = error.what();
+  }
+  if (!asked) return;
+  figures_ = forward_figures(model_, arguments.batch, arguments.sequence, arguments.past);
+  if (!figures_)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("--seq: no forward pass is known: {}",
+                            model_.remark.empty() ? "the file holds no operators" : model_.remark));
+  pass_ = ForwardPass{&*model_.graph,
+                      symbol_values(*model_.graph, arguments.batch, arguments.sequence, arguments.past)};
+}
+
+Json ForwardAnswer::json() const {
+  if (model_.source == ForwardSource::nothing && model_.remark.empty()) return {};
+  Json json = {{"source", forward_source_name(model_.source)}};
+  if (!model_.family.empty()) json["family"] = json_text(model_.family);
+  if (!model_.profile.empty()) json["profile"] = json_text(model_.profile);
+  if (!model_.remark.empty()) json["remark"] = json_text(model_.remark);
+  if (model_.cache_bytes_per_token) json["kv_bytes_per_token"] = *model_.cache_bytes_per_token;
+  if (!figures_) return json;
+  json["batch"] = figures_->batch;
+  json["seq"] = figures_->sequence;
+  json["past"] = figures_->past;
+  json["kv_bytes"] = figures_->peak.cache_bytes;
+  json["activation_peak"] = figures_->peak.bytes;
+  json["activation_peak_op"] = json_text(figures_->op);
+  json["unknown_values"] = figures_->peak.unknown;
+  json["alive"] = Json::array();
+  for (const ForwardFigures::Alive& value : figures_->alive)
+    json["alive"].push_back(
+        {{"name", json_text(value.name)}, {"bytes", value.bytes}, {"lane", lane_name(value.lane)}});
+  return json;
+}
+
+std::string ForwardAnswer::text() const {
+  std::string text;
+  if (figures_) {
+    text += fmt::format(
+        "Forward pass of {} x {} token{}{}{}:\n", figures_->batch, figures_->sequence,
+        figures_->sequence == 1 ? "" : "s",
+        figures_->past == 0 ? "" : fmt::format(" after {}", figures_->past),
+        model_.profile.empty() ? "" : fmt::format(", profile {}", safe_display(model_.profile, 40)));
+    text += fmt::format("  activations {} at most, at {}\n", format_bytes(figures_->peak.bytes),
+                        safe_display(figures_->op, 80));
+    text += fmt::format("    alive there: {}\n", values_text(figures_->alive));
+    if (figures_->peak.unknown > 0)
+      text += fmt::format("    at least: the sizes of {} values are not known\n", figures_->peak.unknown);
+    if (figures_->peak.cache_bytes > 0)
+      text += fmt::format("  cache {} afterwards\n", format_bytes(figures_->peak.cache_bytes));
+  }
+  if (model_.cache_bytes_per_token.value_or(0) > 0)
+    text += fmt::format("{}: {} bytes per token of each sequence{}\n", figures_ ? "  cache" : "Cache",
+                        format_grouped(*model_.cache_bytes_per_token),
+                        model_.source == ForwardSource::estimate ? " (an estimate from config.json)" : "");
+  if (!model_.remark.empty()) text += fmt::format("Forward pass: {}\n", model_.remark);
+  return text;
+}
+
+}  // namespace loadline::cli

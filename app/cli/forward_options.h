@@ -1,0 +1,44 @@
+// --batch, --seq, --past and --profile, and what is said of a forward pass.
+#pragma once
+
+#include "app/cli/command.h"
+#include "core/forward/forward_model.h"
+#include "core/plan/forward_pass.h"
+
+#include <optional>
+#include <string>
+
+namespace loadline::cli {
+
+struct ForwardArguments {
+  std::uint64_t batch = 1;
+  std::uint64_t sequence = 0;  // 0: not asked for
+  std::uint64_t past = 0;
+  std::string profile = "fused";
+};
+
+// `arguments` must outlive parsing.
+void add_forward_options(CLI::App& app, ForwardArguments& arguments);
+
+// The forward pass of a model, as asked for.
+class ForwardAnswer {
+ public:
+  // Throws Error{usage} for a profile that there is not, and Error{unsupported} where a sequence is asked for
+  // and the model's operators are not known.
+  ForwardAnswer(const Context& context, const MetaGraph& graph, const ForwardArguments& arguments);
+
+  // The pass to put behind a load: none unless a sequence was asked for.
+  const ForwardPass* pass() const { return pass_ ? &*pass_ : nullptr; }
+  // The contract's "forward"; null where nothing is known.
+  Json json() const;
+  // Lines for a person; empty where nothing is known and nothing was asked.
+  std::string text() const;
+
+ private:
+  ForwardArguments arguments_;
+  ForwardModel model_;
+  std::optional<ForwardFigures> figures_;
+  std::optional<ForwardPass> pass_;
+};
+
+}  // namespace loadline::cli

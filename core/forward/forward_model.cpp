@@ -1,0 +1,136 @@
+// The ladder from a file's own operators down to nothing.
+#include "core/forward/forward_model.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/lower.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+// The first of these keys that holds a whole number above 0.
+template <std::size_t N>
+std::optional<std::uint64_t> first_of(const ModelConfig& config, const std::array<const char*, N>& keys) {
+  for (const char* key : keys) {
+    const Datum value = config.get(key);
+    if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
+  }
+  return std::nullopt;
+}
+
+// Keys and values of every layer, as most decoders keep them. Wrong for latent attention, for windows and for
+// models without a cache: an estimate.
+std::optional<std::uint64_t> estimated_cache(const ModelConfig& config) {
+  using Keys = std::array<const char*, 5>;
+  const auto layers = first_of(config, Keys{"num_hidden_layers", "n_layer", "num_layers", "n_layers", "L"});
+  const auto heads = first_of(config, Keys{"num_attention_heads", "n_head", "num_heads", "n_heads", "H"});
+  const auto width = first_of(config, Keys{"hidden_size", "n_embd", "d_model", "dim", "d"});
+  if (!layers || !heads || !width) return std::nullopt;
+  const std::uint64_t kv =
+      first_of(config, Keys{"num_key_value_heads", "num_kv_heads", "n_head_kv", "K", "n_kv_heads"})
+          .value_or(*heads);
+  const std::uint64_t dim = first_of(config, std::array<const char*, 3>{"head_dim", "d_kv", "kv_channels"})
+                                .value_or(*width / *heads);
+  const auto dtype = dtype_from_torch(config.text("dtype", config.text("torch_dtype", "float32")));
+  constexpr std::uint64_t kMost = 1 << 24;
+  if (!dtype || std::max({*layers, kv, dim}) > kMost) return std::nullopt;
+  return 2 * *layers * kv * dim * dtype_info(*dtype).block_bytes;
+}
+
+// Claims that do not hold make the whole architecture doubtful.
+std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
+  const Claims& claims = bound.claims;
+  if (!claims.missing.empty())
+    return fmt::format("architecture '{}' asks for {} tensor{} that the files do not hold, {} first",
+                       bound.architecture->family, claims.missing.size(),
+                       claims.missing.size() == 1 ? "" : "s", safe_display(claims.missing.front(), 100));
+  if (!claims.disagreements.empty())
+    return fmt::format("tensor '{}': {}", safe_display(claims.disagreements.front().tensor.value_or(""), 100),
+                       claims.disagreements.front().text);
+  constexpr std::uint64_t kHundredth = 100;
+  if (claims.unclaimed_bytes > storage_bytes(graph) / kHundredth)
+    return fmt::format("architecture '{}' leaves {} of {} unexplained", bound.architecture->family,
+                       format_bytes(claims.unclaimed_bytes), format_bytes(storage_bytes(graph)));
+  return "";
+}
+
+std::uint64_t cache_of_one_token(const ForwardGraph& graph) {
+  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+  return forward_peak(graph, lifetimes(graph), sizes).cache_bytes;
+}
+
+}  // namespace
+
+std::string_view forward_source_name(ForwardSource source) {
+  switch (source) {
+    case ForwardSource::nothing:
+      return "nothing";
+    case ForwardSource::estimate:
+      return "estimate";
+    case ForwardSource::architecture:
+      return "architecture";
+    case ForwardSource::file:
+      return "file";
+  }
+  return "unknown";
+}
+
+ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile) {
+  ForwardModel model;
+  if (graph.forward) {
+    model.source = ForwardSource::file;
+    model.graph = graph.forward;
+    return model;
+  }
+  const MetaValue* const text = find_metadata(graph, kConfigKey);
+  const std::string* const json = text == nullptr ? nullptr : std::get_if<std::string>(text);
+  if (json == nullptr) {
+    model.remark = "no config.json lies beside the weights: sizes only";
+    return model;
+  }
+  const ModelConfig config(*json, "config.json");
+  model.cache_bytes_per_token = estimated_cache(config);
+  if (model.cache_bytes_per_token) model.source = ForwardSource::estimate;
+  const Architecture* const architecture = assets.architecture(config);
+  if (architecture == nullptr) {
+    const std::vector<std::string> classes = config.architectures();
+    const std::string name = classes.empty() ? config.model_type() : classes.front();
+    model.remark = fmt::format("no asset for {}: sizes only; README tells how to add one",
+                               name.empty() ? "this model" : safe_display(name, 60));
+    return model;
+  }
+  model.family = architecture->family;
+  model.bound = bind_architecture(*architecture, config, &graph, profile.flags);
+  model.remark = doubts(*model.bound, graph);
+  if (!model.remark.empty()) return model;
+  model.source = ForwardSource::architecture;
+  model.profile = profile.id;
+  model.graph = lower(*model.bound, profile);
+  model.cache_bytes_per_token = cache_of_one_token(*model.graph);
+  return model;
+}
+
+std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
+                                              std::uint64_t sequence, std::uint64_t past) {
+  if (!model.graph || model.graph->ops.empty()) return std::nullopt;
+  const ForwardGraph& graph = *model.graph;
+  const std::vector<OpRange> lives = lifetimes(graph);
+  const auto sizes = value_sizes(graph, symbol_values(graph, batch, sequence, past));
+  ForwardFigures figures = {.batch = batch, .sequence = sequence, .past = past};
+  figures.peak = forward_peak(graph, lives, sizes);
+  const Op& op = graph.ops[figures.peak.op];
+  figures.op = op.name.empty() ? op.kind : fmt::format("{} ({})", op.name, op.kind);
+  for (std::size_t i = 0; i < lives.size(); ++i)
+    if (lives[i].first <= figures.peak.op && figures.peak.op < lives[i].end && sizes[i].value_or(0) > 0)
+      figures.alive.push_back({graph.values[i].name, *sizes[i], graph.values[i].lane});
+  std::stable_sort(figures.alive.begin(), figures.alive.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return figures;
+}
+
+}  // namespace loadline

@@ -1,0 +1,56 @@
+// Values become blocks, operators become steps.
+#include "core/plan/forward_pass.h"
+
+#include "core/base/error.h"
+#include "core/forward/lifetimes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+BlockUse use_of(Lane lane) { return lane == Lane::temporary ? BlockUse::temporary : BlockUse::value; }
+
+}  // namespace
+
+void append_forward_pass(Plan& plan, const ForwardPass& pass) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  const ForwardGraph& graph = *pass.graph;
+  const std::vector<OpRange> lives = lifetimes(graph);
+  const auto sizes = value_sizes(graph, pass.symbols);
+  std::vector<std::vector<ValueId>> begins(graph.ops.size()), ends(graph.ops.size() + 1);
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    if (lives[i].empty() || sizes[i].value_or(0) == 0 || lives[i].first >= graph.ops.size()) continue;
+    if (*sizes[i] > kMost) throw Error(ErrorCode::limit, "a value of a forward pass exceeds 2^62 bytes");
+    begins[lives[i].first].push_back(ValueId{static_cast<std::uint32_t>(i)});
+    ends[lives[i].end].push_back(ValueId{static_cast<std::uint32_t>(i)});
+  }
+  // the cache lives from the operator that writes it
+  for (std::size_t i = 0; i < graph.ops.size(); ++i)
+    for (const ValueId id : graph.ops[i].outputs) {
+      const Value& value = graph.value(id);
+      const auto at = static_cast<std::size_t>(id);
+      if (value.lane == Lane::cache && !value.memory_of && sizes[at].value_or(0) > 0) begins[i].push_back(id);
+    }
+  std::vector<BlockId> blocks(graph.values.size());
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    for (const ValueId id : begins[i]) {
+      const Value& value = graph.value(id);
+      const std::string& op = graph.ops[i].name;
+      blocks[static_cast<std::size_t>(id)] =
+          alloc(plan, {.space = Space::device,
+                       .bytes = *sizes[static_cast<std::size_t>(id)],
+                       .use = use_of(value.lane),
+                       .label = op.empty() ? value.name : fmt::format("{} of {}", value.name, op)});
+    }
+    for (const ValueId id : ends[i + 1]) {
+      const bool kept = std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
+      if (!kept) free(plan, blocks[static_cast<std::size_t>(id)]);
+    }
+  }
+  mark(plan, "first token");
+}
+
+}  // namespace loadline

@@ -1,0 +1,114 @@
+// How much is claimed to be known of a model's forward pass, a user's assets, and load and pass as one plan.
+#include "core/forward/forward_model.h"
+
+#include "core/base/error.h"
+#include "core/forward/config_graph.h"
+#include "core/forward/presets.h"
+#include "core/plan/orders.h"
+#include "core/plan/projection.h"
+#include "tests/support/builders.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+namespace fs = std::filesystem;
+
+MetaGraph preset_graph(std::string_view id) {
+  return config_graph(find_preset(id)->config_json, "config.json");
+}
+
+ForwardModel model_of(const MetaGraph& graph) {
+  return forward_model(graph, *built_in_assets(), *find_profile("fused"));
+}
+
+TEST(ForwardModel, AKnownFamilyGivesFigures) {
+  const MetaGraph graph = preset_graph("llama-3-8b");
+  const ForwardModel model = model_of(graph);
+  EXPECT_EQ(model.source, ForwardSource::architecture);
+  EXPECT_EQ(model.family, "llama");
+  EXPECT_EQ(model.cache_bytes_per_token, 131'072u);
+  const auto figures = forward_figures(model, 1, 2048, 0);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->op, "model.layers.0.g (act)");
+  std::uint64_t sum = 0;
+  for (const auto& value : figures->alive) sum += value.bytes;
+  EXPECT_EQ(sum, figures->peak.bytes);
+}
+
+TEST(ForwardModel, AnAssetThatDoesNotFitIsNotBelieved) {
+  MetaGraph graph = preset_graph("llama-3-8b");
+  graph.tensors[5].name = Name("model.layers.0.mlp.other.weight");
+  const ForwardModel model = model_of(graph);
+  EXPECT_EQ(model.source, ForwardSource::estimate);
+  EXPECT_NE(model.remark.find("do not hold"), std::string::npos) << model.remark;
+  EXPECT_FALSE(model.graph);
+  EXPECT_FALSE(forward_figures(model, 1, 1, 0));
+  MetaGraph larger = preset_graph("demo");
+  larger.storages.push_back(shapes_only_storage(100 << 20));
+  larger.tensors.push_back({Name("other"),
+                            DType::u8,
+                            Shape{100 << 20},
+                            {},
+                            StorageId{static_cast<std::uint32_t>(larger.storages.size() - 1)},
+                            0});
+  EXPECT_NE(model_of(larger).remark.find("unexplained"), std::string::npos);
+}
+
+TEST(ForwardModel, AnUnknownFamilyGivesAnEstimateOfItsCache) {
+  MetaGraph graph = preset_graph("demo");
+  graph.metadata[0].value = std::string(
+      R"({"architectures":["NewForCausalLM"],"n_layer":4,"n_head":8,"n_embd":64,"torch_dtype":"float16"})");
+  const ForwardModel model = model_of(graph);
+  EXPECT_EQ(model.source, ForwardSource::estimate);
+  EXPECT_EQ(model.cache_bytes_per_token, 2u * 4 * 64 * 2);
+  EXPECT_NE(model.remark.find("no asset for NewForCausalLM"), std::string::npos);
+  graph.metadata.clear();
+  EXPECT_EQ(model_of(graph).source, ForwardSource::nothing);
+}
+
+TEST(ForwardModel, AUsersAssetsTakeThePlaceOfBuiltInOnes) {
+  const testing::TemporaryFolder folder;
+  fs::create_directories(folder.path() / "architectures");
+  fs::create_directories(folder.path() / "profiles");
+  std::ofstream(folder.path() / "architectures/mine.json")
+      << R"({"family":"llama","model_types":["llama"],"main":["x = embed ids @own[10,4]"]})";
+  std::ofstream(folder.path() / "architectures/broken.json") << R"({"family":)";
+  std::ofstream(folder.path() / "profiles/mine.json") << R"({"profile":"mine"})";
+  const auto assets = load_assets(folder.path().string());
+  const MetaGraph graph = config_graph(R"({"model_type":"llama"})", "c", *assets);
+  ASSERT_EQ(graph.tensors.size(), 1u);
+  EXPECT_EQ(graph.tensors[0].name, "own.weight");
+  EXPECT_EQ(assets->profile("mine").id, "mine");
+  EXPECT_THROW(assets->profile("no_such"), Error);
+  ASSERT_EQ(assets->faults.size(), 1u);
+  EXPECT_NE(assets->faults[0].find("broken.json"), std::string::npos);
+  EXPECT_TRUE(load_assets("/no/such/folder")->faults.empty());
+}
+
+TEST(ForwardPass, FollowsTheLoadInOnePlan) {
+  const MetaGraph graph = preset_graph("demo");
+  const ForwardModel model = model_of(graph);
+  const ForwardPass pass = {&*model.graph, symbol_values(*model.graph, 1, 256, 0)};
+  const auto figures = forward_figures(model, 1, 256, 0);
+  const Method& method = find_method("staged_ring");
+  const Order& order = find_order("file");
+  Progress progress;
+  const Projection load = project(graph, method, order, {});
+  const Projection both = project(graph, method, order, {}, progress, &pass);
+  EXPECT_EQ(both.plan.marks.back().label, "first token");
+  // the cache of every layer lies beside the weights at the end, with the logits
+  const std::uint64_t logits = 8192 * 2;
+  EXPECT_EQ(both.timeline.final_bytes[index(Space::device)],
+            load.timeline.final_bytes[index(Space::device)] + figures->peak.cache_bytes + logits);
+  EXPECT_GE(both.timeline.peaks[index(Space::device)].bytes, storage_bytes(graph) + figures->peak.bytes);
+  EXPECT_EQ(device_lower_bound(graph, {}, &pass), both.timeline.peaks[index(Space::device)].bytes);
+}
+
+}  // namespace
+}  // namespace loadline
