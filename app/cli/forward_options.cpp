@@ -76,6 +76,7 @@ Json ForwardAnswer::json() const {
   json["past"] = figures_->past;
   json["kv_bytes"] = figures_->peak.cache_bytes;
   json["activation_peak"] = figures_->peak.bytes;
+  json["activation_reserved"] = figures_->reserved;
   json["activation_peak_op"] = json_text(figures_->op);
   json["unknown_values"] = figures_->peak.unknown;
   json["alive"] = Json::array();
@@ -95,6 +96,9 @@ std::string ForwardAnswer::text() const {
         model_.profile.empty() ? "" : fmt::format(", profile {}", safe_display(model_.profile, 40)));
     text += fmt::format("  activations {} at most, at {}\n", format_bytes(figures_->peak.bytes),
                         safe_display(figures_->op, 80));
+    if (figures_->reserved != figures_->peak.bytes)
+      text += fmt::format("    the allocator of this profile holds {} for them\n",
+                          format_bytes(figures_->reserved));
     text += fmt::format("    alive there: {}\n", values_text(figures_->alive));
     if (figures_->peak.unknown > 0)
       text += fmt::format("    at least: the sizes of {} values are not known\n", figures_->peak.unknown);

@@ -110,6 +110,7 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   if (!model.remark.empty()) return model;
   model.source = ForwardSource::architecture;
   model.profile = profile.id;
+  model.allocator = profile.allocator;
   model.graph = lower(*model.bound, profile);
   model.cache_bytes_per_token = cache_of_one_token(*model.graph);
   return model;
@@ -123,6 +124,7 @@ std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::ui
   const auto sizes = value_sizes(graph, symbol_values(graph, batch, sequence, past));
   ForwardFigures figures = {.batch = batch, .sequence = sequence, .past = past};
   figures.peak = forward_peak(graph, lives, sizes);
+  figures.reserved = reserved_bytes(graph, lives, sizes, model.allocator);
   const Op& op = graph.ops[figures.peak.op];
   figures.op = op.name.empty() ? op.kind : fmt::format("{} ({})", op.name, op.kind);
   for (std::size_t i = 0; i < lives.size(); ++i)

@@ -22,8 +22,9 @@ std::string_view forward_source_name(ForwardSource source);
 
 struct ForwardModel {
   ForwardSource source = ForwardSource::nothing;
-  std::string family = {};               // of the asset
-  std::string profile = {};              // how the operators are lowered; empty for a file's own
+  std::string family = {};   // of the asset
+  std::string profile = {};  // how the operators are lowered; empty for a file's own
+  MemoryModel allocator = MemoryModel::sum;
   std::string remark = {};               // why there is no more than there is
   std::optional<BoundModel> bound = {};  // of an architecture, also where it was given up
   std::optional<ForwardGraph> graph = {};
@@ -41,7 +42,8 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
 struct ForwardFigures {
   std::uint64_t batch = 1, sequence = 0, past = 0;
   ForwardPeak peak = {};
-  std::string op = {};  // the operator at the peak
+  std::uint64_t reserved = 0;  // what the profile's allocator holds at its worst; the peak itself for "sum"
+  std::string op = {};         // the operator at the peak
   struct Alive {
     std::string name;
     std::uint64_t bytes = 0;

@@ -41,10 +41,20 @@ class Lowering {
     constants_.insert_or_assign("ce", Datum(bytes_of(cache_)));
     values_.resize(model_.values.size());
     for (std::size_t i = 0; i < model_.inputs.size(); ++i) add_input(i);
+    for (const SharedValue& shared : profile_.shared) {
+      const SizePoly bytes = size_of(shared.bytes);
+      if (bytes == SizePoly(0)) continue;
+      const bool used = std::any_of(model_.ops.begin(), model_.ops.end(),
+                                    [&](const BoundOp& op) { return is_for(shared, op); });
+      if (!used) continue;
+      shared_.emplace_back(&shared, add_value(shared.name, DType::u8, {bytes}, Lane::activation));
+      graph_.inputs.push_back(shared_.back().second);
+    }
     for (const BoundOp& op : model_.ops) add_op(op);
     for (const BoundOp& op : model_.ops)
       if (&op == &model_.ops.back())
         for (const std::uint32_t output : op.outputs) graph_.outputs.push_back(*values_[output]);
+    if (profile_.inputs_first) put_inputs_first();
     merge_in_place();
     return std::move(graph_);
   }
@@ -60,6 +70,10 @@ class Lowering {
   static constexpr std::array<Row, 19> rows();
 
  private:
+  static bool is_for(const SharedValue& shared, const BoundOp& op) {
+    return std::find(shared.ops.begin(), shared.ops.end(), op.line->op) != shared.ops.end();
+  }
+
   [[noreturn]] void fail(const std::string& detail) const { op_->line->place.fail(detail); }
 
   static std::int64_t bytes_of(DType dtype) { return dtype_info(dtype).block_bytes; }
@@ -257,11 +271,59 @@ class Lowering {
       lowered.temporaries.push_back(add_value(fmt::format("{}.{}", op.line->op, lowered.temporaries.size()),
                                               DType::u8, {bytes}, Lane::temporary));
     }
-    if (rule.in_place.evaluate(scope_).truth()) in_place_.push_back(graph_.ops.size());
+    if (rule.without.evaluate(scope_).truth())
+      for (const ValueId id : lowered.outputs)
+        graph_.values[static_cast<std::size_t>(id)].shape = Sizes{SizePoly(0)};
+    const Datum in_place = rule.in_place.evaluate(scope_);
+    if (in_place.truth() && in_place.number() == nullptr)
+      rule.in_place.place().fail("the number of an input expected");
+    if (in_place.truth())
+      in_place_.push_back({graph_.ops.size(), static_cast<std::size_t>(*in_place.number() - 1)});
     locals_.clear();
   }
 
-  // An output takes over its first input's memory where nothing needs that any more.
+  // Each operator directly behind those that make its inputs, depth first.
+  void put_inputs_first() {
+    std::vector<std::size_t> maker(graph_.values.size(), SIZE_MAX);
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i)
+      for (const ValueId id : graph_.ops[i].outputs) maker[static_cast<std::size_t>(id)] = i;
+    std::vector<bool> placed(graph_.ops.size(), false);
+    std::vector<std::size_t> order;
+    struct Visit {
+      std::size_t op, next_input;
+    };
+    const auto visit = [&](std::size_t root) {
+      std::vector<Visit> stack = {{root, 0}};
+      while (!stack.empty()) {
+        const auto [op, input] = stack.back();
+        if (placed[op] || input == graph_.ops[op].inputs.size()) {
+          if (!placed[op]) order.push_back(op);
+          placed[op] = true;
+          stack.pop_back();
+          continue;
+        }
+        ++stack.back().next_input;
+        const std::size_t from = maker[static_cast<std::size_t>(graph_.ops[op].inputs[input])];
+        if (from != SIZE_MAX && !placed[from]) stack.push_back({from, 0});
+      }
+    };
+    for (const ValueId id : graph_.outputs)
+      if (maker[static_cast<std::size_t>(id)] != SIZE_MAX) visit(maker[static_cast<std::size_t>(id)]);
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i) visit(i);  // what no output needs
+    std::vector<Op> ops;
+    std::vector<std::size_t> place(order.size());
+    for (const std::size_t at : order) {
+      place[at] = ops.size();
+      ops.push_back(std::move(graph_.ops[at]));
+    }
+    graph_.ops = std::move(ops);
+    for (InPlace& one : in_place_) one.op = place[one.op];
+    std::sort(in_place_.begin(), in_place_.end(),
+              [](const InPlace& a, const InPlace& b) { return a.op < b.op; });
+  }
+
+  // An output takes over the memory of an input that nothing needs any more: the preferred one, or else
+  // another.
   void merge_in_place() {
     std::vector<std::size_t> last_use(graph_.values.size(), 0);
     const auto root = [&](ValueId id) {
@@ -270,21 +332,28 @@ class Lowering {
     };
     for (std::size_t i = 0; i < graph_.ops.size(); ++i)
       for (const ValueId id : graph_.ops[i].inputs) last_use[root(id)] = i;
-    for (const std::size_t at : in_place_) {
+    for (const auto [at, preferred] : in_place_) {
       const Op& op = graph_.ops[at];
-      if (op.inputs.empty() || op.outputs.empty()) continue;
-      const std::size_t from = root(op.inputs[0]);
+      if (op.outputs.empty()) continue;
       Value& to = graph_.values[static_cast<std::size_t>(op.outputs[0])];
-      const Value& input = graph_.values[from];
-      const bool is_input =
-          std::find(graph_.inputs.begin(), graph_.inputs.end(), op.inputs[0]) != graph_.inputs.end();
-      if (last_use[from] != at || input.lane != Lane::activation || is_input ||
-          value_bytes(input) != value_bytes(to))
-        continue;
-      to.memory_of = ValueId{static_cast<std::uint32_t>(from)};
-      last_use[from] = last_use[static_cast<std::size_t>(op.outputs[0])];
+      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+        const std::size_t from = root(op.inputs[(i + preferred) % op.inputs.size()]);
+        const ValueId id{static_cast<std::uint32_t>(from)};
+        const bool given = std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end();
+        if (last_use[from] != at || graph_.value(id).lane != Lane::activation || given ||
+            value_bytes(graph_.value(id)) != value_bytes(to))
+          continue;
+        to.memory_of = id;
+        last_use[from] = last_use[static_cast<std::size_t>(op.outputs[0])];
+        break;
+      }
     }
   }
+
+  struct InPlace {
+    std::size_t op = 0;
+    std::size_t input = 0;  // whose memory it rather takes
+  };
 
   const BoundModel& model_;
   const Profile& profile_;
@@ -296,7 +365,8 @@ class Lowering {
   SizePoly total_;                                    // S + P
   ForwardGraph graph_;
   std::vector<std::optional<ValueId>> values_;  // by the model's numbers
-  std::vector<std::size_t> in_place_;           // operators that may work so
+  std::vector<std::pair<const SharedValue*, ValueId>> shared_;
+  std::vector<InPlace> in_place_;
   const BoundOp* op_ = nullptr;
 };
 
@@ -333,6 +403,8 @@ void Lowering::add_op(const BoundOp& op) {
   lowered.kind = op.line->op;
   lowered.name = op.name;
   for (const std::uint32_t input : op.inputs) lowered.inputs.push_back(*values_[input]);
+  for (const auto& [shared, value] : shared_)
+    if (is_for(*shared, op)) lowered.inputs.push_back(value);
   for (const BoundWeight& weight : op.weights)
     if (weight.tensor) lowered.weights.push_back(*weight.tensor);
   for (const std::uint32_t output : op.outputs) {

@@ -6,7 +6,6 @@
 #include "embedded/profile_files.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -14,8 +13,6 @@ namespace loadline {
 namespace {
 
 using Kind = AssetNode::Kind;
-
-constexpr std::array<std::string_view, 3> kAllocators = {"sum", "best_fit", "torch"};
 
 std::string text(const AssetNode& root, std::string_view key, std::string_view otherwise) {
   const AssetNode* const node = root.find(key);
@@ -33,12 +30,25 @@ std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
 
 OpRule rule(const AssetNode& node) {
   OpRule result;
-  node.as(Kind::object, "an operator").allow({"temporaries", "in_place"});
+  node.as(Kind::object, "an operator").allow({"temporaries", "in_place", "without"});
   if (const AssetNode* const list = node.find("temporaries"))
     for (const AssetNode& item : list->as(Kind::list, "'temporaries'").items)
       result.temporaries.push_back(Expression::parse(item.as(Kind::text, "a size").text, item.place));
   if (const AssetNode* const in_place = node.find("in_place"))
     result.in_place = Expression::parse(in_place->as(Kind::text, "'in_place'").text, in_place->place);
+  if (const AssetNode* const without = node.find("without"))
+    result.without = Expression::parse(without->as(Kind::text, "'without'").text, without->place);
+  return result;
+}
+
+SharedValue shared(const std::string& name, const AssetNode& node) {
+  node.as(Kind::object, "a shared value").allow({"bytes", "ops"});
+  const AssetNode* const bytes = node.find("bytes");
+  const AssetNode* const ops = node.find("ops");
+  if (bytes == nullptr || ops == nullptr) node.place.fail("'bytes' and 'ops' expected");
+  SharedValue result = {name, Expression::parse(bytes->as(Kind::text, "'bytes'").text, bytes->place), {}};
+  for (const AssetNode& item : ops->as(Kind::list, "'ops'").items)
+    result.ops.push_back(item.as(Kind::text, "an operator").text);
   return result;
 }
 
@@ -59,7 +69,8 @@ const OpRule& Profile::rule(std::string_view op) const {
 
 Profile parse_profile(std::string_view json, const std::string& path) {
   const AssetNode root = parse_asset(json, path);
-  root.allow({"profile", "about", "activation", "cache", "logits", "allocator", "flags", "ops"});
+  root.allow(
+      {"profile", "about", "activation", "cache", "logits", "allocator", "order", "shared", "flags", "ops"});
   Profile profile;
   profile.path = path;
   profile.id = text(root, "profile", "");
@@ -70,15 +81,24 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   const std::string logits = text(root, "logits", "last");
   if (logits != "last" && logits != "all") root.find("logits")->place.fail("'last' or 'all' expected");
   profile.all_logits = logits == "all";
-  profile.allocator = text(root, "allocator", "sum");
-  if (std::find(kAllocators.begin(), kAllocators.end(), profile.allocator) == kAllocators.end())
-    root.find("allocator")->place.fail("'sum', 'best_fit' or 'torch' expected");
+  const std::string order = text(root, "order", "listed");
+  if (order != "listed" && order != "inputs_first")
+    root.find("order")->place.fail("'listed' or 'inputs_first' expected");
+  profile.inputs_first = order == "inputs_first";
+  const auto allocator = memory_model(text(root, "allocator", "sum"));
+  if (!allocator) root.find("allocator")->place.fail("'sum', 'best_fit' or 'torch' expected");
+  profile.allocator = *allocator;
   if (const AssetNode* const flags = root.find("flags")) {
     flags->as(Kind::object, "'flags'");
     for (std::size_t i = 0; i < flags->items.size(); ++i) {
       const AssetNode& item = flags->items[i].as(Kind::text, "a flag");
       profile.flags.emplace_back(flags->keys[i], Expression::parse(item.text, item.place).evaluate({}));
     }
+  }
+  if (const AssetNode* const values = root.find("shared")) {
+    values->as(Kind::object, "'shared'");
+    for (std::size_t i = 0; i < values->items.size(); ++i)
+      profile.shared.push_back(shared(values->keys[i], values->items[i]));
   }
   if (const AssetNode* const ops = root.find("ops")) {
     ops->as(Kind::object, "'ops'");

@@ -5,9 +5,13 @@
 //    "activation": "model",     dtype of activations: "model" (as the weights' configuration), or "F32"
 //    "cache": "model",          dtype of keys and values
 //    "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
-//    "allocator": "sum",        see memory_model in lifetimes.h
+//    "allocator": "sum",        see memory_model.h
+//    "order": "listed",         of operators: as the asset lists them, or "inputs_first": each directly
+//    behind its
+//                               inputs, first to last, as ggml builds its graphs
+//    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"]}},  made before all else, kept to its last user
 //    "flags": {"latent": 1},    names for the asset's conditions
-//    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0"}, ...}}
+//    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0"}, ...}}
 //
 // Expressions of an operator see B, S, P, T = S + P; n, the rows of its first input, and c, their width; o,
 // the width of its first output; t, the positions that its second input holds; e and ce, bytes of an element
@@ -15,6 +19,7 @@
 #pragma once
 
 #include "core/forward/expression.h"
+#include "core/forward/memory_model.h"
 #include "core/graph/dtype.h"
 
 #include <map>
@@ -29,8 +34,18 @@ namespace loadline {
 
 // How one kind of operator uses memory beyond its inputs and outputs.
 struct OpRule {
+  Expression without = {};                   // true: the outputs take no memory, they are computed where used
   std::vector<Expression> temporaries = {};  // bytes each
-  Expression in_place = {};  // true: the output takes over the first input's memory, if that dies
+  // 1, 2...: the output takes over the memory of an input that dies with the operator, rather that one's.
+  Expression in_place = {};
+};
+
+// A value beside those of the architecture: there before the first operator, used by every operator of some
+// kinds.
+struct SharedValue {
+  std::string name = {};
+  Expression bytes = {};
+  std::vector<std::string> ops = {};
 };
 
 struct Profile {
@@ -40,7 +55,9 @@ struct Profile {
   std::optional<DType> activation = {};  // nothing: the model's
   std::optional<DType> cache = {};
   bool all_logits = false;
-  std::string allocator = {};
+  bool inputs_first = false;
+  std::vector<SharedValue> shared = {};
+  MemoryModel allocator = MemoryModel::sum;
   std::vector<std::pair<std::string, Datum>> flags = {};
   std::map<std::string, OpRule, std::less<>> ops = {};
 

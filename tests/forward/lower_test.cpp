@@ -5,6 +5,7 @@
 #include "core/forward/bind.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/lifetimes.h"
+#include "core/forward/memory_model.h"
 #include "core/forward/presets.h"
 #include "core/graph/validate.h"
 
@@ -97,13 +98,13 @@ TEST(Lower, InPlaceOperatorsTakeOverWhatDies) {
   const std::string_view config = find_preset("llama-3-8b")->config_json;
   const Lowered apart = lowered(config, profile_with("{}"));
   const Lowered in_place =
-      lowered(config, profile_with(R"({"act":{"in_place":"true"},"mul":{"in_place":"1"}})"));
+      lowered(config, profile_with(R"({"act":{"in_place":"1"},"mul":{"in_place":"1"}})"));
   // three of the inner width beside the residual; in place two, beside the residual and the norm's output
   const std::uint64_t row = 2048 * 2, table = 2 * 128;
   EXPECT_EQ(peak_of(apart.forward, 1, 2048, 0).bytes, row * (3 * 14'336 + 4096 + table));
   EXPECT_EQ(peak_of(in_place.forward, 1, 2048, 0).bytes, row * (2 * 14'336 + 2 * 4096 + table));
   // the residual is needed after the norm, which may not write over it
-  const Lowered norm = lowered(config, profile_with(R"({"norm":{"in_place":"true"}})"));
+  const Lowered norm = lowered(config, profile_with(R"({"norm":{"in_place":"1"}})"));
   for (const Op& op : norm.forward.ops)
     if (op.kind == "norm" && op.name.find("input_layernorm") != std::string::npos)
       EXPECT_FALSE(norm.forward.value(op.outputs[0]).memory_of);
@@ -160,6 +161,48 @@ TEST(Lifetimes, AgreeWithTheDefinition) {
       worst = std::max(worst, sum);
     }
     EXPECT_EQ(forward_peak(graph, lifetimes(graph), sizes).bytes, worst) << preset;
+  }
+}
+
+std::string llama_config(std::uint64_t d, std::uint64_t layers, std::uint64_t heads, std::uint64_t kv,
+                         std::uint64_t ffn, std::uint64_t vocabulary) {
+  return fmt::format(
+      R"({{"model_type":"llama","hidden_size":{},"num_hidden_layers":{},"num_attention_heads":{},
+          "num_key_value_heads":{},"intermediate_size":{},"vocab_size":{},"torch_dtype":"float16"}})",
+      d, layers, heads, kv, ffn, vocabulary);
+}
+
+// llama.cpp prints these at its start ("KV self size", "compute buffer size"), 512 tokens at a time and
+// without flash attention; the closed form is that of the notes on architectures.
+TEST(Ggml, ComputeBuffersAreThoseThatLlamaCppPrints) {
+  struct Printed {
+    const char* name;
+    std::uint64_t d, layers, heads, kv, ffn, vocabulary, context;
+    double cache, compute;  // MiB
+  };
+  const Printed rows[] = {
+      {"Llama-2-7B", 4096, 32, 32, 32, 11'008, 32'000, 2048, 1024.00, 164.01},
+      {"Llama-2-7B", 4096, 32, 32, 32, 11'008, 32'000, 4096, 2048.00, 296.01},
+      {"Llama-3-8B", 4096, 32, 32, 8, 14'336, 128'256, 512, 64.00, 258.50},
+      {"Llama-3-8B", 4096, 32, 32, 8, 14'336, 128'256, 2048, 256.00, 258.50},
+      {"Llama-3.1-8B", 4096, 32, 32, 8, 14'336, 128'256, 8192, 1024.00, 560.00},
+      {"Mistral-7B", 4096, 32, 32, 8, 14'336, 32'000, 2048, 256.00, 164.00},
+      {"Qwen2.5-7B", 3584, 28, 28, 4, 18'944, 152'064, 2048, 112.00, 304.00},
+  };
+  for (const Printed& row : rows) {
+    const Lowered model = lowered(llama_config(row.d, row.layers, row.heads, row.kv, row.ffn, row.vocabulary),
+                                  *find_profile("ggml"));
+    constexpr std::uint64_t kBatch = 512;
+    const auto lives = lifetimes(model.forward);
+    const auto sizes =
+        value_sizes(model.forward, symbol_values(model.forward, 1, kBatch, row.context - kBatch));
+    EXPECT_NEAR(mib(forward_peak(model.forward, lives, sizes).cache_bytes), row.cache, 0.005)
+        << row.name << " " << row.context;
+    const std::uint64_t compute = reserved_bytes(model.forward, lives, sizes, MemoryModel::best_fit);
+    EXPECT_NEAR(mib(compute), row.compute, 0.1) << row.name << " " << row.context;
+    const std::uint64_t closed =
+        4 * kBatch * std::max(row.heads * row.context + row.context + 4 * row.d, row.vocabulary + row.d);
+    EXPECT_NEAR(mib(compute), mib(closed), 0.1) << row.name << " " << row.context;
   }
 }
 

@@ -1,0 +1,175 @@
+// Replays allocations in order on a list of holes.
+#include "core/forward/memory_model.h"
+
+#include "core/base/checked.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <vector>
+
+namespace loadline {
+namespace {
+
+// Calls `allocate` and `release` with positions of values, in the order in which operators ask.
+void replay(const ForwardGraph& graph, std::span<const OpRange> lives,
+            std::span<const std::optional<std::uint64_t>> sizes,
+            const std::function<void(std::size_t)>& allocate,
+            const std::function<void(std::size_t)>& release) {
+  std::vector<std::vector<std::uint32_t>> begins(graph.ops.size() + 1), ends(graph.ops.size() + 1);
+  for (std::uint32_t i = 0; i < lives.size(); ++i) {
+    if (lives[i].empty() || sizes[i].value_or(0) == 0) continue;
+    begins[lives[i].first].push_back(i);
+    ends[lives[i].end].push_back(i);
+  }
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    for (const std::uint32_t value : begins[op]) allocate(value);
+    for (const std::uint32_t value : ends[op + 1]) release(value);
+  }
+}
+
+// One buffer without an end: its holes by offset, and where nothing has been used yet.
+class BestFit {
+ public:
+  std::uint64_t allocate(std::uint64_t bytes) {
+    auto best = holes_.end();
+    for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
+      if (hole->second >= bytes && (best == holes_.end() || hole->second < best->second)) best = hole;
+    if (best == holes_.end()) {
+      const std::uint64_t offset = end_;
+      end_ += bytes;
+      extent_ = std::max(extent_, end_);
+      return offset;
+    }
+    const auto [offset, size] = *best;
+    holes_.erase(best);
+    if (size > bytes) holes_.emplace(offset + bytes, size - bytes);
+    return offset;
+  }
+
+  void release(std::uint64_t offset, std::uint64_t bytes) {
+    auto hole = holes_.emplace(offset, bytes).first;
+    if (hole != holes_.begin()) {
+      const auto before = std::prev(hole);
+      if (before->first + before->second == hole->first) {
+        before->second += hole->second;
+        holes_.erase(hole);
+        hole = before;
+      }
+    }
+    const auto after = std::next(hole);
+    if (after != holes_.end() && hole->first + hole->second == after->first) {
+      hole->second += after->second;
+      holes_.erase(after);
+    }
+    if (hole->first + hole->second != end_) return;
+    end_ = hole->first;  // what was never used lies behind
+    holes_.erase(hole);
+  }
+
+  std::uint64_t extent() const { return extent_; }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> holes_;  // offset and size, none touching another
+  std::uint64_t end_ = 0;
+  std::uint64_t extent_ = 0;
+};
+
+// Segments of the two pools; nothing is ever given back to the driver.
+class TorchCache {
+ public:
+  struct Block {
+    std::uint64_t segment = 0, offset = 0, bytes = 0;
+    bool small = false;
+  };
+
+  Block allocate(std::uint64_t asked) {
+    const std::uint64_t bytes = align_up(std::max<std::uint64_t>(asked, 1), kRound);
+    const bool small = bytes <= kSmall;
+    Pool& pool = small ? small_ : large_;
+    auto best = pool.end();
+    for (auto hole = pool.begin(); hole != pool.end(); ++hole)
+      if (hole->second >= bytes && (best == pool.end() || hole->second < best->second)) best = hole;
+    std::pair<Place, std::uint64_t> found;
+    if (best != pool.end()) {
+      found = *best;
+      pool.erase(best);
+    } else {
+      const std::uint64_t segment = small            ? kSmallSegment
+                                    : bytes < kLarge ? kLargeSegment
+                                                     : align_up(bytes, kStep);
+      reserved_ += segment;
+      found = {{segments_++, 0}, segment};
+    }
+    const std::uint64_t rest = found.second - bytes;
+    const bool split = small ? rest >= kRound : rest > kSmall;
+    if (split) pool.emplace(Place{found.first.first, found.first.second + bytes}, rest);
+    return {found.first.first, found.first.second, split ? bytes : found.second, small};
+  }
+
+  void release(const Block& block) {
+    Pool& pool = block.small ? small_ : large_;
+    auto hole = pool.emplace(Place{block.segment, block.offset}, block.bytes).first;
+    const auto joins = [](const auto& a, const auto& b) {
+      return a->first.first == b->first.first && a->first.second + a->second == b->first.second;
+    };
+    if (hole != pool.begin() && joins(std::prev(hole), hole)) {
+      const auto before = std::prev(hole);
+      before->second += hole->second;
+      pool.erase(hole);
+      hole = before;
+    }
+    const auto after = std::next(hole);
+    if (after != pool.end() && joins(hole, after)) {
+      hole->second += after->second;
+      pool.erase(after);
+    }
+  }
+
+  std::uint64_t reserved() const { return reserved_; }
+
+ private:
+  static constexpr std::uint64_t kRound = 512;
+  static constexpr std::uint64_t kSmall = 1 << 20;         // at most so much comes from the small pool,
+  static constexpr std::uint64_t kSmallSegment = 2 << 20;  // out of segments of that size
+  static constexpr std::uint64_t kLarge = 10 << 20;        // below that
+  static constexpr std::uint64_t kLargeSegment = 20 << 20;
+  static constexpr std::uint64_t kStep = 2 << 20;         // from there on a segment of its own
+  using Place = std::pair<std::uint64_t, std::uint64_t>;  // segment and offset
+  using Pool = std::map<Place, std::uint64_t>;            // holes and their sizes
+  Pool small_, large_;
+  std::uint64_t segments_ = 0;
+  std::uint64_t reserved_ = 0;
+};
+
+}  // namespace
+
+std::optional<MemoryModel> memory_model(std::string_view name) {
+  if (name == "sum") return MemoryModel::sum;
+  if (name == "best_fit") return MemoryModel::best_fit;
+  if (name == "torch") return MemoryModel::torch;
+  return std::nullopt;
+}
+
+std::uint64_t reserved_bytes(const ForwardGraph& graph, std::span<const OpRange> lives,
+                             std::span<const std::optional<std::uint64_t>> sizes, MemoryModel model) {
+  if (model == MemoryModel::sum) return forward_peak(graph, lives, sizes).bytes;
+  if (model == MemoryModel::best_fit) {
+    constexpr std::uint64_t kAlignment = 32;
+    BestFit buffer;
+    std::vector<std::uint64_t> offsets(lives.size());
+    replay(
+        graph, lives, sizes,
+        [&](std::size_t i) { offsets[i] = buffer.allocate(align_up(*sizes[i], kAlignment)); },
+        [&](std::size_t i) { buffer.release(offsets[i], align_up(*sizes[i], kAlignment)); });
+    return buffer.extent();
+  }
+  TorchCache cache;
+  std::vector<TorchCache::Block> blocks(lives.size());
+  replay(
+      graph, lives, sizes, [&](std::size_t i) { blocks[i] = cache.allocate(*sizes[i]); },
+      [&](std::size_t i) { cache.release(blocks[i]); });
+  return cache.reserved();
+}
+
+}  // namespace loadline

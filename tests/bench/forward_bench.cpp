@@ -1,0 +1,45 @@
+// What a move of the window's sliders costs: new sizes, lifetimes and peak of a whole model; and what
+// choosing another profile does, which lowers the architecture anew.
+#include "core/forward/config_graph.h"
+#include "core/forward/forward_model.h"
+#include "core/forward/lower.h"
+#include "core/forward/presets.h"
+#include "tests/bench/harness.h"
+
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+void run(std::string_view id) {
+  const Preset& preset = *find_preset(id);
+  const MetaGraph graph = config_graph(preset.config_json, preset.id.data());
+  const auto assets = built_in_assets();
+  const ForwardModel model = forward_model(graph, *assets, assets->profile("hf_eager"));
+  const ForwardGraph& forward = *model.graph;
+  // the ceiling: one pass over as many numbers as there are values
+  std::vector<std::uint64_t> numbers(forward.values.size(), 1), copy(numbers.size());
+  std::uint64_t sequence = 1, sum = 0;
+  const auto results = bench::measure(
+      {{"memcpy of one number per value",
+        [&] { std::memcpy(copy.data(), numbers.data(), numbers.size() * sizeof(std::uint64_t)); }},
+       {"slider: sizes, lifetimes, peak",
+        [&] { sum += forward_figures(model, 1, ++sequence, 7)->peak.bytes; }},
+       {"another profile: claims and lowering",
+        [&] { sum += forward_model(graph, *assets, assets->profile("fused")).graph->ops.size(); }}},
+      21);
+  bench::print(fmt::format("{}: {} operators, {} values (checksum {})", id, forward.ops.size(),
+                           forward.values.size(), sum % 1000),
+               results, 0);
+}
+
+}  // namespace
+}  // namespace loadline
+
+int main() {
+  loadline::run("llama-3-8b");
+  loadline::run("deepseek-v3");
+}
