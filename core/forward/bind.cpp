@@ -191,8 +191,11 @@ class Binder {
     const std::optional<Datum> hidden = before == names_.end() ? std::nullopt : std::optional(before->second);
     for (std::int64_t i = first; i < end; ++i) {
       names_.insert_or_assign(line.variable, Datum(i));
+      if (depth_ == 0) turn_ = ++turns_;
+      ++depth_;
       const std::string inner = line.prefix.empty() ? "" : expand_name(line.prefix, line.place, scope_) + ".";
       run(line.block, prefix + inner, stored_only);
+      if (--depth_ == 0) turn_ = 0;
     }
     if (hidden)
       names_.insert_or_assign(line.variable, *hidden);
@@ -212,6 +215,7 @@ class Binder {
     if (model_.ops.size() == kMostOps) line.place.fail("more than a million operators");
     BoundOp op;
     op.line = &line;
+    op.turn = turn_;
     for (const std::string& name : line.inputs) {
       const auto value = current_.find(name);
       if (value == current_.end()) line.place.fail(fmt::format("there is no value '{}' yet", name));
@@ -411,6 +415,8 @@ class Binder {
   std::vector<std::string> unquantised_;
   std::uint64_t total_ = 0;
   std::size_t tensors_ = 0;
+  std::uint32_t turns_ = 0, turn_ = 0;  // see BoundOp
+  int depth_ = 0;                       // of loops
   bool tied_ = false;
   bool absent_ = false;
 };

@@ -23,7 +23,8 @@ struct BoundWeight {
 // An operator of the computation. Values are numbered in the order in which they are made.
 struct BoundOp {
   const OpLine* line = nullptr;
-  std::string name = {};  // the place in the model: "model.layers.3.self_attn.q_proj"
+  std::uint32_t turn = 0;  // which turn of an outermost loop, counted through; 0: of none
+  std::string name = {};   // the place in the model: "model.layers.3.self_attn.q_proj"
   std::vector<std::uint32_t> inputs = {};
   std::vector<std::uint32_t> outputs = {};
   std::vector<BoundWeight> weights = {};  // the line's, in order; a bias stands behind its weight

@@ -33,6 +33,7 @@ std::vector<OpRange> lifetimes(const ForwardGraph& graph) {
     for (const ValueId id : graph.ops[i].inputs) use(id, i, i + 1);
     for (const ValueId id : graph.ops[i].outputs) use(id, i, i + 1);
     for (const ValueId id : graph.ops[i].temporaries) use(id, i, i + 1);
+    for (const ValueId id : graph.ops[i].held) use(id, i, i + 1);
   }
   for (const ValueId id : graph.outputs) use(id, ops, ops);
   for (std::size_t i = 0; i < lives.size(); ++i)

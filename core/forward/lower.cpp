@@ -54,6 +54,7 @@ class Lowering {
     for (const BoundOp& op : model_.ops)
       if (&op == &model_.ops.back())
         for (const std::uint32_t output : op.outputs) graph_.outputs.push_back(*values_[output]);
+    hold();
     if (profile_.inputs_first) put_inputs_first();
     merge_in_place();
     return std::move(graph_);
@@ -248,7 +249,18 @@ class Lowering {
 
   void add_op(const BoundOp& op);
 
-  void add_temporaries(const BoundOp& op, Op& lowered) {
+  std::vector<ValueId> temporaries(const BoundOp& op, const std::vector<Expression>& sizes) {
+    std::vector<ValueId> ids;
+    for (const Expression& expression : sizes) {
+      const SizePoly bytes = size_of(expression);
+      if (bytes == SizePoly(0)) continue;
+      ids.push_back(
+          add_value(fmt::format("{}.{}", op.line->op, ids.size()), DType::u8, {bytes}, Lane::temporary));
+    }
+    return ids;
+  }
+
+  void apply_rule(const BoundOp& op, Op& lowered) {
     const OpRule& rule = profile_.rule(op.line->op);
     locals_.clear();
     for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
@@ -265,21 +277,55 @@ class Lowering {
       const Sizes& first = *graph_.value(lowered.outputs[0]).shape;
       locals_.insert_or_assign("o", Datum(first.empty() ? SizePoly(1) : first.back()));
     }
-    for (const Expression& expression : rule.temporaries) {
-      const SizePoly bytes = size_of(expression);
-      if (bytes == SizePoly(0)) continue;
-      lowered.temporaries.push_back(add_value(fmt::format("{}.{}", op.line->op, lowered.temporaries.size()),
-                                              DType::u8, {bytes}, Lane::temporary));
+    if (!rule.before.empty()) {
+      Op first = {
+          .kind = lowered.kind, .name = lowered.name, .inputs = lowered.inputs, .weights = {}, .outputs = {}};
+      first.temporaries = temporaries(op, rule.before);
+      graph_.ops.push_back(std::move(first));
+      turns_.push_back(op.turn);
     }
+    lowered.temporaries = temporaries(op, rule.temporaries);
     if (rule.without.evaluate(scope_).truth())
       for (const ValueId id : lowered.outputs)
         graph_.values[static_cast<std::size_t>(id)].shape = Sizes{SizePoly(0)};
+    const Datum until = rule.until.evaluate(scope_);
+    if (until.truth() && until.text() == nullptr) rule.until.place().fail("the name of an operator expected");
+    if (until.truth()) until_.push_back({graph_.ops.size(), *until.text()});
     const Datum in_place = rule.in_place.evaluate(scope_);
     if (in_place.truth() && in_place.number() == nullptr)
       rule.in_place.place().fail("the number of an input expected");
     if (in_place.truth())
       in_place_.push_back({graph_.ops.size(), static_cast<std::size_t>(*in_place.number() - 1)});
     locals_.clear();
+  }
+
+  // What callers still refer to. Told to the last operator that runs meanwhile.
+  void hold() {
+    for (const auto& [at, kind] : until_) {
+      std::size_t next = at + 1;
+      while (next < graph_.ops.size() && graph_.ops[next].kind != kind) ++next;
+      if (next - 1 > at)
+        for (const ValueId id : graph_.ops[at].outputs) graph_.ops[next - 1].held.push_back(id);
+    }
+    if (profile_.hold_block_inputs) hold_block_inputs();
+  }
+
+  // Every value that a turn of an outermost loop uses and did not make stays until the turn is over.
+  void hold_block_inputs() {
+    std::vector<std::uint32_t> made_in(graph_.values.size(), 0);
+    for (std::size_t first = 0, end = 0; first < graph_.ops.size(); first = end) {
+      const std::uint32_t turn = turns_[first];
+      std::vector<ValueId> entering;
+      for (end = first; end < graph_.ops.size() && turns_[end] == turn; ++end) {
+        for (const ValueId id : graph_.ops[end].inputs)
+          if (made_in[static_cast<std::size_t>(id)] != turn &&
+              std::find(entering.begin(), entering.end(), id) == entering.end())
+            entering.push_back(id);
+        for (const ValueId id : graph_.ops[end].outputs) made_in[static_cast<std::size_t>(id)] = turn;
+      }
+      std::vector<ValueId>& held = graph_.ops[end - 1].held;
+      if (turn != 0) held.insert(held.end(), entering.begin(), entering.end());
+    }
   }
 
   // Each operator directly behind those that make its inputs, depth first.
@@ -330,8 +376,10 @@ class Lowering {
       while (graph_.value(id).memory_of) id = *graph_.value(id).memory_of;
       return static_cast<std::size_t>(id);
     };
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i)
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
       for (const ValueId id : graph_.ops[i].inputs) last_use[root(id)] = i;
+      for (const ValueId id : graph_.ops[i].held) last_use[root(id)] = i;
+    }
     for (const auto [at, preferred] : in_place_) {
       const Op& op = graph_.ops[at];
       if (op.outputs.empty()) continue;
@@ -350,6 +398,10 @@ class Lowering {
     }
   }
 
+  struct Until {
+    std::size_t op = 0;
+    std::string kind = {};  // of the operator before which it ends
+  };
   struct InPlace {
     std::size_t op = 0;
     std::size_t input = 0;  // whose memory it rather takes
@@ -366,6 +418,8 @@ class Lowering {
   ForwardGraph graph_;
   std::vector<std::optional<ValueId>> values_;  // by the model's numbers
   std::vector<std::pair<const SharedValue*, ValueId>> shared_;
+  std::vector<std::uint32_t> turns_;  // of each operator: BoundOp::turn
+  std::vector<Until> until_;
   std::vector<InPlace> in_place_;
   const BoundOp* op_ = nullptr;
 };
@@ -411,8 +465,9 @@ void Lowering::add_op(const BoundOp& op) {
     if (!values_[output]) fail(fmt::format("'{}' does not give so many results", op.line->op));
     lowered.outputs.push_back(*values_[output]);
   }
-  add_temporaries(op, lowered);
+  apply_rule(op, lowered);
   graph_.ops.push_back(std::move(lowered));
+  turns_.push_back(op.turn);
 }
 
 }  // namespace

@@ -30,12 +30,20 @@ std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
 
 OpRule rule(const AssetNode& node) {
   OpRule result;
-  node.as(Kind::object, "an operator").allow({"temporaries", "in_place", "without"});
-  if (const AssetNode* const list = node.find("temporaries"))
-    for (const AssetNode& item : list->as(Kind::list, "'temporaries'").items)
-      result.temporaries.push_back(Expression::parse(item.as(Kind::text, "a size").text, item.place));
+  node.as(Kind::object, "an operator").allow({"before", "temporaries", "in_place", "without", "until"});
+  const auto sizes = [&](const char* key) {
+    std::vector<Expression> list;
+    if (const AssetNode* const found = node.find(key))
+      for (const AssetNode& item : found->as(Kind::list, fmt::format("'{}'", key)).items)
+        list.push_back(Expression::parse(item.as(Kind::text, "a size").text, item.place));
+    return list;
+  };
+  result.before = sizes("before");
+  result.temporaries = sizes("temporaries");
   if (const AssetNode* const in_place = node.find("in_place"))
     result.in_place = Expression::parse(in_place->as(Kind::text, "'in_place'").text, in_place->place);
+  if (const AssetNode* const until = node.find("until"))
+    result.until = Expression::parse(until->as(Kind::text, "'until'").text, until->place);
   if (const AssetNode* const without = node.find("without"))
     result.without = Expression::parse(without->as(Kind::text, "'without'").text, without->place);
   return result;
@@ -69,8 +77,8 @@ const OpRule& Profile::rule(std::string_view op) const {
 
 Profile parse_profile(std::string_view json, const std::string& path) {
   const AssetNode root = parse_asset(json, path);
-  root.allow(
-      {"profile", "about", "activation", "cache", "logits", "allocator", "order", "shared", "flags", "ops"});
+  root.allow({"profile", "about", "activation", "cache", "logits", "allocator", "order", "shared",
+              "hold_block_inputs", "flags", "ops"});
   Profile profile;
   profile.path = path;
   profile.id = text(root, "profile", "");
@@ -81,6 +89,8 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   const std::string logits = text(root, "logits", "last");
   if (logits != "last" && logits != "all") root.find("logits")->place.fail("'last' or 'all' expected");
   profile.all_logits = logits == "all";
+  if (const AssetNode* const hold = root.find("hold_block_inputs"))
+    profile.hold_block_inputs = Expression::parse(hold->text, hold->place).evaluate({}).truth();
   const std::string order = text(root, "order", "listed");
   if (order != "listed" && order != "inputs_first")
     root.find("order")->place.fail("'listed' or 'inputs_first' expected");

@@ -10,8 +10,11 @@
 //    behind its
 //                               inputs, first to last, as ggml builds its graphs
 //    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"]}},  made before all else, kept to its last user
+//    "hold_block_inputs": "1",  a loop's caller refers to what goes into a turn until that turn is over
 //    "flags": {"latent": 1},    names for the asset's conditions
-//    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0"}, ...}}
+//    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
+//                     "before": ["8*n*c"],
+//                     "until": "'add'"}, ...}}
 //
 // Expressions of an operator see B, S, P, T = S + P; n, the rows of its first input, and c, their width; o,
 // the width of its first output; t, the positions that its second input holds; e and ce, bytes of an element
@@ -34,8 +37,11 @@ namespace loadline {
 
 // How one kind of operator uses memory beyond its inputs and outputs.
 struct OpRule {
+  // An operator's name: the output is referred to until the next of that kind begins; "end": to the last one.
+  Expression until = {};
   Expression without = {};                   // true: the outputs take no memory, they are computed where used
-  std::vector<Expression> temporaries = {};  // bytes each
+  std::vector<Expression> before = {};       // bytes each; gone when the outputs are made
+  std::vector<Expression> temporaries = {};  // bytes each; there together with the outputs
   // 1, 2...: the output takes over the memory of an input that dies with the operator, rather that one's.
   Expression in_place = {};
 };
@@ -56,6 +62,7 @@ struct Profile {
   std::optional<DType> cache = {};
   bool all_logits = false;
   bool inputs_first = false;
+  bool hold_block_inputs = false;
   std::vector<SharedValue> shared = {};
   MemoryModel allocator = MemoryModel::sum;
   std::vector<std::pair<std::string, Datum>> flags = {};

@@ -43,6 +43,7 @@ struct Op {
   std::vector<TensorId> weights;
   std::vector<ValueId> outputs;
   std::vector<ValueId> temporaries = {};
+  std::vector<ValueId> held = {};  // not used any more, but still referred to by whoever called the operator
   bool operator==(const Op&) const = default;
 };
 

@@ -102,6 +102,8 @@ void check_forward(const MetaGraph& graph, const ForwardGraph& forward) {
       if (index(id) >= graph.tensors.size()) fail_op(op, "uses a tensor that does not exist");
     for (const ValueId id : op.temporaries)
       if (index(id) >= made.size()) fail_op(op, "has a temporary that does not exist");
+    for (const ValueId id : op.held)
+      if (index(id) >= made.size() || !made[index(id)]) fail_op(op, "holds a value before it is made");
     for (const ValueId id : op.outputs) {
       if (index(id) >= made.size()) fail_op(op, "makes a value that does not exist");
       if (made[index(id)]) fail_op(op, "makes a value that is already there");
