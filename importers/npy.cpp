@@ -163,6 +163,7 @@ MetaGraph read_npz(const Source& source) {
   }
   if (!others.empty())
     arrays.note(Severity::info, {}, fmt::format("members that are no arrays: {}", join_names(others, 3)));
+  for (const Note& note : zip.notes()) arrays.note(note.severity, note.tensor, note.text);
   return arrays.finish();
 }
 

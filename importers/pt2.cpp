@@ -253,6 +253,7 @@ class Pt2 {
   }
 
   void add_notes() {
+    graph_.notes.insert(graph_.notes.end(), zip_.notes().begin(), zip_.notes().end());
     std::vector<std::string> graphs, code;
     for (const ZipMember& member : zip_.members()) {
       const std::string_view name = std::string_view(member.name).substr(root_.size());

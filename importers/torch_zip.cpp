@@ -42,6 +42,7 @@ class TorchZip {
     const std::vector<StorageId> placed = place(storages, big_endian);
     add_torch_values(pickle, storages, placed, graph_);
     add_unreferenced(storages);
+    graph_.notes.insert(graph_.notes.end(), zip_.notes().begin(), zip_.notes().end());
     sort_by_place(graph_);
     return std::move(graph_);
   }
