@@ -2,9 +2,7 @@
 #include "importers/onnx_names.h"
 
 #include "core/base/error.h"
-
-#include <unordered_map>
-#include <unordered_set>
+#include "core/base/text_hash.h"
 
 #include <fmt/format.h>
 
@@ -75,7 +73,7 @@ class Namer {
   }
 
   void name_initializers(const OnnxGraph& graph, const std::string& path) {
-    std::unordered_set<std::string_view> here;
+    TextViewSet here;
     const auto own_name = [&](OnnxTensorId id) -> const std::string& {
       const OnnxTensor& tensor = model_.tensor(id);
       if (!here.insert(tensor.name).second)
@@ -129,8 +127,8 @@ class Namer {
   std::string_view file_;
   std::vector<std::string> names_;
   std::vector<Visit> to_visit_;
-  std::unordered_set<std::string> taken_;
-  std::unordered_map<std::string, std::uint64_t> numbers_;
+  TextSet taken_;
+  TextMap<std::uint64_t> numbers_;
   std::uint64_t bytes_ = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "importers/pickle.h"
 
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/pickle_globals.h"
 
 #include <algorithm>
@@ -433,7 +434,7 @@ class PickleMachine {
   std::vector<std::size_t> marks_;  // heights of the stack
   std::vector<PickleValue> popped_;
   std::vector<PickleValue> memo_;
-  std::unordered_map<std::string, PickleValue> globals_;
+  TextMap<PickleValue> globals_;
 };
 
 Pickle::Pickle(Cursor& cursor) { PickleMachine(*this, cursor).run(); }

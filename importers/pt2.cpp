@@ -16,13 +16,12 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/torch_rebuild.h"
 #include "importers/torch_zip.h"
 #include "importers/zip.h"
 
 #include <map>
-#include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -58,7 +57,7 @@ class Pt2 {
     graph_.files.push_back({file_.path(), file_.size()});
     if (!old_) check_format();
     const std::vector<Config> configs = find_configs();
-    std::unordered_set<std::string> models;
+    TextSet models;
     for (const Config& config : configs) models.insert(config.model);
     for (const Config& config : configs) read_config(config, models.size() > 1 ? config.model + "." : "");
     for (const ZipMember& member : zip_.members())
@@ -273,8 +272,8 @@ class Pt2 {
   bool old_;          // in no folder
   std::string root_;  // with its slash
   MetaGraph graph_;
-  std::unordered_map<std::string_view, StorageId> storages_;
-  std::unordered_set<std::string_view> used_;
+  TextViewMap<StorageId> storages_;
+  TextViewSet used_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "core/io/cursor.h"
 #include "importers/executorch_tensor.h"
 #include "importers/flat_image.h"
@@ -19,8 +20,6 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 #include <program_generated.h>
@@ -296,10 +295,10 @@ class Reader {
   const pte::Program* program_ = nullptr;
   MetaGraph graph_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, StorageId> storages_;  // by offset and bytes
-  std::unordered_set<std::string> listed_;                                 // tensors, with all that they are
-  std::unordered_set<std::string> names_;                                  // given so far
-  std::unordered_map<std::string, std::size_t> repeats_;                   // of a name
-  std::unordered_set<std::string> external_;
+  TextSet listed_;                                                         // tensors, with all that they are
+  TextSet names_;                                                          // given so far
+  TextMap<std::size_t> repeats_;                                           // of a name
+  TextSet external_;
   std::vector<bool> used_;  // segments
 };
 

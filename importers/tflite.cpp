@@ -8,12 +8,12 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/flat_image.h"
 #include "importers/tflite_ops.h"
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 
 #include <fmt/format.h>
 #include <tflite_generated.h>
@@ -295,8 +295,8 @@ class Reader {
   FlatImage image_;
   const tflite::Model* model_ = nullptr;
   MetaGraph graph_;
-  std::vector<std::optional<StorageId>> storages_;        // by buffer
-  std::unordered_map<std::string, std::uint32_t> names_;  // given so far
+  std::vector<std::optional<StorageId>> storages_;  // by buffer
+  TextMap<std::uint32_t> names_;                    // given so far
 };
 
 }  // namespace

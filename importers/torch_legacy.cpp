@@ -11,12 +11,12 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/hf_config.h"
 #include "importers/torch_values.h"
 
 #include <array>
 #include <optional>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -68,7 +68,7 @@ class TorchLegacy {
   std::vector<StorageId> place(const TorchStorages& storages, const Pickle& keys) {
     at_ = cursor_.at();
     if (!keys.root().is(PickleValue::Kind::list)) throw malformed("the list of storages is no list");
-    std::unordered_map<std::string_view, std::uint32_t> by_key;
+    TextViewMap<std::uint32_t> by_key;
     for (std::uint32_t i = 0; i < storages.storages.size(); ++i) by_key.emplace(storages.storages[i].key, i);
     std::vector<std::optional<StorageId>> found(storages.storages.size());
     for (const PickleValue& key : keys.items(keys.root())) {

@@ -6,11 +6,11 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/torch_values.h"
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -105,7 +105,7 @@ class Collector {
   const std::string& file_;
   TorchIds ids_;
   TorchStorages out_;
-  std::unordered_map<std::string, std::uint32_t> by_key_;
+  TextMap<std::uint32_t> by_key_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/torch_rebuild.h"
 
 #include <algorithm>
@@ -424,7 +425,7 @@ class Walker {
   std::uint64_t names_ = 0;
   std::size_t metadata_bytes_ = 0;
   std::unordered_set<std::uint64_t> searched_;  // by holds_storage
-  std::unordered_set<std::string> keys_;        // of the metadata
+  TextSet keys_;                                // of the metadata
   std::vector<Finding> findings_;
 };
 

@@ -10,12 +10,12 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/hf_config.h"
 #include "importers/torch_values.h"
 #include "importers/zip.h"
 
 #include <charconv>
-#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -158,7 +158,7 @@ class TorchZip {
   // Bytes that no tensor uses are still part of the file.
   void add_unreferenced(const TorchStorages& storages) {
     const std::string folder = root_ + "/data/";
-    std::unordered_set<std::string_view> used;
+    TextViewSet used;
     for (const TorchStorage& storage : storages.storages) used.insert(storage.key);
     std::vector<std::string> left;
     for (const ZipMember& member : zip_.members()) {

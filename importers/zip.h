@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/error.h"
+#include "core/base/text_hash.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/source_file.h"
 #include "importers/zip_directory.h"
@@ -11,7 +12,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace loadline {
@@ -45,7 +45,7 @@ class ZipArchive {
   const SourceFile* file_;
   std::vector<ZipMember> members_;
   std::vector<Note> notes_;
-  std::unordered_map<std::string_view, std::uint32_t> by_name_;
+  TextViewMap<std::uint32_t> by_name_;
 };
 
 // The name in the local header that `head`, the start of a file, begins with; cut where `head` ends.

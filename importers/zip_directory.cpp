@@ -14,13 +14,13 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "core/io/cursor.h"
 #include "importers/containment.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <numeric>
-#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -420,8 +420,8 @@ class Reader {
   }
 
   void check_names() const {
-    // by hash: two names that share one are refused too, which only a forger can bring about
-    std::unordered_set<std::size_t> seen;
+    // by hash: two names that share one are refused too, which nobody can bring about
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> seen;  // and the member
     seen.reserve(members_.size());
     std::string key;
     for (const ZipMember& member : members_) {
@@ -434,8 +434,12 @@ class Reader {
       if (name_case_ == ZipCase::folded)
         for (char& c : key)
           if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-      if (!seen.insert(std::hash<std::string>()(key)).second) throw at_member(member, "occurs twice");
+      seen.emplace_back(text_hash(key), static_cast<std::uint32_t>(seen.size()));
     }
+    std::sort(seen.begin(), seen.end());
+    const auto again = std::adjacent_find(seen.begin(), seen.end(),
+                                          [](const auto& a, const auto& b) { return a.first == b.first; });
+    if (again != seen.end()) throw at_member(members_[std::next(again)->second], "occurs twice");
   }
 
   const SourceFile& file_;
