@@ -151,7 +151,7 @@ class Pt2 {
     const auto code = static_cast<std::int64_t>(number(name, meta["dtype"], "dtype"));
     TorchType type;
     if (const auto dtype = dtype_from_pt2(code))
-      type = {*dtype, dtype_info(*dtype).block_bytes};
+      type = {*dtype, static_cast<std::uint8_t>(dtype_info(*dtype).block_bytes)};
     else if (code == kComplexHalf)
       type.item_bytes = 4;
     if (type.dtype == DType::opaque)
@@ -243,7 +243,7 @@ class Pt2 {
           name.starts_with("data/weights/weight_") || name.starts_with("data/constants/tensor_");
       if (!weights || used_.count(member.name) != 0) continue;
       graph_.storages.push_back(zip_.storage(member, FileId{0}));
-      left.push_back(member.name);
+      left.emplace_back(member.name);
     }
     if (!left.empty())
       note(Severity::warning, {},
@@ -257,8 +257,8 @@ class Pt2 {
     for (const ZipMember& member : zip_.members()) {
       const std::string_view name = std::string_view(member.name).substr(root_.size());
       if (name.starts_with("models/") || name == "serialized_exported_program.json")
-        graphs.push_back(member.name);
-      if (name.starts_with("data/aotinductor/") || name.ends_with(".so")) code.push_back(member.name);
+        graphs.emplace_back(member.name);
+      if (name.starts_with("data/aotinductor/") || name.ends_with(".so")) code.emplace_back(member.name);
     }
     if (!graphs.empty())
       note(Severity::info, {}, fmt::format("the exported graph is not read: {}", join_names(graphs, 3)));

@@ -11,7 +11,6 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/text_hash.h"
 #include "importers/hf_config.h"
 #include "importers/torch_values.h"
 
@@ -55,7 +54,7 @@ class TorchLegacy {
       throw cursor_.malformed(kMagic.size(), "the magic number is not all of its pickle");
     const std::uint64_t at = cursor_.at();
     const Pickle version(cursor_);
-    if (!version.root().is(PickleValue::Kind::integer) || version.root().integer() != kProtocol)
+    if (!version.root().is(PickleValue::Kind::integer) || version.integer(version.root()) != kProtocol)
       throw Error(ErrorCode::unsupported, {.file = file_.path(), .byte = at},
                   fmt::format("a protocol version other than {}", kProtocol));
     // what the machine that wrote it was like: nothing in the file depends on it
@@ -68,20 +67,17 @@ class TorchLegacy {
   std::vector<StorageId> place(const TorchStorages& storages, const Pickle& keys) {
     at_ = cursor_.at();
     if (!keys.root().is(PickleValue::Kind::list)) throw malformed("the list of storages is no list");
-    TextViewMap<std::uint32_t> by_key;
-    for (std::uint32_t i = 0; i < storages.storages.size(); ++i) by_key.emplace(storages.storages[i].key, i);
-    std::vector<std::optional<StorageId>> found(storages.storages.size());
+    std::vector<std::optional<StorageId>> found(storages.storages().size());
     for (const PickleValue& key : keys.items(keys.root())) {
-      const std::string name =
-          key.is(PickleValue::Kind::integer) ? fmt::format("{}", key.integer()) : std::string(keys.text(key));
-      const auto known = by_key.find(name);
+      const std::string name = key.is(PickleValue::Kind::integer) ? fmt::format("{}", keys.integer(key))
+                                                                  : std::string(keys.text(key));
+      const auto known = storages.find(name);
       // only the pickle says how wide its elements are
-      if (known == by_key.end())
+      if (!known)
         throw malformed(
             fmt::format("lists a storage '{}' that the pickle does not use", safe_display(name, 60)));
-      if (found[known->second])
-        throw malformed(fmt::format("lists storage '{}' twice", safe_display(name, 60)));
-      found[known->second] = place_one(storages.storages[known->second]);
+      if (found[*known]) throw malformed(fmt::format("lists storage '{}' twice", safe_display(name, 60)));
+      found[*known] = place_one(storages.storages()[*known], name);
     }
     if (at_ != file_.size())
       graph_.notes.push_back({Severity::error,
@@ -92,26 +88,26 @@ class TorchLegacy {
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (!found[i])
         throw malformed(fmt::format("does not list storage '{}', which the pickle uses",
-                                    safe_display(storages.storages[i].key, 60)));
+                                    safe_display(storages.key(storages.storages()[i]), 60)));
       placed.push_back(*found[i]);
     }
     return placed;
   }
 
-  StorageId place_one(const TorchStorage& storage) {
+  StorageId place_one(const TorchStorage& storage, std::string_view key) {
     // a cursor of its own, which reads no weights ahead
     Cursor count(file_, at_, at_ + 8);
     const auto numel = count.read<std::int64_t>("a storage's number of elements");
     if (numel < 0 || static_cast<std::uint64_t>(numel) != storage.numel)
       throw malformed(fmt::format("storage '{}' has {} elements here, the pickle says {}",
-                                  safe_display(storage.key, 60), numel, storage.numel));
+                                  safe_display(key, 60), numel, storage.numel));
     at_ = count.at();
-    if (!range_fits(at_, storage.bytes, file_.size()))
-      throw malformed(fmt::format("storage '{}' takes {} bytes, {} follow", safe_display(storage.key, 60),
-                                  storage.bytes, file_.size() - at_));
+    if (!range_fits(at_, storage.bytes(), file_.size()))
+      throw malformed(fmt::format("storage '{}' takes {} bytes, {} follow", safe_display(key, 60),
+                                  storage.bytes(), file_.size() - at_));
     const StorageId id{static_cast<std::uint32_t>(graph_.storages.size())};
-    graph_.storages.push_back(plain_storage(FileId{0}, at_, storage.bytes));
-    at_ += storage.bytes;
+    graph_.storages.push_back(plain_storage(FileId{0}, at_, storage.bytes()));
+    at_ += storage.bytes();
     return id;
   }
 

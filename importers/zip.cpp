@@ -17,18 +17,18 @@ constexpr std::size_t kLocalBytes = 30;  // of a local header without its name
 
 }  // namespace
 
-ZipArchive::ZipArchive(const SourceFile& file, ZipCase name_case) : file_(&file) {
-  ZipDirectory directory = read_zip_directory(file, name_case);
-  members_ = std::move(directory.members);
-  notes_ = std::move(directory.notes);
-  by_name_.reserve(members_.size());
-  for (std::size_t i = 0; i < members_.size(); ++i)
-    by_name_.emplace(members_[i].name, static_cast<std::uint32_t>(i));
+ZipArchive::ZipArchive(const SourceFile& file, ZipCase name_case)
+    : file_(&file), directory_(read_zip_directory(file, name_case)), by_name_(members().size()) {
+  for (std::uint32_t i = 0; i < members().size(); ++i) {
+    const std::string_view name = members()[i].name;
+    by_name_.add(name, name_hash(name), i, [&](std::uint32_t k) { return members()[k].name; });
+  }
 }
 
 const ZipMember* ZipArchive::find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &members_[found->second];
+  const auto found =
+      by_name_.find(name, name_hash(name), [&](std::uint32_t k) { return members()[k].name; });
+  return found ? &members()[*found] : nullptr;
 }
 
 Error ZipArchive::malformed(const ZipMember& member, std::string_view detail) const {
@@ -37,15 +37,15 @@ Error ZipArchive::malformed(const ZipMember& member, std::string_view detail) co
 }
 
 std::string ZipArchive::root() const {
-  if (members_.empty())
+  if (members().empty())
     throw Error(ErrorCode::malformed, {.file = file_->path()}, "the zip archive is empty");
-  const std::string_view first = members_.front().name;
+  const std::string_view first = members().front().name;
   const std::size_t slash = first.find('/');
   if (slash == std::string_view::npos)
-    throw malformed(members_.front(), "lies in no folder; all members of such an archive lie in one");
+    throw malformed(members().front(), "lies in no folder; all members of such an archive lie in one");
   const std::string_view prefix = first.substr(0, slash + 1);
-  for (const ZipMember& member : members_)
-    if (!std::string_view(member.name).starts_with(prefix))
+  for (const ZipMember& member : members())
+    if (!member.name.starts_with(prefix))
       throw malformed(member, fmt::format("lies outside '{}'", safe_display(prefix, 100)));
   return std::string(first.substr(0, slash));
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/base/error.h"
-#include "core/base/text_hash.h"
 #include "core/graph/meta_graph.h"
+#include "core/graph/name_index.h"
 #include "core/io/source_file.h"
 #include "importers/zip_directory.h"
 
@@ -23,9 +23,9 @@ class ZipArchive {
   ZipArchive(const SourceFile& file, ZipCase name_case);
 
   const SourceFile& file() const { return *file_; }
-  const std::vector<ZipMember>& members() const { return members_; }
+  const std::vector<ZipMember>& members() const { return directory_.members; }
   // Of its directory.
-  const std::vector<Note>& notes() const { return notes_; }
+  const std::vector<Note>& notes() const { return directory_.notes; }
   const ZipMember* find(std::string_view name) const;
   // The one folder that holds everything, without its slash. Throws Error{malformed} if there is none.
   std::string root() const;
@@ -43,9 +43,8 @@ class ZipArchive {
   void check_crc(const ZipMember& member, std::uint32_t crc) const;
 
   const SourceFile* file_;
-  std::vector<ZipMember> members_;
-  std::vector<Note> notes_;
-  TextViewMap<std::uint32_t> by_name_;
+  ZipDirectory directory_;
+  NameIndex by_name_;
 };
 
 // The name in the local header that `head`, the start of a file, begins with; cut where `head` ends.

@@ -76,7 +76,7 @@ class Reader {
     check_local_headers(end.directory);
     check_names();
     std::erase_if(members_, [](const ZipMember& member) { return member.name.ends_with('/'); });
-    return {std::move(members_), gap_notes()};
+    return {std::move(names_), std::move(members_), gap_notes()};
   }
 
  private:
@@ -213,7 +213,7 @@ class Reader {
     cursor.skip(6, what);
     std::uint64_t local = cursor.read<std::uint32_t>(what);
     ZipMember member;
-    member.name = cursor.read_text(header.name_bytes, header.name_bytes, what);
+    member.name = names_.keep(cursor.read_text(header.name_bytes, header.name_bytes, what));
     read_extra(cursor, header, &local);
     cursor.skip(comment_bytes, what);
     member.header = local;
@@ -444,6 +444,7 @@ class Reader {
 
   const SourceFile& file_;
   ZipCase name_case_;
+  TextArena names_;
   std::vector<ZipMember> members_;
   std::vector<std::byte> local_;  // see read_between
   std::uint64_t gaps_ = 0;        // stretches of bytes that belong to nothing

@@ -1,17 +1,18 @@
 // The directory of a zip archive, checked against everything else in the file.
 #pragma once
 
+#include "core/base/text_arena.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/source_file.h"
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline {
 
 struct ZipMember {
-  std::string name;  // a clean relative path
+  std::string_view name;  // a clean relative path
   bool deflated = false;
   std::uint32_t crc = 0;
   std::uint64_t header = 0;   // of the local header, absolute, in the file
@@ -24,6 +25,7 @@ struct ZipMember {
 enum class ZipCase : std::uint8_t { distinct, folded };
 
 struct ZipDirectory {
+  TextArena names;                 // the members'
   std::vector<ZipMember> members;  // in the order of the central directory, without folders
   std::vector<Note> notes;         // bytes that belong to no member
 };
