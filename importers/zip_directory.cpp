@@ -337,7 +337,7 @@ class Reader {
   }
 
   // crc 4, then both sizes in 4 or 8 bytes each, with or without a signature in front. How many of these
-  // bytes that is; 0 if they are something else.
+  // bytes that is; 0 if they are something else. A checksum of 0 in the directory is one left out.
   std::uint64_t descriptor_bytes(const ZipMember& member, std::span<const std::byte> bytes) const {
     const auto number = [&](std::size_t at, std::size_t width) {
       std::uint64_t value = 0;
@@ -350,7 +350,7 @@ class Reader {
       if (start != 0 && !is_signed) continue;
       for (const std::size_t width : {std::size_t{8}, std::size_t{4}}) {
         const std::size_t size = start + 4 + 2 * width;
-        if (bytes.size() >= size && number(start, 4) == member.crc &&
+        if (bytes.size() >= size && (member.crc == 0 || number(start, 4) == member.crc) &&
             number(start + 4, width) == member.stored_bytes &&
             number(start + 4 + width, width) == member.bytes)
           return size;

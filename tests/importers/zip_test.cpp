@@ -131,6 +131,14 @@ TEST(Zip, ADescriptorBelongsToItsMember) {
   }
 }
 
+TEST(Zip, ADescriptorMayKnowAChecksumThatTheDirectoryLeavesOut) {
+  ZipSpec member = spec("r/a", "content");
+  member.sizes_follow = true;
+  member.crc = 0;
+  member.descriptor = "PK\7\10" + little_endian(0xFEC530A9, 4) + little_endian(7, 4) + little_endian(7, 4);
+  EXPECT_EQ(notes_of(zip_bytes({member})), "");
+}
+
 TEST(Zip, ContentIsCapped) {
   ZipSpec bomb = spec("r/a", std::string(10 << 20, '\0'));
   bomb.deflate = true;
