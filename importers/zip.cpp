@@ -26,8 +26,7 @@ ZipArchive::ZipArchive(const SourceFile& file, ZipCase name_case)
 }
 
 const ZipMember* ZipArchive::find(std::string_view name) const {
-  const auto found =
-      by_name_.find(name, name_hash(name), [&](std::uint32_t k) { return members()[k].name; });
+  const auto found = by_name_.find(name, name_hash(name), [&](std::uint32_t k) { return members()[k].name; });
   return found ? &members()[*found] : nullptr;
 }
 

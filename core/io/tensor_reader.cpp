@@ -191,8 +191,11 @@ class Gatherer {
 
 }  // namespace
 
-void TensorReader::read(TensorId id, std::uint64_t offset, std::span<std::byte> out) const {
-  const Tensor& tensor = storages_.graph().tensor(id);
+void TensorReader::read(TensorId tensor, std::uint64_t offset, std::span<std::byte> out) const {
+  read(storages_.graph().tensor(tensor), offset, out);
+}
+
+void TensorReader::read(const Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const {
   if (is_contiguous(tensor)) return storages_.read(tensor.storage, tensor.offset + offset, out);
   const DTypeInfo& info = dtype_info(tensor.dtype);
   if (info.block_elements != 1)
