@@ -51,6 +51,8 @@ class PickleValue {
   std::uint32_t raw_ = 0;
 };
 
+static_assert(sizeof(PickleValue) == 4);
+
 // What REDUCE, NEWOBJ and BUILD make of a global: it, its arguments and its state, side by side.
 struct PickleObject {
   PickleValue callee;

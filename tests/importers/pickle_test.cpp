@@ -2,6 +2,7 @@
 #include "importers/pickle.h"
 
 #include "core/base/error.h"
+#include "core/io/process_memory.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 #include "tests/support/pickles.h"
@@ -219,7 +220,8 @@ TEST(PickleValues, NumbersAndTextsOfEverySize) {
     const Pickle pickle = evaluate(stream(number(edge)));
     EXPECT_EQ(pickle.integer(pickle.root()), edge);
   }
-  for (const std::size_t bytes : {0, 1, 999, 1000, 65'535, 65'536, 200'000}) {
+  const std::size_t lengths[] = {0, 1, 999, 1000, 65'535, 65'536, 200'000};
+  for (const std::size_t bytes : lengths) {
     const Pickle pickle = evaluate(stream(tuple({text(std::string(bytes, 'x')), text("after")})));
     EXPECT_EQ(pickle.text(pickle.items(pickle.root())[0]), std::string(bytes, 'x'));
     EXPECT_EQ(pickle.text(pickle.items(pickle.root())[1]), "after");
@@ -234,10 +236,33 @@ TEST(PickleValues, NumbersAndTextsOfEverySize) {
 }
 
 TEST(PickleValues, TuplesOfEverySize) {
-  for (const std::size_t size : {0, 1, 8, 9, 999, 1000, 16'383, 50'000}) {
+  const std::size_t sizes[] = {0, 1, 8, 9, 999, 1000, 16'383, 50'000};
+  for (const std::size_t size : sizes) {
     const Pickle pickle =
         evaluate(stream("(" + testing::repeat("(" + std::string(size, 'N') + "t", 40) + "t"));
     for (const PickleValue tuple : pickle.items(pickle.root())) ASSERT_EQ(pickle.items(tuple).size(), size);
+  }
+}
+
+TEST(PickleValues, TakeASmallMultipleOfTheirStream) {
+  constexpr std::size_t kBytes = 2'000'000;
+  const auto filled = [](const std::string& unit) {
+    return stream("](" + testing::repeat(unit, kBytes / unit.size()) + "e");
+  };
+  const std::string streams[] = {
+      stream(std::string(kBytes / 2, ']') + std::string(kBytes / 2 - 1, 'a')),  // each in the one before
+      filled("]"),
+      filled("]Na"),
+      filled("}NNs"),
+      filled("N\x85"),
+      filled("G12345678"),
+      filled(text("")),
+  };
+  for (const std::string& bytes : streams) {
+    const std::uint64_t before = read_process_memory().rss_anon;
+    const Pickle pickle = evaluate(bytes);
+    EXPECT_LT(read_process_memory().rss_anon, before + (90 << 20)) << bytes.substr(0, 10);
+    EXPECT_FALSE(pickle.items(pickle.root()).empty());
   }
 }
 
