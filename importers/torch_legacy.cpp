@@ -36,12 +36,8 @@ class TorchLegacy {
     graph_.format = "torch_legacy";
     graph_.files.push_back({file_.path(), file_.size()});
     read_preamble();
-    const Pickle pickle(cursor_);
-    const TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::legacy);
-    const Pickle keys(cursor_);
-    const std::vector<StorageId> placed = place(storages, keys);
-    add_torch_values(pickle, storages, placed, graph_);
-    sort_by_place(graph_);
+    read_values();
+    sort_by_place(graph_);  // without the pickle, which is as large as the graph
     return std::move(graph_);
   }
 
@@ -63,11 +59,20 @@ class TorchLegacy {
       throw cursor_.malformed(at, "the third pickle is no dict");
   }
 
+  void read_values() {
+    const Pickle pickle(cursor_);
+    TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::legacy);
+    const std::vector<StorageId> placed = place(storages, Pickle(cursor_));
+    storages.forget_keys();
+    add_torch_values(pickle, storages, placed, graph_);
+  }
+
   // The storages follow each other in the order of `keys`, each behind its number of elements.
   std::vector<StorageId> place(const TorchStorages& storages, const Pickle& keys) {
     at_ = cursor_.at();
     if (!keys.root().is(PickleValue::Kind::list)) throw malformed("the list of storages is no list");
     std::vector<std::optional<StorageId>> found(storages.storages().size());
+    graph_.storages.reserve(found.size());
     for (const PickleValue& key : keys.items(keys.root())) {
       const std::string name = key.is(PickleValue::Kind::integer) ? fmt::format("{}", keys.integer(key))
                                                                   : std::string(keys.text(key));

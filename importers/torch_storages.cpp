@@ -29,7 +29,6 @@ class TorchStorageCollector {
     out_.storage_of_.reserve(pickle_.persistent_ids().size());
     out_.storages_.reserve(pickle_.persistent_ids().size());  // most have one of their own
     for (const PickleValue id : pickle_.persistent_ids()) add(pickle_.items(id));
-    if (ids_ == TorchIds::zip) out_.by_key_ = NameIndex();
     return std::move(out_);
   }
 

@@ -39,8 +39,9 @@ class TorchStorages {
   std::uint32_t storage_of(std::uint32_t id) const { return storage_of_[id]; }
   TorchWindow window_of(std::uint32_t id) const;
   std::string key(const TorchStorage& storage) const { return key_text(storage.key); }
-  // Only where it was asked for legacy ids.
   std::optional<std::uint32_t> find(std::string_view key) const;
+  // Frees what find() needs.
+  void forget_keys() { by_key_ = NameIndex(); }
   // "" for what is no key.
   std::string key_text(PickleValue key) const;
 

@@ -115,7 +115,8 @@ class TorchZip {
 
   void read_values(const ZipMember& member, bool big_endian) {
     const Pickle pickle = read_pickle(member);
-    const TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::zip);
+    TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::zip);
+    storages.forget_keys();  // the archive finds its members
     const std::vector<StorageId> placed = place(storages, big_endian);
     std::vector<Note> notes = add_unreferenced();
     notes.insert(notes.end(), zip_->notes().begin(), zip_->notes().end());
