@@ -4,11 +4,11 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/gguf_file.h"
 
 #include <cstring>
 #include <filesystem>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -97,7 +97,7 @@ class Joiner {
   GgufSplit split_;
   std::string prefix_;
   MetaGraph graph_;
-  std::unordered_set<std::string> keys_;  // of the metadata
+  TextSet keys_;  // of the metadata
   bool complete_ = true;
 };
 

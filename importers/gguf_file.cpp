@@ -15,6 +15,7 @@
 #include "core/base/text.h"
 #include "core/graph/name_index.h"
 #include "core/io/cursor.h"
+#include "core/io/meta_array.h"
 
 #include <algorithm>
 #include <array>
@@ -176,39 +177,15 @@ class FileReader {
         throw malformed(at, fmt::format("the key '{}' occurs twice", safe_display(key, 100)));
       MetaValue value = read_value(key);
       graph_.metadata.push_back({std::move(key), std::move(value)});
+      key_at_.push_back(at);
     }
   }
 
   MetaValue read_value(const std::string& key) {
-    switch (read_type()) {
-      case MetaType::boolean:
-        return in_.read<std::uint8_t>("a bool") != 0;
-      case MetaType::u8:
-        return in_.read<std::uint8_t>("a number");
-      case MetaType::i8:
-        return in_.read<std::int8_t>("a number");
-      case MetaType::u16:
-        return in_.read<std::uint16_t>("a number");
-      case MetaType::i16:
-        return in_.read<std::int16_t>("a number");
-      case MetaType::u32:
-        return in_.read<std::uint32_t>("a number");
-      case MetaType::i32:
-        return in_.read<std::int32_t>("a number");
-      case MetaType::u64:
-        return in_.read<std::uint64_t>("a number");
-      case MetaType::i64:
-        return in_.read<std::int64_t>("a number");
-      case MetaType::f32:
-        return in_.read<float>("a number");
-      case MetaType::f64:
-        return in_.read<double>("a number");
-      case MetaType::string:
-        return read_text(key);
-      case MetaType::array:
-        break;
-    }
-    return read_array(key);
+    const MetaType type = read_type();
+    if (type == MetaType::string) return read_text(key);
+    if (type == MetaType::array) return read_array(key);
+    return read_meta_number(in_, type);
   }
 
   MetaValue read_text(const std::string& key) {
@@ -244,16 +221,23 @@ class FileReader {
     return array;
   }
 
+  // An Error about the value of a key that is there.
+  Error at_key(const MetaValue& value, std::string_view detail) const {
+    std::size_t position = 0;
+    while (&graph_.metadata[position].value != &value) ++position;
+    return malformed(key_at_[position], detail);
+  }
+
   void read_alignment() {
     const MetaValue* const value = find_metadata(graph_, "general.alignment");
     if (value == nullptr) return;
     const auto* const number = std::get_if<std::uint32_t>(value);
     if (number == nullptr)
-      throw malformed(
-          0, fmt::format("general.alignment is of type {}, not u32", meta_type_name(meta_type(*value))));
+      throw at_key(
+          *value, fmt::format("general.alignment is of type {}, not u32", meta_type_name(meta_type(*value))));
     if (!std::has_single_bit(*number) || *number > kMostAlignment)
-      throw malformed(
-          0, fmt::format("general.alignment is {}, not a power of two up to {}", *number, kMostAlignment));
+      throw at_key(*value, fmt::format("general.alignment is {}, not a power of two up to {}", *number,
+                                       kMostAlignment));
     alignment_ = *number;
   }
 
@@ -385,7 +369,7 @@ class FileReader {
       const MetaValue* const value = find_metadata(graph_, key);
       if (value == nullptr) return std::nullopt;
       const auto whole = whole_number(*value);
-      if (!whole) throw malformed(0, fmt::format("{} is no whole number", key));
+      if (!whole) throw at_key(*value, fmt::format("{} is no whole number", key));
       return whole;
     };
     const auto count = number("split.count");
@@ -401,7 +385,8 @@ class FileReader {
   std::uint64_t key_count_ = 0;
   std::uint64_t alignment_ = kDefaultAlignment;
   std::uint64_t text_kept_ = 0;
-  std::uint64_t last_end_ = 0;  // of the tensor before, not padded
+  std::uint64_t last_end_ = 0;         // of the tensor before, not padded
+  std::vector<std::uint64_t> key_at_;  // the byte of each of the metadata
   std::vector<TensorInfo> infos_;
 };
 

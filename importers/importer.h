@@ -24,8 +24,8 @@ struct Source {
   // Error{io} if it cannot be opened. Nothing if there is no such file. May be called from several
   // threads.
   std::function<std::shared_ptr<const SourceFile>(const std::string& name)> open_sibling;
-  AssetsLoader assets = {};  // the architectures that a configuration may be of
-  std::vector<Note> notes;   // from resolving the path: other candidates, the index found beside a shard
+  AssetsLoader assets = {};      // the architectures that a configuration may be of
+  std::vector<Note> notes = {};  // from resolving the path: other candidates, the index found beside a shard
 };
 
 enum class Match : std::uint8_t { no, maybe, yes };

@@ -156,13 +156,14 @@ MetaGraph read_npz(const Source& source) {
   std::vector<std::string> others;
   for (const ZipMember& member : zip.members()) {
     if (member.name.ends_with(kExtension))
-      arrays.add(member.name.substr(0, member.name.size() - kExtension.size()),
+      arrays.add(std::string(member.name.substr(0, member.name.size() - kExtension.size())),
                  zip.storage(member, FileId{0}));
     else
-      others.push_back(member.name);
+      others.emplace_back(member.name);
   }
   if (!others.empty())
     arrays.note(Severity::info, {}, fmt::format("members that are no arrays: {}", join_names(others, 3)));
+  for (const Note& note : zip.notes()) arrays.note(note.severity, note.tensor, note.text);
   return arrays.finish();
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/hf_config.h"
 #include "importers/onnx_forward.h"
 #include "importers/onnx_infer.h"
@@ -20,7 +21,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ namespace loadline {
 namespace {
 
 void add_metadata(OnnxModel& model, MetaGraph& graph) {
-  std::unordered_set<std::string> keys = {std::string(kConfigKey)};  // a file cannot stand in for config.json
+  TextSet keys = {std::string(kConfigKey)};  // a file cannot stand in for config.json
   const auto add = [&](std::string key, MetaValue value) {
     if (keys.insert(key).second)
       graph.metadata.push_back({std::move(key), std::move(value)});

@@ -2,11 +2,11 @@
 #include "importers/onnx_forward.h"
 
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/onnx_symbols.h"
 
 #include <algorithm>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -54,7 +54,7 @@ class ForwardBuilder {
   struct Scope {
     const OnnxGraph* graph;
     std::optional<std::size_t> outer;  // in the list of scopes; nothing for one right under the main graph
-    std::unordered_set<std::string_view> names;
+    TextViewSet names;
   };
   // A tensor is used, a sparse one through both of its parts.
   struct Weight {
@@ -188,10 +188,10 @@ class ForwardBuilder {
   const OnnxStandIns& stand_ins_;
   ForwardGraph forward_;
   OnnxSymbols symbols_;  // after forward_, whose list it extends
-  std::unordered_map<std::string_view, const OnnxType*> declared_;
-  std::unordered_map<std::string_view, const OnnxType*> inferred_;
-  std::unordered_map<std::string_view, Weight> weights_;
-  std::unordered_map<std::string_view, ValueId> values_;
+  TextViewMap<const OnnxType*> declared_;
+  TextViewMap<const OnnxType*> inferred_;
+  TextViewMap<Weight> weights_;
+  TextViewMap<ValueId> values_;
   std::string unusable_;  // why the operators cannot be used; empty if they can
   // of the operator being built
   std::unordered_set<std::uint32_t> used_values_;
@@ -208,7 +208,7 @@ bool needs_inference(const OnnxModel& model) {
            std::all_of(type.dims.begin(), type.dims.end(),
                        [](const OnnxDim& dim) { return dim.value || !dim.name.empty(); });
   };
-  std::unordered_set<std::string_view> known;
+  TextViewSet known;
   for (const auto* list : {&main.values, &main.outputs})
     for (const OnnxValue& value : *list)
       if (complete(value.type)) known.insert(value.name);

@@ -2,9 +2,8 @@
 #include "importers/onnx_names.h"
 
 #include "core/base/error.h"
-
-#include <unordered_map>
-#include <unordered_set>
+#include "core/base/text_hash.h"
+#include "importers/unique_names.h"
 
 #include <fmt/format.h>
 
@@ -75,7 +74,7 @@ class Namer {
   }
 
   void name_initializers(const OnnxGraph& graph, const std::string& path) {
-    std::unordered_set<std::string_view> here;
+    TextViewSet here;
     const auto own_name = [&](OnnxTensorId id) -> const std::string& {
       const OnnxTensor& tensor = model_.tensor(id);
       if (!here.insert(tensor.name).second)
@@ -112,25 +111,17 @@ class Namer {
 
   void set(OnnxTensorId id, std::string name) {
     charge(name);
-    // the counter goes on where it stopped, so that a million equal names stay linear
-    if (!taken_.insert(name).second) {
-      std::uint64_t& number = numbers_.try_emplace(name, 1).first->second;
-      std::string numbered;
-      do {
-        numbered = fmt::format("{}#{}", name, ++number);
-      } while (!taken_.insert(numbered).second);
-      charge(numbered);
-      name = std::move(numbered);
-    }
-    names_[static_cast<std::size_t>(id)] = std::move(name);
+    const std::size_t asked = name.size();
+    std::string& given = names_[static_cast<std::size_t>(id)];
+    given = taken_.take(std::move(name));
+    if (given.size() != asked) charge(given);
   }
 
   const OnnxModel& model_;
   std::string_view file_;
   std::vector<std::string> names_;
   std::vector<Visit> to_visit_;
-  std::unordered_set<std::string> taken_;
-  std::unordered_map<std::string, std::uint64_t> numbers_;
+  UniqueNames taken_;
   std::uint64_t bytes_ = 0;
 };
 

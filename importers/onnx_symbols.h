@@ -1,13 +1,13 @@
 // Names of dimensions as polynomials: "past_sequence_length + 1" is P + 1.
 #pragma once
 
+#include "core/base/text_hash.h"
 #include "core/graph/forward_graph.h"
 #include "importers/onnx_model.h"
 
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace loadline {
@@ -33,7 +33,7 @@ class OnnxSymbols {
   std::optional<SizePoly> symbol(std::string_view name);
 
   std::vector<std::string>& symbols_;
-  std::unordered_map<std::string, SymbolId> own_;
+  TextMap<SymbolId> own_;
 };
 
 }  // namespace loadline

@@ -12,6 +12,7 @@
 #include "importers/pickle.h"
 
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/pickle_globals.h"
 
 #include <algorithm>
@@ -26,9 +27,9 @@ using Kind = PickleValue::Kind;
 
 constexpr std::uint64_t kMostGlobal = 1000;  // bytes of a module's or a name
 constexpr std::uint64_t kMostStack = 4'000'000;
-constexpr std::size_t kMostLong = 32;  // bytes of a number; a UUID takes 17
-constexpr std::size_t kTupleBlock = 16 << 10;
-constexpr PickleValue kAbsent{Kind::absent, 0, 0};
+constexpr std::size_t kMostLong = 32;           // bytes of a number; a UUID takes 17
+constexpr std::uint64_t kFirstBytes = 1 << 20;  // of memory, that every pickle may take
+const PickleValue kAbsent(Kind::absent, 0);
 
 bool is_dict_type(std::string_view name) {
   return name == "collections.OrderedDict" || name == "collections.Counter" || name == "builtins.dict" ||
@@ -40,7 +41,8 @@ bool is_dict_type(std::string_view name) {
 // Runs the opcodes. The stack's values above the last mark are what an opcode may take.
 class PickleMachine {
  public:
-  PickleMachine(Pickle& pickle, Cursor& cursor) : out_(pickle), cursor_(cursor) {}
+  PickleMachine(Pickle& pickle, Cursor& cursor)
+      : out_(pickle), values_(pickle.values_), cursor_(cursor), begin_(cursor.at()) {}
 
   void run() {
     for (std::uint64_t opcodes = 0; !stopped_; ++opcodes) {
@@ -48,6 +50,7 @@ class PickleMachine {
       at_ = cursor_.at();
       step(cursor_.read<std::uint8_t>("a pickle without its end"));
     }
+    out_.bytes_ = cursor_.at() - begin_;
   }
 
  private:
@@ -68,17 +71,21 @@ class PickleMachine {
     return cursor_.read<T>(what);
   }
 
-  // Counts what is kept, so that a small file cannot fill the memory.
+  // Counts what is about to be kept, so that a small file cannot fill the memory.
   void keep(std::uint64_t values) {
     kept_ += values;
     if (kept_ > Pickle::kMostValues) throw limit("values", Pickle::kMostValues);
+    const std::uint64_t bytes = values_.bytes() + (memo_.size() + values) * sizeof(PickleValue);
+    if (bytes > kFirstBytes + Pickle::kMostGrowth * (cursor_.at() - begin_))
+      throw limit("bytes of memory for each of its own", Pickle::kMostGrowth);
   }
 
   void push(PickleValue value) {
     if (stack_.size() == kMostStack) throw limit("values on its stack", kMostStack);
     stack_.push_back(value);
   }
-  void push(Kind kind, std::uint64_t number = 0, std::uint32_t size = 0) { push({kind, size, number}); }
+  void push(Kind kind, std::uint32_t number = 0) { push(PickleValue(kind, number)); }
+  void push_integer(std::int64_t value) { push(values_.add_integer(value)); }
 
   std::size_t base() const { return marks_.empty() ? 0 : marks_.back(); }
   PickleValue& top() {
@@ -90,46 +97,40 @@ class PickleMachine {
     stack_.pop_back();
     return value;
   }
-  // The values above the last mark, which goes with them.
-  std::vector<PickleValue>& pop_to_mark() {
+  // How far the stack goes below its last `count` values, or below its last mark, which goes.
+  std::size_t below(std::size_t count) {
+    if (stack_.size() < base() + count) throw malformed("an opcode takes a value from an empty stack");
+    return stack_.size() - count;
+  }
+  std::size_t below_mark() {
     if (marks_.empty()) throw malformed("an opcode takes values down to a mark that is not there");
-    const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
-    popped_.assign(first, stack_.end());
-    stack_.erase(first, stack_.end());
+    const std::size_t first = marks_.back();
     marks_.pop_back();
-    return popped_;
+    return first;
   }
 
   PickleValue text(Kind kind, std::uint64_t bytes) {
-    const std::string read = cursor_.read_text(bytes, Pickle::kMostText, "a string of the pickle");
-    return keep_text(kind, read);
+    return keep_text(kind, cursor_.read_text(bytes, Pickle::kMostText, "a string of the pickle"));
   }
   PickleValue keep_text(Kind kind, std::string_view kept) {
-    if (kept.size() > Pickle::kMostTexts - out_.texts_.size())
+    if (values_.text_bytes() + kept.size() > Pickle::kMostTexts)
       throw limit("bytes of strings", Pickle::kMostTexts);
-    const PickleValue value{kind, static_cast<std::uint32_t>(kept.size()), out_.texts_.size()};
-    out_.texts_.append(kept);
-    return value;
+    return values_.add_text(kind, kept);
   }
-
   PickleValue tuple(std::span<const PickleValue> items) {
     keep(items.size());
-    auto& blocks = out_.tuples_;
-    if (blocks.empty() || blocks.back().capacity() - blocks.back().size() < items.size()) {
-      blocks.emplace_back();
-      blocks.back().reserve(std::max(kTupleBlock, items.size()));
-    }
-    std::vector<PickleValue>& block = blocks.back();
-    const std::uint64_t place = (blocks.size() - 1) << 32 | block.size();
-    block.insert(block.end(), items.begin(), items.end());
-    return {Kind::tuple, static_cast<std::uint32_t>(items.size()), place};
+    return values_.add_tuple(items);
   }
   PickleValue container(Kind kind) {
     keep(2);
-    out_.containers_.emplace_back();
-    return {kind, 0, out_.containers_.size() - 1};
+    return values_.add_container(kind);
   }
-  std::vector<PickleValue>& held(const PickleValue& value) { return out_.containers_[value.number]; }
+  // The values from `first` on the stack, as one.
+  void join(std::size_t first) {
+    const PickleValue joined = tuple(std::span(stack_).subspan(first));
+    stack_.resize(first);
+    push(joined);
+  }
 
   std::string line() {
     std::string text;
@@ -164,7 +165,7 @@ class PickleMachine {
     const PickleValue value = top();
     if (slot >= memo_.size()) {
       keep(slot + 1 - memo_.size());
-      memo_.resize(static_cast<std::size_t>(slot) + 1, kAbsent);
+      memo_.resize(static_cast<std::size_t>(slot) + 1, kAbsent);  // never more than a few at once
     }
     memo_[static_cast<std::size_t>(slot)] = value;
   }
@@ -189,7 +190,8 @@ class PickleMachine {
     }
     for (std::size_t i = 8; i < bytes; ++i) fits = fits && digits[i] == sign;
     fits = fits && (last & 0x80) == (sign & 0x80);
-    push(fits ? Kind::integer : Kind::big_integer, fits ? low : 0);
+    if (!fits) return push(Kind::big_integer);
+    push_integer(static_cast<std::int64_t>(low));
   }
 
   void real() {
@@ -197,39 +199,36 @@ class PickleMachine {
     cursor_.read_bytes(std::as_writable_bytes(std::span(bytes)), "a number");
     std::uint64_t bits = 0;
     for (const std::uint8_t byte : bytes) bits = bits << 8 | byte;
-    push(Kind::real, bits);
+    push(values_.add_real(bits));
   }
 
-  void append(std::span<const PickleValue> items) {
-    std::vector<PickleValue>& list = target(Kind::list, "APPEND");
+  // APPENDS and SETITEMS: what stands from `first` on the stack goes into what stands below.
+  void add_items(Kind kind, std::size_t first) {
+    const auto items = std::span<const PickleValue>(stack_).subspan(first);
+    if (kind == Kind::dict && items.size() % 2 != 0) throw malformed("SETITEMS with a key that has no value");
+    if (first <= base()) throw malformed("an opcode takes a value from an empty stack");
+    const PickleValue held = target(stack_[first - 1], kind, kind == Kind::list ? "APPEND" : "SETITEM");
     keep(items.size());
-    list.insert(list.end(), items.begin(), items.end());
+    values_.append(held, items);
+    stack_.resize(first);
   }
 
-  void set_items(std::span<const PickleValue> items) {
-    if (items.size() % 2 != 0) throw malformed("SETITEMS with a key that has no value");
-    std::vector<PickleValue>& dict = target(Kind::dict, "SETITEM");
-    keep(items.size());
-    dict.insert(dict.end(), items.begin(), items.end());
-  }
-
-  // What APPEND and SETITEM add to: the list or dict on top, or the state of an object that stays opaque,
-  // which a class derived from list or dict writes so.
-  std::vector<PickleValue>& target(Kind kind, std::string_view opcode) {
-    const PickleValue value = top();
-    if (value.is(kind)) return held(value);
+  // What APPEND and SETITEM add to: a list or dict, or the state of an object that stays opaque, which a
+  // class derived from list or dict writes so.
+  PickleValue target(PickleValue value, Kind kind, std::string_view opcode) {
+    if (value.is(kind)) return value;
     if (!value.is(Kind::object))
       throw malformed(fmt::format("{} on what is no {}", opcode, kind == Kind::list ? "list" : "dict"));
-    const std::string_view callee = out_.text(out_.objects_[value.number].callee);
+    PickleObject& object = values_.object(value);
+    const std::string_view callee = out_.text(object.callee);
     if (callee.starts_with("torch"))
       throw malformed(fmt::format("{} on a {}", opcode, safe_display(callee, 100)));
-    if (!out_.objects_[value.number].state.is(kind)) {
-      const PickleValue fresh = container(kind);
-      add_state(out_.objects_[value.number], fresh);
-      if (!out_.objects_[value.number].state.is(kind))
+    if (!object.state.is(kind)) {
+      add_state(object, container(kind));
+      if (!object.state.is(kind))
         throw malformed(fmt::format("{} on an object that has other state", opcode));
     }
-    return held(out_.objects_[value.number].state);
+    return object.state;
   }
 
   void add_state(PickleObject& object, PickleValue state) {
@@ -246,14 +245,14 @@ class PickleMachine {
       throw refused(fmt::format("a {} made from something else than pairs", name));
     keep(2 * given.size());
     if (arguments[0].is(Kind::dict)) {
-      held(dict).assign(given.begin(), given.end());
+      values_.append(dict, given);
       return dict;
     }
     for (const PickleValue& pair : given) {
       const std::span<const PickleValue> parts = out_.items(pair);
       if (!(pair.is(Kind::tuple) || pair.is(Kind::list)) || parts.size() != 2)
         throw malformed(fmt::format("a {} made from something else than pairs", name));
-      held(dict).insert(held(dict).end(), parts.begin(), parts.end());
+      values_.append(dict, parts);
     }
     return dict;
   }
@@ -262,7 +261,7 @@ class PickleMachine {
     const PickleValue arguments = pop(), callee = pop();
     // ('module', class, ...): how torch before 1.6 wrote the classes of whole models
     if (callee.is(Kind::persistent)) {
-      const std::span<const PickleValue> id = out_.items(out_.persistent_[callee.number]);
+      const std::span<const PickleValue> id = out_.items(out_.persistent_[callee.number()]);
       throw refused(fmt::format("a whole pickled model of class '{}'; save its state_dict() instead",
                                 safe_display(id.size() > 1 ? out_.text(id[1]) : "", 100)));
     }
@@ -276,15 +275,14 @@ class PickleMachine {
       if (!items.empty()) {
         const std::span<const PickleValue> given = out_.items(items[0]);
         keep(given.size());
-        held(set).assign(given.begin(), given.end());
+        values_.append(set, given);
       }
       return push(set);
     }
     if (name == "_codecs.encode" && !items.empty() && items[0].is(Kind::text))
-      return push(Kind::bytes, items[0].number, items[0].size);
+      return push(Kind::bytes, items[0].number());
     keep(3);
-    out_.objects_.push_back({callee, arguments, {}});
-    push(Kind::object, out_.objects_.size() - 1);
+    push(values_.add_object(callee, arguments));
   }
 
   void build() {
@@ -293,7 +291,7 @@ class PickleMachine {
     // an OrderedDict's state is the versions of modules (_metadata): of no use here
     if (value.is(Kind::dict)) return;
     if (!value.is(Kind::object)) throw malformed("BUILD on what is no object");
-    PickleObject& object = out_.objects_[value.number];
+    PickleObject& object = values_.object(value);
     if (out_.text(object.callee).starts_with("torch._utils."))
       throw refused(fmt::format("BUILD on {}", safe_display(out_.text(object.callee), 100)));
     add_state(object, state);
@@ -304,13 +302,7 @@ class PickleMachine {
     if (!id.is(Kind::tuple)) throw malformed("a persistent id that is no tuple");
     keep(1);
     out_.persistent_.push_back(id);
-    push(Kind::persistent, out_.persistent_.size() - 1);
-  }
-
-  void last_as_tuple(std::size_t count) {
-    std::array<PickleValue, 3> items;
-    for (std::size_t i = count; i-- > 0;) items[i] = pop();
-    push(tuple(std::span(items).first(count)));
+    push(Kind::persistent, static_cast<std::uint32_t>(out_.persistent_.size() - 1));
   }
 
   void stop() {
@@ -371,11 +363,11 @@ class PickleMachine {
       case 0x89:
         return push(Kind::boolean, 0);
       case 'K':
-        return push(Kind::integer, take<std::uint8_t>());
+        return push_integer(take<std::uint8_t>());
       case 'M':
-        return push(Kind::integer, take<std::uint16_t>());
+        return push_integer(take<std::uint16_t>());
       case 'J':
-        return push(Kind::integer, static_cast<std::uint64_t>(std::int64_t{take<std::int32_t>()}));
+        return push_integer(take<std::int32_t>());
       case 0x8A:
         return long_number();
       case 'G':
@@ -387,13 +379,13 @@ class PickleMachine {
       case ')':
         return push(Kind::tuple);
       case 0x85:
-        return last_as_tuple(1);
+        return join(below(1));
       case 0x86:
-        return last_as_tuple(2);
+        return join(below(2));
       case 0x87:
-        return last_as_tuple(3);
+        return join(below(3));
       case 't':
-        return push(tuple(pop_to_mark()));
+        return join(below_mark());
       case ']':
         return push(container(Kind::list));
       case '}':
@@ -407,54 +399,32 @@ class PickleMachine {
 
   void step_container(std::uint8_t opcode) {
     switch (opcode) {
-      case 'a': {
-        const PickleValue item = pop();
-        return append(std::span(&item, 1));
-      }
+      case 'a':
+        return add_items(Kind::list, below(1));
       case 'e':
-        return append(pop_to_mark());
-      case 's': {
-        const PickleValue value = pop(), key = pop();
-        return set_items(std::array{key, value});
-      }
+        return add_items(Kind::list, below_mark());
+      case 's':
+        return add_items(Kind::dict, below(2));
       case 'u':
-        return set_items(pop_to_mark());
+        return add_items(Kind::dict, below_mark());
       default:
         throw refused(fmt::format("opcode {:#04x}, which torch.save does not write", opcode));
     }
   }
 
   Pickle& out_;
+  PickleStore& values_;
   Cursor& cursor_;
+  const std::uint64_t begin_;
   std::uint64_t at_ = 0;  // of the opcode being run
   std::uint64_t kept_ = 0;
   bool stopped_ = false;
   std::vector<PickleValue> stack_;
   std::vector<std::size_t> marks_;  // heights of the stack
-  std::vector<PickleValue> popped_;
   std::vector<PickleValue> memo_;
-  std::unordered_map<std::string, PickleValue> globals_;
+  TextMap<PickleValue> globals_;
 };
 
 Pickle::Pickle(Cursor& cursor) { PickleMachine(*this, cursor).run(); }
-
-std::string_view Pickle::text(const PickleValue& value) const {
-  if (!value.is(Kind::text) && !value.is(Kind::bytes) && !value.is(Kind::global)) return {};
-  return std::string_view(texts_).substr(static_cast<std::size_t>(value.number), value.size);
-}
-
-std::span<const PickleValue> Pickle::items(const PickleValue& value) const {
-  if (value.is(Kind::tuple)) {
-    if (value.size == 0) return {};
-    return std::span(tuples_[value.number >> 32]).subspan(value.number & 0xFFFFFFFF, value.size);
-  }
-  if (value.is(Kind::list) || value.is(Kind::dict) || value.is(Kind::set))
-    return containers_[static_cast<std::size_t>(value.number)];
-  return {};
-}
-
-const PickleObject* Pickle::object(const PickleValue& value) const {
-  return value.is(Kind::object) ? &objects_[static_cast<std::size_t>(value.number)] : nullptr;
-}
 
 }  // namespace loadline

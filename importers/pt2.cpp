@@ -16,13 +16,12 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/torch_rebuild.h"
 #include "importers/torch_zip.h"
 #include "importers/zip.h"
 
 #include <map>
-#include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -58,7 +57,7 @@ class Pt2 {
     graph_.files.push_back({file_.path(), file_.size()});
     if (!old_) check_format();
     const std::vector<Config> configs = find_configs();
-    std::unordered_set<std::string> models;
+    TextSet models;
     for (const Config& config : configs) models.insert(config.model);
     for (const Config& config : configs) read_config(config, models.size() > 1 ? config.model + "." : "");
     for (const ZipMember& member : zip_.members())
@@ -152,7 +151,7 @@ class Pt2 {
     const auto code = static_cast<std::int64_t>(number(name, meta["dtype"], "dtype"));
     TorchType type;
     if (const auto dtype = dtype_from_pt2(code))
-      type = {*dtype, dtype_info(*dtype).block_bytes};
+      type = {*dtype, static_cast<std::uint8_t>(dtype_info(*dtype).block_bytes)};
     else if (code == kComplexHalf)
       type.item_bytes = 4;
     if (type.dtype == DType::opaque)
@@ -244,7 +243,7 @@ class Pt2 {
           name.starts_with("data/weights/weight_") || name.starts_with("data/constants/tensor_");
       if (!weights || used_.count(member.name) != 0) continue;
       graph_.storages.push_back(zip_.storage(member, FileId{0}));
-      left.push_back(member.name);
+      left.emplace_back(member.name);
     }
     if (!left.empty())
       note(Severity::warning, {},
@@ -253,12 +252,13 @@ class Pt2 {
   }
 
   void add_notes() {
+    graph_.notes.insert(graph_.notes.end(), zip_.notes().begin(), zip_.notes().end());
     std::vector<std::string> graphs, code;
     for (const ZipMember& member : zip_.members()) {
       const std::string_view name = std::string_view(member.name).substr(root_.size());
       if (name.starts_with("models/") || name == "serialized_exported_program.json")
-        graphs.push_back(member.name);
-      if (name.starts_with("data/aotinductor/") || name.ends_with(".so")) code.push_back(member.name);
+        graphs.emplace_back(member.name);
+      if (name.starts_with("data/aotinductor/") || name.ends_with(".so")) code.emplace_back(member.name);
     }
     if (!graphs.empty())
       note(Severity::info, {}, fmt::format("the exported graph is not read: {}", join_names(graphs, 3)));
@@ -272,8 +272,8 @@ class Pt2 {
   bool old_;          // in no folder
   std::string root_;  // with its slash
   MetaGraph graph_;
-  std::unordered_map<std::string_view, StorageId> storages_;
-  std::unordered_set<std::string_view> used_;
+  TextViewMap<StorageId> storages_;
+  TextViewSet used_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "core/io/cursor.h"
 #include "importers/executorch_tensor.h"
 #include "importers/flat_image.h"
+#include "importers/flat_values.h"
 
 #include <algorithm>
 #include <cstring>
@@ -97,7 +98,7 @@ class Reader {
   }
 
   void add_tensor(const ptd::NamedData& entry) {
-    const std::string name = entry.key() == nullptr ? "" : entry.key()->str();
+    const std::string name = flat_text(entry.key());
     const std::uint32_t segment = entry.segment_index();
     if (segment >= graph_.storages.size())
       throw Error(ErrorCode::malformed, {.file = file_.path(), .tensor = name},

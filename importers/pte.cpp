@@ -11,16 +11,17 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "core/io/cursor.h"
 #include "importers/executorch_tensor.h"
 #include "importers/flat_image.h"
+#include "importers/flat_values.h"
 #include "importers/ptd.h"
+#include "importers/unique_names.h"
 
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 #include <program_generated.h>
@@ -75,19 +76,12 @@ std::vector<FlatBytes> inline_weights(const SourceFile& file, std::uint64_t size
   return weights;
 }
 
-template <typename Vector>
-std::size_t count(const Vector* vector) {
-  return vector == nullptr ? 0 : vector->size();
-}
-
 // The verifier of flatbuffers 2.0 does not ask that 8-byte elements are aligned.
 std::uint64_t number_at(const flatbuffers::Vector<std::uint64_t>& vector, std::uint32_t at) {
   std::uint64_t number = 0;
   std::memcpy(&number, vector.Data() + at * sizeof number, sizeof number);
   return number;
 }
-
-std::string text(const flatbuffers::String* string) { return string == nullptr ? "" : string->str(); }
 
 class Reader {
  public:
@@ -101,26 +95,26 @@ class Reader {
     if (!verifier.VerifyBuffer<pte::Program>("ET12"))
       throw malformed("is no valid flatbuffer of this format");
     program_ = pte::GetProgram(image_.data());
-    if (count(program_->constant_buffer()) > 0 && program_->constant_segment() != nullptr &&
-        count(program_->constant_segment()->offsets()) > 0)
+    if (flat_count(program_->constant_buffer()) > 0 && program_->constant_segment() != nullptr &&
+        flat_count(program_->constant_segment()->offsets()) > 0)
       throw malformed("has constants both inside the flatbuffer and in a segment");
-    used_.resize(count(program_->segments()));
+    used_.resize(flat_count(program_->segments()));
     graph_.format = "pte";
     graph_.files.push_back({file_.path(), file_.size()});
   }
 
   MetaGraph read() {
     graph_.metadata.push_back({"version", std::uint32_t{program_->version()}});
-    for (std::uint32_t i = 0; i < count(program_->execution_plan()); ++i) {
+    for (std::uint32_t i = 0; i < flat_count(program_->execution_plan()); ++i) {
       const pte::ExecutionPlan& plan = *program_->execution_plan()->Get(i);
-      graph_.metadata.push_back({fmt::format("execution_plan.{}", i), text(plan.name())});
-      for (std::uint32_t k = 0; k < count(plan.values()); ++k)
+      graph_.metadata.push_back({fmt::format("execution_plan.{}", i), flat_text(plan.name())});
+      for (std::uint32_t k = 0; k < flat_count(plan.values()); ++k)
         if (const pte::Tensor* tensor = plan.values()->Get(k)->val_as_Tensor()) add_value(*tensor);
-      for (std::uint32_t k = 0; k < count(plan.delegates()); ++k) add_delegate(plan, k);
+      for (std::uint32_t k = 0; k < flat_count(plan.delegates()); ++k) add_delegate(plan, k);
     }
-    for (std::uint32_t i = 0; i < count(program_->named_data()); ++i) {
+    for (std::uint32_t i = 0; i < flat_count(program_->named_data()); ++i) {
       const pte::NamedData& entry = *program_->named_data()->Get(i);
-      add(text(entry.key()), {}, segment(entry.segment_index(), text(entry.key())));
+      add(flat_text(entry.key()), {}, segment(entry.segment_index(), flat_text(entry.key())));
     }
     for (std::size_t i = 0; i < used_.size(); ++i)
       if (!used_[i] && program_->segments()->Get(static_cast<std::uint32_t>(i))->size() > 0)
@@ -164,8 +158,9 @@ class Reader {
   // `bytes` bytes at offsets[index] of a segment.
   StorageId in_segment(const pte::SubsegmentOffsets& offsets, std::uint32_t index, std::uint64_t bytes,
                        const std::string& name) {
-    if (index >= count(offsets.offsets()))
-      throw malformed(fmt::format("is constant {}, there are {}", index, count(offsets.offsets())), name);
+    if (index >= flat_count(offsets.offsets()))
+      throw malformed(fmt::format("is constant {}, there are {}", index, flat_count(offsets.offsets())),
+                      name);
     const pte::Segment& found = find_segment(offsets.segment_index(), name);
     const std::uint64_t offset = number_at(*offsets.offsets(), index);
     if (!range_fits(offset, bytes, found.size()))
@@ -177,11 +172,12 @@ class Reader {
 
   StorageId in_buffer(std::uint32_t index, std::uint64_t bytes, const std::string& name) {
     const auto* const buffers = program_->constant_buffer();
-    if (index >= count(buffers))
-      throw malformed(fmt::format("is constant {}, there are {}", index, count(buffers)), name);
+    if (index >= flat_count(buffers))
+      throw malformed(fmt::format("is constant {}, there are {}", index, flat_count(buffers)), name);
     const auto* const held = buffers->Get(index)->storage();
-    if (bytes > count(held))
-      throw malformed(fmt::format("needs {} bytes, constant {} has {}", bytes, index, count(held)), name);
+    if (bytes > flat_count(held))
+      throw malformed(fmt::format("needs {} bytes, constant {} has {}", bytes, index, flat_count(held)),
+                      name);
     return storage_at(held == nullptr ? 0 : image_.offset_of(held->Data()), bytes);
   }
 
@@ -190,7 +186,7 @@ class Reader {
     const bool external = extra != nullptr && extra->location() == 1;
     const std::uint32_t index = tensor.data_buffer_idx();
     if (index == 0 && !external) return;
-    std::string name = extra == nullptr ? "" : text(extra->fully_qualified_name());
+    std::string name = extra == nullptr ? "" : flat_text(extra->fully_qualified_name());
     if (external) {
       if (name.empty()) throw malformed("an external tensor has no name");
       external_.insert(std::move(name));
@@ -215,7 +211,7 @@ class Reader {
 
   StorageId find_data(bool is_mutable, const pte::ExtraTensorInfo* extra, std::uint32_t index,
                       std::uint64_t bytes, const std::string& name) {
-    if (is_mutable && count(program_->mutable_data_segments()) > 0) {
+    if (is_mutable && flat_count(program_->mutable_data_segments()) > 0) {
       const std::uint64_t set = extra == nullptr ? 0 : extra->mutable_data_segments_idx();
       if (set >= program_->mutable_data_segments()->size())
         throw malformed(fmt::format("lies in mutable segment {}, there are {}", set,
@@ -225,7 +221,7 @@ class Reader {
                         bytes, name);
     }
     const pte::SubsegmentOffsets* const constants = program_->constant_segment();
-    if (constants != nullptr && count(constants->offsets()) > 0)
+    if (constants != nullptr && flat_count(constants->offsets()) > 0)
       return in_segment(*constants, index, bytes, name);
     return in_buffer(index, bytes, name);
   }
@@ -234,13 +230,15 @@ class Reader {
     const pte::Delegate& delegate = *plan.delegates()->Get(number);
     const pte::DelegateData* const data = delegate.processed();
     if (data == nullptr) return;
-    const std::string name = fmt::format("{}.delegate.{}.{}", text(plan.name()), number, text(delegate.id()));
+    const std::string name =
+        fmt::format("{}.delegate.{}.{}", flat_text(plan.name()), number, flat_text(delegate.id()));
     if (data->location() == 1) return add(name, {}, segment(data->index(), name));
     const auto* const blobs = program_->backend_delegate_data();
-    if (data->index() >= count(blobs))
-      throw malformed(fmt::format("is delegate blob {}, there are {}", data->index(), count(blobs)), name);
+    if (data->index() >= flat_count(blobs))
+      throw malformed(fmt::format("is delegate blob {}, there are {}", data->index(), flat_count(blobs)),
+                      name);
     const auto* const held = blobs->Get(data->index())->data();
-    add(name, {}, storage_at(held == nullptr ? 0 : image_.offset_of(held->Data()), count(held)));
+    add(name, {}, storage_at(held == nullptr ? 0 : image_.offset_of(held->Data()), flat_count(held)));
   }
 
   // Several values, and several plans, may use one constant: it is listed once.
@@ -249,10 +247,8 @@ class Reader {
         fmt::format("{}\n{} {} {} {}", name, index(storage), static_cast<int>(layout.dtype),
                     fmt::join(layout.shape, ","), fmt::join(layout.strides, ","));
     if (!listed_.insert(same).second) return;
-    Tensor tensor = {name, layout.dtype, std::move(layout.shape), std::move(layout.strides), storage, 0};
-    while (!names_.insert(tensor.name.str()).second)
-      tensor.name = fmt::format("{}#{}", name, ++repeats_[name] + 1);
-    graph_.tensors.push_back(std::move(tensor));
+    graph_.tensors.push_back(
+        {names_.take(name), layout.dtype, std::move(layout.shape), std::move(layout.strides), storage, 0});
   }
 
   // Weights kept outside: in a .ptd of the program's name, or in the one that ExecuTorch writes by default.
@@ -296,10 +292,9 @@ class Reader {
   const pte::Program* program_ = nullptr;
   MetaGraph graph_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, StorageId> storages_;  // by offset and bytes
-  std::unordered_set<std::string> listed_;                                 // tensors, with all that they are
-  std::unordered_set<std::string> names_;                                  // given so far
-  std::unordered_map<std::string, std::size_t> repeats_;                   // of a name
-  std::unordered_set<std::string> external_;
+  TextSet listed_;                                                         // tensors, with all that they are
+  UniqueNames names_;
+  TextSet external_;
   std::vector<bool> used_;  // segments
 };
 

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "core/graph/name_index.h"
 #include "importers/hf_config.h"
 #include "importers/safetensors_header.h"
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -105,7 +105,7 @@ class HeaderReader {
   }
 
   void take_metadata() {
-    std::unordered_set<std::string_view> keys;
+    TextViewSet keys;
     for (const auto& [key, value] : scratch_.fields.metadata) {
       if (!keys.insert(key).second)
         throw at_tensor("__metadata__", fmt::format("the key '{}' occurs twice", safe_display(key, 100)));

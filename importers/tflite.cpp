@@ -9,11 +9,12 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "importers/flat_image.h"
+#include "importers/flat_values.h"
 #include "importers/tflite_ops.h"
+#include "importers/unique_names.h"
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 
 #include <fmt/format.h>
 #include <tflite_generated.h>
@@ -22,13 +23,6 @@ namespace loadline {
 namespace {
 
 constexpr unsigned kBuffers = 4;  // of the root table's fields, counted from 0
-
-template <typename Vector>
-std::size_t count(const Vector* vector) {
-  return vector == nullptr ? 0 : vector->size();
-}
-
-std::string text(const flatbuffers::String* string) { return string == nullptr ? "" : string->str(); }
 
 std::vector<FlatBytes> weight_ranges(const SourceFile& file, std::uint64_t size) {
   std::vector<FlatBytes> ranges = flat_byte_vectors(file, size, kBuffers, 0);
@@ -60,12 +54,13 @@ class Reader {
 
   MetaGraph read() {
     graph_.metadata.push_back({"version", std::uint32_t{model_->version()}});
-    if (const std::string description = text(model_->description()); !description.empty())
+    if (const std::string description = flat_text(model_->description()); !description.empty())
       graph_.metadata.push_back({"description", description});
-    for (std::uint32_t i = 0; i < count(model_->metadata()); ++i)
-      graph_.metadata.push_back({fmt::format("metadata.{}", i), text(model_->metadata()->Get(i)->name())});
-    storages_.resize(count(model_->buffers()));
-    for (std::uint32_t i = 0; i < count(model_->subgraphs()); ++i) {
+    for (std::uint32_t i = 0; i < flat_count(model_->metadata()); ++i)
+      graph_.metadata.push_back(
+          {fmt::format("metadata.{}", i), flat_text(model_->metadata()->Get(i)->name())});
+    storages_.resize(flat_count(model_->buffers()));
+    for (std::uint32_t i = 0; i < flat_count(model_->subgraphs()); ++i) {
       const tflite::SubGraph& subgraph = *model_->subgraphs()->Get(i);
       std::vector<std::optional<TensorId>> weights = add_weights(subgraph, i);
       check_operators(subgraph, i);
@@ -83,10 +78,11 @@ class Reader {
   }
 
   std::optional<BufferRange> buffer_range(std::uint32_t number, const std::string& name) const {
-    if (number >= count(model_->buffers()))
-      throw malformed(name, fmt::format("lies in buffer {}, there are {}", number, count(model_->buffers())));
+    if (number >= flat_count(model_->buffers()))
+      throw malformed(name,
+                      fmt::format("lies in buffer {}, there are {}", number, flat_count(model_->buffers())));
     const tflite::Buffer& buffer = *model_->buffers()->Get(number);
-    if (count(buffer.data()) > 0)
+    if (flat_count(buffer.data()) > 0)
       return BufferRange{image_.offset_of(buffer.data()->Data()), buffer.data()->size()};
     if (buffer.offset() <= 1) return std::nullopt;
     if (!range_fits(buffer.offset(), buffer.size(), file_.size()))
@@ -97,7 +93,7 @@ class Reader {
 
   Shape read_shape(const tflite::Tensor& tensor, const std::string& name) const {
     std::vector<std::uint64_t> shape;
-    for (std::uint32_t i = 0; i < count(tensor.shape()); ++i) {
+    for (std::uint32_t i = 0; i < flat_count(tensor.shape()); ++i) {
       const std::int32_t size = tensor.shape()->Get(i);
       if (size < 0) throw malformed(name, fmt::format("dimension {} is {}", i, size));
       shape.push_back(static_cast<std::uint64_t>(size));
@@ -109,23 +105,21 @@ class Reader {
 
   // Names are for people: they may be missing, or the same.
   std::string unique_name(std::string name, std::uint32_t subgraph, std::uint32_t number) {
+    if (name.empty()) name = fmt::format("#{}", number);
     if (subgraph > 0) name = fmt::format("subgraph.{}.{}", subgraph, name);
-    if (name.empty() || names_.contains(name)) name = fmt::format("{}#{}", name, number);
-    while (names_.contains(name)) name += '\'';
-    names_.emplace(name, number);
-    return name;
+    return names_.take(std::move(name));
   }
 
   // The subgraph's tensors that have stored data; nothing for the others.
   std::vector<std::optional<TensorId>> add_weights(const tflite::SubGraph& subgraph, std::uint32_t number) {
-    std::vector<std::optional<TensorId>> ids(count(subgraph.tensors()));
+    std::vector<std::optional<TensorId>> ids(flat_count(subgraph.tensors()));
     for (std::uint32_t i = 0; i < ids.size(); ++i) {
       const tflite::Tensor& tensor = *subgraph.tensors()->Get(i);
       if (tensor.buffer() == 0) continue;
-      const auto range = buffer_range(tensor.buffer(), text(tensor.name()));
+      const auto range = buffer_range(tensor.buffer(), flat_text(tensor.name()));
       if (!range) continue;
       ids[i] = TensorId{static_cast<std::uint32_t>(graph_.tensors.size())};
-      add_weight(tensor, unique_name(text(tensor.name()), number, i), *range);
+      add_weight(tensor, unique_name(flat_text(tensor.name()), number, i), *range);
     }
     return ids;
   }
@@ -160,21 +154,21 @@ class Reader {
   }
 
   void check_operators(const tflite::SubGraph& subgraph, std::uint32_t number) const {
-    const std::size_t tensors = count(subgraph.tensors());
+    const std::size_t tensors = flat_count(subgraph.tensors());
     const auto check = [&](const flatbuffers::Vector<std::int32_t>* list, std::int32_t least,
                            std::string_view what) {
-      for (std::uint32_t i = 0; i < count(list); ++i)
+      for (std::uint32_t i = 0; i < flat_count(list); ++i)
         if (list->Get(i) < least || (list->Get(i) >= 0 && static_cast<std::size_t>(list->Get(i)) >= tensors))
           throw malformed({}, fmt::format("subgraph {}: {} names tensor {}, there are {}", number, what,
                                           list->Get(i), tensors));
     };
     check(subgraph.inputs(), 0, "its input");
     check(subgraph.outputs(), 0, "its output");
-    for (std::uint32_t i = 0; i < count(subgraph.operators()); ++i) {
+    for (std::uint32_t i = 0; i < flat_count(subgraph.operators()); ++i) {
       const tflite::Operator& op = *subgraph.operators()->Get(i);
-      if (op.opcode_index() >= count(model_->operator_codes()))
+      if (op.opcode_index() >= flat_count(model_->operator_codes()))
         throw malformed({}, fmt::format("subgraph {}: operator {} has code {}, there are {}", number, i,
-                                        op.opcode_index(), count(model_->operator_codes())));
+                                        op.opcode_index(), flat_count(model_->operator_codes())));
       check(op.inputs(), -1, fmt::format("operator {}'s input", i));
       check(op.outputs(), 0, fmt::format("operator {}'s output", i));
     }
@@ -185,7 +179,7 @@ class Reader {
     const tflite::OperatorCode& code = *model_->operator_codes()->Get(op.opcode_index());
     // codes up to 127 stood in a byte first; files of that time have only that
     const std::int32_t number = std::max<std::int32_t>(code.builtin_code(), code.deprecated_builtin_code());
-    return number == kCustom ? text(code.custom_code()) : tflite_operator_name(number);
+    return number == kCustom ? flat_text(code.custom_code()) : tflite_operator_name(number);
   }
 
   // The operators of one subgraph over its tensors without stored data.
@@ -200,17 +194,18 @@ class Reader {
           made_(weights.size()) {}
 
     void build() {
-      for (std::uint32_t i = 0; i < count(subgraph_.inputs()); ++i) add_input(subgraph_.inputs()->Get(i));
+      for (std::uint32_t i = 0; i < flat_count(subgraph_.inputs()); ++i)
+        add_input(subgraph_.inputs()->Get(i));
       // what no operator makes comes from outside too: variables, and tensors that are left empty
       std::vector<bool> output(values_.size());
-      for (std::uint32_t i = 0; i < count(subgraph_.operators()); ++i)
+      for (std::uint32_t i = 0; i < flat_count(subgraph_.operators()); ++i)
         for_each(subgraph_.operators()->Get(i)->outputs(),
                  [&](std::int32_t at) { output[index_of(at)] = true; });
-      for (std::uint32_t i = 0; i < count(subgraph_.operators()); ++i)
+      for (std::uint32_t i = 0; i < flat_count(subgraph_.operators()); ++i)
         for_each(subgraph_.operators()->Get(i)->inputs(), [&](std::int32_t at) {
           if (!output[index_of(at)] && !weights_[index_of(at)]) add_input(at);
         });
-      for (std::uint32_t i = 0; i < count(subgraph_.operators()); ++i)
+      for (std::uint32_t i = 0; i < flat_count(subgraph_.operators()); ++i)
         if (!add_operator(*subgraph_.operators()->Get(i)))
           return reader_.note(
               Severity::warning, {},
@@ -230,7 +225,7 @@ class Reader {
 
     template <typename Body>
     static void for_each(const flatbuffers::Vector<std::int32_t>* list, Body body) {
-      for (std::uint32_t i = 0; i < count(list); ++i)
+      for (std::uint32_t i = 0; i < flat_count(list); ++i)
         if (list->Get(i) >= 0) body(list->Get(i));  // -1: left out
     }
 
@@ -239,7 +234,7 @@ class Reader {
       if (id) return *id;
       const tflite::Tensor& tensor = *subgraph_.tensors()->Get(static_cast<std::uint32_t>(at));
       Value value;
-      value.name = text(tensor.name());
+      value.name = flat_text(tensor.name());
       value.dtype = dtype_from_tflite(tensor.type());
       value.shape.emplace();
       for (const std::uint64_t size : reader_.read_shape(tensor, value.name))
@@ -295,8 +290,8 @@ class Reader {
   FlatImage image_;
   const tflite::Model* model_ = nullptr;
   MetaGraph graph_;
-  std::vector<std::optional<StorageId>> storages_;        // by buffer
-  std::unordered_map<std::string, std::uint32_t> names_;  // given so far
+  std::vector<std::optional<StorageId>> storages_;  // by buffer
+  UniqueNames names_;
 };
 
 }  // namespace

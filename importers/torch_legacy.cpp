@@ -16,7 +16,6 @@
 
 #include <array>
 #include <optional>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -37,12 +36,8 @@ class TorchLegacy {
     graph_.format = "torch_legacy";
     graph_.files.push_back({file_.path(), file_.size()});
     read_preamble();
-    const Pickle pickle(cursor_);
-    const TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::legacy);
-    const Pickle keys(cursor_);
-    const std::vector<StorageId> placed = place(storages, keys);
-    add_torch_values(pickle, storages, placed, graph_);
-    sort_by_place(graph_);
+    read_values();
+    sort_by_place(graph_);  // without the pickle, which is as large as the graph
     return std::move(graph_);
   }
 
@@ -55,7 +50,7 @@ class TorchLegacy {
       throw cursor_.malformed(kMagic.size(), "the magic number is not all of its pickle");
     const std::uint64_t at = cursor_.at();
     const Pickle version(cursor_);
-    if (!version.root().is(PickleValue::Kind::integer) || version.root().integer() != kProtocol)
+    if (!version.root().is(PickleValue::Kind::integer) || version.integer(version.root()) != kProtocol)
       throw Error(ErrorCode::unsupported, {.file = file_.path(), .byte = at},
                   fmt::format("a protocol version other than {}", kProtocol));
     // what the machine that wrote it was like: nothing in the file depends on it
@@ -64,24 +59,30 @@ class TorchLegacy {
       throw cursor_.malformed(at, "the third pickle is no dict");
   }
 
+  void read_values() {
+    const Pickle pickle(cursor_);
+    TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::legacy);
+    const std::vector<StorageId> placed = place(storages, Pickle(cursor_));
+    storages.forget_keys();
+    add_torch_values(pickle, storages, placed, graph_);
+  }
+
   // The storages follow each other in the order of `keys`, each behind its number of elements.
   std::vector<StorageId> place(const TorchStorages& storages, const Pickle& keys) {
     at_ = cursor_.at();
     if (!keys.root().is(PickleValue::Kind::list)) throw malformed("the list of storages is no list");
-    std::unordered_map<std::string_view, std::uint32_t> by_key;
-    for (std::uint32_t i = 0; i < storages.storages.size(); ++i) by_key.emplace(storages.storages[i].key, i);
-    std::vector<std::optional<StorageId>> found(storages.storages.size());
+    std::vector<std::optional<StorageId>> found(storages.storages().size());
+    graph_.storages.reserve(found.size());
     for (const PickleValue& key : keys.items(keys.root())) {
-      const std::string name =
-          key.is(PickleValue::Kind::integer) ? fmt::format("{}", key.integer()) : std::string(keys.text(key));
-      const auto known = by_key.find(name);
+      const std::string name = key.is(PickleValue::Kind::integer) ? fmt::format("{}", keys.integer(key))
+                                                                  : std::string(keys.text(key));
+      const auto known = storages.find(name);
       // only the pickle says how wide its elements are
-      if (known == by_key.end())
+      if (!known)
         throw malformed(
             fmt::format("lists a storage '{}' that the pickle does not use", safe_display(name, 60)));
-      if (found[known->second])
-        throw malformed(fmt::format("lists storage '{}' twice", safe_display(name, 60)));
-      found[known->second] = place_one(storages.storages[known->second]);
+      if (found[*known]) throw malformed(fmt::format("lists storage '{}' twice", safe_display(name, 60)));
+      found[*known] = place_one(storages.storages()[*known], name);
     }
     if (at_ != file_.size())
       graph_.notes.push_back({Severity::error,
@@ -92,26 +93,26 @@ class TorchLegacy {
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (!found[i])
         throw malformed(fmt::format("does not list storage '{}', which the pickle uses",
-                                    safe_display(storages.storages[i].key, 60)));
+                                    safe_display(storages.key(storages.storages()[i]), 60)));
       placed.push_back(*found[i]);
     }
     return placed;
   }
 
-  StorageId place_one(const TorchStorage& storage) {
+  StorageId place_one(const TorchStorage& storage, std::string_view key) {
     // a cursor of its own, which reads no weights ahead
     Cursor count(file_, at_, at_ + 8);
     const auto numel = count.read<std::int64_t>("a storage's number of elements");
     if (numel < 0 || static_cast<std::uint64_t>(numel) != storage.numel)
       throw malformed(fmt::format("storage '{}' has {} elements here, the pickle says {}",
-                                  safe_display(storage.key, 60), numel, storage.numel));
+                                  safe_display(key, 60), numel, storage.numel));
     at_ = count.at();
-    if (!range_fits(at_, storage.bytes, file_.size()))
-      throw malformed(fmt::format("storage '{}' takes {} bytes, {} follow", safe_display(storage.key, 60),
-                                  storage.bytes, file_.size() - at_));
+    if (!range_fits(at_, storage.bytes(), file_.size()))
+      throw malformed(fmt::format("storage '{}' takes {} bytes, {} follow", safe_display(key, 60),
+                                  storage.bytes(), file_.size() - at_));
     const StorageId id{static_cast<std::uint32_t>(graph_.storages.size())};
-    graph_.storages.push_back(plain_storage(FileId{0}, at_, storage.bytes));
-    at_ += storage.bytes;
+    graph_.storages.push_back(plain_storage(FileId{0}, at_, storage.bytes()));
+    at_ += storage.bytes();
     return id;
   }
 

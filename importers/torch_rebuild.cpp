@@ -38,7 +38,7 @@ void check_extent(const Tensor& tensor, TorchType type, std::uint64_t offset, st
     return Error(ErrorCode::malformed, {.file = file, .tensor = tensor.name}, detail);
   };
   const auto count = element_count(tensor.shape);
-  if (!count || !checked_mul(*count, std::max(type.item_bytes, 1U)))
+  if (!count || !checked_mul(*count, std::max<std::uint64_t>(type.item_bytes, 1)))
     throw malformed(fmt::format("the shape {} overflows 64 bits", numbers_text(tensor.shape)));
   if (tensor.strides.size() != tensor.shape.size())
     throw malformed(fmt::format("{} strides for rank {}", tensor.strides.size(), tensor.shape.size()));
@@ -87,21 +87,21 @@ Error TorchRebuilder::malformed(const std::string& name, std::string_view detail
   return Error(ErrorCode::malformed, {.file = file_, .tensor = name}, detail);
 }
 
-std::uint64_t TorchRebuilder::number(const std::string& name, const PickleValue& value,
+std::uint64_t TorchRebuilder::number(const std::string& name, PickleValue value,
                                      std::string_view what) const {
-  if (!value.is(Kind::integer) || value.integer() < 0)
+  if (!value.is(Kind::integer) || pickle_.integer(value) < 0)
     throw malformed(name, fmt::format("{} is no whole number from 0 on", what));
-  return value.number;
+  return static_cast<std::uint64_t>(pickle_.integer(value));
 }
 
-std::span<const PickleValue> TorchRebuilder::sequence(const PickleValue& value) const {
+std::span<const PickleValue> TorchRebuilder::sequence(PickleValue value) const {
   const PickleObject* object = pickle_.object(value);
   if (object == nullptr || !pickle_.is_global(object->callee, "torch.Size")) return pickle_.items(value);
   const std::span<const PickleValue> arguments = pickle_.items(object->arguments);
   return arguments.empty() ? arguments : pickle_.items(arguments[0]);
 }
 
-std::vector<std::uint64_t> TorchRebuilder::numbers(const std::string& name, const PickleValue& value,
+std::vector<std::uint64_t> TorchRebuilder::numbers(const std::string& name, PickleValue value,
                                                    std::string_view what) const {
   const PickleObject* const object = pickle_.object(value);
   const bool is_size = object != nullptr && pickle_.is_global(object->callee, "torch.Size");
@@ -113,11 +113,11 @@ std::vector<std::uint64_t> TorchRebuilder::numbers(const std::string& name, cons
                     fmt::format("its {} has {} dimensions, torch allows {}", what, items.size(), kMostRank));
   std::vector<std::uint64_t> result;
   result.reserve(items.size());
-  for (const PickleValue& item : items) result.push_back(number(name, item, fmt::format("its {}", what)));
+  for (const PickleValue item : items) result.push_back(number(name, item, fmt::format("its {}", what)));
   return result;
 }
 
-TorchType TorchRebuilder::type_of(const std::string& name, const PickleValue& value) const {
+TorchType TorchRebuilder::type_of(const std::string& name, PickleValue value) const {
   const auto type = value.is(Kind::global) ? torch_dtype(pickle_.text(value)) : std::nullopt;
   if (!type)
     throw malformed(name, fmt::format("'{}' is no dtype of torch", safe_display(pickle_.text(value), 60)));
@@ -128,19 +128,20 @@ Tensor TorchRebuilder::on_storage(const std::string& name, std::span<const Pickl
                                   std::optional<TorchType> type) const {
   if (arguments.size() < 4) throw malformed(name, fmt::format("is rebuilt from {} values", arguments.size()));
   if (!arguments[0].is(Kind::persistent)) throw malformed(name, "is rebuilt from what is no storage");
-  const TorchStorageView& view = storages_.views[static_cast<std::size_t>(arguments[0].number)];
-  if (!type) type = storages_.storages[view.storage].type;
+  const std::uint32_t storage = storages_.storage_of(arguments[0].number());
+  const TorchWindow window = storages_.window_of(arguments[0].number());
+  if (!type) type = storages_.storages()[storage].type;
   Tensor tensor;
   tensor.name = name;
   const std::uint64_t offset = number(name, arguments[1], "its storage offset");
   tensor.shape = numbers(name, arguments[2], "size");
   tensor.strides = numbers(name, arguments[3], "stride");
-  return place_tensor(std::move(tensor), *type, offset, {placed_[view.storage], view.offset, view.bytes},
+  return place_tensor(std::move(tensor), *type, offset, {placed_[storage], window.offset, window.bytes},
                       file_);
 }
 
-Tensor TorchRebuilder::without_storage(const std::string& name, const PickleValue& dtype,
-                                       const PickleValue& size, const PickleValue& stride) const {
+Tensor TorchRebuilder::without_storage(const std::string& name, PickleValue dtype, PickleValue size,
+                                       PickleValue stride) const {
   const TorchType type = type_of(name, dtype);
   Tensor tensor;
   tensor.name = name;
@@ -149,15 +150,16 @@ Tensor TorchRebuilder::without_storage(const std::string& name, const PickleValu
   return place_tensor(std::move(tensor), type, 0, {StorageId{}, 0, ~std::uint64_t{0}}, file_);
 }
 
-Tensor TorchRebuilder::whole_storage(const std::string& name, const PickleValue& persistent) const {
-  const TorchStorageView& view = storages_.views[static_cast<std::size_t>(persistent.number)];
-  const TorchType type = storages_.storages[view.storage].type;
+Tensor TorchRebuilder::whole_storage(const std::string& name, PickleValue persistent) const {
+  const std::uint32_t storage = storages_.storage_of(persistent.number());
+  const TorchWindow window = storages_.window_of(persistent.number());
+  const TorchType type = storages_.storages()[storage].type;
   Tensor tensor;
   tensor.name = name;
   tensor.dtype = type.dtype;
-  tensor.shape = {view.bytes / type.item_bytes};
-  tensor.storage = placed_[view.storage];
-  tensor.offset = view.offset;
+  tensor.shape = {window.bytes / type.item_bytes};
+  tensor.storage = placed_[storage];
+  tensor.offset = window.offset;
   return tensor;
 }
 

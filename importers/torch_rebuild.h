@@ -33,21 +33,20 @@ class TorchRebuilder {
   Tensor on_storage(const std::string& name, std::span<const PickleValue> arguments,
                     std::optional<TorchType> type) const;
   // A tensor without bytes; its storage is not set. `bytes` takes what it would need.
-  Tensor without_storage(const std::string& name, const PickleValue& dtype, const PickleValue& size,
-                         const PickleValue& stride) const;
+  Tensor without_storage(const std::string& name, PickleValue dtype, PickleValue size,
+                         PickleValue stride) const;
   // A storage that stands for itself: a vector of its elements.
-  Tensor whole_storage(const std::string& name, const PickleValue& persistent) const;
+  Tensor whole_storage(const std::string& name, PickleValue persistent) const;
 
   // The type that the global `value` names. Throws Error{malformed}.
-  TorchType type_of(const std::string& name, const PickleValue& value) const;
+  TorchType type_of(const std::string& name, PickleValue value) const;
   // The items of a tuple, a list, or a torch.Size.
-  std::span<const PickleValue> sequence(const PickleValue& value) const;
+  std::span<const PickleValue> sequence(PickleValue value) const;
 
  private:
   Error malformed(const std::string& name, std::string_view detail) const;
-  std::uint64_t number(const std::string& name, const PickleValue& value, std::string_view what) const;
-  std::vector<std::uint64_t> numbers(const std::string& name, const PickleValue& value,
-                                     std::string_view what) const;
+  std::uint64_t number(const std::string& name, PickleValue value, std::string_view what) const;
+  std::vector<std::uint64_t> numbers(const std::string& name, PickleValue value, std::string_view what) const;
 
   const Pickle& pickle_;
   const TorchStorages& storages_;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -19,13 +18,17 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-class Collector {
+}  // namespace
+
+class TorchStorageCollector {
  public:
-  Collector(const Pickle& pickle, const std::string& file, TorchIds ids)
-      : pickle_(pickle), file_(file), ids_(ids) {}
+  TorchStorageCollector(const Pickle& pickle, const std::string& file, TorchIds ids)
+      : pickle_(pickle), file_(file), ids_(ids), out_(pickle) {}
 
   TorchStorages collect() {
-    for (const PickleValue& id : pickle_.persistent_ids()) add(pickle_.items(id));
+    out_.storage_of_.reserve(pickle_.persistent_ids().size());
+    out_.storages_.reserve(pickle_.persistent_ids().size());  // most have one of their own
+    for (const PickleValue id : pickle_.persistent_ids()) add(pickle_.items(id));
     return std::move(out_);
   }
 
@@ -44,16 +47,20 @@ class Collector {
     if (kind != "storage" || id.size() != wanted)
       throw malformed(fmt::format("{} values that begin with '{}', not {} that begin with 'storage'",
                                   id.size(), safe_display(kind, 40), wanted));
-    TorchStorage storage = described(id);
-    const auto number = static_cast<std::uint32_t>(out_.storages.size());
-    const auto [known, fresh] = by_key_.try_emplace(storage.key, number);
-    TorchStorageView view{known->second, 0, storage.bytes};
-    if (ids_ == TorchIds::legacy && !id[5].is(Kind::none)) view = window(storage, known->second, id[5]);
-    if (fresh)
-      out_.storages.push_back(std::move(storage));
+    const TorchStorage storage = described(id);
+    const std::string key = out_.key(storage);
+    const auto number = static_cast<std::uint32_t>(out_.storages_.size());
+    const auto known = out_.by_key_.add(key, name_hash(key), number, [&](std::uint32_t position) {
+      return out_.key(out_.storages_[position]);
+    });
+    if (ids_ == TorchIds::legacy && !id[5].is(Kind::none))
+      out_.windows_.emplace(static_cast<std::uint32_t>(out_.storage_of_.size()),
+                            window_in(storage, key, id[5]));
+    if (known)
+      require_same(out_.storages_[*known], storage, key);
     else
-      require_same(out_.storages[known->second], storage);
-    out_.views.push_back(view);
+      out_.storages_.push_back(storage);
+    out_.storage_of_.push_back(known.value_or(number));
   }
 
   TorchStorage described(std::span<const PickleValue> id) const {
@@ -67,37 +74,35 @@ class Collector {
     storage.type = *type;
     storage.untyped = is_untyped_storage(name);
     if (!id[2].is(Kind::text) && !id[2].is(Kind::integer)) throw malformed("the storage's key is no string");
-    storage.key =
-        id[2].is(Kind::text) ? std::string(pickle_.text(id[2])) : fmt::format("{}", id[2].integer());
+    storage.key = id[2];
     storage.numel = count(id[4], "numel");
-    const auto bytes = checked_mul(storage.numel, storage.type.item_bytes);
-    if (!bytes)
+    if (!checked_mul(storage.numel, storage.type.item_bytes))
       throw malformed(fmt::format("storage '{}': {} elements of {} bytes overflow 64 bits",
-                                  safe_display(storage.key, 60), storage.numel, storage.type.item_bytes));
-    storage.bytes = *bytes;
+                                  safe_display(out_.key(storage), 60), storage.numel,
+                                  storage.type.item_bytes));
     return storage;
   }
 
-  TorchStorageView window(const TorchStorage& storage, std::uint32_t number, const PickleValue& view) const {
+  TorchWindow window_in(const TorchStorage& storage, std::string_view key, PickleValue view) const {
     const std::span<const PickleValue> parts = pickle_.items(view);
     if (!view.is(Kind::tuple) || parts.size() != 3) throw malformed("its view is no tuple of three");
     const std::uint64_t offset = count(parts[1], "a view's offset"), numel = count(parts[2], "a view's size");
     if (!range_fits(offset, numel, storage.numel))
       throw malformed(fmt::format("a view of {} elements at {} of storage '{}', which has {}", numel, offset,
-                                  safe_display(storage.key, 60), storage.numel));
-    return {number, offset * storage.type.item_bytes, numel * storage.type.item_bytes};
+                                  safe_display(key, 60), storage.numel));
+    return {offset * storage.type.item_bytes, numel * storage.type.item_bytes};
   }
 
-  std::uint64_t count(const PickleValue& value, std::string_view what) const {
-    if (!value.is(Kind::integer) || value.integer() < 0)
+  std::uint64_t count(PickleValue value, std::string_view what) const {
+    if (!value.is(Kind::integer) || pickle_.integer(value) < 0)
       throw malformed(fmt::format("{} is no whole number from 0 on", what));
-    return value.number;
+    return static_cast<std::uint64_t>(pickle_.integer(value));
   }
 
-  void require_same(const TorchStorage& known, const TorchStorage& again) const {
+  void require_same(const TorchStorage& known, const TorchStorage& again, std::string_view key) const {
     if (known.numel != again.numel || known.type.dtype != again.type.dtype || known.untyped != again.untyped)
       throw malformed(fmt::format("storage '{}' has {} elements of {} once, {} of {} another time",
-                                  safe_display(known.key, 60), known.numel, dtype_info(known.type.dtype).name,
+                                  safe_display(key, 60), known.numel, dtype_info(known.type.dtype).name,
                                   again.numel, dtype_info(again.type.dtype).name));
   }
 
@@ -105,33 +110,50 @@ class Collector {
   const std::string& file_;
   TorchIds ids_;
   TorchStorages out_;
-  std::unordered_map<std::string, std::uint32_t> by_key_;
 };
 
-}  // namespace
+std::string TorchStorages::key_text(PickleValue key) const {
+  return key.is(Kind::integer) ? fmt::format("{}", pickle_->integer(key)) : std::string(pickle_->text(key));
+}
+
+std::optional<std::uint32_t> TorchStorages::find(std::string_view key) const {
+  return by_key_.find(key, name_hash(key),
+                      [&](std::uint32_t position) { return this->key(storages_[position]); });
+}
+
+TorchWindow TorchStorages::window_of(std::uint32_t id) const {
+  const auto window = windows_.find(id);
+  return window == windows_.end() ? TorchWindow{0, storages_[storage_of_[id]].bytes()} : window->second;
+}
 
 TorchStorages torch_storages(const Pickle& pickle, const std::string& file, TorchIds ids) {
-  return Collector(pickle, file, ids).collect();
+  return TorchStorageCollector(pickle, file, ids).collect();
 }
 
 void sort_by_place(MetaGraph& graph) {
-  std::vector<std::uint32_t> order(graph.storages.size()), place(graph.storages.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const Storage &x = graph.storages[a], &y = graph.storages[b];
-    return std::tie(x.file, x.offset) < std::tie(y.file, y.offset);
-  });
-  std::vector<Storage> sorted;
-  sorted.reserve(order.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) {
-    place[order[i]] = i;
-    sorted.push_back(graph.storages[order[i]]);
+  const auto before = [](const Storage& a, const Storage& b) {
+    return std::tie(a.file, a.offset) < std::tie(b.file, b.offset);
+  };
+  if (!std::is_sorted(graph.storages.begin(), graph.storages.end(), before)) {
+    std::vector<std::uint32_t> order(graph.storages.size()), place(graph.storages.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return before(graph.storages[a], graph.storages[b]);
+    });
+    std::vector<Storage> sorted;
+    sorted.reserve(order.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      place[order[i]] = i;
+      sorted.push_back(graph.storages[order[i]]);
+    }
+    graph.storages = std::move(sorted);
+    for (Tensor& tensor : graph.tensors) tensor.storage = StorageId{place[index(tensor.storage)]};
   }
-  graph.storages = std::move(sorted);
-  for (Tensor& tensor : graph.tensors) tensor.storage = StorageId{place[index(tensor.storage)]};
-  std::stable_sort(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& a, const Tensor& b) {
+  const auto earlier = [](const Tensor& a, const Tensor& b) {
     return std::tie(a.storage, a.offset) < std::tie(b.storage, b.offset);
-  });
+  };
+  if (!std::is_sorted(graph.tensors.begin(), graph.tensors.end(), earlier))
+    std::stable_sort(graph.tensors.begin(), graph.tensors.end(), earlier);
 }
 
 }  // namespace loadline

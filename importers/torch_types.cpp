@@ -56,7 +56,7 @@ std::optional<TorchType> torch_dtype(std::string_view global) {
   global.remove_prefix(6);
   if (const auto known = dtype_from_torch(global))
     // float4_e2m1fn_x2: torch's element is a byte, two of ours
-    return TorchType{*known, dtype_info(*known).block_bytes};
+    return TorchType{*known, static_cast<std::uint8_t>(dtype_info(*known).block_bytes)};
   if (const auto other = find(kOthers, global)) return other;
   return TorchType{};
 }

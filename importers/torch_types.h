@@ -11,7 +11,7 @@ namespace loadline {
 
 struct TorchType {
   DType dtype = DType::opaque;
-  std::uint32_t item_bytes = 0;  // of one element as torch counts them; 0: not known
+  std::uint8_t item_bytes = 0;  // of one element as torch counts them; 0: not known
 };
 
 // "torch.float32", "torch.float8_e4m3fn"; opaque for a type without a row in the dtype table. Nothing for

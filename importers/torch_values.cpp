@@ -5,10 +5,11 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "importers/torch_rebuild.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,10 @@ using Kind = PickleValue::Kind;
 // Lists may share their items and contain themselves: a walk along every path could go on for ever.
 constexpr std::uint64_t kMostVisits = 20'000'000;
 constexpr std::uint64_t kMostNames = 128 << 20;  // bytes of all paths together
+// What the graph takes for names and tensors: this, and so much for each byte of the pickle. Honest ones need
+// about 3 for each; the rest is for tensors with many names.
+constexpr std::uint64_t kFirstKept = 8 << 20;
+constexpr std::uint64_t kMostGrowth = 16;
 constexpr std::size_t kMostDepth = 500;
 constexpr std::size_t kMostPath = 64 << 10;
 constexpr std::size_t kMostMetadata = 10'000;
@@ -27,7 +32,7 @@ constexpr std::size_t kMostMetadataText = 64 << 10;
 constexpr std::size_t kMostMetadataBytes = 4 << 20;  // of all texts together
 constexpr std::size_t kMostShown = 16;               // items of a list of scalars
 
-bool is_scalar(const PickleValue& value) { return value.kind <= Kind::global && !value.is(Kind::bytes); }
+bool is_scalar(PickleValue value) { return value.kind() <= Kind::global && !value.is(Kind::bytes); }
 
 class Walker {
  public:
@@ -55,6 +60,7 @@ class Walker {
         visit(items[frame.next++], path);
       }
     }
+    pack_names();
     write_notes();
   }
 
@@ -85,7 +91,7 @@ class Walker {
 
   std::string_view callee(const PickleObject& object) const { return pickle_.text(object.callee); }
 
-  bool is_container(const PickleValue& value) const {
+  bool is_container(PickleValue value) const {
     const PickleObject* object = pickle_.object(value);
     return value.is(Kind::dict) || value.is(Kind::list) || value.is(Kind::tuple) || value.is(Kind::set) ||
            (object != nullptr && callee(*object) == "torch.Size");
@@ -99,23 +105,32 @@ class Walker {
     return result;
   }
 
-  std::string key_text(const PickleValue& key, std::size_t position) const {
+  // A name, and what stands beside it in the graph.
+  void keep(std::string_view name, std::size_t beside) {
+    kept_ += name.size() + beside;
+    if (kept_ > kFirstKept + kMostGrowth * pickle_.bytes())
+      throw limit(
+          fmt::format("{} tensors and all names together take more than {} bytes for each byte of the pickle",
+                      graph_.tensors.size(), kMostGrowth));
+  }
+
+  std::string key_text(PickleValue key, std::size_t position) const {
     return is_scalar(key) || key.is(Kind::tuple) ? scalar_text(key) : fmt::format("key {}", position);
   }
 
   // As Python shows it, texts without quotes.
-  std::string scalar_text(const PickleValue& value) const {
-    switch (value.kind) {
+  std::string scalar_text(PickleValue value) const {
+    switch (value.kind()) {
       case Kind::none:
         return "None";
       case Kind::boolean:
-        return value.number != 0 ? "True" : "False";
+        return value.number() != 0 ? "True" : "False";
       case Kind::integer:
-        return fmt::format("{}", value.integer());
+        return fmt::format("{}", pickle_.integer(value));
       case Kind::big_integer:
         return "a large number";
       case Kind::real:
-        return fmt::format("{}", value.real());
+        return fmt::format("{}", pickle_.real(value));
       case Kind::text:
       case Kind::global:
         return std::string(
@@ -125,7 +140,7 @@ class Walker {
     }
   }
 
-  std::string list_text(const PickleValue& value) const {
+  std::string list_text(PickleValue value) const {
     const std::span<const PickleValue> items = rebuild_.sequence(value);
     std::string text = "[";
     for (std::size_t i = 0; i < std::min(items.size(), kMostShown) && text.size() < kMostMetadataText; ++i) {
@@ -138,13 +153,13 @@ class Walker {
   }
 
   // Charged to the metadata even where it is left out then: one long text may be listed at every reference.
-  void add_list(const PickleValue& value, const std::string& path) {
+  void add_list(PickleValue value, const std::string& path) {
     const std::string text = metadata_bytes_ < kMostMetadataBytes ? list_text(value) : "";
     metadata_bytes_ += text.size();
     add_text(path, text);
   }
 
-  void visit(const PickleValue& value, const std::string& path) {
+  void visit(PickleValue value, const std::string& path) {
     if (++visits_ > kMostVisits)
       throw limit(fmt::format("its values refer to each other in more than {} ways", kMostVisits));
     if (is_container(value)) return visit_container(value, path);
@@ -153,7 +168,7 @@ class Walker {
     if (const PickleObject* object = pickle_.object(value)) return visit_object(*object, path);
   }
 
-  void visit_container(const PickleValue& value, const std::string& path) {
+  void visit_container(PickleValue value, const std::string& path) {
     const std::span<const PickleValue> items = rebuild_.sequence(value);
     visits_ += items.size() / 64;  // looking through them costs something too
     if (!value.is(Kind::dict) && std::all_of(items.begin(), items.end(), is_scalar)) {
@@ -163,7 +178,7 @@ class Walker {
     push(value, path, false);
   }
 
-  void push(const PickleValue& value, const std::string& path, bool waits) {
+  void push(PickleValue value, const std::string& path, bool waits) {
     if (stack_.size() == kMostDepth) throw limit(fmt::format("values nested more than {} deep", kMostDepth));
     stack_.push_back({value, path, waits, 0});
   }
@@ -180,7 +195,18 @@ class Walker {
   void add(Tensor tensor) {
     if (tensor.dtype == DType::opaque)
       find(Severity::warning, "of a type without a name here: shown as bytes", tensor.name);
+    keep(tensor.name, sizeof(Tensor));
+    if (graph_.tensors.size() - packed_ >= kNamesAtOnce) pack_names();
     graph_.tensors.push_back(std::move(tensor));
+  }
+
+  // Names made together take less memory.
+  void pack_names() {
+    std::vector<std::string_view> texts;
+    for (std::size_t i = packed_; i < graph_.tensors.size(); ++i)
+      texts.push_back(graph_.tensors[i].name.view());
+    std::vector<Name> names = Name::many(texts);
+    for (Name& name : names) graph_.tensors[packed_++].name = std::move(name);
   }
 
   // A tensor whose bytes the file does not hold.
@@ -189,6 +215,7 @@ class Walker {
     if (!bytes) throw at(ErrorCode::malformed, tensor.name, "has no size in bytes");
     tensor.strides.clear();
     tensor.storage = StorageId{static_cast<std::uint32_t>(graph_.storages.size())};
+    keep(tensor.name, sizeof(Tensor) + sizeof(Storage));
     graph_.storages.push_back(shapes_only_storage(*bytes));
     find(Severity::warning, "without bytes in the file: shape only", tensor.name);
     graph_.tensors.push_back(std::move(tensor));
@@ -281,7 +308,7 @@ class Walker {
   }
 
   // The attributes of a tensor's subclass, where they may hold tensors: {name: value}, or with slots two.
-  void push_state(const PickleValue& state, const std::string& path) {
+  void push_state(PickleValue state, const std::string& path) {
     if (state.is(Kind::dict) || state.is(Kind::tuple))
       if (!pickle_.items(state).empty()) push(state, tensor_name(path), true);
   }
@@ -291,7 +318,7 @@ class Walker {
     if (arguments.size() <= position) return;
     const std::span<const PickleValue> bits = pickle_.items(arguments[position]);
     for (std::size_t i = 0; i + 1 < bits.size(); i += 2)
-      if (bits[i + 1].is(Kind::boolean) && bits[i + 1].number != 0)
+      if (bits[i + 1].is(Kind::boolean) && bits[i + 1].number() != 0)
         find(Severity::error, "a conjugated or negated view: the bytes in the file are not its values", name);
   }
 
@@ -338,6 +365,14 @@ class Walker {
     return stands_in ? pickle_.text(arguments[0]) : callee(object);
   }
 
+  // Whether holds_storage sees this object, tuple or other container for the first time.
+  bool search_first(PickleValue value) {
+    std::vector<bool>& seen = searched_[value.is(Kind::object) ? 0 : value.is(Kind::tuple) ? 1 : 2];
+    if (value.number() >= seen.size()) seen.resize(value.number() + std::size_t{1});
+    if (seen[value.number()]) return false;
+    return seen[value.number()] = true;
+  }
+
   // Every value is looked at once in all calls together.
   bool holds_storage(const PickleObject& object) {
     std::vector<PickleValue> waiting = {object.arguments, object.state};
@@ -348,25 +383,24 @@ class Walker {
       const PickleObject* inner = pickle_.object(value);
       const std::span<const PickleValue> items = pickle_.items(value);
       if (inner == nullptr && items.empty()) continue;
-      if (!searched_.insert(std::uint64_t{static_cast<std::uint8_t>(value.kind)} << 56 | value.number).second)
-        continue;
+      if (!search_first(value)) continue;
       if (inner != nullptr) waiting.insert(waiting.end(), {inner->arguments, inner->state});
       waiting.insert(waiting.end(), items.begin(), items.end());
     }
     return false;
   }
 
-  void add_metadata(const PickleValue& value, const std::string& path) {
-    switch (value.kind) {
+  void add_metadata(PickleValue value, const std::string& path) {
+    switch (value.kind()) {
       case Kind::none:
       case Kind::big_integer:
         return;
       case Kind::boolean:
-        return add_entry(path, value.number != 0);
+        return add_entry(path, value.number() != 0);
       case Kind::integer:
-        return add_entry(path, value.integer());
+        return add_entry(path, pickle_.integer(value));
       case Kind::real:
-        return add_entry(path, value.real());
+        return add_entry(path, pickle_.real(value));
       default:
         return add_text(path, pickle_.text(value));
     }
@@ -391,6 +425,7 @@ class Walker {
     const std::string& key = path.empty() ? kRootKey : path;
     if (!keys_.insert(key).second)
       return find(Severity::warning, "a second value of this name: left out", key);
+    keep(key, key.size() + sizeof(MetaEntry));  // twice: see keys_
     graph_.metadata.push_back({key, std::move(value)});
   }
 
@@ -414,6 +449,7 @@ class Walker {
   }
 
   static constexpr std::size_t kMostFindings = 100;
+  static constexpr std::size_t kNamesAtOnce = 1024;
   inline static const std::string kRootKey = "value";
 
   const Pickle& pickle_;
@@ -421,10 +457,12 @@ class Walker {
   TorchRebuilder rebuild_;
   std::vector<Frame> stack_;
   std::uint64_t visits_ = 0;
-  std::uint64_t names_ = 0;
+  std::uint64_t names_ = 0;  // bytes of all paths
+  std::uint64_t kept_ = 0;   // see keep
+  std::size_t packed_ = 0;   // tensors whose names are
   std::size_t metadata_bytes_ = 0;
-  std::unordered_set<std::uint64_t> searched_;  // by holds_storage
-  std::unordered_set<std::string> keys_;        // of the metadata
+  std::array<std::vector<bool>, 3> searched_;  // objects, tuples, others, by number
+  TextSet keys_;                               // of the metadata
   std::vector<Finding> findings_;
 };
 

@@ -15,7 +15,7 @@
 #include "importers/zip.h"
 
 #include <charconv>
-#include <unordered_set>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,7 +29,8 @@ constexpr int kMostVersion = 10;
 
 class TorchZip {
  public:
-  explicit TorchZip(const SourceFile& file) : file_(file), zip_(file, ZipCase::folded), root_(zip_.root()) {}
+  explicit TorchZip(const SourceFile& file)
+      : file_(file), zip_(std::in_place, file, ZipCase::folded), root_(zip_->root()) {}
 
   MetaGraph read() {
     graph_.format = "torch";
@@ -37,17 +38,13 @@ class TorchZip {
     const ZipMember& pickle_member = check_kind();
     check_version();
     const bool big_endian = is_big_endian();
-    const Pickle pickle = read_pickle(pickle_member);
-    const TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::zip);
-    const std::vector<StorageId> placed = place(storages, big_endian);
-    add_torch_values(pickle, storages, placed, graph_);
-    add_unreferenced(storages);
-    sort_by_place(graph_);
+    read_values(pickle_member, big_endian);
+    sort_by_place(graph_);  // without the pickle, which is as large as the graph
     return std::move(graph_);
   }
 
  private:
-  const ZipMember* find(std::string_view name) const { return zip_.find(fmt::format("{}/{}", root_, name)); }
+  const ZipMember* find(std::string_view name) const { return zip_->find(fmt::format("{}/{}", root_, name)); }
 
   Error unsupported(std::string_view detail) const {
     return Error(ErrorCode::unsupported, {.file = file_.path()}, detail);
@@ -71,12 +68,12 @@ class TorchZip {
     const ZipMember* member = find("version");
     if (member == nullptr) member = find(".data/version");
     if (member == nullptr) return;
-    const std::string text = zip_.read(*member, kMostRecord);
+    const std::string text = zip_->read(*member, kMostRecord);
     int version = 0;
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), version);
     if (failure != std::errc() || version < 1 ||
         text.find_first_not_of(" \r\n", static_cast<std::size_t>(end - text.data())) != std::string::npos)
-      throw zip_.malformed(*member, fmt::format("is no version: '{}'", safe_display(text)));
+      throw zip_->malformed(*member, fmt::format("is no version: '{}'", safe_display(text)));
     if (version > kMostVersion)
       throw unsupported(
           fmt::format("version {} of the format, the newest known is {}", version, kMostVersion));
@@ -85,9 +82,9 @@ class TorchZip {
   bool is_big_endian() const {
     const ZipMember* member = find("byteorder");
     if (member == nullptr) return false;
-    const std::string text = zip_.read(*member, kMostRecord);
+    const std::string text = zip_->read(*member, kMostRecord);
     if (text != "little" && text != "big")
-      throw zip_.malformed(*member, fmt::format("says '{}', not little or big", safe_display(text)));
+      throw zip_->malformed(*member, fmt::format("says '{}', not little or big", safe_display(text)));
     return text == "big";
   }
 
@@ -97,11 +94,11 @@ class TorchZip {
       throw Error(ErrorCode::limit, {.file = file_.path(), .byte = member.header},
                   fmt::format("the pickle has {} bytes, the limit is {}", member.bytes, kMostPickle));
     if (!member.deflated) {
-      zip_.check_stored(member);
+      zip_->check_stored(member);
       Cursor cursor(file_, member.payload, member.payload + member.bytes);
       return whole_pickle(cursor);
     }
-    const std::string text = zip_.read(member, kMostPickle);
+    const std::string text = zip_->read(member, kMostPickle);
     const auto bytes = std::as_bytes(std::span(text));
     const SourceFile held = SourceFile::from_memory(fmt::format("{}: {}", file_.path(), member.name),
                                                     {bytes.begin(), bytes.end()});
@@ -116,22 +113,39 @@ class TorchZip {
     return pickle;
   }
 
+  void read_values(const ZipMember& member, bool big_endian) {
+    const Pickle pickle = read_pickle(member);
+    TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::zip);
+    storages.forget_keys();  // the archive finds its members
+    const std::vector<StorageId> placed = place(storages, big_endian);
+    std::vector<Note> notes = add_unreferenced();
+    notes.insert(notes.end(), zip_->notes().begin(), zip_->notes().end());
+    zip_.reset();
+    used_ = {};
+    add_torch_values(pickle, storages, placed, graph_);
+    graph_.notes.insert(graph_.notes.end(), notes.begin(), notes.end());
+  }
+
   // Each storage's place, compared with what the pickle says of it.
   std::vector<StorageId> place(const TorchStorages& storages, bool big_endian) {
     std::vector<StorageId> placed;
-    for (const TorchStorage& wanted : storages.storages) {
-      const std::string name = fmt::format("data/{}", wanted.key);
+    placed.reserve(storages.storages().size());
+    graph_.storages.reserve(storages.storages().size());
+    used_.resize(zip_->members().size());
+    for (const TorchStorage& wanted : storages.storages()) {
+      const std::string name = fmt::format("data/{}", storages.key(wanted));
       const ZipMember* member = find(name);
       if (member == nullptr)
         throw Error(ErrorCode::malformed, {.file = file_.path()},
                     fmt::format("the pickle names a storage '{}', which the archive does not hold",
                                 safe_display(name, 100)));
       if (member->deflated)
-        throw zip_.malformed(*member, "is compressed; torch stores the bytes of storages as they are");
-      if (member->bytes != wanted.bytes)
-        throw zip_.malformed(*member,
-                             fmt::format("has {} bytes, the pickle says {}", member->bytes, wanted.bytes));
-      Storage storage = zip_.storage(*member, FileId{0});
+        throw zip_->malformed(*member, "is compressed; torch stores the bytes of storages as they are");
+      if (member->bytes != wanted.bytes())
+        throw zip_->malformed(*member,
+                              fmt::format("has {} bytes, the pickle says {}", member->bytes, wanted.bytes()));
+      used_[static_cast<std::size_t>(member - zip_->members().data())] = true;
+      Storage storage = zip_->storage(*member, FileId{0});
       if (big_endian) swap_bytes(storage, wanted);
       placed.push_back(StorageId{static_cast<std::uint32_t>(graph_.storages.size())});
       graph_.storages.push_back(storage);
@@ -141,7 +155,7 @@ class TorchZip {
 
   void swap_bytes(Storage& storage, const TorchStorage& wanted) {
     const bool complex = dtype_info(wanted.type.dtype).kind == DTypeKind::complex;
-    const std::uint32_t unit = complex ? wanted.type.item_bytes / 2 : wanted.type.item_bytes;
+    const int unit = complex ? wanted.type.item_bytes / 2 : wanted.type.item_bytes;
     if (unit > 1) {
       storage.encoding = Encoding::byte_swapped;
       storage.unit = static_cast<std::uint8_t>(unit);
@@ -155,27 +169,26 @@ class TorchZip {
   }
 
   // Bytes that no tensor uses are still part of the file.
-  void add_unreferenced(const TorchStorages& storages) {
+  std::vector<Note> add_unreferenced() {
     const std::string folder = root_ + "/data/";
-    std::unordered_set<std::string_view> used;
-    for (const TorchStorage& storage : storages.storages) used.insert(storage.key);
     std::vector<std::string> left;
-    for (const ZipMember& member : zip_.members()) {
-      const std::string_view name = member.name;
-      if (!name.starts_with(folder) || used.count(name.substr(folder.size())) != 0) continue;
-      graph_.storages.push_back(zip_.storage(member, FileId{0}));
-      left.push_back(member.name);
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const ZipMember& member = zip_->members()[i];
+      if (used_[i] || !member.name.starts_with(folder)) continue;
+      graph_.storages.push_back(zip_->storage(member, FileId{0}));
+      left.emplace_back(member.name);
     }
-    if (!left.empty())
-      graph_.notes.push_back({Severity::warning,
-                              {},
-                              fmt::format("{} storage{} no tensor uses: {}", left.size(),
-                                          left.size() == 1 ? " that" : "s that", join_names(left, 3))});
+    if (left.empty()) return {};
+    return {{Severity::warning,
+             {},
+             fmt::format("{} storage{} no tensor uses: {}", left.size(),
+                         left.size() == 1 ? " that" : "s that", join_names(left, 3))}};
   }
 
   const SourceFile& file_;
-  ZipArchive zip_;
+  std::optional<ZipArchive> zip_;  // until its storages are placed
   std::string root_;
+  std::vector<bool> used_;  // members
   MetaGraph graph_;
   bool untyped_noted_ = false;
 };

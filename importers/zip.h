@@ -1,44 +1,31 @@
-// The directory of a zip archive: where each member's bytes lie, nothing extracted.
+// A zip archive: where each member's bytes lie, and the content of small ones.
 #pragma once
 
 #include "core/base/error.h"
 #include "core/graph/meta_graph.h"
+#include "core/graph/name_index.h"
 #include "core/io/source_file.h"
+#include "importers/zip_directory.h"
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace loadline {
 
-struct ZipMember {
-  std::string name;  // a clean relative path
-  bool deflated = false;
-  std::uint32_t crc = 0;
-  std::uint64_t header = 0;   // of the local header, absolute, in the file
-  std::uint64_t payload = 0;  // of the first stored byte, absolute, in the file
-  std::uint64_t stored_bytes = 0;
-  std::uint64_t bytes = 0;
-};
-
-// Whether names that differ in case only may stand beside each other: numpy's do, torch's never.
-enum class ZipCase : std::uint8_t { distinct, folded };
-
-// Every member, in the order of the central directory, checked against its local header. Refused, so that
-// no two readers can see different archives: anything before the first member or after the directory, a
-// comment, overlapping members, encryption, methods other than stored and deflate, several disks, names
-// that occur twice or are no clean relative paths, headers that disagree. Folders are left out.
+// The members of an archive and their content. What is refused: zip_directory.h.
 class ZipArchive {
  public:
   // Reads the directory and the local headers, no content. `file` must outlive it. Throws Error.
   ZipArchive(const SourceFile& file, ZipCase name_case);
 
   const SourceFile& file() const { return *file_; }
-  const std::vector<ZipMember>& members() const { return members_; }
+  const std::vector<ZipMember>& members() const { return directory_.members; }
+  // Of its directory.
+  const std::vector<Note>& notes() const { return directory_.notes; }
   const ZipMember* find(std::string_view name) const;
   // The one folder that holds everything, without its slash. Throws Error{malformed} if there is none.
   std::string root() const;
@@ -56,8 +43,8 @@ class ZipArchive {
   void check_crc(const ZipMember& member, std::uint32_t crc) const;
 
   const SourceFile* file_;
-  std::vector<ZipMember> members_;
-  std::unordered_map<std::string_view, std::uint32_t> by_name_;
+  ZipDirectory directory_;
+  NameIndex by_name_;
 };
 
 // The name in the local header that `head`, the start of a file, begins with; cut where `head` ends.

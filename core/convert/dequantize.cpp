@@ -2,6 +2,8 @@
 // numbers.
 //
 //   type    elements  bytes in order                                             value
+//   Q1_0    128       d, 16 of bits, lowest first                                d if set, else -d
+//   Q2_0     64       d, 16 of 2 bits, lowest first                              d (q - 1)
 //   Q4_0     32       d, 16 of nibbles                                           d (q - 8)
 //   Q4_1     32       d, m, 16 of nibbles                                        d q + m
 //   Q5_0     32       d, u32 of fifth bits, 16 of nibbles                        d (q - 16)
@@ -132,6 +134,16 @@ void scaled(float d, int middle, const std::int8_t* q, int count, float* out) {
   }
 }
 
+void q1_0(const Byte* b, float* out) {
+  std::int8_t q[128];
+  for (int i = 0; i < 128; ++i) q[i] = static_cast<std::int8_t>((b[2 + i / 8] >> (i % 8)) & 1 ? 1 : -1);
+  scaled(half(b), 0, q, 128, out);
+}
+void q2_0(const Byte* b, float* out) {
+  std::int8_t q[64];
+  for (int i = 0; i < 64; ++i) q[i] = static_cast<std::int8_t>((b[2 + i / 4] >> (i % 4 * 2)) & 3);
+  scaled(half(b), 1, q, 64, out);
+}
 void q4_0(const Byte* b, float* out) { scaled(half(b), 8, Nibbles(b + 2).q, 32, out); }
 void q4_1(const Byte* b, float* out) { shifted(half(b), half(b + 2), Nibbles(b + 4).q, 32, out); }
 void q5_0(const Byte* b, float* out) { scaled(half(b), 16, Nibbles(b + 6, b + 2).q, 32, out); }
@@ -294,6 +306,10 @@ void every(const Byte* blocks, std::size_t bytes, float* out) {
 
 void run(DType dtype, const Byte* blocks, std::size_t bytes, float* out) {
   switch (dtype) {
+    case DType::q1_0:
+      return every<q1_0, 18, 128>(blocks, bytes, out);
+    case DType::q2_0:
+      return every<q2_0, 18, 64>(blocks, bytes, out);
     case DType::q4_0:
       return every<q4_0, 18, 32>(blocks, bytes, out);
     case DType::q4_1:
@@ -359,8 +375,6 @@ bool can_dequantize(DType dtype) {
     case DType::iq2_s:
     case DType::iq3_xxs:
     case DType::iq3_s:
-    case DType::q1_0:
-    case DType::q2_0:
       return false;
     default:
       return dtype_info(dtype).kind == DTypeKind::block;

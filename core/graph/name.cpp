@@ -2,14 +2,11 @@
 #include "core/graph/name.h"
 
 #include "core/base/error.h"
+#include "core/base/text_hash.h"
 
 #include <cstring>
 #include <new>
 #include <ostream>
-#include <random>
-
-#define XXH_INLINE_ALL  // names are short: a call costs as much as the hash
-#include <xxhash.h>
 
 namespace loadline {
 namespace {
@@ -19,12 +16,8 @@ constexpr std::size_t kMostText = UINT32_MAX;
 
 }  // namespace
 
-// The empty text hashes to 0, so that the empty name needs no block. The seed differs from run to run:
-// nobody can write a file whose names all fall into one place of a table.
-std::uint32_t name_hash(std::string_view text) {
-  static const std::uint64_t seed = (std::uint64_t{std::random_device()()} << 32) ^ std::random_device()();
-  return text.empty() ? 0 : static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), seed));
-}
+// The empty text hashes to 0, so that the empty name needs no block.
+std::uint32_t name_hash(std::string_view text) { return static_cast<std::uint32_t>(text_hash(text)); }
 
 Name::Block* Name::make_block(std::size_t text_bytes, std::size_t references) {
   return new (::operator new(sizeof(Block) + text_bytes)) Block{{references}};

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
-namespace loadline {
-namespace {
+#include <fmt/format.h>
 
-MetaValue read_element(Cursor& cursor, MetaType type) {
+namespace loadline {
+
+MetaValue read_meta_number(Cursor& cursor, MetaType type) {
   switch (type) {
     case MetaType::boolean:
       return cursor.read<std::uint8_t>("a bool") != 0;
@@ -30,17 +31,22 @@ MetaValue read_element(Cursor& cursor, MetaType type) {
       return cursor.read<float>("a number");
     case MetaType::f64:
       return cursor.read<double>("a number");
-    case MetaType::string: {
-      const auto bytes = cursor.read<std::uint64_t>("a string's length");
-      const std::uint64_t kept = std::min(bytes, kMostElementText);
-      std::string text = cursor.read_text(kept, kMostElementText, "a string");
-      cursor.skip(bytes - kept, "a string");
-      return text;
-    }
+    case MetaType::string:
     case MetaType::array:
       break;
   }
-  throw cursor.malformed(cursor.at(), "an array of arrays");
+  throw cursor.malformed(cursor.at(), fmt::format("no number, but {}", meta_type_name(type)));
+}
+
+namespace {
+
+MetaValue read_element(Cursor& cursor, MetaType type) {
+  if (type != MetaType::string) return read_meta_number(cursor, type);
+  const auto bytes = cursor.read<std::uint64_t>("a string's length");
+  const std::uint64_t kept = std::min(bytes, kMostElementText);
+  std::string text = cursor.read_text(kept, kMostElementText, "a string");
+  cursor.skip(bytes - kept, "a string");
+  return text;
 }
 
 }  // namespace

@@ -13,6 +13,9 @@ namespace loadline {
 // Strings longer than this are cut there.
 inline constexpr std::uint64_t kMostElementText = 1 << 20;
 
+// A bool or number; any other type is the caller's. Throws Error{malformed} past the cursor's end.
+MetaValue read_meta_number(Cursor& cursor, MetaType type);
+
 // An array's elements front to back, each read once.
 class MetaArrayReader {
  public:

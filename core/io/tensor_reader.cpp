@@ -136,10 +136,11 @@ class Gatherer {
     loaded_from_ = from;
   }
 
-  // Copies a box out of the buffer, run by run along the last dimension.
+  // Copies a box out of the buffer in runs along its longest side: a row of a transposed tensor's storage is
+  // a column here.
   void pick(const Box& box) const {
-    const std::size_t last = dimensions_.size() - 1;
-    const std::uint64_t stride = dimensions_[last].stride, run = box.count[last];
+    const auto longest = std::max_element(box.count.rbegin(), box.count.rend());
+    const auto along = static_cast<std::size_t>(box.count.rend() - longest) - 1;
     std::vector<std::uint64_t> at(dimensions_.size(), 0);
     while (true) {
       std::uint64_t from = 0, to = 0;
@@ -147,21 +148,24 @@ class Gatherer {
         from += at[i] * dimensions_[i].stride;
         to += (box.begin[i] + at[i]) * dimensions_[i].inner;
       }
-      copy_run(buffer_.data() + from * item_, stride, out_ + (to - first_) * item_, run);
-      std::size_t i = last;
-      while (i-- > 0 && ++at[i] == box.count[i]) at[i] = 0;
+      copy_run(buffer_.data() + from * item_, out_ + (to - first_) * item_, dimensions_[along],
+               box.count[along]);
+      std::size_t i = dimensions_.size();
+      while (i-- > 0 && (i == along || ++at[i] == box.count[i])) at[i] = 0;
       if (i == static_cast<std::size_t>(-1)) return;
     }
   }
 
-  void copy_run(const std::byte* from, std::uint64_t stride, std::byte* to, std::uint64_t count) const {
-    if (stride == 1) {
+  void copy_run(const std::byte* from, std::byte* to, const Dimension& along, std::uint64_t count) const {
+    if (along.stride == 1 && along.inner == 1) {
       std::memcpy(to, from, static_cast<std::size_t>(count * item_));
       return;
     }
-    const auto step = static_cast<std::size_t>(stride * item_), item = static_cast<std::size_t>(item_);
+    const auto item = static_cast<std::size_t>(item_);
+    const std::size_t step = static_cast<std::size_t>(along.stride) * item;
+    const std::size_t to_step = static_cast<std::size_t>(along.inner) * item;
     const auto copy = [&](auto width) {
-      for (std::uint64_t i = 0; i < count; ++i, from += step, to += width) std::memcpy(to, from, width);
+      for (std::uint64_t i = 0; i < count; ++i, from += step, to += to_step) std::memcpy(to, from, width);
     };
     // with a width known to the compiler each copy is one move
     switch (item_) {
@@ -191,8 +195,11 @@ class Gatherer {
 
 }  // namespace
 
-void TensorReader::read(TensorId id, std::uint64_t offset, std::span<std::byte> out) const {
-  const Tensor& tensor = storages_.graph().tensor(id);
+void TensorReader::read(TensorId tensor, std::uint64_t offset, std::span<std::byte> out) const {
+  read(storages_.graph().tensor(tensor), offset, out);
+}
+
+void TensorReader::read(const Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const {
   if (is_contiguous(tensor)) return storages_.read(tensor.storage, tensor.offset + offset, out);
   const DTypeInfo& info = dtype_info(tensor.dtype);
   if (info.block_elements != 1)

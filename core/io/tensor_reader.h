@@ -18,6 +18,8 @@ class TensorReader {
   // a buffer of at most kMostGathered bytes; the larger `out` is, the fewer and longer the reads. Throws
   // Error{unsupported} for a strided tensor of a sub-byte or block type, and as StorageReader::read does.
   void read(TensorId tensor, std::uint64_t offset, std::span<std::byte> out) const;
+  // The same for a view of the graph's storages that the graph need not hold.
+  void read(const Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const;
 
   static constexpr std::uint64_t kMostGathered = 4 << 20;
 

@@ -2,6 +2,7 @@
 #include "core/plan/doctor.h"
 
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "core/base/xxh3.h"
 #include "core/io/file_system.h"
 #include "core/plan/orders.h"
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -430,7 +430,7 @@ class Doctor {
 std::vector<std::string> unclaimed_files(const MetaGraph& graph) {
   // only an index says what belongs to a model; a file alone has neighbours, not leftovers
   if (graph.files.empty() || !graph.files.front().path.ends_with(".index.json")) return {};
-  std::unordered_set<std::string> own, extensions;
+  TextSet own, extensions;
   for (std::size_t i = 1; i < graph.files.size(); ++i) {
     const fs::path path(graph.files[i].path);
     own.insert(path.filename().string());

@@ -4,10 +4,10 @@
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/graph/validate.h"
+#include "core/io/tensor_reader.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -19,104 +19,44 @@
 namespace loadline {
 namespace {
 
-constexpr std::size_t kBuffer = std::size_t{1} << 20;
+constexpr std::uint64_t kBuffer = 1 << 20;
+// Rows of a transposed tensor are columns in memory: the more of them at once, the longer the reads.
+constexpr std::uint64_t kStridedBuffer = 4 << 20;
 
-// The part of a storage that is being measured, and where to.
-struct Stream {
-  const StorageReader& reader;
-  const Tensor& tensor;
-  Progress& progress;
-  std::unique_ptr<std::byte[]> buffer{new std::byte[kBuffer]};  // not set to zero first
-
-  std::span<std::byte> read(std::uint64_t offset, std::size_t bytes) {
-    progress.check_cancelled();
-    const auto part = std::span(buffer.get(), bytes);
-    reader.read(tensor.storage, tensor.offset + offset, part);
-    return part;
+// Each element of a view once: those that a stride of 0 repeats are not counted again.
+Tensor without_repeats(const StorageReader& reader, const Tensor& tensor) {
+  Tensor once = tensor;
+  std::uint64_t places = 1;  // of a valid tensor: no overflow
+  for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
+    if (tensor.strides[i] == 0) once.shape[i] = 1;
+    places *= once.shape[i];
   }
-};
-
-void add_contiguous(Stream& stream, StatsAccumulator& stats, std::uint64_t elements) {
-  const DTypeInfo& info = dtype_info(stream.tensor.dtype);
-  const std::uint64_t piece_elements = kBuffer / info.block_bytes * info.block_elements;
-  std::uint64_t offset = 0;
-  while (elements > 0) {
-    const std::uint64_t count = std::min(elements, piece_elements);
-    const auto bytes = static_cast<std::size_t>(packed_byte_size(info.id, count).value());
-    stats.add(stream.read(offset, bytes), count);
-    stream.progress.add(bytes);
-    offset += bytes;
-    elements -= count;
-  }
-}
-
-struct Dimension {
-  std::uint64_t size;
-  std::uint64_t stride;
-};
-
-// The view's dimensions in the order of memory, the innermost last, joined where they follow each other
-// without a gap. Those that do not move are left out.
-std::vector<Dimension> memory_order(const Tensor& tensor) {
-  std::vector<Dimension> dimensions;
-  for (std::size_t i = 0; i < tensor.shape.size(); ++i)
-    if (tensor.shape[i] != 1 && tensor.strides[i] != 0)
-      dimensions.push_back({tensor.shape[i], tensor.strides[i]});
-  std::stable_sort(dimensions.begin(), dimensions.end(),
-                   [](const Dimension& a, const Dimension& b) { return a.stride > b.stride; });
-  std::vector<Dimension> joined;
-  for (const Dimension& next : dimensions) {
-    if (!joined.empty() && joined.back().stride == next.stride * next.size)
-      joined.back() = {joined.back().size * next.size, next.stride};
-    else
-      joined.push_back(next);
-  }
-  if (joined.empty()) joined.push_back({1, 1});
-  return joined;
-}
-
-// `row.size` elements from element `first` on: whole ranges are read and what lies between is dropped.
-void add_row(Stream& stream, StatsAccumulator& stats, std::uint64_t first, const Dimension& row,
-             std::size_t unit) {
-  const std::uint64_t most = (kBuffer / unit - 1) / row.stride + 1;
-  for (std::uint64_t done = 0; done < row.size;) {
-    const std::uint64_t count = std::min(row.size - done, most);
-    const auto bytes = static_cast<std::size_t>((count - 1) * row.stride + 1) * unit;
-    const auto part = stream.read((first + done * row.stride) * unit, bytes);
-    if (row.stride != 1)
-      for (std::size_t i = 1; i < count; ++i)
-        std::memmove(part.data() + i * unit, part.data() + i * row.stride * unit, unit);
-    stats.add(part.first(static_cast<std::size_t>(count) * unit));
-    stream.progress.add(count * unit);
-    done += count;
-  }
-}
-
-void add_strided(Stream& stream, StatsAccumulator& stats) {
-  const Tensor& tensor = stream.tensor;
   const DTypeInfo& info = dtype_info(tensor.dtype);
-  const auto refuse = [&](std::string_view why) {
-    throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, why);
-  };
-  if (info.block_elements != 1) refuse("a strided view of elements that share bytes is not measured");
-  std::vector<Dimension> outer = memory_order(tensor);
-  std::uint64_t places = 1;
-  for (const Dimension& dimension : outer) places *= dimension.size;
-  if (places > stream.reader.graph().storage(tensor.storage).bytes / info.block_bytes)
-    refuse("its view repeats elements of its storage");
-  const Dimension row = outer.back();
-  outer.pop_back();
-  std::vector<std::uint64_t> at(outer.size(), 0);
-  std::uint64_t first = 0;
-  while (true) {
-    add_row(stream, stats, first, row, info.block_bytes);
-    std::size_t i = outer.size();
-    while (i > 0 && ++at[i - 1] == outer[i - 1].size) {
-      first -= (outer[i - 1].size - 1) * outer[i - 1].stride;
-      at[--i] = 0;
-    }
-    if (i == 0) return;
-    first += outer[i - 1].stride;
+  if (!once.strides.empty() && info.block_elements == 1 &&
+      places > reader.graph().storage(tensor.storage).bytes / info.block_bytes)
+    throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, "its view repeats elements of its storage");
+  return once;
+}
+
+// In the order of the tensor's elements.
+void add_values(const StorageReader& reader, const Tensor& tensor, StatsAccumulator& stats,
+                Progress& progress) {
+  const DTypeInfo& info = dtype_info(tensor.dtype);
+  const TensorReader values(reader);
+  std::uint64_t left = elements(tensor), offset = 0;
+  const std::uint64_t most_bytes = is_contiguous(tensor) ? kBuffer : kStridedBuffer;
+  const std::uint64_t most = std::min(left, most_bytes / info.block_bytes * info.block_elements);
+  const auto buffer_bytes = static_cast<std::size_t>(packed_byte_size(info.id, most).value());
+  const std::unique_ptr<std::byte[]> buffer(new std::byte[buffer_bytes]);  // not set to zero first
+  while (left > 0) {
+    progress.check_cancelled();
+    const std::uint64_t count = std::min(left, most);
+    const std::span part(buffer.get(), static_cast<std::size_t>(packed_byte_size(info.id, count).value()));
+    values.read(tensor, offset, part);
+    stats.add(part, count);
+    progress.add(part.size());
+    offset += part.size();
+    left -= count;
   }
 }
 
@@ -151,13 +91,7 @@ ValueStats tensor_stats(const StorageReader& reader, TensorId id, Progress& prog
   if (const auto why = measure_refusal(tensor.dtype))
     throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, *why);
   StatsAccumulator stats(tensor.dtype);
-  const std::uint64_t count = elements(tensor);
-  if (count == 0) return stats.result();
-  Stream stream = {reader, tensor, progress};
-  if (is_contiguous(tensor))
-    add_contiguous(stream, stats, count);
-  else
-    add_strided(stream, stats);
+  if (elements(tensor) > 0) add_values(reader, without_repeats(reader, tensor), stats, progress);
   return stats.result();
 }
 

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/progress.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 
 #include <gtest/gtest.h>
 
@@ -142,6 +143,21 @@ TEST(Progress, CancelsOnRequest) {
   EXPECT_NO_THROW(progress.check_cancelled());
   source.request_stop();
   EXPECT_THROW(progress.check_cancelled(), Error);
+}
+
+// A table of texts from a file is one that no file can be written for.
+TEST(TextHash, IsSeededAndTheSameForAllKindsOfText) {
+  static_assert(std::is_same_v<TextMap<int>::hasher, TextHash>);
+  static_assert(std::is_same_v<TextViewSet::hasher, TextHash>);
+  const std::string text = "model.layers.0.mlp.down_proj.weight";
+  EXPECT_NE(TextHash()(text), std::hash<std::string>()(text));
+  TextMap<int> map;
+  map.emplace(text, 7);
+  const auto found = map.find(std::string_view(text));
+  ASSERT_NE(found, map.end());
+  EXPECT_EQ(map.hash_function()(text), text_hash(text));
+  EXPECT_EQ(map.find("model"), map.end());
+  EXPECT_EQ(text_hash(""), 0u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "core/convert/codes.h"
 #include "core/convert/dequantize.h"
+#include "core/convert/half.h"
 #include "core/convert/stats_kernels.h"
 
 #include <bit>
@@ -80,9 +81,9 @@ TEST(Dequantize, SaysWhichTypesItKnows) {
     if (can_dequantize(info.id)) ++known;
     if (info.kind != DTypeKind::block) EXPECT_FALSE(can_dequantize(info.id)) << info.name;
   }
-  EXPECT_EQ(known, static_cast<int>(kReference.size()) + 2);  // and Q8_1, Q8_K, which gguf-py does not read
+  EXPECT_EQ(known, static_cast<int>(kReference.size()) + 4);  // and Q1_0, Q2_0, Q8_1, Q8_K: not in gguf-py
   for (const DType unknown : {DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s,
-                              DType::iq3_xxs, DType::iq3_s, DType::q1_0, DType::q2_0})
+                              DType::iq3_xxs, DType::iq3_s})
     EXPECT_FALSE(can_dequantize(unknown)) << dtype_info(unknown).name;
 }
 
@@ -93,7 +94,40 @@ Bytes block(std::initializer_list<std::pair<int, int>> runs) {
   return bytes;
 }
 
+// ggml, dequantize_row_q1_0 and dequantize_row_q2_0, element by element.
+std::vector<float> as_ggml_reads(const Bytes& blocks, int bits) {
+  std::vector<float> values;
+  for (std::size_t block = 0; block < blocks.size(); block += 18) {
+    const auto byte = [&](std::size_t at) { return std::to_integer<int>(blocks[block + at]); };
+    const float d = half_to_float(static_cast<std::uint16_t>(byte(0) | byte(1) << 8));
+    for (int i = 0; i < 128 / bits; ++i) {
+      const int q = byte(static_cast<std::size_t>(2 + i * bits / 8)) >> (i * bits % 8);
+      if (bits == 1)
+        values.push_back((q & 1) == 1 ? d : -d);
+      else
+        values.push_back(static_cast<float>((q & 3) - 1) * d);
+    }
+  }
+  return values;
+}
+
+TEST(Dequantize, BitsAndPairsOfBitsAsGgmlReadsThem) {
+  for_each_vector_target([](const char* target) {
+    const Bytes ones = generated_blocks(DType::q1_0, 64), pairs = generated_blocks(DType::q2_0, 64);
+    EXPECT_EQ(hash_of(dequantized(DType::q1_0, ones)), hash_of(as_ggml_reads(ones, 1))) << target;
+    EXPECT_EQ(hash_of(dequantized(DType::q2_0, pairs)), hash_of(as_ggml_reads(pairs, 2))) << target;
+  });
+}
+
 TEST(Dequantize, BlocksByHand) {
+  // d = 1 (0x3C00): elements 0, 1 and 8 are set; numbers 3, 0, 0, 0 and then 1s
+  const auto q1_0 = dequantized(DType::q1_0, block({{0x00, 1}, {0x3C, 1}, {0x03, 1}, {0x01, 1}, {0, 14}}));
+  for (std::size_t i = 0; i < 128; ++i) EXPECT_EQ(q1_0[i], i < 2 || i == 8 ? 1.0f : -1.0f) << i;
+  const auto q2_0 = dequantized(DType::q2_0, block({{0x00, 1}, {0x3C, 1}, {0x03, 1}, {0x55, 15}}));
+  EXPECT_EQ(q2_0[0], 2.0f);
+  EXPECT_EQ(q2_0[1], -1.0f);
+  EXPECT_EQ(q2_0[4], 0.0f);
+
   // d = 0.5 (0x3800); low nibbles 9, high nibbles 6
   const auto q4_0 = dequantized(DType::q4_0, block({{0x00, 1}, {0x38, 1}, {0x69, 16}}));
   EXPECT_EQ(q4_0[0], 0.5f);
@@ -320,7 +354,7 @@ TEST(Stats, EveryTypeAgainstTheDefinition) {
                       std::string(info.name) + " x " + std::to_string(blocks));
     }
   }
-  EXPECT_EQ(measured_types, kDTypeCount - 2 - 9);  // opaque, text, and the blocks without a known layout
+  EXPECT_EQ(measured_types, kDTypeCount - 2 - 7);  // opaque, text, and the blocks without a known layout
 }
 
 TEST(Stats, EveryPatternOfSixteenAndEightBits) {

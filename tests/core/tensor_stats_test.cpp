@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "tests/support/builders.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -124,6 +125,26 @@ TEST(TensorStats, StridedViewsTakeEachElementOnce) {
     EXPECT_EQ(tensor.stats().count, 12u);
     EXPECT_DOUBLE_EQ(tensor.stats().mean, (0 + 36) / 2.0 + (0 + 18) / 2.0 + 3);
   }
+}
+
+TEST(TensorStats, GroupsOfFourAreTheTensorsOwn) {
+  // rows of ones, ones, zeros, zeros in memory: as columns each group of four has two zeros
+  std::vector<float> values(16, 0);
+  std::fill_n(values.begin(), 8, 1.0f);
+  OneTensor rows(values, DType::f32, {4, 4});
+  EXPECT_EQ(rows.stats().sparse_groups, 2u);
+  OneTensor columns(values, DType::f32, {4, 4}, {1, 4});
+  EXPECT_EQ(columns.stats().sparse_groups, 4u);
+}
+
+TEST(TensorStats, ATransposedTensorLargerThanTheBuffer) {
+  const std::uint64_t size = 1500;
+  OneTensor tensor(counting(size * size), DType::f32, {size, size}, {1, size});
+  const ValueStats stats = tensor.stats();
+  EXPECT_EQ(stats.count, size * size);
+  EXPECT_EQ(stats.max, Number(static_cast<double>(size * size - 1)));
+  EXPECT_NEAR(stats.mean, static_cast<double>(size * size - 1) / 2, 1e-5);
+  EXPECT_EQ(tensor.progress().done(), size * size * 4);
 }
 
 TEST(TensorStats, EmptyAndScalar) {

@@ -4,6 +4,7 @@
 #include "core/io/process_memory.h"
 #include "importers/importer.h"
 #include "importers/resolve.h"
+#include "importers/unique_names.h"
 #include "tests/support/builders.h"
 #include "tests/support/flat_builder.h"
 #include "tests/support/hostile.h"
@@ -338,6 +339,16 @@ TEST(FlatImage, LeavesWeightsOut) {
   const MetaGraph graph = open_model(path, {});
   EXPECT_LT(read_bytes_counter() - read_before, 100'000u);
   EXPECT_EQ(graph.storages.at(0).bytes, kWeights);
+}
+
+TEST(UniqueNames, NumberWhatWasGivenBefore) {
+  UniqueNames names;
+  EXPECT_EQ(names.take("w"), "w");
+  EXPECT_EQ(names.take("w#2"), "w#2");
+  EXPECT_EQ(names.take("w"), "w#3");
+  EXPECT_EQ(names.take("w"), "w#4");
+  EXPECT_EQ(names.take(""), "");
+  EXPECT_EQ(names.take(""), "#2");
 }
 
 }  // namespace

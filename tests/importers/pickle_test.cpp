@@ -2,6 +2,7 @@
 #include "importers/pickle.h"
 
 #include "core/base/error.h"
+#include "core/io/process_memory.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 #include "tests/support/pickles.h"
@@ -28,28 +29,30 @@ TEST(PickleValues, Scalars) {
   const auto items = pickle.items(pickle.root());
   ASSERT_EQ(items.size(), 12u);
   EXPECT_TRUE(items[0].is(Kind::none));
-  EXPECT_EQ(items[1].number, 1u);
-  EXPECT_EQ(items[2].number, 0u);
-  EXPECT_EQ(items[3].integer(), 7);
-  EXPECT_EQ(items[4].integer(), 65535);
-  EXPECT_EQ(items[5].integer(), -2);
-  EXPECT_EQ(items[6].integer(), -5);
-  EXPECT_EQ(items[7].integer(), 0);
-  EXPECT_EQ(items[8].real(), 0.25);
+  EXPECT_EQ(items[1].number(), 1u);
+  EXPECT_EQ(items[2].number(), 0u);
+  EXPECT_EQ(pickle.integer(items[3]), 7);
+  EXPECT_EQ(pickle.integer(items[4]), 65535);
+  EXPECT_EQ(pickle.integer(items[5]), -2);
+  EXPECT_EQ(pickle.integer(items[6]), -5);
+  EXPECT_EQ(pickle.integer(items[7]), 0);
+  EXPECT_EQ(pickle.real(items[8]), 0.25);
   EXPECT_EQ(pickle.text(items[9]), "x");
   EXPECT_EQ(pickle.text(items[10]), "yz");
   EXPECT_TRUE(pickle.is_global(items[11], "builtins.str"));
 }
 
 TEST(PickleValues, LongNumbersFitOrDoNot) {
-  const auto kind = [](const std::string& digits) {
-    return evaluate(stream("\x8A" + std::string(1, static_cast<char>(digits.size())) + digits)).root();
+  const auto kind = [](const std::string& digits) -> std::string {
+    const Pickle pickle =
+        evaluate(stream("\x8A" + std::string(1, static_cast<char>(digits.size())) + digits));
+    return pickle.root().is(Kind::integer) ? std::to_string(pickle.integer(pickle.root())) : "too large";
   };
-  EXPECT_EQ(kind(std::string(7, '\xFF') + "\x7F").integer(), 0x7FFFFFFFFFFFFFFF);
-  EXPECT_EQ(kind(std::string(8, '\xFF')).integer(), -1);
-  EXPECT_EQ(kind(std::string(8, '\xFF') + std::string(1, '\0')).kind, Kind::big_integer);  // 2^64-1
-  EXPECT_EQ(kind(std::string(16, '\xFF')).integer(), -1);
-  EXPECT_EQ(kind(std::string(7, '\0') + "\x80" + std::string(1, '\0')).kind, Kind::big_integer);  // 2^63
+  EXPECT_EQ(kind(std::string(7, '\xFF') + "\x7F"), std::to_string(0x7FFFFFFFFFFFFFFF));
+  EXPECT_EQ(kind(std::string(8, '\xFF')), "-1");
+  EXPECT_EQ(kind(std::string(8, '\xFF') + std::string(1, '\0')), "too large");  // 2^64-1
+  EXPECT_EQ(kind(std::string(16, '\xFF')), "-1");
+  EXPECT_EQ(kind(std::string(7, '\0') + "\x80" + std::string(1, '\0')), "too large");  // 2^63
 }
 
 TEST(PickleValues, NamesOfPython2AreTodays) {
@@ -71,8 +74,8 @@ TEST(PickleValues, ContainersAreShared) {
   const PickleValue root = pickle.root();
   const auto items = pickle.items(root);
   ASSERT_EQ(items.size(), 3u);
-  EXPECT_EQ(items[0].number, root.number);
-  EXPECT_EQ(items[1].number, items[2].number);
+  EXPECT_EQ(items[0].number(), root.number());
+  EXPECT_EQ(items[1].number(), items[2].number());
 }
 
 TEST(PickleValues, DictsOfEveryMaking) {
@@ -195,6 +198,11 @@ TEST(PickleRefuses, WhatOnlyHarms) {
       {"100,000 marks", "\x80\x02" + std::string(100'000, '('), "more than 10000 marks"},
       {"5,000,000 values on the stack", "\x80\x02" + std::string(5'000'000, 'N'),
        "more than 4000000 values on"},
+      {"copies of a dict",
+       stream("](}" + std::string("q\0(", 3) + std::string(20'000, 'N') + "u" +
+              global("collections", "OrderedDict") + "q\1" +
+              testing::repeat(std::string("h\1h\0\x85R", 6), 100) + "e"),
+       "more than 24 bytes of memory for each of its own"},
       {"3,000,000 lists", "\x80\x02" + testing::repeat("]\x85", 3'000'000), "more than 8000000 values"},
       {"many lists", "\x80\x02](" + testing::repeat("](" + std::string(500, ']') + "e", 20'000),
        "more than 8000000 values"},
@@ -203,6 +211,68 @@ TEST(PickleRefuses, WhatOnlyHarms) {
     const std::string error = testing::error_of([&] { evaluate(row.bytes); });
     EXPECT_NE(error.find(row.expected), std::string::npos) << row.name << ": '" << error << "'";
   }
+}
+
+TEST(PickleValues, NumbersAndTextsOfEverySize) {
+  const std::int64_t edges[] = {(1 << 26) - 1,  1 << 26,    -(1 << 26),
+                                -(1 << 26) - 1, 0x7FFFFFFF, -0x7FFFFFFF - 1};
+  for (const std::int64_t edge : edges) {
+    const Pickle pickle = evaluate(stream(number(edge)));
+    EXPECT_EQ(pickle.integer(pickle.root()), edge);
+  }
+  const std::size_t lengths[] = {0, 1, 999, 1000, 65'535, 65'536, 200'000};
+  for (const std::size_t bytes : lengths) {
+    const Pickle pickle = evaluate(stream(tuple({text(std::string(bytes, 'x')), text("after")})));
+    EXPECT_EQ(pickle.text(pickle.items(pickle.root())[0]), std::string(bytes, 'x'));
+    EXPECT_EQ(pickle.text(pickle.items(pickle.root())[1]), "after");
+  }
+  // more than a block holds, and long ones
+  std::string texts;
+  for (int i = 0; i < 20'000; ++i) texts += text("name " + std::to_string(i));
+  const Pickle many = evaluate(stream("(" + texts + "t"));
+  ASSERT_EQ(many.items(many.root()).size(), 20'000u);
+  for (std::size_t i = 0; i < 20'000; ++i)
+    ASSERT_EQ(many.text(many.items(many.root())[i]), "name " + std::to_string(i));
+}
+
+TEST(PickleValues, TuplesOfEverySize) {
+  const std::size_t sizes[] = {0, 1, 8, 9, 999, 1000, 16'383, 50'000};
+  for (const std::size_t size : sizes) {
+    const Pickle pickle =
+        evaluate(stream("(" + testing::repeat("(" + std::string(size, 'N') + "t", 40) + "t"));
+    for (const PickleValue tuple : pickle.items(pickle.root())) ASSERT_EQ(pickle.items(tuple).size(), size);
+  }
+}
+
+TEST(PickleValues, TakeASmallMultipleOfTheirStream) {
+  constexpr std::size_t kBytes = 2'000'000;
+  const auto filled = [](const std::string& unit) {
+    return stream("](" + testing::repeat(unit, kBytes / unit.size()) + "e");
+  };
+  const std::string streams[] = {
+      stream(std::string(kBytes / 2, ']') + std::string(kBytes / 2 - 1, 'a')),  // each in the one before
+      filled("]"),
+      filled("]Na"),
+      filled("}NNs"),
+      filled("N\x85"),
+      filled("G12345678"),
+      filled(text("")),
+  };
+  for (const std::string& bytes : streams) {
+    const std::uint64_t before = read_process_memory().rss_anon;
+    const Pickle pickle = evaluate(bytes);
+    EXPECT_LT(read_process_memory().rss_anon, before + (90 << 20)) << bytes.substr(0, 10);
+    EXPECT_FALSE(pickle.items(pickle.root()).empty());
+  }
+}
+
+TEST(PickleValues, EqualTuplesOfNumbersMayBeOne) {
+  const Pickle pickle = evaluate(stream(tuple({tuple({number(1), number(2)}), tuple({number(1), number(2)}),
+                                               tuple({number(2), number(1)}), tuple({number(1), "\x88"})})));
+  const auto items = pickle.items(pickle.root());
+  EXPECT_EQ(items[0], items[1]);
+  EXPECT_EQ(pickle.integer(pickle.items(items[2])[0]), 2);
+  EXPECT_TRUE(pickle.items(items[3])[1].is(Kind::boolean));
 }
 
 TEST(PickleRefuses, DeepNestingNeedsNoStack) {

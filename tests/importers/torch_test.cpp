@@ -306,20 +306,22 @@ std::vector<Hostile> sharing_table() {
   std::string cycle =
       "]q" + std::string(1, '\0') + "(h" + std::string(1, '\0') + tensor(floats(), 0, {4}, {1}) + "e";
   const std::string long_key(60'000, 'k');
+  const auto names_of = [&](const std::string& value) {
+    std::string items;
+    for (int i = 0; i < 20'000; ++i) items += text(fmt::format("{}", i)) + value;
+    return file_of("}(" + text(long_key) + "}(" + items + "uu");
+  };
   return {
       {"a list that holds itself", file_of(cycle), "nested more than 500 deep"},
-      {"lists that double 60 times", file_of(doubling), "names of more than"},
+      {"lists that double 60 times", file_of(doubling), "more than 16 bytes for each byte of the pickle"},
+      {"one tensor under 200,000 names",
+       file_of("](" + tensor(floats(), 0, {4}, {1}) + std::string("q\0", 2) +
+               testing::repeat(std::string("h\0", 2), 200'000) + "e"),
+       "more than 16 bytes for each byte of the pickle"},
       {"keys of 60 kB along a path", file_of(dict({{long_key, dict({{long_key, number(1)}})}})),
        "a name of 120001"},
-      {"names of 1 GB together",
-       file_of("}(" + text(long_key) + "}(" +
-               [] {
-                 std::string items;
-                 for (int i = 0; i < 20'000; ++i) items += text(fmt::format("{}", i)) + number(1);
-                 return items;
-               }() +
-               "uu"),
-       "names of more than 134217728 bytes"},
+      {"kept names of 1 GB together", names_of(number(1)), "more than 16 bytes for each byte of the pickle"},
+      {"names of 1 GB together", names_of("N"), "names of more than 134217728 bytes"},
   };
 }
 

@@ -82,6 +82,63 @@ TEST(Zip, AChecksumOfZeroIsOneLeftOut) {
   EXPECT_EQ(error_of(zip_bytes({member})), "");
 }
 
+std::string notes_of(const std::string& bytes) {
+  const SourceFile file = file_of(bytes);
+  std::string text;
+  const ZipArchive zip(file, ZipCase::folded);
+  for (const Note& note : zip.notes())
+    text += std::string(severity_name(note.severity)) + ": " + note.text + "\n";
+  return text;
+}
+
+// [0] begins with a local header of 33 bytes and "first".
+std::string with_gaps(const std::string& first, const std::string& second) {
+  std::vector<ZipSpec> members = {spec("r/a", "first"), spec("r/b", "second")};
+  members[0].after = first;
+  members[1].after = second;
+  return zip_bytes(members);
+}
+
+TEST(Zip, BytesThatBelongToNoMemberAreNoted) {
+  EXPECT_EQ(notes_of(with_gaps("", "")), "");
+  EXPECT_EQ(notes_of(with_gaps("hidden", "")),
+            "warning: z: 6 bytes at byte 38 belong to no member of the zip archive\n");
+  EXPECT_EQ(notes_of(with_gaps("", "%PDF-1.7")),
+            "warning: z: 8 bytes at byte 77 belong to no member of the zip archive\n");
+  EXPECT_EQ(notes_of(with_gaps(std::string(100, 'x'), "y")),
+            "warning: z: 101 bytes at 2 places, the first byte 38 belong to no member of the zip archive\n");
+  // no descriptor without flag 3
+  EXPECT_NE(notes_of(with_gaps("PK\7\10" + std::string(12, 'x'), "")).find("16 bytes at byte 38"),
+            std::string::npos);
+  const std::string extended = zip_bytes({spec("r/a", "first")}, {.zip64 = true, .extension = "hidden"});
+  EXPECT_NE(notes_of(extended).find("6 bytes at byte"), std::string::npos);
+  EXPECT_EQ(error_of(extended), "");
+}
+
+TEST(Zip, ADescriptorBelongsToItsMember) {
+  ZipSpec member = spec("r/a", "content");
+  member.sizes_follow = true;
+  const std::string crc = little_endian(0xFEC530A9, 4), signature = "PK\7\10";
+  const std::string narrow = crc + little_endian(7, 4) + little_endian(7, 4);
+  const std::string wide = crc + little_endian(7, 8) + little_endian(7, 8);
+  for (const std::string& descriptor : {narrow, wide, signature + narrow, signature + wide, std::string()}) {
+    member.descriptor = descriptor;
+    member.after.clear();
+    EXPECT_EQ(notes_of(zip_bytes({member, spec("r/b", "x")})), "") << descriptor.size();
+    EXPECT_EQ(notes_of(zip_bytes({member})), "") << descriptor.size();
+    member.after = "gap";
+    EXPECT_NE(notes_of(zip_bytes({member, spec("r/b", "x")})).find(" 3 bytes at byte"), std::string::npos);
+  }
+}
+
+TEST(Zip, ADescriptorMayKnowAChecksumThatTheDirectoryLeavesOut) {
+  ZipSpec member = spec("r/a", "content");
+  member.sizes_follow = true;
+  member.crc = 0;
+  member.descriptor = "PK\7\10" + little_endian(0xFEC530A9, 4) + little_endian(7, 4) + little_endian(7, 4);
+  EXPECT_EQ(notes_of(zip_bytes({member})), "");
+}
+
 TEST(Zip, ContentIsCapped) {
   ZipSpec bomb = spec("r/a", std::string(10 << 20, '\0'));
   bomb.deflate = true;
@@ -134,6 +191,16 @@ std::vector<testing::Hostile> header_table() {
       {"bad checksum", lie([](ZipSpec& m) { m.crc = 5; }), "has checksum"},
       {"local checksum differs", lie([](ZipSpec& m) { m.local_crc = 5; }),
        "another checksum in its local header"},
+      {"descriptor with another size", lie([](ZipSpec& m) {
+         m.sizes_follow = true;
+         m.descriptor = "PK\7\10" + little_endian(0, 4) + little_endian(6, 4) + little_endian(7, 4);
+       }),
+       "another size or checksum in the descriptor"},
+      {"descriptor cut short", lie([](ZipSpec& m) {
+         m.sizes_follow = true;
+         m.descriptor = "PK\7\10";
+       }),
+       "another size or checksum in the descriptor"},
       {"another disk", lie([](ZipSpec& m) { m.disk = 1; }), "another disk"},
       {"no local header there", lie([](ZipSpec& m) { m.header = 1; }), "overlaps the one before it"},
       {"two members at one place", lie([](ZipSpec& m) { m.header = 0; }), "overlaps the one before it"},

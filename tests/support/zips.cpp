@@ -60,8 +60,10 @@ std::string zip_bytes(const std::vector<ZipSpec>& members, const ZipEnd& end) {
                member.bytes.value_or(static_cast<std::uint32_t>(member.content.size())))) +
            little_endian(name.size(), 2) + little_endian(extra.size(), 2) + name + extra + stored;
     if (member.sizes_follow)
-      out += "PK\7\10" + little_endian(crc, 4) + little_endian(stored.size(), 4) +
-             little_endian(member.content.size(), 4);
+      out += member.descriptor.value_or("PK\7\10" + little_endian(member.crc.value_or(crc), 4) +
+                                        little_endian(stored.size(), 4) +
+                                        little_endian(member.content.size(), 4));
+    out += member.after;
     directory += "PK\1\2" + little_endian(20, 2) + little_endian(20, 2) + little_endian(flags, 2) +
                  little_endian(method, 2) + little_endian(0, 4) + little_endian(member.crc.value_or(crc), 4) +
                  little_endian(member.stored_bytes.value_or(static_cast<std::uint32_t>(stored.size())), 4) +
@@ -75,10 +77,11 @@ std::string zip_bytes(const std::vector<ZipSpec>& members, const ZipEnd& end) {
   out += directory + end.before_end;
   const std::uint64_t end64 = out.size();
   if (end.zip64)
-    out += "PK\6\6" + little_endian(44, 8) + little_endian(45, 2) + little_endian(45, 2) +
-           little_endian(0, 8) + little_endian(end.members64.value_or(members.size()), 8) +
+    out += "PK\6\6" + little_endian(44 + end.extension.size(), 8) + little_endian(45, 2) +
+           little_endian(45, 2) + little_endian(0, 8) +
+           little_endian(end.members64.value_or(members.size()), 8) +
            little_endian(end.members64.value_or(members.size()), 8) + little_endian(directory.size(), 8) +
-           little_endian(end.directory64.value_or(at), 8) + "PK\6\7" + little_endian(0, 4) +
+           little_endian(end.directory64.value_or(at), 8) + end.extension + "PK\6\7" + little_endian(0, 4) +
            little_endian(end.end64.value_or(end64), 8) + little_endian(1, 4);
   const auto count = end.members.value_or(static_cast<std::uint16_t>(members.size()));
   out += "PK\5\6" + little_endian(end.disk, 4) + little_endian(count, 2) + little_endian(count, 2) +

@@ -32,12 +32,15 @@ struct ZipSpec {
   std::uint16_t disk = 0;
   std::string extra = {};
   std::string local_extra = {};
+  std::optional<std::string> descriptor = {};  // with sizes_follow
+  std::string after = {};                      // bytes that belong to no member
 };
 
 struct ZipEnd {
   bool zip64 = false;
   std::string prefix = {};      // before the first member
   std::string before_end = {};  // between the directory and its end records
+  std::string extension = {};   // of the zip64 end record
   std::string after_end = {};
   std::uint16_t comment_bytes = 0;
   std::uint16_t disk = 0;
