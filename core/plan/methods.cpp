@@ -22,6 +22,9 @@ class Builder {
       : graph_(graph), options_(options) {
     for (const StorageId id : order)
       if (graph.storage(id).bytes > 0) order_.push_back(id);
+    // what most methods need, so that large plans do not move while they grow
+    plan_.blocks.reserve(2 * order_.size());
+    plan_.steps.reserve(6 * order_.size());
   }
 
   const StorageOrder& order() const { return order_; }

@@ -19,10 +19,15 @@ std::uint64_t masked_sum(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
 
 Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
   std::uint64_t total = 0;
-  for (const Step& step : plan.steps) total += step.bytes;
+  std::size_t points = 0;
+  for (const Step& step : plan.steps) {
+    total += step.bytes;
+    points += step.verb != Verb::copy;
+  }
   progress.add_total(total);
 
   Timeline timeline;
+  timeline.usage.reserve(points);
   timeline.lifetimes.resize(plan.blocks.size());
   PerSpace<std::uint64_t> live = {};
   for (std::size_t at = 0; at < plan.steps.size(); ++at) {
