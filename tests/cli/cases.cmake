@@ -104,6 +104,7 @@ cli_case(formats 0 "formats" STDOUT "safetensors.*gguf")
 cli_case(formats_json 0 "formats --json" STDOUT "\"importers\".*\"exporters\".*\"dtypes\"")
 
 if(LOADLINE_GPU)
+cli_case(synth_no_room 1 "synth huge_config.json out/never --random 1" STDERR "out/never: needs [0-9.]+ TiB .* bytes. in all, the disk of .* has ")
   cli_case(devices 0 "devices" STDOUT "why.*(only device|chosen|best)")
   cli_case(devices_json 0 "devices --json" STDOUT "\"devices\".*\"index\".*\"name\".*\"type\".*\"api_version\".*\"heaps\".*\"max_allocation\".*\"chosen\": true.*\"reasons\"")
   cli_case(upload 0 "upload demo --verify" STDOUT "device +61.02 MiB +61.02 MiB +0.0 %.*every byte on the device equals the file")
