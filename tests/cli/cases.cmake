@@ -39,7 +39,7 @@ cli_case(synth_huge 0 "synth huge_config.json huge --max-shard-size 1TB --force"
 cli_case(version 0 "--version" STDOUT "^loadline [0-9]+\\.[0-9]+")
 cli_case(help 0 "--help" STDOUT "inspect.*plan.*convert.*Exit codes")
 cli_case(help_all 0 "--help-all" STDOUT "--staging")
-cli_case(unknown_command 2 "frobnicate" STDERR "no command and no file is called .frobnicate")
+cli_case(unknown_command 2 "frobnicate" STDERR "no command, no file and no model in the hub cache is called .frobnicate")
 cli_case(usage_error_json 2 "plan demo --slots abc --json" STDOUT "\"code\": \"usage\"" STDERR "slots")
 cli_case(error_on_full_stdout 1 "inspect absent --json" TO /dev/full STDERR "absent")
 cli_case(stdout_full 1 "inspect demo --json" TO /dev/full STDERR "cannot write the output")
