@@ -23,7 +23,7 @@ using view::TileKind;
 constexpr std::size_t kMostLabels = 300;
 
 std::string leaf_label(const Model& model, const Tile& tile) {
-  if (tile.kind == TileKind::aggregate) return fmt::format("{} tensors", format_grouped(tile.tensors));
+  if (tile.kind == TileKind::aggregate) return counted(tile.tensors, "tensor");
   const ModuleNode& node = model.tree.node(tile.node);
   // "weight" says nothing: the module's own name does
   if ((node.name == "weight" || node.name == "bias") && node.parent != kRootNode)
