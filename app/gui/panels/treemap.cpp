@@ -343,7 +343,7 @@ void TreemapPanel::show_tooltip(const Model& model, const Ui& ui, const Tile& ti
                                role_name(model.roles[index(*node.tensor)])));
     } else {
       text_colored(ui.theme->muted,
-                   fmt::format("{} tensors{}. Double click to look inside.", format_grouped(tile.tensors),
+                   fmt::format("{}{}. Double click to look inside.", counted(tile.tensors, "tensor"),
                                tile.kind == TileKind::aggregate ? ", too small to draw one by one" : ""));
     }
   });
