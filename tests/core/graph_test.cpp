@@ -5,6 +5,9 @@
 #include "core/graph/shares.h"
 #include "core/graph/validate.h"
 
+#include <algorithm>
+#include <array>
+#include <random>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -142,6 +145,62 @@ TEST(Shares, ViewsOfOneStorageCountOnce) {
   EXPECT_EQ(tree.root().tensors, 2u);
   EXPECT_EQ(tree.root().bytes, 50u);
   EXPECT_EQ(module_tree(graph).root().parameters, 47u);
+}
+
+// Against every pair of tensors and every byte.
+TEST(Shares, AreThoseOfABruteCount) {
+  std::mt19937 random(7);
+  const auto below = [&](std::uint64_t n) { return random() % n; };
+  for (int round = 0; round < 300; ++round) {
+    MetaGraph graph;
+    for (int i = 0; i < 3; ++i) graph.storages.push_back(shapes_only_storage(40));
+    const std::uint64_t count = 1 + below(12);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint64_t offset = below(30), size = below(41 - offset);
+      graph.tensors.push_back({std::to_string(i),
+                               DType::u8,
+                               {size},
+                               {},
+                               StorageId{static_cast<std::uint32_t>(below(3))},
+                               offset});
+    }
+    std::vector<TensorId> some;
+    for (const TensorId id : all_tensors(graph))
+      if (below(3) > 0) some.push_back(id);
+    const std::vector<Share> parts = shares(graph, some);
+    std::uint64_t bytes = 0, every = 0;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const Tensor& tensor = graph.tensor(some[i]);
+      const bool within = std::any_of(some.begin(), some.end(), [&](TensorId id) {
+        const Tensor& other = graph.tensor(id);
+        const bool same = other.offset == tensor.offset && other.shape == tensor.shape;
+        return id != some[i] && other.storage == tensor.storage && other.offset <= tensor.offset &&
+               other.offset + other.shape[0] >= tensor.offset + tensor.shape[0] && (!same || id < some[i]);
+      });
+      EXPECT_EQ(parts[i].elements, within ? 0 : tensor.shape[0]) << round;
+    }
+    std::set<StorageId> used;
+    for (const Tensor& tensor : graph.tensors) used.insert(tensor.storage);
+    for (const StorageId storage : used) {
+      std::array<bool, 40> chosen = {}, covered = {};
+      for (const TensorId id : all_tensors(graph)) {
+        const Tensor& tensor = graph.tensor(id);
+        if (tensor.storage != storage) continue;
+        const bool asked = std::find(some.begin(), some.end(), id) != some.end();
+        for (std::uint64_t at = tensor.offset; at < tensor.offset + tensor.shape[0]; ++at) {
+          covered[at] = true;
+          chosen[at] |= asked;
+        }
+      }
+      bytes += static_cast<std::uint64_t>(std::count(chosen.begin(), chosen.end(), true));
+      const TensorId owner = *first_owner(graph)[index(storage)];
+      if (std::find(some.begin(), some.end(), owner) != some.end())
+        bytes += static_cast<std::uint64_t>(std::count(covered.begin(), covered.end(), false));
+      every += 40;
+    }
+    EXPECT_EQ(sum(parts).bytes, bytes) << round;
+    EXPECT_EQ(sum(shares(graph)).bytes, every) << round;
+  }
 }
 
 TEST(ModelName, OfASplitSetIsTheWholeOnes) {
