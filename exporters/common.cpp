@@ -45,6 +45,12 @@ std::vector<TensorId> select_tensors(const MetaGraph& graph) {
   return selected;
 }
 
+std::uint64_t header_bytes(const LayoutFile& file) {
+  std::uint64_t bytes = file.header.size();
+  for (const HeaderCopy& copy : file.copies) bytes += copy.array.bytes;
+  return bytes;
+}
+
 void append_bytes(std::vector<std::byte>& out, std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   out.insert(out.end(), bytes.begin(), bytes.end());

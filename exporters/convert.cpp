@@ -48,6 +48,17 @@ WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, c
   return write_layout(layout, *graph, read, write, progress);
 }
 
+std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind) {
+  if (const std::size_t slash = model_name.rfind('/'); slash != std::string_view::npos)
+    model_name.remove_prefix(slash + 1);
+  // "llama-3.1-70b" has no extension: only what an exporter writes is one
+  if (const Exporter* written = exporter_for(model_name)) model_name.remove_suffix(written->extension.size());
+  std::string name(model_name.empty() ? "model" : model_name);
+  name += "-loadline";
+  if (kind == OutputKind::file) name += exporter.extension;
+  return name;
+}
+
 const Exporter& exporter_for_output(const std::string& out) {
   if (out.empty()) throw Error(ErrorCode::usage, "the output has no name");
   if (const Exporter* exporter = exporter_for(out)) return *exporter;

@@ -6,6 +6,7 @@
 #include "exporters/write_layout.h"
 
 #include <string>
+#include <string_view>
 
 namespace loadline {
 
@@ -13,6 +14,11 @@ namespace loadline {
 // and write_layout do.
 WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
                           const std::string& out, const WriteOptions& write, Progress& progress);
+
+enum class OutputKind { file, folder };
+// A name for the converted model: its name with "-loadline" and, for a file, the exporter's extension.
+// Of an "org/name" the name; of a name that ends like a file some exporter writes, what comes before.
+std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind);
 
 // Throws Error{usage} if `out` is the folder that the model's files lie in.
 void refuse_own_folder(const MetaGraph& graph, const std::string& out);

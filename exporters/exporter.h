@@ -22,11 +22,18 @@ struct TensorSlot {
   bool operator==(const TensorSlot&) const = default;
 };
 
-// One output file: `header` at byte 0, then the slots in increasing offset; every byte in between
-// and up to `bytes` is zero.
+// The elements of an array of the source's metadata, which can be too large to hold.
+struct HeaderCopy {
+  std::uint64_t at = 0;  // absolute, in the output
+  MetaArray array;       // written little-endian
+};
+
+// One output file: at byte 0 `header`, in which `copies` stand in increasing order, then the slots in
+// increasing offset; every byte in between and up to `bytes` is zero.
 struct LayoutFile {
   std::string path;
-  std::vector<std::byte> header;
+  std::vector<std::byte> header;  // without the copies
+  std::vector<HeaderCopy> copies;
   std::vector<TensorSlot> slots;
   std::uint64_t bytes = 0;
 };
@@ -41,6 +48,9 @@ struct Layout {
   MetaGraph result;
 };
 
+// Of the header with its copies.
+std::uint64_t header_bytes(const LayoutFile& file);
+
 struct ExportOptions {
   std::optional<DType> outtype;       // cast floating tensors; nothing = as stored
   std::uint64_t alignment = 0;        // 0 = the format's own default
@@ -53,6 +63,8 @@ struct Exporter {
   std::string_view extension;  // ".safetensors"
   std::string_view options;    // which ExportOptions it takes, for `formats` and --help
   bool (*supports)(DType dtype);
+  // Whether the output holds this entry of the source's metadata.
+  bool (*carries)(const MetaGraph& graph, const MetaEntry& entry);
   // `out` is the file, or the folder of a sharded or directory output. Throws Error{unsupported}
   // naming the tensor that the format cannot hold, Error{usage} for options it does not take.
   Layout (*layout)(const MetaGraph& graph, const ExportOptions& options, const std::string& out);

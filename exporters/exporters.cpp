@@ -3,6 +3,7 @@
 #include "core/base/text.h"
 #include "exporters/exporter.h"
 #include "exporters/gguf.h"
+#include "exporters/gguf_metadata.h"
 #include "exporters/safetensors.h"
 
 #include <algorithm>
@@ -15,9 +16,10 @@ namespace {
 
 constexpr std::array<Exporter, 2> kExporters = {{
     {"safetensors", "safetensors, one file or a model folder with shards", ".safetensors",
-     "--outtype f32|f16|bf16, --align N, --max-shard-size SIZE", safetensors_supports, safetensors_layout},
+     "--outtype f32|f16|bf16, --align N, --max-shard-size SIZE", safetensors_supports, safetensors_carries,
+     safetensors_layout},
     {"gguf", "GGUF version 3, one file", ".gguf", "--outtype f32|f16|bf16, --align N", gguf_supports,
-     gguf_layout},
+     gguf_carries, gguf_layout},
 }};
 
 }  // namespace

@@ -11,50 +11,20 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/config_text.h"
 #include "exporters/common.h"
-
-#include <algorithm>
-#include <map>
+#include "exporters/gguf_metadata.h"
 
 #include <fmt/format.h>
+
 namespace loadline {
 namespace {
 
-constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::size_t kMostRank = 4;
 constexpr std::size_t kMostName = 63;  // ggml keeps 64 bytes with the terminator
-constexpr std::uint32_t kTypeU32 = 4;
-constexpr std::uint32_t kTypeString = 8;
 
 void append_string(std::vector<std::byte>& out, std::string_view text) {
   append_u64(out, text.size());
   append_bytes(out, text);
-}
-
-// Readers require an architecture, so a model without one says so.
-std::string architecture(const MetaGraph& graph) {
-  const auto model_type = model_family(graph);
-  return model_type && !model_type->empty() ? *model_type : "unknown";
-}
-
-// general.file_type of the dtype that most bytes have, where ggml numbers it.
-std::optional<std::uint32_t> file_type(const std::vector<TensorSlot>& slots) {
-  std::map<DType, std::uint64_t> bytes;
-  for (const TensorSlot& slot : slots) bytes[slot.to] += slot.bytes;
-  const auto most = std::max_element(bytes.begin(), bytes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == bytes.end()) return std::nullopt;
-  switch (most->first) {
-    case DType::f32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::bf16:
-      return 32;
-    default:
-      return std::nullopt;
-  }
 }
 
 Shape gguf_shape(const Tensor& tensor) { return tensor.shape.empty() ? Shape{1} : tensor.shape; }
@@ -85,29 +55,6 @@ TensorSlot make_slot(const MetaGraph& graph, TensorId id, const ExportOptions& o
   return {id, to, 0, *bytes};
 }
 
-// Key-values, counted as they are added.
-class KeyValues {
- public:
-  void add(std::string key, std::string value) {
-    append_string(bytes_, key);
-    append_u32(bytes_, kTypeString);
-    append_string(bytes_, value);
-    entries_.push_back({std::move(key), std::move(value)});
-  }
-  void add(std::string key, std::uint32_t value) {
-    append_string(bytes_, key);
-    append_u32(bytes_, kTypeU32);
-    append_u32(bytes_, value);
-    entries_.push_back({std::move(key), value});
-  }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
-  std::vector<MetaEntry>& entries() { return entries_; }
-
- private:
-  std::vector<std::byte> bytes_;
-  std::vector<MetaEntry> entries_;
-};
-
 }  // namespace
 
 bool gguf_supports(DType dtype) { return dtype_info(dtype).ggml >= 0; }
@@ -119,23 +66,23 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
                 fmt::format("--align {}: GGUF alignments are multiples of 8", options.alignment));
   if (options.max_shard_bytes != 0)
     throw Error(ErrorCode::usage, "the gguf exporter writes one file: --max-shard-size does not apply");
-  const std::uint64_t alignment = options.alignment == 0 ? kDefaultAlignment : options.alignment;
+  const std::uint64_t alignment = options.alignment == 0 ? gguf_alignment(graph) : options.alignment;
 
   LayoutFile file;
   file.path = out;
   for (const TensorId id : select_tensors(graph)) file.slots.push_back(make_slot(graph, id, options));
 
-  KeyValues pairs;
-  pairs.add("general.architecture", architecture(graph));
-  if (const std::string name = model_name(graph); is_valid_utf8(name)) pairs.add("general.name", name);
-  pairs.add("general.alignment", static_cast<std::uint32_t>(alignment));
-  if (const auto type = file_type(file.slots)) pairs.add("general.file_type", *type);
-
+  GgufMetadata metadata = gguf_metadata(graph, file.slots, alignment);
   append_bytes(file.header, "GGUF");
   append_u32(file.header, 3);
   append_u64(file.header, file.slots.size());
-  append_u64(file.header, pairs.entries().size());
-  file.header.insert(file.header.end(), pairs.bytes().begin(), pairs.bytes().end());
+  append_u64(file.header, metadata.entries.size());
+  const std::uint64_t start = file.header.size();
+  for (HeaderCopy& copy : metadata.copies) copy.at += start;
+  for (MetaEntry& entry : metadata.entries)
+    if (auto* const array = std::get_if<MetaArray>(&entry.value)) array->offset += start;
+  file.header.insert(file.header.end(), metadata.bytes.begin(), metadata.bytes.end());
+  file.copies = std::move(metadata.copies);
   std::uint64_t at = 0;
   for (TensorSlot& slot : file.slots) {
     const Tensor& tensor = graph.tensor(slot.tensor);
@@ -149,19 +96,22 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
     slot.offset = at;
     at += align_up(slot.bytes, alignment);
   }
-  file.header.resize(align_up(file.header.size(), alignment));
+  const std::uint64_t header = header_bytes(file);
+  const std::uint64_t data = align_up(header, alignment);
+  file.header.resize(file.header.size() + static_cast<std::size_t>(data - header));
 
   Layout layout;
   layout.result.format = "gguf";
-  layout.result.metadata = std::move(pairs.entries());
+  layout.result.metadata = std::move(metadata.entries);
+  layout.result.notes = std::move(metadata.notes);
   for (TensorSlot& slot : file.slots) {
-    slot.offset += file.header.size();
+    slot.offset += data;
     const Tensor& source = graph.tensor(slot.tensor);
     const StorageId storage{static_cast<std::uint32_t>(layout.result.storages.size())};
     layout.result.storages.push_back(plain_storage(FileId{0}, slot.offset, slot.bytes));
     layout.result.tensors.push_back({source.name, slot.to, gguf_shape(source), {}, storage, 0});
   }
-  file.bytes = file.header.size() + at;
+  file.bytes = data + at;
   layout.result.files.push_back({out, file.bytes});
   layout.files.push_back(std::move(file));
   return layout;

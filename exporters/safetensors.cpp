@@ -112,9 +112,7 @@ class LayoutBuilder {
   std::vector<MetaEntry> output_metadata() const {
     std::vector<MetaEntry> entries;
     for (const MetaEntry& entry : graph_.metadata)
-      if (entry.key != kConfigKey && std::holds_alternative<std::string>(entry.value) &&
-          is_valid_utf8(entry.key) && is_valid_utf8(std::get<std::string>(entry.value)))
-        entries.push_back(entry);
+      if (entry.key != kConfigKey && safetensors_carries(graph_, entry)) entries.push_back(entry);
     if (find_metadata(graph_, "format") == nullptr) entries.push_back({"format", std::string("pt")});
     return entries;
   }
@@ -196,6 +194,11 @@ void add_shards(LayoutBuilder& builder, const std::vector<std::vector<Item>>& sh
 }
 
 }  // namespace
+
+bool safetensors_carries(const MetaGraph&, const MetaEntry& entry) {
+  const auto* const text = std::get_if<std::string>(&entry.value);
+  return text != nullptr && is_valid_utf8(entry.key) && is_valid_utf8(*text);
+}
 
 bool safetensors_supports(DType dtype) { return !dtype_info(dtype).safetensors.empty(); }
 

@@ -7,8 +7,10 @@
 #include "core/convert/cast.h"
 #include "core/graph/hf_names.h"
 #include "core/io/atomic_file.h"
+#include "core/io/file_system.h"
 #include "core/io/process_memory.h"
 #include "core/io/source_file.h"
+#include "exporters/header_copy.h"
 
 #include <algorithm>
 #include <chrono>
@@ -79,6 +81,7 @@ class Writer {
     std::uint64_t total = 0;
     for (const LayoutFile& file : layout_.files) total += file.bytes;
     progress_.add_total(options_.verify ? 2 * total : total);
+    if (!options_.sparse) check_room(total);
 
     NewFolders folders;
     std::vector<AtomicFile> outputs;
@@ -128,6 +131,18 @@ class Writer {
       if (!fs::remove(old, failure) && failure)
         throw system_error(old.string(), "remove this part of the model that was replaced", failure.value());
     }
+  }
+
+  // What is replaced frees nothing meanwhile. Where the system does not say, writing will.
+  void check_room(std::uint64_t needed) const {
+    if (layout_.files.empty()) return;
+    const auto disk = disk_space(layout_.files.front().path);
+    if (disk && needed > disk->available)
+      throw Error(ErrorCode::io,
+                  {.file = layout_.folder.empty() ? layout_.files.front().path : layout_.folder},
+                  fmt::format("needs {} ({} bytes) in all, the disk of '{}' has {} free ({} bytes)",
+                              format_bytes(needed), needed, safe_display(disk->folder, 100),
+                              format_bytes(disk->available), disk->available));
   }
 
   // Weight files in the output folder that are not written anew.
@@ -182,9 +197,10 @@ class Writer {
 
   void write_file(const LayoutFile& file, AtomicFile& output) {
     output_ = &output;
+    report_.tensors += file.slots.size();
     hash_ = Xxh3();
     at_ = 0;
-    append(file.header);
+    append_header(file);
     if (options_.sparse) {
       flush();
       progress_.add(file.bytes - at_);
@@ -203,6 +219,18 @@ class Writer {
   std::span<std::byte> room() {
     if (filled_ == buffers_.out.size()) flush();
     return std::span(buffers_.out).subspan(filled_);
+  }
+
+  void append_header(const LayoutFile& file) {
+    auto rest = std::span<const std::byte>(file.header);
+    for (const HeaderCopy& copy : file.copies) {
+      const auto before = static_cast<std::size_t>(copy.at - at_ - filled_);
+      append(rest.first(before));
+      rest = rest.subspan(before);
+      copy_elements(source_, copy.array, [this](std::span<const std::byte> bytes) { append(bytes); });
+      report_.bytes_read += copy.array.bytes;
+    }
+    append(rest);
   }
 
   void append(std::span<const std::byte> bytes) {

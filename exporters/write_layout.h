@@ -30,6 +30,7 @@ struct WrittenFile {
 
 struct WriteReport {
   std::vector<WrittenFile> files;
+  std::uint64_t tensors = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
   std::uint64_t buffer_bytes = 0;     // what the writer's buffers took
@@ -43,7 +44,8 @@ struct WriteReport {
 // that fails takes back what was published, unless `overwrite` let it replace something. Missing folders are
 // made. Weight files of another model in the layout's folder count as targets: with `overwrite` they are
 // removed once the new ones are in place. `source` is the graph that the layout was made from. Throws
-// Error{usage} if a target exists and may not be overwritten, or is one of the source's own files.
+// Error{usage} if a target exists and may not be overwritten, or is one of the source's own files, and
+// Error{io} before anything is written if the disk has less room than all files together take.
 WriteReport write_layout(const Layout& layout, const MetaGraph& source, const ReadTensor& reader,
                          const WriteOptions& options, Progress& progress);
 

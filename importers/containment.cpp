@@ -61,9 +61,10 @@ bool ModelFolder::allows(const fs::path& real) const {
                                       [&](const fs::path& folder) { return is_inside(real, folder); });
 }
 
-std::shared_ptr<const SourceFile> ModelFolder::open(const std::string& name) const {
+std::shared_ptr<const SourceFile> ModelFolder::open(const std::string& name,
+                                                    const std::string& asked_by) const {
   if (!is_clean_relative(name))
-    throw Error(ErrorCode::malformed, {.file = folder_.string()},
+    throw Error(ErrorCode::malformed, {.file = asked_by.empty() ? folder_.string() : asked_by},
                 fmt::format("names a file '{}' outside its folder or not cleanly inside it",
                             safe_display(name, 200)));
   const std::string path = (folder_ / name).string();
@@ -74,9 +75,11 @@ std::shared_ptr<const SourceFile> ModelFolder::open(const std::string& name) con
   const fs::path real = fs::read_symlink(fmt::format("/proc/self/fd/{}", fd.get()), failure);
   if (failure) throw system_error(path, "resolve", failure.value());
   if (!allows(real))
-    throw Error(ErrorCode::unsupported, {.file = path},
-                fmt::format("links to '{}', outside the model's folder; --follow-links allows that",
-                            safe_display(real.string(), 200)));
+    throw Error(
+        ErrorCode::unsupported, {.file = path},
+        fmt::format("{}links to '{}', outside the model's folder; --follow-links allows that",
+                    asked_by.empty() ? "" : fmt::format("asked for by '{}': ", safe_display(asked_by)),
+                    safe_display(real.string(), 200)));
   return std::make_shared<const SourceFile>(SourceFile::adopt(std::move(fd), path));
 }
 

@@ -21,8 +21,8 @@ class ModelFolder {
   // `folder` must exist; "" is the current one. Throws Error{io}.
   ModelFolder(const std::filesystem::path& folder, bool follow_links);
 
-  // As Source::open_sibling.
-  std::shared_ptr<const SourceFile> open(const std::string& name) const;
+  // As Source::open_sibling; errors name the file that asks, where one does.
+  std::shared_ptr<const SourceFile> open(const std::string& name, const std::string& asked_by = "") const;
 
  private:
   bool allows(const std::filesystem::path& real) const;

@@ -42,6 +42,20 @@ constexpr std::array kImporters = std::to_array<Importer>({
      read_hf_config},
 });
 
+// A bare pickle of a protocol that torch.save writes only when it is asked to: its first bytes are no longer
+// the magic number that the importer of such files looks for.
+void refuse_new_pickle(std::span<const std::byte> head, const SourceFile& file) {
+  constexpr std::uint8_t kMostRead = 2, kMostKnown = 5;
+  if (head.size() < 2 || head[0] != std::byte{0x80}) return;
+  const auto protocol = std::to_integer<std::uint8_t>(head[1]);
+  if (protocol > kMostRead && protocol <= kMostKnown)
+    throw Error(
+        ErrorCode::unsupported, {.file = file.path(), .byte = 1},
+        fmt::format("a pickle of protocol {}: only protocols up to {}, torch's default, are read; save "
+                    "it again with torch.save",
+                    protocol, kMostRead));
+}
+
 }  // namespace
 
 std::span<const Importer> importers() { return kImporters; }
@@ -56,7 +70,10 @@ const Importer& importer_for(const SourceFile& file) {
     if (match == Match::yes) return importer;
     if (match == Match::maybe && maybe == nullptr) maybe = &importer;
   }
-  if (maybe != nullptr) return *maybe;
+  if (maybe != nullptr) {
+    refuse_new_pickle(head, file);
+    return *maybe;
+  }
   std::string known;
   for (const Importer& importer : kImporters)
     known += fmt::format("{}{}", known.empty() ? "" : ", ", importer.name);
@@ -65,8 +82,11 @@ const Importer& importer_for(const SourceFile& file) {
 }
 
 MetaGraph import_source(const Source& source) {
-  MetaGraph graph = importer_for(*source.file).read(source);
+  const Importer& importer = importer_for(*source.file);
+  MetaGraph graph = importer.read(source);
   graph.notes.insert(graph.notes.begin(), source.notes.begin(), source.notes.end());
+  if (importer.id == "hf_index" && graph.tensors.empty() && graph.missing.empty())
+    graph.notes.push_back({Severity::warning, {}, "the index maps no tensors: its weight_map is empty"});
   validate(graph);
   return graph;
 }

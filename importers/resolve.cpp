@@ -22,7 +22,9 @@ namespace fs = std::filesystem;
 Source make_source(std::shared_ptr<const SourceFile> file, std::shared_ptr<const ModelFolder> folder) {
   Source source;
   source.file = std::move(file);
-  source.open_sibling = [folder = std::move(folder)](const std::string& name) { return folder->open(name); };
+  source.open_sibling = [folder = std::move(folder), asker = source.file->path()](const std::string& name) {
+    return folder->open(name, asker);
+  };
   return source;
 }
 
@@ -294,6 +296,7 @@ bool is_repository_name(std::string_view text) {
 namespace {
 
 Source resolve_path(const std::string& path, const ResolveOptions& options) {
+  if (path.empty()) throw Error(ErrorCode::usage, "the path of the model is empty");
   std::error_code failure;
   const fs::file_status status = fs::status(path, failure);
   if (fs::is_directory(status)) return resolve_folder(path, options);

@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -43,13 +44,30 @@ void complain(const std::string& text) {
   (void)!std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-void print_json(const Json& object) {
+// ASCII only: a name in JSON cannot drive a terminal either.
+void JsonRows::add(const Json& row) {
+  constexpr std::string_view kBreak = "\n    ";
+  rows_.append(rows_.empty() ? "" : ",").append(kBreak);
+  const std::string text = row.dump(2, ' ', true);
+  for (std::size_t at = 0; at < text.size();) {  // breaks inside texts are escaped
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    rows_.append(text, at, end - at);
+    if (end < text.size()) rows_.append(kBreak);
+    at = end + 1;
+  }
+}
+
+// Whether it could be written is asked at the end, for every command alike.
+void print_json(Json object, const JsonRows* rows) {
   Json whole = {{"schema_version", kSchemaVersion}, {"tool_version", LOADLINE_VERSION}};
-  whole.update(object);
-  // ASCII only: a name in JSON cannot drive a terminal either. Whether it could be written is asked at
-  // the end, for every command alike.
-  const std::string text = whole.dump(2, ' ', true) + '\n';
-  (void)!std::fwrite(text.data(), 1, text.size(), stdout);
+  for (auto& [key, value] : object.items()) whole[key] = std::move(value);
+  const std::string text = whole.dump(2, ' ', true);
+  const auto write = [](std::string_view part) { (void)!std::fwrite(part.data(), 1, part.size(), stdout); };
+  if (rows == nullptr) return write(text + "\n");
+  write(std::string_view(text).substr(0, text.size() - std::string_view("\n}").size()));
+  write(fmt::format(",\n  {}: [", Json(rows->key()).dump()));
+  write(rows->text());
+  write(rows->text().empty() ? "]\n}\n" : "\n  ]\n}\n");
 }
 
 std::string json_text(std::string_view raw) {

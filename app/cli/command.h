@@ -77,8 +77,23 @@ std::string note_text(const Note& note);
 // A line for a person on stderr. Never fails: there may be nobody to read it.
 void complain(const std::string& text);
 
-// Prints one object with schema_version and tool_version in front.
-void print_json(const Json& object);
+// The rows of an array that can be too long for objects: kept as text.
+class JsonRows {
+ public:
+  // `key` is the array's in the object that print_json prints.
+  explicit JsonRows(std::string key) : key_(std::move(key)) {}
+  void add(const Json& row);
+  const std::string& key() const { return key_; }
+  // What stands between the array's brackets, as print_json indents it.
+  const std::string& text() const { return rows_; }
+
+ private:
+  std::string key_;
+  std::string rows_;
+};
+
+// Prints one object with schema_version and tool_version in front and, if given, rows at its end.
+void print_json(Json object, const JsonRows* rows = nullptr);
 // JSON text must be UTF-8: names that are not are shown escaped.
 std::string json_text(std::string_view raw);
 

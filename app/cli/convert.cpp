@@ -5,6 +5,7 @@
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "exporters/left_out.h"
 
 #include <algorithm>
 
@@ -54,42 +55,25 @@ int dry_run(const Context& context, const Layout& layout) {
               {Align::left, Align::right, Align::right, Align::right});
   for (const LayoutFile& file : layout.files)
     table.row({safe_display(file.path, 100), fmt::format("{}", file.slots.size()),
-               fmt::format("{}", file.header.size()), format_grouped(file.bytes)});
-  fmt::print("{}Would write {} in {} file{}.\n", table.text(context.colour), format_bytes(total),
-             layout.files.size(), layout.files.size() == 1 ? "" : "s");
+               fmt::format("{}", header_bytes(file)), format_grouped(file.bytes)});
+  fmt::print("{}Would write {} in {}.\n", table.text(context.colour), format_bytes(total),
+             counted(layout.files.size(), "file"));
   return kDone;
 }
 
-// Names that an output leaves out: each ties with one that is written.
-std::vector<std::string> tied_names(const MetaGraph& graph) {
-  std::vector<std::string> names;
-  for (const auto& group : tied_groups(graph))
-    for (std::size_t i = 1; i < group.size(); ++i) names.push_back(graph.tensor(group[i]).name);
-  return names;
-}
-
-// What the output does not hold of the input, said while the input is still there.
-void say_what_is_left_out(const Context& context, const MetaGraph& graph,
-                          const std::vector<std::string>& tied, const Exporter& exporter) {
-  if (context.quiet) return;
-  if (!tied.empty())
-    complain(fmt::format("note: {} tied to another and written once: {}",
-                         tied.size() == 1 ? "1 tensor is" : fmt::format("{} tensors are", tied.size()),
-                         join_names(tied, 4)));
-  const auto keys = std::count_if(graph.metadata.begin(), graph.metadata.end(),
-                                  [](const MetaEntry& entry) { return entry.key != kConfigKey; });
-  const bool text_only =
-      std::all_of(graph.metadata.begin(), graph.metadata.end(),
-                  [](const MetaEntry& entry) { return std::holds_alternative<std::string>(entry.value); });
-  if (keys > 0 && (exporter.id == "gguf" || !text_only))
-    complain(fmt::format("note: {} of the input's metadata {} not all written to {}: see inspect --metadata",
-                         keys == 1 ? "1 key" : fmt::format("{} keys", keys), keys == 1 ? "is" : "are",
-                         exporter.id));
+// --to, else what OUT's name says; without both safetensors.
+const Exporter& chosen_exporter(const Options& options) {
+  if (options.to.empty())
+    return options.out.empty() ? find_exporter("safetensors") : exporter_for_output(options.out);
+  const Exporter& asked = find_exporter(options.to);
+  if (const Exporter* const named = exporter_for(options.out); named != nullptr && named != &asked)
+    throw Error(ErrorCode::usage, fmt::format("'{}' is named as {}, --to says {}: name it otherwise",
+                                              safe_display(options.out, 200), named->id, asked.id));
+  return asked;
 }
 
 int convert(const Context& context, const Options& options) {
-  const Exporter& exporter =
-      options.to.empty() ? exporter_for_output(options.out) : find_exporter(options.to);
+  const Exporter& exporter = chosen_exporter(options);
   ExportOptions layout_options;
   layout_options.outtype = parse_outtype(options.outtype);
   layout_options.alignment = options.align;
@@ -103,23 +87,25 @@ int convert(const Context& context, const Options& options) {
     throw Error(ErrorCode::usage, "--memory-budget: at least 128KiB are needed for buffers");
 
   const MetaGraphPtr graph = open_for(context, options.in);
+  const OutputKind kind = layout_options.max_shard_bytes > 0 ? OutputKind::folder : OutputKind::file;
+  const std::string out = options.out.empty() ? output_name(model_name(*graph), exporter, kind) : options.out;
   if (options.dry_run) {
     require_sound(*graph, "convert");
-    return dry_run(context, exporter.layout(*graph, layout_options, options.out));
+    return dry_run(context, exporter.layout(*graph, layout_options, out));
   }
 
-  const std::vector<std::string> tied = tied_names(*graph);
-  say_what_is_left_out(context, *graph, tied, exporter);
-  const std::size_t written = graph->tensors.size() - tied.size();
+  // said while the input is still there
+  if (!context.quiet)
+    for (const std::string& loss : left_out(*graph, exporter, layout_options)) complain("note: " + loss);
   Progress progress(context.stop);
   WriteReport report;
   {
     const ProgressLine line(context, "converting", progress);
-    report = convert_model(graph, exporter, layout_options, options.out, write, progress);
+    report = convert_model(graph, exporter, layout_options, out, write, progress);
   }
   if (context.json) {
     Json json = {{"files", Json::array()},
-                 {"tensors", written},
+                 {"tensors", report.tensors},
                  {"bytes_read", report.bytes_read},
                  {"bytes_written", report.bytes_written},
                  {"seconds", report.seconds},
@@ -132,8 +118,8 @@ int convert(const Context& context, const Options& options) {
   }
   for (const WrittenFile& file : report.files)
     fmt::print("{}  {}  xxh3 {:016x}\n", safe_display(file.path), format_bytes(file.bytes), file.xxh3);
-  fmt::print("{} tensor{}, {} written in {} ({}), {} of memory{}\n", format_grouped(written),
-             written == 1 ? "" : "s", format_bytes(report.bytes_written), format_seconds(report.seconds),
+  fmt::print("{}, {} written in {} ({}), {} of memory{}\n", counted(report.tensors, "tensor"),
+             format_bytes(report.bytes_written), format_seconds(report.seconds),
              format_rate(static_cast<double>(report.bytes_written) / report.seconds),
              format_bytes(report.peak_host_bytes), report.verified ? ", read back and equal" : "");
   return kDone;
@@ -144,9 +130,10 @@ int convert(const Context& context, const Options& options) {
 Action setup_convert(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->in, "The model to read")->required();
-  app.add_option("OUT", options->out,
-                 "A file, or a folder for safetensors with config.json and shards; missing folders are made")
-      ->required();
+  app.add_option(
+      "OUT", options->out,
+      "A file, or a folder for safetensors with config.json and shards; missing folders are made. By "
+      "default the model's name with -loadline, in the current folder");
   std::vector<std::string> ids;
   for (const Exporter& exporter : exporters()) ids.emplace_back(exporter.id);
   app.add_option("--to", options->to, "Output format; by default what OUT's extension says")

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/filter.h"
+#include "core/graph/shares.h"
 #include "core/io/process_memory.h"
 
 #include <algorithm>
@@ -41,8 +42,8 @@ OpenedModel open_timed(const Context& context, const std::string& path) {
 }
 
 Selection select(const MetaGraph& graph, const TensorFilter& filter, const Options& options) {
-  Selection selection = {options.filter, filter.select(graph), 0};
-  for (const TensorId id : selection.tensors) selection.bytes += tensor_bytes(graph, graph.tensor(id));
+  Selection selection = {filter.empty() ? "" : options.filter, filter.select(graph), 0};
+  selection.bytes = sum(shares(graph, selection.tensors)).bytes;
   const auto sort = [&](auto before) {
     std::stable_sort(selection.tensors.begin(), selection.tensors.end(), before);
   };
@@ -88,20 +89,24 @@ int inspect(const Context& context, const Options& options) {
       json["filter"] = {{"text", json_text(selection.filter)},
                         {"tensors", selection.tensors.size()},
                         {"bytes", selection.bytes}};
-    if (options.tensors) json["tensors"] = tensors_json(graph, selection, options.limit);
     if (options.metadata) json["metadata"] = metadata_json(graph);
     if (options.stats) json["stats"] = measure(context, opened.graph, selection, options.limit, stats_json);
     if (options.doctor) json["findings"] = findings_json(graph, find(context, opened.graph));
-    print_json(json);
+    if (options.tensors) {
+      const JsonRows rows = tensors_json(context, graph, selection, options.limit);
+      print_json(std::move(json), &rows);
+    } else {
+      print_json(std::move(json));
+    }
     return kDone;
   }
   print_summary(opened);
   if (filtered)
-    fmt::print("  filter      {} of {} tensors pass, {}\n", format_grouped(selection.tensors.size()),
-               format_grouped(graph.tensors.size()), format_bytes(selection.bytes));
+    fmt::print("  filter      {} of {} pass, {}\n", format_grouped(selection.tensors.size()),
+               counted(graph.tensors.size(), "tensor"), format_bytes(selection.bytes));
   if (options.tree) {
     fmt::print("\n");
-    print_tree(graph);
+    print_tree(graph, selection);
   }
   if (options.tensors || (filtered && !options.tree && !options.stats)) {
     fmt::print("\n");
@@ -128,7 +133,7 @@ int inspect(const Context& context, const Options& options) {
 Action setup_inspect(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_path_option(app, options->path);
-  app.add_flag("--tree", options->tree, "The module tree with subtotals");
+  app.add_flag("--tree", options->tree, "The module tree with subtotals, of what --filter leaves");
   app.add_flag("--tensors", options->tensors, "Every tensor");
   app.add_option("--filter", options->filter, std::string(filter_help()));
   app.add_option("--sort", options->sort, "Order of --tensors and --stats")

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/graph/config_text.h"
 #include "core/graph/module_tree.h"
+#include "core/graph/shares.h"
 #include "core/io/meta_array.h"
 #include "core/io/process_memory.h"
 
@@ -24,15 +25,14 @@ struct Usage {
   std::uint64_t bytes = 0;
 };
 
-// Bytes per dtype as the tensors have them; a tie counts at each of its names' first only.
+// What several tensors view counts at one of them.
 std::map<std::string_view, Usage> usage_by_dtype(const MetaGraph& graph) {
   std::map<std::string_view, Usage> usage;
-  const auto owners = first_owner(graph);
+  const std::vector<Share> parts = shares(graph);
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    const Tensor& tensor = graph.tensors[i];
-    Usage& row = usage[dtype_info(tensor.dtype).name];
+    Usage& row = usage[dtype_info(graph.tensors[i].dtype).name];
     row.tensors += 1;
-    if (index(*owners[index(tensor.storage)]) == i) row.bytes += graph.storage(tensor.storage).bytes;
+    row.bytes += parts[i].bytes;
   }
   return usage;
 }
@@ -60,10 +60,10 @@ void print_node(const MetaGraph& graph, const ModuleTree& tree, NodeId id, int d
   const ModuleNode& node = tree.node(id);
   const std::string label = std::string(static_cast<std::size_t>(2 * depth), ' ') +
                             (node.name.empty() ? "(no name)" : safe_display(node.name, 80));
-  const std::string kind =
-      node.tensor ? fmt::format("{} {}", dtype_info(graph.tensor(*node.tensor).dtype).name,
-                                shape_text(graph.tensor(*node.tensor)))
-                  : fmt::format("{} tensor{}", format_grouped(node.tensors), node.tensors == 1 ? "" : "s");
+  const std::string kind = node.tensor
+                               ? fmt::format("{} {}", dtype_info(graph.tensor(*node.tensor).dtype).name,
+                                             shape_text(graph.tensor(*node.tensor)))
+                               : counted(node.tensors, "tensor");
   if (id != kRootNode)
     fmt::print("{:<48} {:>12}  {:>9}  {}\n", label, format_bytes(node.bytes), format_count(node.parameters),
                kind);
@@ -131,9 +131,12 @@ Json summary_json(const OpenedModel& opened) {
   return json;
 }
 
-Json tensors_json(const MetaGraph& graph, const Selection& selection, std::size_t limit) {
-  Json json = Json::array();
+JsonRows tensors_json(const Context& context, const MetaGraph& graph, const Selection& selection,
+                      std::size_t limit) {
+  const Progress progress(context.stop);
+  JsonRows rows("tensors");
   for (const TensorId id : shown(selection, limit)) {
+    progress.check_cancelled();
     const Tensor& tensor = graph.tensor(id);
     const Storage& storage = graph.storage(tensor.storage);
     Json row = {{"name", json_text(tensor.name)},
@@ -149,55 +152,63 @@ Json tensors_json(const MetaGraph& graph, const Selection& selection, std::size_
       row["encoding"] = encoding_name(storage.encoding);
       row["decoded_offset"] = tensor.offset;
     }
-    json.push_back(std::move(row));
+    rows.add(row);
   }
-  return json;
+  return rows;
 }
 
 void print_summary(const OpenedModel& opened) {
   const MetaGraph& graph = *opened.graph;
   const bool weights = std::any_of(graph.storages.begin(), graph.storages.end(),
                                    [](const Storage& storage) { return storage.file != kNoFile; });
+  const auto usage_of = usage_by_dtype(graph);
+  std::size_t width = std::string_view("parameters").size();
+  for (const auto& [name, usage] : usage_of) width = std::max(width, name.size());
+  const auto line = [width](std::string_view label, const std::string& text) {
+    fmt::print("  {:<{}}  {}\n", label, width, text);
+  };
   fmt::print("{}\n", safe_display(model_name(graph), 100));
-  fmt::print("  format      {}{}\n", graph.format,
-             weights || graph.tensors.empty() ? "" : " (shapes only, no weights)");
-  if (const auto architecture = model_family(graph))
-    fmt::print("  family      {}\n", safe_display(*architecture, 60));
-  fmt::print("  parameters  {} ({})\n", format_count(parameter_count(graph)),
-             format_grouped(parameter_count(graph)));
-  fmt::print("  tensors     {}\n", format_grouped(graph.tensors.size()));
-  fmt::print("  weights     {} ({} bytes)\n", format_bytes(storage_bytes(graph)),
-             format_grouped(storage_bytes(graph)));
-  fmt::print("  files       {}, {} on disk, {} of them headers and indexes\n", graph.files.size(),
-             format_bytes(file_bytes(graph)), format_bytes(header_bytes(graph)));
-  for (const auto& [name, usage] : usage_by_dtype(graph))
-    fmt::print("  {:<10}  {} tensor{}, {}\n", name, format_grouped(usage.tensors),
-               usage.tensors == 1 ? "" : "s", format_bytes(usage.bytes));
+  line("format", graph.format + (weights || graph.tensors.empty() ? "" : " (shapes only, no weights)"));
+  if (const auto architecture = model_family(graph)) line("family", safe_display(*architecture, 60));
+  const std::uint64_t parameters = parameter_count(graph);
+  line("parameters", fmt::format("{} ({})", format_count(parameters), format_grouped(parameters)));
+  line("tensors", format_grouped(graph.tensors.size()));
+  line("weights", fmt::format("{} ({} bytes)", format_bytes(storage_bytes(graph)),
+                              format_grouped(storage_bytes(graph))));
+  line("files", fmt::format("{}, {} on disk, {} of them headers and indexes", graph.files.size(),
+                            format_bytes(file_bytes(graph)), format_bytes(header_bytes(graph))));
+  for (const auto& [name, usage] : usage_of)
+    line(name, fmt::format("{}, {}", counted(usage.tensors, "tensor"), format_bytes(usage.bytes)));
   for (const auto& group : tied_groups(graph)) {
     std::vector<std::string> names;
     for (const TensorId id : group) names.push_back(graph.tensor(id).name);
-    fmt::print("  tied        {}\n", join_names(names, 4));
+    line("tied", join_names(names, 4));
   }
   if (!graph.missing.empty())
-    fmt::print("  missing     {} tensor{}: {}\n", graph.missing.size(), graph.missing.size() == 1 ? "" : "s",
-               join_names(graph.missing, 3));
-  fmt::print("  opened      in {}, reading {}\n", format_seconds(opened.open_ms / 1000),
-             format_bytes(opened.bytes_read));
+    line("missing",
+         fmt::format("{}: {}", counted(graph.missing.size(), "tensor"), join_names(graph.missing, 3)));
+  line("opened", fmt::format("in {}, reading {}", format_seconds(opened.open_ms / 1000),
+                             format_bytes(opened.bytes_read)));
   constexpr std::size_t kMostNotes = 50;
   for (std::size_t i = 0; i < std::min(graph.notes.size(), kMostNotes); ++i)
     fmt::print("  {}\n", note_text(graph.notes[i]));
   if (graph.notes.size() > kMostNotes)
-    fmt::print("  and {} more notes; --json has them all\n", graph.notes.size() - kMostNotes);
+    fmt::print("  and {}; --json has them all\n", counted(graph.notes.size() - kMostNotes, "more note"));
 }
 
-void print_tree(const MetaGraph& graph) { print_node(graph, module_tree(graph), kRootNode, 0); }
+void print_tree(const MetaGraph& graph, const Selection& selection) {
+  if (!selection.filter.empty()) fmt::print("of the tensors that pass:\n");
+  print_node(graph, module_tree(graph, selection.tensors), kRootNode, 0);
+}
 
 void print_tensors(const Context& context, const MetaGraph& graph, const Selection& selection,
                    std::size_t limit) {
   Table table({"name", "dtype", "shape", "bytes", "size", "file", "offset"},
               {Align::left, Align::left, Align::left, Align::right, Align::right, Align::left, Align::right});
   const auto ids = shown(selection, limit);
+  const Progress progress(context.stop);
   for (const TensorId id : ids) {
+    progress.check_cancelled();
     const Tensor& tensor = graph.tensor(id);
     const Storage& storage = graph.storage(tensor.storage);
     table.row({tensor.name.empty() ? "(no name)" : safe_display(tensor.name, 80),

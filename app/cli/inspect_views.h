@@ -23,19 +23,21 @@ struct OpenedModel {
 struct Selection {
   std::string filter;  // as typed; empty: everything
   std::vector<TensorId> tensors;
-  std::uint64_t bytes = 0;  // of these tensors, a tie once for each of its names
+  std::uint64_t bytes = 0;  // what several of these tensors view counts once
 };
 
 void print_summary(const OpenedModel& opened);
 Json summary_json(const OpenedModel& opened);
 
-// Siblings that repeat ("layers.0" ... "layers.79") are shown once when their subtrees weigh the same.
-void print_tree(const MetaGraph& graph);
+// Of the selection alone. Siblings that repeat ("layers.0" ... "layers.79") are shown once when their
+// subtrees weigh the same.
+void print_tree(const MetaGraph& graph, const Selection& selection);
 
 // In the order given. `limit` 0 shows all.
 void print_tensors(const Context& context, const MetaGraph& graph, const Selection& selection,
                    std::size_t limit);
-Json tensors_json(const MetaGraph& graph, const Selection& selection, std::size_t limit);
+JsonRows tensors_json(const Context& context, const MetaGraph& graph, const Selection& selection,
+                      std::size_t limit);
 
 // Every key-value with its type; of an array the first elements, read from the file.
 void print_metadata(const Context& context, const MetaGraph& graph);

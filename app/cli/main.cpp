@@ -141,8 +141,23 @@ class Interrupt {
   std::thread thread_;
 };
 
+// A word that is no command should be a model: of the files here or of the hub cache.
+void require_model(const std::string& word, const Context& context) {
+  std::error_code ignored;
+  if (!word.empty() && std::filesystem::exists(word, ignored)) return;
+  try {
+    if (!word.empty()) return (void)resolve(word, context.resolve_options());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) return;  // it is there: the window says what is wrong with it
+  }
+  throw Error(ErrorCode::usage,
+              fmt::format("no command, no file and no model in the hub cache is called '{}'; `loadline "
+                          "--help` lists the commands",
+                          safe_display(word, 100)));
+}
+
 // `loadline` and `loadline PATH` open the window.
-std::vector<std::string> with_default_command(int argc, char** argv, bool has_gui) {
+std::vector<std::string> with_default_command(int argc, char** argv, const Context& context) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto is_command = [](const std::string& word) {
     for (const Command& command : commands())
@@ -152,16 +167,12 @@ std::vector<std::string> with_default_command(int argc, char** argv, bool has_gu
   std::size_t first = 0;
   while (first < arguments.size() && (arguments[first] == "--quiet" || arguments[first] == "-q")) ++first;
   if (first == arguments.size()) {
-    if (has_gui) arguments.emplace_back("gui");
+    if (context.run_gui != nullptr) arguments.emplace_back("gui");
     return arguments;
   }
   const std::string& word = arguments[first];
   if (word.rfind('-', 0) == 0 || is_command(word)) return arguments;
-  std::error_code ignored;
-  if (!std::filesystem::exists(word, ignored) && word.find('/') == std::string::npos)
-    throw Error(ErrorCode::usage,
-                fmt::format("no command and no file is called '{}'; `loadline --help` lists the commands",
-                            safe_display(word, 100)));
+  require_model(word, context);
   arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(first), "gui");
   return arguments;
 }
@@ -206,7 +217,7 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   context.json =
       std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
   try {
-    std::vector<std::string> arguments = with_default_command(argc, argv, run_gui != nullptr);
+    std::vector<std::string> arguments = with_default_command(argc, argv, context);
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {

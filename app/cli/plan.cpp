@@ -8,6 +8,10 @@
 #include "core/base/text.h"
 #include "core/plan/projection.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -97,7 +101,10 @@ std::string verdict_cell(const Projection& row, const Verdict& verdict, const La
 struct Row {
   Json json;
   std::vector<std::string> cells;
+  const Method* method = nullptr;
+  std::uint64_t device_peak = 0;
   bool fits = true;
+  std::optional<Error> refusal;  // why the load cannot be done at all: then there are no figures
 };
 
 Row make_row(const Projection& projection, const Budget& budget, const Labels& labels) {
@@ -114,31 +121,88 @@ Row make_row(const Projection& projection, const Budget& budget, const Labels& l
                at(Space::staging),
                peak_cell(timeline.unified.bytes),
                std::string(projection.method->peak_law)};
-  if (budget.device || budget.host) row.cells.push_back(verdict_cell(projection, verdict, labels));
+  row.cells.push_back(budget.device || budget.host ? verdict_cell(projection, verdict, labels) : "");
+  row.method = projection.method;
+  row.device_peak = timeline.peaks[index(Space::device)].bytes;
   row.fits = verdict.fits();
   return row;
+}
+
+Row refused_row(const Method& method, const Order& order, const Error& refusal) {
+  Row row;
+  row.json = {{"method", method.id}, {"order", order.id}, {"refused", json_text(refusal.what())}};
+  row.cells = {std::string(method.id),       std::string(order.id), "-", "-", "-", "-", "-",
+               std::string(method.peak_law), "cannot be done"};
+  row.method = &method;
+  row.fits = false;
+  row.refusal = refusal;
+  return row;
+}
+
+// What cannot be done is a row that says so; a wrong option stops the command.
+Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const Order& order,
+             const StorageOrder& storages, const MethodOptions& options, const ForwardPass* pass,
+             const Budget& budget, const Labels& labels) {
+  try {
+    Progress progress(context.stop);
+    const Projection projection = project(graph, method, order, storages, options, progress, pass);
+    if (projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
+      if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
+        return refused_row(method, order, Error(ErrorCode::unsupported, refusal));
+    return make_row(projection, budget, labels);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::limit && error.code() != ErrorCode::unsupported) throw;
+    return refused_row(method, order, error);
+  }
+}
+
+// The least device peak, whose it is, and how it stands to what stays there.
+std::string least_text(const MetaGraph& graph, const std::vector<Row>& rows, const MethodOptions& method,
+                       const ForwardAnswer& forward) {
+  std::uint64_t least = UINT64_MAX;
+  for (const Row& row : rows)
+    if (!row.refusal) least = std::min(least, row.device_peak);
+  std::vector<std::string_view> ids;
+  for (const Row& row : rows)
+    if (!row.refusal && row.device_peak == least &&
+        std::find(ids.begin(), ids.end(), row.method->id) == ids.end())
+      ids.push_back(row.method->id);
+  const std::uint64_t bound = device_lower_bound(graph, method, forward.pass());
+  const std::string_view held = forward.pass() != nullptr     ? "W and the forward pass"
+                                : method.activation_bytes > 0 ? "W + Q"
+                                                              : "W";
+  if (least == bound)
+    return fmt::format("Least on the device: {}, which is {}, by {}.", format_bytes(least), held,
+                       fmt::join(ids, ", "));
+  return fmt::format("Least on the device: {}, by {}; what stays there is {} = {}.", format_bytes(least),
+                     fmt::join(ids, ", "), held, format_bytes(bound));
 }
 
 void print_table(const Context& context, const MetaGraph& graph, const std::vector<Row>& rows,
                  const Budget& budget, const MethodOptions& method, const ForwardAnswer& forward) {
   const std::uint64_t weights = storage_bytes(graph);
-  fmt::print("{}: {} tensors, W = {} ({} bytes)", safe_display(model_name(graph), 80),
-             format_grouped(graph.tensors.size()), format_bytes(weights), format_grouped(weights));
+  fmt::print("{}: {}, W = {} ({} bytes)", safe_display(model_name(graph), 80),
+             counted(graph.tensors.size(), "tensor"), format_bytes(weights), format_grouped(weights));
   if (method.activation_bytes > 0) fmt::print(", Q = {}", format_bytes(method.activation_bytes));
   fmt::print("\n\n");
 
+  const bool refusals =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); });
   std::vector<std::string> header = {"method",     "order",   "device",  "host",
                                      "page cache", "staging", "unified", "law"};
-  std::vector<Align> alignment(header.size(), Align::right);
-  alignment[0] = alignment[1] = alignment[7] = Align::left;
-  if (budget.device || budget.host) header.emplace_back("verdict"), alignment.push_back(Align::left);
+  std::vector<Align> alignment(header.size() + 1, Align::right);
+  alignment[0] = alignment[1] = alignment[7] = alignment[8] = Align::left;
+  header.emplace_back(budget.device || budget.host || refusals ? "verdict" : "");
   Table table(header, alignment);
   for (const Row& row : rows) table.row(row.cells);
-  fmt::print("{}", table.text(context.colour));
+  fmt::print("{}\n", table.text(context.colour));
+  const Method* told = nullptr;
+  for (const Row& row : rows)
+    if (row.refusal && std::exchange(told, row.method) != row.method)
+      fmt::print("{} cannot be done: {}.\n", row.method->id, row.refusal->what());
   fmt::print(
-      "\nNo method needs less than {} on the device. Unified counts all four spaces as one memory; the page "
-      "cache in it can be dropped by the system.\n",
-      format_bytes(device_lower_bound(graph, method, forward.pass())));
+      "{} Unified counts all four spaces as one memory; the page cache in it can be dropped by the system.\n",
+      least_text(graph, rows, method, forward));
   if (const std::string text = forward.text(); !text.empty()) fmt::print("\n{}", text);
   if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }))
     fmt::print("Nothing here fits the budget.\n");
@@ -174,11 +238,16 @@ int plan(const Context& context, const Options& options) {
     throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
 
   std::vector<Row> rows;
+  std::map<const Order*, StorageOrder> made;
+  for (const Order* o : orders_asked) {
+    Progress(context.stop).check_cancelled();
+    made.try_emplace(o, o->make(*graph));
+  }
   for (const Method* m : methods_asked)
-    for (const Order* o : orders_asked) {
-      Progress progress(context.stop);
-      rows.push_back(make_row(project(*graph, *m, *o, method, progress, forward.pass()), budget, labels));
-    }
+    for (const Order* o : orders_asked)
+      rows.push_back(plan_row(context, *graph, *m, *o, made.at(o), method, forward.pass(), budget, labels));
+  if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
+    throw *rows.front().refusal;
 
   if (context.json) {
     Json json = summary_json(*graph, budget, method, forward);

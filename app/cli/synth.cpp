@@ -89,10 +89,10 @@ int synth(const Context& context, const Options& options) {
   const auto shards = std::count_if(report.files.begin(), report.files.end(), [](const WrittenFile& file) {
     return std::string_view(file.path).ends_with(".safetensors");
   });
-  fmt::print("{}: {} tensors, {} parameters, {} of weights in {} weight file{}, {}\n",
-             safe_display(options.out), format_grouped(shapes.graph.tensors.size()),
-             format_count(parameter_count(shapes.graph)), format_bytes(storage_bytes(shapes.graph)), shards,
-             shards == 1 ? "" : "s",
+  fmt::print("{}: {}, {} parameters, {} of weights in {}, {}\n", safe_display(options.out),
+             counted(shapes.graph.tensors.size(), "tensor"), format_count(parameter_count(shapes.graph)),
+             format_bytes(storage_bytes(shapes.graph)),
+             counted(static_cast<std::uint64_t>(shards), "weight file"),
              options.seed ? fmt::format("random with seed {}", *options.seed)
                           : fmt::format("sparse: {} on disk", format_bytes(report.bytes_written)));
   return kDone;

@@ -101,7 +101,7 @@ void print_system_count(const gpu::UploadReport& report) {
 }
 
 void print_report(const Context& context, const gpu::UploadReport& report, const Options& options) {
-  fmt::print("{} tensors, {} onto {} in {} ({}), {} in {} order\n\n", report.tensors,
+  fmt::print("{}, {} onto {} in {} ({}), {} in {} order\n\n", counted(report.tensors, "tensor"),
              format_bytes(report.bytes), safe_display(report.device, 60), format_seconds(report.seconds),
              format_rate(report.bytes_per_second), options.method, options.order);
   Table table({"peak", "projected", "allocated", "error", "taken in all"},
@@ -127,8 +127,7 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
     fmt::print("{}\n", *report.verified ? "Verified: every byte on the device equals the file."
                                         : "DIFFERENT: " + report.mismatch);
   if (options.validation)
-    fmt::print("The validation layer has {} message{}.\n", report.validation_messages.size(),
-               report.validation_messages.size() == 1 ? "" : "s");
+    fmt::print("The validation layer has {}.\n", counted(report.validation_messages.size(), "message"));
   for (const std::string& message : report.validation_messages) fmt::print("  {}\n", safe_display(message));
 }
 

@@ -7,7 +7,6 @@
 #include "core/gpu/memory_need.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -45,17 +44,6 @@ std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& devic
   return {};
 }
 
-std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind) {
-  if (const std::size_t slash = model_name.rfind('/'); slash != std::string_view::npos)
-    model_name.remove_prefix(slash + 1);
-  // "llama-3.1-70b" has no extension: only what an exporter writes is one
-  if (const Exporter* written = exporter_for(model_name)) model_name.remove_suffix(written->extension.size());
-  std::string name(model_name.empty() ? "model" : model_name);
-  name += "-loadline";
-  if (kind == OutputKind::file) name += exporter.extension;
-  return name;
-}
-
 bool writes_shards(const Exporter& exporter) {
   return exporter.options.find("--max-shard-size") != std::string_view::npos;
 }
@@ -66,8 +54,8 @@ DType converted_dtype(DType dtype, std::optional<DType> outtype) {
 
 std::uint64_t converted_bytes(const DTypeShare& share, std::optional<DType> outtype) {
   const DType to = converted_dtype(share.dtype, outtype);
-  if (to == share.dtype) return share.bytes;
-  return share.bytes / dtype_info(share.dtype).block_bytes * dtype_info(to).block_bytes;
+  if (to == share.dtype) return share.written;
+  return share.written / dtype_info(share.dtype).block_bytes * dtype_info(to).block_bytes;
 }
 
 std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype) {
@@ -76,29 +64,8 @@ std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype) 
   return total;
 }
 
-DiskSpace disk_space(const std::string& path) {
-  std::error_code failed;
-  std::filesystem::path folder = std::filesystem::absolute(path, failed).parent_path();
-  while (!std::filesystem::is_directory(folder, failed) && folder.has_relative_path())
-    folder = folder.parent_path();
-  const std::filesystem::space_info space = std::filesystem::space(folder, failed);
-  if (failed) throw system_error(folder.string(), "measure the disk of", failed.value());
-  return {folder.string(), space.available};
-}
-
 std::string mapping_misfit(const Model& model, std::uint64_t page_cache_peak) {
-  if (page_cache_peak == 0 || model.encodings.empty()) return "";
-  std::string kinds;
-  std::uint64_t storages = 0;
-  std::uint64_t bytes = 0;
-  for (const EncodingShare& share : model.encodings) {
-    kinds += (kinds.empty() ? "" : ", ") + std::string(encoding_name(share.encoding));
-    storages += share.storages;
-    bytes += share.bytes;
-  }
-  return fmt::format("the files cannot be mapped: {} of {} storages ({}) are not stored as plain bytes: {}",
-                     format_grouped(storages), format_grouped(model.graph->storages.size()),
-                     format_bytes(bytes), kinds);
+  return page_cache_peak == 0 ? "" : model.mapping_refusal;
 }
 
 std::string reading_misfit(const Model& model) {

@@ -3,8 +3,9 @@
 
 #include "app/gui/model.h"
 #include "core/gpu/device_info.h"
+#include "core/io/file_system.h"
 #include "core/plan/timeline.h"
-#include "exporters/exporter.h"
+#include "exporters/convert.h"
 
 #include <cstdint>
 #include <optional>
@@ -26,10 +27,6 @@ std::string reading_misfit(const Model& model);
 // Why the model can be looked at only, whatever one would do with its weights; empty if it can be used.
 std::string use_misfit(const Model& model);
 
-enum class OutputKind { file, folder };
-// A name for the converted model: its name with "-loadline" and, for a file, the exporter's extension.
-// Of an "org/name" the name; of a name that ends like a file some exporter writes, what comes before.
-std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind);
 // Whether it takes ExportOptions::max_shard_bytes.
 bool writes_shards(const Exporter& exporter);
 
@@ -38,12 +35,5 @@ DType converted_dtype(DType dtype, std::optional<DType> outtype);
 // The tensor bytes of a type, and of the model, once converted; headers come on top.
 std::uint64_t converted_bytes(const DTypeShare& share, std::optional<DType> outtype);
 std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype);
-
-struct DiskSpace {
-  std::string folder;  // the nearest one that exists
-  std::uint64_t available = 0;
-};
-// Of the disk that would hold `path`, whose folders may be missing yet. Throws Error{io}.
-DiskSpace disk_space(const std::string& path);
 
 }  // namespace loadline::gui

@@ -3,6 +3,8 @@
 
 #include "core/base/text.h"
 #include "core/graph/filter.h"
+#include "core/graph/shares.h"
+#include "core/plan/projection.h"
 
 #include <algorithm>
 #include <cctype>
@@ -38,43 +40,29 @@ std::vector<std::uint32_t> ranks_of_names(const MetaGraph& graph) {
 
 void add_tensors(Model& model) {
   const MetaGraph& graph = *model.graph;
-  std::map<DType, DTypeShare> shares;
+  const std::vector<Share> parts = shares(graph);
+  std::map<DType, DTypeShare> dtypes;
   model.bytes_of_file.resize(graph.files.size());
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
-    const std::uint64_t bytes = tensor_bytes(graph, tensor);
-    model.bytes.push_back(bytes);
+    model.bytes.push_back(tensor_bytes(graph, tensor));
     model.roles.push_back(tensor_role(tensor.name));
     const auto layer = layer_number(tensor.name);
     model.layers.push_back(layer && *layer < 1'000'000 ? static_cast<std::int32_t>(*layer) : -1);
     model.layer_count = std::max(model.layer_count, model.layers.back() + 1);
-    const bool owner = model.owners[index(tensor.storage)] == TensorId{static_cast<std::uint32_t>(i)};
-    DTypeShare& share = shares[tensor.dtype];
+    DTypeShare& share = dtypes[tensor.dtype];
     share.dtype = tensor.dtype;
     ++share.tensors;
-    if (!owner) continue;
-    share.bytes += bytes;
-    model.role_bytes[static_cast<std::size_t>(model.roles.back())] += bytes;
+    share.bytes += parts[i].bytes;
+    const std::uint32_t tie = model.tie_of[i];
+    if (tie == 0 || index(model.ties[tie - 1].front()) == i) share.written += model.bytes.back();
+    model.role_bytes[static_cast<std::size_t>(model.roles.back())] += parts[i].bytes;
     const FileId file = graph.storage(tensor.storage).file;
-    if (file != kNoFile) model.bytes_of_file[index(file)] += bytes;
+    if (file != kNoFile) model.bytes_of_file[index(file)] += parts[i].bytes;
   }
-  for (const auto& [dtype, share] : shares) model.dtypes.push_back(share);
+  for (const auto& [dtype, share] : dtypes) model.dtypes.push_back(share);
   std::stable_sort(model.dtypes.begin(), model.dtypes.end(),
                    [](const DTypeShare& a, const DTypeShare& b) { return a.bytes > b.bytes; });
-}
-
-void add_encodings(Model& model) {
-  for (const Storage& storage : model.graph->storages) {
-    if (storage.encoding == Encoding::plain) continue;
-    auto share =
-        std::find_if(model.encodings.begin(), model.encodings.end(), [&](const EncodingShare& known) {
-          return encoding_name(known.encoding) == encoding_name(storage.encoding);
-        });
-    if (share == model.encodings.end())
-      share = model.encodings.insert(share, EncodingShare{storage.encoding, 0, 0});
-    share->storages += 1;
-    share->bytes += storage.bytes;
-  }
 }
 
 }  // namespace
@@ -117,7 +105,8 @@ ModelPtr make_model(MetaGraphPtr graph, std::string path) {
   for (std::uint32_t group = 0; group < model->ties.size(); ++group)
     for (const TensorId id : model->ties[group]) model->tie_of[index(id)] = group + 1;
   add_tensors(*model);
-  add_encodings(*model);
+  model->encodings = encoding_shares(g);
+  model->mapping_refusal = mapping_refusal(g);
   for (std::uint32_t i = 0; i < g.tensors.size() && !model->remarks; ++i)
     model->remarks = !storage_remark(*model, TensorId{i}).empty();
   model->weight_bytes = storage_bytes(g);

@@ -22,17 +22,11 @@ inline constexpr std::size_t kRoleCount = 6;
 std::string_view role_name(Role role);
 Role tensor_role(std::string_view name);
 
-// Storages that do not lie in their files as they are.
-struct EncodingShare {
-  Encoding encoding = Encoding::plain;
-  std::uint64_t storages = 0;
-  std::uint64_t bytes = 0;
-};
-
 struct DTypeShare {
   DType dtype = DType::opaque;
   std::uint64_t tensors = 0;
-  std::uint64_t bytes = 0;  // ties counted once
+  std::uint64_t bytes = 0;    // what several tensors view counted once
+  std::uint64_t written = 0;  // by an exporter: ties once, every other view for itself
 };
 
 // Immutable once made; vectors named "per tensor" are parallel to graph->tensors.
@@ -51,13 +45,14 @@ struct Model {
   std::vector<std::vector<TensorId>> ties;
   std::vector<std::uint32_t> tie_of;            // per tensor: 1 + index in ties, 0 = not tied
   std::vector<std::optional<TensorId>> owners;  // per storage
-  std::uint64_t weight_bytes = 0;               // ties counted once
+  std::uint64_t weight_bytes = 0;               // of the storages
   std::uint64_t disk_bytes = 0;
   std::uint64_t parameters = 0;
   std::vector<DTypeShare> dtypes;  // by decreasing bytes
   std::array<std::uint64_t, kRoleCount> role_bytes = {};
   std::vector<std::uint64_t> bytes_of_file;  // tensor bytes per file
   std::vector<EncodingShare> encodings;      // other than plain
+  std::string mapping_refusal;               // why the files cannot be mapped; empty if they can
   bool remarks = false;                      // storage_remark() says something of some tensor
   bool shapes_only = false;                  // no file holds (all of) its weights
   std::size_t errors = 0;                    // notes of severity error

@@ -3,6 +3,7 @@
 
 #include "app/gui/session_demo.h"
 #include "core/base/text.h"
+#include "core/graph/shares.h"
 #include "importers/resolve.h"
 
 #include <algorithm>
@@ -18,12 +19,13 @@ constexpr unsigned kWorkers = 3;
 
 std::vector<MethodRow> compare_methods(const MetaGraph& graph, const PlanChoice& choice, Progress& progress) {
   const Order& order = find_order(choice.order);
+  const StorageOrder storages = order.make(graph);
   std::vector<MethodRow> rows;
   for (const Method& method : methods()) {
     MethodRow row;
     row.method = &method;
     try {
-      const Projection projection = project(graph, method, order, choice.options, progress);
+      const Projection projection = project(graph, method, order, storages, choice.options, progress);
       for (std::size_t space = 0; space < kSpaceCount; ++space)
         row.peaks[space] = projection.timeline.peaks[space].bytes;
       row.unified = projection.timeline.unified.bytes;
@@ -157,7 +159,7 @@ void Session::refresh_table() {
   if (!model_) return;
   if (table_.rows.size() != model_->graph->tensors.size()) table_.lit = nodes_with(*model_, table_.rows);
   sort_tensors(*model_, table_.rows, table_.column, table_.ascending);
-  for (const TensorId id : table_.rows) table_.bytes += model_->bytes[index(id)];
+  table_.bytes = sum(shares(*model_->graph, table_.rows)).bytes;
 }
 
 void Session::set_plan(const PlanChoice& choice) {

@@ -155,6 +155,8 @@ class Session {
   bool diagnosing() const { return diagnosing_ > 0; }
   // Why what was last weighed cannot be written; empty if it can, or if that is not known yet.
   const std::string& convert_misfit() const { return convert_misfit_; }
+  // What it would not hold of the model, in sentences.
+  const std::vector<std::string>& convert_losses() const { return convert_losses_; }
   const PlanChoice& choice() const { return choice_; }
   // Nothing while it is being planned for the first time.
   const std::shared_ptr<const Projection>& projection() const { return projection_; }
@@ -232,6 +234,7 @@ class Session {
   std::uint64_t diagnosis_count_ = 0;
   JobId diagnosis_job_{};
   std::string convert_misfit_;
+  std::vector<std::string> convert_losses_;
   std::uint64_t weighing_ = 0;
   std::shared_ptr<const UploadResult> upload_result_;
   bool uploading_ = false;

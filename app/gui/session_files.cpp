@@ -1,7 +1,10 @@
 // The verbs that look into the files of the model shown: its metadata, what loading it costs.
 #include "app/gui/session.h"
+#include "exporters/left_out.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace loadline::gui {
 
@@ -13,6 +16,7 @@ void Session::forget_files() {
   diagnosis_error_.clear();
   diagnosing_ = 0;
   convert_misfit_.clear();
+  convert_losses_.clear();
   ++weighing_;
   metadata_search.clear();
   operator_search.clear();
@@ -69,22 +73,26 @@ std::optional<JobView> Session::diagnosis() const {
 void Session::weigh_convert(const ConvertRequest& request) {
   const std::uint64_t number = ++weighing_;
   convert_misfit_.clear();
+  convert_losses_.clear();
   if (!model_ || !use_misfit(*model_).empty() || request.out.empty()) return;
   const Exporter& exporter = find_exporter(request.exporter);
   upload_alone_ = false;
   jobs_.post(
       "Laying out the new file", "weigh convert",
-      [graph = model_->graph, &exporter, request](Progress&) -> std::string {
+      [graph = model_->graph, &exporter, request](Progress&) {
         try {
           exporter.layout(*graph, request.options, request.out);
         } catch (const Error& error) {
-          return error.what();
+          return std::pair(std::string(error.what()), std::vector<std::string>());
         }
-        return "";
+        return std::pair(std::string(), left_out(*graph, exporter, request.options));
       },
-      [this, number](Outcome<std::string> outcome) {
+      [this, number](Outcome<std::pair<std::string, std::vector<std::string>>> outcome) {
         if (weighing_ != number) return;
-        convert_misfit_ = outcome.ok() ? outcome.value() : outcome.error().what();
+        if (outcome.ok())
+          std::tie(convert_misfit_, convert_losses_) = std::move(outcome.value());
+        else
+          convert_misfit_ = outcome.error().what();
       });
 }
 

@@ -101,7 +101,7 @@ void Session::measure_disk(const std::string& path) {
   disk_path_ = path;
   jobs_.post(
       "Looking for room on the disk", "disk", [path](Progress&) { return disk_space(path); },
-      [this, number](Outcome<DiskSpace> outcome) {
+      [this, number](Outcome<std::optional<DiskSpace>> outcome) {
         if (measuring_ != number) return;
         disk_.reset();  // a folder that cannot be measured says so when it is written to
         if (outcome.ok()) disk_ = std::move(outcome.value());

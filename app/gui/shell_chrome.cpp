@@ -91,9 +91,9 @@ void Shell::draw_header_model(const Ui& ui, float right) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddLine({x, middle - ui.px(10)}, {x, middle + ui.px(10)}, ui.theme->border, ui.px(1));
   const std::string facts = fmt::format(
-      "{} parameters   {}   {}   {} file{}", format_count(model.parameters), format_bytes(model.weight_bytes),
-      model.dtypes.empty() ? "" : dtype_info(model.dtypes.front().dtype).name, model.graph->files.size(),
-      model.graph->files.size() == 1 ? "" : "s");
+      "{} parameters   {}   {}   {}", format_count(model.parameters), format_bytes(model.weight_bytes),
+      model.dtypes.empty() ? "" : dtype_info(model.dtypes.front().dtype).name,
+      counted(model.graph->files.size(), "file"));
   const float facts_width = ImGui::CalcTextSize(facts.c_str()).x;
   const float line = ImGui::GetFontSize();
   const float room = right - x - ui.px(20);

@@ -101,6 +101,10 @@ std::string format_grouped(std::uint64_t value) {
   return digits;
 }
 
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_grouped(count), noun, count == 1 ? "" : "s");
+}
+
 std::string format_count(std::uint64_t count) {
   constexpr std::array<const char*, 5> kNames = {"K", "M", "B", "T", "Q"};
   if (count < 1000) return fmt::format("{}", count);

@@ -12,6 +12,8 @@ namespace loadline {
 std::string format_bytes(std::uint64_t bytes);
 // Decimal grouping for exact figures: 16060522496 -> "16,060,522,496".
 std::string format_grouped(std::uint64_t value);
+// A count and what is counted: "1 tensor", "1,024 tensors".
+std::string counted(std::uint64_t count, std::string_view noun);
 // Parameter counts, decimal: "8.03 B", "124 M", "512".
 std::string format_count(std::uint64_t count);
 // Bytes per second: "4.62 GB/s" (decimal, as links and disks are sold).

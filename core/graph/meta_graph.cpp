@@ -2,6 +2,7 @@
 #include "core/graph/meta_graph.h"
 
 #include "core/base/error.h"
+#include "core/graph/shares.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -64,6 +65,26 @@ std::uint64_t tensor_bytes(const MetaGraph& graph, const Tensor& tensor) {
   return packed_byte_size(tensor.dtype, elements(tensor)).value_or(graph.storage(tensor.storage).bytes);
 }
 
+std::vector<EncodingShare> encoding_shares(const MetaGraph& graph) {
+  std::vector<EncodingShare> shares;
+  for (const Storage& storage : graph.storages) {
+    if (storage.encoding == Encoding::plain || storage.bytes == 0) continue;
+    auto share = std::find_if(shares.begin(), shares.end(), [&](const EncodingShare& known) {
+      return encoding_name(known.encoding) == encoding_name(storage.encoding);
+    });
+    if (share == shares.end()) share = shares.insert(share, EncodingShare{storage.encoding, 0, 0});
+    share->storages += 1;
+    share->bytes += storage.bytes;
+  }
+  return shares;
+}
+
+std::vector<TensorId> all_tensors(const MetaGraph& graph) {
+  std::vector<TensorId> all(graph.tensors.size());
+  for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = TensorId{i};
+  return all;
+}
+
 std::vector<std::optional<TensorId>> first_owner(const MetaGraph& graph) {
   std::vector<std::optional<TensorId>> owners(graph.storages.size());
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
@@ -105,12 +126,7 @@ std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph) {
   return result;
 }
 
-std::uint64_t parameter_count(const MetaGraph& graph) {
-  std::uint64_t sum = 0;
-  for (const Tensor& tensor : graph.tensors) sum += elements(tensor);
-  for (const auto& group : tied_groups(graph)) sum -= elements(graph.tensor(group[0])) * (group.size() - 1);
-  return sum;
-}
+std::uint64_t parameter_count(const MetaGraph& graph) { return sum(shares(graph)).elements; }
 
 const MetaValue* find_metadata(const MetaGraph& graph, std::string_view key) {
   const auto entry = std::find_if(graph.metadata.begin(), graph.metadata.end(),
@@ -129,10 +145,31 @@ void require_sound(const MetaGraph& graph, std::string_view verb) {
                   fmt::format("cannot {} this model: it has shapes only, no file holds its weights", verb));
 }
 
+namespace {
+
+// "llama" of "llama-00001-of-00003"; any other name as it is.
+std::string without_part(std::string_view name) {
+  constexpr std::string_view kPattern = "-00000-of-00000";
+  if (name.size() <= kPattern.size()) return std::string(name);
+  const std::string_view end = name.substr(name.size() - kPattern.size());
+  const bool part = std::equal(end.begin(), end.end(), kPattern.begin(), [](char c, char expected) {
+    return expected == '0' ? c >= '0' && c <= '9' : c == expected;
+  });
+  return std::string(part ? name.substr(0, name.size() - kPattern.size()) : name);
+}
+
+}  // namespace
+
 std::string model_name(const MetaGraph& graph) {
   if (graph.files.empty()) return "model";
   const std::filesystem::path path(graph.files.front().path);
-  const std::string stem = path.stem().string();
+  std::string stem = path.stem().string();
+  if (const std::string whole = without_part(stem); graph.format == "gguf" && whole != stem) {
+    const MetaValue* const said = find_metadata(graph, "general.name");
+    const auto* const text = said == nullptr ? nullptr : std::get_if<std::string>(said);
+    if (text != nullptr && !text->empty()) return without_part(*text);
+    stem = whole;
+  }
   // "model.safetensors" and "model-00001-of-00003" say nothing: the folder does
   if (stem.rfind("model", 0) != 0 && stem.rfind("pytorch_model", 0) != 0 && stem != "config") return stem;
   std::filesystem::path folder = std::filesystem::absolute(path).lexically_normal().parent_path();

@@ -115,18 +115,31 @@ std::uint64_t file_bytes(const MetaGraph& graph);
 std::uint64_t tensor_bytes(const MetaGraph& graph, const Tensor& tensor);
 std::uint64_t elements(const Tensor& tensor);
 
+// Storages with bytes that do not lie in their files as they are.
+struct EncodingShare {
+  Encoding encoding = Encoding::plain;
+  std::uint64_t storages = 0;
+  std::uint64_t bytes = 0;
+};
+// One row for each encoding_name() but "plain", as they are first met.
+std::vector<EncodingShare> encoding_shares(const MetaGraph& graph);
+
+// Every tensor, in graph order.
+std::vector<TensorId> all_tensors(const MetaGraph& graph);
 // The first tensor on each storage (in tensor order); nothing for a storage no tensor uses.
 std::vector<std::optional<TensorId>> first_owner(const MetaGraph& graph);
 // Names that share one storage range, dtype and shape: groups of two or more, in tensor order.
 std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph);
-// Elements counted once per tied group.
+// Elements, each counted once: of ties and of tensors that view bytes within another's range of the same
+// storage one counts (core/graph/shares.h).
 std::uint64_t parameter_count(const MetaGraph& graph);
 
 const MetaValue* find_metadata(const MetaGraph& graph, std::string_view key);
 // Throws Error{malformed} with the first note of severity error (the graph may be shown, not used),
 // and Error{usage} for a model that has shapes but no files.
 void require_sound(const MetaGraph& graph, std::string_view verb);
-// The base name of the model as a person would call it: the folder's or the file's name.
+// The base name of the model as a person would call it: the folder's or the file's name; of a split GGUF set
+// what it calls itself, without its part's number.
 std::string model_name(const MetaGraph& graph);
 
 }  // namespace loadline

@@ -2,6 +2,7 @@
 #include "core/graph/module_tree.h"
 
 #include "core/base/text.h"
+#include "core/graph/shares.h"
 
 #include <algorithm>
 #include <charconv>
@@ -20,7 +21,7 @@ std::string_view take_segment(std::string_view& path, bool last) {
 
 }  // namespace
 
-ModuleTree module_tree(const MetaGraph& graph) {
+ModuleTree module_tree(const MetaGraph& graph, std::span<const TensorId> tensors) {
   ModuleTree tree;
   tree.nodes.emplace_back();
   std::map<std::pair<std::uint32_t, std::string_view>, NodeId> known;
@@ -38,11 +39,9 @@ ModuleTree module_tree(const MetaGraph& graph) {
     return place->second;
   };
 
-  const auto owners = first_owner(graph);
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    const Tensor& tensor = graph.tensors[i];
-    const TensorId id{static_cast<std::uint32_t>(i)};
-    const bool owns = owners[index(tensor.storage)] == id;
+  const std::vector<Share> parts = shares(graph, tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensor(tensors[i]);
     std::string_view rest = tensor.name;
     NodeId at = kRootNode;
     bool more = true;
@@ -51,10 +50,10 @@ ModuleTree module_tree(const MetaGraph& graph) {
       at = child_of(at, take_segment(rest, !more));
     }
     ModuleNode& leaf = tree.nodes[index(at)];
-    leaf.tensor = id;
+    leaf.tensor = tensors[i];
     leaf.tensors += 1;
-    leaf.bytes += owns ? graph.storage(tensor.storage).bytes : 0;
-    leaf.parameters += owns ? elements(tensor) : 0;
+    leaf.bytes += parts[i].bytes;
+    leaf.parameters += parts[i].elements;
   }
 
   // children come after their parents, so one backward pass sums everything
@@ -70,6 +69,8 @@ ModuleTree module_tree(const MetaGraph& graph) {
               [&](NodeId a, NodeId b) { return natural_less(tree.node(a).name, tree.node(b).name); });
   return tree;
 }
+
+ModuleTree module_tree(const MetaGraph& graph) { return module_tree(graph, all_tensors(graph)); }
 
 std::string module_path(const ModuleTree& tree, NodeId id) {
   std::string path;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct ModuleNode {
   NodeId parent = kRootNode;
   std::vector<NodeId> children;    // in natural order: "2" before "10"
   std::optional<TensorId> tensor;  // set on leaves (a module may also be a tensor of that name)
-  // Of the node and all below. Bytes and parameters of a tied tensor count at its first name only.
+  // Of the node and all below. What several tensors view counts once (core/graph/shares.h), a tie at its
+  // first name.
   std::uint64_t bytes = 0;
   std::uint64_t parameters = 0;
   std::uint64_t tensors = 0;
@@ -36,6 +38,8 @@ struct ModuleTree {
 // of more than kMostDepth segments keep the rest in the last one.
 inline constexpr std::size_t kMostDepth = 64;
 ModuleTree module_tree(const MetaGraph& graph);
+// Of these tensors alone, which are distinct.
+ModuleTree module_tree(const MetaGraph& graph, std::span<const TensorId> tensors);
 
 // The dotted path of a node, "" for the root.
 std::string module_path(const ModuleTree& tree, NodeId id);

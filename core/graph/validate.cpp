@@ -25,22 +25,6 @@ namespace {
       detail);
 }
 
-// Bytes from the tensor's first element to the end of its last, or nothing on overflow.
-std::optional<std::uint64_t> extent(const Tensor& tensor) {
-  const auto count = element_count(tensor.shape);
-  if (!count) return std::nullopt;
-  if (*count == 0 || tensor.strides.empty()) return packed_byte_size(tensor.dtype, *count);
-  std::uint64_t last = 0;
-  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
-    const auto step = checked_mul(tensor.shape[i] - 1, tensor.strides[i]);
-    const auto sum = step ? checked_add(last, *step) : std::nullopt;
-    if (!sum) return std::nullopt;
-    last = *sum;
-  }
-  const auto span = checked_add(last, 1);
-  return span ? packed_byte_size(tensor.dtype, *span) : std::nullopt;
-}
-
 void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
   if (index(tensor.storage) >= graph.storages.size())
     fail(
@@ -55,7 +39,7 @@ void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
            fmt::format("starts at byte {} of a {} byte storage", tensor.offset, storage.bytes));
     return;
   }
-  const auto bytes = extent(tensor);
+  const auto bytes = spanned_bytes(tensor);
   if (!bytes) fail(graph, tensor, "its size does not fit in 64 bits or in whole blocks");
   if (!range_fits(tensor.offset, *bytes, storage.bytes))
     fail(graph, tensor,
@@ -168,6 +152,21 @@ bool is_sound(const MetaGraph& graph) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> spanned_bytes(const Tensor& tensor) {
+  const auto count = element_count(tensor.shape);
+  if (!count) return std::nullopt;
+  if (*count == 0 || tensor.strides.empty()) return packed_byte_size(tensor.dtype, *count);
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+    const auto step = checked_mul(tensor.shape[i] - 1, tensor.strides[i]);
+    const auto sum = step ? checked_add(last, *step) : std::nullopt;
+    if (!sum) return std::nullopt;
+    last = *sum;
+  }
+  const auto span = checked_add(last, 1);
+  return span ? packed_byte_size(tensor.dtype, *span) : std::nullopt;
+}
 
 bool is_contiguous(const Tensor& tensor) {
   if (tensor.strides.empty()) return true;

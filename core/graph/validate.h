@@ -10,6 +10,10 @@ namespace loadline {
 // unique; sums of sizes fit in 63 bits. Importers call it last; tests call it on everything.
 void validate(const MetaGraph& graph);
 
+// Bytes from a tensor's first element to the end of its last, gaps between them included; nothing for a type
+// without a size and on overflow.
+std::optional<std::uint64_t> spanned_bytes(const Tensor& tensor);
+
 // Whether a tensor is stored in C order without gaps.
 bool is_contiguous(const Tensor& tensor);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <sys/vfs.h>
@@ -46,6 +47,16 @@ FileSystem file_system_of(const std::string& path) {
       std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.magic == magic; });
   if (kind == kKinds.end()) return {fmt::format("type {:#x}", magic), false};
   return {kind->name, kind->network};
+}
+
+std::optional<DiskSpace> disk_space(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::path folder = std::filesystem::absolute(path, failed).parent_path();
+  while (!std::filesystem::is_directory(folder, failed) && folder.has_relative_path())
+    folder = folder.parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(folder, failed);
+  if (failed) return std::nullopt;
+  return DiskSpace{folder.string(), space.available};
 }
 
 }  // namespace loadline

@@ -1,6 +1,8 @@
 // What kind of file system a path lies on.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace loadline {
@@ -12,5 +14,13 @@ struct FileSystem {
 
 // Of an existing path; an empty name where the system does not say.
 FileSystem file_system_of(const std::string& path);
+
+struct DiskSpace {
+  std::string folder;  // the nearest one that exists
+  std::uint64_t available = 0;
+};
+// Of the disk that would hold `path`, whose folders may be missing yet; nothing where the system does not
+// say.
+std::optional<DiskSpace> disk_space(const std::string& path);
 
 }  // namespace loadline

@@ -26,10 +26,6 @@ constexpr std::uint64_t kMostCompared = std::uint64_t{4}
 constexpr std::uint64_t kMostPadding = kPage;   // between tensors: what aligning them takes
 constexpr std::uint64_t kVector = 64;           // what the widest vector loads and most DMA engines want
 
-std::string count_of(std::uint64_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", format_grouped(count), thing, count == 1 ? "" : "s");
-}
-
 bool in_file(const Storage& storage) { return storage.file != kNoFile && storage.bytes > 0; }
 
 // Bytes that one element, or one block, must lie on to be used where it is.
@@ -69,7 +65,7 @@ class Doctor {
         {.id = "missing",
          .severity = Severity::error,
          .text = fmt::format("{} promised by the index {} in no file: {}",
-                             count_of(graph_.missing.size(), "tensor"),
+                             counted(graph_.missing.size(), "tensor"),
                              graph_.missing.size() == 1 ? "is" : "are", join_names(graph_.missing, 3)),
          .cost = "the model cannot be loaded whole",
          .remedy = "none: fetch the missing files again",
@@ -91,7 +87,7 @@ class Doctor {
         {.id = "unclaimed",
          .severity = Severity::warning,
          .text = fmt::format("{} beside the model {} not listed in its index: {}",
-                             count_of(files.size(), "weight file"), files.size() == 1 ? "is" : "are",
+                             counted(files.size(), "weight file"), files.size() == 1 ? "is" : "are",
                              join_names(names, 3)),
          .cost = fmt::format("{} of disk; tools that take every file of the folder load them too",
                              format_bytes(bytes)),
@@ -118,7 +114,7 @@ class Doctor {
     for (const auto& [kind, number] : kinds)
       found.text += fmt::format("{}{} {}", found.text.empty() ? "" : ", ", number, kind);
     found.text =
-        fmt::format("{} not stored as plain bytes ({})", count_of(found.count, "storage"), found.text);
+        fmt::format("{} not stored as plain bytes ({})", counted(found.count, "storage"), found.text);
     found.cost =
         fmt::format("{} must be decoded through a buffer and cannot be mapped", format_bytes(found.bytes));
     findings_.push_back(std::move(found));
@@ -152,7 +148,7 @@ class Doctor {
     if (elements.count > 0) {
       elements.text =
           fmt::format("{} on no multiple of the element size",
-                      count_of(elements.count, "tensor") + (elements.count == 1 ? " begins" : " begin"));
+                      counted(elements.count, "tensor") + (elements.count == 1 ? " begins" : " begin"));
       elements.cost =
           fmt::format("{} must be copied out of a mapping before use", format_bytes(elements.bytes));
       findings_.push_back(std::move(elements));
@@ -160,7 +156,7 @@ class Doctor {
     if (vectors.count > 0) {
       vectors.text = fmt::format(
           "{} on no multiple of {} bytes",
-          count_of(vectors.count, "tensor") + (vectors.count == 1 ? " begins" : " begin"), kVector);
+          counted(vectors.count, "tensor") + (vectors.count == 1 ? " begins" : " begin"), kVector);
       vectors.cost =
           fmt::format("aligned vector loads and most DMA need a copy of {}", format_bytes(vectors.bytes));
       findings_.push_back(std::move(vectors));
@@ -186,7 +182,7 @@ class Doctor {
     }
     if (found.count == 0) return;
     found.text = fmt::format("{} one page more than {} size needs",
-                             count_of(found.count, "tensor") + (found.count == 1 ? " lies on" : " lie on"),
+                             counted(found.count, "tensor") + (found.count == 1 ? " lies on" : " lie on"),
                              found.count == 1 ? "its" : "their");
     found.cost = fmt::format("{} of pages mapped, read and evicted together with a neighbour",
                              format_bytes(found.bytes));
@@ -260,14 +256,14 @@ class Doctor {
       }
     }
     if (inside.count > 0) {
-      inside.text = fmt::format("{} between tensors", count_of(inside.count, "gap"));
+      inside.text = fmt::format("{} between tensors", counted(inside.count, "gap"));
       inside.cost = fmt::format("{} of padding or metadata among the weights, read along with them",
                                 format_bytes(inside.bytes));
       findings_.push_back(std::move(inside));
     }
     if (after.count > 0) {
       after.text = fmt::format("{} behind the last tensor of {}", format_bytes(after.bytes),
-                               count_of(after.count, "file"));
+                               counted(after.count, "file"));
       after.cost = fmt::format("{} of disk; strict readers refuse safetensors files with a remainder",
                                format_bytes(after.bytes));
       findings_.push_back(std::move(after));
@@ -301,8 +297,8 @@ class Doctor {
       example(found, i);
     }
     if (found.count == 0) return;
-    found.text = fmt::format("{} only in part by tensors", count_of(found.count, "storage") +
-                                                               (found.count == 1 ? " is used" : " are used"));
+    found.text = fmt::format("{} only in part by tensors",
+                             counted(found.count, "storage") + (found.count == 1 ? " is used" : " are used"));
     found.cost =
         fmt::format("{} loaded for nothing by readers that take whole storages", format_bytes(found.bytes));
     findings_.push_back(std::move(found));
@@ -401,7 +397,7 @@ class Doctor {
     }
     if (found.count == 0) return;
     found.text = fmt::format("{} the same bytes as another",
-                             count_of(found.count, "storage") + (found.count == 1 ? " holds" : " hold"));
+                             counted(found.count, "storage") + (found.count == 1 ? " holds" : " hold"));
     if (!whole)
       found.text += fmt::format(", by samples: {} were too much to compare", format_bytes(candidates));
     found.cost = fmt::format("{} of disk and memory twice", format_bytes(found.bytes));

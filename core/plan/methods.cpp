@@ -3,6 +3,7 @@
 #include "core/plan/methods.h"
 
 #include "core/base/error.h"
+#include "core/base/large_pages.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
 
@@ -22,6 +23,11 @@ class Builder {
       : graph_(graph), options_(options) {
     for (const StorageId id : order)
       if (graph.storage(id).bytes > 0) order_.push_back(id);
+    // what the largest plans need, so that they do not move while they grow: untouched, it costs nothing
+    plan_.blocks.reserve(3 * order_.size());
+    plan_.steps.reserve(10 * order_.size());
+    prefer_large_pages(plan_.blocks.data(), plan_.blocks.capacity() * sizeof(Block));
+    prefer_large_pages(plan_.steps.data(), plan_.steps.capacity() * sizeof(Step));
   }
 
   const StorageOrder& order() const { return order_; }

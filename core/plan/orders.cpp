@@ -49,11 +49,17 @@ StorageOrder file_order(const MetaGraph& graph) {
   return order;
 }
 
-// File order, re-sorted by a key of the storage; equal keys stay in file order.
+// File order, re-sorted by a key of the storage, made once for each; equal keys stay in file order.
 template <typename Key>
 StorageOrder sorted_by(const MetaGraph& graph, Key key) {
-  StorageOrder order = file_order(graph);
-  std::stable_sort(order.begin(), order.end(), [&](StorageId a, StorageId b) { return key(a) < key(b); });
+  using Keyed = std::pair<decltype(key(StorageId{})), StorageId>;
+  std::vector<Keyed> keyed;
+  for (const StorageId id : file_order(graph)) keyed.emplace_back(key(id), id);
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const Keyed& a, const Keyed& b) { return a.first < b.first; });
+  StorageOrder order;
+  order.reserve(keyed.size());
+  for (const Keyed& entry : keyed) order.push_back(entry.second);
   return order;
 }
 

@@ -2,6 +2,7 @@
 #include "core/plan/projection.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/plan/dry_machine.h"
 
 #include <fmt/format.h>
@@ -12,10 +13,19 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
                    const MethodOptions& options, Progress& progress, const ForwardPass* pass) {
   check_options(options);
   progress.check_cancelled();
+  return project(graph, method, order, order.make(graph), options, progress, pass);
+}
+
+Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const StorageOrder& storages, const MethodOptions& options, Progress& progress,
+                   const ForwardPass* pass) {
+  check_options(options);
+  progress.check_cancelled();
   Projection projection;
   projection.method = &method;
   projection.order = &order;
-  projection.plan = method.make(graph, order.make(graph), options);
+  projection.plan = method.make(graph, storages, options);
+  progress.check_cancelled();
   if (pass != nullptr) append_forward_pass(projection.plan, *pass);
   if (const auto fault = check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
@@ -28,6 +38,22 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
                    const MethodOptions& options) {
   Progress progress;
   return project(graph, method, order, options, progress);
+}
+
+std::string mapping_refusal(const MetaGraph& graph) {
+  const std::vector<EncodingShare> encoded = encoding_shares(graph);
+  if (encoded.empty()) return "";
+  std::string kinds;
+  std::uint64_t storages = 0;
+  std::uint64_t bytes = 0;
+  for (const EncodingShare& share : encoded) {
+    kinds += (kinds.empty() ? "" : ", ") + std::string(encoding_name(share.encoding));
+    storages += share.storages;
+    bytes += share.bytes;
+  }
+  return fmt::format("the files cannot be mapped: {} of {} ({}) not stored as plain bytes: {}",
+                     format_grouped(storages), counted(graph.storages.size(), "storage"), format_bytes(bytes),
+                     kinds);
 }
 
 std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,

@@ -6,6 +6,7 @@
 #include "core/plan/run.h"
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace loadline {
@@ -21,8 +22,16 @@ struct Projection {
 // Throws Error{usage} for absurd options, Error{limit} for sizes that no memory can hold, Error{cancelled}.
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
                    const MethodOptions& options, Progress& progress, const ForwardPass* pass = nullptr);
+// The same for `storages`, which is what `order` makes of the graph: for who projects several methods.
+Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const StorageOrder& storages, const MethodOptions& options, Progress& progress,
+                   const ForwardPass* pass = nullptr);
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
                    const MethodOptions& options);
+
+// Why a plan with page_cache blocks cannot be run on the model's files, although it can be projected: what is
+// encoded must be decoded. Empty if all of them can be mapped.
+std::string mapping_refusal(const MetaGraph& graph);
 
 // What no method can go below: every storage on the device, with the activations or what the pass needs at
 // most.

@@ -1,7 +1,10 @@
 // Runs a plan step by step and keeps the ledger: the same loop for projection and measurement.
 #include "core/plan/run.h"
 
+#include "core/base/large_pages.h"
+
 #include <algorithm>
+#include <utility>
 
 namespace loadline {
 namespace {
@@ -19,10 +22,16 @@ std::uint64_t masked_sum(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
 
 Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
   std::uint64_t total = 0;
-  for (const Step& step : plan.steps) total += step.bytes;
+  std::size_t points = 0;
+  for (const Step& step : plan.steps) {
+    total += step.bytes;
+    points += step.verb != Verb::copy;
+  }
   progress.add_total(total);
 
   Timeline timeline;
+  timeline.usage.reserve(points);
+  prefer_large_pages(timeline.usage.data(), points * sizeof(UsagePoint));
   timeline.lifetimes.resize(plan.blocks.size());
   PerSpace<std::uint64_t> live = {};
   for (std::size_t at = 0; at < plan.steps.size(); ++at) {
@@ -91,15 +100,17 @@ Peak peak_over(const Timeline& timeline, const Plan& plan, unsigned mask) {
 }
 
 std::vector<BlockId> alive_at(const Timeline& timeline, const Plan& plan, std::size_t step, unsigned mask) {
-  std::vector<BlockId> alive;
+  std::vector<std::pair<std::uint64_t, BlockId>> found;  // the largest first, then as they were allocated
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
     const Lifetime& life = timeline.lifetimes[i];
     if ((mask & space_bit(plan.blocks[i].space)) == 0) continue;
     if (life.from_step <= step && step < life.to_step)
-      alive.push_back(BlockId{static_cast<std::uint32_t>(i)});
+      found.emplace_back(~plan.blocks[i].bytes, BlockId{static_cast<std::uint32_t>(i)});
   }
-  std::stable_sort(alive.begin(), alive.end(),
-                   [&](BlockId a, BlockId b) { return plan.block(a).bytes > plan.block(b).bytes; });
+  std::sort(found.begin(), found.end());
+  std::vector<BlockId> alive;
+  alive.reserve(found.size());
+  for (const auto& [size, block] : found) alive.push_back(block);
   return alive;
 }
 

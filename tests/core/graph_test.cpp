@@ -2,8 +2,12 @@
 #include "core/base/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/module_tree.h"
+#include "core/graph/shares.h"
 #include "core/graph/validate.h"
 
+#include <algorithm>
+#include <array>
+#include <random>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -107,7 +111,110 @@ TEST(MetaGraph, TiesAreSeenAmongViews) {
   using Ids = std::vector<TensorId>;
   EXPECT_EQ(tied_groups(graph),
             (std::vector<Ids>{Ids{TensorId{2}, TensorId{4}}, Ids{TensorId{3}, TensorId{5}, TensorId{7}}}));
-  EXPECT_EQ(parameter_count(graph), 5u * 16);
+  EXPECT_EQ(parameter_count(graph), 4u * 16);  // "t" is "whole" once more
+}
+
+TEST(Shares, ViewsOfOneStorageCountOnce) {
+  MetaGraph graph;
+  graph.storages = {shapes_only_storage(100), shapes_only_storage(16), shapes_only_storage(8)};
+  const auto add = [&](const char* name, Shape shape, Strides strides, std::uint32_t storage,
+                       std::uint64_t offset) {
+    graph.tensors.push_back(
+        {name, DType::f16, std::move(shape), std::move(strides), StorageId{storage}, offset});
+  };
+  add("slice", {4}, {}, 0, 8);               // inside "whole", though it comes first
+  add("whole", {5, 4}, {}, 0, 0);            // bytes 0 to 40
+  add("transposed", {4, 5}, {1, 4}, 0, 0);   // the same
+  add("overlapping", {10}, {}, 0, 30);       // ten bytes of its own
+  add("apart", {10}, {}, 0, 60);             // 80 to 100 and 50 to 60 nobody uses
+  add("alone", {3}, {}, 1, 0);               // takes its whole storage
+  add("repeated", {1000, 4}, {0, 1}, 2, 0);  // four elements
+  EXPECT_NO_THROW(validate(graph));
+  const std::vector<Share> parts = shares(graph);
+  std::vector<std::uint64_t> bytes, counted;
+  for (const Share& part : parts) bytes.push_back(part.bytes), counted.push_back(part.elements);
+  EXPECT_EQ(counted, (std::vector<std::uint64_t>{0, 20, 0, 10, 10, 3, 4}));
+  EXPECT_EQ(bytes, (std::vector<std::uint64_t>{30, 40, 0, 10, 20, 16, 8}));
+  EXPECT_EQ(parameter_count(graph), 47u);
+  EXPECT_EQ(sum(parts).bytes, storage_bytes(graph));
+  // of a selection: what was another's is its own, and what nobody uses stays with the storage's first
+  const std::vector<TensorId> some = {TensorId{2}, TensorId{3}};
+  EXPECT_EQ(sum(shares(graph, some)).elements, 30u);
+  EXPECT_EQ(sum(shares(graph, some)).bytes, 50u);
+  const ModuleTree tree = module_tree(graph, some);
+  EXPECT_EQ(tree.root().tensors, 2u);
+  EXPECT_EQ(tree.root().bytes, 50u);
+  EXPECT_EQ(module_tree(graph).root().parameters, 47u);
+}
+
+// Against every pair of tensors and every byte.
+TEST(Shares, AreThoseOfABruteCount) {
+  std::mt19937 random(7);
+  const auto below = [&](std::uint64_t n) { return random() % n; };
+  for (int round = 0; round < 300; ++round) {
+    MetaGraph graph;
+    for (int i = 0; i < 3; ++i) graph.storages.push_back(shapes_only_storage(40));
+    const std::uint64_t count = 1 + below(12);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint64_t offset = below(30), size = below(41 - offset);
+      graph.tensors.push_back({std::to_string(i),
+                               DType::u8,
+                               {size},
+                               {},
+                               StorageId{static_cast<std::uint32_t>(below(3))},
+                               offset});
+    }
+    std::vector<TensorId> some;
+    for (const TensorId id : all_tensors(graph))
+      if (below(3) > 0) some.push_back(id);
+    const std::vector<Share> parts = shares(graph, some);
+    std::uint64_t bytes = 0, every = 0;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const Tensor& tensor = graph.tensor(some[i]);
+      const bool within = std::any_of(some.begin(), some.end(), [&](TensorId id) {
+        const Tensor& other = graph.tensor(id);
+        const bool same = other.offset == tensor.offset && other.shape == tensor.shape;
+        return id != some[i] && other.storage == tensor.storage && other.offset <= tensor.offset &&
+               other.offset + other.shape[0] >= tensor.offset + tensor.shape[0] && (!same || id < some[i]);
+      });
+      EXPECT_EQ(parts[i].elements, within ? 0 : tensor.shape[0]) << round;
+    }
+    std::set<StorageId> used;
+    for (const Tensor& tensor : graph.tensors) used.insert(tensor.storage);
+    for (const StorageId storage : used) {
+      std::array<bool, 40> chosen = {}, covered = {};
+      for (const TensorId id : all_tensors(graph)) {
+        const Tensor& tensor = graph.tensor(id);
+        if (tensor.storage != storage) continue;
+        const bool asked = std::find(some.begin(), some.end(), id) != some.end();
+        for (std::uint64_t at = tensor.offset; at < tensor.offset + tensor.shape[0]; ++at) {
+          covered[at] = true;
+          chosen[at] |= asked;
+        }
+      }
+      bytes += static_cast<std::uint64_t>(std::count(chosen.begin(), chosen.end(), true));
+      const TensorId owner = *first_owner(graph)[index(storage)];
+      if (std::find(some.begin(), some.end(), owner) != some.end())
+        bytes += static_cast<std::uint64_t>(std::count(covered.begin(), covered.end(), false));
+      every += 40;
+    }
+    EXPECT_EQ(sum(parts).bytes, bytes) << round;
+    EXPECT_EQ(sum(shares(graph)).bytes, every) << round;
+  }
+}
+
+TEST(ModelName, OfASplitSetIsTheWholeOnes) {
+  MetaGraph graph;
+  graph.format = "gguf";
+  graph.files = {{"/models/phi-2-q4-00001-of-00003.gguf", 1}};
+  EXPECT_EQ(model_name(graph), "phi-2-q4");
+  graph.metadata = {{"general.name", std::string("Phi 2-00001-of-00003")}};
+  EXPECT_EQ(model_name(graph), "Phi 2");
+  graph.metadata = {{"general.name", std::string()}};
+  graph.files[0].path = "/models/phi/model-00001-of-00003.gguf";
+  EXPECT_EQ(model_name(graph), "phi");
+  graph.files[0].path = "/models/phi-0001-of-0003.gguf";
+  EXPECT_EQ(model_name(graph), "phi-0001-of-0003");
 }
 
 TEST(Validate, RefusesEveryBrokenLaw) {

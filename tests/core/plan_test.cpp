@@ -129,6 +129,18 @@ TEST(Methods, SizesThatNoMemoryHoldsAreRefused) {
   EXPECT_THROW(project(graph_of({1}), find_method("per_tensor"), find_order("file"), absurd), Error);
 }
 
+TEST(Projection, EncodedStoragesCannotBeMapped) {
+  MetaGraph graph = graph_of({64, 32, 0});
+  EXPECT_EQ(mapping_refusal(graph), "");
+  graph.storages[2].encoding = Encoding::deflate;  // nothing of it would be mapped
+  EXPECT_EQ(mapping_refusal(graph), "");
+  graph.storages[0].encoding = Encoding::deflate;
+  graph.storages[1].encoding = Encoding::byte_swapped;
+  EXPECT_EQ(
+      mapping_refusal(graph),
+      "the files cannot be mapped: 2 of 3 storages (96 B) not stored as plain bytes: deflate, big-endian");
+}
+
 TEST(Orders, ArePermutationsOfUsedStorages) {
   MetaGraph graph = graph_of(random_sizes(5));
   graph.storages.push_back(shapes_only_storage(99));  // no tensor uses it

@@ -1,6 +1,7 @@
 // Exporters and the writer: the round-trip law, exact bytes, refusals, and failures that leave nothing.
 #include "core/base/error.h"
 #include "core/convert/cast.h"
+#include "core/io/meta_array.h"
 #include "core/io/storage_reader.h"
 #include "exporters/convert.h"
 #include "importers/resolve.h"
@@ -247,6 +248,109 @@ TEST(GgufExport, WritesTheseBytes) {
   EXPECT_EQ(read_file(folder / "o.gguf"), expected);
 }
 
+// Every scalar type, arrays of every kind, and a text that is too long to be kept.
+std::string annotated_gguf(bool big_endian, std::uint32_t file_type) {
+  testing::GgufBuilder b(big_endian);
+  b.key("general.name", "annotated").key("general.architecture", "llama").key("general.file_type", file_type);
+  b.alignment(64).key("empty text", "");
+  b.key("u8", b.u8, b.number(std::uint8_t{200})).key("i8", b.i8, b.number(std::int8_t{-3}));
+  b.key("u16", b.u16, b.number(std::uint16_t{60'000})).key("i16", b.i16, b.number(std::int16_t{-300}));
+  b.key("i32", b.i32, b.number(std::int32_t{-70'000})).key("f32", b.f32, b.number(1e-5F));
+  b.key("bool", b.boolean, b.number(std::uint8_t{1})).key("u64", b.u64, b.number(~std::uint64_t{0}));
+  b.key("i64", b.i64, b.number(INT64_MIN)).key("f64", b.f64, b.number(0.1));
+  std::vector<std::string> tokens = {"<s>", "", "\xE2\x96\x81the", std::string(200'000, 'x')};
+  for (int i = 0; i < 20'000; ++i) tokens.push_back("token " + std::to_string(i));
+  b.strings("tokenizer.ggml.tokens", tokens).strings("no strings", {});
+  const auto numbers = [&](const char* key, std::uint32_t type, auto first, std::uint64_t count) {
+    std::string bytes = b.number(type) + b.number(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      bytes += b.number(first);
+      first = static_cast<decltype(first)>(first + 1);
+    }
+    b.key(key, b.array, bytes);
+  };
+  numbers("bytes", b.u8, std::uint8_t{3}, 9);
+  numbers("shorts", b.i16, std::int16_t{-3}, 9);
+  numbers("scores", b.f32, 0.5F, 50'001);
+  numbers("wide", b.u64, std::uint64_t{1} << 40, 9);
+  b.key("long text", std::string((1 << 20) + 3, 't')).key("after it", std::uint32_t{7});
+  b.tensor("a", {5, 3}, 0, 60).tensor("b", {7}, 1, 14);
+  return b.bytes();
+}
+
+// Values as they are, elements of arrays read.
+std::map<std::string, std::vector<MetaValue>> metadata_values(const MetaGraph& graph) {
+  std::map<std::string, std::vector<MetaValue>> values;
+  for (const MetaEntry& entry : graph.metadata)
+    if (const auto* const array = std::get_if<MetaArray>(&entry.value))
+      values[entry.key] = read_meta_array(graph, *array, 0, array->count);
+    else
+      values[entry.key] = {entry.value};
+  return values;
+}
+
+TEST(GgufExport, CarriesEveryKeyOfAGgufFile) {
+  const TemporaryFolder folder;
+  for (const bool big_endian : {false, true}) {
+    const std::string in = folder / fmt::format("in/{}.gguf", big_endian);
+    write_file(in, annotated_gguf(big_endian, 0));
+    const MetaGraphPtr source = open(in);
+    const std::string out = folder / fmt::format("out/{}.gguf", big_endian);
+    const Layout layout = find_exporter("gguf").layout(*source, {}, out);
+    EXPECT_LT(layout.files[0].header.size(), 4096u);  // what is large is copied, not held
+    expect_law(source, out);
+    const MetaGraphPtr back = open(out);
+    ASSERT_EQ(back->metadata.size(), source->metadata.size());
+    for (std::size_t i = 0; i < source->metadata.size(); ++i) {
+      EXPECT_EQ(back->metadata[i].key, source->metadata[i].key);
+      EXPECT_EQ(meta_type(back->metadata[i].value), meta_type(source->metadata[i].value));
+    }
+    EXPECT_EQ(metadata_values(*back), metadata_values(*source));
+    EXPECT_EQ(back->storages.front().offset % 64, 0u);
+    const auto header = static_cast<std::size_t>(source->storages.front().offset);
+    if (!big_endian) EXPECT_EQ(read_file(out).substr(0, header), read_file(in).substr(0, header));
+  }
+}
+
+TEST(GgufExport, KeepsItsFileTypeTrue) {
+  const TemporaryFolder folder;
+  write_file(folder / "in.gguf", annotated_gguf(false, 7));
+  const auto type_of = [&](std::optional<DType> outtype) -> std::optional<MetaValue> {
+    const Layout layout = find_exporter("gguf").layout(
+        *open(folder / "in.gguf"), {.outtype = outtype, .alignment = 0, .max_shard_bytes = 0}, "o.gguf");
+    const MetaValue* const value = find_metadata(layout.result, "general.file_type");
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  };
+  EXPECT_EQ(type_of(std::nullopt), MetaValue(std::uint32_t{7}));  // the writer knew more than the types say
+  EXPECT_EQ(type_of(DType::f32), MetaValue(std::uint32_t{7}));    // most of it was and is F32
+  EXPECT_EQ(type_of(DType::f16), MetaValue(std::uint32_t{1}));
+  EXPECT_EQ(type_of(DType::bf16), MetaValue(std::uint32_t{32}));
+  expect_law(open(folder / "in.gguf"), folder / "half.gguf",
+             {.outtype = DType::f16, .alignment = 128, .max_shard_bytes = 0});
+  EXPECT_EQ(*find_metadata(*open(folder / "half.gguf"), "general.alignment"), MetaValue(std::uint32_t{128}));
+}
+
+TEST(GgufExport, AddsNoKeyToAGgufFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "in.gguf",
+             testing::GgufBuilder().key("general.architecture", "x").tensor("a", {3}, 0, 12).bytes());
+  expect_law(open(folder / "in.gguf"), folder / "out.gguf");
+  const auto header = static_cast<std::size_t>(open(folder / "in.gguf")->storages.front().offset);
+  EXPECT_EQ(read_file(folder / "out.gguf").substr(0, header),
+            read_file(folder / "in.gguf").substr(0, header));
+}
+
+TEST(SafetensorsExport, KeepsTheTextsOfItsSource) {
+  const TemporaryFolder folder;
+  testing::SafetensorsHeader header(R"({"format":"np","a \"key\"":"line\nline"})");
+  header.add("w", "U8", "3", 3);
+  write_file(folder / "in.safetensors", testing::safetensors_bytes(header.text(), header.data_bytes()));
+  const MetaGraphPtr source = open(folder / "in.safetensors");
+  convert(source, folder / "out.safetensors");
+  EXPECT_EQ(open(folder / "out.safetensors")->metadata, source->metadata);
+  EXPECT_EQ(source->metadata.size(), 2u);
+}
+
 TEST(GgufExport, LaysTensorsOutContiguouslyAndPadded) {
   const TemporaryFolder folder;
   const MetaGraphPtr graph = plain_model(folder);
@@ -327,6 +431,27 @@ TEST(Writer, CastsInSmallPiecesAsInOne) {
   convert(graph, folder / "l.safetensors", {.outtype = DType::bf16, .alignment = 0, .max_shard_bytes = 0},
           large);
   EXPECT_EQ(read_file(folder / "s.safetensors"), read_file(folder / "l.safetensors"));
+}
+
+TEST(Writer, RefusesWhatTheDiskHasNoRoomFor) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {10});
+  Layout layout = find_exporter("safetensors").layout(*graph, {}, folder / "new/out.safetensors");
+  layout.files[0].bytes = std::uint64_t{1} << 60;
+  const ReadTensor never = [](TensorId, std::uint64_t, std::span<std::byte>) { ADD_FAILURE(); };
+  Progress progress;
+  try {
+    write_layout(layout, *graph, never, {}, progress);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::io);
+    EXPECT_NE(std::string(error.what())
+                  .find("needs 1.00 EiB (1152921504606846976 bytes) in all, the disk of '" +
+                        folder.path().string() + "' has "),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_FALSE(fs::exists(folder / "new"));
 }
 
 TEST(Writer, LeavesExistingTargetsAloneUnlessForced) {

@@ -91,23 +91,23 @@ TEST(ConvertedBytes, leave_what_exporters_cannot_cast) {
   EXPECT_EQ(converted_dtype(DType::f8_e4m3, DType::f16), DType::f8_e4m3);
   EXPECT_EQ(converted_dtype(DType::i8, DType::f16), DType::i8);
   EXPECT_EQ(converted_dtype(DType::f32, std::nullopt), DType::f32);
-  EXPECT_EQ(converted_bytes(DTypeShare{DType::f8_e4m3, 1, 100}, DType::f16), 100u);
-  EXPECT_EQ(converted_bytes(DTypeShare{DType::f32, 1, 100}, DType::f16), 50u);
+  EXPECT_EQ(converted_bytes(DTypeShare{DType::f8_e4m3, 1, 100, 100}, DType::f16), 100u);
+  EXPECT_EQ(converted_bytes(DTypeShare{DType::f32, 1, 100, 100}, DType::f16), 50u);
 }
 
 TEST(DiskSpace, is_that_of_the_nearest_folder) {
   const std::string there = std::filesystem::temp_directory_path().lexically_normal().string();
-  const DiskSpace space = disk_space(there + "/no-such-folder/nor-this/out.gguf");
+  const DiskSpace space = disk_space(there + "/no-such-folder/nor-this/out.gguf").value();
   EXPECT_EQ(std::filesystem::path(space.folder), std::filesystem::path(there));
   EXPECT_GT(space.available, 0u);
-  EXPECT_EQ(disk_space("/no-such-folder/x").folder, "/");
+  EXPECT_EQ(disk_space("/no-such-folder/x")->folder, "/");
 }
 
 TEST(Use, encoded_weights_are_not_mapped_and_unreadable_ones_not_used) {
   const ModelPtr encoded = make_model(encoded_graph(), "");
   EXPECT_EQ(mapping_misfit(*encoded, 0), "");
   EXPECT_EQ(mapping_misfit(*encoded, 1),
-            "the files cannot be mapped: 3 of 6 storages (192 B) are not stored as plain bytes: deflate, "
+            "the files cannot be mapped: 3 of 6 storages (192 B) not stored as plain bytes: deflate, "
             "big-endian, unreadable");
   EXPECT_EQ(use_misfit(*encoded), "1 of 6 storages cannot be read: quantised blocks in big-endian order");
   EXPECT_EQ(mapping_misfit(*make_model(tiny_graph(), ""), 1), "");

@@ -54,6 +54,19 @@ TEST(Model, ties_count_once) {
   EXPECT_EQ(model->role_bytes[static_cast<std::size_t>(Role::head)], 0u);
 }
 
+TEST(Model, views_count_once) {
+  const ModelPtr model = make_model(encoded_graph(), "");
+  std::uint64_t by_type = 0;
+  for (const DTypeShare& share : model->dtypes) by_type += share.bytes;
+  EXPECT_EQ(by_type, model->weight_bytes);
+  EXPECT_EQ(model->tree.root().bytes, model->weight_bytes);
+  EXPECT_EQ(model->tree.root().parameters, model->parameters);
+  // an exporter writes the view and the part of it each for itself
+  std::uint64_t written = 0;
+  for (const DTypeShare& share : model->dtypes) written += share.written;
+  EXPECT_EQ(written, 4096u + 64 + (1 << 19) + 3 * 64 + 64);
+}
+
 TEST(Model, filters_combine) {
   const ModelPtr model = make_model(llama_70b_graph(), "");
   EXPECT_EQ(filtered(*model, "").size(), 723u);

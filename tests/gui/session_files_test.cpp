@@ -229,7 +229,14 @@ TEST(WeighConvert, says_what_the_exporter_refuses) {
   session.weigh_convert(request);
   settle(session);
   EXPECT_NE(session.convert_misfit().find("48"), std::string::npos);
+  request.options = {.outtype = DType::f16, .alignment = 0, .max_shard_bytes = 0};
+  session.show(many_tensors(50), "");
+  session.weigh_convert({.exporter = "safetensors", .out = "x.safetensors", .options = request.options});
+  settle(session);
+  EXPECT_EQ(session.convert_losses(),
+            std::vector<std::string>{"10 tensors are not cast to F16: F8_E4M3 stays as stored"});
   session.show(shapes_graph(), "");
+  EXPECT_TRUE(session.convert_losses().empty());
   session.weigh_convert(request);
   settle(session);
   EXPECT_EQ(session.convert_misfit(), "");  // use_misfit() has said why

@@ -139,6 +139,14 @@ TEST(Session, selection_and_zoom_stay_inside_the_model) {
   EXPECT_FALSE(session.projection());
 }
 
+TEST(Session, the_tables_total_is_what_the_weights_take) {
+  Session session("");
+  session.show(encoded_graph(), "");
+  EXPECT_EQ(session.table().bytes, session.model()->weight_bytes);
+  session.set_filter("lm_head");  // tied, but the only one shown
+  EXPECT_EQ(session.table().bytes, 4096u);
+}
+
 TEST(Session, a_failed_open_is_a_notice_and_keeps_the_model) {
   Session session("");
   session.show(tiny_graph(), "");

@@ -250,6 +250,28 @@ TEST(Index, ContradictionsAreErrors) {
   }
 }
 
+TEST(Index, OneThatMapsNothingSaysSo) {
+  const TemporaryFolder folder;
+  write_file(folder / "model.safetensors.index.json", R"({"weight_map":{}})");
+  const MetaGraph graph = open_model(folder.path().string(), {});
+  EXPECT_TRUE(graph.tensors.empty());
+  EXPECT_TRUE(testing::has_note(graph, Severity::warning, "its weight_map is empty"));
+}
+
+TEST(Resolve, PicklesOfNewerProtocolsAreNamed) {
+  const TemporaryFolder folder;
+  for (const std::string_view protocol : {"3", "4", "5"}) {
+    const char byte = static_cast<char>(protocol[0] - '0');
+    write_file(folder / "m.pt", std::string("\x80") + byte + "}.");
+    const std::string expected =
+        fmt::format("m.pt: byte 1: a pickle of protocol {}: only protocols up to 2", protocol);
+    EXPECT_NE(error_of(folder / "m.pt").find(expected), std::string::npos) << error_of(folder / "m.pt");
+  }
+  write_file(folder / "m.pt", "\x80\x02}." + std::string(40, ' '));
+  EXPECT_NE(error_of(folder / "m.pt").find("does not begin with the magic number"), std::string::npos);
+  EXPECT_EQ(error_of(""), "the path of the model is empty");
+}
+
 TEST(Containment, NamesMustBeCleanAndRelative) {
   for (const char* good : {"a", "a.safetensors", "sub/a", "a b", "...", "a..b"})
     EXPECT_TRUE(is_clean_relative(good)) << good;
@@ -267,7 +289,10 @@ TEST(Containment, AnIndexCannotReachOutside) {
   for (const std::string& name : {std::string("../secret.safetensors"), folder / "secret.safetensors",
                                   std::string("x/../../secret.safetensors")}) {
     write_file(folder / "model/model.safetensors.index.json", index_text(name));
-    EXPECT_NE(error_of(folder / "model").find("outside its folder"), std::string::npos) << name;
+    EXPECT_NE(error_of(folder / "model")
+                  .find("model.safetensors.index.json: names a file '" + name + "' outside its folder"),
+              std::string::npos)
+        << name;
   }
 }
 
@@ -277,6 +302,7 @@ TEST(Containment, LinksOutsideNeedPermission) {
   write_file(folder / "elsewhere/b.safetensors", one_tensor("b"));
   fs::remove(folder / "model/model-00002-of-00002.safetensors");
   fs::create_symlink(folder / "elsewhere/b.safetensors", folder / "model/model-00002-of-00002.safetensors");
+  EXPECT_NE(error_of(folder / "model").find("model.safetensors.index.json': links to"), std::string::npos);
   EXPECT_NE(error_of(folder / "model").find("--follow-links"), std::string::npos);
   EXPECT_EQ(open_model(folder / "model", {.hub_cache = "", .follow_links = true}).tensors.size(), 2u);
   // through a linked folder

@@ -123,6 +123,41 @@ class Gguf(unittest.TestCase):
         for name, tensor in reader_tensors(out).items():
             self.assertEqual(tensor.data.tobytes(), values[name].tobytes(), name)
 
+    def assert_same_keys(self, source, out, but=()):
+        theirs, ours = gguf.GGUFReader(source), gguf.GGUFReader(out)
+        self.assertEqual(list(ours.fields), list(theirs.fields))
+        for name, field in theirs.fields.items():
+            self.assertEqual(ours.fields[name].types, field.types, name)
+            if name not in but:
+                self.assertEqual(ours.fields[name].contents(), field.contents(), name)
+        return ours
+
+    def test_conversion_keeps_every_key(self):
+        def add(writer):
+            self.every_metadata_type(writer)
+            writer.add_file_type(0)
+            writer.add_custom_alignment(64)
+            writer.add_token_list([f"token {i}" for i in range(50_000)])
+            writer.add_token_scores([i / 7 for i in range(50_000)])
+            writer.add_token_types([i % 6 for i in range(50_000)])
+            writer.add_string("long", "x" * (2 << 20))
+            writer.add_array("flags", [True, False, True])
+            writer.add_tensor("w", numpy.arange(12, dtype=numpy.float32).reshape(3, 4))
+            writer.add_tensor("v", numpy.arange(5, dtype=numpy.float16))
+
+        for endian in (gguf.GGUFEndian.LITTLE, gguf.GGUFEndian.BIG):
+            source = self.write(f"{endian.name}.gguf", add, endianess=endian)
+            out = self.path / f"{endian.name}-out.gguf"
+            loadline("convert", source, out, "--verify")
+            # the reader shows its own header as fields too, and there is one that differs: the byte order
+            ours = self.assert_same_keys(source, out, but=("GGUF.version",))
+            self.assertEqual(ours.alignment, 64)
+            self.assertEqual(numpy.array(ours.get_tensor(0).data).tolist(), numpy.arange(12).reshape(3, 4).tolist())
+            half = self.path / f"{endian.name}-half.gguf"
+            loadline("convert", source, half, "--outtype", "f16")
+            ours = self.assert_same_keys(source, half, but=("GGUF.version", "general.file_type"))
+            self.assertEqual(ours.fields["general.file_type"].contents(), 1)
+
     def test_custom_alignment(self):
         def add(writer):
             writer.add_custom_alignment(4096)

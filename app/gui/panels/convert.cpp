@@ -186,14 +186,12 @@ void ConvertPanel::draw_summary(const Session& session, const Ui& ui) {
   const Model& model = *session.model();
   const Exporter& exporter = exporters()[exporter_];
   heading(ui, "What will happen");
-  paragraph(
-      ui,
-      fmt::format(
-          "{} tensors, {}, from {} file{}. Bytes are streamed through a bounded buffer: memory does not "
-          "grow with the model. The file appears whole or not at all.",
-          format_grouped(model.graph->tensors.size()), format_bytes(model.weight_bytes),
-          model.graph->files.size(), model.graph->files.size() == 1 ? "" : "s"),
-      ui.theme->text);
+  paragraph(ui,
+            fmt::format("{}, {}, from {}. Bytes are streamed through a bounded buffer: memory does not "
+                        "grow with the model. The file appears whole or not at all.",
+                        counted(model.graph->tensors.size(), "tensor"), format_bytes(model.weight_bytes),
+                        counted(model.graph->files.size(), "file")),
+            ui.theme->text);
   for (const DTypeShare& share : model.dtypes) {
     const DType to = converted_dtype(share.dtype, kTypes[type_].dtype);
     const bool fits = exporter.supports(to);
@@ -206,6 +204,11 @@ void ConvertPanel::draw_summary(const Session& session, const Ui& ui) {
               : fits            ? fmt::format("{} becomes {}, {}", from_name, dtype_info(to).name, bytes)
                                 : fmt::format("{} is not a type of this format", dtype_info(to).name),
               ui.theme->text);
+  }
+  for (const std::string& loss : session.convert_losses()) {
+    badge(ui, "left out", ui.theme->warning);
+    ImGui::SameLine(0, ui.px(8));
+    paragraph(ui, loss, ui.theme->text);
   }
   draw_room(session, ui);
   if (session.convert_report()) draw_written(*session.convert_report(), ui);

@@ -198,8 +198,8 @@ void FindingsPanel::draw_item(Session& session, const Ui& ui, const Item& item) 
       break;
     case Item::From::missing:
       paragraph(ui,
-                fmt::format("{} tensors of the index are in no file: {}",
-                            format_grouped(graph.missing.size()), shown(join_names(graph.missing, 6))),
+                fmt::format("{} of the index in no file: {}", counted(graph.missing.size(), "tensor"),
+                            shown(join_names(graph.missing, 6))),
                 ui.theme->text);
       break;
     case Item::From::note:

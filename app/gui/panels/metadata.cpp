@@ -92,7 +92,7 @@ void MetadataPanel::draw(Session& session, const Ui& ui) {
 void MetadataPanel::draw_search(Session& session, const Ui& ui) {
   const std::size_t all = session.model()->graph->metadata.size();
   const std::string count =
-      searched_.empty() ? fmt::format("{} keys", format_grouped(all))
+      searched_.empty() ? counted(all, "key")
                         : fmt::format("{} of {}", format_grouped(matches_.size()), format_grouped(all));
   ImGui::SetNextItemWidth(
       std::max(ui.px(90), ImGui::GetContentRegionAvail().x - text_width(count) - ui.px(12)));

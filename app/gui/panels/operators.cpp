@@ -90,10 +90,8 @@ void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
   prepare(session);
   ImGui::SameLine(0, ui.px(12));
   ImGui::AlignTextToFramePadding();
-  const std::string all = format_grouped(forward.ops.size());
-  muted(ui, searched_.empty() ? fmt::format("{} operator{}", all, all == "1" ? "" : "s")
-                              : fmt::format("{} of {} operator{}", format_grouped(rows_.size()), all,
-                                            all == "1" ? "" : "s"));
+  const std::string all = counted(forward.ops.size(), "operator");
+  muted(ui, searched_.empty() ? all : fmt::format("{} of {}", format_grouped(rows_.size()), all));
   if (summary_.unknown > 0) {
     const std::string words = fmt::format("{} of {} shapes unknown", format_grouped(summary_.unknown),
                                           format_grouped(summary_.values));

@@ -55,8 +55,8 @@ void OverviewPanel::draw_figures(const Model& model, const Ui& ui) {
       {"Weights", format_bytes(model.weight_bytes), format_grouped(model.weight_bytes) + " bytes"},
       {"Parameters", format_count(model.parameters), format_grouped(model.parameters)},
       {"Tensors", format_grouped(model.graph->tensors.size()),
-       model.ties.empty() ? fmt::format("{} storages", format_grouped(model.graph->storages.size()))
-                          : fmt::format("{} tied groups", model.ties.size())},
+       model.ties.empty() ? counted(model.graph->storages.size(), "storage")
+                          : counted(model.ties.size(), "tied group")},
       {"Files", format_grouped(model.graph->files.size()), format_bytes(model.disk_bytes) + " on disk"},
   }};
   const float gap = ui.px(12);
@@ -121,7 +121,7 @@ void OverviewPanel::draw_notes(Session& session, const Ui& ui) {
     finding(note.severity, note.tensor.value_or(""), note.text);
   if (!model.graph->missing.empty() && model.errors == 0)
     finding(Severity::error, "",
-            fmt::format("{} tensors of the index are in no file: {}", model.graph->missing.size(),
+            fmt::format("{} of the index in no file: {}", counted(model.graph->missing.size(), "tensor"),
                         join_names(model.graph->missing, 6)));
   if (link(ui, "all findings",
            drawn < notes.size()

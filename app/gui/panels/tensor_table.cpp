@@ -84,9 +84,9 @@ void TensorTablePanel::draw_filter(Session& session, const Ui& ui) {
   }
   const TableView& table = session.table();
   const std::string count = table.applied.empty()
-                                ? fmt::format("{} tensors", format_grouped(table.rows.size()))
-                                : fmt::format("{} of {} tensors", format_grouped(table.rows.size()),
-                                              format_grouped(session.model()->graph->tensors.size()));
+                                ? counted(table.rows.size(), "tensor")
+                                : fmt::format("{} of {}", format_grouped(table.rows.size()),
+                                              counted(session.model()->graph->tensors.size(), "tensor"));
   ImGui::SameLine(0, ui.px(14));
   ImGui::AlignTextToFramePadding();
   muted(ui, fmt::format("{}, {}", count, format_bytes(table.bytes)));

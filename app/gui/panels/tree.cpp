@@ -163,10 +163,9 @@ void TreePanel::describe(const Model& model, const Ui& ui, NodeId id) {
   const double share =
       static_cast<double>(node.bytes) / static_cast<double>(std::max<std::uint64_t>(model.weight_bytes, 1));
   text(shown(module_path(model.tree, id)));
-  text_colored(ui.theme->muted,
-               fmt::format("{} ({} bytes, {}), {} parameters, {} tensors", format_bytes(node.bytes),
-                           format_grouped(node.bytes), percent_text(share), format_count(node.parameters),
-                           format_grouped(node.tensors)));
+  text_colored(ui.theme->muted, fmt::format("{} ({} bytes, {}), {} parameters, {}", format_bytes(node.bytes),
+                                            format_grouped(node.bytes), percent_text(share),
+                                            format_count(node.parameters), counted(node.tensors, "tensor")));
   if (!node.children.empty()) text_colored(ui.theme->muted, "Double click to see it on the map.");
 }
 

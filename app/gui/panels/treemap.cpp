@@ -23,7 +23,7 @@ using view::TileKind;
 constexpr std::size_t kMostLabels = 300;
 
 std::string leaf_label(const Model& model, const Tile& tile) {
-  if (tile.kind == TileKind::aggregate) return fmt::format("{} tensors", format_grouped(tile.tensors));
+  if (tile.kind == TileKind::aggregate) return counted(tile.tensors, "tensor");
   const ModuleNode& node = model.tree.node(tile.node);
   // "weight" says nothing: the module's own name does
   if ((node.name == "weight" || node.name == "bias") && node.parent != kRootNode)
@@ -343,7 +343,7 @@ void TreemapPanel::show_tooltip(const Model& model, const Ui& ui, const Tile& ti
                                role_name(model.roles[index(*node.tensor)])));
     } else {
       text_colored(ui.theme->muted,
-                   fmt::format("{} tensors{}. Double click to look inside.", format_grouped(tile.tensors),
+                   fmt::format("{}{}. Double click to look inside.", counted(tile.tensors, "tensor"),
                                tile.kind == TileKind::aggregate ? ", too small to draw one by one" : ""));
     }
   });

@@ -1,0 +1,167 @@
+// GGUF key-values: string key; u32 type; value (ggml docs/gguf.md). An array is u32 element type; u64 count;
+// elements. Arrays of the source stay in its file until the writer copies them.
+#include "exporters/gguf_metadata.h"
+
+#include "core/base/text.h"
+#include "core/graph/config_text.h"
+#include "core/io/cursor.h"
+#include "exporters/common.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint64_t kDefaultAlignment = 32;
+constexpr std::uint64_t kLeastAlignment = 8;
+constexpr std::string_view kAlignmentKey = "general.alignment";
+constexpr std::string_view kFileTypeKey = "general.file_type";
+constexpr std::string_view kArchitectureKey = "general.architecture";
+constexpr std::uint32_t kStringType = 8;
+
+// The format's number of each MetaType.
+constexpr std::array<std::uint32_t, std::variant_size_v<MetaValue>> kTypeNumbers = {
+    7, 0, 1, 2, 3, 4, 5, 10, 11, 6, 12, kStringType, 9};
+std::uint32_t type_number(MetaType type) { return kTypeNumbers[static_cast<std::size_t>(type)]; }
+
+// Readers require an architecture, so a model without one says so.
+std::string architecture(const MetaGraph& graph) {
+  const auto model_type = model_family(graph);
+  return model_type && !model_type->empty() ? *model_type : "unknown";
+}
+
+// What most bytes are.
+template <typename DTypeOf>
+std::optional<DType> main_dtype(const std::vector<TensorSlot>& slots, DTypeOf dtype_of) {
+  std::map<DType, std::uint64_t> bytes;
+  for (const TensorSlot& slot : slots) bytes[dtype_of(slot)] += slot.bytes;
+  const auto most = std::max_element(bytes.begin(), bytes.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? std::nullopt : std::optional(most->first);
+}
+
+// general.file_type of such a file, where ggml numbers it.
+std::optional<std::uint32_t> file_type(std::optional<DType> dtype) {
+  if (dtype == DType::f32) return 0;
+  if (dtype == DType::f16) return 1;
+  if (dtype == DType::bf16) return 32;
+  return std::nullopt;
+}
+
+// A long text that an importer left in its file looks like an array of u8: its type stands before its length.
+bool is_text(const MetaGraph& graph, const MetaArray& array) {
+  constexpr std::uint64_t kTypeAndLength = 4 + 8;
+  if (array.element != MetaType::u8 || array.offset < kTypeAndLength) return false;
+  const SourceFile file = SourceFile::open(graph.file(array.file).path);
+  Cursor in(file, array.offset - kTypeAndLength, array.offset);
+  in.set_big_endian(array.big_endian);
+  return in.read<std::uint32_t>("a type") == kStringType;
+}
+
+class Composer {
+ public:
+  explicit Composer(const MetaGraph& graph) : graph_(graph) {}
+
+  void add(const std::string& key, const MetaValue& value) {
+    append_string(key);
+    if (const auto* const array = std::get_if<MetaArray>(&value)) return add_array(key, *array);
+    append_u32(result_.bytes, type_number(meta_type(value)));
+    std::visit([&](const auto& held) { append(held); }, value);
+    result_.entries.push_back({key, value});
+  }
+  GgufMetadata finish() { return std::move(result_); }
+
+ private:
+  template <typename T>
+  void append(const T& number) {
+    std::array<std::byte, sizeof(T)> bytes;
+    std::memcpy(bytes.data(), &number, sizeof(T));
+    result_.bytes.insert(result_.bytes.end(), bytes.begin(), bytes.end());
+  }
+  void append(const std::string& text) { append_string(text); }
+  void append(const MetaArray&) {}
+  void append_string(std::string_view text) {
+    append_u64(result_.bytes, text.size());
+    append_bytes(result_.bytes, text);
+  }
+
+  void add_array(const std::string& key, const MetaArray& array) {
+    if (is_text(graph_, array)) {
+      append_u32(result_.bytes, kStringType);
+      result_.notes.push_back({Severity::info,
+                               {},
+                               fmt::format("the text of '{}' has {} bytes and was left in the file",
+                                           safe_display(key, 100), array.count)});
+    } else {
+      append_u32(result_.bytes, type_number(MetaType::array));
+      append_u32(result_.bytes, type_number(array.element));
+    }
+    append_u64(result_.bytes, array.count);
+    const std::uint64_t at = result_.bytes.size() + copied_;
+    copied_ += array.bytes;
+    result_.copies.push_back({at, array});
+    MetaArray written = array;
+    written.big_endian = false;
+    written.file = FileId{0};
+    written.offset = at;
+    result_.entries.push_back({key, written});
+  }
+
+  const MetaGraph& graph_;
+  GgufMetadata result_;
+  std::uint64_t copied_ = 0;
+};
+
+GgufMetadata from_gguf(const MetaGraph& graph, const std::vector<TensorSlot>& slots,
+                       std::uint64_t alignment) {
+  const auto before =
+      main_dtype(slots, [&](const TensorSlot& slot) { return graph.tensor(slot.tensor).dtype; });
+  const auto after = main_dtype(slots, [](const TensorSlot& slot) { return slot.to; });
+  Composer out(graph);
+  if (find_metadata(graph, kArchitectureKey) == nullptr)
+    out.add(std::string(kArchitectureKey), architecture(graph));
+  for (const MetaEntry& entry : graph.metadata) {
+    if (entry.key == kAlignmentKey) {
+      out.add(entry.key, static_cast<std::uint32_t>(alignment));
+    } else if (entry.key == kFileTypeKey && before != after) {
+      if (const auto type = file_type(after)) out.add(entry.key, *type);
+    } else {
+      out.add(entry.key, entry.value);
+    }
+  }
+  if (find_metadata(graph, kAlignmentKey) == nullptr && alignment != kDefaultAlignment)
+    out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(alignment));
+  return out.finish();
+}
+
+}  // namespace
+
+bool gguf_carries(const MetaGraph& graph, const MetaEntry&) { return graph.format == "gguf"; }
+
+std::uint64_t gguf_alignment(const MetaGraph& graph) {
+  const MetaValue* const value = graph.format == "gguf" ? find_metadata(graph, kAlignmentKey) : nullptr;
+  const auto* const said = value == nullptr ? nullptr : std::get_if<std::uint32_t>(value);
+  if (said == nullptr || !std::has_single_bit(*said)) return kDefaultAlignment;
+  return std::max<std::uint64_t>(*said, kLeastAlignment);
+}
+
+GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<TensorSlot>& slots,
+                           std::uint64_t alignment) {
+  if (graph.format == "gguf") return from_gguf(graph, slots, alignment);
+  Composer out(graph);
+  out.add(std::string(kArchitectureKey), architecture(graph));
+  if (const std::string name = model_name(graph); is_valid_utf8(name)) out.add("general.name", name);
+  out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(alignment));
+  if (const auto type = file_type(main_dtype(slots, [](const TensorSlot& slot) { return slot.to; })))
+    out.add(std::string(kFileTypeKey), *type);
+  return out.finish();
+}
+
+}  // namespace loadline

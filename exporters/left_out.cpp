@@ -1,0 +1,108 @@
+// One look at each kind of loss.
+#include "exporters/left_out.h"
+
+#include "core/base/text.h"
+#include "exporters/common.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::size_t kMostNamed = 3;
+
+// "1 tensor is", "1,024 tensors are"
+std::string counted_are(std::uint64_t count, std::string_view noun) {
+  return counted(count, noun) + (count == 1 ? " is" : " are");
+}
+
+std::vector<std::string> tied_names(const MetaGraph& graph) {
+  std::vector<std::string> names;
+  for (const auto& group : tied_groups(graph))
+    for (std::size_t i = 1; i < group.size(); ++i) names.push_back(graph.tensor(group[i]).name);
+  return names;
+}
+
+std::vector<std::string> lost_keys(const MetaGraph& graph, const Exporter& exporter) {
+  std::vector<std::string> keys;
+  for (const MetaEntry& entry : graph.metadata)
+    if (entry.key != kConfigKey && !exporter.carries(graph, entry)) keys.push_back(entry.key);
+  return keys;
+}
+
+// Integers whose scale is a number in the metadata that the output has no place for.
+std::vector<std::string> without_scale(const MetaGraph& graph, const Exporter& exporter) {
+  constexpr std::string_view kScale = ".scale";
+  std::unordered_set<std::string_view> scaled;
+  for (const MetaEntry& entry : graph.metadata) {
+    const std::string_view key = entry.key;
+    if (key.ends_with(kScale) && !exporter.carries(graph, entry))
+      scaled.insert(key.substr(0, key.size() - kScale.size()));
+  }
+  std::vector<std::string> names;
+  if (scaled.empty()) return names;
+  for (const Tensor& tensor : graph.tensors)
+    if (dtype_info(tensor.dtype).kind == DTypeKind::integer && scaled.contains(tensor.name.view()))
+      names.push_back(tensor.name);
+  return names;
+}
+
+// LiteRT keeps scales beside its tensors, and they are not read: of integers of up to 16 bits.
+std::vector<std::string> litert_integers(const MetaGraph& graph) {
+  std::vector<std::string> names;
+  if (graph.format != "tflite") return names;
+  for (const Tensor& tensor : graph.tensors) {
+    const DTypeInfo& type = dtype_info(tensor.dtype);
+    if (type.kind == DTypeKind::integer && type.block_bytes <= 2 * type.block_elements)
+      names.push_back(tensor.name);
+  }
+  return names;
+}
+
+// "2 tensors are not cast to F16: F8_E4M3, Q4_K stay as stored"; empty where all that is meant is cast.
+std::string not_cast(const MetaGraph& graph, const ExportOptions& options) {
+  if (!options.outtype) return "";
+  std::set<std::string_view> types;
+  std::uint64_t count = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    const DTypeInfo& type = dtype_info(tensor.dtype);
+    const bool meant = type.kind == DTypeKind::floating || type.kind == DTypeKind::block;
+    if (!meant || output_dtype(tensor, options) == *options.outtype) continue;
+    types.insert(type.name);
+    ++count;
+  }
+  if (count == 0) return "";
+  return fmt::format("{} not cast to {}: {} as stored", counted_are(count, "tensor"),
+                     dtype_info(*options.outtype).name,
+                     fmt::format("{} {}", fmt::join(types, ", "), types.size() == 1 ? "stays" : "stay"));
+}
+
+}  // namespace
+
+std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& exporter,
+                                  const ExportOptions& options) {
+  std::vector<std::string> sentences;
+  if (const auto tied = tied_names(graph); !tied.empty())
+    sentences.push_back(fmt::format("{} tied to another and written once: {}",
+                                    counted_are(tied.size(), "tensor"), join_names(tied, kMostNamed)));
+  if (const auto keys = lost_keys(graph, exporter); !keys.empty())
+    sentences.push_back(fmt::format("{} not written, {} has no place for {}: {}",
+                                    counted_are(keys.size(), "metadata key"), exporter.id,
+                                    keys.size() == 1 ? "it" : "them", join_names(keys, kMostNamed)));
+  if (const auto names = without_scale(graph, exporter); !names.empty())
+    sentences.push_back(fmt::format("{} written as integers, without scale and zero point: {}",
+                                    counted_are(names.size(), "quantised tensor"),
+                                    join_names(names, kMostNamed)));
+  if (const auto names = litert_integers(graph); !names.empty())
+    sentences.push_back(
+        fmt::format("{} written without the scale and zero point that LiteRT keeps beside quantised ones: {}",
+                    counted_are(names.size(), "integer tensor"), join_names(names, kMostNamed)));
+  if (std::string kept = not_cast(graph, options); !kept.empty()) sentences.push_back(std::move(kept));
+  return sentences;
+}
+
+}  // namespace loadline
