@@ -1,0 +1,160 @@
+"""The architecture assets against transformers: what a configuration alone says its checkpoint holds is what
+transformers saves for it."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+from common import inspect, loadline
+from safetensors import safe_open
+
+try:
+    import transformers
+except ImportError:
+    transformers = None
+
+DECODER = dict(vocab_size=100, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+               intermediate_size=96, max_position_embeddings=64)
+ENCODER = dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
+               max_position_embeddings=40)
+TOWER = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=4, intermediate_size=80, image_size=20, patch_size=6)
+TEXT = dict(vocab_size=100, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=96,
+            max_position_embeddings=20)
+EXPERTS = dict(DECODER, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24)
+LATENT = dict(DECODER, num_key_value_heads=4, kv_lora_rank=16, q_lora_rank=24, qk_nope_head_dim=12, qk_rope_head_dim=8,
+              v_head_dim=20, n_routed_experts=8, n_shared_experts=2, moe_intermediate_size=24, first_k_dense_replace=1,
+              num_experts_per_tok=2, n_group=2, topk_group=1)
+T5 = dict(vocab_size=100, d_model=64, d_kv=12, d_ff=96, num_layers=2, num_decoder_layers=3, num_heads=5)
+WHISPER = dict(vocab_size=100, d_model=64, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4,
+               decoder_attention_heads=2, encoder_ffn_dim=96, decoder_ffn_dim=80, max_source_positions=30,
+               max_target_positions=20, num_mel_bins=8, pad_token_id=0)
+FALCON = dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=8)
+
+# class, configuration's class and its arguments
+CASES = [
+    ("LlamaForCausalLM", "LlamaConfig", DECODER),
+    ("LlamaForCausalLM", "LlamaConfig", dict(DECODER, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, head_dim=24)),
+    ("MistralForCausalLM", "MistralConfig", DECODER),
+    ("Qwen2ForCausalLM", "Qwen2Config", dict(DECODER, tie_word_embeddings=True)),
+    ("Qwen3ForCausalLM", "Qwen3Config", dict(DECODER, head_dim=24)),
+    ("GemmaForCausalLM", "GemmaConfig", dict(DECODER, head_dim=24)),
+    ("Gemma2ForCausalLM", "Gemma2Config", dict(DECODER, head_dim=24)),
+    ("Gemma3ForCausalLM", "Gemma3TextConfig", dict(DECODER, head_dim=24)),
+    ("MixtralForCausalLM", "MixtralConfig", dict(DECODER, num_local_experts=5)),
+    ("Qwen2MoeForCausalLM", "Qwen2MoeConfig", dict(EXPERTS, shared_expert_intermediate_size=40, mlp_only_layers=[1])),
+    ("Qwen3MoeForCausalLM", "Qwen3MoeConfig", dict(EXPERTS, head_dim=24, decoder_sparse_step=2)),
+    ("DeepseekV2ForCausalLM", "DeepseekV2Config", LATENT),
+    ("DeepseekV2ForCausalLM", "DeepseekV2Config", dict(LATENT, q_lora_rank=None)),
+    ("DeepseekV3ForCausalLM", "DeepseekV3Config", dict(LATENT, num_nextn_predict_layers=0)),
+    ("GptOssForCausalLM", "GptOssConfig", dict(DECODER, num_local_experts=5, head_dim=24)),
+    ("Llama4ForCausalLM", "Llama4TextConfig",
+     dict(DECODER, intermediate_size_mlp=112, num_local_experts=3, interleave_moe_layer_step=2, head_dim=16)),
+    ("Phi3ForCausalLM", "Phi3Config", dict(DECODER, pad_token_id=0)),
+    ("PhiForCausalLM", "PhiConfig", DECODER),
+    ("PhiForCausalLM", "PhiConfig", dict(DECODER, qk_layernorm=True)),
+    ("GPT2LMHeadModel", "GPT2Config", dict(vocab_size=100, n_embd=64, n_layer=2, n_head=4, n_positions=32)),
+    ("GPTNeoXForCausalLM", "GPTNeoXConfig", ENCODER),
+    ("GPTNeoXForCausalLM", "GPTNeoXConfig", dict(ENCODER, attention_bias=False, use_parallel_residual=False)),
+    ("GPTNeoXModel", "GPTNeoXConfig", ENCODER),
+    ("OPTForCausalLM", "OPTConfig", dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96)),
+    ("OPTForCausalLM", "OPTConfig",
+     dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96, word_embed_proj_dim=32,
+          do_layer_norm_before=False)),
+    ("OPTModel", "OPTConfig", dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96)),
+    ("BloomForCausalLM", "BloomConfig", dict(vocab_size=100, hidden_size=64, n_layer=2, n_head=4)),
+    ("BloomModel", "BloomConfig", dict(vocab_size=100, hidden_size=64, n_layer=2, n_head=4)),
+    ("FalconForCausalLM", "FalconConfig", FALCON),
+    ("FalconForCausalLM", "FalconConfig", dict(FALCON, new_decoder_architecture=True, num_kv_heads=2)),
+    ("FalconForCausalLM", "FalconConfig", dict(FALCON, multi_query=False, parallel_attn=False, alibi=True, bias=True)),
+    ("FalconForCausalLM", "FalconConfig", dict(FALCON, new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1)),
+    ("BertModel", "BertConfig", ENCODER),
+    ("BertForMaskedLM", "BertConfig", ENCODER),
+    ("BertForPreTraining", "BertConfig", ENCODER),
+    ("RobertaModel", "RobertaConfig", ENCODER),
+    ("RobertaForMaskedLM", "RobertaConfig", ENCODER),
+    ("XLMRobertaModel", "XLMRobertaConfig", ENCODER),
+    ("XLMRobertaForMaskedLM", "XLMRobertaConfig", ENCODER),
+    ("CamembertForMaskedLM", "CamembertConfig", ENCODER),
+    ("DistilBertModel", "DistilBertConfig", dict(vocab_size=100, dim=64, n_layers=2, n_heads=4, hidden_dim=96)),
+    ("DistilBertForMaskedLM", "DistilBertConfig", dict(vocab_size=100, dim=64, n_layers=2, n_heads=4, hidden_dim=96)),
+    ("T5ForConditionalGeneration", "T5Config", T5),
+    ("T5ForConditionalGeneration", "T5Config", dict(T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
+    ("T5EncoderModel", "T5Config", T5),
+    ("MT5ForConditionalGeneration", "MT5Config", T5),
+    ("WhisperForConditionalGeneration", "WhisperConfig", WHISPER),
+    ("WhisperModel", "WhisperConfig", WHISPER),
+    ("ViTModel", "ViTConfig", TOWER),
+    ("ViTForImageClassification", "ViTConfig", TOWER),
+    ("CLIPModel", "CLIPConfig", dict(text_config=dict(TEXT, projection_dim=24), vision_config=TOWER, projection_dim=24)),
+    ("CLIPTextModel", "CLIPTextConfig", TEXT),
+    ("CLIPTextModelWithProjection", "CLIPTextConfig", dict(TEXT, projection_dim=24)),
+    ("CLIPVisionModel", "CLIPVisionConfig", TOWER),
+    ("CLIPVisionModelWithProjection", "CLIPVisionConfig", dict(TOWER, projection_dim=24)),
+    ("SiglipModel", "SiglipConfig", dict(text_config=TEXT, vision_config=TOWER)),
+    ("SiglipTextModel", "SiglipTextConfig", TEXT),
+    ("SiglipVisionModel", "SiglipVisionConfig", dict(TOWER, vision_use_head=False)),
+    ("MambaForCausalLM", "MambaConfig", dict(vocab_size=100, hidden_size=64, num_hidden_layers=2)),
+    ("MambaForCausalLM", "MambaConfig", dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, use_bias=True, expand=3)),
+    ("Mamba2ForCausalLM", "Mamba2Config",
+     dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_heads=8, head_dim=16, n_groups=2, state_size=24)),
+]
+
+# where transformers saves other prefixes than the published checkpoints have, which the assets name
+PREFIXES = {"GPT2LMHeadModel": ("transformer.", ""), "CLIPTextModel": ("", "text_model."), "CLIPVisionModel": ("", "vision_model."),
+            "SiglipTextModel": ("", "text_model."), "SiglipVisionModel": ("", "vision_model.")}
+# parts that the assets leave to "ignore"
+NOT_DESCRIBED = ("classifier.",)
+
+
+@unittest.skipIf(transformers is None, "transformers is not installed")
+class Architectures(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+
+    def save(self, model, config, arguments):
+        folder = self.path / "saved"
+        getattr(transformers, model)(getattr(transformers, config)(**arguments)).save_pretrained(folder)
+        tensors = {}
+        with safe_open(folder / "model.safetensors", "pt") as file:
+            for name in file.keys():
+                part = file.get_slice(name)
+                tensors[name] = (part.get_dtype(), part.get_shape())
+        theirs, ours = PREFIXES.get(model, ("", ""))
+        return folder, {ours + name.removeprefix(theirs): tensor for name, tensor in tensors.items()}
+
+    def assert_planned(self, path):
+        forward = json.loads(loadline("plan", path, "--seq", 16, "--json"))["forward"]
+        self.assertEqual(forward["source"], "architecture", forward)
+        self.assertEqual(forward["unknown_values"], 0)
+        self.assertGreater(forward["activation_peak"], 0)
+
+    def test_configurations_ask_for_what_transformers_saves(self):
+        for model, config, arguments in CASES:
+            with self.subTest(model=model, arguments=arguments), tempfile.TemporaryDirectory() as inside:
+                self.path = pathlib.Path(inside)
+                folder, saved = self.save(model, config, arguments)
+                self.assert_planned(folder)
+                asked = inspect(folder / "config.json") if not (folder / "model.safetensors").unlink() else None
+                asked = {tensor["name"]: (tensor["dtype"], tensor["shape"]) for tensor in asked["tensors"]}
+                for name in [name for name in saved if name.startswith(NOT_DESCRIBED)]:
+                    del saved[name]
+                self.assertEqual(saved, asked)
+
+    def test_synthesised_checkpoints_are_whole(self):
+        for model, config, arguments in CASES:
+            with self.subTest(model=model, arguments=arguments), tempfile.TemporaryDirectory() as inside:
+                path = pathlib.Path(inside)
+                written = getattr(transformers, config)(**arguments, architectures=[model])
+                written.save_pretrained(path)
+                loadline("synth", path / "config.json", path / "out", "--sparse")
+                self.assert_planned(path / "out")
+                self.assertEqual(len(inspect(path / "config.json")["tensors"]), len(inspect(path / "out")["tensors"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
