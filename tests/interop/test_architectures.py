@@ -3,11 +3,14 @@ transformers saves for it."""
 
 import json
 import pathlib
+import re
 import tempfile
 import unittest
 
 from common import inspect, loadline
+import torch
 from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 try:
     import transformers
@@ -100,6 +103,97 @@ CASES = [
      dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_heads=8, head_dim=16, n_groups=2, state_size=24)),
 ]
 
+
+def renamed(tensors, *changes):
+    for old, new in changes:
+        tensors = {re.sub(old, new, name): tensor for name, tensor in tensors.items()}
+    return tensors
+
+
+def old_bert(tensors):
+    extra = {"bert.embeddings.position_ids": torch.arange(40)[None], "cls.predictions.decoder.weight": torch.zeros(100, 64),
+             "cls.predictions.decoder.bias": torch.zeros(100), "bert.pooler.dense.weight": torch.zeros(64, 64),
+             "bert.pooler.dense.bias": torch.zeros(64), "cls.seq_relationship.weight": torch.zeros(2, 64),
+             "cls.seq_relationship.bias": torch.zeros(2)}
+    return renamed(tensors | extra, (r"LayerNorm\.weight$", "LayerNorm.gamma"), (r"LayerNorm\.bias$", "LayerNorm.beta"))
+
+
+def bert_without_its_prefix(tensors):
+    return renamed(tensors, (r"^bert\.", "")) | {"embeddings.position_ids": torch.arange(40)[None]}
+
+
+def classified(tensors):
+    return tensors | {"classifier.weight": torch.zeros(700, 64), "classifier.bias": torch.zeros(700)}
+
+
+def canonical_gpt2(tensors):
+    masks = {f"h.{i}.attn.bias": torch.ones(1, 1, 32, 32) for i in range(2)}
+    return renamed(tensors, (r"^transformer\.", "")) | masks
+
+
+def pythia(tensors):
+    buffers = {}
+    for i in range(2):
+        prefix = f"gpt_neox.layers.{i}.attention."
+        buffers |= {prefix + "bias": torch.ones(1, 1, 40, 40, dtype=torch.bool), prefix + "masked_bias": torch.tensor(-1e9),
+                    prefix + "rotary_emb.inv_freq": torch.zeros(2)}
+    return tensors | buffers
+
+
+def old_t5(tensors):
+    name = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+    return tensors | {name: torch.zeros(32, 5), "encoder.embed_tokens.weight": torch.zeros(100, 64),
+                      "decoder.embed_tokens.weight": torch.zeros(100, 64)}
+
+
+def own_t5_head(tensors):
+    return tensors | {"lm_head.weight": torch.zeros(100, 64)}
+
+
+def llama_2(tensors):
+    return tensors | {f"model.layers.{i}.self_attn.rotary_emb.inv_freq": torch.zeros(8) for i in range(3)}
+
+
+def without_model(tensors):
+    return renamed(tensors, (r"^model\.", ""))
+
+
+def beside_a_vision_tower(tensors):
+    extra = {"vision_tower.vision_model.x.weight": torch.zeros(500, 500), "multi_modal_projector.x": torch.zeros(500, 500)}
+    return renamed(tensors, (r"^", "language_model.")) | extra
+
+
+def head_stored_twice(tensors):
+    return tensors | {"lm_head.weight": torch.zeros(100, 64)}
+
+
+def with_position_ids(tensors):
+    return tensors | {"text_model.embeddings.position_ids": torch.arange(20)[None], "vision_model.embeddings.position_ids": torch.arange(10)[None]}
+
+
+def text_model_prefix(tensors):
+    return renamed(tensors, (r"^", "text_model."))
+
+
+# class, configuration's class and its arguments, what its file is changed to
+DRIFTS = [
+    ("BertForMaskedLM", "BertConfig", ENCODER, old_bert),
+    ("BertForMaskedLM", "BertConfig", ENCODER, bert_without_its_prefix),
+    ("RobertaForMaskedLM", "RobertaConfig", ENCODER, classified),
+    ("GPT2LMHeadModel", "GPT2Config", dict(vocab_size=100, n_embd=64, n_layer=2, n_head=4, n_positions=32), canonical_gpt2),
+    ("GPTNeoXForCausalLM", "GPTNeoXConfig", ENCODER, pythia),
+    ("T5ForConditionalGeneration", "T5Config", T5, old_t5),
+    ("T5ForConditionalGeneration", "T5Config", T5, own_t5_head),
+    ("LlamaForCausalLM", "LlamaConfig", DECODER, llama_2),
+    ("MistralForCausalLM", "MistralConfig", DECODER, without_model),
+    ("MixtralForCausalLM", "MixtralConfig", dict(DECODER, num_local_experts=5), without_model),
+    ("Gemma3ForCausalLM", "Gemma3TextConfig", dict(DECODER, head_dim=24), beside_a_vision_tower),
+    ("FalconForCausalLM", "FalconConfig", FALCON, head_stored_twice),
+    ("OPTForCausalLM", "OPTConfig", dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96), without_model),
+    ("CLIPModel", "CLIPConfig", dict(text_config=dict(TEXT, projection_dim=24), vision_config=TOWER, projection_dim=24), with_position_ids),
+    ("CLIPTextModel", "CLIPTextConfig", TEXT, text_model_prefix),
+]
+
 # where transformers saves other prefixes than the published checkpoints have, which the assets name
 PREFIXES = {"GPT2LMHeadModel": ("transformer.", ""), "CLIPTextModel": ("", "text_model."), "CLIPVisionModel": ("", "vision_model."),
             "SiglipTextModel": ("", "text_model."), "SiglipVisionModel": ("", "vision_model.")}
@@ -144,6 +238,23 @@ class Architectures(unittest.TestCase):
                 for name in [name for name in saved if name.startswith(NOT_DESCRIBED)]:
                     del saved[name]
                 self.assertEqual(saved, asked)
+
+    def test_files_as_older_writers_left_them(self):
+        for model, config, arguments, change in DRIFTS:
+            with self.subTest(model=model, change=change.__name__), tempfile.TemporaryDirectory() as inside:
+                self.path = pathlib.Path(inside)
+                folder, _ = self.save(model, config, arguments)
+                save_file(change(load_file(folder / "model.safetensors")), folder / "model.safetensors")
+                self.assert_planned(folder)
+
+    def test_a_tensor_that_nothing_asks_for_is_seen(self):
+        for model, config, arguments in CASES[:1] + CASES[-1:]:
+            with self.subTest(model=model):
+                folder, _ = self.save(model, config, arguments)
+                tensors = load_file(folder / "model.safetensors")
+                save_file(tensors | {"adapter.weight": torch.zeros(1000, 1000)}, folder / "model.safetensors")
+                answer = json.loads(loadline("plan", folder, "--seq", 16, "--json", code=1))
+                self.assertIn("unexplained", answer["error"]["message"])
 
     def test_synthesised_checkpoints_are_whole(self):
         for model, config, arguments in CASES:
