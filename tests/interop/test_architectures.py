@@ -89,6 +89,8 @@ CASES = [
     ("XLMRobertaModel", "XLMRobertaConfig", ENCODER),
     ("XLMRobertaForMaskedLM", "XLMRobertaConfig", ENCODER),
     ("CamembertForMaskedLM", "CamembertConfig", ENCODER),
+    ("MPNetModel", "MPNetConfig", ENCODER),
+    ("MPNetForMaskedLM", "MPNetConfig", ENCODER),
     ("DistilBertModel", "DistilBertConfig", dict(vocab_size=100, dim=64, n_layers=2, n_heads=4, hidden_dim=96)),
     ("DistilBertForMaskedLM", "DistilBertConfig", dict(vocab_size=100, dim=64, n_layers=2, n_heads=4, hidden_dim=96)),
     ("T5ForConditionalGeneration", "T5Config", T5),
