@@ -44,6 +44,7 @@ CASES = [
     ("GemmaForCausalLM", "GemmaConfig", dict(DECODER, head_dim=24)),
     ("Gemma2ForCausalLM", "Gemma2Config", dict(DECODER, head_dim=24)),
     ("Gemma3ForCausalLM", "Gemma3TextConfig", dict(DECODER, head_dim=24)),
+    ("GraniteForCausalLM", "GraniteConfig", DECODER),
     ("MistralModel", "MistralConfig", DECODER),
     ("LlamaForSequenceClassification", "LlamaConfig", DECODER),
     ("Gemma3ForConditionalGeneration", "Gemma3Config",
