@@ -32,6 +32,8 @@ T5 = dict(vocab_size=100, d_model=64, d_kv=12, d_ff=96, num_layers=2, num_decode
 WHISPER = dict(vocab_size=100, d_model=64, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4,
                decoder_attention_heads=2, encoder_ffn_dim=96, decoder_ffn_dim=80, max_source_positions=30,
                max_target_positions=20, num_mel_bins=8, pad_token_id=0)
+GPT2 = dict(vocab_size=100, n_embd=64, n_layer=2, n_head=4, n_positions=32)
+OPT = dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96)
 FALCON = dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=8)
 
 # class, configuration's class and its arguments
@@ -48,7 +50,8 @@ CASES = [
     ("MistralModel", "MistralConfig", DECODER),
     ("LlamaForSequenceClassification", "LlamaConfig", DECODER),
     ("Gemma3ForConditionalGeneration", "Gemma3Config",
-     dict(text_config=dict(DECODER, head_dim=24), vision_config=dict(TOWER, num_hidden_layers=1, image_size=12, patch_size=6), mm_tokens_per_image=4)),
+     dict(text_config=dict(DECODER, head_dim=24), vision_config=dict(TOWER, num_hidden_layers=1, image_size=12, patch_size=6),
+          mm_tokens_per_image=4)),
     ("MixtralForCausalLM", "MixtralConfig", dict(DECODER, num_local_experts=5)),
     ("Qwen2MoeForCausalLM", "Qwen2MoeConfig", dict(EXPERTS, shared_expert_intermediate_size=40, mlp_only_layers=[1])),
     ("Qwen3MoeForCausalLM", "Qwen3MoeConfig", dict(EXPERTS, head_dim=24, decoder_sparse_step=2)),
@@ -66,16 +69,15 @@ CASES = [
     ("Phi3ForCausalLM", "Phi3Config", dict(DECODER, pad_token_id=0, tie_word_embeddings=True)),
     ("PhiForCausalLM", "PhiConfig", DECODER),
     ("PhiForCausalLM", "PhiConfig", dict(DECODER, qk_layernorm=True)),
-    ("GPT2LMHeadModel", "GPT2Config", dict(vocab_size=100, n_embd=64, n_layer=2, n_head=4, n_positions=32)),
-    ("GPT2Model", "GPT2Config", dict(vocab_size=100, n_embd=64, n_layer=2, n_head=4, n_positions=32)),
+    ("GPT2LMHeadModel", "GPT2Config", GPT2),
+    ("GPT2Model", "GPT2Config", GPT2),
     ("GPTNeoXForCausalLM", "GPTNeoXConfig", ENCODER),
     ("GPTNeoXForCausalLM", "GPTNeoXConfig", dict(ENCODER, attention_bias=False, use_parallel_residual=False)),
     ("GPTNeoXModel", "GPTNeoXConfig", ENCODER),
-    ("OPTForCausalLM", "OPTConfig", dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96)),
+    ("OPTForCausalLM", "OPTConfig", OPT),
     ("OPTForCausalLM", "OPTConfig",
-     dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96, word_embed_proj_dim=32,
-          do_layer_norm_before=False)),
-    ("OPTModel", "OPTConfig", dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96)),
+     dict(OPT, word_embed_proj_dim=32, do_layer_norm_before=False)),
+    ("OPTModel", "OPTConfig", OPT),
     ("BloomForCausalLM", "BloomConfig", dict(vocab_size=100, hidden_size=64, n_layer=2, n_head=4)),
     ("BloomModel", "BloomConfig", dict(vocab_size=100, hidden_size=64, n_layer=2, n_head=4)),
     ("FalconForCausalLM", "FalconConfig", FALCON),
@@ -181,7 +183,8 @@ def head_stored_twice(tensors):
 
 
 def with_position_ids(tensors):
-    return tensors | {"text_model.embeddings.position_ids": torch.arange(20)[None], "vision_model.embeddings.position_ids": torch.arange(10)[None]}
+    return tensors | {"text_model.embeddings.position_ids": torch.arange(20)[None],
+                      "vision_model.embeddings.position_ids": torch.arange(10)[None]}
 
 
 def text_model_prefix(tensors):
@@ -193,7 +196,7 @@ DRIFTS = [
     ("BertForMaskedLM", "BertConfig", ENCODER, old_bert),
     ("BertForMaskedLM", "BertConfig", ENCODER, bert_without_its_prefix),
     ("RobertaForMaskedLM", "RobertaConfig", ENCODER, classified),
-    ("GPT2LMHeadModel", "GPT2Config", dict(vocab_size=100, n_embd=64, n_layer=2, n_head=4, n_positions=32), canonical_gpt2),
+    ("GPT2LMHeadModel", "GPT2Config", GPT2, canonical_gpt2),
     ("GPTNeoXForCausalLM", "GPTNeoXConfig", ENCODER, pythia),
     ("T5ForConditionalGeneration", "T5Config", T5, old_t5),
     ("T5ForConditionalGeneration", "T5Config", T5, own_t5_head),
@@ -202,7 +205,7 @@ DRIFTS = [
     ("MixtralForCausalLM", "MixtralConfig", dict(DECODER, num_local_experts=5), without_model),
     ("Gemma3ForCausalLM", "Gemma3TextConfig", dict(DECODER, head_dim=24), beside_a_vision_tower),
     ("FalconForCausalLM", "FalconConfig", FALCON, head_stored_twice),
-    ("OPTForCausalLM", "OPTConfig", dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=96), without_model),
+    ("OPTForCausalLM", "OPTConfig", OPT, without_model),
     ("CLIPModel", "CLIPConfig", dict(text_config=dict(TEXT, projection_dim=24), vision_config=TOWER, projection_dim=24), with_position_ids),
     ("CLIPTextModel", "CLIPTextConfig", TEXT, text_model_prefix),
 ]
