@@ -89,7 +89,7 @@ cli_case(convert_tiny_budget 2 "convert demo out/b.gguf --memory-budget 1KiB" ST
 cli_case(convert_dry_run_without_weights 2 "convert demo/config.json x.safetensors --dry-run" STDERR "shapes only")
 cli_case(convert_without_weights 2 "convert demo/config.json out/c.gguf" STDERR "shapes only")
 
-cli_case(synth_unknown 2 "synth no-such-preset out/x" STDERR "presets: deepseek-v3, demo")
+cli_case(synth_unknown 2 "synth no-such-preset out/x" STDERR "presets: bert-base-uncased, .*deepseek-v3, demo")
 cli_case(synth_negative_seed 2 "synth demo out/x --random -1" STDERR "random")
 cli_case(inspect_negative_limit 2 "inspect demo --limit -1" STDERR "limit")
 cli_case(synth_onto_its_source 2 "synth demo/config.json demo --force" STDERR "is the folder of the model being read")
