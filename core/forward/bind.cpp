@@ -189,13 +189,13 @@ class Binder {
     const std::int64_t end = turn(line.end);
     const auto before = names_.find(line.variable);
     const std::optional<Datum> hidden = before == names_.end() ? std::nullopt : std::optional(before->second);
+    const bool numbered = line.prefix.find('{') != std::string::npos;
     for (std::int64_t i = first; i < end; ++i) {
       names_.insert_or_assign(line.variable, Datum(i));
-      if (depth_ == 0) turn_ = ++turns_;
-      ++depth_;
+      if (numbered && depth_++ == 0) turn_ = ++turns_;
       const std::string inner = line.prefix.empty() ? "" : expand_name(line.prefix, line.place, scope_) + ".";
       run(line.block, prefix + inner, stored_only);
-      if (--depth_ == 0) turn_ = 0;
+      if (numbered && --depth_ == 0) turn_ = 0;
     }
     if (hidden)
       names_.insert_or_assign(line.variable, *hidden);
@@ -416,7 +416,7 @@ class Binder {
   std::uint64_t total_ = 0;
   std::size_t tensors_ = 0;
   std::uint32_t turns_ = 0, turn_ = 0;  // see BoundOp
-  int depth_ = 0;                       // of loops
+  int depth_ = 0;                       // of numbered loops
   bool tied_ = false;
   bool absent_ = false;
 };

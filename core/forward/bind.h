@@ -23,7 +23,7 @@ struct BoundWeight {
 // An operator of the computation. Values are numbered in the order in which they are made.
 struct BoundOp {
   const OpLine* line = nullptr;
-  std::uint32_t turn = 0;  // which turn of an outermost loop, counted through; 0: of none
+  std::uint32_t turn = 0;  // of an outermost numbered loop ("@layers.{i}"), counted through; 0: of none
   std::string name = {};   // the place in the model: "model.layers.3.self_attn.q_proj"
   std::vector<std::uint32_t> inputs = {};
   std::vector<std::uint32_t> outputs = {};

@@ -59,9 +59,13 @@ std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
   return "";
 }
 
-std::uint64_t cache_of_one_token(const ForwardGraph& graph) {
-  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
-  return forward_peak(graph, lifetimes(graph), sizes).cache_bytes;
+// What a second token adds: states that do not grow, and a cache of fixed size, are not counted.
+std::uint64_t cache_growth(const ForwardGraph& graph) {
+  const std::vector<OpRange> lives = lifetimes(graph);
+  const auto cache = [&](std::uint64_t past) {
+    return forward_peak(graph, lives, value_sizes(graph, symbol_values(graph, 1, 1, past))).cache_bytes;
+  };
+  return cache(1) - cache(0);
 }
 
 }  // namespace
@@ -112,7 +116,7 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   model.profile = profile.id;
   model.allocator = profile.allocator;
   model.graph = lower(*model.bound, profile);
-  model.cache_bytes_per_token = cache_of_one_token(*model.graph);
+  model.cache_bytes_per_token = cache_growth(*model.graph);
   return model;
 }
 

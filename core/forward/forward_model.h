@@ -28,8 +28,8 @@ struct ForwardModel {
   std::string remark = {};               // why there is no more than there is
   std::optional<BoundModel> bound = {};  // of an architecture, also where it was given up
   std::optional<ForwardGraph> graph = {};
-  // Of one token of one sequence, everything cached: exact for an architecture, from the usual keys for an
-  // estimate.
+  // What one more token of one sequence adds while no window is full: exact for an architecture, from the
+  // usual keys for an estimate.
   std::optional<std::uint64_t> cache_bytes_per_token = {};
 };
 

@@ -100,7 +100,7 @@ cli_case(convert_without_weights 2 "convert demo/config.json out/c.gguf" STDERR 
 cli_case(convert_named_otherwise 2 "convert demo out/x.gguf --to safetensors" STDERR "'out/x.gguf' is named as gguf, --to says safetensors")
 cli_case(convert_default_name 0 "convert demo --to gguf --dry-run" STDOUT "\ndemo-loadline.gguf +75 ")
 cli_case(convert_default_folder 0 "convert demo --max-shard-size 30MB --dry-run" STDOUT "\ndemo-loadline/model-00001-of-00003.safetensors ")
-cli_case(synth_unknown 2 "synth no-such-preset out/x" STDERR "presets: deepseek-v3, demo")
+cli_case(synth_unknown 2 "synth no-such-preset out/x" STDERR "presets: bert-base-uncased, .*deepseek-v3, demo")
 cli_case(synth_negative_seed 2 "synth demo out/x --random -1" STDERR "random")
 cli_case(inspect_negative_limit 2 "inspect demo --limit -1" STDERR "limit")
 cli_case(synth_onto_its_source 2 "synth demo/config.json demo --force" STDERR "is the folder of the model being read")

@@ -164,21 +164,19 @@ TEST(Lifetimes, AgreeWithTheDefinition) {
     };
     for (std::size_t at = 0; at < graph.ops.size(); ++at) {
       std::vector<bool> alive(graph.values.size(), false);
+      const auto made = [&](std::size_t value) {
+        bool found = std::find(graph.inputs.begin(), graph.inputs.end(),
+                               ValueId{static_cast<std::uint32_t>(value)}) != graph.inputs.end();
+        for (std::size_t earlier = 0; earlier <= at; ++earlier)
+          for (const ValueId output : graph.ops[earlier].outputs) found |= owner(output) == value;
+        return found;
+      };
       for (std::size_t later = at; later < graph.ops.size(); ++later)
-        for (const ValueId id : graph.ops[later].inputs) {
-          bool made = std::find(graph.inputs.begin(), graph.inputs.end(),
-                                ValueId{static_cast<std::uint32_t>(owner(id))}) != graph.inputs.end();
-          for (std::size_t earlier = 0; earlier <= at; ++earlier)
-            for (const ValueId output : graph.ops[earlier].outputs) made |= owner(output) == owner(id);
-          if (made) alive[owner(id)] = true;
-        }
+        for (const std::vector<ValueId>* list : {&graph.ops[later].inputs, &graph.ops[later].held})
+          for (const ValueId id : *list)
+            if (made(owner(id))) alive[owner(id)] = true;
       for (const ValueId id : graph.ops[at].outputs) alive[owner(id)] = true;
       for (const ValueId id : graph.ops[at].temporaries) alive[owner(id)] = true;
-      for (std::size_t later = at; later < graph.ops.size(); ++later)
-        for (const ValueId id : graph.ops[later].held)
-          for (std::size_t earlier = 0; earlier <= at; ++earlier)
-            for (const ValueId output : graph.ops[earlier].outputs)
-              if (owner(output) == owner(id)) alive[owner(id)] = true;
       for (std::size_t earlier = 0; earlier <= at; ++earlier)
         for (const ValueId id : graph.ops[earlier].outputs)
           if (std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end())
