@@ -129,7 +129,8 @@ std::vector<std::string> likely_shards(const SourceFile& index) {
   if (digits == std::string_view::npos || !is_number(total)) return {};
   const std::string_view number = name.substr(digits + 1, of - quote - 1 - digits - 1);
   const std::uint64_t count = std::stoull(std::string(total));
-  if (!is_number(number) || count > kMostGuessed) return {};
+  // each shard that is listed takes its name's bytes in the index: fewer, and the number is not true
+  if (!is_number(number) || count > kMostGuessed || count > index.size() / name.size()) return {};
   std::vector<std::string> names;
   for (std::uint64_t i = 1; i <= count; ++i)
     names.push_back(

@@ -71,8 +71,14 @@ class Lowering {
   static constexpr std::array<Row, 19> rows();
 
  private:
-  static bool is_for(const SharedValue& shared, const BoundOp& op) {
-    return std::find(shared.ops.begin(), shared.ops.end(), op.line->op) != shared.ops.end();
+  bool is_for(const SharedValue& shared, const BoundOp& op) {
+    if (std::find(shared.ops.begin(), shared.ops.end(), op.line->op) == shared.ops.end()) return false;
+    if (shared.condition.text().empty()) return true;
+    locals_.clear();
+    for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
+    const bool used = shared.condition.evaluate(scope_).truth();
+    locals_.clear();
+    return used;
   }
 
   [[noreturn]] void fail(const std::string& detail) const { op_->line->place.fail(detail); }
@@ -290,7 +296,11 @@ class Lowering {
         graph_.values[static_cast<std::size_t>(id)].shape = Sizes{SizePoly(0)};
     const Datum until = rule.until.evaluate(scope_);
     if (until.truth() && until.text() == nullptr) rule.until.place().fail("the name of an operator expected");
-    if (until.truth()) until_.push_back({graph_.ops.size(), *until.text()});
+    if (until.truth()) until_.push_back({graph_.ops.size(), *until.text(), lowered.outputs});
+    if (std::vector<ValueId> kept = temporaries(op, rule.kept); !kept.empty()) {
+      lowered.temporaries.insert(lowered.temporaries.end(), kept.begin(), kept.end());
+      until_.push_back({graph_.ops.size(), "turn", std::move(kept)});
+    }
     const Datum in_place = rule.in_place.evaluate(scope_);
     if (in_place.truth() && in_place.number() == nullptr)
       rule.in_place.place().fail("the number of an input expected");
@@ -301,11 +311,13 @@ class Lowering {
 
   // What callers still refer to. Told to the last operator that runs meanwhile.
   void hold() {
-    for (const auto& [at, kind] : until_) {
+    for (const auto& [at, kind, values] : until_) {
       std::size_t next = at + 1;
-      while (next < graph_.ops.size() && graph_.ops[next].kind != kind) ++next;
-      if (next - 1 > at)
-        for (const ValueId id : graph_.ops[at].outputs) graph_.ops[next - 1].held.push_back(id);
+      while (next < graph_.ops.size() &&
+             (kind == "turn" ? turns_[next] == turns_[at] : graph_.ops[next].kind != kind))
+        ++next;
+      std::vector<ValueId>& held = graph_.ops[next - 1].held;
+      if (next - 1 > at) held.insert(held.end(), values.begin(), values.end());
     }
     if (profile_.hold_block_inputs) hold_block_inputs();
   }
@@ -400,7 +412,8 @@ class Lowering {
 
   struct Until {
     std::size_t op = 0;
-    std::string kind = {};  // of the operator before which it ends
+    std::string kind = {};  // of the operator before which it ends, or "turn"
+    std::vector<ValueId> values = {};
   };
   struct InPlace {
     std::size_t op = 0;

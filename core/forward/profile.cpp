@@ -30,7 +30,8 @@ std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
 
 OpRule rule(const AssetNode& node) {
   OpRule result;
-  node.as(Kind::object, "an operator").allow({"before", "temporaries", "in_place", "without", "until"});
+  node.as(Kind::object, "an operator")
+      .allow({"before", "kept", "temporaries", "in_place", "without", "until"});
   const auto sizes = [&](const char* key) {
     std::vector<Expression> list;
     if (const AssetNode* const found = node.find(key))
@@ -39,6 +40,7 @@ OpRule rule(const AssetNode& node) {
     return list;
   };
   result.before = sizes("before");
+  result.kept = sizes("kept");
   result.temporaries = sizes("temporaries");
   if (const AssetNode* const in_place = node.find("in_place"))
     result.in_place = Expression::parse(in_place->as(Kind::text, "'in_place'").text, in_place->place);
@@ -50,11 +52,13 @@ OpRule rule(const AssetNode& node) {
 }
 
 SharedValue shared(const std::string& name, const AssetNode& node) {
-  node.as(Kind::object, "a shared value").allow({"bytes", "ops"});
+  node.as(Kind::object, "a shared value").allow({"bytes", "ops", "if"});
   const AssetNode* const bytes = node.find("bytes");
   const AssetNode* const ops = node.find("ops");
   if (bytes == nullptr || ops == nullptr) node.place.fail("'bytes' and 'ops' expected");
-  SharedValue result = {name, Expression::parse(bytes->as(Kind::text, "'bytes'").text, bytes->place), {}};
+  SharedValue result = {name, Expression::parse(bytes->as(Kind::text, "'bytes'").text, bytes->place), {}, {}};
+  if (const AssetNode* const condition = node.find("if"))
+    result.condition = Expression::parse(condition->as(Kind::text, "'if'").text, condition->place);
   for (const AssetNode& item : ops->as(Kind::list, "'ops'").items)
     result.ops.push_back(item.as(Kind::text, "an operator").text);
   return result;

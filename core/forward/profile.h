@@ -9,7 +9,8 @@
 //    "order": "listed",         of operators: as the asset lists them, or "inputs_first": each directly
 //    behind its
 //                               inputs, first to last, as ggml builds its graphs
-//    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"]}},  made before all else, kept to its last user
+//    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"],
+//                 "if": "causal ?? 0"}},  made before all else, kept to its last user
 //    "hold_block_inputs": "1",  a loop's caller refers to what goes into a turn until that turn is over
 //    "flags": {"latent": 1},    names for the asset's conditions
 //    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
@@ -37,10 +38,12 @@ namespace loadline {
 
 // How one kind of operator uses memory beyond its inputs and outputs.
 struct OpRule {
-  // An operator's name: the output is referred to until the next of that kind begins; "end": to the last one.
+  // An operator's name: the output is referred to until the next of that kind begins; "turn": to the end of
+  // the turn of a numbered loop; "end": to the last operator.
   Expression until = {};
   Expression without = {};                   // true: the outputs take no memory, they are computed where used
   std::vector<Expression> before = {};       // bytes each; gone when the outputs are made
+  std::vector<Expression> kept = {};         // bytes each; there from now to the end of the turn
   std::vector<Expression> temporaries = {};  // bytes each; there together with the outputs
   // 1, 2...: the output takes over the memory of an input that dies with the operator, rather that one's.
   Expression in_place = {};
@@ -51,6 +54,7 @@ struct OpRule {
 struct SharedValue {
   std::string name = {};
   Expression bytes = {};
+  Expression condition = {};  // over an operator's attributes: whether it uses the value; of text "": always
   std::vector<std::string> ops = {};
 };
 

@@ -168,7 +168,9 @@ TEST(Lifetimes, AgreeWithTheDefinition) {
         bool found = std::find(graph.inputs.begin(), graph.inputs.end(),
                                ValueId{static_cast<std::uint32_t>(value)}) != graph.inputs.end();
         for (std::size_t earlier = 0; earlier <= at; ++earlier)
-          for (const ValueId output : graph.ops[earlier].outputs) found |= owner(output) == value;
+          for (const std::vector<ValueId>* list :
+               {&graph.ops[earlier].outputs, &graph.ops[earlier].temporaries})
+            for (const ValueId id : *list) found |= owner(id) == value;
         return found;
       };
       for (std::size_t later = at; later < graph.ops.size(); ++later)

@@ -77,7 +77,7 @@ std::string error_of(const Model& model) {
 
 // Every way of reading an index gives the same entries.
 TEST(HfWeightMap, PiecesGiveTheSameAsTheWhole) {
-  for (const std::size_t count : {1, 2, 1000, 5000, 12'345}) {
+  for (const std::size_t count : {1U, 2U, 1000U, 5000U, 12'345U}) {
     const Model model = model_of(1, count);
     for (const bool lines : {true, false}) {
       const SourceFile file = file_of(index_text(model.entries, "77", lines));
@@ -183,7 +183,7 @@ TEST(HfIndex, ANameTwiceInTheIndexIsTheFirstOfThem) {
 }
 
 TEST(HfIndex, ATensorInTwoShardsIsRefusedWhicheverTheIndexNames) {
-  for (const std::size_t named : {0, 1}) {
+  for (const std::size_t named : {0U, 1U}) {
     Model model = model_of(2, 3);
     model.files[0].second = shard_bytes({"a", "b", "shared"});
     model.files[1].second = shard_bytes({"shared", "c"});
