@@ -1,6 +1,9 @@
 // What the command line asks of the window: the only type that app/cli and app/gui share.
 #pragma once
 
+#include "core/forward/assets.h"
+
+#include <memory>
 #include <stop_token>
 #include <string>
 
@@ -13,7 +16,9 @@ struct GuiRequest {
   bool offscreen = false;  // play the script without a window and without a display
   std::string panel;       // id of the panel to show first; empty = the default
   std::string hub_cache;   // for org/name
-  int width = 1280;        // logical size; the picture has width*scale by height*scale pixels
+  std::shared_ptr<const ForwardAssets>
+      assets;        // what a configuration alone may be of; null: what is built in
+  int width = 1280;  // logical size; the picture has width*scale by height*scale pixels
   int height = 800;
   std::stop_token stop;  // requested by Ctrl-C: the window closes as if its close button was pressed
   bool dark = true;

@@ -42,12 +42,11 @@ void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
 
 ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
                              const ForwardArguments& arguments)
-    : arguments_(arguments) {
-  const std::shared_ptr<const ForwardAssets> assets = context.assets();
-  const Profile& profile = assets->profile(arguments.profile);
+    : arguments_(arguments), assets_(context.assets()) {
+  const Profile& profile = assets_->profile(arguments.profile);
   const bool asked = arguments.sequence > 0;
   try {
-    model_ = forward_model(graph, *assets, profile);
+    model_ = forward_model(graph, *assets_, profile);
   } catch (const Error& error) {
     if (asked) throw;
     model_ = {};

@@ -27,6 +27,9 @@ class ForwardAnswer {
   // and the model's operators are not known.
   ForwardAnswer(const Context& context, const MetaGraph& graph, const ForwardArguments& arguments);
 
+  ForwardAnswer(const ForwardAnswer&) = delete;  // pass() points into it
+  ForwardAnswer& operator=(const ForwardAnswer&) = delete;
+
   // The pass to put behind a load: none unless a sequence was asked for.
   const ForwardPass* pass() const { return pass_ ? &*pass_ : nullptr; }
   // The contract's "forward"; null where nothing is known.
@@ -36,6 +39,7 @@ class ForwardAnswer {
 
  private:
   ForwardArguments arguments_;
+  std::shared_ptr<const ForwardAssets> assets_;  // what model_ is bound to
   ForwardModel model_;
   std::optional<ForwardFigures> figures_;
   std::optional<ForwardPass> pass_;

@@ -55,6 +55,7 @@ Action setup_gui(CLI::App& app) {
                   fmt::format("--screenshot {}: pictures are PNG files", safe_display(wanted.screenshot)));
     wanted.dark = options->theme == "dark";
     wanted.hub_cache = context.hub_cache;
+    wanted.assets = context.assets();
     wanted.stop = context.stop;
     const int code = context.run_gui(wanted);
     if (context.json && !wanted.screenshot.empty())

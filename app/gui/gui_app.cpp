@@ -6,8 +6,12 @@
 
 namespace loadline::gui {
 
-GuiApp::GuiApp(Window& window, std::string hub_cache, std::stop_token stop)
-    : window_(window), stop_(std::move(stop)), session_(std::move(hub_cache)), shell_(session_) {
+GuiApp::GuiApp(Window& window, std::string hub_cache, std::stop_token stop,
+               std::shared_ptr<const ForwardAssets> assets)
+    : window_(window),
+      stop_(std::move(stop)),
+      session_(std::move(hub_cache), std::move(assets)),
+      shell_(session_) {
   session_.set_wake(window_.waker());
 }
 

@@ -14,7 +14,8 @@ namespace loadline::gui {
 class GuiApp {
  public:
   // The window must outlive the app. `stop` closes it as its close button does.
-  GuiApp(Window& window, std::string hub_cache, std::stop_token stop = {});
+  GuiApp(Window& window, std::string hub_cache, std::stop_token stop = {},
+         std::shared_ptr<const ForwardAssets> assets = nullptr);
   GuiApp(const GuiApp&) = delete;
   GuiApp& operator=(const GuiApp&) = delete;
   ~GuiApp();

@@ -56,7 +56,7 @@ int run_gui(const GuiRequest& request) {
   const bool offscreen = request.offscreen || !request.screenshot.empty();
   const std::unique_ptr<Window> window =
       offscreen ? open_offscreen_window(options) : open_desktop_window(options);
-  GuiApp app(*window, request.hub_cache, request.stop);
+  GuiApp app(*window, request.hub_cache, request.stop, request.assets);
   app.session().dark = request.dark;
   if (!request.panel.empty()) app.session().panel = request.panel;
   if (!request.path.empty()) app.session().open(request.path);

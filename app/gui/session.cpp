@@ -47,7 +47,10 @@ std::string_view color_by_name(ColorBy mode) {
   return kNames[static_cast<std::size_t>(mode)];
 }
 
-Session::Session(std::string hub_cache) : hub_cache_(std::move(hub_cache)), jobs_(kWorkers) {}
+Session::Session(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets)
+    : hub_cache_(std::move(hub_cache)),
+      assets_(assets ? std::move(assets) : built_in_assets()),
+      jobs_(kWorkers) {}
 
 Session::~Session() = default;
 
@@ -56,12 +59,14 @@ void Session::post_open(std::string name, std::function<std::string(Progress&)> 
   opening_ = number;
   upload_alone_ = false;
   const std::string cache = hub_cache_;
+  const auto assets = assets_;
   jobs_.post(
       std::move(name), "open",
-      [locate = std::move(locate), cache](Progress& progress) {
+      [locate = std::move(locate), cache, assets](Progress& progress) {
         const std::string path = locate(progress);
         progress.check_cancelled();
-        auto graph = std::make_shared<MetaGraph>(open_model(path, {.hub_cache = cache}));
+        auto graph = std::make_shared<MetaGraph>(
+            open_model(path, {.hub_cache = cache, .assets = [assets] { return assets; }}));
         progress.check_cancelled();
         return make_model(std::move(graph), path);
       },

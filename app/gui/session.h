@@ -6,6 +6,7 @@
 #include "app/gui/folder_listing.h"
 #include "app/gui/jobs.h"
 #include "app/gui/model.h"
+#include "core/forward/assets.h"
 #include "core/gpu/device_info.h"
 #include "core/gpu/upload.h"
 #include "core/plan/doctor.h"
@@ -83,8 +84,8 @@ struct TableView {
 // Verbs return at once; what takes time is a job, taken in by poll(). Used from one thread.
 class Session {
  public:
-  // `hub_cache` as in ResolveOptions.
-  explicit Session(std::string hub_cache);
+  // `hub_cache` as in ResolveOptions; without `assets` those built in.
+  explicit Session(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets = nullptr);
   ~Session();
 
   // Opens in the background; the model shown stays until the new one is there.
@@ -208,6 +209,7 @@ class Session {
   void add_notice(Notice notice);
 
   std::string hub_cache_;
+  std::shared_ptr<const ForwardAssets> assets_;
   std::unique_ptr<DemoFolder> demo_;
   ModelPtr model_;
   std::uint64_t generation_ = 0;

@@ -34,8 +34,8 @@ struct ForwardModel {
 };
 
 // An asset that leaves more than a hundredth of the model's bytes unclaimed, or finds less than it asks for,
-// is not believed: then the source is an estimate and the remark says so. Throws Error{malformed} for a
-// configuration that no architecture can be applied to.
+// is not believed: then the source is an estimate and the remark says so. `assets` must outlive the result.
+// Throws Error{malformed} for a configuration that no architecture can be applied to.
 ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile);
 
 // A pass of a model: its peak, and what is alive then.
