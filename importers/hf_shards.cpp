@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kMostThreads = 8;
 constexpr std::size_t kShardsPerThread = 4;
 // How much of each file the disk is asked for beforehand: most headers whole.
+constexpr std::size_t kMostAhead = 256;  // files open at a time, but for those being read
 constexpr std::uint64_t kReadAhead = 128 << 10;
 
 // Content decides, but a shard that is called safetensors need not be looked at twice.
@@ -35,8 +36,8 @@ MetaGraph read_shard(const SourceFile& file, NameIndex& names) {
   return graph;
 }
 
-// All files are opened first and the disk asked for their beginnings: parsing the first overlaps with reading
-// the others, however few threads there are.
+// Files are opened well ahead, and the disk asked for their beginnings: parsing the first overlaps with
+// reading the others, however few threads there are.
 class ShardLoop {
  public:
   ShardLoop(const Source& source, const std::vector<std::string>& names,
@@ -44,10 +45,12 @@ class ShardLoop {
       : source_(source), names_(names), take_(take), shards_(names.size()) {}
 
   void run() {
-    ParallelLoop(2 * names_.size(), threads_for_shards(names_.size()), [this](std::size_t i) {
-      if (i < names_.size()) return open(shards_[i], names_[i]);
-      Shard& shard = shards_[i - names_.size()];
-      open(shard, names_[i - names_.size()]);  // another thread may not have come to it yet
+    const std::size_t ahead = std::min(kMostAhead, names_.size());
+    ParallelLoop(names_.size() + ahead, threads_for_shards(names_.size()), [&](std::size_t i) {
+      if (i < names_.size()) open(shards_[i], names_[i]);
+      if (i < ahead) return;
+      Shard& shard = shards_[i - ahead];
+      open(shard, names_[i - ahead]);  // another thread may not have come to it yet
       read(shard);
       hand_over(shard);
     }).finish();

@@ -183,9 +183,10 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   Context context;
   context.run_gui = run_gui;
   context.hub_cache = hub_cache_folder();
-  context.assets = [&context, loaded = std::shared_ptr<const ForwardAssets>()]() mutable {
-    if (!loaded) loaded = user_assets(context);
-    return loaded;
+  // shared by all copies: read, and complained of, once
+  context.assets = [&context, loaded = std::make_shared<std::shared_ptr<const ForwardAssets>>()] {
+    if (!*loaded) *loaded = user_assets(context);
+    return *loaded;
   };
 
   CLI::App app(

@@ -99,17 +99,25 @@ class AssetParser {
         if (line.kind == OpLine::Kind::each && result_.blocks.find(line.block) == result_.blocks.end())
           line.place.fail(fmt::format("there is no block '{}'", safe_display(line.block, 40)));
     }
-    for (const auto& [name, lines] : result_.blocks) check_depth(name, 0);
+    std::map<std::string, int, std::less<>> known;
+    for (const auto& [name, lines] : result_.blocks) depth_of(name, 0, known);
   }
 
-  void check_depth(const std::string& name, int depth) const {
+  // How deep blocks lie in one another below this one; each is looked at once.
+  int depth_of(const std::string& name, int above, std::map<std::string, int, std::less<>>& known) const {
     constexpr int kMostDepth = 6;
+    if (const auto found = known.find(name); found != known.end()) return found->second;
+    int depth = 0;
     for (const OpLine& line : result_.block(name)) {
       if (line.kind != OpLine::Kind::each) continue;
-      if (depth == kMostDepth)
+      // a block that reaches itself is never known before this
+      if (above == kMostDepth)
         line.place.fail("blocks within blocks more than 6 levels deep, or without end");
-      check_depth(line.block, depth + 1);
+      depth = std::max(depth, 1 + depth_of(line.block, above + 1, known));
+      if (depth > kMostDepth) line.place.fail("blocks within blocks more than 6 levels deep, or without end");
     }
+    known.emplace(name, depth);
+    return depth;
   }
 
   AssetNode root_;

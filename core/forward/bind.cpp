@@ -18,9 +18,10 @@
 namespace loadline {
 namespace {
 
-constexpr std::size_t kMostTensors = 2'000'000;
-constexpr std::size_t kMostOps = 1'000'000;
-constexpr std::int64_t kMostTurns = 100'000;  // of one loop
+constexpr std::size_t kMostTensors = 500'000;
+constexpr std::size_t kMostOps = 200'000;
+constexpr std::int64_t kMostTurns = 100'000;   // of one loop
+constexpr std::size_t kMostLines = 3'000'000;  // looked at, loops unrolled
 // A size that no real model exceeds, so that products of two stay inside 64 bits.
 constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
 
@@ -110,7 +111,11 @@ class Binder {
  private:
   Datum name_value(std::string_view name) const {
     const auto found = names_.find(name);
-    return found != names_.end() ? found->second : model_.config.get(name);
+    if (found != names_.end()) return found->second;
+    // a list of the configuration may be long, and asked for in every layer
+    const auto known = configured_.find(name);
+    if (known != configured_.end()) return known->second;
+    return configured_.emplace(std::string(name), model_.config.get(name)).first->second;
   }
 
   // has('NAME'): whether the file holds that tensor; null where there is no file to ask.
@@ -173,6 +178,9 @@ class Binder {
 
   void run(std::string_view block, const std::string& prefix, bool stored_only) {
     for (const OpLine& line : architecture_.block(block)) {
+      if (++lines_ > kMostLines)
+        throw Error(ErrorCode::limit, {.file = architecture_.path},
+                    "loops with more than three million lines");
       if (line.condition.text() != "" && !line.condition.evaluate(scope_).truth()) continue;
       const bool stored = stored_only || line.stored_only;
       if (line.kind == OpLine::Kind::each)
@@ -191,6 +199,8 @@ class Binder {
     const std::optional<Datum> hidden = before == names_.end() ? std::nullopt : std::optional(before->second);
     const bool numbered = line.prefix.find('{') != std::string::npos;
     for (std::int64_t i = first; i < end; ++i) {
+      if (++lines_ > kMostLines)
+        throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops of more than three million turns");
       names_.insert_or_assign(line.variable, Datum(i));
       if (numbered && depth_++ == 0) turn_ = ++turns_;
       const std::string inner = line.prefix.empty() ? "" : expand_name(line.prefix, line.place, scope_) + ".";
@@ -212,7 +222,7 @@ class Binder {
   }
 
   void operate(const OpLine& line, const std::string& prefix) {
-    if (model_.ops.size() == kMostOps) line.place.fail("more than a million operators");
+    if (model_.ops.size() == kMostOps) line.place.fail("more than 200,000 operators");
     BoundOp op;
     op.line = &line;
     op.turn = turn_;
@@ -244,11 +254,17 @@ class Binder {
       if (n == line.attributes.end()) line.place.fail("'{e}' needs count, the number of experts");
       experts = turn(n->second);
     }
+    const auto outer = names_.find("e");
+    const std::optional<Datum> hidden = outer == names_.end() ? std::nullopt : std::optional(outer->second);
     for (std::int64_t e = 0; e < experts; ++e) {
       if (has_experts(line)) names_.insert_or_assign("e", Datum(e));
       for (const WeightSpec& spec : line.weights) add_weight(spec, line, prefix, to);
     }
-    if (has_experts(line)) names_.erase("e");
+    if (!has_experts(line)) return;
+    if (hidden)
+      names_.insert_or_assign("e", *hidden);
+    else
+      names_.erase("e");
   }
 
   Shape contract(const WeightSpec& spec) const {
@@ -280,6 +296,7 @@ class Binder {
     const std::string bias = base + ".bias";
     if (header_ ? find(bias).has_value()
                 : spec.bias_if.text() == "" || spec.bias_if.evaluate(scope_).truth()) {
+      if (shape.empty()) spec.place.fail("a scalar has no bias");
       const bool transposed = std::any_of(line.attributes.begin(), line.attributes.end(),
                                           [](const auto& attribute) { return attribute.first == "layout"; });
       add(bias, Shape{transposed ? shape.back() : shape[0]}, spec, spec.dtype.value_or(model_.dtype), to);
@@ -316,8 +333,8 @@ class Binder {
     if (const auto id = find(name)) {
       header_->claim(*id);
       const Tensor& tensor = header_->graph().tensor(*id);
-      if (tensor.shape != shape && elements(tensor) != *count) disagree(tensor, shape);
-      return to.push_back({std::string(tensor.name), tensor.shape, tensor.dtype, *id});
+      if (squeezed(tensor.shape) != squeezed(shape)) disagree(tensor, shape);
+      return to.push_back({std::string(tensor.name), shape, tensor.dtype, *id});
     }
     if (const auto id = owner != nullptr ? find(*owner) : std::nullopt) {
       model_.tied.emplace_back(name, *owner);
@@ -326,6 +343,14 @@ class Binder {
     }
     if (!spec.optional && !has_stand_in(name)) model_.claims.missing.push_back(name);
     to.push_back({name, shape, dtype, std::nullopt});
+  }
+
+  // Without sides of 1: those may be left out or put in anywhere.
+  static std::vector<std::uint64_t> squeezed(const Shape& shape) {
+    std::vector<std::uint64_t> sides;
+    std::copy_if(shape.begin(), shape.end(), std::back_inserter(sides),
+                 [](std::uint64_t side) { return side != 1; });
+    return sides;
   }
 
   void disagree(const Tensor& tensor, const Shape& shape) {
@@ -415,6 +440,8 @@ class Binder {
   std::vector<std::string> unquantised_;
   std::uint64_t total_ = 0;
   std::size_t tensors_ = 0;
+  mutable std::map<std::string, Datum, std::less<>> configured_;  // what the configuration says, once asked
+  std::size_t lines_ = 0;
   std::uint32_t turns_ = 0, turn_ = 0;  // see BoundOp
   int depth_ = 0;                       // of numbered loops
   bool tied_ = false;

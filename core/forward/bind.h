@@ -15,7 +15,7 @@ namespace loadline {
 // A tensor that the architecture asks for.
 struct BoundWeight {
   std::string name = {};  // as the file spells it, where a file has it
-  Shape shape = {};       // the file's; the configuration's where no file says
+  Shape shape = {};       // what the configuration says; where the file differs, the claims tell it
   DType dtype = DType::f32;
   std::optional<TensorId> tensor = {};  // nothing without a file, or where it is missing
 };

@@ -7,6 +7,13 @@
 
 namespace loadline {
 
+Datum::Datum(std::vector<Datum> list) {
+  std::uint64_t total = 1;
+  for (const Datum& item : list)
+    if (__builtin_add_overflow(total, item.total(), &total)) total = UINT64_MAX;
+  value_ = std::make_shared<const ListData>(ListData{std::move(list), total});
+}
+
 Datum::Datum(const SizePoly& poly) {
   if (const auto constant = poly.constant())
     value_ = *constant;

@@ -17,7 +17,12 @@ namespace loadline {
 // symbols is always held as a whole number.
 class Datum {
  public:
-  using List = std::shared_ptr<const std::vector<Datum>>;
+  // With the number of all values in it and in the lists in it, some of which it may hold several times.
+  struct ListData {
+    std::vector<Datum> items;
+    std::uint64_t total = 0;
+  };
+  using List = std::shared_ptr<const ListData>;
   struct Object {  // a nested object of a configuration: it is there, and its fields have names of their own
     bool operator==(const Object&) const = default;
   };
@@ -26,7 +31,7 @@ class Datum {
   Datum(std::int64_t number) : value_(number) {}
   Datum(double number) : value_(number) {}
   Datum(std::string text) : value_(std::move(text)) {}
-  Datum(std::vector<Datum> list) : value_(std::make_shared<const std::vector<Datum>>(std::move(list))) {}
+  Datum(std::vector<Datum> list);
   Datum(Object object) : value_(object) {}
   Datum(const SizePoly& poly);
 
@@ -37,7 +42,12 @@ class Datum {
   const std::string* text() const { return std::get_if<std::string>(&value_); }
   const std::vector<Datum>* list() const {
     const List* const list = std::get_if<List>(&value_);
-    return list == nullptr ? nullptr : list->get();
+    return list == nullptr ? nullptr : &(*list)->items;
+  }
+  // How many values a comparison may have to look at.
+  std::uint64_t total() const {
+    const List* const list = std::get_if<List>(&value_);
+    return list == nullptr ? 1 : (*list)->total;
   }
   // A whole number or a polynomial as a polynomial, else nothing.
   std::optional<SizePoly> size() const;

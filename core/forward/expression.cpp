@@ -34,7 +34,10 @@ class Evaluation {
       case Kind::list: {
         std::vector<Datum> values;
         for (const std::uint32_t one : node.children) values.push_back(value(one));
-        return Datum(std::move(values));
+        Datum list(std::move(values));
+        constexpr std::uint64_t kMostValues = 100'000;
+        if (list.total() > kMostValues) fail(node, "a list of more than 100,000 values");
+        return list;
       }
       case Kind::index:
         return element(node, child(0), child(1));

@@ -39,6 +39,8 @@ std::optional<std::uint64_t> estimated_cache(const ModelConfig& config) {
   const auto dtype = dtype_from_torch(config.text("dtype", config.text("torch_dtype", "float32")));
   constexpr std::uint64_t kMost = 1 << 24;
   if (!dtype || std::max({*layers, kv, dim}) > kMost) return std::nullopt;
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
+  if (*width % *heads != 0 || dim == 0 || *layers * kv > kMostBytes / dim / 16) return std::nullopt;
   return 2 * *layers * kv * dim * dtype_info(*dtype).block_bytes;
 }
 
@@ -60,12 +62,13 @@ std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
 }
 
 // What a second token adds: states that do not grow, and a cache of fixed size, are not counted.
-std::uint64_t cache_growth(const ForwardGraph& graph) {
+std::optional<std::uint64_t> cache_growth(const ForwardGraph& graph) {
   const std::vector<OpRange> lives = lifetimes(graph);
   const auto cache = [&](std::uint64_t past) {
     return forward_peak(graph, lives, value_sizes(graph, symbol_values(graph, 1, 1, past))).cache_bytes;
   };
-  return cache(1) - cache(0);
+  const std::uint64_t one = cache(0), two = cache(1);
+  return two < one ? std::nullopt : std::optional(two - one);
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 
 #include "core/base/checked.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace loadline {
 namespace {
@@ -48,6 +51,10 @@ std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
   for (const Value& value : graph.values) {
     const auto bytes = value_bytes(value);
     sizes.push_back(bytes ? bytes->evaluate(symbols) : std::nullopt);
+    if (bytes && !sizes.back())
+      throw Error(ErrorCode::limit,
+                  fmt::format("the size of value '{}' is negative or does not fit in 64 bits",
+                              safe_display(value.name, 100)));
   }
   return sizes;
 }

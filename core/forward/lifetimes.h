@@ -25,6 +25,7 @@ std::vector<OpRange> lifetimes(const ForwardGraph& graph);
 
 // The bytes of every value where `symbols` have these values (symbol_values). Nothing for a value whose size
 // is unknown.
+// Throws Error{limit} for one that is negative or beyond 64 bits.
 std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
                                                       std::span<const std::uint64_t> symbols);
 

@@ -81,7 +81,10 @@ class Lowering {
     return used;
   }
 
-  [[noreturn]] void fail(const std::string& detail) const { op_->line->place.fail(detail); }
+  [[noreturn]] void fail(const std::string& detail) const {
+    if (op_ == nullptr) throw Error(ErrorCode::limit, {.file = model_.architecture->path}, detail);
+    op_->line->place.fail(detail);
+  }
 
   static std::int64_t bytes_of(DType dtype) { return dtype_info(dtype).block_bytes; }
 
@@ -148,7 +151,15 @@ class Lowering {
   }
   const BoundWeight& weight(std::size_t i) const {
     if (i >= op_->weights.size()) fail(fmt::format("'{}' needs a weight", op_->line->op));
+    if (op_->weights[i].shape.empty())
+      fail(fmt::format("'{}' cannot use the scalar '{}'", op_->line->op,
+                       safe_display(op_->weights[i].name, 100)));
     return op_->weights[i];
+  }
+  // The outermost dimension of an input.
+  const SizePoly& batch(std::size_t i) const {
+    if (shape(i).empty()) fail("the input has no dimensions");
+    return shape(i).front();
   }
   const Datum* attribute(std::string_view key) const {
     for (const auto& [name, value] : op_->attributes)
@@ -205,6 +216,10 @@ class Lowering {
     const Datum* const by = attribute("by");
     if (by == nullptr || by->list() == nullptr || by->list()->size() != op.outputs.size())
       fail("'split' needs by, a list of one size for each result");
+    SizePoly sum;
+    for (const Datum& part : *by->list())
+      if (const auto size = part.size()) sum = SizePoly::sum(sum, *size).value_or(sum);
+    if (shape(0).empty() || sum != shape(0).back()) fail("'by' does not add up to the width of the input");
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       const auto part = (*by->list())[i].size();
       if (!part) fail("'by' holds something that is no size");
@@ -244,12 +259,12 @@ class Lowering {
   }
   // Patches of an image or steps of a signal become rows.
   void convolution(const BoundOp&) {
-    out(0, {shape(0).front(), size_attribute("rows"), size(weight(0).shape.front())});
+    out(0, {batch(0), size_attribute("rows"), size(weight(0).shape.front())});
   }
   // The result, and a state that does not grow with the sequence.
   void scan(const BoundOp& op) {
     out(0, shape(0));
-    if (op.outputs.size() > 1) out(1, {shape(0).front(), size_attribute("state")}, Lane::cache);
+    if (op.outputs.size() > 1) out(1, {batch(0), size_attribute("state")}, Lane::cache);
   }
   void with_table(const BoundOp&) { same(); }
 
@@ -304,6 +319,8 @@ class Lowering {
     const Datum in_place = rule.in_place.evaluate(scope_);
     if (in_place.truth() && in_place.number() == nullptr)
       rule.in_place.place().fail("the number of an input expected");
+    if (in_place.truth() && (*in_place.number() < 1 || *in_place.number() > 8))
+      rule.in_place.place().fail("the number of an input expected");
     if (in_place.truth())
       in_place_.push_back({graph_.ops.size(), static_cast<std::size_t>(*in_place.number() - 1)});
     locals_.clear();
@@ -355,6 +372,11 @@ class Lowering {
       while (!stack.empty()) {
         const auto [op, input] = stack.back();
         if (placed[op] || input == graph_.ops[op].inputs.size()) {
+          // what is there before an operator makes its outputs has none of its own
+          if (!placed[op] && op > 0 && graph_.ops[op - 1].outputs.empty() && !placed[op - 1]) {
+            order.push_back(op - 1);
+            placed[op - 1] = true;
+          }
           if (!placed[op]) order.push_back(op);
           placed[op] = true;
           stack.pop_back();

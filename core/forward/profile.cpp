@@ -23,7 +23,7 @@ std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
   const std::string name = text(root, key, "model");
   if (name == "model") return std::nullopt;
   const auto found = dtype_from_safetensors(name);
-  if (!found)
+  if (!found || dtype_info(*found).block_elements != 1)
     root.find(key)->place.fail(fmt::format("'{}' is neither a dtype nor 'model'", safe_display(name, 40)));
   return found;
 }
@@ -119,6 +119,12 @@ Profile parse_profile(std::string_view json, const std::string& path) {
     for (std::size_t i = 0; i < ops->items.size(); ++i)
       profile.ops.emplace(ops->keys[i], rule(ops->items[i]));
   }
+  const bool holds =
+      profile.hold_block_inputs || std::any_of(profile.ops.begin(), profile.ops.end(), [](const auto& op) {
+        return !op.second.until.text().empty() || !op.second.kept.empty();
+      });
+  if (profile.inputs_first && holds)
+    root.find("order")->place.fail("'inputs_first' cannot be had together with values that are held");
   return profile;
 }
 

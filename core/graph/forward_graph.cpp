@@ -28,7 +28,7 @@ std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_
   set(kSequence, sequence);
   set(kPast, past);
   for (const LeastOf& least : graph.least)
-    set(least.symbol, std::min(least.of.evaluate(values).value_or(least.most), least.most));
+    set(least.symbol, std::min(least.of.evaluate(values).value_or(0), least.most));
   return values;
 }
 

@@ -34,6 +34,8 @@ void append_forward_pass(Plan& plan, const ForwardPass& pass) {
       const auto at = static_cast<std::size_t>(id);
       if (value.lane == Lane::cache && !value.memory_of && sizes[at].value_or(0) > 0) begins[i].push_back(id);
     }
+  std::vector<bool> kept(graph.values.size(), false);
+  for (const ValueId id : graph.outputs) kept[static_cast<std::size_t>(id)] = true;
   std::vector<BlockId> blocks(graph.values.size());
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     for (const ValueId id : begins[i]) {
@@ -46,8 +48,7 @@ void append_forward_pass(Plan& plan, const ForwardPass& pass) {
                        .label = op.empty() ? value.name : fmt::format("{} of {}", value.name, op)});
     }
     for (const ValueId id : ends[i + 1]) {
-      const bool kept = std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
-      if (!kept) free(plan, blocks[static_cast<std::size_t>(id)]);
+      if (!kept[static_cast<std::size_t>(id)]) free(plan, blocks[static_cast<std::size_t>(id)]);
     }
   }
   mark(plan, "first token");

@@ -144,7 +144,7 @@ TEST(Bind, AFileDecidesWhatThereIs) {
   EXPECT_EQ(model.claims.extra, std::vector<TensorId>{TensorId{5}});
   EXPECT_EQ(model.ops.back().weights[0].tensor, TensorId{0});  // the head is the embedding
   EXPECT_EQ(model.ops[2].weights.size(), 2u);                  // its bias is in the file
-  EXPECT_EQ(model.ops[2].weights[0].shape, (Shape{8, 4}));
+  EXPECT_EQ(model.ops[2].weights[0].shape, (Shape{8, 8}));
 }
 
 TEST(Bind, QuantisedFilesAreClaimedWhole) {

@@ -151,6 +151,47 @@ TEST(Lower, WhatCallersStillReferToStays) {
   EXPECT_EQ(life_of(norm).end, add);
 }
 
+// An asset with this main block, over a configuration with nothing in it.
+std::string error_of_main(std::string_view main, std::string_view inputs = "{}") {
+  try {
+    const Architecture architecture = parse_architecture(
+        fmt::format(R"({{"family":"f","inputs":{},"main":[{}]}})", inputs, main), "f.json");
+    const ModelConfig config("{}", "c.json");
+    const Profile& profile = *find_profile("fused");
+    const ForwardGraph graph =
+        lower(bind_architecture(architecture, config, nullptr, profile.flags), profile);
+    peak_of(graph, 1, 1, 0);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Lower, OperatorsThatDoNotFitAreErrors) {
+  EXPECT_EQ(error_of_main(R"("x = embed ids @w[10,4]")"), "");
+  const std::pair<const char*, const char*> rows[] = {
+      {R"("x = embed ids @w[]")", "cannot use the scalar 'w.weight'"},
+      {R"("x = embed ids @w[]+b")", "a scalar has no bias"},
+      {R"("x = split by=[1]")", "'split' needs 1 input"},
+      {R"("x = embed ids @w[10,4]", "a b = split x by=[4,4]")", "does not add up to the width"},
+      {R"("x = embed ids @w[10,4]", "a b = add x x")", "does not give so many results"},
+      {R"("x = fly ids")", "there is no operator 'fly'"},
+      {R"("x = add y y")", "there is no value 'y' yet"},
+      {R"("x = experts ids @w.{e}[2,2] count=9999999")", "a whole number from 0 to"},
+  };
+  for (const auto& [main, message] : rows)
+    EXPECT_NE(error_of_main(main).find(message), std::string::npos) << main << ": " << error_of_main(main);
+  EXPECT_NE(error_of_main(R"("x = conv s @w[1] rows=1")", R"({"s":"[]:I64"})").find("no dimensions"),
+            std::string::npos);
+  EXPECT_NE(error_of_main(R"("x = table s cols=1")", R"({"s":"[S*1-5]:I64"})").find("is negative"),
+            std::string::npos);
+  // loops in loops end
+  const std::string loops =
+      R"json({"family":"f","main":["each i in 100000: a"],"a":["each j in 100000: b"],"b":[]})json";
+  const Architecture architecture = parse_architecture(loops, "f.json");
+  EXPECT_THROW(bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr), Error);
+}
+
 // Every lifetime and peak against the definition, one operator after the other.
 TEST(Lifetimes, AgreeWithTheDefinition) {
   for (const char* preset : {"demo", "gpt2-xl"}) {
