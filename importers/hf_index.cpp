@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/large_pages.h"
 #include "core/base/text.h"
+#include "core/base/text_hash.h"
 #include "core/graph/hf_names.h"
 #include "importers/hf_config.h"
 #include "importers/hf_index_check.h"
@@ -11,7 +12,6 @@
 #include "importers/hf_weight_map.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -63,7 +63,7 @@ class JoinedModel {
   std::exception_ptr error;  // of the first bad shard by name, whichever thread met it
 
  private:
-  std::unordered_set<std::string> keys_;  // of the metadata
+  TextSet keys_;  // of the metadata
 };
 
 // Everything that the index and the shards disagree about, as notes in the graph, or as an Error.
@@ -88,7 +88,7 @@ class Report {
   // Which entries name what is not there; the first that does so twice is an Error.
   void take_promises() {
     promises_ = check_.promises();
-    std::unordered_set<std::string_view> names;
+    TextViewSet names;
     for (const HfIndexCheck::Promise& promise : promises_)
       if (!promise.held && !names.insert(promise.tensor).second)
         throw Error(ErrorCode::malformed, {.file = graph_.files.front().path, .tensor = promise.tensor},
