@@ -4,6 +4,9 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
+#include <array>
+#include <map>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,14 +16,39 @@ namespace {
 
 constexpr std::uint64_t kMostTokens = 1 << 24;
 
-std::string values_text(const std::vector<ForwardFigures::Alive>& alive) {
+std::string values_text(const ForwardModel& model, const ForwardFigures& figures) {
   constexpr std::size_t kMost = 5;
+  const std::vector<ValueId> alive = alive_during(model, figures, figures.peak.op);
   std::string text;
   for (std::size_t i = 0; i < std::min(alive.size(), kMost); ++i)
-    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", safe_display(alive[i].name, 40),
-                        format_bytes(alive[i].bytes));
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", safe_display(model.graph->value(alive[i]).name, 40),
+                        format_bytes(*figures.sizes[static_cast<std::size_t>(alive[i])]));
   if (alive.size() > kMost) text += fmt::format(" and {} more", alive.size() - kMost);
   return text;
+}
+
+// An option that takes the types whose elements have a size of their own.
+void add_dtype_option(CLI::App& app, const std::string& name, std::optional<DType>& dtype,
+                      const std::string& help) {
+  constexpr std::array kTypes = {DType::f32,     DType::f16,     DType::bf16,
+                                 DType::f8_e4m3, DType::f8_e5m2, DType::i8};
+  std::map<std::string, DType> types;
+  std::string names;
+  for (const DType type : kTypes) {
+    const std::string type_name(dtype_info(type).name);
+    types.emplace(CLI::detail::to_lower(type_name), type);
+    names += (names.empty() ? "" : ", ") + type_name;
+  }
+  app.add_option_function<std::string>(
+         name,
+         [types, names, name, &dtype](const std::string& text) {
+           const auto found = types.find(CLI::detail::to_lower(text));
+           if (found == types.end())
+             throw CLI::ValidationError(name, fmt::format("no type '{}'; there are: {}", text, names));
+           dtype = found->second;
+         },
+         help + ": " + names)
+      ->type_name("TYPE");
 }
 
 }  // namespace
@@ -36,14 +64,23 @@ void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
   std::string profiles;
   for (const Profile& profile : built_in_assets()->profiles)
     profiles += (profiles.empty() ? "" : ", ") + profile.id;
-  app.add_option("--profile", arguments.profile, "How operators use memory: " + profiles)
+  app.add_option("--profile", arguments.options.profile, "How operators use memory: " + profiles)
       ->default_str("fused");
+  add_dtype_option(app, "--activation-dtype", arguments.options.activation,
+                   "Type of activations, other than the profile says");
+  add_dtype_option(app, "--cache-dtype", arguments.options.cache,
+                   "Type of keys and values, other than the profile says");
+  app.add_option_function<std::string>(
+         "--logits", [&arguments](const std::string& rows) { arguments.options.all_logits = rows == "all"; },
+         "Rows that the head works out: last (of each sequence) or all")
+      ->check(CLI::IsMember({"last", "all"}))
+      ->type_name("ROWS");
 }
 
 ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
                              const ForwardArguments& arguments)
     : arguments_(arguments), assets_(context.assets()) {
-  const Profile& profile = assets_->profile(arguments.profile);
+  const Profile profile = chosen_profile(*assets_, arguments.options);
   const bool asked = arguments.sequence > 0;
   try {
     model_ = forward_model(graph, *assets_, profile);
@@ -52,6 +89,12 @@ ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
     model_ = {};
     model_.remark = error.what();
   }
+  const ForwardOptions& options = arguments.options;
+  if (model_.source == ForwardSource::file && (options.activation || options.cache || options.all_logits))
+    throw Error(
+        ErrorCode::usage,
+        "--activation-dtype, --cache-dtype and --logits are for checkpoints: the operators of this file "
+        "have types and shapes of their own");
   if (!asked) return;
   figures_ = forward_figures(model_, arguments.batch, arguments.sequence, arguments.past);
   if (!figures_)
@@ -76,12 +119,15 @@ Json ForwardAnswer::json() const {
   json["kv_bytes"] = figures_->peak.cache_bytes;
   json["activation_peak"] = figures_->peak.bytes;
   json["activation_reserved"] = figures_->reserved;
-  json["activation_peak_op"] = json_text(figures_->op);
+  json["activation_peak_op"] = json_text(op_text(model_.graph->ops[figures_->peak.op]));
   json["unknown_values"] = figures_->peak.unknown;
   json["alive"] = Json::array();
-  for (const ForwardFigures::Alive& value : figures_->alive)
-    json["alive"].push_back(
-        {{"name", json_text(value.name)}, {"bytes", value.bytes}, {"lane", lane_name(value.lane)}});
+  for (const ValueId id : alive_during(model_, *figures_, figures_->peak.op)) {
+    const Value& value = model_.graph->value(id);
+    json["alive"].push_back({{"name", json_text(value.name)},
+                             {"bytes", *figures_->sizes[static_cast<std::size_t>(id)]},
+                             {"lane", lane_name(value.lane)}});
+  }
   return json;
 }
 
@@ -94,11 +140,11 @@ std::string ForwardAnswer::text() const {
         figures_->past == 0 ? "" : fmt::format(" after {}", figures_->past),
         model_.profile.empty() ? "" : fmt::format(", profile {}", safe_display(model_.profile, 40)));
     text += fmt::format("  activations {} at most, at {}\n", format_bytes(figures_->peak.bytes),
-                        safe_display(figures_->op, 80));
+                        safe_display(op_text(model_.graph->ops[figures_->peak.op]), 80));
     if (figures_->reserved != figures_->peak.bytes)
       text += fmt::format("    the allocator of this profile holds {} for them\n",
                           format_bytes(figures_->reserved));
-    text += fmt::format("    alive there: {}\n", values_text(figures_->alive));
+    text += fmt::format("    alive there: {}\n", values_text(model_, *figures_));
     if (figures_->peak.unknown > 0)
       text += fmt::format("    at least: the sizes of {} values are not known\n", figures_->peak.unknown);
     if (figures_->peak.cache_bytes > 0)

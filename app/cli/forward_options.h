@@ -1,4 +1,4 @@
-// --batch, --seq, --past and --profile, and what is said of a forward pass.
+// --batch, --seq, --past, --profile and what is chosen beside it, and what is said of a forward pass.
 #pragma once
 
 #include "app/cli/command.h"
@@ -14,7 +14,7 @@ struct ForwardArguments {
   std::uint64_t batch = 1;
   std::uint64_t sequence = 0;  // 0: not asked for
   std::uint64_t past = 0;
-  std::string profile = "fused";
+  ForwardOptions options = {};
 };
 
 // `arguments` must outlive parsing.

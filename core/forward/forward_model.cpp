@@ -63,9 +63,8 @@ std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
 
 // What a second token adds: states that do not grow, and a cache of fixed size, are not counted.
 std::optional<std::uint64_t> cache_growth(const ForwardGraph& graph) {
-  const std::vector<OpRange> lives = lifetimes(graph);
   const auto cache = [&](std::uint64_t past) {
-    return forward_peak(graph, lives, value_sizes(graph, symbol_values(graph, 1, 1, past))).cache_bytes;
+    return forward_peak(graph, {}, value_sizes(graph, symbol_values(graph, 1, 1, past))).cache_bytes;
   };
   const std::uint64_t one = cache(0), two = cache(1);
   return two < one ? std::nullopt : std::optional(two - one);
@@ -92,6 +91,7 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   if (graph.forward) {
     model.source = ForwardSource::file;
     model.graph = graph.forward;
+    model.lives = lifetimes(*model.graph);
     return model;
   }
   const MetaValue* const text = find_metadata(graph, kConfigKey);
@@ -119,27 +119,54 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   model.profile = profile.id;
   model.allocator = profile.allocator;
   model.graph = lower(*model.bound, profile);
+  model.lives = lifetimes(*model.graph);
   model.cache_bytes_per_token = cache_growth(*model.graph);
   return model;
+}
+
+Profile chosen_profile(const ForwardAssets& assets, const ForwardOptions& options) {
+  Profile profile = assets.profile(options.profile);
+  const auto choose = [](std::optional<DType>& chosen, const std::optional<DType>& dtype) {
+    if (!dtype) return;
+    if (dtype_info(*dtype).block_elements != 1)
+      throw Error(ErrorCode::usage, fmt::format("{} comes in blocks: activations and caches are counted by "
+                                                "element",
+                                                dtype_info(*dtype).name));
+    chosen = dtype;
+  };
+  choose(profile.activation, options.activation);
+  choose(profile.cache, options.cache);
+  profile.all_logits = options.all_logits.value_or(profile.all_logits);
+  return profile;
 }
 
 std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
                                               std::uint64_t sequence, std::uint64_t past) {
   if (!model.graph || model.graph->ops.empty()) return std::nullopt;
   const ForwardGraph& graph = *model.graph;
-  const std::vector<OpRange> lives = lifetimes(graph);
-  const auto sizes = value_sizes(graph, symbol_values(graph, batch, sequence, past));
   ForwardFigures figures = {.batch = batch, .sequence = sequence, .past = past};
-  figures.peak = forward_peak(graph, lives, sizes);
-  figures.reserved = reserved_bytes(graph, lives, sizes, model.allocator);
-  const Op& op = graph.ops[figures.peak.op];
-  figures.op = op.name.empty() ? op.kind : fmt::format("{} ({})", op.name, op.kind);
-  for (std::size_t i = 0; i < lives.size(); ++i)
-    if (lives[i].first <= figures.peak.op && figures.peak.op < lives[i].end && sizes[i].value_or(0) > 0)
-      figures.alive.push_back({graph.values[i].name, *sizes[i], graph.values[i].lane});
-  std::stable_sort(figures.alive.begin(), figures.alive.end(),
-                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  figures.sizes = value_sizes(graph, symbol_values(graph, batch, sequence, past));
+  figures.usage = forward_usage(graph, model.lives, figures.sizes);
+  figures.peak = forward_peak(graph, figures.usage, figures.sizes);
+  figures.reserved = model.allocator == MemoryModel::sum
+                         ? figures.peak.bytes
+                         : reserved_bytes(graph, model.lives, figures.sizes, model.allocator);
   return figures;
+}
+
+std::vector<ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures,
+                                  std::uint32_t op) {
+  std::vector<ValueId> alive;
+  for (std::uint32_t i = 0; i < model.lives.size(); ++i)
+    if (model.lives[i].first <= op && op < model.lives[i].end && figures.sizes[i].value_or(0) > 0)
+      alive.push_back(ValueId{i});
+  const auto bytes = [&](ValueId id) { return *figures.sizes[static_cast<std::size_t>(id)]; };
+  std::stable_sort(alive.begin(), alive.end(), [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });
+  return alive;
+}
+
+std::string op_text(const Op& op) {
+  return op.name.empty() ? op.kind : fmt::format("{} ({})", op.name, op.kind);
 }
 
 }  // namespace loadline

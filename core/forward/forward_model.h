@@ -28,6 +28,7 @@ struct ForwardModel {
   std::string remark = {};               // why there is no more than there is
   std::optional<BoundModel> bound = {};  // of an architecture, also where it was given up
   std::optional<ForwardGraph> graph = {};
+  std::vector<OpRange> lives = {};  // of the graph's values
   // What one more token of one sequence adds while no window is full: exact for an architecture, from the
   // usual keys for an estimate.
   std::optional<std::uint64_t> cache_bytes_per_token = {};
@@ -38,22 +39,33 @@ struct ForwardModel {
 // Throws Error{malformed} for a configuration that no architecture can be applied to.
 ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile);
 
+// How a pass is to be run: a profile, and what is chosen otherwise than it says.
+struct ForwardOptions {
+  std::string profile = "fused";
+  std::optional<DType> activation = {};
+  std::optional<DType> cache = {};
+  std::optional<bool> all_logits = {};
+  bool operator==(const ForwardOptions&) const = default;
+};
+// Throws Error{usage} for a profile that there is not, and for types without a size of their own.
+Profile chosen_profile(const ForwardAssets& assets, const ForwardOptions& options);
+
 // A pass of a model: its peak, and what is alive then.
 struct ForwardFigures {
   std::uint64_t batch = 1, sequence = 0, past = 0;
+  std::vector<std::optional<std::uint64_t>> sizes = {};  // of the graph's values
+  std::vector<LaneBytes> usage = {};                     // during each operator
   ForwardPeak peak = {};
   std::uint64_t reserved = 0;  // what the profile's allocator holds at its worst; the peak itself for "sum"
-  std::string op = {};         // the operator at the peak
-  struct Alive {
-    std::string name;
-    std::uint64_t bytes = 0;
-    Lane lane = Lane::activation;
-  };
-  std::vector<Alive> alive = {};  // at the peak, largest first
 };
 
 // Nothing unless `model` has a graph. Throws Error{limit} for sizes beyond 2^62 bytes.
 std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
                                               std::uint64_t sequence, std::uint64_t past);
+
+// The activations and temporaries that are alive during an operator, largest first; empty ones are left out.
+std::vector<ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures, std::uint32_t op);
+// "model.layers.3.mlp.down_proj (linear)".
+std::string op_text(const Op& op);
 
 }  // namespace loadline

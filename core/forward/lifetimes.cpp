@@ -59,32 +59,52 @@ std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
   return sizes;
 }
 
-ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const OpRange> lives,
-                         std::span<const std::optional<std::uint64_t>> sizes) {
+std::vector<LaneBytes> forward_usage(const ForwardGraph& graph, std::span<const OpRange> lives,
+                                     std::span<const std::optional<std::uint64_t>> sizes) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-  ForwardPeak peak;
-  std::vector<std::uint64_t> begins(graph.ops.size() + 1, 0), ends(graph.ops.size() + 1, 0);
+  // what begins and ends with each operator; the sums below cannot overflow once the total does not
+  std::vector<LaneBytes> begins(graph.ops.size() + 1), ends(graph.ops.size() + 1);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < graph.values.size(); ++i) {
     const Value& value = graph.values[i];
-    if (value.memory_of) continue;
-    if (!sizes[i]) {
-      ++peak.unknown;
-      continue;
-    }
+    if (value.memory_of || !sizes[i]) continue;
     const auto sum = checked_add(total, *sizes[i]);
     if (!sum || *sum > kMost) throw Error(ErrorCode::limit, "the values of a forward pass exceed 2^62 bytes");
     total = *sum;
-    if (value.lane == Lane::cache) peak.cache_bytes += *sizes[i];
     if (lives[i].empty()) continue;
-    begins[lives[i].first] += *sizes[i];
-    ends[lives[i].end] += *sizes[i];
+    const auto member = value.lane == Lane::temporary ? &LaneBytes::temporaries : &LaneBytes::activations;
+    begins[lives[i].first].*member += *sizes[i];
+    ends[lives[i].end].*member += *sizes[i];
   }
-  std::uint64_t alive = 0;
-  for (std::uint32_t i = 0; i < graph.ops.size(); ++i) {
-    alive += begins[i];
-    alive -= ends[i];
-    if (alive > peak.bytes) peak = {alive, i, peak.cache_bytes, peak.unknown};
+  std::vector<LaneBytes> usage(graph.ops.size());
+  std::vector<bool> written(graph.values.size(), false);
+  LaneBytes alive;
+  for (std::size_t i = 0; i < usage.size(); ++i) {
+    alive.activations += begins[i].activations;
+    alive.activations -= ends[i].activations;
+    alive.temporaries += begins[i].temporaries;
+    alive.temporaries -= ends[i].temporaries;
+    for (const ValueId id : graph.ops[i].outputs) {
+      const Value& value = graph.value(id);
+      if (value.lane != Lane::cache || value.memory_of || written[position(id)]) continue;
+      written[position(id)] = true;
+      alive.cache += sizes[position(id)].value_or(0);
+    }
+    usage[i] = alive;
+  }
+  return usage;
+}
+
+ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> usage,
+                         std::span<const std::optional<std::uint64_t>> sizes) {
+  ForwardPeak peak;
+  for (std::uint32_t i = 0; i < usage.size(); ++i)
+    if (usage[i].passing() > peak.bytes) peak.bytes = usage[i].passing(), peak.op = i;
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    if (value.memory_of) continue;
+    if (!sizes[i]) ++peak.unknown;
+    if (value.lane == Lane::cache) peak.cache_bytes += sizes[i].value_or(0);
   }
   return peak;
 }

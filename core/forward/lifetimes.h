@@ -29,6 +29,20 @@ std::vector<OpRange> lifetimes(const ForwardGraph& graph);
 std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
                                                       std::span<const std::uint64_t> symbols);
 
+// Bytes by what they are for.
+struct LaneBytes {
+  std::uint64_t activations = 0;
+  std::uint64_t temporaries = 0;
+  std::uint64_t cache = 0;  // as far as it has been written, this operator's part with it
+
+  std::uint64_t passing() const { return activations + temporaries; }
+};
+
+// What is alive during each operator, by a sum over the values; unknown sizes are left out. Throws
+// Error{limit} beyond 2^62 bytes.
+std::vector<LaneBytes> forward_usage(const ForwardGraph& graph, std::span<const OpRange> lives,
+                                     std::span<const std::optional<std::uint64_t>> sizes);
+
 struct ForwardPeak {
   std::uint64_t bytes = 0;        // activations and temporaries alive at once; the cache is not among them
   std::uint32_t op = 0;           // the first operator during which they are
@@ -36,8 +50,8 @@ struct ForwardPeak {
   std::size_t unknown = 0;        // values left out because nobody knows their size
 };
 
-// By a sum over what is alive; what an allocator makes of it is more.
-ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const OpRange> lives,
+// Of the usage of that graph with these sizes. What an allocator makes of it is more.
+ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> usage,
                          std::span<const std::optional<std::uint64_t>> sizes);
 
 }  // namespace loadline

@@ -153,7 +153,7 @@ std::optional<MemoryModel> memory_model(std::string_view name) {
 
 std::uint64_t reserved_bytes(const ForwardGraph& graph, std::span<const OpRange> lives,
                              std::span<const std::optional<std::uint64_t>> sizes, MemoryModel model) {
-  if (model == MemoryModel::sum) return forward_peak(graph, lives, sizes).bytes;
+  if (model == MemoryModel::sum) return forward_peak(graph, forward_usage(graph, lives, sizes), sizes).bytes;
   if (model == MemoryModel::best_fit) {
     constexpr std::uint64_t kAlignment = 32;
     BestFit buffer;

@@ -1,5 +1,6 @@
 // Treemap geometry and curve reduction against brute force.
 #include "core/view/curves.h"
+#include "core/view/lanes.h"
 #include "core/view/treemap.h"
 
 #include <algorithm>
@@ -280,6 +281,64 @@ TEST(Ticks, decimals_are_round) {
   EXPECT_EQ(decimal_ticks(0, 100, 5), (std::vector<double>{0, 20, 40, 60, 80, 100}));
   EXPECT_EQ(decimal_ticks(13, 27, 3), (std::vector<double>{15, 20, 25}));
   EXPECT_TRUE(decimal_ticks(5, 5, 3).empty());
+}
+
+TEST(Lanes, few_rows_are_as_tall_as_allowed) {
+  const std::vector<Span> spans = {{0, 5}, {2, 3}, {9, 10}, {4, 4}};
+  const LaneLayout layout = layout_lane(spans, 0, 10, 100, 200);
+  EXPECT_EQ(layout.rows, (std::vector<std::size_t>{0, 1, 2}));  // the empty one is not there
+  EXPECT_EQ(layout.row_height, 18);
+  ASSERT_EQ(layout.bars.size(), 3u);
+  EXPECT_EQ(layout.bars[1].rect, (Rect{20, 18, 10, 17}));
+  EXPECT_EQ(lane_row_at(layout, 20), 1u);
+  EXPECT_EQ(lane_row_at(layout, 60), 3u);
+  EXPECT_EQ(lane_row_at(layout, -1), 3u);
+}
+
+TEST(Lanes, a_range_leaves_out_what_does_not_overlap_it_and_cuts_the_rest) {
+  const std::vector<Span> spans = {{0, 5}, {5, 6}, {4, 20}};
+  const LaneLayout layout = layout_lane(spans, 5, 10, 100, 36);
+  EXPECT_EQ(layout.rows, (std::vector<std::size_t>{1, 2}));
+  EXPECT_EQ(layout.bars[0].rect, (Rect{0, 0, 20, 17}));
+  EXPECT_EQ(layout.bars[1].rect, (Rect{0, 18, 100, 17}));
+}
+
+// However many rows there are, each of them lies under a bar of its line.
+TEST(Lanes, many_rows_share_lines_and_none_is_lost) {
+  std::mt19937 random(7);
+  std::vector<Span> spans;
+  double at = 0;
+  for (int i = 0; i < 5000; ++i) {
+    at += static_cast<double>(random() % 3);
+    spans.push_back({at, at + 1 + static_cast<double>(random() % 40)});
+  }
+  const double end = at + 50;
+  const LaneLayout layout = layout_lane(spans, 0, end, 300, 70);
+  EXPECT_EQ(layout.rows.size(), spans.size());
+  EXPECT_LT(layout.row_height, 1);
+  EXPECT_LT(layout.bars.size(), 1000u);
+  const double scale = 300 / end;
+  for (std::size_t row = 0; row < layout.rows.size(); ++row) {
+    const double middle = (spans[layout.rows[row]].from + spans[layout.rows[row]].to) / 2 * scale;
+    const bool covered = std::any_of(layout.bars.begin(), layout.bars.end(), [&](const LaneBar& bar) {
+      return row >= bar.first && row < bar.first + bar.count && bar.rect.x <= middle + 1 &&
+             middle - 1 <= bar.rect.x + bar.rect.w && bar.rect.y + bar.rect.h <= 70;
+    });
+    EXPECT_TRUE(covered) << row;
+    // and the row at that height is near this one
+    const std::size_t found = lane_row_at(layout, (static_cast<double>(row) + 0.5) * layout.row_height);
+    EXPECT_EQ(found, row);
+  }
+}
+
+TEST(Lanes, nothing_to_draw_or_nowhere) {
+  EXPECT_TRUE(layout_lane({}, 0, 1, 10, 10).bars.empty());
+  const std::vector<Span> spans = {{0, 1}};
+  EXPECT_TRUE(layout_lane(spans, 1, 1, 10, 10).bars.empty());
+  EXPECT_TRUE(layout_lane(spans, 0, 1, 0, 10).bars.empty());
+  EXPECT_TRUE(layout_lane(spans, 0, 1, 10, 0.5).bars.empty());
+  EXPECT_EQ(lane_row_at({}, 0), 0u);
+  EXPECT_EQ(layout_lane(spans, 0, 1e9, 10, 10).bars.front().rect.w, 1);  // never too narrow to be seen
 }
 
 }  // namespace

@@ -35,10 +35,33 @@ TEST(ForwardModel, AKnownFamilyGivesFigures) {
   EXPECT_EQ(model.cache_bytes_per_token, 131'072u);
   const auto figures = forward_figures(model, 1, 2048, 0);
   ASSERT_TRUE(figures);
-  EXPECT_EQ(figures->op, "model.layers.0.g (act)");
+  const std::uint32_t at = figures->peak.op;
+  EXPECT_EQ(op_text(model.graph->ops[at]), "model.layers.0.g (act)");
   std::uint64_t sum = 0;
-  for (const auto& value : figures->alive) sum += value.bytes;
+  for (const ValueId id : alive_during(model, *figures, at))
+    sum += *figures->sizes[static_cast<std::size_t>(id)];
   EXPECT_EQ(sum, figures->peak.bytes);
+  EXPECT_EQ(sum, figures->usage[at].passing());
+  // the cache fills layer by layer
+  EXPECT_EQ(figures->usage.back().cache, figures->peak.cache_bytes);
+  EXPECT_LT(figures->usage[at].cache, figures->peak.cache_bytes);
+}
+
+TEST(ForwardModel, WhatIsChosenReplacesWhatTheProfileSays) {
+  const MetaGraph graph = preset_graph("llama-3-8b");
+  const ForwardAssets& assets = *built_in_assets();
+  const auto figures = [&](const ForwardOptions& options) {
+    return *forward_figures(forward_model(graph, assets, chosen_profile(assets, options)), 1, 2048, 0);
+  };
+  const ForwardFigures plain = figures({});
+  const ForwardFigures wide = figures({.activation = DType::f32});
+  EXPECT_EQ(wide.peak.cache_bytes, plain.peak.cache_bytes);
+  EXPECT_EQ(wide.peak.bytes, 2 * plain.peak.bytes);
+  const ForwardFigures narrow = figures({.cache = DType::f8_e4m3});
+  EXPECT_EQ(2 * narrow.peak.cache_bytes, plain.peak.cache_bytes);
+  EXPECT_GE(figures({.all_logits = true}).peak.bytes, std::uint64_t{2048} * 128'256 * 2);
+  EXPECT_THROW(figures({.cache = DType::q8_0}), Error);
+  EXPECT_THROW(figures({.profile = "none such"}), Error);
 }
 
 TEST(ForwardModel, AnAssetThatDoesNotFitIsNotBelieved) {
