@@ -113,9 +113,9 @@ Json ForwardAnswer::json() const {
   if (!model_.remark.empty()) json["remark"] = json_text(model_.remark);
   if (model_.cache_bytes_per_token) json["kv_bytes_per_token"] = *model_.cache_bytes_per_token;
   if (!figures_) return json;
-  json["batch"] = figures_->batch;
-  json["seq"] = figures_->sequence;
-  json["past"] = figures_->past;
+  json["batch"] = arguments_.batch;
+  json["seq"] = arguments_.sequence;
+  json["past"] = arguments_.past;
   json["kv_bytes"] = figures_->peak.cache_bytes;
   json["activation_peak"] = figures_->peak.bytes;
   json["activation_reserved"] = figures_->reserved;
@@ -135,9 +135,9 @@ std::string ForwardAnswer::text() const {
   std::string text;
   if (figures_) {
     text += fmt::format(
-        "Forward pass of {} x {} token{}{}{}:\n", figures_->batch, figures_->sequence,
-        figures_->sequence == 1 ? "" : "s",
-        figures_->past == 0 ? "" : fmt::format(" after {}", figures_->past),
+        "Forward pass of {} x {} token{}{}{}:\n", arguments_.batch, arguments_.sequence,
+        arguments_.sequence == 1 ? "" : "s",
+        arguments_.past == 0 ? "" : fmt::format(" after {}", arguments_.past),
         model_.profile.empty() ? "" : fmt::format(", profile {}", safe_display(model_.profile, 40)));
     text += fmt::format("  activations {} at most, at {}\n", format_bytes(figures_->peak.bytes),
                         safe_display(op_text(model_.graph->ops[figures_->peak.op]), 80));

@@ -1,7 +1,9 @@
 // What can be pressed and picked: buttons, segments, combos, check boxes.
 #include "app/gui/widgets.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace loadline::gui {
 namespace {
@@ -108,6 +110,68 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
   }
   ImGui::EndCombo();
   return picked;
+}
+
+namespace {
+
+// Where a logarithmic slider has a value, as ImGui places it: from 0 the scale begins at a tenth.
+float slider_share(std::int64_t value, std::int64_t least, std::int64_t most) {
+  const double begin = least > 0 ? static_cast<double>(least) : 0.1;
+  if (static_cast<double>(value) <= begin) return 0;
+  return static_cast<float>(std::log(static_cast<double>(value) / begin) /
+                            std::log(static_cast<double>(most) / begin));
+}
+
+}  // namespace
+
+bool size_slider(const Ui& ui, std::string_view label, float width, std::uint64_t& value, std::uint64_t least,
+                 std::uint64_t most, std::string_view hint) {
+  ImGui::AlignTextToFramePadding();
+  muted(ui, label);
+  ImGui::SameLine(0, ui.px(6));
+  ImGui::SetNextItemWidth(width);
+  ImGui::PushID(label.data(), label.data() + label.size());
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  // signed: a logarithmic scale that begins at 0 needs it
+  auto number = static_cast<std::int64_t>(value);
+  const auto low = static_cast<std::int64_t>(least), high = static_cast<std::int64_t>(most);
+  constexpr ImGuiSliderFlags kFlags = ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp;
+  // ImGui's knob would hide the figure: a filled part below it says the same
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->ChannelsSplit(2);
+  draw->ChannelsSetCurrent(1);
+  for (const ImGuiCol color : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive,
+                               ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive})
+    ImGui::PushStyleColor(color, with_alpha(ui.theme->raised, 0));
+  const bool moved = ImGui::SliderScalar("##size", ImGuiDataType_S64, &number, &low, &high, "%lld", kFlags) &&
+                     number != static_cast<std::int64_t>(value);
+  ImGui::PopStyleColor(5);
+  ImGui::PopID();
+  draw->ChannelsSetCurrent(0);
+  const bool hot = ImGui::IsItemHovered() || ImGui::IsItemActive();
+  const float rounding = ImGui::GetStyle().FrameRounding;
+  const ImVec2 end = {at.x + width, at.y + ImGui::GetFrameHeight()};
+  draw->AddRectFilled(at, end, hot ? ui.theme->hovered : ui.theme->raised, rounding);
+  const float edge = at.x + std::max(slider_share(number, low, high) * width, ui.px(3));
+  draw->PushClipRect(at, {edge, end.y}, true);
+  draw->AddRectFilled(at, end, with_alpha(ui.theme->accent, 0.22f), rounding);
+  draw->AddRectFilled({at.x, end.y - ui.px(3)}, {edge, end.y}, ui.theme->accent);
+  draw->PopClipRect();
+  draw->ChannelsMerge();
+  if (!ImGui::IsItemActive()) tooltip(ui, hint);
+  if (moved) value = static_cast<std::uint64_t>(number);
+  return moved;
+}
+
+void fold_arrow(const Ui& ui, ImVec2 center, bool open) {
+  const float r = ui.px(4);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  if (open)
+    draw->AddTriangleFilled({center.x - r, center.y - r * 0.6f}, {center.x + r, center.y - r * 0.6f},
+                            {center.x, center.y + r * 0.8f}, ui.theme->muted);
+  else
+    draw->AddTriangleFilled({center.x - r * 0.6f, center.y - r}, {center.x - r * 0.6f, center.y + r},
+                            {center.x + r * 0.8f, center.y}, ui.theme->muted);
 }
 
 bool checkbox(const Ui& ui, const char* label, bool* value) {

@@ -110,14 +110,16 @@ ArrayView& array_of(GuiApp& app) {
 }
 
 void show_operator(GuiApp& app, const std::string& text) {
-  const auto& forward = model_of(app).graph->forward;
-  if (!forward || forward->ops.empty()) refuse("this model holds no operators");
-  app.session().operator_shown = parse_number<std::size_t>(text, 0, forward->ops.size() - 1);
+  model_of(app);
+  const auto& scene = app.session().forward();
+  if (!scene || scene->forward() == nullptr) refuse("no operators are known of this model");
+  app.session().operator_shown = parse_number<std::size_t>(text, 0, scene->forward()->ops.size() - 1);
 }
 
-void set_color(GuiApp& app, const std::string& mode) {
-  app.session().color_by(static_cast<ColorBy>(position(
-      mode, kColorModes, [](std::size_t i) { return color_by_name(static_cast<ColorBy>(i)); }, "colouring")));
+void show_operators(GuiApp& app, const std::string& view) {
+  if (view != "modules" && view != "list")
+    refuse(fmt::format("no view '{}'; there are: modules, list", view));
+  app.session().operators_as_list = view == "list";
 }
 
 template <typename Change>
@@ -125,6 +127,23 @@ void change_plan(GuiApp& app, Change change) {
   PlanChoice choice = app.session().choice();
   change(choice);
   app.session().set_plan(choice);
+}
+
+template <typename Change>
+void change_forward(GuiApp& app, Change change) {
+  ForwardChoice choice = app.session().forward_choice();
+  change(choice);
+  app.session().set_forward(choice);
+}
+
+bool on_or_off(const std::string& word) {
+  if (word != "on" && word != "off") refuse(fmt::format("'{}' is neither on nor off", word));
+  return word == "on";
+}
+
+void set_color(GuiApp& app, const std::string& mode) {
+  app.session().color_by(static_cast<ColorBy>(position(
+      mode, kColorModes, [](std::size_t i) { return color_by_name(static_cast<ColorBy>(i)); }, "colouring")));
 }
 
 void set_theme(GuiApp& app, const std::string& name) {
@@ -185,7 +204,7 @@ struct Command {
   void (*play)(GuiApp& app, const std::string& argument);
 };
 
-constexpr std::array<Command, 35> kCommands = {{
+constexpr std::array<Command, 42> kCommands = {{
     {"open", Needs::argument, open},
     {"demo", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().open_demo(); }},
     {"close", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().close_model(); }},
@@ -212,6 +231,30 @@ constexpr std::array<Command, 35> kCommands = {{
      }},
     {"search", Needs::argument, [](GuiApp& app, const std::string& text) { array_of(app).search(text); }},
     {"operator", Needs::argument, show_operator},
+    {"operators", Needs::argument, show_operators},
+    {"fold", Needs::argument,
+     [](GuiApp& app, const std::string& word) { app.session().fold_operators = on_or_off(word); }},
+    {"batch", Needs::argument,
+     [](GuiApp& app, const std::string& text) {
+       change_forward(app, [&](ForwardChoice& c) { c.batch = parse_number<std::uint64_t>(text, 1, kMostBatch); });
+     }},
+    {"seq", Needs::argument,
+     [](GuiApp& app, const std::string& text) {
+       change_forward(
+           app, [&](ForwardChoice& c) { c.sequence = parse_number<std::uint64_t>(text, 1, kMostSequence); });
+     }},
+    {"past", Needs::argument,
+     [](GuiApp& app, const std::string& text) {
+       change_forward(app, [&](ForwardChoice& c) { c.past = parse_number<std::uint64_t>(text, 0, kMostPast); });
+     }},
+    {"profile", Needs::argument,
+     [](GuiApp& app, const std::string& id) {
+       change_forward(app, [&](ForwardChoice& c) { c.options.profile = id; });
+     }},
+    {"first-token", Needs::argument,
+     [](GuiApp& app, const std::string& word) {
+       change_plan(app, [&](PlanChoice& c) { c.first_token = on_or_off(word); });
+     }},
     {"doctor", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().diagnose(); }},
     {"sort", Needs::argument, sort},
     {"method", Needs::argument,

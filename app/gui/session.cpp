@@ -1,4 +1,4 @@
-// Opening, selecting and planning; session_transfer.cpp has what moves bytes.
+// Opening and selecting; session_plan.cpp has what is worked out, session_transfer.cpp what moves bytes.
 #include "app/gui/session.h"
 
 #include "app/gui/session_demo.h"
@@ -16,29 +16,6 @@ namespace {
 
 // Opening must not wait behind an upload, and planning not behind an open.
 constexpr unsigned kWorkers = 3;
-
-std::vector<MethodRow> compare_methods(const MetaGraph& graph, const PlanChoice& choice, Progress& progress) {
-  const Order& order = find_order(choice.order);
-  const StorageOrder storages = order.make(graph);
-  std::vector<MethodRow> rows;
-  for (const Method& method : methods()) {
-    MethodRow row;
-    row.method = &method;
-    try {
-      const Projection projection = project(graph, method, order, storages, choice.options, progress);
-      for (std::size_t space = 0; space < kSpaceCount; ++space)
-        row.peaks[space] = projection.timeline.peaks[space].bytes;
-      row.unified = projection.timeline.unified.bytes;
-      row.final_bytes = projection.timeline.final_bytes;
-      row.seconds = projection.timeline.seconds;
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;
-      row.error = error.what();
-    }
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
 
 }  // namespace
 
@@ -107,6 +84,7 @@ void Session::adopt(ModelPtr model) {
   ++generation_;
   selection_.reset();
   zoomed_ = kRootNode;
+  operator_shown.reset();
   projection_.reset();
   upload_result_.reset();
   convert_report_.reset();
@@ -120,8 +98,14 @@ void Session::adopt(ModelPtr model) {
   comparing_ = 0;
   jobs_.cancel_tagged("plan");
   jobs_.cancel_tagged("compare");
+  jobs_.cancel_tagged("forward");
+  forward_.reset();
+  forward_figures_.reset();
+  forward_error_.clear();
+  forward_choice_.others.clear();
+  lowering_ = 0;
   weigh_upload();
-  if (model_) plan(), compare();
+  if (model_) lower(), plan(), compare();
 }
 
 void Session::select(std::optional<TensorId> tensor) {
@@ -165,69 +149,6 @@ void Session::refresh_table() {
   if (table_.rows.size() != model_->graph->tensors.size()) table_.lit = nodes_with(*model_, table_.rows);
   sort_tensors(*model_, table_.rows, table_.column, table_.ascending);
   table_.bytes = sum(shares(*model_->graph, table_.rows)).bytes;
-}
-
-void Session::set_plan(const PlanChoice& choice) {
-  find_method(choice.method);
-  find_order(choice.order);
-  check_options(choice.options);
-  const bool same_comparison = choice.order == choice_.order &&
-                               choice.options.staging_bytes == choice_.options.staging_bytes &&
-                               choice.options.slots == choice_.options.slots &&
-                               choice.options.activation_bytes == choice_.options.activation_bytes;
-  const bool same_plan = same_comparison && choice.method == choice_.method;
-  choice_ = choice;
-  if (!model_) return;
-  // what was cancelled or failed is tried again
-  const bool planned = projection_ || planning();
-  const bool compared = !comparison_.empty() || comparing();
-  if (!same_plan || !planned) plan();
-  if (!same_comparison || !compared) compare();
-}
-
-void Session::plan() {
-  const std::uint64_t number = ++plan_count_;
-  planning_ = number;
-  upload_alone_ = false;
-  jobs_.post(
-      "Projecting " + choice_.method, "plan",
-      [graph = model_->graph, choice = choice_](Progress& progress) -> std::shared_ptr<const Projection> {
-        return std::make_shared<const Projection>(
-            project(*graph, find_method(choice.method), find_order(choice.order), choice.options, progress));
-      },
-      [this, number](Outcome<std::shared_ptr<const Projection>> outcome) {
-        if (planning_ != number) return;
-        planning_ = 0;
-        std::erase_if(notices_, [&](const Notice& notice) { return notice.text == plan_failure_; });
-        if (outcome.ok()) {
-          projection_ = outcome.value();
-        } else {
-          projection_.reset();
-          fail("project the load", outcome.error(), About::model);
-          plan_failure_ = notices_.back().text;
-        }
-        weigh_upload();
-      });
-}
-
-void Session::compare() {
-  const std::uint64_t number = ++plan_count_;
-  comparing_ = number;
-  upload_alone_ = false;
-  jobs_.post(
-      "Comparing load methods", "compare",
-      [graph = model_->graph, choice = choice_](Progress& progress) {
-        return compare_methods(*graph, choice, progress);
-      },
-      [this, number](Outcome<std::vector<MethodRow>> outcome) {
-        if (comparing_ != number) return;
-        comparing_ = 0;
-        comparison_.clear();
-        if (outcome.ok())
-          comparison_ = std::move(outcome.value());
-        else
-          fail("compare the methods", outcome.error(), About::model);
-      });
 }
 
 void Session::fail(std::string_view what, const Error& error, About about) {

@@ -4,12 +4,14 @@
 #include "app/gui/array_view.h"
 #include "app/gui/fits.h"
 #include "app/gui/folder_listing.h"
+#include "app/gui/forward_scene.h"
 #include "app/gui/jobs.h"
 #include "app/gui/model.h"
 #include "core/forward/assets.h"
 #include "core/gpu/device_info.h"
 #include "core/gpu/upload.h"
 #include "core/plan/doctor.h"
+#include "core/plan/forward_pass.h"
 #include "core/plan/projection.h"
 #include "exporters/write_layout.h"
 
@@ -45,6 +47,7 @@ struct PlanChoice {
   std::string method = "staged_ring";
   std::string order = "file";
   MethodOptions options;
+  bool first_token = false;  // the forward pass chosen follows the load
 };
 
 struct ConvertRequest {
@@ -103,6 +106,8 @@ class Session {
   void set_sort(SortColumn column, bool ascending);
   // Ids are checked: Error{usage}.
   void set_plan(const PlanChoice& choice);
+  // Its sizes are bounded by kMostBatch and the like; what the options are wrong for is forward_error().
+  void set_forward(const ForwardChoice& choice);
   void set_device(std::string device);
   void set_verify_upload(bool verify) { verify_upload_ = verify; }
 
@@ -159,6 +164,14 @@ class Session {
   // What it would not hold of the model, in sentences.
   const std::vector<std::string>& convert_losses() const { return convert_losses_; }
   const PlanChoice& choice() const { return choice_; }
+  const ForwardChoice& forward_choice() const { return forward_choice_; }
+  // Nothing while it is being worked out for the first time, or where that failed.
+  const std::shared_ptr<const ForwardScene>& forward() const { return forward_; }
+  bool lowering() const { return lowering_ > 0; }
+  // Of the pass with the sizes chosen; nothing where no operators are known.
+  const std::shared_ptr<const ForwardFigures>& forward_figures() const { return forward_figures_; }
+  // Why there is no scene, or no figures.
+  const std::string& forward_error() const { return forward_error_; }
   // Nothing while it is being planned for the first time.
   const std::shared_ptr<const Projection>& projection() const { return projection_; }
   bool planning() const { return planning_ > 0; }
@@ -193,6 +206,8 @@ class Session {
   std::string metadata_search;
   std::string operator_search;
   std::optional<std::size_t> operator_shown;    // position in the forward graph
+  bool operators_as_list = false;               // else as modules
+  bool fold_operators = true;                   // modules that are alike are one line
   std::optional<std::uint64_t> wants_element;   // the metadata panel shows it, of the array looked at
   std::optional<ConvertRequest> wants_convert;  // the convert panel takes these options
 
@@ -201,6 +216,9 @@ class Session {
   void adopt(ModelPtr model);
   void refresh_table();
   void forget_files();  // what was read of the files of the model before
+  void lower();
+  void evaluate_forward();
+  std::optional<ForwardPass> pass() const;  // what follows the load, if it is known and wanted
   void plan();
   void compare();
   void weigh_upload();
@@ -218,6 +236,12 @@ class Session {
   NodeId zoomed_ = kRootNode;
   ColorBy color_by_ = ColorBy::role;
   TableView table_;
+  ForwardChoice forward_choice_;
+  std::shared_ptr<const ForwardScene> forward_;
+  std::shared_ptr<const ForwardFigures> forward_figures_;
+  std::string forward_error_;
+  std::uint64_t lowering_ = 0;
+  std::uint64_t lower_count_ = 0;
   PlanChoice choice_;
   std::shared_ptr<const Projection> projection_;
   std::vector<MethodRow> comparison_;

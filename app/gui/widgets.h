@@ -60,6 +60,13 @@ std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_
 std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
                                  std::span<const std::string_view> labels, std::size_t current);
 
+// A label and a logarithmic slider of `width`; a double click or Ctrl+click takes typed digits. True when it
+// moved.
+bool size_slider(const Ui& ui, std::string_view label, float width, std::uint64_t& value, std::uint64_t least,
+                 std::uint64_t most, std::string_view hint);
+// The triangle before a line that folds.
+void fold_arrow(const Ui& ui, ImVec2 center, bool open);
+
 bool checkbox(const Ui& ui, const char* label, bool* value);
 // The label of what is drawn next on the same line, in the first `share` of it; returns the width left.
 float field(const Ui& ui, std::string_view label, float share = 0.5f);

@@ -140,18 +140,24 @@ Profile chosen_profile(const ForwardAssets& assets, const ForwardOptions& option
   return profile;
 }
 
-std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
-                                              std::uint64_t sequence, std::uint64_t past) {
+std::optional<ForwardFigures> forward_figures(const ForwardModel& model,
+                                              std::span<const std::uint64_t> symbols) {
   if (!model.graph || model.graph->ops.empty()) return std::nullopt;
   const ForwardGraph& graph = *model.graph;
-  ForwardFigures figures = {.batch = batch, .sequence = sequence, .past = past};
-  figures.sizes = value_sizes(graph, symbol_values(graph, batch, sequence, past));
+  ForwardFigures figures;
+  figures.sizes = value_sizes(graph, symbols);
   figures.usage = forward_usage(graph, model.lives, figures.sizes);
   figures.peak = forward_peak(graph, figures.usage, figures.sizes);
   figures.reserved = model.allocator == MemoryModel::sum
                          ? figures.peak.bytes
                          : reserved_bytes(graph, model.lives, figures.sizes, model.allocator);
   return figures;
+}
+
+std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
+                                              std::uint64_t sequence, std::uint64_t past) {
+  if (!model.graph) return std::nullopt;
+  return forward_figures(model, symbol_values(*model.graph, batch, sequence, past));
 }
 
 std::vector<ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures,

@@ -7,7 +7,9 @@
 #include "core/graph/meta_graph.h"
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace loadline {
 
@@ -52,14 +54,16 @@ Profile chosen_profile(const ForwardAssets& assets, const ForwardOptions& option
 
 // A pass of a model: its peak, and what is alive then.
 struct ForwardFigures {
-  std::uint64_t batch = 1, sequence = 0, past = 0;
   std::vector<std::optional<std::uint64_t>> sizes = {};  // of the graph's values
   std::vector<LaneBytes> usage = {};                     // during each operator
   ForwardPeak peak = {};
   std::uint64_t reserved = 0;  // what the profile's allocator holds at its worst; the peak itself for "sum"
 };
 
-// Nothing unless `model` has a graph. Throws Error{limit} for sizes beyond 2^62 bytes.
+// Nothing unless `model` has a graph. `symbols` are symbol_values() of it. Throws Error{limit} for sizes
+// beyond 2^62 bytes.
+std::optional<ForwardFigures> forward_figures(const ForwardModel& model,
+                                              std::span<const std::uint64_t> symbols);
 std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
                                               std::uint64_t sequence, std::uint64_t past);
 

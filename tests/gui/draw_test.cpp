@@ -51,6 +51,26 @@ const State kStates[] = {
        session.operator_shown = 19'000;
        session.diagnose();
      }},
+    {"architecture",
+     [](Session& session) {
+       session.show(preset_graph("llama-3-8b"), "");
+       session.set_forward({.options = {.profile = "hf_eager"}, .sequence = 2048});
+       PlanChoice choice = session.choice();
+       choice.first_token = true;
+       session.set_plan(choice);
+     }},
+    {"experts",
+     [](Session& session) {
+       session.show(preset_graph("deepseek-v3"), "");
+       session.fold_operators = false;
+     }},
+    {"encoder", [](Session& session) { session.show(preset_graph("bert-base-uncased"), ""); }},
+    {"beyond_all_sizes",
+     [](Session& session) {
+       session.show(preset_graph("llama-3.1-70b"), "");
+       session.set_forward({.batch = kMostBatch, .sequence = kMostSequence, .past = kMostPast});
+     }},
+    {"no_asset", [](Session& session) { session.show(unknown_family_graph(), ""); }},
     {"annotated",
      [](Session& session) {
        session.show(annotated_graph(300'000), "");
@@ -201,6 +221,7 @@ TEST(Mouse, a_click_on_an_operator_shows_it_and_one_on_its_weight_selects_the_te
   GuiApp app(*window, "");
   app.session().show(operator_graph(3), "");
   app.session().panel = "operators";
+  app.session().operators_as_list = true;
   app.settle();
   app.draw_settled();
   for (int y = 200; y < 260 && !app.session().operator_shown; y += 10)
@@ -219,6 +240,7 @@ TEST(Mouse, a_second_click_on_an_operator_closes_it) {
   GuiApp app(*window, "");
   app.session().show(operator_graph(3), "");
   app.session().panel = "operators";
+  app.session().operators_as_list = true;
   app.settle();
   app.draw_settled();
   int y = 200;
@@ -229,6 +251,42 @@ TEST(Mouse, a_second_click_on_an_operator_closes_it) {
   ASSERT_TRUE(app.session().operator_shown);
   click();
   EXPECT_FALSE(app.session().operator_shown);
+}
+
+TEST(Mouse, a_click_on_a_module_folds_it_and_one_on_an_operator_shows_it) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.session().show(preset_graph("llama-3-8b"), "");
+  app.session().panel = "operators";
+  app.settle();
+  app.draw_settled();
+  const auto vertices = [] { return ImGui::GetDrawData()->TotalVtxCount; };
+  const int unfolded = vertices();
+  // the first line is "model"
+  int y = 200;
+  for (; y < 280 && vertices() > unfolded * 9 / 10; y += 5)
+    play_script(app, parse_script("click 420 " + std::to_string(y) + "\n", "inline"), "inline");
+  EXPECT_LT(vertices(), unfolded * 9 / 10);
+  EXPECT_FALSE(app.session().operator_shown);
+  for (; y < 330 && !app.session().operator_shown; y += 5)
+    play_script(app, parse_script("click 420 " + std::to_string(y) + "\n", "inline"), "inline");
+  EXPECT_EQ(app.session().operator_shown, app.session().forward()->forward()->ops.size() - 1);
+}
+
+TEST(Mouse, a_click_in_the_lanes_pins_the_cursor_and_the_wheel_zooms) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.session().show(preset_graph("llama-3-8b"), "");
+  app.session().panel = "lifetimes";
+  app.settle();
+  app.draw_settled();
+  play_script(app, parse_script("click 640 500\n", "inline"), "inline");
+  ASSERT_TRUE(app.session().operator_shown);
+  const std::size_t first = *app.session().operator_shown;
+  EXPECT_GT(first, 100u);
+  play_script(app, parse_script("click 700 500\n", "inline"), "inline");
+  EXPECT_GT(*app.session().operator_shown, first);
+  EXPECT_LT(*app.session().operator_shown, app.session().forward()->forward()->ops.size());
 }
 
 TEST(Names, are_escaped_and_cut_in_the_middle) {

@@ -169,4 +169,17 @@ MetaGraphPtr annotated_graph(std::size_t entries) {
   return finished(std::move(graph));
 }
 
+MetaGraphPtr preset_graph(const char* id) {
+  return std::make_shared<const MetaGraph>(config_graph(find_preset(id)->config_json, "config.json"));
+}
+
+MetaGraphPtr unknown_family_graph() {
+  MetaGraph graph = *tiny_graph();
+  graph.metadata.push_back(
+      {std::string(kConfigKey),
+       std::string(R"({"model_type": "nobody_knows", "architectures": ["NobodyKnowsForCausalLM"],
+                       "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4})")});
+  return std::make_shared<const MetaGraph>(std::move(graph));
+}
+
 }  // namespace loadline::gui

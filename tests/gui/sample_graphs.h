@@ -25,6 +25,10 @@ MetaGraphPtr encoded_graph();
 // An embedding and `layers` layers of four operators each, with sizes in B and S, several outputs and
 // inputs, a value of unknown shape and odd names.
 MetaGraphPtr operator_graph(std::size_t layers);
+// What a preset's configuration implies, without files: its forward pass is known.
+MetaGraphPtr preset_graph(const char* id);
+// With a configuration for which there is no architecture.
+MetaGraphPtr unknown_family_graph();
 // `entries` of metadata of every type beside a one-line JSON, without arrays.
 MetaGraphPtr annotated_graph(std::size_t entries);
 

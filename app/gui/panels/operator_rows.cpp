@@ -12,18 +12,6 @@ namespace {
 
 constexpr std::size_t kMostName = 200;  // bytes of a value's name
 
-// Whether any dimension changes with the symbol.
-bool depends_on(const ForwardGraph& forward, std::size_t symbol) {
-  std::vector<std::uint64_t> sizes(forward.symbols.size(), 1000);
-  std::vector<std::uint64_t> larger = sizes;
-  larger[symbol] = 2000;
-  return std::any_of(forward.values.begin(), forward.values.end(), [&](const Value& value) {
-    return value.shape && std::any_of(value.shape->begin(), value.shape->end(), [&](const SizePoly& side) {
-             return !side.constant() && side.evaluate(sizes) != side.evaluate(larger);
-           });
-  });
-}
-
 }  // namespace
 
 std::string sides_text(const ForwardGraph& forward, ValueId id) {
@@ -45,10 +33,8 @@ std::string value_text(const ForwardGraph& forward, ValueId id) {
   return result;
 }
 
-std::string value_size_text(const ForwardGraph& forward, ValueId id,
-                            const std::vector<std::uint64_t>& sizes) {
-  const auto poly = value_bytes(forward.value(id));
-  const auto bytes = poly ? poly->evaluate(sizes) : std::nullopt;
+std::string value_size_text(const ForwardFigures* figures, ValueId id) {
+  const auto bytes = figures == nullptr ? std::nullopt : figures->sizes[static_cast<std::size_t>(id)];
   return bytes ? format_bytes(*bytes) : "?";
 }
 
@@ -70,15 +56,11 @@ OperatorSummary summarise(const ForwardGraph& forward) {
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   summary.values = forward.values.size();
   for (const Value& value : forward.values) summary.unknown += !value.shape;
-  // a file may name any number of sizes; the first ones are its inputs'
-  constexpr std::size_t kMostTried = 16;
-  for (std::size_t i = 0; i < std::min(forward.symbols.size(), kMostTried); ++i)
-    if (summary.symbols.size() < kMostSymbols && depends_on(forward, i)) summary.symbols.push_back(i);
   return summary;
 }
 
-std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, std::string_view text) {
-  const ForwardGraph& forward = *graph.forward;
+std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, const ForwardGraph& forward,
+                                              std::string_view text) {
   const Needle needle(text);
   const auto names = [&](const std::vector<ValueId>& values) {
     return std::any_of(values.begin(), values.end(),

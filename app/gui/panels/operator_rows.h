@@ -1,6 +1,7 @@
 // What the operators panel says of a forward graph: texts of values, what matches, counts by kind.
 #pragma once
 
+#include "core/forward/forward_model.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace loadline::gui {
 std::string sides_text(const ForwardGraph& forward, ValueId id);
 // "hidden [B, S, 768] F32", not escaped.
 std::string value_text(const ForwardGraph& forward, ValueId id);
-// Bytes with these sizes of the symbols; "?" where they are unknown or do not come to a size.
-std::string value_size_text(const ForwardGraph& forward, ValueId id, const std::vector<std::uint64_t>& sizes);
+// Bytes with the sizes chosen; "?" where they are unknown or there are no figures.
+std::string value_size_text(const ForwardFigures* figures, ValueId id);
 // "4*B*S*768 bytes", or empty where a number says it all.
 std::string value_size_formula(const ForwardGraph& forward, ValueId id);
 
@@ -25,13 +26,12 @@ struct OperatorSummary {
   std::vector<std::pair<std::string, std::uint64_t>> kinds;  // the most frequent first
   bool named = false;                                        // some operator has a name of its own
   std::uint64_t values = 0;
-  std::uint64_t unknown = 0;         // values whose shape the file does not say
-  std::vector<std::size_t> symbols;  // those that sizes depend on, at most kMostSymbols
+  std::uint64_t unknown = 0;  // values whose shape the file does not say
 };
-inline constexpr std::size_t kMostSymbols = 6;
 OperatorSummary summarise(const ForwardGraph& forward);
 
 // Positions of operators whose kind, name, weights or values hold `text`, in any case.
-std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, std::string_view text);
+std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, const ForwardGraph& forward,
+                                              std::string_view text);
 
 }  // namespace loadline::gui

@@ -1,11 +1,14 @@
-// What the model computes, operator by operator, with the sizes of what flows between them.
+// What the model computes: its modules, or operator by operator, with the sizes of what flows between them.
 #include "app/gui/meta_text.h"
+#include "app/gui/panels/forward_controls.h"
+#include "app/gui/panels/module_lines.h"
 #include "app/gui/panels/operator_rows.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -24,74 +27,82 @@ class OperatorsPanel final : public Panel {
   void prepare(const Session& session);
   void draw_head(Session& session, const Ui& ui);
   void draw_kinds(Session& session, const Ui& ui);
-  void draw_sizes(const ForwardGraph& forward, const Ui& ui);
+  void draw_other_sizes(Session& session, const Ui& ui);
   void draw_rows(Session& session, const Ui& ui, float height);
   void draw_row(Session& session, const Ui& ui, std::uint32_t at);
   static void draw_values(const ForwardGraph& forward, const Ui& ui, const std::vector<ValueId>& values,
                           ImU32 second);
   void draw_detail(Session& session, const Ui& ui);
   void draw_operator(Session& session, const Ui& ui);
+  const ForwardGraph& forward() const { return *scene_->forward(); }
 
-  std::uint64_t seen_model_ = 0;
+  std::shared_ptr<const ForwardScene> scene_;
   std::string searched_;
   OperatorSummary summary_;
-  std::vector<std::uint32_t> rows_;   // positions of what matches
-  std::vector<std::uint64_t> sizes_;  // per symbol
-  std::optional<std::size_t> seen_;   // the operator that the list was scrolled to
+  std::vector<std::uint32_t> rows_;  // positions of what matches
+  std::optional<std::size_t> seen_;  // the operator that the list was scrolled to
   float seen_scale_ = 0;
   bool wide_ = true;
+  ModuleLines modules_;
 };
 
 void OperatorsPanel::prepare(const Session& session) {
-  const MetaGraph& graph = *session.model()->graph;
-  const bool fresh = seen_model_ != session.generation();
+  const bool fresh = scene_ != session.forward();
   if (!fresh && searched_ == session.operator_search) return;
-  seen_model_ = session.generation();
+  scene_ = session.forward();
   searched_ = session.operator_search;
-  rows_ = matching_operators(graph, searched_);
+  rows_ = matching_operators(*scene_->graph, forward(), searched_);
   if (!fresh) return;
   seen_.reset();
-  summary_ = summarise(*graph.forward);
-  sizes_.assign(graph.forward->symbols.size(), 1);
-  constexpr std::uint64_t kUsualSequence = 128;
-  if (sizes_.size() > index(kPast)) {
-    sizes_[index(kSequence)] = kUsualSequence;
-    sizes_[index(kPast)] = 0;
-  }
+  summary_ = summarise(forward());
 }
 
 void OperatorsPanel::draw(Session& session, const Ui& ui) {
-  if (!session.model()) {
-    empty_state(ui, "No model is open", "What it computes will be listed here.");
-    return;
-  }
-  if (!session.model()->graph->forward || session.model()->graph->forward->ops.empty()) {
-    empty_state(ui, "This file holds no operators",
-                "Checkpoints hold weights only. ONNX and LiteRT files say what is computed with them.");
-    return;
-  }
+  if (forward_absent(session, ui, "What it computes will be listed here.")) return;
   prepare(session);
   draw_head(session, ui);
-  draw_kinds(session, ui);
+  if (session.operators_as_list) draw_kinds(session, ui);
   const auto detail = [&] {
-    return session.operator_shown && *session.operator_shown < session.model()->graph->forward->ops.size();
+    return session.operator_shown && *session.operator_shown < forward().ops.size();
   };
   const bool divided = detail();
   const float room = ImGui::GetContentRegionAvail().y;
   const float lower = divided ? std::clamp(room * 0.4f, ui.px(110), ui.px(220)) : 0;
-  draw_rows(session, ui, room - lower - (divided ? ui.px(8) : 0));
+  const float upper = room - lower - (divided ? ui.px(8) : 0);
+  if (session.operators_as_list)
+    draw_rows(session, ui, upper);
+  else
+    modules_.draw(session, ui, upper);
   if (divided && detail()) draw_detail(session, ui);  // a click on its row closes it
 }
 
 void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
-  const ForwardGraph& forward = *session.model()->graph->forward;
-  ImGui::SetNextItemWidth(std::min(ui.px(300), ImGui::GetContentRegionAvail().x * 0.28f));
-  ImGui::InputTextWithHint("##search", "Search names and kinds", &session.operator_search);
-  prepare(session);
+  constexpr std::array<std::string_view, 2> kViews = {"Modules", "List"};
+  session.operators_as_list = segmented(ui, "view", kViews, session.operators_as_list ? 1 : 0) == 1;
+  ImGui::SameLine(0, ui.px(12));
+  if (session.operators_as_list) {
+    ImGui::SetNextItemWidth(std::min(ui.px(260), ImGui::GetContentRegionAvail().x * 0.28f));
+    ImGui::InputTextWithHint("##search", "Search names and kinds", &session.operator_search);
+    prepare(session);
+  } else {
+    const float line = ImGui::GetCursorPosY();
+    ImGui::SetCursorPosY(line + ui.px(3));  // its frame is lower
+    checkbox(ui, "Fold repeats", &session.fold_operators);
+    tooltip(ui, "Modules that compute the same with weights of the same shapes are one line");
+    ImGui::SameLine(0, 0);
+    ImGui::SetCursorPosY(line);
+    ImGui::Dummy({0, 0});
+  }
   ImGui::SameLine(0, ui.px(12));
   ImGui::AlignTextToFramePadding();
-  const std::string all = counted(forward.ops.size(), "operator");
-  muted(ui, searched_.empty() ? all : fmt::format("{} of {}", format_grouped(rows_.size()), all));
+  const std::string all = counted(forward().ops.size(), "operator");
+  const bool some = session.operators_as_list && !searched_.empty();
+  muted(ui, some ? fmt::format("{} of {}", format_grouped(rows_.size()), all) : all);
+  if (!scene_->model.family.empty()) {
+    const std::string words = fmt::format("architecture {}", shown(scene_->model.family));
+    if (continue_line(ui, 14, text_width(words))) ImGui::AlignTextToFramePadding();
+    muted(ui, words);
+  }
   if (summary_.unknown > 0) {
     const std::string words = fmt::format("{} of {} shapes unknown", format_grouped(summary_.unknown),
                                           format_grouped(summary_.values));
@@ -99,25 +110,38 @@ void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
     text_colored(ui.theme->warning, words);
     tooltip(ui, "The file does not say them, and they could not be inferred: peaks leave them out.");
   }
-  draw_sizes(forward, ui);
+  if (!session.forward_error().empty()) {
+    if (continue_line(ui, 14, ui.px(120))) ImGui::AlignTextToFramePadding();
+    name_text(ui, session.forward_error(), 0, ui.theme->bad);
+  }
+  forward_controls(session, ui);
+  draw_other_sizes(session, ui);
 }
 
-// The sizes that the table's bytes are for.
-void OperatorsPanel::draw_sizes(const ForwardGraph& forward, const Ui& ui) {
+// Of the symbols that the file itself names.
+void OperatorsPanel::draw_other_sizes(Session& session, const Ui& ui) {
+  constexpr std::size_t kFirst = index(kPast) + 1, kMostShown = 6;
   constexpr std::uint64_t kMost = 1 << 24;
-  for (const std::size_t symbol : summary_.symbols) {
-    const std::string name = elided(shown(beginning(forward.symbols[symbol], 60)), ui.px(120));
+  ForwardChoice choice = session.forward_choice();
+  std::size_t drawn = 0;
+  for (std::size_t symbol = kFirst; symbol < forward().symbols.size() && drawn < kMostShown; ++symbol) {
+    if (!scene_->symbols_matter[symbol]) continue;
+    ++drawn;
+    const std::string name = elided(shown(beginning(forward().symbols[symbol], 60)), ui.px(120));
     const float input = ui.px(52);
-    if (continue_line(ui, 14, text_width(name) + ui.px(6) + input)) ImGui::AlignTextToFramePadding();
+    continue_line(ui, 14, text_width(name) + ui.px(6) + input);
     ImGui::AlignTextToFramePadding();
     muted(ui, name);
     ImGui::SameLine(0, ui.px(6));
     ImGui::SetNextItemWidth(input);
     ImGui::PushID(static_cast<int>(symbol));
-    ImGui::InputScalar("##size", ImGuiDataType_U64, &sizes_[symbol]);
-    sizes_[symbol] = std::min(sizes_[symbol], kMost);
+    choice.others.resize(std::max(choice.others.size(), symbol - kFirst + 1), 1);
+    std::uint64_t& size = choice.others[symbol - kFirst];
+    const bool changed = ImGui::InputScalar("##size", ImGuiDataType_U64, &size);
+    size = std::min(size, kMost);
     tooltip(ui, "The size for which bytes are shown");
     ImGui::PopID();
+    if (changed) session.set_forward(choice);
   }
 }
 
@@ -166,7 +190,10 @@ void OperatorsPanel::draw_rows(Session& session, const Ui& ui, float height) {
   column("Bytes", ImGuiTableColumnFlags_WidthFixed, 86);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
-  if (seen_ != session.operator_shown || seen_scale_ != ui.scale) {
+  // a table that was never drawn does not know yet how far it can scroll
+  const bool measured =
+      ImGui::GetScrollMaxY() > 0 || ImGui::GetTextLineHeight() * static_cast<float>(rows_.size()) < height;
+  if (measured && (seen_ != session.operator_shown || seen_scale_ != ui.scale)) {
     seen_ = session.operator_shown;
     seen_scale_ = ui.scale;
     const auto at = seen_ ? std::find(rows_.begin(), rows_.end(), *seen_) : rows_.end();
@@ -209,9 +236,8 @@ void OperatorsPanel::draw_values(const ForwardGraph& forward, const Ui& ui,
 }
 
 void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) {
-  const MetaGraph& graph = *session.model()->graph;
-  const ForwardGraph& forward = *graph.forward;
-  const Op& op = forward.ops[at];
+  const MetaGraph& graph = *scene_->graph;
+  const Op& op = forward().ops[at];
   ImGui::PushID(static_cast<int>(at));
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
@@ -230,7 +256,7 @@ void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) 
   name_text(ui, beginning(op.kind, kMostName), 0, ui.theme->text);
   if (ImGui::TableNextColumn()) name_text(ui, beginning(op.name, kMostName), 0, second, true);
   ImGui::TableNextColumn();
-  draw_values(forward, ui, op.inputs, second);
+  draw_values(forward(), ui, op.inputs, second);
   ImGui::TableNextColumn();
   if (!op.weights.empty()) {
     const std::string more = op.weights.size() > 1 ? fmt::format("+{}", op.weights.size() - 1) : "";
@@ -244,12 +270,12 @@ void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) 
     }
   }
   ImGui::TableNextColumn();
-  draw_values(forward, ui, op.outputs, second);
+  draw_values(forward(), ui, op.outputs, second);
   ImGui::TableNextColumn();
   if (!op.outputs.empty()) {
-    const std::string bytes = value_size_text(forward, op.outputs.front(), sizes_);
+    const std::string bytes = value_size_text(session.forward_figures().get(), op.outputs.front());
     right_aligned(op.outputs.size() > 1 ? bytes + " +" : bytes, bytes == "?" ? second : ui.theme->text);
-    const std::string formula = value_size_formula(forward, op.outputs.front());
+    const std::string formula = value_size_formula(forward(), op.outputs.front());
     if (!formula.empty()) tooltip(ui, shown(formula));
   }
   ImGui::PopID();
@@ -264,9 +290,8 @@ void OperatorsPanel::draw_detail(Session& session, const Ui& ui) {
 
 void OperatorsPanel::draw_operator(Session& session, const Ui& ui) {
   constexpr std::size_t kMostListed = 200;
-  const MetaGraph& graph = *session.model()->graph;
-  const ForwardGraph& forward = *graph.forward;
-  const Op& op = forward.ops[*session.operator_shown];
+  const MetaGraph& graph = *scene_->graph;
+  const Op& op = forward().ops[*session.operator_shown];
   heading(ui, fmt::format("{}  {}", *session.operator_shown, shown(beginning(op.kind, kMostName))));
   ImGui::SameLine(0, ui.px(12));
   name_text(ui, beginning(op.name, kMostName), 0, ui.theme->muted);
@@ -282,15 +307,23 @@ void OperatorsPanel::draw_operator(Session& session, const Ui& ui) {
   const auto values = [&](std::string_view label, const std::vector<ValueId>& list) {
     for (std::size_t i = 0; i < std::min(list.size(), kMostListed); ++i) {
       labelled(label, i);
-      const std::string formula = value_size_formula(forward, list[i]);
-      const std::string size = value_size_text(forward, list[i], sizes_);
+      const std::string formula = value_size_formula(forward(), list[i]);
+      const std::string size = value_size_text(session.forward_figures().get(), list[i]);
       name_text(ui,
-                fmt::format("{}   {}{}", value_text(forward, list[i]), size,
+                fmt::format("{}   {}{}", value_text(forward(), list[i]), size,
                             formula.empty() ? "" : "  =  " + formula),
                 0, ui.theme->text);
     }
     more(list.size());
   };
+  if (session.forward_figures()) {
+    const LaneBytes& alive = session.forward_figures()->usage[*session.operator_shown];
+    labelled("alive", 0);
+    name_text(ui,
+              fmt::format("{} of activations, {} of temporaries during it", format_bytes(alive.activations),
+                          format_bytes(alive.temporaries)),
+              0, ui.theme->text);
+  }
   values("takes", op.inputs);
   for (std::size_t i = 0; i < std::min(op.weights.size(), kMostListed); ++i) {
     labelled("weights", i);
@@ -305,6 +338,7 @@ void OperatorsPanel::draw_operator(Session& session, const Ui& ui) {
   }
   more(op.weights.size());
   values("gives", op.outputs);
+  values("needs", op.temporaries);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ class TimelinePanel final : public Panel {
  private:
   void refresh(const Session& session);
   void draw_toolbar(Session& session, const Ui& ui);
+  static void draw_first_token(Session& session, const Ui& ui);
   void draw_legend(const Ui& ui);
   void draw_plot(Session& session, const Ui& ui, ImVec2 size);
   void draw_selection(const Session& session, const Ui& ui, const TimelinePlot::Frame& frame, float top);
@@ -104,6 +105,7 @@ void TimelinePanel::draw_toolbar(Session& session, const Ui& ui) {
   ImGui::SameLine(0, ui.px(8));
   const std::size_t axis = segmented(ui, "axis", kAxes, static_cast<std::size_t>(axis_));
   axis_ = axis == 0 ? TimeAxis::steps : TimeAxis::seconds;
+  draw_first_token(session, ui);
   const Method& method = find_method(session.choice().method);
   if (!continue_line(ui, 14, text_width("Peak") + ui.px(6) + text_width(method.peak_law))) return;
   ImGui::AlignTextToFramePadding();
@@ -112,6 +114,19 @@ void TimelinePanel::draw_toolbar(Session& session, const Ui& ui) {
   ImGui::AlignTextToFramePadding();
   text_colored(ui.theme->accent, method.peak_law);
   tooltip(ui, method.explanation);
+}
+
+void TimelinePanel::draw_first_token(Session& session, const Ui& ui) {
+  if (!session.forward() || session.forward()->forward() == nullptr) return;
+  constexpr std::array<std::string_view, 2> kEnds = {"Load", "First token"};
+  continue_line(ui, 8, segmented_width(ui, kEnds));
+  PlanChoice choice = session.choice();
+  choice.first_token = segmented(ui, "end", kEnds, choice.first_token ? 1 : 0) == 1;
+  const ForwardChoice& pass = session.forward_choice();
+  tooltip(ui, fmt::format("Whether a forward pass follows the load: {} x {} tokens after {}, as the panel "
+                          "Lifetimes has it. It takes steps, no modelled time.",
+                          pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
+  if (choice.first_token != session.choice().first_token) session.attempt([&] { session.set_plan(choice); });
 }
 
 void TimelinePanel::draw_legend(const Ui& ui) {
@@ -148,6 +163,11 @@ void TimelinePanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
   frame.range = range_;
   ImGui::PushClipRect(at, {at.x + size.x, at.y + size.y}, true);
   plot_.draw(ui, frame);
+  const std::vector<Mark>& marks = projection_->plan.marks;
+  if (marks.size() > 1)  // else there is the end alone
+    for (const Mark& mark : marks)
+      if (mark.step < projection_->plan.steps.size())
+        plot_.mark(ui, frame, x_of_step(*projection_, axis_, mark.step), ui.theme->muted, mark.label);
   const Peak& peak = projection_->timeline.unified;
   const ImU32 peak_color = ui.theme->bad;
   plot_.mark(ui, frame, x_of_step(*projection_, axis_, peak.step), peak_color,
@@ -208,22 +228,8 @@ void TimelinePanel::handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame)
   const ImGuiIO& io = ImGui::GetIO();
   const double x = plot_.x_at(ui, frame, io.MousePos.x);
   const double share = plot_.curves().length > 0 ? x / plot_.curves().length : 0;
-  if (ImGui::IsItemHovered() && std::abs(io.MouseWheel) > 0) {
-    // the place under the mouse stays where it is
-    const double width = range_.to - range_.from;
-    const double next = std::clamp(width * std::pow(0.8, static_cast<double>(io.MouseWheel)), 1e-4, 1.0);
-    const double left = share - (share - range_.from) * next / width;
-    range_.from = std::clamp(left, 0.0, 1.0 - next);
-    range_.to = range_.from + next;
-  }
-  if (ImGui::IsMouseDragging(ImGuiMouseButton_Right)) {
-    const TimelinePlot::Area area = TimelinePlot::inside(ui, frame);
-    const double width = range_.to - range_.from;
-    const double moved = static_cast<double>(io.MouseDelta.x / (area.high.x - area.low.x)) * width;
-    range_.from = std::clamp(range_.from - moved, 0.0, 1.0 - width);
-    range_.to = range_.from + width;
-  }
-  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) range_ = {};
+  const TimelinePlot::Area area = TimelinePlot::inside(ui, frame);
+  zoom_with_mouse(range_, share, area.high.x - area.low.x);
   const std::size_t step = step_at_x(*projection_, axis_, x);
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) pinned_ = step;
   cursor_ = step;

@@ -10,31 +10,6 @@
 #include <fmt/format.h>
 
 namespace loadline::gui {
-namespace {
-
-constexpr float kAxisWidth = 74;
-constexpr float kAxisHeight = 24;
-constexpr double kHeadroom = 1.06;  // so that a peak does not touch the frame
-
-float y_of(const TimelinePlot::Area& area, double most, double bytes) {
-  const double share = most > 0 ? std::min(bytes / most, 1.0) : 0;
-  return std::round(area.high.y - static_cast<float>(share) * (area.high.y - area.low.y));
-}
-
-// Ticks are powers of two: "128 GiB", not "128.00 GiB".
-std::string tick_label(double bytes) {
-  if (bytes <= 0) return "0";
-  std::string label = format_bytes(static_cast<std::uint64_t>(bytes));
-  if (const std::size_t zeros = label.find(".00"); zeros != std::string::npos) label.erase(zeros, 3);
-  return label;
-}
-
-void dashed_line(ImDrawList& draw, ImVec2 from, ImVec2 to, ImU32 color, float dash, float thickness) {
-  for (float y = from.y; y < to.y; y += 2 * dash)
-    draw.AddLine({from.x, y}, {to.x, std::min(y + dash, to.y)}, color, thickness);
-}
-
-}  // namespace
 
 void TimelinePlot::set_curves(TimelineCurves curves) {
   curves_ = std::move(curves);
@@ -43,14 +18,14 @@ void TimelinePlot::set_curves(TimelineCurves curves) {
 
 TimelinePlot::Area TimelinePlot::inside(const Ui& ui, const Frame& frame) {
   // on whole pixels, as the columns are
-  const ImVec2 low = {std::round(frame.low.x + ui.px(kAxisWidth)), std::round(frame.low.y + ui.px(8))};
+  const ImVec2 low = {std::round(frame.low.x + ui.px(kPlotAxisWidth)), std::round(frame.low.y + ui.px(8))};
   return {low,
           {std::max(std::round(frame.high.x - ui.px(6)), low.x + 1),
-           std::max(std::round(frame.high.y - ui.px(kAxisHeight)), low.y + 1)}};
+           std::max(std::round(frame.high.y - ui.px(kPlotAxisHeight)), low.y + 1)}};
 }
 
 double TimelinePlot::top_of_stack() const {
-  return std::max(curves_.most_stacked, curves_.most_measured) * kHeadroom;
+  return std::max(curves_.most_stacked, curves_.most_measured) * kPlotHeadroom;
 }
 
 void TimelinePlot::refresh(std::size_t columns, const PlotRange& range) {
@@ -75,7 +50,7 @@ std::vector<TimelinePlot::Lane> TimelinePlot::lanes(const Ui& ui, const Frame& f
   std::vector<Lane> result;
   for (std::size_t level = 0; level < kSpaceCount; ++level) {
     const double most = curves_.most[index(kStackOrder[level])];
-    if (most > 0) result.push_back({{}, most * kHeadroom, {level}});
+    if (most > 0) result.push_back({{}, most * kPlotHeadroom, {level}});
   }
   const float gap = ui.px(14);
   const auto count = static_cast<float>(result.size());
@@ -100,25 +75,7 @@ double TimelinePlot::x_at(const Ui& ui, const Frame& frame, float pixel) const {
   return (frame.range.from + seen * (frame.range.to - frame.range.from)) * curves_.length;
 }
 
-void TimelinePlot::draw_axis(const Ui& ui, const Lane& lane) const {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const FontScope font(ui.fonts.small);
-  const float room = lane.area.high.y - lane.area.low.y;
-  const auto wanted = static_cast<std::size_t>(std::clamp(room / ui.px(26), 2.0f, 10.0f));
-  for (const double tick : view::byte_ticks(lane.most, wanted)) {
-    if (tick > lane.most) continue;
-    const float y = y_of(lane.area, lane.most, tick);
-    draw->AddLine({lane.area.low.x, y}, {lane.area.high.x, y}, ui.theme->grid, std::max(1.0f, ui.px(1)));
-    const std::string label = tick_label(tick);
-    const float width = ImGui::CalcTextSize(label.c_str()).x;
-    draw->AddText({lane.area.low.x - width - ui.px(8), y - ImGui::GetFontSize() / 2}, ui.theme->muted,
-                  label.c_str());
-  }
-}
-
 void TimelinePlot::draw_steps_axis(const Ui& ui, const Frame& frame) const {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const FontScope font(ui.fonts.small);
   const Area area = inside(ui, frame);
   const auto wanted = static_cast<std::size_t>(std::max(1.0f, (area.high.x - area.low.x) / ui.px(110)));
   for (const double tick :
@@ -127,33 +84,7 @@ void TimelinePlot::draw_steps_axis(const Ui& ui, const Frame& frame) const {
     const std::string label = !steps     ? tick == 0 ? "0" : format_seconds(tick)
                                   : tick < 1 ? "start"
                                          : "step " + format_grouped(static_cast<std::uint64_t>(tick));
-    const float x = pixel_of(ui, frame, tick);
-    const float width = ImGui::CalcTextSize(label.c_str()).x;
-    draw->AddLine({x, area.high.y}, {x, area.high.y + ui.px(4)}, ui.theme->muted, std::max(1.0f, ui.px(1)));
-    const float left = std::clamp(x - width / 2, area.low.x, std::max(area.low.x, area.high.x - width));
-    draw->AddText({left, area.high.y + ui.px(6)}, ui.theme->muted, label.c_str());
-  }
-}
-
-// Solid up to the lowest value in a column, lighter up to the highest: fast saw teeth stay visible.
-void TimelinePlot::draw_level(const Ui& ui, const Lane& lane, const std::vector<view::CurveColumn>& columns,
-                              ImU32 color) const {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float base = lane.area.high.y;
-  const float width = (lane.area.high.x - lane.area.low.x) / static_cast<float>(columns.size());
-  const ImU32 body = mix(ui.theme->panel, color, 0.80f);
-  const ImU32 teeth = with_alpha(color, 0.5f);
-  for (std::size_t i = 0; i < columns.size();) {
-    std::size_t end = i + 1;
-    while (end < columns.size() && columns[end] == columns[i]) ++end;
-    const float x0 = lane.area.low.x + static_cast<float>(i) * width;
-    const float x1 = lane.area.low.x + static_cast<float>(end) * width;
-    const float low = y_of(lane.area, lane.most, columns[i].low);
-    const float high = y_of(lane.area, lane.most, columns[i].high);
-    if (low < base) draw->AddRectFilled({x0, low}, {x1, base}, body);
-    if (high < low) draw->AddRectFilled({x0, high}, {x1, low}, teeth);
-    if (high < base) draw->AddRectFilled({x0, high}, {x1, high + std::max(1.0f, ui.px(1.5f))}, color);
-    i = end;
+    paint_tick(ui, area, pixel_of(ui, frame, tick), label);
   }
 }
 
@@ -164,7 +95,7 @@ void TimelinePlot::draw_line(const Ui& ui, const Lane& lane, const std::vector<v
   points.reserve(columns.size());
   for (std::size_t i = 0; i < columns.size(); ++i)
     points.push_back({lane.area.low.x + (static_cast<float>(i) + 0.5f) * width,
-                      y_of(lane.area, lane.most, columns[i].high)});
+                      plot_y(lane.area, lane.most, columns[i].high)});
   ImGui::GetWindowDrawList()->AddPolyline(points.data(), static_cast<int>(points.size()),
                                           ledger ? ui.theme->highlight : ui.theme->accent, 0,
                                           ui.px(ledger ? 2.0f : 1.6f));
@@ -191,12 +122,12 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
   refresh(columns, frame.range);
   const std::vector<Lane> all = lanes(ui, frame);
   for (const Lane& lane : all) {
-    draw_axis(ui, lane);
+    paint_byte_axis(ui, lane.area, lane.most);
     for (auto level = lane.levels.rbegin(); level != lane.levels.rend(); ++level) {
       const std::size_t space = index(kStackOrder[*level]);
       if (curves_.most[space] <= 0) continue;
-      draw_level(ui, lane, frame.lanes ? space_columns_[space] : stacked_columns_[*level],
-                 ui.theme->spaces[space]);
+      paint_level(ui, lane.area, lane.most, frame.lanes ? space_columns_[space] : stacked_columns_[*level],
+                  ui.theme->spaces[space]);
     }
     if (frame.lanes) {
       const std::size_t space = index(kStackOrder[lane.levels.front()]);
@@ -216,22 +147,13 @@ void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color,
   const float at = pixel_of(ui, frame, x);
   if (at < area.low.x || at > area.high.x) return;
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  dashed_line(*draw, {at, area.low.y}, {at, area.high.y}, color, ui.px(4), std::max(1.0f, ui.px(1.25f)));
+  paint_dashed(*draw, {at, area.low.y}, {at, area.high.y}, color, ui.px(4), std::max(1.0f, ui.px(1.25f)));
   if (!frame.lanes) {
-    const float y = y_of(area, top_of_stack(), view::value_at(curves_.stacked.back(), x));
+    const float y = plot_y(area, top_of_stack(), view::value_at(curves_.stacked.back(), x));
     draw->AddCircleFilled({at, y}, ui.px(4.5f), ui.theme->panel);
     draw->AddCircleFilled({at, y}, ui.px(3.2f), color);
   }
-  if (label.empty()) return;
-  const FontScope font(ui.fonts.small);
-  const ImVec2 size = ImGui::CalcTextSize(label.data(), label.data() + label.size());
-  const ImVec2 pad = {ui.px(7), ui.px(3)};
-  const float width = size.x + 2 * pad.x;
-  const float left =
-      at + ui.px(8) + width < area.high.x ? at + ui.px(8) : std::max(area.low.x, at - ui.px(8) - width);
-  const float top = area.low.y + ui.px(2);
-  draw->AddRectFilled({left, top}, {left + width, top + size.y + 2 * pad.y}, color, ui.px(5));
-  draw->AddText({left + pad.x, top + pad.y}, text_on(color), label.data(), label.data() + label.size());
+  if (!label.empty()) paint_flag(ui, area, at, color, label);
 }
 
 }  // namespace loadline::gui

@@ -1,6 +1,8 @@
 // Draws the curves of a projection into a rectangle: stacked, or one lane per space.
 #pragma once
 
+#include "app/gui/panels/plot_paint.h"
+#include "app/gui/panels/plot_range.h"
 #include "app/gui/panels/timeline_data.h"
 #include "app/gui/ui.h"
 
@@ -9,13 +11,6 @@
 #include <vector>
 
 namespace loadline::gui {
-
-// The part of the x axis that is visible, as shares of its length.
-struct PlotRange {
-  double from = 0;
-  double to = 1;
-  bool operator==(const PlotRange&) const = default;
-};
 
 // Columns of every curve for one width and range; made anew when those change.
 class TimelinePlot {
@@ -29,11 +24,7 @@ class TimelinePlot {
     PlotRange range;
     bool lanes = false;
   };
-  // The rectangle inside the axes.
-  struct Area {
-    ImVec2 low = {};
-    ImVec2 high = {};
-  };
+  using Area = PlotArea;
   static Area inside(const Ui& ui, const Frame& frame);
 
   void draw(const Ui& ui, const Frame& frame);
@@ -51,10 +42,7 @@ class TimelinePlot {
   std::vector<Lane> lanes(const Ui& ui, const Frame& frame) const;
   double top_of_stack() const;
   void refresh(std::size_t columns, const PlotRange& range);
-  void draw_axis(const Ui& ui, const Lane& lane) const;
   void draw_steps_axis(const Ui& ui, const Frame& frame) const;
-  void draw_level(const Ui& ui, const Lane& lane, const std::vector<view::CurveColumn>& columns,
-                  ImU32 color) const;
   void draw_line(const Ui& ui, const Lane& lane, const std::vector<view::CurveColumn>& columns,
                  bool ledger) const;
   void draw_lane_title(const Ui& ui, const Lane& lane) const;

@@ -46,7 +46,6 @@ class TreePanel final : public Panel {
   void draw_line(Session& session, const Ui& ui, const Line& line);
   void describe(const Model& model, const Ui& ui, NodeId id);
   void draw_filter(Session& session, const Ui& ui);
-  void draw_arrow(const Ui& ui, ImVec2 center, bool open);
 
   std::uint64_t seen_model_ = 0;
   std::uint64_t seen_selection_ = 0;
@@ -147,17 +146,6 @@ void TreePanel::draw_filter(Session& session, const Ui& ui) {
   if (clear) session.set_filter("");
 }
 
-void TreePanel::draw_arrow(const Ui& ui, ImVec2 center, bool open) {
-  const float r = ui.px(4);
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  if (open)
-    draw->AddTriangleFilled({center.x - r, center.y - r * 0.6f}, {center.x + r, center.y - r * 0.6f},
-                            {center.x, center.y + r * 0.8f}, ui.theme->muted);
-  else
-    draw->AddTriangleFilled({center.x - r * 0.6f, center.y - r}, {center.x - r * 0.6f, center.y + r},
-                            {center.x + r * 0.8f, center.y}, ui.theme->muted);
-}
-
 void TreePanel::describe(const Model& model, const Ui& ui, NodeId id) {
   const ModuleNode& node = model.tree.node(id);
   const double share =
@@ -196,7 +184,7 @@ void TreePanel::draw_line(Session& session, const Ui& ui, const Line& line) {
   const float indent = ui.px(2) + ui.px(12) * static_cast<float>(std::min<int>(line.depth, 12));
   const float y = at.y + ui.px(3);
   if (branch)
-    draw_arrow(ui, {at.x + indent + ui.px(5), at.y + height / 2 - ui.px(1)}, open_[index(line.node)]);
+    fold_arrow(ui, {at.x + indent + ui.px(5), at.y + height / 2 - ui.px(1)}, open_[index(line.node)]);
   const std::string size = format_bytes(node.bytes);
   const std::string percent = percent_text(share);
   const bool with_percent = width > ui.px(290);

@@ -1,0 +1,161 @@
+// One pass over the operators for everything that does not depend on sizes.
+#include "app/gui/forward_scene.h"
+
+#include <algorithm>
+
+namespace loadline::gui {
+namespace {
+
+void add_weights(ForwardScene& scene) {
+  const ForwardGraph& forward = *scene.model.graph;
+  constexpr std::uint32_t kUnused = UINT32_MAX;
+  std::vector<OpRange> uses(scene.graph->tensors.size(), {kUnused, 0});
+  for (std::uint32_t i = 0; i < forward.ops.size(); ++i)
+    for (const TensorId id : forward.ops[i].weights) {
+      OpRange& range = uses[index(id)];
+      range = {std::min(range.first, i), i + 1};
+    }
+  for (std::uint32_t i = 0; i < uses.size(); ++i)
+    if (!uses[i].empty()) scene.weights.push_back({TensorId{i}, uses[i]});
+  std::stable_sort(scene.weights.begin(), scene.weights.end(),
+                   [](const auto& a, const auto& b) { return a.ops.first < b.ops.first; });
+}
+
+void add_values(ForwardScene& scene) {
+  const ForwardGraph& forward = *scene.model.graph;
+  const auto& lives = scene.model.lives;
+  for (std::uint32_t i = 0; i < lives.size(); ++i) {
+    if (lives[i].empty()) continue;
+    (forward.values[i].lane == Lane::temporary ? scene.temporaries : scene.activations).push_back(ValueId{i});
+  }
+  const auto begins = [&](ValueId id) { return lives[static_cast<std::size_t>(id)].first; };
+  for (auto* list : {&scene.activations, &scene.temporaries})
+    std::stable_sort(list->begin(), list->end(), [&](ValueId a, ValueId b) { return begins(a) < begins(b); });
+  std::vector<bool> written(forward.values.size(), false);
+  const auto end = static_cast<std::uint32_t>(forward.ops.size());
+  for (std::uint32_t i = 0; i < end; ++i)
+    for (const ValueId id : forward.ops[i].outputs) {
+      const Value& value = forward.value(id);
+      if (value.lane != Lane::cache || value.memory_of || written[static_cast<std::size_t>(id)]) continue;
+      written[static_cast<std::size_t>(id)] = true;
+      scene.cache.emplace_back(id, OpRange{i, end});
+    }
+}
+
+// Whether any dimension changes with the symbol.
+bool depends_on(const ForwardGraph& forward, std::size_t symbol) {
+  constexpr std::uint64_t kSome = 1000, kMore = 2000;
+  const auto with = [&](std::uint64_t value) {
+    const auto of = [&](SymbolId id) { return index(id) == symbol ? value : kSome; };
+    std::vector<std::uint64_t> symbols = symbol_values(forward, of(kBatch), of(kSequence), of(kPast));
+    if (symbol > index(kPast)) symbols[symbol] = value;
+    return symbols;
+  };
+  const auto some = with(kSome), more = with(kMore);
+  return std::any_of(forward.values.begin(), forward.values.end(), [&](const Value& value) {
+    return value.shape && std::any_of(value.shape->begin(), value.shape->end(), [&](const SizePoly& side) {
+             return !side.constant() && side.evaluate(some) != side.evaluate(more);
+           });
+  });
+}
+
+void add_symbols(ForwardScene& scene) {
+  const ForwardGraph& forward = *scene.model.graph;
+  // a file may name any number of sizes; the first ones are its inputs'. An architecture's own follow from B,
+  // S and P
+  constexpr std::size_t kMostTried = 16;
+  const std::size_t tried = forward.least.empty() ? kMostTried : index(kPast) + 1;
+  scene.symbols_matter.assign(forward.symbols.size(), false);
+  for (std::size_t i = 0; i < std::min(forward.symbols.size(), tried); ++i)
+    scene.symbols_matter[i] = depends_on(forward, i);
+}
+
+bool chooses_rows(const BoundOp& op) {
+  return op.line->op == "linear" &&
+         std::any_of(op.attributes.begin(), op.attributes.end(),
+                     [](const auto& attribute) { return attribute.first == "rows"; });
+}
+
+// The operators of a node, if nothing else comes between them.
+std::optional<OpRange> contiguous(const OpTree& tree, OpNodeId id) {
+  OpRange range = {UINT32_MAX, 0};
+  std::vector<OpNodeId> below = {id};
+  while (!below.empty()) {
+    const OpNode& node = tree.node(below.back());
+    below.pop_back();
+    for (const std::uint32_t op : node.ops) range = {std::min(range.first, op), std::max(range.end, op + 1)};
+    below.insert(below.end(), node.children.begin(), node.children.end());
+  }
+  if (range.empty() || range.end - range.first != tree.node(id).all_ops) return std::nullopt;
+  return range;
+}
+
+// The repeated modules nearest the root, wherever they are.
+void add_bands(ForwardScene& scene) {
+  std::vector<OpNodeId> look = {kRootOpNode};
+  while (!look.empty()) {
+    const OpNodeId at = look.back();
+    look.pop_back();
+    const std::vector<OpGroup> groups = folded_children(scene.tree, at);
+    const bool repeats = std::any_of(groups.begin(), groups.end(),
+                                     [](const OpGroup& group) { return group.members.size() > 1; });
+    for (const OpGroup& group : groups)
+      for (const OpNodeId member : group.members) {
+        const std::string& name = scene.tree.node(member).name;
+        const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
+        if (!repeats || digits == name.size()) {
+          look.push_back(member);
+        } else if (const auto range = contiguous(scene.tree, member)) {
+          scene.bands.push_back({name.substr(digits), *range});
+        }
+      }
+  }
+  std::sort(scene.bands.begin(), scene.bands.end(),
+            [](const auto& a, const auto& b) { return a.ops.first < b.ops.first; });
+}
+
+}  // namespace
+
+std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
+                                                       std::shared_ptr<const ForwardAssets> assets,
+                                                       const ForwardOptions& options) {
+  auto scene = std::make_shared<ForwardScene>();
+  scene->graph = std::move(graph);
+  scene->assets = std::move(assets);
+  scene->model = forward_model(*scene->graph, *scene->assets, chosen_profile(*scene->assets, options));
+  if (scene->forward() == nullptr) {
+    scene->tree.nodes.emplace_back();
+    return scene;
+  }
+  scene->tree = op_tree(*scene->graph, *scene->model.graph);
+  add_weights(*scene);
+  add_values(*scene);
+  add_symbols(*scene);
+  add_bands(*scene);
+  if (scene->model.bound)
+    scene->has_logits =
+        std::any_of(scene->model.bound->ops.begin(), scene->model.bound->ops.end(), chooses_rows);
+  return scene;
+}
+
+std::vector<std::uint64_t> symbols_of(const ForwardGraph& graph, const ForwardChoice& choice) {
+  std::vector<std::uint64_t> symbols = symbol_values(graph, choice.batch, choice.sequence, choice.past);
+  if (!graph.least.empty()) return symbols;  // an architecture's: its other symbols follow from these
+  constexpr std::size_t kFirst = static_cast<std::size_t>(kPast) + 1;
+  for (std::size_t i = 0; i < choice.others.size() && kFirst + i < symbols.size(); ++i)
+    symbols[kFirst + i] = choice.others[i];
+  return symbols;
+}
+
+std::vector<std::uint64_t> peaks_inside(const OpTree& tree, const std::vector<LaneBytes>& usage) {
+  std::vector<std::uint64_t> peaks(tree.nodes.size(), 0);
+  for (std::size_t i = tree.nodes.size(); i-- > 0;) {
+    for (const std::uint32_t op : tree.nodes[i].ops) peaks[i] = std::max(peaks[i], usage[op].passing());
+    if (i == 0) break;
+    std::uint64_t& above = peaks[static_cast<std::size_t>(tree.nodes[i].parent)];
+    above = std::max(above, peaks[i]);
+  }
+  return peaks;
+}
+
+}  // namespace loadline::gui

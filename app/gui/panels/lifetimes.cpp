@@ -1,0 +1,233 @@
+// When every value of the forward pass is alive, with a cursor that lists what is at one operator.
+#include "app/gui/panels/forward_controls.h"
+#include "app/gui/panels/lifetimes_plot.h"
+#include "app/gui/panels/panels.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+class LifetimesPanel final : public Panel {
+ public:
+  void draw(Session& session, const Ui& ui) override;
+
+ private:
+  void refresh(const Session& session);
+  void draw_figures(const Session& session, const Ui& ui);
+  void draw_plot(Session& session, const Ui& ui, ImVec2 size);
+  void handle_mouse(Session& session, const Ui& ui, LifetimesPlot::Frame& frame);
+  void draw_alive(Session& session, const Ui& ui);
+  void draw_row(Session& session, const Ui& ui, const PassRow& row);
+  void describe(const Ui& ui, const PassRow& row) const;
+
+  std::shared_ptr<const ForwardScene> scene_;
+  std::shared_ptr<const ForwardFigures> figures_;
+  bool everything_ = false;
+  bool shown_everything_ = false;  // what the data was made for
+  LifetimesPlot plot_;
+  PlotRange range_;
+  std::uint32_t cursor_ = 0;
+  // what is listed, and of what
+  std::vector<PassRow> alive_;
+  std::shared_ptr<const PassData> alive_of_;
+  std::uint32_t alive_at_ = 0;
+};
+
+void LifetimesPanel::refresh(const Session& session) {
+  if (scene_ == session.forward() && figures_ == session.forward_figures() &&
+      everything_ == shown_everything_)
+    return;
+  const bool same_model = scene_ && scene_->graph == session.forward()->graph;
+  if (!same_model) range_ = {};
+  scene_ = session.forward();
+  figures_ = session.forward_figures();
+  shown_everything_ = everything_;
+  plot_.set_data(pass_data(scene_, figures_, everything_));
+}
+
+void LifetimesPanel::draw(Session& session, const Ui& ui) {
+  if (forward_absent(session, ui, "When each of its values is alive will be drawn here.")) return;
+  forward_controls(session, ui);
+  constexpr std::array<std::string_view, 2> kCurves = {"Passing", "Everything"};
+  continue_line(ui, 14, text_width("Curve") + ui.px(6) + segmented_width(ui, kCurves));
+  ImGui::AlignTextToFramePadding();
+  muted(ui, "Curve");
+  ImGui::SameLine(0, ui.px(6));
+  everything_ = segmented(ui, "curve", kCurves, everything_ ? 1 : 0) == 1;
+  tooltip(ui, "Whether the curve has weights and cache below activations and temporaries");
+  // a control may have set lowering going: what is shown stays until that is done
+  if (forward_absent(session, ui, "")) return;
+  refresh(session);
+  draw_figures(session, ui);
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const bool listed = room.x > ui.px(640) && room.y > ui.px(84);
+  const float list = listed ? std::min(ui.px(320), room.x * 0.34f) : 0;
+  const auto last = static_cast<std::uint32_t>(scene_->forward()->ops.size() - 1);
+  const std::uint32_t peak = figures_ ? figures_->peak.op : 0;
+  cursor_ = static_cast<std::uint32_t>(std::min<std::size_t>(session.operator_shown.value_or(peak), last));
+  draw_plot(session, ui, {room.x - (list > 0 ? list + ui.px(14) : 0), room.y});
+  if (list <= 0) return;
+  ImGui::SameLine(0, ui.px(14));
+  ImGui::BeginChild("alive", {list, room.y});
+  draw_alive(session, ui);
+  ImGui::EndChild();
+}
+
+void LifetimesPanel::draw_figures(const Session& session, const Ui& ui) {
+  if (!session.forward_error().empty()) {
+    name_text(ui, session.forward_error(), 0, ui.theme->bad);
+    return;
+  }
+  if (!figures_) return;
+  const ForwardFigures& figures = *figures_;
+  const LaneBytes& at = figures.usage[figures.peak.op];
+  const auto entry = [&](PassLane lane, std::uint64_t bytes, bool first = false) {
+    if (plot_.data().lanes[static_cast<std::size_t>(lane)].rows.empty()) return;
+    const std::string figure = format_bytes(bytes);
+    if (!first) continue_line(ui, 18, legend_width(ui, pass_lane_name(lane), figure));
+    legend_entry(ui, pass_lane_color(*ui.theme, lane), pass_lane_name(lane), figure);
+    hover_card(ui, [&] { text(format_grouped(bytes) + " bytes"); });
+  };
+  entry(PassLane::activations, at.activations, true);
+  entry(PassLane::temporaries, at.temporaries);
+  const auto words = [&](const std::string& text_, std::string_view hint, ImU32 color) {
+    const FontScope font(ui.fonts.small);
+    continue_line(ui, 18, text_width(text_));
+    text_colored(color, text_);
+    if (!hint.empty()) tooltip(ui, hint);
+  };
+  words(fmt::format("{}{} at the peak", figures.peak.unknown > 0 ? "at least " : "",
+                    format_bytes(figures.peak.bytes)),
+        "Activations and temporaries alive at once, by a sum", ui.theme->text);
+  if (figures.reserved != figures.peak.bytes)
+    words(fmt::format("the profile's allocator holds {}", format_bytes(figures.reserved)), "",
+          ui.theme->muted);
+  entry(PassLane::cache, figures.peak.cache_bytes);
+  if (session.forward()->model.cache_bytes_per_token.value_or(0) > 0)
+    words(fmt::format("{} bytes per token of each sequence",
+                      format_grouped(*session.forward()->model.cache_bytes_per_token)),
+          "", ui.theme->muted);
+  entry(PassLane::weights, plot_.data().weight_bytes);
+  if (figures.peak.unknown > 0)
+    words(fmt::format("{} of unknown size", counted(figures.peak.unknown, "value")),
+          "Nobody knows their shapes: the peak is at least what is said", ui.theme->warning);
+}
+
+void LifetimesPanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
+  if (size.x < ui.px(140) || size.y < ui.px(90)) {
+    ImGui::Dummy(size);
+    return;
+  }
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::InvisibleButton("plot", size);
+  LifetimesPlot::Frame frame{
+      at, {at.x + size.x, at.y + size.y}, range_, shown_everything_, session.selection()};
+  handle_mouse(session, ui, frame);
+  ImGui::PushClipRect(at, frame.high, true);
+  plot_.draw(ui, frame);
+  if (figures_) {
+    const std::uint32_t peak = figures_->peak.op;
+    plot_.mark(ui, frame, peak, ui.theme->bad, fmt::format("Peak {}", format_bytes(figures_->peak.bytes)));
+    if (cursor_ != peak) plot_.mark(ui, frame, cursor_, ui.theme->text, "");
+  }
+  ImGui::PopClipRect();
+}
+
+void LifetimesPanel::handle_mouse(Session& session, const Ui& ui, LifetimesPlot::Frame& frame) {
+  if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const bool hovered = ImGui::IsItemHovered();
+  zoom_with_mouse(range_, plot_.share_at(ui, frame, mouse.x), LifetimesPlot::width(ui, frame));
+  frame.range = range_;
+  cursor_ = plot_.op_at(ui, frame, mouse.x);
+  const PassRow* const row = hovered ? plot_.row_at(ui, frame, mouse) : nullptr;
+  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) session.operator_shown = cursor_;
+  if (row == nullptr) return;
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && row->lane == PassLane::weights)
+    session.select(TensorId{row->id});
+  if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) hover_card(ui, [&] { describe(ui, *row); });
+}
+
+void LifetimesPanel::describe(const Ui& ui, const PassRow& row) const {
+  const PassData& data = plot_.data();
+  const auto& ops = data.scene->forward()->ops;
+  text(shown(row_name(data, row)));
+  text_colored(ui.theme->muted, shown(row_shape(data, row)));
+  if (figures_ || row.lane == PassLane::weights)
+    text_colored(ui.theme->muted,
+                 fmt::format("{} ({} bytes)", format_bytes(row.bytes), format_grouped(row.bytes)));
+  const std::string from = shown(op_text(ops[row.ops.first])), to = shown(op_text(ops[row.ops.end - 1]));
+  const std::string_view verb = row.lane == PassLane::weights ? "used" : "alive";
+  text_colored(ui.theme->muted, row.ops.end - row.ops.first == 1
+                                    ? fmt::format("{} at operator {}: {}", verb, row.ops.first, from)
+                                    : fmt::format("{} from operator {}: {}\nto {}: {}", verb, row.ops.first,
+                                                  from, row.ops.end - 1, to));
+}
+
+void LifetimesPanel::draw_alive(Session& session, const Ui& ui) {
+  const PassData& data = plot_.data();
+  const auto shared = figures_;
+  if (alive_at_ != cursor_ || alive_of_.get() != &data) {
+    alive_at_ = cursor_;
+    alive_of_ = plot_.shared_data();
+    alive_ = alive_rows(data, cursor_);
+  }
+  const Op& op = data.scene->forward()->ops[cursor_];
+  const bool at_peak = shared && cursor_ == shared->peak.op;
+  heading(ui, at_peak ? "Alive at the peak" : fmt::format("Alive at operator {}", format_grouped(cursor_)));
+  {
+    const FontScope font(ui.fonts.small);
+    constexpr std::size_t kMostName = 200;
+    name_text(ui, op_text(op).substr(0, kMostName), 0, ui.theme->text, true);
+    if (shared) {
+      const LaneBytes& bytes = shared->usage[cursor_];
+      muted(ui, fmt::format("{} passing, {} of cache so far", format_bytes(bytes.passing()),
+                            format_bytes(bytes.cache)));
+    }
+  }
+  ImGui::BeginChild("rows", {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(alive_.size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      ImGui::PushID(i);
+      draw_row(session, ui, alive_[static_cast<std::size_t>(i)]);
+      ImGui::PopID();
+    }
+  ImGui::PopStyleVar();
+  ImGui::EndChild();
+}
+
+void LifetimesPanel::draw_row(Session& session, const Ui& ui, const PassRow& row) {
+  const FontScope font(ui.fonts.small);
+  const float height = ImGui::GetFontSize() + ui.px(6);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const bool weight = row.lane == PassLane::weights;
+  const bool selected = weight && session.selection() && index(*session.selection()) == row.id;
+  if (ImGui::Selectable("##row", selected, 0, {width, height}) && weight) session.select(TensorId{row.id});
+  hover_card(ui, [&] { describe(ui, row); });
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float y = at.y + ui.px(3);
+  draw->AddRectFilled({at.x + ui.px(2), at.y + ui.px(5)}, {at.x + ui.px(6), at.y + height - ui.px(4)},
+                      pass_lane_color(*ui.theme, row.lane), ui.px(2));
+  const std::string bytes = figures_ || weight ? format_bytes(row.bytes) : "?";
+  const float bytes_width = text_width(bytes);
+  const std::string name = elided(shown(row_name(plot_.data(), row)), width - bytes_width - ui.px(26));
+  draw->AddText({at.x + ui.px(12), y}, ui.theme->text, name.c_str());
+  draw->AddText({at.x + width - bytes_width - ui.px(4), y}, selected ? ui.theme->text : ui.theme->muted,
+                bytes.c_str());
+}
+
+}  // namespace
+
+std::unique_ptr<Panel> make_lifetimes_panel() { return std::make_unique<LifetimesPanel>(); }
+
+}  // namespace loadline::gui

@@ -1,0 +1,291 @@
+// Lanes are arranged when data, range or size change; a frame draws rectangles only.
+#include "app/gui/panels/lifetimes_plot.h"
+
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr float kGutter = 88;  // the lanes' names
+constexpr float kTallestRow = 18;
+constexpr float kLaneGap = 8;
+constexpr float kLeastLane = 22;
+constexpr float kLeastCurve = 64;
+constexpr float kLabelledRow = 13;  // rows of this height have room for a name
+// Shares of the room, by PassLane, where not all rows can have their full height.
+constexpr std::array<float, kPassLanes> kShares = {2.0f, 1.2f, 3.0f, 1.6f};
+
+// What every lane wants, or its share of `room` if they want more than there is.
+std::array<float, kPassLanes> divided(const std::array<float, kPassLanes>& wanted, float room) {
+  std::array<float, kPassLanes> given = {};
+  std::array<bool, kPassLanes> settled = {};
+  for (std::size_t round = 0; round < kPassLanes; ++round) {
+    float shares = 0;
+    for (std::size_t i = 0; i < kPassLanes; ++i)
+      if (wanted[i] > 0 && !settled[i]) shares += kShares[i];
+    bool changed = false;
+    const float left = room;
+    for (std::size_t i = 0; i < kPassLanes; ++i) {
+      if (wanted[i] <= 0 || settled[i]) continue;
+      given[i] = left * kShares[i] / shares;
+      if (wanted[i] > given[i]) continue;
+      given[i] = wanted[i];
+      settled[i] = changed = true;
+      room -= wanted[i];
+    }
+    if (!changed) break;
+  }
+  return given;
+}
+
+// Heavy values stand out.
+float strength(std::uint64_t bytes, std::uint64_t most) {
+  if (most == 0) return 1;
+  constexpr double kWeakest = 0.5;
+  const double share = static_cast<double>(bytes) / static_cast<double>(most);
+  return static_cast<float>(kWeakest + (1 - kWeakest) * std::sqrt(share));
+}
+
+}  // namespace
+
+void LifetimesPlot::set_data(std::shared_ptr<const PassData> data) { data_ = std::move(data); }
+
+PlotArea LifetimesPlot::inside(const Ui& ui, const Frame& frame) {
+  const ImVec2 low = {std::round(frame.low.x + ui.px(kGutter)), std::round(frame.low.y + ui.px(8))};
+  return {low,
+          {std::max(std::round(frame.high.x - ui.px(6)), low.x + 1),
+           std::max(std::round(frame.high.y - ui.px(kPlotAxisHeight)), low.y + 1)}};
+}
+
+float LifetimesPlot::width(const Ui& ui, const Frame& frame) {
+  const PlotArea area = inside(ui, frame);
+  return area.high.x - area.low.x;
+}
+
+PlotArea LifetimesPlot::curve_area(const Ui& ui, const Frame& frame) const {
+  PlotArea area = inside(ui, frame);
+  area.high.y = curve_bottom_;
+  return area;
+}
+
+double LifetimesPlot::top_of_curve(const Frame& frame) const {
+  return (frame.everything ? data_->most_everything : data_->most_passing) * kPlotHeadroom;
+}
+
+float LifetimesPlot::pixel_of(const Ui& ui, const Frame& frame, double x) const {
+  const PlotArea area = inside(ui, frame);
+  const double seen = (x / data_->length - frame.range.from) / (frame.range.to - frame.range.from);
+  return area.low.x + static_cast<float>(seen) * (area.high.x - area.low.x);
+}
+
+double LifetimesPlot::share_at(const Ui& ui, const Frame& frame, float pixel) const {
+  const PlotArea area = inside(ui, frame);
+  const double seen = static_cast<double>((pixel - area.low.x) / (area.high.x - area.low.x));
+  return frame.range.from + seen * (frame.range.to - frame.range.from);
+}
+
+std::uint32_t LifetimesPlot::op_at(const Ui& ui, const Frame& frame, float pixel) const {
+  const double x = std::floor(share_at(ui, frame, pixel) * data_->length);
+  return static_cast<std::uint32_t>(std::clamp(x, 0.0, data_->length - 1));
+}
+
+void LifetimesPlot::arrange_lanes(const Ui& ui, const PlotArea& area, double x0, double x1) {
+  std::array<float, kPassLanes> wanted = {};
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < kPassLanes; ++i) {
+    const auto& spans = data_->lanes[i].spans;
+    if (spans.empty()) continue;
+    const auto rows = std::count_if(spans.begin(), spans.end(),
+                                    [&](const view::Span& span) { return span.from < x1 && span.to > x0; });
+    wanted[i] = std::max(static_cast<float>(rows) * ui.px(kTallestRow), ui.px(kLeastLane));
+    ++count;
+  }
+  const float room = area.high.y - curve_bottom_ - ui.px(kLaneGap) * static_cast<float>(count);
+  const std::array<float, kPassLanes> heights = divided(wanted, std::max(room, 0.0f));
+  float top = curve_bottom_ + ui.px(kLaneGap);
+  for (std::size_t i = 0; i < kPassLanes; ++i) {
+    if (wanted[i] <= 0) continue;
+    const float height = std::floor(heights[i]);
+    lanes_.push_back(
+        {static_cast<PassLane>(i), top, top + height,
+         view::layout_lane(data_->lanes[i].spans, x0, x1, static_cast<double>(area.high.x - area.low.x),
+                           static_cast<double>(height),
+                           {.tallest = static_cast<double>(ui.px(kTallestRow))})});
+    top += height + ui.px(kLaneGap);
+  }
+}
+
+void LifetimesPlot::arrange(const Ui& ui, const Frame& frame) {
+  const auto same = [](ImVec2 a, ImVec2 b) { return a.x == b.x && a.y == b.y; };
+  if (arranged_ == data_ && range_ == frame.range && same(low_, frame.low) && same(high_, frame.high)) return;
+  arranged_ = data_;
+  range_ = frame.range;
+  low_ = frame.low;
+  high_ = frame.high;
+  lanes_.clear();
+  const PlotArea area = inside(ui, frame);
+  const float height = area.high.y - area.low.y;
+  curve_bottom_ = area.low.y + std::round(std::min(std::max(height * 0.34f, ui.px(kLeastCurve)), height));
+  const double x0 = frame.range.from * data_->length;
+  const double x1 = frame.range.to * data_->length;
+  const auto columns = static_cast<std::size_t>(std::max(1.0f, area.high.x - area.low.x));
+  for (std::size_t i = 0; i < kPassLanes; ++i)
+    columns_[i] = view::step_columns(data_->curves[i], x0, x1, columns);
+  arrange_lanes(ui, area, x0, x1);
+}
+
+void LifetimesPlot::draw(const Ui& ui, const Frame& frame) {
+  arrange(ui, frame);
+  draw_bands(ui, frame);
+  draw_curve(ui, frame);
+  for (const Lane& lane : lanes_) draw_lane(ui, frame, lane);
+  draw_axis(ui, frame);
+}
+
+void LifetimesPlot::draw_bands(const Ui& ui, const Frame& frame) const {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const PlotArea area = inside(ui, frame);
+  const auto& bands = data_->scene->bands;
+  for (std::size_t i = 0; i < bands.size(); i += 2) {
+    const float left = std::max(area.low.x, pixel_of(ui, frame, bands[i].ops.first));
+    const float right = std::min(area.high.x, pixel_of(ui, frame, bands[i].ops.end));
+    if (right > left)
+      draw->AddRectFilled({left, area.low.y}, {right, area.high.y}, with_alpha(ui.theme->grid, 0.45f));
+  }
+}
+
+void LifetimesPlot::draw_curve(const Ui& ui, const Frame& frame) const {
+  const PlotArea area = curve_area(ui, frame);
+  const double most = top_of_curve(frame);
+  if (most <= 0) return;
+  paint_byte_axis(ui, area, most);
+  for (std::size_t i = kPassLanes; i-- > 0;)
+    if (data_->lanes[i].bytes > 0 &&
+        (frame.everything || i >= static_cast<std::size_t>(PassLane::activations)))
+      paint_level(ui, area, most, columns_[i], pass_lane_color(*ui.theme, static_cast<PassLane>(i)));
+}
+
+void LifetimesPlot::draw_gutter(const Ui& ui, float right, const Lane& lane) const {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const FontScope font(ui.fonts.small);
+  const float line = ImGui::GetFontSize();
+  const std::string figure = lane.lane == PassLane::weights ? format_bytes(data_->weight_bytes)
+                             : data_->figures && lane.lane == PassLane::cache
+                                 ? format_bytes(data_->figures->peak.cache_bytes)
+                                 : counted(lane.layout.rows.size(), "value");
+  const bool two = lane.bottom - lane.top >= 2 * line;
+  float y = (lane.top + lane.bottom) / 2 - (two ? line : line / 2);
+  const auto put = [&](std::string_view words, ImU32 color) {
+    draw->AddText({right - text_width(words) - ui.px(8), y}, color, words.data(),
+                  words.data() + words.size());
+    y += line;
+  };
+  put(pass_lane_name(lane.lane), ui.theme->text);
+  if (two) put(figure, ui.theme->muted);
+}
+
+void LifetimesPlot::draw_label(const Ui& ui, const PassRow& row, ImVec2 low, ImVec2 high, float right,
+                               ImU32 color) const {
+  const FontScope font(ui.fonts.small);
+  constexpr std::size_t kMostName = 120;
+  const std::string name = shown(row_name(*data_, row).substr(0, kMostName));
+  const float width = text_width(name), pad = ui.px(4);
+  const float y = std::round((low.y + high.y - ImGui::GetFontSize()) / 2);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  if (width + 2 * pad <= high.x - low.x)
+    draw->AddText({low.x + pad, y}, text_on(color), name.c_str());
+  else if (high.x + pad + width <= right)
+    draw->AddText({high.x + pad, y}, ui.theme->muted, name.c_str());
+}
+
+void LifetimesPlot::draw_lane(const Ui& ui, const Frame& frame, const Lane& lane) const {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const PlotArea area = inside(ui, frame);
+  const ImU32 color = pass_lane_color(*ui.theme, lane.lane);
+  const LaneRows& rows = data_->lanes[static_cast<std::size_t>(lane.lane)];
+  // weights are there all the time, and so is the room for the cache; what is used stands out
+  const bool throughout = lane.lane == PassLane::weights;
+  draw->AddRectFilled({area.low.x, lane.top}, {area.high.x, lane.bottom},
+                      throughout ? with_alpha(color, 0.16f) : with_alpha(ui.theme->raised, 0.45f), ui.px(3));
+  draw->PushClipRect({area.low.x, lane.top}, {area.high.x, lane.bottom}, true);
+  const auto row_of = [&](std::size_t at) -> const PassRow& { return rows.rows[lane.layout.rows[at]]; };
+  for (const view::LaneBar& bar : lane.layout.bars) {
+    std::uint64_t bytes = 0;
+    bool selected = false;
+    for (std::size_t i = bar.first; i < bar.first + bar.count; ++i) {
+      bytes = std::max(bytes, row_of(i).bytes);
+      selected = selected || (throughout && frame.selected && index(*frame.selected) == row_of(i).id);
+    }
+    const ImVec2 low = {area.low.x + static_cast<float>(bar.rect.x),
+                        lane.top + static_cast<float>(bar.rect.y)};
+    const ImVec2 high = {low.x + static_cast<float>(bar.rect.w), low.y + static_cast<float>(bar.rect.h)};
+    const ImU32 fill =
+        selected ? ui.theme->highlight : mix(ui.theme->panel, color, strength(bytes, rows.most_bytes));
+    draw->AddRectFilled(low, high, fill, bar.rect.h >= 8 ? ui.px(2) : 0);
+    if (bar.count == 1 && bar.rect.h >= static_cast<double>(ui.px(kLabelledRow)))
+      draw_label(ui, row_of(bar.first), low, high, area.high.x, fill);
+  }
+  draw->PopClipRect();
+  draw_gutter(ui, area.low.x, lane);
+}
+
+void LifetimesPlot::draw_axis(const Ui& ui, const Frame& frame) const {
+  const PlotArea area = inside(ui, frame);
+  const double x0 = frame.range.from * data_->length;
+  const double x1 = frame.range.to * data_->length;
+  const auto& bands = data_->scene->bands;
+  float free_from = area.low.x;
+  std::size_t drawn = 0;
+  for (const ForwardScene::Band& band : bands) {
+    if (band.ops.first >= x1 || band.ops.end <= x0) continue;
+    const double middle = (std::max<double>(band.ops.first, x0) + std::min<double>(band.ops.end, x1)) / 2;
+    const std::string label = drawn == 0 ? "layer " + band.name : band.name;
+    const FontScope font(ui.fonts.small);
+    const float x = pixel_of(ui, frame, middle), half = text_width(label) / 2;
+    if (x - half < free_from || x + half > area.high.x) continue;
+    paint_tick(ui, area, x, label);
+    free_from = x + half + ui.px(14);
+    ++drawn;
+  }
+  if (drawn > 0) return;
+  const auto wanted = static_cast<std::size_t>(std::max(1.0f, (area.high.x - area.low.x) / ui.px(110)));
+  for (const double tick : view::decimal_ticks(x0, x1, wanted))
+    paint_tick(ui, area, pixel_of(ui, frame, tick),
+               "operator " + format_grouped(static_cast<std::uint64_t>(tick)));
+}
+
+void LifetimesPlot::mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color,
+                         std::string_view label) const {
+  const PlotArea area = inside(ui, frame);
+  const float x = std::round(pixel_of(ui, frame, op + 0.5));
+  if (x < area.low.x || x > area.high.x) return;
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  paint_dashed(*draw, {x, area.low.y}, {x, area.high.y}, color, ui.px(4), std::max(1.0f, ui.px(1.25f)));
+  const PlotArea curve = curve_area(ui, frame);
+  if (const double most = top_of_curve(frame); most > 0) {
+    const float y = plot_y(curve, most, view::value_at(data_->curves.back(), op));
+    draw->AddCircleFilled({x, y}, ui.px(4.5f), ui.theme->panel);
+    draw->AddCircleFilled({x, y}, ui.px(3.2f), color);
+  }
+  if (!label.empty()) paint_flag(ui, curve, x, color, label);
+}
+
+const PassRow* LifetimesPlot::row_at(const Ui& ui, const Frame& frame, ImVec2 at) const {
+  const PlotArea area = inside(ui, frame);
+  if (at.x < area.low.x || at.x > area.high.x) return nullptr;
+  for (const Lane& lane : lanes_) {
+    if (at.y < lane.top || at.y >= lane.bottom) continue;
+    const std::size_t row = view::lane_row_at(lane.layout, static_cast<double>(at.y - lane.top));
+    if (row >= lane.layout.rows.size()) return nullptr;
+    return &data_->lanes[static_cast<std::size_t>(lane.lane)].rows[lane.layout.rows[row]];
+  }
+  return nullptr;
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,72 @@
+// Draws a forward pass into a rectangle: the curve, then a lane each for weights, cache, activations and
+// temporaries, with the model's layers as bands behind them.
+#pragma once
+
+#include "app/gui/panels/lifetimes_data.h"
+#include "app/gui/panels/plot_paint.h"
+#include "app/gui/panels/plot_range.h"
+#include "app/gui/ui.h"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace loadline::gui {
+
+class LifetimesPlot {
+ public:
+  struct Frame {
+    ImVec2 low = {};  // of the whole plot with its axes
+    ImVec2 high = {};
+    PlotRange range;
+    bool everything = false;                // the curve has weights and cache below
+    std::optional<TensorId> selected = {};  // outlined in the lane of weights
+  };
+
+  void set_data(std::shared_ptr<const PassData> data);
+  const PassData& data() const { return *data_; }
+  const std::shared_ptr<const PassData>& shared_data() const { return data_; }
+
+  void draw(const Ui& ui, const Frame& frame);
+  // A line through curve and lanes at the middle of an operator; dashed with a dot and a label for a peak.
+  void mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color, std::string_view label) const;
+
+  // The operator at a pixel, and the place on the axis as a share of its length.
+  std::uint32_t op_at(const Ui& ui, const Frame& frame, float pixel) const;
+  double share_at(const Ui& ui, const Frame& frame, float pixel) const;
+  static float width(const Ui& ui, const Frame& frame);
+  // The row under the mouse, of the lanes last drawn.
+  const PassRow* row_at(const Ui& ui, const Frame& frame, ImVec2 at) const;
+
+ private:
+  struct Lane {
+    PassLane lane = PassLane::weights;
+    float top = 0, bottom = 0;
+    view::LaneLayout layout;
+  };
+  float pixel_of(const Ui& ui, const Frame& frame, double x) const;
+  // Around curve and lanes; the curve's own area ends at curve_bottom_.
+  static PlotArea inside(const Ui& ui, const Frame& frame);
+  PlotArea curve_area(const Ui& ui, const Frame& frame) const;
+  double top_of_curve(const Frame& frame) const;
+  void arrange(const Ui& ui, const Frame& frame);
+  void arrange_lanes(const Ui& ui, const PlotArea& area, double x0, double x1);
+  void draw_bands(const Ui& ui, const Frame& frame) const;
+  void draw_curve(const Ui& ui, const Frame& frame) const;
+  void draw_lane(const Ui& ui, const Frame& frame, const Lane& lane) const;
+  void draw_label(const Ui& ui, const PassRow& row, ImVec2 low, ImVec2 high, float right, ImU32 color) const;
+  void draw_gutter(const Ui& ui, float right, const Lane& lane) const;
+  void draw_axis(const Ui& ui, const Frame& frame) const;
+
+  std::shared_ptr<const PassData> data_;
+  std::vector<Lane> lanes_;
+  std::array<std::vector<view::CurveColumn>, kPassLanes> columns_;  // by PassLane
+  float curve_bottom_ = 0;
+  // what the lanes were arranged for
+  std::shared_ptr<const PassData> arranged_;
+  PlotRange range_;
+  ImVec2 low_ = {}, high_ = {};
+};
+
+}  // namespace loadline::gui

@@ -1,0 +1,259 @@
+// Lines are made when something is unfolded; their texts when they are in sight.
+#include "app/gui/panels/module_lines.h"
+
+#include "app/gui/panels/operator_rows.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::size_t kMostOpen = 6;  // children that are shown from the start
+constexpr int kMostIndent = 16;
+
+std::uint32_t first_op(const OpTree& tree, OpNodeId id) {
+  const OpNode& node = tree.node(id);
+  std::uint32_t first = node.ops.empty() ? UINT32_MAX : node.ops.front();
+  // children are in the order in which the pass enters them: the first one begins first
+  if (!node.children.empty()) first = std::min(first, first_op(tree, node.children.front()));
+  return first;
+}
+
+}  // namespace
+
+void ModuleLines::refresh(const Session& session) {
+  if (scene_ != session.forward()) {
+    // another profile of the same model keeps what was unfolded, if its modules are the same
+    const bool same = scene_ && scene_->graph == session.forward()->graph &&
+                      scene_->tree.nodes.size() == session.forward()->tree.nodes.size();
+    scene_ = session.forward();
+    if (!same) {
+      const OpTree& tree = scene_->tree;
+      open_.assign(tree.nodes.size(), false);
+      // what has few parts is open, and of what repeats the first one
+      std::vector<OpNodeId> look = {kRootOpNode};
+      for (std::size_t i = 0; i < look.size(); ++i) {
+        open_[index(look[i])] = true;
+        const auto groups = folded_children(tree, look[i]);
+        const bool repeats = std::any_of(groups.begin(), groups.end(),
+                                         [](const OpGroup& group) { return group.members.size() > 1; });
+        if (repeats)
+          open_[index(groups.front().members.front())] = true;
+        else if (groups.size() <= kMostOpen)
+          for (const OpGroup& group : groups) look.push_back(group.members.front());
+      }
+    }
+    stale_ = true;
+    figures_.reset();
+  }
+  if (figures_ != session.forward_figures()) {
+    figures_ = session.forward_figures();
+    peaks_.assign(scene_->tree.nodes.size(), 0);
+    if (figures_) peaks_ = peaks_inside(scene_->tree, figures_->usage);
+  }
+  if (folded_ != session.fold_operators) folded_ = session.fold_operators, stale_ = true;
+  if (stale_) unfold();
+}
+
+ModuleLines::Line ModuleLines::line_of(OpGroup group, std::uint16_t depth) const {
+  const OpTree& tree = scene_->tree;
+  Line line = {group_name(tree, group), std::move(group), std::nullopt, depth, true};
+  // a module with one part shares its line: "layers.0 - 31"
+  for (;;) {
+    const OpNode& node = tree.node(line.group.members.front());
+    if (line.group.members.size() > 1 || !node.ops.empty()) break;
+    std::vector<OpGroup> below;
+    if (folded_)
+      below = folded_children(tree, line.group.members.front());
+    else
+      for (const OpNodeId id : node.children) below.push_back({{id}});
+    if (below.size() != 1) break;
+    line.group = std::move(below.front());
+    line.name += tree.separator + group_name(tree, line.group);
+  }
+  const OpNode& node = tree.node(line.group.members.front());
+  if (node.children.empty() && node.ops.size() == 1) {
+    line.op = node.ops.front();
+    line.branch = false;
+  }
+  return line;
+}
+
+// Operators and modules in the order of the pass.
+std::vector<ModuleLines::Line> ModuleLines::inside(OpNodeId node, std::uint16_t depth) const {
+  const OpTree& tree = scene_->tree;
+  std::vector<std::pair<std::uint32_t, Line>> parts;
+  for (const std::uint32_t op : tree.node(node).ops) parts.emplace_back(op, Line{"", {}, op, depth, false});
+  std::vector<OpGroup> groups;
+  if (folded_)
+    groups = folded_children(tree, node);
+  else
+    for (const OpNodeId id : tree.node(node).children) groups.push_back({{id}});
+  for (OpGroup& group : groups) {
+    const std::uint32_t first = first_op(tree, group.members.front());
+    parts.emplace_back(first, line_of(std::move(group), depth));
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Line> lines;
+  lines.reserve(parts.size());
+  for (auto& [first, line] : parts) lines.push_back(std::move(line));
+  return lines;
+}
+
+void ModuleLines::unfold() {
+  stale_ = false;
+  lines_.clear();
+  std::vector<Line> stack;  // last first
+  const auto push = [&](std::vector<Line> lines) {
+    std::move(lines.rbegin(), lines.rend(), std::back_inserter(stack));
+  };
+  push(inside(kRootOpNode, 0));
+  while (!stack.empty()) {
+    Line line = std::move(stack.back());
+    stack.pop_back();
+    const bool open = line.branch && open_[index(line.group.members.front())];
+    if (open) push(inside(line.group.members.front(), static_cast<std::uint16_t>(line.depth + 1)));
+    lines_.push_back(std::move(line));
+  }
+}
+
+void ModuleLines::draw(Session& session, const Ui& ui, float height) {
+  refresh(session);
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |
+                                     ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
+                                     ImGuiTableFlags_PadOuterX | ImGuiTableFlags_NoBordersInBody;
+  const bool wide = ImGui::GetContentRegionAvail().x > ui.px(720);
+  if (!ImGui::BeginTable(wide ? "modules" : "modules, narrow", 6, kFlags, {0, height})) return;
+  const auto fixed = [&](const char* label, float width, bool shown_here) {
+    ImGui::TableSetupColumn(label,
+                            ImGuiTableColumnFlags_WidthFixed |
+                                (shown_here ? 0 : static_cast<int>(ImGuiTableColumnFlags_Disabled)),
+                            ui.px(width));
+  };
+  ImGui::TableSetupColumn("Module", ImGuiTableColumnFlags_WidthStretch, 1);
+  fixed("Operators", 130, true);
+  fixed("Weights", 92, true);
+  fixed("Result", 150, wide);
+  fixed("Result bytes", 92, wide);
+  fixed("Most alive inside", 160, true);
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableHeadersRow();
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(lines_.size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd && i < static_cast<int>(lines_.size()); ++i) {
+      ImGui::PushID(i);
+      draw_line(session, ui, lines_[static_cast<std::size_t>(i)]);
+      ImGui::PopID();
+    }
+  ImGui::EndTable();
+}
+
+void ModuleLines::describe(const Ui& ui, const Line& line) const {
+  const OpTree& tree = scene_->tree;
+  if (line.group.members.empty()) {
+    text(shown(op_text(scene_->forward()->ops[*line.op])));
+    return;
+  }
+  const OpNode& node = tree.node(line.group.members.front());
+  text(shown(op_path(tree, line.group.members.front())));
+  if (line.group.members.size() > 1)
+    text_colored(ui.theme->muted,
+                 fmt::format("the first of {} that compute the same", line.group.members.size()));
+  text_colored(ui.theme->muted,
+               fmt::format("{}, {} with {} bytes{}", counted(node.all_ops, "operator"),
+                           counted(node.weights, "weight"), format_grouped(node.weight_bytes),
+                           line.group.members.size() > 1 ? " each" : ""));
+}
+
+void ModuleLines::draw_name(Session& session, const Ui& ui, const Line& line, bool selected) {
+  const float indent = ui.px(14) * static_cast<float>(std::min<int>(line.depth, kMostIndent));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_SpanAllColumns)) {
+    if (line.branch) {
+      const std::size_t node = index(line.group.members.front());
+      open_[node] = !open_[node];
+      stale_ = true;
+    } else if (line.op) {
+      session.operator_shown = selected ? std::nullopt : std::optional<std::size_t>(*line.op);
+      const Op& op = scene_->forward()->ops[*line.op];
+      if (!op.weights.empty()) session.select(op.weights.front());
+    }
+  }
+  hover_card(ui, [&] { describe(ui, line); });
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float line_height = ImGui::GetTextLineHeight();
+  if (line.branch)
+    fold_arrow(ui, {at.x + indent + ui.px(5), at.y + line_height / 2},
+               open_[index(line.group.members.front())]);
+  const std::string times =
+      line.group.members.size() > 1 ? fmt::format("x{}", line.group.members.size()) : "";
+  const float left = indent + ui.px(15);
+  const float room = ImGui::GetContentRegionAvail().x - left - (times.empty() ? 0 : ui.px(44));
+  const bool unnamed = line.name.empty();  // an operator beside others of its module
+  const std::string name =
+      elided(shown(unnamed ? scene_->forward()->ops[*line.op].kind : line.name), std::max(room, ui.px(20)));
+  draw->AddText({at.x + left, at.y}, unnamed ? ui.theme->muted : ui.theme->text, name.c_str());
+  if (times.empty()) return;
+  const FontScope font(ui.fonts.small);
+  const float x = at.x + left +
+                  ImGui::CalcTextSize(name.c_str()).x * ui.fonts.body->FontSize / ImGui::GetFontSize() +
+                  ui.px(8);
+  const ImVec2 size = ImGui::CalcTextSize(times.c_str());
+  const float top = at.y + (line_height - size.y) / 2;
+  draw->AddRectFilled({x, top - ui.px(1)}, {x + size.x + ui.px(10), top + size.y + ui.px(1)},
+                      with_alpha(ui.theme->accent, 0.18f), ui.px(4));
+  draw->AddText({x + ui.px(5), top}, ui.theme->accent, times.c_str());
+}
+
+void ModuleLines::draw_line(Session& session, const Ui& ui, const Line& line) {
+  const ForwardGraph& forward = *scene_->forward();
+  const OpTree& tree = scene_->tree;
+  const bool selected = line.op && session.operator_shown == *line.op;
+  const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  draw_name(session, ui, line, selected);
+  std::uint64_t ops = 0, bytes = 0, most = 0;
+  std::optional<std::uint32_t> last = line.op;
+  for (const OpNodeId id : line.group.members) {
+    ops += tree.node(id).all_ops;
+    bytes += tree.node(id).weight_bytes;
+    most = std::max(most, peaks_[index(id)]);
+  }
+  if (line.group.members.empty()) {
+    for (const TensorId id : forward.ops[*line.op].weights)
+      bytes += tensor_bytes(*scene_->graph, scene_->graph->tensor(id));
+    if (figures_) most = figures_->usage[*line.op].passing();
+  }
+  ImGui::TableNextColumn();
+  if (line.op)
+    name_text(ui, line.name.empty() ? "" : forward.ops[*line.op].kind, 0, second);
+  else
+    text_colored(second, format_grouped(ops));
+  ImGui::TableNextColumn();
+  if (bytes > 0) right_aligned(format_bytes(bytes), ui.theme->text);
+  if (ImGui::TableNextColumn() && last && !forward.ops[*last].outputs.empty())
+    name_text(ui, sides_text(forward, forward.ops[*last].outputs.front()), 0, second);
+  if (ImGui::TableNextColumn() && last && !forward.ops[*last].outputs.empty())
+    right_aligned(value_size_text(figures_.get(), forward.ops[*last].outputs.front()), second);
+  ImGui::TableNextColumn();
+  if (!figures_ || figures_->peak.bytes == 0) return;
+  const double share = static_cast<double>(most) / static_cast<double>(figures_->peak.bytes);
+  const float y = ImGui::GetCursorPosY();
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float figure = ui.px(86);
+  ImGui::SetCursorPosY(y + (ImGui::GetTextLineHeight() - ui.px(6)) / 2);
+  bar(ui, share, most == figures_->peak.bytes ? ui.theme->bad : ui.theme->accent,
+      {std::max(room - figure, ui.px(10)), ui.px(6)});
+  ImGui::SameLine(0, 0);
+  ImGui::SetCursorPosY(y);
+  right_aligned(format_bytes(most), second);
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,46 @@
+// The modules of a forward pass with their operators, as a list that unfolds; repeated modules on one line.
+#pragma once
+
+#include "app/gui/session.h"
+#include "app/gui/ui.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline::gui {
+
+class ModuleLines {
+ public:
+  // For a session with operators.
+  void draw(Session& session, const Ui& ui, float height);
+
+ private:
+  // An operator, or modules that are alike.
+  struct Line {
+    std::string name;
+    OpGroup group;                    // no members: an operator that shares its name with others
+    std::optional<std::uint32_t> op;  // also for a module that is one operator and nothing else
+    std::uint16_t depth = 0;
+    bool branch = false;
+  };
+  void refresh(const Session& session);
+  void unfold();
+  std::vector<Line> inside(OpNodeId node, std::uint16_t depth) const;
+  Line line_of(OpGroup group, std::uint16_t depth) const;
+  void draw_line(Session& session, const Ui& ui, const Line& line);
+  void draw_name(Session& session, const Ui& ui, const Line& line, bool selected);
+  void describe(const Ui& ui, const Line& line) const;
+
+  std::shared_ptr<const ForwardScene> scene_;
+  std::shared_ptr<const ForwardFigures> figures_;
+  std::vector<std::uint64_t> peaks_;  // per node
+  std::vector<bool> open_;            // per node: the first member of a group stands for it
+  std::vector<Line> lines_;
+  bool folded_ = true;
+  bool stale_ = true;
+};
+
+}  // namespace loadline::gui

@@ -1,0 +1,166 @@
+// The forward pass in the window's state: scenes, figures, the timeline that ends with the first token.
+#include "app/gui/session.h"
+#include "core/forward/lifetimes.h"
+#include "tests/gui/sample_graphs.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace loadline::gui {
+namespace {
+
+void settle(Session& session) {
+  while (session.busy())
+    if (!session.poll()) std::this_thread::yield();
+}
+
+std::shared_ptr<const ForwardScene> scene_of(const char* preset, const ForwardOptions& options = {}) {
+  return make_forward_scene(preset_graph(preset), built_in_assets(), options);
+}
+
+std::uint64_t device_peak(const Session& session) {
+  return session.projection()->timeline.peaks[index(Space::device)].bytes;
+}
+
+TEST(ForwardScene, everything_has_its_place) {
+  const auto scene = scene_of("llama-3-8b", {.profile = "hf_eager"});
+  ASSERT_NE(scene->forward(), nullptr);
+  EXPECT_EQ(scene->weights.size(), scene->graph->tensors.size());
+  EXPECT_EQ(scene->cache.size(), 64u);
+  EXPECT_FALSE(scene->temporaries.empty());
+  EXPECT_TRUE(scene->has_logits);
+  EXPECT_EQ(scene->symbols_matter, (std::vector<bool>{true, true, true}));
+  ASSERT_EQ(scene->bands.size(), 32u);
+  EXPECT_EQ(scene->bands.back().name, "31");
+  for (std::size_t i = 1; i < scene->bands.size(); ++i)
+    EXPECT_LE(scene->bands[i - 1].ops.end, scene->bands[i].ops.first);
+  EXPECT_TRUE(std::is_sorted(scene->weights.begin(), scene->weights.end(),
+                             [](const auto& a, const auto& b) { return a.ops.first < b.ops.first; }));
+}
+
+TEST(ForwardScene, an_encoder_has_no_past_and_no_cache) {
+  const auto scene = scene_of("bert-base-uncased");
+  EXPECT_EQ(scene->symbols_matter, (std::vector<bool>{true, true, false}));
+  EXPECT_TRUE(scene->cache.empty());
+  EXPECT_EQ(scene->bands.size(), 12u);
+}
+
+TEST(ForwardScene, both_stacks_of_a_model_have_bands) {
+  const auto scene = scene_of("t5-small");
+  EXPECT_EQ(scene->bands.size(), 12u);
+}
+
+TEST(ForwardScene, the_peak_inside_the_root_is_the_peak) {
+  for (const char* preset : {"demo", "deepseek-v3", "whisper-tiny"}) {
+    const auto scene = scene_of(preset);
+    const auto figures = forward_figures(scene->model, 2, 100, 7);
+    const auto peaks = peaks_inside(scene->tree, figures->usage);
+    EXPECT_EQ(peaks.front(), figures->peak.bytes) << preset;
+    EXPECT_LE(*std::max_element(peaks.begin(), peaks.end()), peaks.front()) << preset;
+  }
+}
+
+TEST(ForwardScene, a_file_s_own_symbols_can_be_chosen) {
+  ForwardGraph graph;
+  graph.symbols = {"B", "S", "P", "frames"};
+  EXPECT_EQ(symbols_of(graph, {.batch = 2, .sequence = 3, .past = 4, .others = {5, 6}}),
+            (std::vector<std::uint64_t>{2, 3, 4, 5}));
+  graph.least.push_back({SymbolId{3}, SizePoly::symbol(kSequence), 2});
+  EXPECT_EQ(symbols_of(graph, {.sequence = 3, .others = {5}}), (std::vector<std::uint64_t>{1, 3, 0, 2}));
+}
+
+TEST(ForwardSession, sizes_are_evaluated_at_once_and_options_in_the_background) {
+  Session session("");
+  session.show(preset_graph("llama-3-8b"), "");
+  EXPECT_TRUE(session.lowering());
+  settle(session);
+  ASSERT_TRUE(session.forward_figures());
+  const auto scene = session.forward();
+  ForwardChoice choice = session.forward_choice();
+  choice.sequence = 1024;
+  const std::uint64_t before = session.forward_figures()->peak.bytes;
+  session.set_forward(choice);
+  EXPECT_FALSE(session.lowering());
+  EXPECT_EQ(session.forward(), scene);
+  EXPECT_EQ(session.forward_figures()->peak.bytes, 2 * before);
+  choice.options.profile = "hf_eager";
+  session.set_forward(choice);
+  EXPECT_TRUE(session.lowering());
+  EXPECT_EQ(session.forward(), scene);  // until the other is there
+  settle(session);
+  EXPECT_NE(session.forward(), scene);
+  EXPECT_EQ(session.forward()->model.profile, "hf_eager");
+}
+
+TEST(ForwardSession, sizes_stay_in_bounds_and_a_bad_profile_is_said) {
+  Session session("");
+  session.show(preset_graph("demo"), "");
+  settle(session);
+  session.set_forward({.batch = 0, .sequence = UINT64_MAX, .past = UINT64_MAX});
+  EXPECT_EQ(session.forward_choice().batch, 1u);
+  EXPECT_EQ(session.forward_choice().sequence, kMostSequence);
+  EXPECT_EQ(session.forward_choice().past, kMostPast);
+  EXPECT_TRUE(session.forward_figures() || !session.forward_error().empty());
+  session.set_forward({.options = {.profile = "none such"}});
+  settle(session);
+  EXPECT_FALSE(session.forward());
+  EXPECT_FALSE(session.forward_figures());
+  EXPECT_NE(session.forward_error().find("none such"), std::string::npos);
+  session.set_forward({});
+  settle(session);
+  EXPECT_TRUE(session.forward_figures());
+  EXPECT_EQ(session.forward_error(), "");
+}
+
+TEST(ForwardSession, the_first_token_follows_the_load) {
+  Session session("");
+  session.show(preset_graph("llama-3-8b"), "");
+  settle(session);
+  const std::uint64_t load = device_peak(session);
+  PlanChoice choice = session.choice();
+  choice.first_token = true;
+  choice.options.activation_bytes = 1 << 20;  // the pass has its own
+  session.set_plan(choice);
+  settle(session);
+  ASSERT_EQ(session.projection()->plan.marks.size(), 2u);
+  // no more than the peak and the whole cache, no less than the peak and what is cached by then
+  const ForwardFigures& figures = *session.forward_figures();
+  EXPECT_GE(device_peak(session), load + figures.peak.bytes);
+  EXPECT_LE(device_peak(session), load + figures.peak.bytes + figures.peak.cache_bytes);
+  for (const MethodRow& row : session.comparison())
+    if (row.method == session.projection()->method) {
+      EXPECT_EQ(row.peaks[index(Space::device)], device_peak(session));
+    }
+  // sliders move it
+  ForwardChoice pass = session.forward_choice();
+  pass.sequence *= 4;
+  const std::uint64_t before = device_peak(session);
+  session.set_forward(pass);
+  settle(session);
+  EXPECT_GT(device_peak(session), before);
+  choice.first_token = false;
+  choice.options.activation_bytes = 0;
+  session.set_plan(choice);
+  settle(session);
+  EXPECT_EQ(device_peak(session), load);
+}
+
+TEST(ForwardSession, a_model_without_operators_loads_as_before) {
+  Session session("");
+  PlanChoice choice = session.choice();
+  choice.first_token = true;
+  session.set_plan(choice);
+  session.show(unknown_family_graph(), "");
+  settle(session);
+  ASSERT_TRUE(session.forward());
+  EXPECT_EQ(session.forward()->forward(), nullptr);
+  EXPECT_NE(session.forward()->model.remark, "");
+  EXPECT_EQ(device_peak(session), session.model()->weight_bytes);
+  session.close_model();
+  EXPECT_FALSE(session.forward());
+}
+
+}  // namespace
+}  // namespace loadline::gui
