@@ -72,8 +72,9 @@ void add_symbols(ForwardScene& scene) {
 
 bool chooses_rows(const BoundOp& op) {
   return op.line->op == "linear" &&
-         std::any_of(op.attributes.begin(), op.attributes.end(),
-                     [](const auto& attribute) { return attribute.first == "rows"; });
+         std::any_of(op.attributes.begin(), op.attributes.end(), [](const auto& attribute) {
+           return attribute.first == "rows" && attribute.second == Datum(std::string("last"));
+         });
 }
 
 // The operators of a node, if nothing else comes between them.
@@ -92,6 +93,7 @@ std::optional<OpRange> contiguous(const OpTree& tree, OpNodeId id) {
 
 // The repeated modules nearest the root, wherever they are.
 void add_bands(ForwardScene& scene) {
+  std::vector<std::pair<ForwardScene::Band, OpNodeId>> bands;  // with what they are children of
   std::vector<OpNodeId> look = {kRootOpNode};
   while (!look.empty()) {
     const OpNodeId at = look.back();
@@ -103,15 +105,23 @@ void add_bands(ForwardScene& scene) {
       for (const OpNodeId member : group.members) {
         const std::string& name = scene.tree.node(member).name;
         const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
-        if (!repeats || digits == name.size()) {
+        if (!repeats || digits == name.size() || scene.tree.node(member).all_ops < 2) {
           look.push_back(member);
         } else if (const auto range = contiguous(scene.tree, member)) {
-          scene.bands.push_back({name.substr(digits), *range});
+          bands.push_back({{name.substr(digits), "", *range}, at});
         }
       }
   }
-  std::sort(scene.bands.begin(), scene.bands.end(),
-            [](const auto& a, const auto& b) { return a.ops.first < b.ops.first; });
+  std::sort(bands.begin(), bands.end(),
+            [](const auto& a, const auto& b) { return a.first.ops.first < b.first.ops.first; });
+  const bool several = std::any_of(bands.begin(), bands.end(),
+                                   [&](const auto& band) { return band.second != bands.front().second; });
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    auto& [band, parent] = bands[i];
+    if (i == 0 || parent != bands[i - 1].second)
+      band.stack = several ? scene.tree.node(scene.tree.node(parent).parent).name : "layer";
+    scene.bands.push_back(std::move(band));
+  }
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ struct ForwardScene {
   bool has_logits = false;           // an architecture's head, whose rows can be chosen
   // Repeated layers that follow one another: bands behind the lanes.
   struct Band {
-    std::string name;  // the number: "12"
+    std::string name;   // the number: "12"
+    std::string stack;  // of the first of its stack: "layer", or which one it is: "encoder"
     OpRange ops = {};
   };
   std::vector<Band> bands;

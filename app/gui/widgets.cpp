@@ -265,9 +265,11 @@ void empty_state(const Ui& ui, std::string_view title, std::string_view hint) {
   const ImVec2 start = ImGui::GetCursorPos();
   const auto centered = [&](ImFont* font, ImU32 color, std::string_view words, float y) {
     const FontScope scope(font);
-    const float width = std::min(text_width(words), room.x);
+    const float width = std::min({text_width(words) + 1, room.x, ui.px(520)});  // + 1: never breaks itself
     ImGui::SetCursorPos({start.x + (room.x - width) / 2, y});
-    paragraph(ui, words, color);
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+    text_colored(color, broken_at_spaces(words, width));
+    ImGui::PopTextWrapPos();
   };
   const float middle = start.y + std::max(room.y * 0.42f - ui.px(20), 0.0f);
   centered(ui.fonts.strong, ui.theme->text, title, middle);

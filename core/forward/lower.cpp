@@ -204,7 +204,9 @@ class Lowering {
     const Datum* const layout = attribute("layout");
     Sizes result = with_last(0, size(layout != nullptr ? stored.back() : stored.front()));
     const Datum* const rows = attribute("rows");
-    if (rows != nullptr && !profile_.all_logits && result.size() > 1) result[result.size() - 2] = SizePoly(1);
+    // 'last': the logits, of which a profile may want all; 'first': a pooler, which has one row anyway
+    const bool one = rows != nullptr && !(profile_.all_logits && *rows == Datum(std::string("last")));
+    if (one && result.size() > 1) result[result.size() - 2] = SizePoly(1);
     out(0, std::move(result));
   }
   void table(const BoundOp&) {

@@ -54,11 +54,12 @@ class Builder {
  public:
   Builder(const MetaGraph& graph, const ForwardGraph& forward) : graph_(graph), forward_(forward) {
     tree_.nodes.emplace_back();
-    for (const Op& op : forward.ops)
-      if (!op.name.empty()) {
-        tree_.separator = op.name.find('/') != std::string::npos ? '/' : '.';
-        break;
-      }
+    std::size_t named = 0, with_slash = 0;
+    for (const Op& op : forward.ops) {
+      named += !op.name.empty();
+      with_slash += op.name.find('/') != std::string::npos;
+    }
+    if (2 * with_slash > named) tree_.separator = '/';
   }
 
   OpTree build() {
@@ -177,7 +178,9 @@ std::vector<OpGroup> folded_children(const OpTree& tree, OpNodeId node) {
   for (const OpNodeId id : tree.node(node).children) {
     const OpNode& child = tree.node(id);
     const auto [begin, end] = last_number(child.name);
-    if (begin == end) {
+    // operators that a file numbers through ("Constant_12") are no layers
+    const bool module = child.all_ops > 1;
+    if (begin == end || !module) {
       groups.push_back({{id}});
       continue;
     }
@@ -201,8 +204,9 @@ std::string op_path(const OpTree& tree, OpNodeId id) {
 std::string group_name(const OpTree& tree, const OpGroup& group) {
   const std::string& first = tree.node(group.members.front()).name;
   if (group.members.size() == 1) return first;
-  const auto [begin, end] = last_number(first);
-  const std::string head = first.substr(0, begin), tail = first.substr(end);
+  const auto number_at = last_number(first);
+  const std::size_t begin = number_at.first;
+  const std::string head = first.substr(0, begin), tail = first.substr(number_at.second);
   const auto number = [&](std::size_t i) -> std::string_view {
     const std::string_view name = tree.node(group.members[i]).name;
     return name.substr(begin, name.size() - begin - tail.size());

@@ -39,7 +39,8 @@ struct OpTree {
 // one.
 OpTree op_tree(const MetaGraph& graph, const ForwardGraph& forward);
 
-// Children that are alike and whose names differ in their last number alone: the layers of a model.
+// Children of more than one operator that are alike and whose names differ in their last number alone: the
+// layers of a model.
 struct OpGroup {
   std::vector<OpNodeId> members;  // one for a child that is like no other
 };

@@ -60,6 +60,12 @@ TEST(ForwardModel, WhatIsChosenReplacesWhatTheProfileSays) {
   const ForwardFigures narrow = figures({.cache = DType::f8_e4m3});
   EXPECT_EQ(2 * narrow.peak.cache_bytes, plain.peak.cache_bytes);
   EXPECT_GE(figures({.all_logits = true}).peak.bytes, std::uint64_t{2048} * 128'256 * 2);
+  // the pooler of an encoder looks at one row whatever is chosen
+  const MetaGraph bert = preset_graph("bert-base-uncased");
+  const ForwardModel all = forward_model(bert, assets, chosen_profile(assets, {.all_logits = true}));
+  const Op& pooler = *std::find_if(all.graph->ops.begin(), all.graph->ops.end(),
+                                   [](const Op& op) { return op.name == "pooler.dense"; });
+  EXPECT_EQ((*all.graph->value(pooler.outputs[0]).shape)[1], SizePoly(1));
   EXPECT_THROW(figures({.cache = DType::q8_0}), Error);
   EXPECT_THROW(figures({.profile = "none such"}), Error);
 }

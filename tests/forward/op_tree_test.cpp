@@ -76,20 +76,27 @@ TEST(OpTree, ATiedWeightCountsOnce) {
   EXPECT_EQ(tied.tree.nodes.front().weight_bytes, storage_bytes(tied.graph));
 }
 
-TEST(OpTree, SlashesDivideWhereTheFirstNameHasThem) {
-  const OpTree tree = op_tree({}, named({"/model/layers.0/MatMul", "/model/layers.1/MatMul", "", "a.b"}));
+TEST(OpTree, SlashesDivideWhereMostNamesHaveThem) {
+  const OpTree tree = op_tree({}, named({"Identity_8", "/model/layers.0/MatMul", "/model/layers.0/Add",
+                                         "/model/layers.1/MatMul", "/model/layers.1/Add", "", "a.b"}));
   EXPECT_EQ(op_path(tree, node_at(tree, "model/layers.0/MatMul")), "model/layers.0/MatMul");
-  EXPECT_EQ(tree.nodes.front().ops, (std::vector<std::uint32_t>{2}));
-  EXPECT_THAT(groups_of(tree, kRootOpNode), ElementsAre("model", "a.b"));
+  EXPECT_EQ(tree.nodes.front().ops, (std::vector<std::uint32_t>{5}));
+  EXPECT_THAT(groups_of(tree, kRootOpNode), ElementsAre("Identity_8", "model", "a.b"));
   EXPECT_THAT(groups_of(tree, node_at(tree, "model")), ElementsAre("layers.0 - layers.1"));
 }
 
 TEST(OpTree, GroupsNameTheirRuns) {
   std::vector<std::string> names;
   for (const char* number : {"0", "1", "2", "4", "6", "7", "9", "11", "12345678901", "x"})
-    names.push_back("h." + std::string(number));
+    for (const char* part : {".norm", ".linear"}) names.push_back("h." + std::string(number) + part);
   const OpTree tree = op_tree({}, named(names));
   EXPECT_THAT(groups_of(tree, node_at(tree, "h")), ElementsAre("0 - 2, 4, 6 - 7 and 3 more", "x"));
+}
+
+TEST(OpTree, SingleOperatorsAreNotFolded) {
+  const OpTree tree = op_tree({}, named({"Constant_1", "MatMul_2", "Constant_3", "Constant_4"}));
+  EXPECT_THAT(groups_of(tree, kRootOpNode),
+              ElementsAre("Constant_1", "MatMul_2", "Constant_3", "Constant_4"));
 }
 
 TEST(OpTree, DeepAndEmptyNamesStayBounded) {

@@ -45,11 +45,16 @@ TEST(ForwardScene, an_encoder_has_no_past_and_no_cache) {
   EXPECT_EQ(scene->symbols_matter, (std::vector<bool>{true, true, false}));
   EXPECT_TRUE(scene->cache.empty());
   EXPECT_EQ(scene->bands.size(), 12u);
+  EXPECT_EQ(scene->bands.front().stack, "layer");
+  EXPECT_FALSE(scene->has_logits);  // the pooler's one row is not a choice
 }
 
 TEST(ForwardScene, both_stacks_of_a_model_have_bands) {
   const auto scene = scene_of("t5-small");
-  EXPECT_EQ(scene->bands.size(), 12u);
+  ASSERT_EQ(scene->bands.size(), 12u);
+  EXPECT_EQ(scene->bands[0].stack, "encoder");
+  EXPECT_EQ(scene->bands[1].stack, "");
+  EXPECT_EQ(scene->bands[6].stack, "decoder");
 }
 
 TEST(ForwardScene, the_peak_inside_the_root_is_the_peak) {

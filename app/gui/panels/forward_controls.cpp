@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <vector>
 
 #include <fmt/format.h>
@@ -142,7 +143,11 @@ bool forward_absent(Session& session, const Ui& ui, std::string_view what) {
   }
   if (session.forward()->forward() != nullptr) return false;
   const ForwardModel& model = session.forward()->model;
-  std::string known = model.remark.empty() ? "The file holds weights only." : shown(model.remark) + ".";
+  std::string known = "The file holds weights only.";
+  if (!model.remark.empty()) {
+    known = shown(model.remark) + ".";
+    known[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(known[0])));
+  }
   if (model.cache_bytes_per_token)
     known += fmt::format(" From the usual keys of its configuration: about {} bytes of cache per token.",
                          format_grouped(*model.cache_bytes_per_token));

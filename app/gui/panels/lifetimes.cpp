@@ -187,8 +187,9 @@ void LifetimesPanel::draw_alive(Session& session, const Ui& ui) {
     name_text(ui, op_text(op).substr(0, kMostName), 0, ui.theme->text, true);
     if (shared) {
       const LaneBytes& bytes = shared->usage[cursor_];
-      muted(ui, fmt::format("{} passing, {} of cache so far", format_bytes(bytes.passing()),
-                            format_bytes(bytes.cache)));
+      std::string words = format_bytes(bytes.passing()) + " passing";
+      if (!scene_->cache.empty()) words += fmt::format(", {} of cache so far", format_bytes(bytes.cache));
+      muted(ui, words);
     }
   }
   ImGui::BeginChild("rows", {0, 0});

@@ -245,7 +245,9 @@ void LifetimesPlot::draw_axis(const Ui& ui, const Frame& frame) const {
   for (const ForwardScene::Band& band : bands) {
     if (band.ops.first >= x1 || band.ops.end <= x0) continue;
     const double middle = (std::max<double>(band.ops.first, x0) + std::min<double>(band.ops.end, x1)) / 2;
-    const std::string label = drawn == 0 ? "layer " + band.name : band.name;
+    const bool first = drawn == 0 || !band.stack.empty();
+    const std::string label =
+        first ? fmt::format("{} {}", band.stack.empty() ? "layer" : shown(band.stack), band.name) : band.name;
     const FontScope font(ui.fonts.small);
     const float x = pixel_of(ui, frame, middle), half = text_width(label) / 2;
     if (x - half < free_from || x + half > area.high.x) continue;
