@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/file_graph.h"
 #include "core/forward/lower.h"
 
 #include <algorithm>
@@ -92,6 +93,10 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   if (graph.forward) {
     model.source = ForwardSource::file;
     model.graph = graph.forward;
+    if (!is_for(profile, *graph.forward)) return model;
+    model.graph = with_profile(*graph.forward, profile);
+    model.profile = profile.id;
+    model.allocator = profile.allocator;
     return model;
   }
   const MetaValue* const text = find_metadata(graph, kConfigKey);

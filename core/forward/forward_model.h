@@ -23,7 +23,7 @@ std::string_view forward_source_name(ForwardSource source);
 struct ForwardModel {
   ForwardSource source = ForwardSource::nothing;
   std::string family = {};   // of the asset
-  std::string profile = {};  // how the operators are lowered; empty for a file's own
+  std::string profile = {};  // how the operators are run; empty where it says nothing of a file's own
   MemoryModel allocator = MemoryModel::sum;
   std::string remark = {};               // why there is no more than there is
   std::optional<BoundModel> bound = {};  // of an architecture, also where it was given up

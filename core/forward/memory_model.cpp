@@ -142,11 +142,37 @@ class TorchCache {
   std::uint64_t reserved_ = 0;
 };
 
+std::uint64_t best_fit_bytes(const ForwardGraph& graph, std::span<const OpRange> lives,
+                             std::span<const std::optional<std::uint64_t>> sizes, std::uint64_t alignment) {
+  BestFit buffer;
+  std::vector<std::uint64_t> offsets(lives.size());
+  replay(
+      graph, lives, sizes,
+      [&](std::size_t i) { offsets[i] = buffer.allocate(align_up(*sizes[i], alignment)); },
+      [&](std::size_t i) { buffer.release(offsets[i], align_up(*sizes[i], alignment)); });
+  return buffer.extent();
+}
+
+// What a run plans ahead is one buffer; what the caller sees, and what operators need for themselves, comes
+// beside it when it is needed.
+std::uint64_t pattern_bytes(const ForwardGraph& graph, std::span<const OpRange> lives,
+                            std::span<const std::optional<std::uint64_t>> sizes) {
+  constexpr std::uint64_t kAlignment = 256;
+  std::vector<OpRange> inside(lives.begin(), lives.end()), beside(lives.begin(), lives.end());
+  std::vector<bool> is_beside(lives.size());
+  for (std::size_t i = 0; i < lives.size(); ++i) is_beside[i] = graph.values[i].lane == Lane::temporary;
+  for (const auto* ids : {&graph.inputs, &graph.outputs})
+    for (const ValueId id : *ids) is_beside[static_cast<std::size_t>(id)] = true;
+  for (std::size_t i = 0; i < lives.size(); ++i) (is_beside[i] ? inside : beside)[i] = {};
+  return forward_peak(graph, beside, sizes).bytes + best_fit_bytes(graph, inside, sizes, kAlignment);
+}
+
 }  // namespace
 
 std::optional<MemoryModel> memory_model(std::string_view name) {
   if (name == "sum") return MemoryModel::sum;
   if (name == "best_fit") return MemoryModel::best_fit;
+  if (name == "pattern") return MemoryModel::pattern;
   if (name == "torch") return MemoryModel::torch;
   return std::nullopt;
 }
@@ -156,14 +182,9 @@ std::uint64_t reserved_bytes(const ForwardGraph& graph, std::span<const OpRange>
   if (model == MemoryModel::sum) return forward_peak(graph, lives, sizes).bytes;
   if (model == MemoryModel::best_fit) {
     constexpr std::uint64_t kAlignment = 32;
-    BestFit buffer;
-    std::vector<std::uint64_t> offsets(lives.size());
-    replay(
-        graph, lives, sizes,
-        [&](std::size_t i) { offsets[i] = buffer.allocate(align_up(*sizes[i], kAlignment)); },
-        [&](std::size_t i) { buffer.release(offsets[i], align_up(*sizes[i], kAlignment)); });
-    return buffer.extent();
+    return best_fit_bytes(graph, lives, sizes, kAlignment);
   }
+  if (model == MemoryModel::pattern) return pattern_bytes(graph, lives, sizes);
   TorchCache cache;
   std::vector<TorchCache::Block> blocks(lives.size());
   replay(
