@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/file_graph.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -37,13 +38,14 @@ void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
   for (const Profile& profile : built_in_assets()->profiles)
     profiles += (profiles.empty() ? "" : ", ") + profile.id;
   app.add_option("--profile", arguments.profile, "How operators use memory: " + profiles)
-      ->default_str("fused");
+      ->default_str("onnxruntime for an ONNX file's own operators, else fused");
 }
 
 ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
                              const ForwardArguments& arguments)
     : arguments_(arguments), assets_(context.assets()) {
-  const Profile& profile = assets_->profile(arguments.profile);
+  const Profile& profile =
+      assets_->profile(arguments.profile.empty() ? default_profile(graph) : arguments.profile);
   const bool asked = arguments.sequence > 0;
   try {
     model_ = forward_model(graph, *assets_, profile);
@@ -78,6 +80,7 @@ Json ForwardAnswer::json() const {
   json["activation_reserved"] = figures_->reserved;
   json["activation_peak_op"] = json_text(figures_->op);
   json["unknown_values"] = figures_->peak.unknown;
+  if (model_.source == ForwardSource::file) json["sharing_values"] = sharing_values(*model_.graph);
   json["alive"] = Json::array();
   for (const ForwardFigures::Alive& value : figures_->alive)
     json["alive"].push_back(
@@ -99,6 +102,9 @@ std::string ForwardAnswer::text() const {
       text += fmt::format("    the allocator of this profile holds {} for them\n",
                           format_bytes(figures_->reserved));
     text += fmt::format("    alive there: {}\n", values_text(figures_->alive));
+    if (model_.source == ForwardSource::file && !model_.profile.empty())
+      text += fmt::format("    {} of {} values share another's memory\n", sharing_values(*model_.graph),
+                          model_.graph->values.size());
     if (figures_->peak.unknown > 0)
       text += fmt::format("    at least: the sizes of {} values are not known\n", figures_->peak.unknown);
     if (figures_->peak.cache_bytes > 0)

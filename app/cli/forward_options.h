@@ -14,7 +14,7 @@ struct ForwardArguments {
   std::uint64_t batch = 1;
   std::uint64_t sequence = 0;  // 0: not asked for
   std::uint64_t past = 0;
-  std::string profile = "fused";
+  std::string profile = {};  // empty: default_profile()
 };
 
 // `arguments` must outlive parsing.
