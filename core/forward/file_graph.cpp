@@ -37,6 +37,10 @@ class FileGraph {
     for (const std::uint32_t op : op_order(from_, profile_.order))
       if (!is_constant_[op]) run(from_.ops[op]);
     for (const ValueId id : from_.outputs) to_.outputs.push_back(now_[index(id)]);
+    if (profile_.hold_block_inputs && !to_.ops.empty()) {
+      std::vector<ValueId>& held = to_.ops.back().held;
+      held.insert(held.end(), to_.inputs.begin(), to_.inputs.end());
+    }
     return std::move(to_);
   }
 

@@ -24,8 +24,9 @@ bool is_for(const Profile& profile, const ForwardGraph& graph);
 //     back in between.
 // A shape that is not in the file, and not a fixed one either, counts as unknown to the framework: it plans
 // by what the file declares (Value::inferred). Operators that are "without" their outputs are left out, and
-// whoever uses those uses their weights instead: constants, and views of them. Temporaries are left out where
-// the sizes they follow from are not known. What else a profile holds is for architectures. Source:
+// whoever uses those uses their weights instead: constants, and views of them. With "hold_block_inputs" the
+// graph's inputs stay to its last operator. Temporaries are left out where the sizes they follow from are not
+// known. What else a profile holds is for architectures. Source:
 // onnxruntime/core/framework/allocation_planner.cc, whose allocations its own allocator interface shows
 // (tests/interop/test_onnx_peak.py).
 //

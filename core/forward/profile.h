@@ -11,7 +11,8 @@
 //    "reuse": "1",              a value goes where one of the same shape was before (a file's own operators)
 //    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"],
 //                 "if": "causal ?? 0"}},  made before all else, kept to its last user
-//    "hold_block_inputs": "1",  a loop's caller refers to what goes into a turn until that turn is over
+//    "hold_block_inputs": "1",  a loop's caller refers to what goes into a turn until that turn is over, and
+//                               that of a file's own graph to its inputs
 //    "flags": {"latent": 1},    names for the asset's conditions
 //    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
 //                     "before": ["8*n*c"],

@@ -7,6 +7,7 @@
 #include "core/forward/memory_model.h"
 #include "core/graph/validate.h"
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -251,6 +252,14 @@ TEST(FileGraph, TemporariesFollowFromInputsAndOutputs) {
   EXPECT_TRUE(run(Builder().op("Pick", {"x"}, "y", std::nullopt).returns({"y"})).ops[0].temporaries.empty());
 }
 
+TEST(FileGraph, InputsStayWhereTheCallerHoldsThem) {
+  Builder builder;
+  builder.op("Make", {"x"}, "a").op("Make", {"a", "never used"}, "b").op("Make", {"b"}, "y").returns({"y"});
+  EXPECT_EQ(peak(run(builder)), 3 * 4000u);  // x, a second input, a
+  EXPECT_EQ(peak(run(builder, profile_of(R"("hold_block_inputs": "1",)"))), 4 * 4000u);
+  EXPECT_TRUE(with_profile({}, profile_of(R"("hold_block_inputs": "1",)")).ops.empty());
+}
+
 TEST(FileGraph, RulesThatMakeNoSenseAreToldAtTheirPlace) {
   for (const char* rule : {R"({"in_place": "9"})", R"({"view": "'a'"})", R"({"temporaries": ["'much'"]})"}) {
     const Profile profile =
@@ -339,6 +348,72 @@ TEST(MemoryModel, APatternIsOneBufferBesideInputsAndOutputs) {
   EXPECT_EQ(reserved_bytes(graph, lifetimes(graph), sizes, MemoryModel::pattern), 4000u + 512 + 512 + 256);
   EXPECT_EQ(reserved_bytes(graph, lifetimes(graph), sizes, MemoryModel::sum), 4000u + 400);
   EXPECT_EQ(memory_model("pattern"), MemoryModel::pattern);
+}
+
+// The smallest hole that takes it, the first of equals, and the end only if none does: against a plain
+// search.
+TEST(MemoryModel, BestFitAgreesWithAPlainSearch) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 50; ++round) {
+    Builder builder;
+    std::vector<std::string> names = {"x"};
+    for (int i = 0; i < 60; ++i) {
+      const std::string from = names[names.size() - 1 - random() % std::min<std::size_t>(names.size(), 9)];
+      names.push_back(fmt::format("v{}", i));
+      builder.op("Make", {from, names[names.size() - 2]}, names.back(),
+                 Builder::Sizes{SizePoly(8 * static_cast<std::int64_t>(1 + random() % 40))});
+    }
+    const ForwardGraph& graph = builder.graph();
+    const auto lives = lifetimes(graph);
+    const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+    struct Block {
+      std::uint64_t begin, end;
+      std::uint32_t until;
+    };
+    std::vector<Block> blocks;  // by offset
+    std::uint64_t most = 0;
+    for (std::uint32_t op = 0; op < graph.ops.size(); ++op) {
+      for (std::size_t value = 0; value < lives.size(); ++value) {
+        if (lives[value].empty() || lives[value].first != op) continue;
+        const std::uint64_t bytes = *sizes[value];
+        std::uint64_t at = blocks.empty() ? 0 : blocks.back().end, waste = UINT64_MAX, free_from = 0;
+        for (const Block& block : blocks) {
+          const std::uint64_t gap = block.begin - free_from;
+          if (gap >= bytes && gap - bytes < waste) {
+            waste = gap - bytes;
+            at = free_from;
+          }
+          free_from = block.end;
+        }
+        blocks.push_back({at, at + bytes, lives[value].end});
+        std::sort(blocks.begin(), blocks.end(),
+                  [](const Block& a, const Block& b) { return a.begin < b.begin; });
+        most = std::max(most, blocks.back().end);
+      }
+      std::erase_if(blocks, [&](const Block& block) { return block.until == op + 1; });
+    }
+    EXPECT_EQ(reserved_bytes(graph, lives, sizes, MemoryModel::best_fit), most);
+  }
+}
+
+TEST(MemoryModel, ManyHolesTakeNoQuadraticTime) {
+  Builder builder;  // every other value goes, then each of as many is too large for the holes
+  constexpr int kMany = 60'000;
+  std::vector<std::string> kept, gone;
+  for (int i = 0; i < kMany; ++i) {
+    auto& names = i % 2 == 0 ? kept : gone;
+    names.push_back(fmt::format("v{}", i));
+    builder.op("Make", {"x"}, names.back(), Builder::Sizes{SizePoly(8)});
+  }
+  builder.op("Join", gone, "all gone");
+  for (int i = 0; i < kMany; ++i) {
+    kept.push_back(fmt::format("w{}", i));
+    builder.op("Make", {"x"}, kept.back(), Builder::Sizes{SizePoly(16)});
+  }
+  const ForwardGraph& graph = builder.op("Join", kept, "y").graph();
+  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+  // a search of all holes for each would take 2 * 10^9 steps
+  EXPECT_GT(reserved_bytes(graph, lifetimes(graph), sizes, MemoryModel::best_fit), 60'000u * 64);
 }
 
 MetaGraph onnx_graph() {
