@@ -90,7 +90,9 @@ class ForwardBuilder {
     if (const auto found = inferred_.find(name); found != inferred_.end()) {
       const std::int64_t code = stand_ins_.original(found->second->elem_type);
       if (!value.dtype && code != 0) value.dtype = dtype_from_onnx(code);
-      if (!value.shape) value.shape = symbols_.shape(*found->second);
+      if (value.shape) return value;
+      value.shape = symbols_.shape(*found->second);
+      value.inferred = value.shape.has_value();
     }
     return value;
   }

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/file_graph.h"
 
 #include <array>
 #include <map>
@@ -65,7 +66,7 @@ void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
   for (const Profile& profile : built_in_assets()->profiles)
     profiles += (profiles.empty() ? "" : ", ") + profile.id;
   app.add_option("--profile", arguments.options.profile, "How operators use memory: " + profiles)
-      ->default_str("fused");
+      ->default_str("onnxruntime for an ONNX file's own operators, else fused");
   add_dtype_option(app, "--activation-dtype", arguments.options.activation,
                    "Type of activations, other than the profile says");
   add_dtype_option(app, "--cache-dtype", arguments.options.cache,
@@ -80,7 +81,7 @@ void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
 ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
                              const ForwardArguments& arguments)
     : arguments_(arguments), assets_(context.assets()) {
-  const Profile profile = chosen_profile(*assets_, arguments.options);
+  const Profile profile = chosen_profile(*assets_, graph, arguments.options);
   const bool asked = arguments.sequence > 0;
   try {
     model_ = forward_model(graph, *assets_, profile);
@@ -121,6 +122,7 @@ Json ForwardAnswer::json() const {
   json["activation_reserved"] = figures_->reserved;
   json["activation_peak_op"] = json_text(op_text(model_.graph->ops[figures_->peak.op]));
   json["unknown_values"] = figures_->peak.unknown;
+  if (model_.source == ForwardSource::file) json["sharing_values"] = sharing_values(*model_.graph);
   json["alive"] = Json::array();
   for (const ValueId id : alive_during(model_, *figures_, figures_->peak.op)) {
     const Value& value = model_.graph->value(id);
@@ -145,6 +147,9 @@ std::string ForwardAnswer::text() const {
       text += fmt::format("    the allocator of this profile holds {} for them\n",
                           format_bytes(figures_->reserved));
     text += fmt::format("    alive there: {}\n", values_text(model_, *figures_));
+    if (model_.source == ForwardSource::file && !model_.profile.empty())
+      text += fmt::format("    {} of {} values share another's memory\n", sharing_values(*model_.graph),
+                          model_.graph->values.size());
     if (figures_->peak.unknown > 0)
       text += fmt::format("    at least: the sizes of {} values are not known\n", figures_->peak.unknown);
     if (figures_->peak.cache_bytes > 0)

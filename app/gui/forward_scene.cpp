@@ -132,7 +132,8 @@ std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
   auto scene = std::make_shared<ForwardScene>();
   scene->graph = std::move(graph);
   scene->assets = std::move(assets);
-  scene->model = forward_model(*scene->graph, *scene->assets, chosen_profile(*scene->assets, options));
+  scene->model =
+      forward_model(*scene->graph, *scene->assets, chosen_profile(*scene->assets, *scene->graph, options));
   if (scene->forward() == nullptr) {
     scene->tree.nodes.emplace_back();
     return scene;

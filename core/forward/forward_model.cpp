@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/file_graph.h"
 #include "core/forward/lower.h"
 
 #include <algorithm>
@@ -90,7 +91,13 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   ForwardModel model;
   if (graph.forward) {
     model.source = ForwardSource::file;
-    model.graph = graph.forward;
+    if (is_for(profile, *graph.forward)) {
+      model.graph = with_profile(*graph.forward, profile);
+      model.profile = profile.id;
+      model.allocator = profile.allocator;
+    } else {
+      model.graph = graph.forward;
+    }
     model.lives = lifetimes(*model.graph);
     return model;
   }
@@ -124,8 +131,8 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   return model;
 }
 
-Profile chosen_profile(const ForwardAssets& assets, const ForwardOptions& options) {
-  Profile profile = assets.profile(options.profile);
+Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, const ForwardOptions& options) {
+  Profile profile = assets.profile(options.profile.empty() ? default_profile(graph) : options.profile);
   const auto choose = [](std::optional<DType>& chosen, const std::optional<DType>& dtype) {
     if (!dtype) return;
     if (dtype_info(*dtype).block_elements != 1)

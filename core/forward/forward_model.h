@@ -25,7 +25,7 @@ std::string_view forward_source_name(ForwardSource source);
 struct ForwardModel {
   ForwardSource source = ForwardSource::nothing;
   std::string family = {};   // of the asset
-  std::string profile = {};  // how the operators are lowered; empty for a file's own
+  std::string profile = {};  // how the operators are run; empty where it says nothing of a file's own
   MemoryModel allocator = MemoryModel::sum;
   std::string remark = {};               // why there is no more than there is
   std::optional<BoundModel> bound = {};  // of an architecture, also where it was given up
@@ -43,14 +43,14 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
 
 // How a pass is to be run: a profile, and what is chosen otherwise than it says.
 struct ForwardOptions {
-  std::string profile = "fused";
+  std::string profile = {};  // empty: default_profile()
   std::optional<DType> activation = {};
   std::optional<DType> cache = {};
   std::optional<bool> all_logits = {};
   bool operator==(const ForwardOptions&) const = default;
 };
 // Throws Error{usage} for a profile that there is not, and for types without a size of their own.
-Profile chosen_profile(const ForwardAssets& assets, const ForwardOptions& options);
+Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, const ForwardOptions& options);
 
 // A pass of a model: its peak, and what is alive then.
 struct ForwardFigures {

@@ -55,7 +55,7 @@ class Lowering {
       if (&op == &model_.ops.back())
         for (const std::uint32_t output : op.outputs) graph_.outputs.push_back(*values_[output]);
     hold();
-    if (profile_.inputs_first) put_inputs_first();
+    if (profile_.order == OpOrder::inputs_first) put_inputs_first();
     merge_in_place();
     return std::move(graph_);
   }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace loadline {
@@ -32,45 +34,52 @@ void replay(const ForwardGraph& graph, std::span<const OpRange> lives,
 class BestFit {
  public:
   std::uint64_t allocate(std::uint64_t bytes) {
-    auto best = holes_.end();
-    for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
-      if (hole->second >= bytes && (best == holes_.end() || hole->second < best->second)) best = hole;
-    if (best == holes_.end()) {
+    const auto best = by_size_.lower_bound({bytes, 0});
+    if (best == by_size_.end()) {
       const std::uint64_t offset = end_;
       end_ += bytes;
       extent_ = std::max(extent_, end_);
       return offset;
     }
-    const auto [offset, size] = *best;
-    holes_.erase(best);
-    if (size > bytes) holes_.emplace(offset + bytes, size - bytes);
+    const auto [size, offset] = *best;
+    remove(offset);
+    if (size > bytes) add(offset + bytes, size - bytes);
     return offset;
   }
 
   void release(std::uint64_t offset, std::uint64_t bytes) {
-    auto hole = holes_.emplace(offset, bytes).first;
-    if (hole != holes_.begin()) {
-      const auto before = std::prev(hole);
-      if (before->first + before->second == hole->first) {
-        before->second += hole->second;
-        holes_.erase(hole);
-        hole = before;
-      }
+    std::uint64_t begin = offset, end = offset + bytes;
+    const auto after = holes_.lower_bound(offset);
+    if (after != holes_.end() && after->first == end) {
+      end += after->second;
+      remove(after->first);
     }
-    const auto after = std::next(hole);
-    if (after != holes_.end() && hole->first + hole->second == after->first) {
-      hole->second += after->second;
-      holes_.erase(after);
+    const auto behind = holes_.lower_bound(offset);
+    if (behind != holes_.begin() && std::prev(behind)->first + std::prev(behind)->second == offset) {
+      begin = std::prev(behind)->first;
+      remove(begin);
     }
-    if (hole->first + hole->second != end_) return;
-    end_ = hole->first;  // what was never used lies behind
-    holes_.erase(hole);
+    if (end == end_)
+      end_ = begin;  // what was never used lies behind
+    else
+      add(begin, end - begin);
   }
 
   std::uint64_t extent() const { return extent_; }
 
  private:
-  std::map<std::uint64_t, std::uint64_t> holes_;  // offset and size, none touching another
+  void add(std::uint64_t offset, std::uint64_t bytes) {
+    holes_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  void remove(std::uint64_t offset) {
+    const auto hole = holes_.find(offset);
+    by_size_.erase({hole->second, offset});
+    holes_.erase(hole);
+  }
+
+  std::map<std::uint64_t, std::uint64_t> holes_;               // offset and size, none touching another
+  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // the same: a file may leave very many of them
   std::uint64_t end_ = 0;
   std::uint64_t extent_ = 0;
 };
@@ -142,11 +151,38 @@ class TorchCache {
   std::uint64_t reserved_ = 0;
 };
 
+std::uint64_t best_fit_bytes(const ForwardGraph& graph, std::span<const OpRange> lives,
+                             std::span<const std::optional<std::uint64_t>> sizes, std::uint64_t alignment) {
+  BestFit buffer;
+  std::vector<std::uint64_t> offsets(lives.size());
+  replay(
+      graph, lives, sizes,
+      [&](std::size_t i) { offsets[i] = buffer.allocate(align_up(*sizes[i], alignment)); },
+      [&](std::size_t i) { buffer.release(offsets[i], align_up(*sizes[i], alignment)); });
+  return buffer.extent();
+}
+
+// What a run plans ahead is one buffer; what the caller sees, and what operators need for themselves, comes
+// beside it when it is needed.
+std::uint64_t pattern_bytes(const ForwardGraph& graph, std::span<const OpRange> lives,
+                            std::span<const std::optional<std::uint64_t>> sizes) {
+  constexpr std::uint64_t kAlignment = 256;
+  std::vector<OpRange> inside(lives.begin(), lives.end()), beside(lives.begin(), lives.end());
+  std::vector<bool> is_beside(lives.size());
+  for (std::size_t i = 0; i < lives.size(); ++i) is_beside[i] = graph.values[i].lane == Lane::temporary;
+  for (const auto* ids : {&graph.inputs, &graph.outputs})
+    for (const ValueId id : *ids) is_beside[static_cast<std::size_t>(id)] = true;
+  for (std::size_t i = 0; i < lives.size(); ++i) (is_beside[i] ? inside : beside)[i] = {};
+  return forward_peak(graph, forward_usage(graph, beside, sizes), sizes).bytes +
+         best_fit_bytes(graph, inside, sizes, kAlignment);
+}
+
 }  // namespace
 
 std::optional<MemoryModel> memory_model(std::string_view name) {
   if (name == "sum") return MemoryModel::sum;
   if (name == "best_fit") return MemoryModel::best_fit;
+  if (name == "pattern") return MemoryModel::pattern;
   if (name == "torch") return MemoryModel::torch;
   return std::nullopt;
 }
@@ -156,14 +192,9 @@ std::uint64_t reserved_bytes(const ForwardGraph& graph, std::span<const OpRange>
   if (model == MemoryModel::sum) return forward_peak(graph, forward_usage(graph, lives, sizes), sizes).bytes;
   if (model == MemoryModel::best_fit) {
     constexpr std::uint64_t kAlignment = 32;
-    BestFit buffer;
-    std::vector<std::uint64_t> offsets(lives.size());
-    replay(
-        graph, lives, sizes,
-        [&](std::size_t i) { offsets[i] = buffer.allocate(align_up(*sizes[i], kAlignment)); },
-        [&](std::size_t i) { buffer.release(offsets[i], align_up(*sizes[i], kAlignment)); });
-    return buffer.extent();
+    return best_fit_bytes(graph, lives, sizes, kAlignment);
   }
+  if (model == MemoryModel::pattern) return pattern_bytes(graph, lives, sizes);
   TorchCache cache;
   std::vector<TorchCache::Block> blocks(lives.size());
   replay(

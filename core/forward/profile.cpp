@@ -31,7 +31,7 @@ std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
 OpRule rule(const AssetNode& node) {
   OpRule result;
   node.as(Kind::object, "an operator")
-      .allow({"before", "kept", "temporaries", "in_place", "without", "until"});
+      .allow({"before", "kept", "temporaries", "in_place", "without", "until", "view"});
   const auto sizes = [&](const char* key) {
     std::vector<Expression> list;
     if (const AssetNode* const found = node.find(key))
@@ -42,12 +42,15 @@ OpRule rule(const AssetNode& node) {
   result.before = sizes("before");
   result.kept = sizes("kept");
   result.temporaries = sizes("temporaries");
-  if (const AssetNode* const in_place = node.find("in_place"))
-    result.in_place = Expression::parse(in_place->as(Kind::text, "'in_place'").text, in_place->place);
-  if (const AssetNode* const until = node.find("until"))
-    result.until = Expression::parse(until->as(Kind::text, "'until'").text, until->place);
-  if (const AssetNode* const without = node.find("without"))
-    result.without = Expression::parse(without->as(Kind::text, "'without'").text, without->place);
+  const auto expression = [&](const char* key) {
+    const AssetNode* const found = node.find(key);
+    if (found == nullptr) return Expression();
+    return Expression::parse(found->as(Kind::text, fmt::format("'{}'", key)).text, found->place);
+  };
+  result.in_place = expression("in_place");
+  result.until = expression("until");
+  result.without = expression("without");
+  result.view = expression("view");
   return result;
 }
 
@@ -81,7 +84,7 @@ const OpRule& Profile::rule(std::string_view op) const {
 
 Profile parse_profile(std::string_view json, const std::string& path) {
   const AssetNode root = parse_asset(json, path);
-  root.allow({"profile", "about", "activation", "cache", "logits", "allocator", "order", "shared",
+  root.allow({"profile", "about", "activation", "cache", "logits", "allocator", "order", "shared", "reuse",
               "hold_block_inputs", "flags", "ops"});
   Profile profile;
   profile.path = path;
@@ -96,11 +99,17 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   if (const AssetNode* const hold = root.find("hold_block_inputs"))
     profile.hold_block_inputs = Expression::parse(hold->text, hold->place).evaluate({}).truth();
   const std::string order = text(root, "order", "listed");
-  if (order != "listed" && order != "inputs_first")
-    root.find("order")->place.fail("'listed' or 'inputs_first' expected");
-  profile.inputs_first = order == "inputs_first";
+  if (order == "inputs_first")
+    profile.order = OpOrder::inputs_first;
+  else if (order == "last_first")
+    profile.order = OpOrder::last_first;
+  else if (order != "listed")
+    root.find("order")->place.fail("'listed', 'inputs_first' or 'last_first' expected");
+  if (const AssetNode* const reuse = root.find("reuse"))
+    profile.reuse =
+        Expression::parse(reuse->as(Kind::text, "'reuse'").text, reuse->place).evaluate({}).truth();
   const auto allocator = memory_model(text(root, "allocator", "sum"));
-  if (!allocator) root.find("allocator")->place.fail("'sum', 'best_fit' or 'torch' expected");
+  if (!allocator) root.find("allocator")->place.fail("'sum', 'best_fit', 'torch' or 'pattern' expected");
   profile.allocator = *allocator;
   if (const AssetNode* const flags = root.find("flags")) {
     flags->as(Kind::object, "'flags'");
@@ -123,7 +132,7 @@ Profile parse_profile(std::string_view json, const std::string& path) {
       profile.hold_block_inputs || std::any_of(profile.ops.begin(), profile.ops.end(), [](const auto& op) {
         return !op.second.until.text().empty() || !op.second.kept.empty();
       });
-  if (profile.inputs_first && holds)
+  if (profile.order == OpOrder::inputs_first && holds)
     root.find("order")->place.fail("'inputs_first' cannot be had together with values that are held");
   return profile;
 }

@@ -6,24 +6,29 @@
 //    "cache": "model",          dtype of keys and values
 //    "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
 //    "allocator": "sum",        see memory_model.h
-//    "order": "listed",         of operators: as the asset lists them, or "inputs_first": each directly
-//    behind its
-//                               inputs, first to last, as ggml builds its graphs
+//    "order": "listed",         of operators, see op_order.h: as the asset or the file lists them,
+//                               "inputs_first", or, for a file's own operators, "last_first"
+//    "reuse": "1",              a value goes where one of the same shape was before (a file's own operators)
 //    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"],
 //                 "if": "causal ?? 0"}},  made before all else, kept to its last user
-//    "hold_block_inputs": "1",  a loop's caller refers to what goes into a turn until that turn is over
+//    "hold_block_inputs": "1",  a loop's caller refers to what goes into a turn until that turn is over, and
+//                               that of a file's own graph to its inputs
 //    "flags": {"latent": 1},    names for the asset's conditions
 //    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
 //                     "before": ["8*n*c"],
-//                     "until": "'add'"}, ...}}
+//                     "until": "'add'", "view": "0"}, ...}}
 //
 // Expressions of an operator see B, S, P, T = S + P; n, the rows of its first input, and c, their width; o,
 // the width of its first output; t, the positions that its second input holds; e and ce, bytes of an element
-// of an activation and of the cache; its attributes; and the asset's names.
+// of an activation and of the cache; its attributes; and the asset's names. Operators that a file itself
+// lists are named as it names them ("Softmax", "com.microsoft.Gelu"); of their rules view, in_place, without
+// and temporaries count (file_graph.h), and they see B, S, P, n, c, o, e (of the first output), out, the
+// bytes of the first output, and inputs, how many inputs are no weights.
 #pragma once
 
 #include "core/forward/expression.h"
 #include "core/forward/memory_model.h"
+#include "core/forward/op_order.h"
 #include "core/graph/dtype.h"
 
 #include <map>
@@ -47,6 +52,7 @@ struct OpRule {
   std::vector<Expression> temporaries = {};  // bytes each; there together with the outputs
   // 1, 2...: the output takes over the memory of an input that dies with the operator, rather that one's.
   Expression in_place = {};
+  Expression view = {};  // 1, 2...: the output is that input, looked at differently
 };
 
 // A value beside those of the architecture: there before the first operator, used by every operator of some
@@ -65,7 +71,8 @@ struct Profile {
   std::optional<DType> activation = {};  // nothing: the model's
   std::optional<DType> cache = {};
   bool all_logits = false;
-  bool inputs_first = false;
+  OpOrder order = OpOrder::listed;
+  bool reuse = false;
   bool hold_block_inputs = false;
   std::vector<SharedValue> shared = {};
   MemoryModel allocator = MemoryModel::sum;

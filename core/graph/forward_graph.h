@@ -31,7 +31,8 @@ struct Value {
   std::optional<std::vector<SizePoly>> shape = {};  // outermost first; nothing where it is unknown
   Lane lane = Lane::activation;
   std::optional<ValueId> memory_of =
-      {};  // an earlier value whose memory this one shares: a view, or in place
+      {};                 // an earlier value whose memory this one shares: a view, or in place
+  bool inferred = false;  // the shape is not in the file, it follows from others there
   bool operator==(const Value&) const = default;
 };
 

@@ -51,7 +51,7 @@ TEST(ForwardModel, WhatIsChosenReplacesWhatTheProfileSays) {
   const MetaGraph graph = preset_graph("llama-3-8b");
   const ForwardAssets& assets = *built_in_assets();
   const auto figures = [&](const ForwardOptions& options) {
-    return *forward_figures(forward_model(graph, assets, chosen_profile(assets, options)), 1, 2048, 0);
+    return *forward_figures(forward_model(graph, assets, chosen_profile(assets, graph, options)), 1, 2048, 0);
   };
   const ForwardFigures plain = figures({});
   const ForwardFigures wide = figures({.activation = DType::f32});
@@ -62,7 +62,7 @@ TEST(ForwardModel, WhatIsChosenReplacesWhatTheProfileSays) {
   EXPECT_GE(figures({.all_logits = true}).peak.bytes, std::uint64_t{2048} * 128'256 * 2);
   // the pooler of an encoder looks at one row whatever is chosen
   const MetaGraph bert = preset_graph("bert-base-uncased");
-  const ForwardModel all = forward_model(bert, assets, chosen_profile(assets, {.all_logits = true}));
+  const ForwardModel all = forward_model(bert, assets, chosen_profile(assets, bert, {.all_logits = true}));
   const Op& pooler = *std::find_if(all.graph->ops.begin(), all.graph->ops.end(),
                                    [](const Op& op) { return op.name == "pooler.dense"; });
   EXPECT_EQ((*all.graph->value(pooler.outputs[0]).shape)[1], SizePoly(1));

@@ -64,6 +64,18 @@ TEST(OnnxInference, ShapesFlowThroughOperators) {
   EXPECT_TRUE(graph.notes.empty());
 }
 
+TEST(OnnxInference, WhatTheFileDoesNotSayIsMarked) {
+  const MetaGraph graph = read(model(Proto()
+                                         .text(kNode, node("Relu", {"x"}, {"y"}))
+                                         .text(kNode, node("Relu", {"y"}, {"z"}))
+                                         .text(kInput, value("x", kFloat, {"batch", "8"}))
+                                         .text(kValueInfo, value("y", kFloat, {"batch", "8"}))));
+  for (const Value& one : graph.forward->values) {
+    EXPECT_TRUE(one.shape) << one.name;
+    EXPECT_EQ(one.inferred, one.name == "z") << one.name;
+  }
+}
+
 TEST(OnnxInference, ValuesOfSmallTensorsCount) {
   for (const Proto& shape :
        {int64_tensor("shape", {0, 4, 4}),

@@ -3,6 +3,7 @@
 
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
+#include "core/forward/file_graph.h"
 
 #include <algorithm>
 #include <array>
@@ -54,15 +55,17 @@ void size_control(Session& session, const Ui& ui, Row& row, SymbolId symbol, std
 void profile_control(Session& session, const Ui& ui, Row& row) {
   const ForwardScene& scene = *session.forward();
   ForwardChoice choice = session.forward_choice();
+  const std::string now =
+      choice.options.profile.empty() ? std::string(default_profile(*scene.graph)) : choice.options.profile;
   std::vector<std::string_view> ids;
   std::size_t at = 0;
   for (const Profile& profile : scene.assets->profiles) {
-    if (profile.id == choice.options.profile) at = ids.size();
+    if (profile.id == now) at = ids.size();
     ids.push_back(profile.id);
   }
   const float width = ui.px(116);
   row.labelled("Profile", width);
-  const auto picked = combo(ui, "##profile", width, choice.options.profile, ids, at);
+  const auto picked = combo(ui, "##profile", width, now, ids, at);
   tooltip(ui, scene.assets->profiles[at].about);
   if (!picked) return;
   choice.options.profile = ids[*picked];

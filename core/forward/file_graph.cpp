@@ -1,0 +1,280 @@
+// One walk over the operators, with a count of what still refers to each place in memory.
+#include "core/forward/file_graph.h"
+
+#include "core/base/text_hash.h"
+#include "core/forward/op_order.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint32_t kNone = UINT32_MAX;
+
+std::uint32_t index(ValueId id) { return static_cast<std::uint32_t>(id); }
+
+class FileGraph {
+ public:
+  FileGraph(const ForwardGraph& from, const Profile& profile)
+      : from_(from), profile_(profile), is_output_(from.values.size(), false), now_(from.values.size()) {
+    to_.symbols = from.symbols;
+    to_.least = from.least;
+    for (const ValueId id : from.outputs) is_output_[index(id)] = true;
+    for (std::size_t i = 0; i < from.symbols.size(); ++i) numbers_.push_back(fmt::format("#{}", i));
+  }
+
+  ForwardGraph run() {
+    find_constants();
+    count_uses();
+    for (const ValueId id : from_.inputs) {
+      add(id);
+      to_.inputs.push_back(now_[index(id)]);
+    }
+    for (const std::uint32_t op : op_order(from_, profile_.order))
+      if (!is_constant_[op]) run(from_.ops[op]);
+    for (const ValueId id : from_.outputs) to_.outputs.push_back(now_[index(id)]);
+    if (profile_.hold_block_inputs && !to_.ops.empty()) {
+      std::vector<ValueId>& held = to_.ops.back().held;
+      held.insert(held.end(), to_.inputs.begin(), to_.inputs.end());
+    }
+    return std::move(to_);
+  }
+
+ private:
+  // What a rule sees of an operator. A name whose value is not known is null.
+  Scope scope(const Op& op) const {
+    return {[this, &op](std::string_view name) { return name_value(op, name); }, {}};
+  }
+
+  Datum name_value(const Op& op, std::string_view name) const {
+    const Value* const first = op.inputs.empty() ? nullptr : &from_.value(op.inputs.front());
+    const Value* const out = op.outputs.empty() ? nullptr : &from_.value(op.outputs.front());
+    if (name == "B") return Datum(SizePoly::symbol(kBatch));
+    if (name == "S") return Datum(SizePoly::symbol(kSequence));
+    if (name == "P") return Datum(SizePoly::symbol(kPast));
+    if (name == "inputs") return Datum(static_cast<std::int64_t>(op.inputs.size()));
+    if (name == "e" && out != nullptr && out->dtype && dtype_info(*out->dtype).block_elements == 1)
+      return Datum(static_cast<std::int64_t>(dtype_info(*out->dtype).block_bytes));
+    if (name == "out" && out != nullptr) return size(value_bytes(*out));
+    if (name == "o" && out != nullptr) return width(*out);
+    if (name == "n" && first != nullptr) return rows(*first);
+    if (name == "c" && first != nullptr) return width(*first);
+    return {};
+  }
+  static Datum size(const std::optional<SizePoly>& poly) { return poly ? Datum(*poly) : Datum(); }
+  static Datum width(const Value& value) {
+    if (!value.shape) return {};
+    return Datum(value.shape->empty() ? SizePoly(1) : value.shape->back());
+  }
+  static Datum rows(const Value& value) {
+    if (!value.shape) return {};
+    std::optional<SizePoly> product(1);
+    for (std::size_t i = 0; product && i + 1 < value.shape->size(); ++i)
+      product = SizePoly::product(*product, (*value.shape)[i]);
+    return size(product);
+  }
+
+  // The position in op.inputs that a rule names, counted from 1 there; nothing where it names none.
+  std::optional<std::size_t> input_of(const Expression& rule, const Op& op) const {
+    const Datum number = rule.evaluate(scope(op));
+    if (!number.truth()) return std::nullopt;
+    constexpr std::int64_t kMost = 8;
+    if (number.number() == nullptr || *number.number() < 1 || *number.number() > kMost)
+      rule.place().fail("the number of an input expected");
+    return static_cast<std::size_t>(*number.number() - 1);
+  }
+
+  // Operators that only repeat weights, or look at them differently, need not run, unless what they make
+  // leaves the graph.
+  void find_constants() {
+    is_constant_.resize(from_.ops.size());
+    constant_.resize(from_.values.size(), kNone);
+    for (std::uint32_t i = 0; i < from_.ops.size(); ++i) {
+      const Op& op = from_.ops[i];
+      const auto leaves = [&](ValueId id) { return is_output_[index(id)]; };
+      if (std::any_of(op.outputs.begin(), op.outputs.end(), leaves)) continue;
+      const OpRule& rule = profile_.rule(op.kind);
+      const auto view = input_of(rule.view, op);
+      std::uint32_t source = kNone;
+      if (op.inputs.empty() && (view || rule.without.evaluate(scope(op)).truth()))
+        source = i;
+      else if (view && *view < op.inputs.size())
+        source = constant_[index(op.inputs[*view])];
+      if (source == kNone) continue;
+      is_constant_[i] = true;
+      for (const ValueId id : op.outputs) constant_[index(id)] = source;
+    }
+  }
+
+  // Of each value: the operators that use it, the one that makes it, and the caller. An operator counts until
+  // it is over.
+  void count_uses() {
+    uses_.resize(from_.values.size(), 0);
+    for (const ValueId id : from_.inputs) ++uses_[index(id)];
+    for (const ValueId id : from_.outputs) ++uses_[index(id)];
+    for (const Op& op : from_.ops) {
+      for (const ValueId id : op.inputs) ++uses_[index(id)];
+      for (const ValueId id : op.outputs) ++uses_[index(id)];
+    }
+  }
+
+  void add(ValueId id) {
+    const ValueId fresh{static_cast<std::uint32_t>(to_.values.size())};
+    to_.values.push_back(from_.value(id));
+    to_.values.back().memory_of.reset();
+    now_[index(id)] = fresh;
+    place_.push_back(index(fresh));
+    refers_.push_back(uses_[index(id)]);
+    room_.push_back(room_of(from_.value(id)));
+  }
+
+  // A number for each shape and width of elements; nothing where they are unknown, and for single elements,
+  // which are not worth a place.
+  std::uint32_t room_of(const Value& value) {
+    if (!value.shape || value.shape->empty() || !value.dtype) return kNone;
+    const DTypeInfo& info = dtype_info(*value.dtype);
+    if (info.block_elements != 1) return kNone;
+    const auto is_fixed = [](const SizePoly& size) { return size.constant().has_value(); };
+    if (value.inferred && !std::all_of(value.shape->begin(), value.shape->end(), is_fixed)) return kNone;
+    std::string key = fmt::format("{}:", info.block_bytes);
+    for (const SizePoly& size : *value.shape) key += size.text(numbers_) + ',';
+    const auto fresh = static_cast<std::uint32_t>(given_up_.size());
+    const auto [found, is_fresh] = rooms_.try_emplace(std::move(key), fresh);
+    if (is_fresh) given_up_.emplace_back();
+    return found->second;
+  }
+
+  // The place of the value that `id` shares memory with from now on, or kNone.
+  std::uint32_t shared_place(const Op& op, const OpRule& rule, ValueId id) {
+    const auto view = input_of(rule.view, op);
+    if (view && *view < op.inputs.size() && can_be_view(from_.value(op.inputs[*view]), from_.value(id)))
+      if (const std::uint32_t place = place_of(op.inputs[*view]); place != kNone) return place;
+    const std::uint32_t room = room_[index(now_[index(id)])];
+    if (room == kNone) return kNone;
+    const auto preferred = input_of(rule.in_place, op);
+    for (std::size_t i = 0; preferred && i < op.inputs.size(); ++i) {
+      const ValueId input = op.inputs[(i + *preferred) % op.inputs.size()];
+      const std::uint32_t place = place_of(input);
+      if (place != kNone && room_[index(now_[index(input)])] == room && refers_[place] == 1) return place;
+    }
+    if (!profile_.reuse || given_up_[room].empty()) return kNone;
+    const std::uint32_t place = given_up_[room].back();
+    given_up_[room].pop_back();
+    return place;
+  }
+
+  // A view has the bytes of what it shows. Where another type or another number of bytes comes out, the input
+  // of that number is a weight, which Op::inputs leaves out, and this one only tells the shape.
+  static bool can_be_view(const Value& of, const Value& value) {
+    if (of.dtype && value.dtype && *of.dtype != *value.dtype) return false;
+    const auto given = value_bytes(of), shown = value_bytes(value);
+    return !given || !shown || !given->constant() || !shown->constant() || *given == *shown;
+  }
+
+  std::uint32_t place_of(ValueId id) const {
+    return constant_[index(id)] != kNone ? kNone : place_[index(now_[index(id)])];
+  }
+
+  void give_up(std::uint32_t place) {
+    if (--refers_[place] == 0 && room_[place] != kNone) given_up_[room_[place]].push_back(place);
+  }
+
+  void run(const Op& op) {
+    static const OpRule kPlain;
+    const OpRule& rule = profile_.rule(op.kind);
+    Op fresh = {.kind = op.kind, .name = op.name, .inputs = {}, .weights = op.weights, .outputs = {}};
+    for (const ValueId id : op.inputs) {
+      const std::uint32_t constant = constant_[index(id)];
+      if (constant == kNone) {
+        fresh.inputs.push_back(now_[index(id)]);
+        continue;
+      }
+      const std::vector<TensorId>& weights = from_.ops[constant].weights;
+      fresh.weights.insert(fresh.weights.end(), weights.begin(), weights.end());
+    }
+    for (const ValueId id : op.held)
+      if (constant_[index(id)] == kNone) fresh.held.push_back(now_[index(id)]);
+    for (const ValueId id : op.outputs) {
+      add(id);
+      fresh.outputs.push_back(now_[index(id)]);
+      const bool first = id == op.outputs.front();
+      if (!is_output_[index(id)]) share(shared_place(op, first ? rule : kPlain, id));
+    }
+    add_temporaries(op, rule, fresh);
+    for (const ValueId id : op.inputs)
+      if (constant_[index(id)] == kNone) give_up(place_of(id));
+    for (const ValueId id : op.outputs) give_up(place_of(id));
+    to_.ops.push_back(std::move(fresh));
+  }
+
+  // The value made last has its memory there.
+  void share(std::uint32_t place) {
+    if (place == kNone) return;
+    const auto last = static_cast<std::uint32_t>(to_.values.size() - 1);
+    to_.values[last].memory_of = ValueId{place};
+    refers_[place] += refers_[last];
+    place_[last] = place;
+  }
+
+  void add_temporaries(const Op& op, const OpRule& rule, Op& fresh) {
+    const bool known = name_value(op, "out").size() && (op.inputs.empty() || name_value(op, "n").size());
+    for (std::size_t i = 0; known && i < rule.temporaries.size(); ++i) {
+      const auto bytes = rule.temporaries[i].evaluate(scope(op)).size();
+      if (!bytes)
+        rule.temporaries[i].place().fail(fmt::format("'{}' is no size", rule.temporaries[i].text()));
+      if (*bytes == SizePoly(0)) continue;
+      fresh.temporaries.push_back(ValueId{static_cast<std::uint32_t>(to_.values.size())});
+      to_.values.push_back({.name = fmt::format("{}.{}", op.kind, i),
+                            .dtype = DType::u8,
+                            .shape = std::vector<SizePoly>{*bytes},
+                            .lane = Lane::temporary});
+      place_.push_back(index(fresh.temporaries.back()));
+      refers_.push_back(0);
+      room_.push_back(kNone);
+    }
+  }
+
+  const ForwardGraph& from_;
+  const Profile& profile_;
+  std::vector<bool> is_output_;
+  std::vector<bool> is_constant_;        // by operator
+  std::vector<std::uint32_t> constant_;  // by value: the operator whose weights it is
+  std::vector<std::uint32_t> uses_;      // by value
+  std::vector<ValueId> now_;             // by value: what it is in to_
+  ForwardGraph to_;
+  // of each value of to_
+  std::vector<std::uint32_t> place_;   // whose memory it has
+  std::vector<std::uint32_t> refers_;  // what still refers to that memory, if it is its own
+  std::vector<std::uint32_t> room_;
+  std::vector<std::string> numbers_;  // symbols in the keys of rooms_: names may be long
+  TextMap<std::uint32_t> rooms_;
+  std::vector<std::vector<std::uint32_t>> given_up_;  // by room: places that nothing refers to
+};
+
+}  // namespace
+
+bool is_for(const Profile& profile, const ForwardGraph& graph) {
+  return profile.reuse || std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
+           return profile.ops.find(op.kind) != profile.ops.end();
+         });
+}
+
+ForwardGraph with_profile(const ForwardGraph& graph, const Profile& profile) {
+  return FileGraph(graph, profile).run();
+}
+
+std::string_view default_profile(const MetaGraph& graph) {
+  return graph.forward && graph.format == "onnx" ? "onnxruntime" : "fused";
+}
+
+std::size_t sharing_values(const ForwardGraph& graph) {
+  return static_cast<std::size_t>(
+      std::count_if(graph.values.begin(), graph.values.end(),
+                    [](const Value& value) { return value.memory_of.has_value(); }));
+}
+
+}  // namespace loadline

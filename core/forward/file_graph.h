@@ -1,0 +1,44 @@
+// A file's own operators, run as a profile says.
+#pragma once
+
+#include "core/forward/profile.h"
+#include "core/graph/meta_graph.h"
+
+#include <cstddef>
+#include <string_view>
+
+namespace loadline {
+
+// Whether the profile says how such operators run: it has a rule for one of them, whose names are those of
+// the file's format, or for where their values go ("reuse").
+bool is_for(const Profile& profile, const ForwardGraph& graph);
+
+// A graph out of a file, in which no value shares memory yet, as a framework runs it: operators in the
+// profile's order, and each value in memory of its own unless it is, in this order,
+//   - an output of the graph: always in memory of its own;
+//   - a view ("view"): the input's memory, whatever else uses that, also that of an input of the graph;
+//   - made in place ("in_place"): the memory of an input of the same shape and width of elements that this
+//     operator is the last to use, that nothing else shares any more, and that is neither an input nor an
+//     output of the graph;
+//   - at a place of its shape and width that was given up before ("reuse"), the latest such. It is not given
+//     back in between.
+// A shape that is not in the file, and not a fixed one either, counts as unknown to the framework: it plans
+// by what the file declares (Value::inferred). Operators that are "without" their outputs are left out, and
+// whoever uses those uses their weights instead: constants, and views of them. With "hold_block_inputs" the
+// graph's inputs stay to its last operator. Temporaries are left out where the sizes they follow from are not
+// known. What else a profile holds is for architectures. Source:
+// onnxruntime/core/framework/allocation_planner.cc, whose allocations its own allocator interface shows
+// (tests/interop/test_onnx_peak.py).
+//
+// Values are numbered anew: inputs, then in the order in which they are made. Throws Error{malformed} at the
+// place in the profile for a rule that gives no size or no input's number.
+ForwardGraph with_profile(const ForwardGraph& graph, const Profile& profile);
+
+// The name of the profile for a model of which nobody says how it is to be run: "onnxruntime" for the
+// operators of an ONNX file, "fused" for all else.
+std::string_view default_profile(const MetaGraph& graph);
+
+// How many values have no memory of their own.
+std::size_t sharing_values(const ForwardGraph& graph);
+
+}  // namespace loadline
