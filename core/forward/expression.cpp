@@ -209,7 +209,8 @@ class Evaluation {
       return Datum(static_cast<std::int64_t>(std::floor(of)));
     }
     if (node.name == "len") {
-      expect(arguments.size() == 1 && arguments[0].list() != nullptr);
+      expect(arguments.size() == 1 && (arguments[0].list() != nullptr || arguments[0].object() != nullptr));
+      if (arguments[0].object() != nullptr) return Datum(arguments[0].object()->fields);
       return Datum(static_cast<std::int64_t>(arguments[0].list()->size()));
     }
     if (node.name == "count") {

@@ -37,7 +37,7 @@ struct AssetPlace {
 };
 
 // What names and functions mean. Functions that every expression has: min, max (of whole numbers), cdiv(a, b)
-// = a / b rounded up, floor(a) of a fraction, len(list), count(list, value).
+// = a / b rounded up, floor(a) of a fraction, len(list or object), count(list, value).
 struct Scope {
   std::function<Datum(std::string_view name)> name;
   // Nothing for a function that it does not have. Asked first.

@@ -19,6 +19,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view kRootPrefix = "root.";
+
 // A bound on nesting keeps the parser's and the value's recursion short.
 json parse(std::string_view text, const std::string& path) {
   int depth = 0;
@@ -55,7 +57,7 @@ Datum datum(const json& value) {
     for (const json& item : value) list.push_back(datum(item));
     return Datum(std::move(list));
   }
-  return value.is_object() ? Datum(Datum::Object()) : Datum();
+  return value.is_object() ? Datum(Datum::Object{static_cast<std::int64_t>(value.size())}) : Datum();
 }
 
 const json* find(const json& in, std::string_view path) {
@@ -77,12 +79,16 @@ ModelConfig::ModelConfig(std::string_view text, const std::string& path) : path_
   auto parsed = std::make_shared<Json>();
   parsed->root = parse(text, path);
   if (!parsed->root.is_object()) throw fail("not a JSON object");
+  if (const json* const classes = find(parsed->root, "architectures"); classes && !classes->is_array())
+    throw fail(fmt::format("'architectures' is {}: a list of class names expected", datum(*classes).shown()));
   parsed->nested = !find(parsed->root, "hidden_size") && find(parsed->root, "text_config");
   json_ = std::move(parsed);
 }
 
 Datum ModelConfig::get(std::string_view key) const {
-  if (json_->nested)
+  const bool whole = key.starts_with(kRootPrefix);
+  if (whole) key.remove_prefix(kRootPrefix.size());
+  if (json_->nested && !whole)
     if (const json* const found = find(json_->root, fmt::format("text_config.{}", key))) return datum(*found);
   const json* const found = find(json_->root, key);
   return found == nullptr ? Datum() : datum(*found);
