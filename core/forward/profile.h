@@ -7,8 +7,7 @@
 //    "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
 //    "allocator": "sum",        see memory_model.h
 //    "order": "listed",         of operators: as the asset lists them, or "inputs_first": each directly
-//    behind its
-//                               inputs, first to last, as ggml builds its graphs
+//                               behind its inputs, first to last, as ggml builds its graphs
 //    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"],
 //                 "if": "causal ?? 0"}},  made before all else, kept to its last user
 //    "hold_block_inputs": "1",  a loop's caller refers to what goes into a turn until that turn is over
@@ -81,6 +80,5 @@ Profile parse_profile(std::string_view json, const std::string& path);
 
 // Those built in, by name.
 std::span<const Profile> built_in_profiles();
-const Profile* find_profile(std::string_view id);
 
 }  // namespace loadline
