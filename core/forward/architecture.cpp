@@ -14,8 +14,8 @@ namespace {
 
 using Kind = AssetNode::Kind;
 
-constexpr std::size_t kMostSpellings = 16;  // prefixes and endings, each tried for every tensor
-constexpr std::size_t kMostLines = 2000;    // of a block
+constexpr std::size_t kMostSpellings = 8;  // prefixes and endings, each tried for every tensor
+constexpr std::size_t kMostLines = 2000;   // of a block
 
 std::vector<std::string> texts(const AssetNode* list, std::string_view what,
                                std::size_t most = kMostAssetNames) {

@@ -271,7 +271,7 @@ TEST(Architecture, WhatAnAssetMayNameIsBounded) {
   for (int i = 0; i < 1000; ++i) many += R"(,"a")";
   const std::pair<std::string, const char*> rows[] = {
       {fmt::format(R"("prefix":["{}"],)", long_name), "'prefix' has 500 bytes, the limit is 300"},
-      {fmt::format(R"("prefix":[{}],)", many), "'prefix' has 1001 entries, the limit is 16"},
+      {fmt::format(R"("prefix":[{}],)", many), "'prefix' has 1001 entries, the limit is 8"},
       {fmt::format(R"("ignore":[{}],)", many), "'ignore' has 1001 entries, the limit is 200"},
       {fmt::format(R"("spellings":{{"{}":"b"}},)", long_name), "'spellings' has 500 bytes"},
       {fmt::format(R"("classes":[{}],)", many), "'classes' has 1001 entries"},
