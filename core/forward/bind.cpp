@@ -11,6 +11,7 @@
 #include <array>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,9 +21,10 @@ namespace {
 
 constexpr std::size_t kMostTensors = 500'000;
 constexpr std::size_t kMostValues = 200'000;
-constexpr std::size_t kMostOps = 50'000;     // bound and lowered they take some 2 KiB each
-constexpr std::int64_t kMostTurns = 10'000;  // of one loop
-constexpr std::size_t kMostLines = 300'000;  // looked at, loops unrolled
+constexpr std::size_t kMostOps = 25'000;         // bound and lowered they take some 2 KiB each
+constexpr std::int64_t kMostTurns = 10'000;      // of one loop
+constexpr std::size_t kMostLines = 100'000;      // looked at, loops unrolled
+constexpr std::uint64_t kMostWork = 10'000'000;  // of expressions: a thousand layers take a twentieth
 // A size that no real model exceeds, so that products of two stay inside 64 bits.
 constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
 
@@ -36,6 +38,7 @@ class Binder {
          const std::vector<std::pair<std::string, Datum>>& flags)
       : architecture_(architecture), model_{.architecture = &architecture, .config = config} {
     if (graph != nullptr) header_.emplace(*graph, architecture);
+    scope_.work = &work_;
     here_ = {std::make_shared<const std::string>(architecture.path), 1, 1};
     for (const auto& [name, value] : flags) names_.emplace(name, value);
     scope_.name = [this](std::string_view name) { return name_value(name); };
@@ -49,7 +52,7 @@ class Binder {
     fp8_ = fp8_block();
     if (const Datum kept = model_.config.get("quantization_config.modules_to_not_convert"); kept.list())
       for (const Datum& name : *kept.list())
-        if (name.text() != nullptr) unquantised_.push_back(*name.text());
+        if (name.text() != nullptr) unquantised_.insert(*name.text());
     for (const auto& [name, value] : architecture_.let) {
       const Datum result = value.evaluate(scope_);
       if (result.null()) value.place().fail(fmt::format("'{}' is missing", safe_display(value.text(), 60)));
@@ -156,7 +159,7 @@ class Binder {
   void run(std::string_view block, const std::string& prefix, bool stored_only) {
     for (const OpLine& line : architecture_.block(block)) {
       if (++lines_ > kMostLines)
-        throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops with more than 300,000 lines");
+        throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops with more than 100,000 lines");
       if (line.condition.text() != "" && !line.condition.evaluate(scope_).truth()) continue;
       const bool stored = stored_only || line.stored_only;
       if (line.kind == OpLine::Kind::each)
@@ -176,7 +179,7 @@ class Binder {
     const bool numbered = line.prefix.find('{') != std::string::npos;
     for (std::int64_t i = first; i < end; ++i) {
       if (++lines_ > kMostLines)
-        throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops of more than 300,000 turns");
+        throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops of more than 100,000 turns");
       names_.insert_or_assign(line.variable, Datum(i));
       if (numbered && depth_++ == 0) turn_ = ++turns_;
       const std::string inner = line.prefix.empty() ? "" : expand_name(line.prefix, line.place, scope_) + ".";
@@ -198,7 +201,7 @@ class Binder {
   }
 
   void operate(const OpLine& line, const std::string& prefix) {
-    if (model_.ops.size() == kMostOps) line.place.fail("more than 50,000 operators");
+    if (model_.ops.size() == kMostOps) line.place.fail("more than 25,000 operators");
     BoundOp op;
     op.line = &line;
     op.turn = turn_;
@@ -288,9 +291,14 @@ class Binder {
     return header_->find(name) || (owner != nullptr && header_->find(*owner));
   }
 
+  // Whether the configuration names it, or the end of its name behind a dot.
   bool kept_whole(const std::string& base) const {
-    return std::any_of(unquantised_.begin(), unquantised_.end(),
-                       [&](const std::string& name) { return base == name || base.ends_with("." + name); });
+    for (std::size_t at = 0; !unquantised_.empty(); ++at) {
+      if (unquantised_.contains(base.substr(at))) return true;
+      at = base.find('.', at);
+      if (at == std::string::npos) return false;
+    }
+    return false;
   }
 
   void add(const std::string& name, const Shape& shape, const WeightSpec& spec, DType dtype,
@@ -395,11 +403,12 @@ class Binder {
   std::unordered_map<std::string, std::size_t> asked_;      // the places of names in BoundModel::asked
   std::vector<BoundWeight>* sink_ = &model_.stored;         // of lines that only claim
   std::optional<Fp8> fp8_;
-  std::vector<std::string> unquantised_;
+  std::unordered_set<std::string> unquantised_;
   std::uint64_t total_ = 0;
   std::size_t tensors_ = 0;
   mutable std::map<std::string, Datum, std::less<>> configured_;  // what the configuration says, once asked
   std::size_t lines_ = 0;
+  std::uint64_t work_ = kMostWork;
   std::uint32_t turns_ = 0, turn_ = 0;  // see BoundOp
   int depth_ = 0;                       // of numbered loops
   AssetPlace here_;                     // the file alone, for what has no place of its own

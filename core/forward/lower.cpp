@@ -18,6 +18,7 @@ using Sizes = std::vector<SizePoly>;
 
 constexpr std::size_t kMostDimensions = 8;
 constexpr std::size_t kMostValues = 500'000;
+constexpr std::uint64_t kMostWork = 50'000'000;  // of expressions: a thousand layers take a twentieth
 
 class Lowering {
  public:
@@ -26,6 +27,7 @@ class Lowering {
         profile_(profile),
         activation_(profile.activation.value_or(model.dtype)),
         cache_(profile.cache.value_or(model.dtype)) {
+    scope_.work = &work_;
     scope_.name = [this](std::string_view name) { return name_value(name); };
     scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
       return call(function, arguments);
@@ -361,6 +363,7 @@ class Lowering {
   DType activation_;
   DType cache_;
   Scope scope_;
+  std::uint64_t work_ = kMostWork;
   std::map<std::string, Datum, std::less<>> constants_;
   std::map<std::string, Datum, std::less<>> locals_;  // of one operator
   SizePoly total_;                                    // S + P

@@ -20,6 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kRootPrefix = "root.";
+constexpr std::size_t kMostClasses = 100;  // models have one
 
 // A bound on nesting keeps the parser's and the value's recursion short.
 json parse(std::string_view text, const std::string& path) {
@@ -86,6 +87,16 @@ ModelConfig::ModelConfig(std::string_view text, const std::string& path) : path_
 }
 
 Datum ModelConfig::get(std::string_view key) const {
+  constexpr std::uint64_t kMostValues = 100'000;  // expressions may look at all of them in every layer
+  const Datum value = find_value(key);
+  if (value.total() > kMostValues)
+    throw fail(fmt::format("'{}' holds {} values, the limit is {}", safe_display(key, 60), value.total(),
+                           kMostValues),
+               ErrorCode::limit);
+  return value;
+}
+
+Datum ModelConfig::find_value(std::string_view key) const {
   const bool whole = key.starts_with(kRootPrefix);
   if (whole) key.remove_prefix(kRootPrefix.size());
   if (json_->nested && !whole)
@@ -106,7 +117,7 @@ std::vector<std::string> ModelConfig::architectures() const {
   const json* const found = find(json_->root, "architectures");
   if (found != nullptr && found->is_array())
     for (const json& name : *found)
-      if (name.is_string()) names.push_back(name.get<std::string>());
+      if (name.is_string() && names.size() < kMostClasses) names.push_back(name.get<std::string>());
   return names;
 }
 

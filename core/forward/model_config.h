@@ -20,7 +20,8 @@ class ModelConfig {
   // "architectures" is no list.
   ModelConfig(std::string_view json, const std::string& path);
 
-  // Null for a key that is not there, and for one whose value is null.
+  // Null for a key that is not there, and for one whose value is null. Throws Error{limit} for a list of more
+  // than 100,000 values.
   Datum get(std::string_view key) const;
   // The text under `key`, or `otherwise` if there is none. Throws Error{malformed} for a value of another
   // kind.
@@ -36,6 +37,8 @@ class ModelConfig {
 
  private:
   struct Json;
+  Datum find_value(std::string_view key) const;
+
   std::string path_;
   std::shared_ptr<const Json> json_;
 };

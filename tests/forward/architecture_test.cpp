@@ -260,6 +260,37 @@ TEST(Bind, AsksForNamesWithNumbersInThem) {
             std::string::npos);
 }
 
+TEST(Bind, ExpressionsThatTakeTooLongAreRefused) {
+  std::string list = "7";
+  for (int i = 0; i < 50'000; ++i) list += ",7";
+  EXPECT_NE(error_from(R"json({"family":"f","main":["x = embed ids @w[4, 2]","each i in 9000: layer"],
+                               "layer":["x = act x if i in list"]})json",
+                       fmt::format(R"({{"list":[{}]}})", list))
+                .find("take too many operations"),
+            std::string::npos);
+}
+
+TEST(Bind, ListsOfAConfigurationAreBounded) {
+  std::string list = "1";
+  for (int i = 0; i < 100'000; ++i) list += ",1";
+  EXPECT_NE(error_from(kAsset, fmt::format(R"({{"hidden_size":[{}]}})", list)).find("the limit is 100000"),
+            std::string::npos);
+}
+
+TEST(Bind, ModulesThatStayAsTheyAreAreFoundByTheEndOfTheirNames) {
+  const Architecture architecture = tiny();
+  const BoundModel model = bind_architecture(
+      architecture,
+      config(R"(,"experts":2,"quantization_config":{"quant_method":"fp8","weight_block_size":[4,4],
+               "modules_to_not_convert":["proj","layers.1.up.0","ayers.1.up.1"]})"),
+      nullptr);
+  Names kept;
+  for (const BoundWeight& weight : model.asked)
+    if (weight.dtype == DType::f8_e4m3) kept.push_back(weight.name);
+  EXPECT_EQ(kept, (Names{"model.layers.0.up.0.weight", "model.layers.0.up.1.weight",
+                         "model.layers.1.up.1.weight"}));
+}
+
 TEST(Bind, ClassesThatAreNoListAreToldSo) {
   EXPECT_EQ(error_from(kAsset, R"({"architectures":"TinyModel"})"),
             "config.json: 'architectures' is 'TinyModel': a list of class names expected");
