@@ -1,6 +1,7 @@
 // The forward pass on the command line.
 #include "app/cli/forward_options.h"
 
+#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/file_graph.h"
@@ -98,10 +99,13 @@ ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
         "have types and shapes of their own");
   if (!asked) return;
   figures_ = forward_figures(model_, arguments.batch, arguments.sequence, arguments.past);
-  if (!figures_)
+  if (!figures_) {
+    bound_ = activation_lower_bound(model_, arguments.batch, arguments.sequence);
+    if (bound_ || model_.cache_bytes_per_token) return;
     throw Error(ErrorCode::unsupported,
                 fmt::format("--seq: no forward pass is known: {}",
                             model_.remark.empty() ? "the file holds no operators" : model_.remark));
+  }
   pass_ = ForwardPass{&*model_.graph,
                       symbol_values(*model_.graph, arguments.batch, arguments.sequence, arguments.past)};
 }
@@ -113,10 +117,15 @@ Json ForwardAnswer::json() const {
   if (!model_.profile.empty()) json["profile"] = json_text(model_.profile);
   if (!model_.remark.empty()) json["remark"] = json_text(model_.remark);
   if (model_.cache_bytes_per_token) json["kv_bytes_per_token"] = *model_.cache_bytes_per_token;
-  if (!figures_) return json;
+  if (arguments_.sequence == 0) return json;
   json["batch"] = arguments_.batch;
   json["seq"] = arguments_.sequence;
   json["past"] = arguments_.past;
+  if (!figures_) {
+    if (model_.cache_bytes_per_token) json["kv_bytes"] = estimated_cache();
+    if (bound_) json["activation_lower_bound"] = *bound_;
+    return json;
+  }
   json["kv_bytes"] = figures_->peak.cache_bytes;
   json["activation_peak"] = figures_->peak.bytes;
   json["activation_reserved"] = figures_->reserved;
@@ -133,7 +142,31 @@ Json ForwardAnswer::json() const {
   return json;
 }
 
+std::uint64_t ForwardAnswer::estimated_cache() const {
+  const auto tokens = checked_mul(arguments_.batch, arguments_.sequence + arguments_.past);
+  const auto bytes = tokens ? checked_mul(*tokens, model_.cache_bytes_per_token.value_or(0)) : std::nullopt;
+  if (!bytes) throw Error(ErrorCode::limit, "--seq: a cache of more than 64 bits");
+  return *bytes;
+}
+
+// Of a model whose operators are not known: no peak.
+std::string ForwardAnswer::estimates_text() const {
+  std::string text = fmt::format("Of a forward pass of {} x {}{}, which the load above does not include:\n",
+                                 arguments_.batch, counted(arguments_.sequence, "token"),
+                                 arguments_.past == 0 ? "" : fmt::format(" after {}", arguments_.past));
+  if (bound_)
+    text +=
+        fmt::format("  activations at least {}, if every linear layer sees all tokens: a bound, no peak\n",
+                    format_bytes(*bound_));
+  if (model_.cache_bytes_per_token.value_or(0) > 0)
+    text += fmt::format(
+        "  cache {} afterwards, an estimate from config.json: {} bytes per token of each sequence\n",
+        format_bytes(estimated_cache()), format_grouped(*model_.cache_bytes_per_token));
+  return text + fmt::format("  {}\n", model_.remark);
+}
+
 std::string ForwardAnswer::text() const {
+  if (arguments_.sequence > 0 && !figures_) return estimates_text();
   std::string text;
   if (figures_) {
     text += fmt::format(

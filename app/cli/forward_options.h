@@ -24,13 +24,14 @@ void add_forward_options(CLI::App& app, ForwardArguments& arguments);
 class ForwardAnswer {
  public:
   // Throws Error{usage} for a profile that there is not, and Error{unsupported} where a sequence is asked for
-  // and the model's operators are not known.
+  // and neither operators nor a configuration say anything about it.
   ForwardAnswer(const Context& context, const MetaGraph& graph, const ForwardArguments& arguments);
 
   ForwardAnswer(const ForwardAnswer&) = delete;  // pass() points into it
   ForwardAnswer& operator=(const ForwardAnswer&) = delete;
 
-  // The pass to put behind a load: none unless a sequence was asked for.
+  // The pass to put behind a load: none unless a sequence was asked for, nor where the operators are not
+  // known.
   const ForwardPass* pass() const { return pass_ ? &*pass_ : nullptr; }
   // The contract's "forward"; null where nothing is known.
   Json json() const;
@@ -38,10 +39,14 @@ class ForwardAnswer {
   std::string text() const;
 
  private:
+  std::string estimates_text() const;
+  std::uint64_t estimated_cache() const;
+
   ForwardArguments arguments_;
   std::shared_ptr<const ForwardAssets> assets_;  // what model_ is bound to
   ForwardModel model_;
   std::optional<ForwardFigures> figures_;
+  std::optional<std::uint64_t> bound_;  // of the activations, where there are no figures
   std::optional<ForwardPass> pass_;
 };
 

@@ -38,6 +38,7 @@ OpenedModel open_timed(const Context& context, const std::string& path) {
   opened.open_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   opened.bytes_read = read_bytes_counter() - read_before;
+  opened.claims = model_claims(*opened.graph, *context.assets());
   return opened;
 }
 

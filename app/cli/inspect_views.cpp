@@ -102,14 +102,17 @@ Json summary_json(const OpenedModel& opened) {
   for (const ModelFile& file : graph.files)
     json["files"].push_back({{"path", json_text(file.path)}, {"bytes", file.bytes}});
   json["tensor_count"] = graph.tensors.size();
-  json["parameter_count"] = parameter_count(graph);
+  json["parameter_count"] = opened.claims.parameters;
   json["stored_elements"] = stored_elements(graph);
   json["tensor_bytes"] = storage_bytes(graph);
   json["file_bytes"] = file_bytes(graph);
   json["by_dtype"] = Json::object();
   for (const auto& [name, usage] : usage_by_dtype(graph))
     json["by_dtype"][std::string(name)] = {{"tensors", usage.tensors}, {"bytes", usage.bytes}};
-  if (const auto architecture = model_family(graph)) json["architecture"] = *architecture;
+  const auto type = model_family(graph);
+  if (type || !opened.claims.family.empty())
+    json["architecture"] = json_text(opened.claims.family.empty() ? *type : opened.claims.family);
+  if (type) json["model_type"] = json_text(*type);
   json["tied"] = Json::array();
   for (const auto& group : tied_groups(graph)) {
     Json names = Json::array();
@@ -117,14 +120,18 @@ Json summary_json(const OpenedModel& opened) {
     json["tied"].push_back(std::move(names));
   }
   json["missing"] = Json::array();
-  for (const std::string& name : graph.missing) json["missing"].push_back(json_text(name));
+  for (const std::string& name : opened.claims.missing) json["missing"].push_back(json_text(name));
   json["unclaimed"] = Json::array();
-  for (const std::string& file : unclaimed_files(graph)) json["unclaimed"].push_back(json_text(file));
+  for (const TensorId id : opened.claims.unclaimed)
+    json["unclaimed"].push_back(json_text(graph.tensor(id).name));
+  json["unclaimed_files"] = Json::array();
+  for (const std::string& file : unclaimed_files(graph)) json["unclaimed_files"].push_back(json_text(file));
   json["notes"] = Json::array();
-  for (const Note& note : graph.notes)
-    json["notes"].push_back({{"severity", severity_name(note.severity)},
-                             {"tensor", note.tensor ? Json(json_text(*note.tensor)) : Json()},
-                             {"text", json_text(note.text)}});
+  for (const std::vector<Note>* const notes : {&graph.notes, &opened.claims.notes})
+    for (const Note& note : *notes)
+      json["notes"].push_back({{"severity", severity_name(note.severity)},
+                               {"tensor", note.tensor ? Json(json_text(*note.tensor)) : Json()},
+                               {"text", json_text(note.text)}});
   json["timing"] = {
       {"open_ms", opened.open_ms}, {"header_bytes", header_bytes(graph)}, {"bytes_read", opened.bytes_read}};
   json["rss_anon_bytes"] = read_process_memory().rss_anon;
@@ -169,8 +176,13 @@ void print_summary(const OpenedModel& opened) {
   };
   fmt::print("{}\n", safe_display(model_name(graph), 100));
   line("format", graph.format + (weights || graph.tensors.empty() ? "" : " (shapes only, no weights)"));
-  if (const auto architecture = model_family(graph)) line("family", safe_display(*architecture, 60));
-  const std::uint64_t parameters = parameter_count(graph);
+  const std::string type = safe_display(model_family(graph).value_or(""), 60);
+  const std::string family = safe_display(opened.claims.family, 60);
+  if (!family.empty() && !type.empty() && family != type)
+    line("family", fmt::format("{} ({})", family, type));
+  else if (!family.empty() || !type.empty())
+    line("family", family.empty() ? type : family);
+  const std::uint64_t parameters = opened.claims.parameters;
   line("parameters", fmt::format("{} ({})", format_count(parameters), format_grouped(parameters)));
   line("tensors", format_grouped(graph.tensors.size()));
   line("weights", fmt::format("{} ({} bytes)", format_bytes(storage_bytes(graph)),
@@ -184,16 +196,26 @@ void print_summary(const OpenedModel& opened) {
     for (const TensorId id : group) names.push_back(graph.tensor(id).name);
     line("tied", join_names(names, 4));
   }
-  if (!graph.missing.empty())
-    line("missing",
-         fmt::format("{}: {}", counted(graph.missing.size(), "tensor"), join_names(graph.missing, 3)));
+  const std::vector<std::string>& missing = opened.claims.missing;
+  if (!missing.empty())
+    line("missing", fmt::format("{}: {}", counted(missing.size(), "tensor"), join_names(missing, 3)));
+  if (const auto& unclaimed = opened.claims.unclaimed; !unclaimed.empty()) {
+    constexpr std::size_t kMostShown = 3;
+    std::vector<std::string> names;
+    for (const TensorId id : unclaimed) names.emplace_back(graph.tensor(id).name);
+    line("unclaimed",
+         fmt::format("{}, {}: {}", counted(unclaimed.size(), "tensor"),
+                     format_bytes(sum(shares(graph, unclaimed)).bytes), join_names(names, kMostShown)));
+  }
   line("opened", fmt::format("in {}, reading {}", format_seconds(opened.open_ms / 1000),
                              format_bytes(opened.bytes_read)));
   constexpr std::size_t kMostNotes = 50;
-  for (std::size_t i = 0; i < std::min(graph.notes.size(), kMostNotes); ++i)
-    fmt::print("  {}\n", note_text(graph.notes[i]));
-  if (graph.notes.size() > kMostNotes)
-    fmt::print("  and {}; --json has them all\n", counted(graph.notes.size() - kMostNotes, "more note"));
+  std::vector<Note> notes = graph.notes;
+  notes.insert(notes.end(), opened.claims.notes.begin(), opened.claims.notes.end());
+  for (std::size_t i = 0; i < std::min(notes.size(), kMostNotes); ++i)
+    fmt::print("  {}\n", note_text(notes[i]));
+  if (notes.size() > kMostNotes)
+    fmt::print("  and {}; --json has them all\n", counted(notes.size() - kMostNotes, "more note"));
 }
 
 void print_tree(const MetaGraph& graph, const Selection& selection) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/cli/command.h"
+#include "core/forward/claims.h"
 #include "core/plan/doctor.h"
 #include "core/plan/tensor_stats.h"
 
@@ -17,6 +18,7 @@ struct OpenedModel {
   MetaGraphPtr graph;
   double open_ms = 0;
   std::uint64_t bytes_read = 0;
+  ModelClaims claims = {};
 };
 
 // What a filter left of the tensors.

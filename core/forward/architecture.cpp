@@ -14,21 +14,18 @@ namespace {
 
 using Kind = AssetNode::Kind;
 
-std::vector<std::string> texts(const AssetNode* list, std::string_view what) {
-  std::vector<std::string> result;
-  if (list == nullptr) return result;
-  for (const AssetNode& item : list->as(Kind::list, what).items)
-    result.push_back(item.as(Kind::text, what).text);
-  return result;
+constexpr std::size_t kMostSpellings = 8;  // prefixes and endings, each tried for every tensor
+constexpr std::size_t kMostLines = 2000;   // of a block
+
+std::vector<std::string> texts(const AssetNode* list, std::string_view what,
+                               std::size_t most = kMostAssetNames) {
+  return list == nullptr ? std::vector<std::string>() : list->texts(what, most, kMostAssetName);
 }
 
-std::vector<std::pair<std::string, std::string>> pairs(const AssetNode* object, std::string_view what) {
-  std::vector<std::pair<std::string, std::string>> result;
-  if (object == nullptr) return result;
-  object->as(Kind::object, what);
-  for (std::size_t i = 0; i < object->items.size(); ++i)
-    result.emplace_back(object->keys[i], object->items[i].as(Kind::text, what).text);
-  return result;
+std::vector<std::pair<std::string, std::string>> pairs(const AssetNode* object, std::string_view what,
+                                                       std::size_t most = kMostAssetNames) {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  return object == nullptr ? Pairs() : object->pairs(what, most, kMostAssetName);
 }
 
 Expression expression(const AssetNode& node, std::string_view what) {
@@ -53,21 +50,24 @@ class AssetParser {
   Architecture parse() {
     const AssetNode* const family = root_.find("family");
     if (family == nullptr) root_.place.fail("'family' is missing");
-    result_.family = family->as(Kind::text, "'family'").text;
+    result_.family = family->name("'family'", kMostAssetName);
     result_.model_types = texts(root_.find("model_types"), "'model_types'");
     result_.classes = texts(root_.find("classes"), "'classes'");
     if (const AssetNode* const let = root_.find("let")) {
-      let->as(Kind::object, "'let'");
-      for (std::size_t i = 0; i < let->items.size(); ++i)
+      let->as(Kind::object, "'let'").at_most(kMostAssetNames, "'let'");
+      for (std::size_t i = 0; i < let->items.size(); ++i) {
+        if (is_pass_size(let->keys[i]))
+          let->items[i].place.fail(fmt::format("'{}' stands for a size of the pass", let->keys[i]));
         result_.let.emplace_back(let->keys[i], expression(let->items[i], "'let'"));
+      }
     }
     if (const AssetNode* const inputs = root_.find("inputs")) {
-      inputs->as(Kind::object, "'inputs'");
+      inputs->as(Kind::object, "'inputs'").at_most(kMostSpellings, "'inputs'");
       for (std::size_t i = 0; i < inputs->items.size(); ++i)
         result_.inputs.push_back(input(inputs->keys[i], inputs->items[i]));
     }
-    result_.prefixes = texts(root_.find("prefix"), "'prefix'");
-    result_.spellings = pairs(root_.find("spellings"), "'spellings'");
+    result_.prefixes = texts(root_.find("prefix"), "'prefix'", kMostSpellings);
+    result_.spellings = pairs(root_.find("spellings"), "'spellings'", kMostSpellings);
     if (const AssetNode* const tie = root_.find("tie")) result_.tie = expression(*tie, "'tie'");
     result_.tied = pairs(root_.find("tied"), "'tied'");
     result_.ignore = texts(root_.find("ignore"), "'ignore'");
@@ -81,12 +81,14 @@ class AssetParser {
     constexpr std::string_view kOthers[] = {"family", "model_types", "classes",   "let",
                                             "inputs", "prefix",      "spellings", "tie",
                                             "tied",   "ignore",      "about"};
+    root_.at_most(kMostAssetNames, "an asset");
     for (std::size_t i = 0; i < root_.keys.size(); ++i) {
       const std::string& name = root_.keys[i];
       if (std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers)) continue;
       std::vector<OpLine>& lines = result_.blocks[name];
-      for (const AssetNode& item :
-           root_.items[i].as(Kind::list, fmt::format("'{}'", safe_display(name, 40))).items)
+      const std::string what = fmt::format("'{}'", safe_display(name, 40));
+      root_.items[i].as(Kind::list, what).at_most(kMostLines, what);
+      for (const AssetNode& item : root_.items[i].items)
         lines.push_back(parse_op_line(item.as(Kind::text, "a line").text, item.place));
     }
     if (result_.block("main").empty()) root_.place.fail("'main' is missing");

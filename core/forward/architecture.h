@@ -4,16 +4,19 @@
 //   {"family": "llama",
 //    "model_types": ["llama", ...],     which config.json it is for: by model_type,
 //    "classes": ["LlamaForCausalLM"],   or by a name under "architectures"
-//    "let": {"d": "hidden_size", ...},  names for expressions, each of which sees those before it; none is
-//    null "inputs": {"ids": "[B, S]:I64"},   what a caller gives; "ids" and "pos" are known without "prefix":
-//    ["model."],              some files leave one out, have another, or put one before every name
+//    "let": {"d": "hidden_size", ...},  names for expressions; each sees those before it, none is null
+//    "inputs": {"ids": "[B, S]:I64"},   what a caller gives; "ids" and "pos" are known without
+//    "prefix": ["model."],              left out, changed, or put before every name by some files
 //    "spellings": {".weight": ".gamma"},  endings that older files have instead
 //    "tie": "tie_word_embeddings ?? true", "tied": {"lm_head.weight": "model.embed_tokens.weight"},
 //    "main": ["x = embed ids @model.embed_tokens[V,d]", "each i in L: layer @model.layers.{i}", ...],
 //    "layer": [...],                    any other list is a block that loops name (see op_line.h)
 //    "absent": ["have @rotary.inv_freq[D/2]!:F32"],   exist at run time only
-//    "extra": ["have @h.{i}.attn.bias[1,1,P,P]!:F32"],  some files store them; no parameters
+//    "extra": ["have @h.{i}.attn.bias[1,1,N,N]!:F32"],  some files store them; no parameters
 //    "ignore": ["vision_tower.*"]}      globs of tensors that belong to parts not described here
+//
+// Attributes of operators see B, S, P and T = S + P beside what every expression sees. has('h.{i}.x.weight')
+// is whether a file holds that tensor; null without a file.
 #pragma once
 
 #include "core/forward/model_config.h"
@@ -59,7 +62,8 @@ Architecture parse_architecture(std::string_view json, const std::string& path);
 // Those built in, by family.
 std::span<const Architecture> built_in_architectures();
 
-// The one for this configuration: a class name first, then the model_type. Nothing if there is none.
+// The one for this configuration: a class name first, then the model_type. Nothing if there is none. See
+// ForwardAssets::architecture, which asks a user's own first.
 const Architecture* find_architecture(const ModelConfig& config, std::span<const Architecture> among);
 
 }  // namespace loadline

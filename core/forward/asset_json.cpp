@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -34,15 +35,16 @@ class AssetReader {
   }
 
  private:
-  AssetPlace place(std::string_view token) const {
-    const std::string_view all(padded_.data(), padded_.size());
-    const auto at = static_cast<std::size_t>(token.data() - all.data());
-    const std::string_view before = all.substr(0, at);
-    const auto lines = std::count(before.begin(), before.end(), '\n');
-    const std::size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  // Tokens come one behind the other: lines are counted from the last.
+  AssetPlace place(std::string_view token) {
+    const auto at = static_cast<std::size_t>(token.data() - padded_.data());
+    for (; counted_ < at; ++counted_)
+      if (padded_.data()[counted_] == '\n') {
+        ++line_;
+        line_start_ = counted_ + 1;
+      }
     const bool quoted = token.starts_with('"');
-    return {path_, static_cast<std::uint32_t>(lines + 1),
-            static_cast<std::uint32_t>(at - line_start + 1 + (quoted ? 1 : 0))};
+    return {path_, line_, static_cast<std::uint32_t>(at - line_start_ + 1 + (quoted ? 1 : 0))};
   }
 
   AssetNode node(simdjson::ondemand::value value, int depth) {
@@ -59,18 +61,18 @@ class AssetReader {
                         : std::string(token.substr(0, token.find_last_not_of(" \n\r\t") + 1));
       return result;
     }
-    result.place = place(value.current_location().value());
+    result.place = place({value.current_location().value(), 1});
     if (type == json_type::array) {
       result.kind = AssetNode::Kind::list;
       for (auto item : value.get_array()) result.items.push_back(node(item.value(), depth + 1));
       return result;
     }
     result.kind = AssetNode::Kind::object;
+    std::unordered_set<std::string> known;
     for (auto field : value.get_object()) {
       const std::string key(std::string_view(field.unescaped_key()));
       AssetNode item = node(field.value(), depth + 1);
-      if (result.find(key) != nullptr)
-        item.place.fail(fmt::format("'{}' occurs twice", safe_display(key, 60)));
+      if (!known.insert(key).second) item.place.fail(fmt::format("'{}' occurs twice", safe_display(key, 60)));
       result.keys.push_back(key);
       result.items.push_back(std::move(item));
     }
@@ -79,6 +81,9 @@ class AssetReader {
 
   simdjson::padded_string padded_;
   std::shared_ptr<const std::string> path_;
+  std::size_t counted_ = 0;  // bytes whose lines are counted
+  std::uint32_t line_ = 1;
+  std::size_t line_start_ = 0;
 };
 
 }  // namespace
@@ -94,6 +99,37 @@ const AssetNode& AssetNode::as(Kind expected, std::string_view what) const {
     place.fail(fmt::format("{} is {}, {} expected", what, kKinds[static_cast<std::size_t>(kind)],
                            kKinds[static_cast<std::size_t>(expected)]));
   return *this;
+}
+
+void AssetNode::at_most(std::size_t most, std::string_view what) const {
+  if (items.size() > most)
+    items[most].place.fail(fmt::format("{} has {} entries, the limit is {}", what, items.size(), most));
+}
+
+const std::string& AssetNode::name(std::string_view what, std::size_t longest) const {
+  if (as(Kind::text, what).text.size() > longest)
+    place.fail(fmt::format("{} has {} bytes, the limit is {}", what, text.size(), longest));
+  return text;
+}
+
+std::vector<std::string> AssetNode::texts(std::string_view what, std::size_t most,
+                                          std::size_t longest) const {
+  as(Kind::list, what).at_most(most, what);
+  std::vector<std::string> result;
+  for (const AssetNode& item : items) result.push_back(item.name(what, longest));
+  return result;
+}
+
+std::vector<std::pair<std::string, std::string>> AssetNode::pairs(std::string_view what, std::size_t most,
+                                                                  std::size_t longest) const {
+  as(Kind::object, what).at_most(most, what);
+  std::vector<std::pair<std::string, std::string>> result;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (keys[i].size() > longest)
+      items[i].place.fail(fmt::format("{} has {} bytes, the limit is {}", what, keys[i].size(), longest));
+    result.emplace_back(keys[i], items[i].name(what, longest));
+  }
+  return result;
 }
 
 void AssetNode::allow(std::initializer_list<std::string_view> known) const {

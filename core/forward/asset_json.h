@@ -25,9 +25,22 @@ struct AssetNode {
   const AssetNode* find(std::string_view key) const;
   // Throws an Error at this place unless it is of that kind.
   const AssetNode& as(Kind expected, std::string_view what) const;
+  // This list of at most `most` texts of at most `longest` bytes each; throws an Error at what is more.
+  std::vector<std::string> texts(std::string_view what, std::size_t most, std::size_t longest) const;
+  // This object's fields, likewise.
+  std::vector<std::pair<std::string, std::string>> pairs(std::string_view what, std::size_t most,
+                                                         std::size_t longest) const;
+  // Throws an Error unless it is a text of at most `longest` bytes.
+  const std::string& name(std::string_view what, std::size_t longest) const;
+  // Throws an Error at the first item behind so many.
+  void at_most(std::size_t most, std::string_view what) const;
   // Throws an Error at the first field that has none of these names.
   void allow(std::initializer_list<std::string_view> known) const;
 };
+
+// What names that an asset gives, and lists of them, may take: more than any needs.
+inline constexpr std::size_t kMostAssetName = 300;
+inline constexpr std::size_t kMostAssetNames = 200;
 
 // Throws Error{malformed | limit} naming `path` for anything but a JSON object of at most 1 MiB.
 AssetNode parse_asset(std::string_view json, const std::string& path);

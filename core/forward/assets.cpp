@@ -30,10 +30,10 @@ std::string whole_text(const std::string& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Each file of a folder, in place of the row with the same key.
+// Each file of a folder, in place of the row with the same key, in front of the others. How many there are.
 template <typename Row, typename Parse>
-void add_folder(const fs::path& folder, std::vector<Row>& rows, std::string Row::*key, Parse parse,
-                std::vector<std::string>& faults) {
+std::size_t add_folder(const fs::path& folder, std::vector<Row>& rows, std::string Row::*key, Parse parse,
+                       std::vector<std::string>& faults) {
   std::vector<Row> own;
   for (const std::string& path : json_files(folder)) {
     try {
@@ -44,9 +44,16 @@ void add_folder(const fs::path& folder, std::vector<Row>& rows, std::string Row:
   }
   for (const Row& row : own) std::erase_if(rows, [&](const Row& other) { return other.*key == row.*key; });
   rows.insert(rows.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  return own.size();
 }
 
 }  // namespace
+
+const Architecture* ForwardAssets::architecture(const ModelConfig& config) const {
+  const std::span<const Architecture> all(architectures);
+  const Architecture* const own = find_architecture(config, all.first(own_architectures));
+  return own != nullptr ? own : find_architecture(config, all.subspan(own_architectures));
+}
 
 const Profile& ForwardAssets::profile(std::string_view id) const {
   std::string known;
@@ -72,8 +79,8 @@ std::shared_ptr<const ForwardAssets> built_in_assets() {
 
 std::shared_ptr<const ForwardAssets> load_assets(const std::string& folder) {
   auto all = std::make_shared<ForwardAssets>(*built_in_assets());
-  add_folder(fs::path(folder) / "architectures", all->architectures, &Architecture::family,
-             parse_architecture, all->faults);
+  all->own_architectures = add_folder(fs::path(folder) / "architectures", all->architectures,
+                                      &Architecture::family, parse_architecture, all->faults);
   add_folder(fs::path(folder) / "profiles", all->profiles, &Profile::id, parse_profile, all->faults);
   return all;
 }

@@ -13,13 +13,14 @@
 namespace loadline {
 
 struct ForwardAssets {
-  std::vector<Architecture> architectures = {};  // a user's come first
+  std::vector<Architecture> architectures = {};  // a user's come first,
+  std::size_t own_architectures = 0;             // so many of them
   std::vector<Profile> profiles = {};
   std::vector<std::string> faults = {};  // what is wrong with files that were left out
 
-  const Architecture* architecture(const ModelConfig& config) const {
-    return find_architecture(config, architectures);
-  }
+  // A user's own for this configuration, by whatever it matches, else a built-in one; nothing if there is
+  // none.
+  const Architecture* architecture(const ModelConfig& config) const;
   // Throws Error{usage} that lists the profiles.
   const Profile& profile(std::string_view id) const;
 };

@@ -4,13 +4,14 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/header.h"
 #include "core/graph/filter.h"
-#include "core/graph/name_index.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,53 +20,13 @@ namespace loadline {
 namespace {
 
 constexpr std::size_t kMostTensors = 500'000;
-constexpr std::size_t kMostOps = 200'000;
-constexpr std::int64_t kMostTurns = 100'000;   // of one loop
-constexpr std::size_t kMostLines = 3'000'000;  // looked at, loops unrolled
+constexpr std::size_t kMostValues = 200'000;
+constexpr std::size_t kMostOps = 25'000;         // bound and lowered they take some 2 KiB each
+constexpr std::int64_t kMostTurns = 10'000;      // of one loop
+constexpr std::size_t kMostLines = 100'000;      // looked at, loops unrolled
+constexpr std::uint64_t kMostWork = 10'000'000;  // of expressions: a thousand layers take a twentieth
 // A size that no real model exceeds, so that products of two stay inside 64 bits.
 constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
-
-// What stands beside NAME.weight, or in its stead, in files whose linear weights are quantised.
-constexpr std::array<std::string_view, 14> kCompanions = {"weight_scale_inv",
-                                                          "weight_scale",
-                                                          "input_scale",
-                                                          "qweight",
-                                                          "qzeros",
-                                                          "scales",
-                                                          "g_idx",
-                                                          "weight_packed",
-                                                          "weight_shape",
-                                                          "weight_zero_point",
-                                                          "weight.absmax",
-                                                          "weight.quant_map",
-                                                          "weight.nested_absmax",
-                                                          "weight.nested_quant_map"};
-constexpr std::array<std::string_view, 3> kStandIns = {"qweight", "weight_packed", "weight_q"};
-
-// The tensors of a file by name, with what claimed them.
-class Header {
- public:
-  explicit Header(const MetaGraph& graph)
-      : graph_(graph), names_(graph.tensors.size()), claimed_(graph.tensors.size(), false) {
-    for (std::uint32_t i = 0; i < graph.tensors.size(); ++i)
-      names_.add(graph.tensors[i].name, graph.tensors[i].name.hash(), i,
-                 [&](std::uint32_t at) { return graph.tensors[at].name.view(); });
-  }
-
-  std::optional<TensorId> find(std::string_view name) const {
-    const auto at =
-        names_.find(name, name_hash(name), [this](std::uint32_t i) { return graph_.tensors[i].name.view(); });
-    return at ? std::optional(TensorId{*at}) : std::nullopt;
-  }
-  void claim(TensorId id) { claimed_[index(id)] = true; }
-  bool claimed(std::size_t i) const { return claimed_[i]; }
-  const MetaGraph& graph() const { return graph_; }
-
- private:
-  const MetaGraph& graph_;
-  NameIndex names_;
-  std::vector<bool> claimed_;
-};
 
 struct Fp8 {
   std::uint64_t rows = 0, columns = 0;  // of a block with one scale
@@ -76,7 +37,9 @@ class Binder {
   Binder(const Architecture& architecture, const ModelConfig& config, const MetaGraph* graph,
          const std::vector<std::pair<std::string, Datum>>& flags)
       : architecture_(architecture), model_{.architecture = &architecture, .config = config} {
-    if (graph != nullptr) header_.emplace(*graph);
+    if (graph != nullptr) header_.emplace(*graph, architecture);
+    scope_.work = &work_;
+    here_ = {std::make_shared<const std::string>(architecture.path), 1, 1};
     for (const auto& [name, value] : flags) names_.emplace(name, value);
     scope_.name = [this](std::string_view name) { return name_value(name); };
     scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
@@ -89,7 +52,7 @@ class Binder {
     fp8_ = fp8_block();
     if (const Datum kept = model_.config.get("quantization_config.modules_to_not_convert"); kept.list())
       for (const Datum& name : *kept.list())
-        if (name.text() != nullptr) unquantised_.push_back(*name.text());
+        if (name.text() != nullptr) unquantised_.insert(*name.text());
     for (const auto& [name, value] : architecture_.let) {
       const Datum result = value.evaluate(scope_);
       if (result.null()) value.place().fail(fmt::format("'{}' is missing", safe_display(value.text(), 60)));
@@ -110,6 +73,8 @@ class Binder {
 
  private:
   Datum name_value(std::string_view name) const {
+    if (sizes_ && name.size() == 1)
+      if (const auto size = pass_size(name[0])) return Datum(*size);
     const auto found = names_.find(name);
     if (found != names_.end()) return found->second;
     // a list of the configuration may be long, and asked for in every layer
@@ -118,11 +83,25 @@ class Binder {
     return configured_.emplace(std::string(name), model_.config.get(name)).first->second;
   }
 
-  // has('NAME'): whether the file holds that tensor; null where there is no file to ask.
-  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) const {
+  // What a pass is of, for attributes: numbers only once it runs.
+  static std::optional<SizePoly> pass_size(char name) {
+    const SizePoly sequence = SizePoly::symbol(kSequence), past = SizePoly::symbol(kPast);
+    if (name == 'B') return SizePoly::symbol(kBatch);
+    if (name == 'S') return sequence;
+    if (name == 'P') return past;
+    return name == 'T' ? SizePoly::sum(sequence, past) : std::nullopt;
+  }
+
+  // has('NAME'): whether the file holds that tensor; null where there is no file to ask. NAME may hold
+  // expressions as a weight's may, but none that asks in turn: its text may come from the configuration.
+  std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) {
     if (function != "has") return std::nullopt;
     if (!header_ || arguments.size() != 1 || arguments[0].text() == nullptr) return Datum();
-    return Datum(std::int64_t{find(*arguments[0].text()).has_value()});
+    if (asking_) here_.fail("has() within has()");
+    asking_ = true;
+    const std::string name = expand_name(*arguments[0].text(), here_, scope_);
+    asking_ = false;
+    return Datum(std::int64_t{header_->find(name).has_value()});
   }
 
   DType config_dtype() const {
@@ -160,15 +139,16 @@ class Binder {
       return std::any_of(model_.inputs.begin(), model_.inputs.end(),
                          [&](const InputSpec& input) { return input.name == name; });
     };
-    const AssetPlace place = {std::make_shared<const std::string>(architecture_.path), 1, 1};
     for (const char* name : {"ids", "pos"})
       if (!known(name))
         model_.inputs.push_back(
-            {name, place, {Expression::parse("B", place), Expression::parse("S", place)}, DType::i64});
+            {name, here_, {Expression::parse("B", here_), Expression::parse("S", here_)}, DType::i64});
     for (const InputSpec& input : model_.inputs) new_value(input.name);
   }
 
   std::uint32_t new_value(const std::string& name) {
+    if (model_.values.size() == kMostValues)
+      throw Error(ErrorCode::limit, {.file = architecture_.path}, "more than 200,000 values");
     const auto number = static_cast<std::uint32_t>(model_.values.size());
     const std::uint32_t times = used_[name]++;
     model_.values.push_back(times == 0 ? name : fmt::format("{}.{}", name, times));
@@ -179,8 +159,7 @@ class Binder {
   void run(std::string_view block, const std::string& prefix, bool stored_only) {
     for (const OpLine& line : architecture_.block(block)) {
       if (++lines_ > kMostLines)
-        throw Error(ErrorCode::limit, {.file = architecture_.path},
-                    "loops with more than three million lines");
+        throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops with more than 100,000 lines");
       if (line.condition.text() != "" && !line.condition.evaluate(scope_).truth()) continue;
       const bool stored = stored_only || line.stored_only;
       if (line.kind == OpLine::Kind::each)
@@ -200,7 +179,7 @@ class Binder {
     const bool numbered = line.prefix.find('{') != std::string::npos;
     for (std::int64_t i = first; i < end; ++i) {
       if (++lines_ > kMostLines)
-        throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops of more than three million turns");
+        throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops of more than 100,000 turns");
       names_.insert_or_assign(line.variable, Datum(i));
       if (numbered && depth_++ == 0) turn_ = ++turns_;
       const std::string inner = line.prefix.empty() ? "" : expand_name(line.prefix, line.place, scope_) + ".";
@@ -222,7 +201,7 @@ class Binder {
   }
 
   void operate(const OpLine& line, const std::string& prefix) {
-    if (model_.ops.size() == kMostOps) line.place.fail("more than 200,000 operators");
+    if (model_.ops.size() == kMostOps) line.place.fail("more than 25,000 operators");
     BoundOp op;
     op.line = &line;
     op.turn = turn_;
@@ -231,7 +210,9 @@ class Binder {
       if (value == current_.end()) line.place.fail(fmt::format("there is no value '{}' yet", name));
       op.inputs.push_back(value->second);
     }
+    sizes_ = true;
     for (const auto& [key, value] : line.attributes) op.attributes.emplace_back(key, value.evaluate(scope_));
+    sizes_ = false;
     add_weights(line, prefix, op.weights);
     op.name = line.weights.empty() || has_experts(line)
                   ? prefix + line.outputs.front()
@@ -291,11 +272,10 @@ class Binder {
       add(base + ".weight_scale_inv",
           Shape{(shape[0] + fp8_->rows - 1) / fp8_->rows, (shape[1] + fp8_->columns - 1) / fp8_->columns},
           spec, DType::f32, to);
-    if (header_ && !spec.bare) claim_companions(base);
+    if (header_ && !spec.bare) header_->claim_companions(base);
     if (!spec.bias) return;
     const std::string bias = base + ".bias";
-    if (header_ ? find(bias).has_value()
-                : spec.bias_if.text() == "" || spec.bias_if.evaluate(scope_).truth()) {
+    if (header_ ? found(bias) : spec.bias_if.text() == "" || spec.bias_if.evaluate(scope_).truth()) {
       if (shape.empty()) spec.place.fail("a scalar has no bias");
       const bool transposed = std::any_of(line.attributes.begin(), line.attributes.end(),
                                           [](const auto& attribute) { return attribute.first == "layout"; });
@@ -305,9 +285,20 @@ class Binder {
     }
   }
 
+  // Under its own name, or its owner's.
+  bool found(const std::string& name) const {
+    const std::string* const owner = tied_to(name);
+    return header_->find(name) || (owner != nullptr && header_->find(*owner));
+  }
+
+  // Whether the configuration names it, or the end of its name behind a dot.
   bool kept_whole(const std::string& base) const {
-    return std::any_of(unquantised_.begin(), unquantised_.end(),
-                       [&](const std::string& name) { return base == name || base.ends_with("." + name); });
+    for (std::size_t at = 0; !unquantised_.empty(); ++at) {
+      if (unquantised_.contains(base.substr(at))) return true;
+      at = base.find('.', at);
+      if (at == std::string::npos) return false;
+    }
+    return false;
   }
 
   void add(const std::string& name, const Shape& shape, const WeightSpec& spec, DType dtype,
@@ -327,21 +318,28 @@ class Binder {
         return to.push_back({*owner, shape, dtype, std::nullopt});
       }
       if (spec.optional) return;
-      model_.asked.push_back({name, shape, dtype, std::nullopt});
-      return to.push_back(model_.asked.back());
+      const auto [asked, first] = asked_.try_emplace(name, model_.asked.size());
+      if (first) model_.asked.push_back({name, shape, dtype, std::nullopt});
+      const BoundWeight& weight = model_.asked[asked->second];
+      if (weight.shape != shape || weight.dtype != dtype)
+        spec.place.fail(fmt::format("tensor '{}' is asked for twice: as {} [{}] and as {} [{}]",
+                                    safe_display(name, 200), dtype_info(weight.dtype).name,
+                                    fmt::join(weight.shape, ","), dtype_info(dtype).name,
+                                    fmt::join(shape, ",")));
+      return to.push_back(weight);
     }
-    if (const auto id = find(name)) {
+    if (const auto id = header_->find(name)) {
       header_->claim(*id);
       const Tensor& tensor = header_->graph().tensor(*id);
       if (squeezed(tensor.shape) != squeezed(shape)) disagree(tensor, shape);
       return to.push_back({std::string(tensor.name), shape, tensor.dtype, *id});
     }
-    if (const auto id = owner != nullptr ? find(*owner) : std::nullopt) {
+    if (const auto id = owner != nullptr ? header_->find(*owner) : std::nullopt) {
       model_.tied.emplace_back(name, *owner);
       const Tensor& tensor = header_->graph().tensor(*id);
       return to.push_back({std::string(tensor.name), tensor.shape, tensor.dtype, *id});
     }
-    if (!spec.optional && !has_stand_in(name)) model_.claims.missing.push_back(name);
+    if (!spec.optional && !header_->has_stand_in(name)) model_.claims.missing.push_back(name);
     to.push_back({name, shape, dtype, std::nullopt});
   }
 
@@ -365,39 +363,6 @@ class Binder {
     return found == architecture_.tied.end() ? nullptr : &found->second;
   }
 
-  // As the asset spells it, with or without the prefix, and with the endings of older files.
-  std::optional<TensorId> find(const std::string& name) const {
-    if (const auto id = find_prefixed(name)) return id;
-    for (const auto& [ending, older] : architecture_.spellings)
-      if (name.ends_with(ending))
-        if (const auto id = find_prefixed(name.substr(0, name.size() - ending.size()) + older)) return id;
-    return std::nullopt;
-  }
-  std::optional<TensorId> find_prefixed(const std::string& name) const {
-    if (const auto id = header_->find(name)) return id;
-    for (const std::string& prefix : architecture_.prefixes) {
-      if (const auto id = header_->find(prefix + name)) return id;
-      if (!name.starts_with(prefix)) continue;
-      const std::string rest = name.substr(prefix.size());
-      if (const auto id = header_->find(rest)) return id;
-      for (const std::string& other : architecture_.prefixes)
-        if (const auto id = header_->find(other + rest)) return id;
-    }
-    return std::nullopt;
-  }
-
-  void claim_companions(const std::string& base) {
-    for (const std::string_view companion : kCompanions)
-      if (const auto id = find(fmt::format("{}.{}", base, companion))) header_->claim(*id);
-  }
-  bool has_stand_in(const std::string& name) const {
-    constexpr std::string_view kWeight = "weight";
-    if (!name.ends_with(".weight")) return false;
-    const std::string base = name.substr(0, name.size() - kWeight.size());
-    return std::any_of(kStandIns.begin(), kStandIns.end(),
-                       [&](std::string_view other) { return find(base + std::string(other)).has_value(); });
-  }
-
   // Buffers that some writers store: in a file where it has them; without a file, where the configuration
   // asks for them by a key of ours.
   void run_extra() {
@@ -418,11 +383,11 @@ class Binder {
     if (!header_) return;
     const MetaGraph& graph = header_->graph();
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      if (header_->claimed(i)) continue;
+      const TensorId id{static_cast<std::uint32_t>(i)};
+      if (header_->claimed(id)) continue;
       const bool ignored = std::any_of(
           architecture_.ignore.begin(), architecture_.ignore.end(),
           [&](const std::string& pattern) { return glob_matches(pattern, graph.tensors[i].name); });
-      const TensorId id{static_cast<std::uint32_t>(i)};
       (ignored ? model_.claims.ignored : model_.claims.unclaimed).push_back(id);
       if (!ignored) model_.claims.unclaimed_bytes += tensor_bytes(graph, graph.tensors[i]);
     }
@@ -435,17 +400,22 @@ class Binder {
   std::map<std::string, Datum, std::less<>> names_;         // loops, "let" and flags
   std::unordered_map<std::string, std::uint32_t> current_;  // the value that a name stands for now
   std::unordered_map<std::string, std::uint32_t> used_;     // how many values had that name
+  std::unordered_map<std::string, std::size_t> asked_;      // the places of names in BoundModel::asked
   std::vector<BoundWeight>* sink_ = &model_.stored;         // of lines that only claim
   std::optional<Fp8> fp8_;
-  std::vector<std::string> unquantised_;
+  std::unordered_set<std::string> unquantised_;
   std::uint64_t total_ = 0;
   std::size_t tensors_ = 0;
   mutable std::map<std::string, Datum, std::less<>> configured_;  // what the configuration says, once asked
   std::size_t lines_ = 0;
+  std::uint64_t work_ = kMostWork;
   std::uint32_t turns_ = 0, turn_ = 0;  // see BoundOp
   int depth_ = 0;                       // of numbered loops
+  AssetPlace here_;                     // the file alone, for what has no place of its own
   bool tied_ = false;
   bool absent_ = false;
+  bool asking_ = false;  // inside has()
+  bool sizes_ = false;   // inside an attribute: B, S, P and T are known
 };
 
 }  // namespace

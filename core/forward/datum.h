@@ -24,6 +24,7 @@ class Datum {
   };
   using List = std::shared_ptr<const ListData>;
   struct Object {  // a nested object of a configuration: it is there, and its fields have names of their own
+    std::int64_t fields = 0;
     bool operator==(const Object&) const = default;
   };
 
@@ -44,6 +45,7 @@ class Datum {
     const List* const list = std::get_if<List>(&value_);
     return list == nullptr ? nullptr : &(*list)->items;
   }
+  const Object* object() const { return std::get_if<Object>(&value_); }
   // How many values a comparison may have to look at.
   std::uint64_t total() const {
     const List* const list = std::get_if<List>(&value_);

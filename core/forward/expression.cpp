@@ -23,6 +23,7 @@ class Evaluation {
 
   Datum value(std::size_t at) const {
     const Node& node = nodes_[at];
+    spend(node, 1);
     const auto child = [&](std::size_t i) { return value(node.children[i]); };
     switch (node.kind) {
       case Kind::literal:
@@ -54,9 +55,9 @@ class Evaluation {
       case Kind::logical_and:
         return Datum(std::int64_t{child(0).truth() && child(1).truth()});
       case Kind::equal:
-        return Datum(std::int64_t{child(0) == child(1)});
+        return Datum(std::int64_t{equal(node, child(0), child(1))});
       case Kind::unequal:
-        return Datum(std::int64_t{!(child(0) == child(1))});
+        return Datum(std::int64_t{!equal(node, child(0), child(1))});
       case Kind::contains:
         return Datum(std::int64_t{contains(node, child(0), child(1))});
       case Kind::less:
@@ -79,6 +80,13 @@ class Evaluation {
  private:
   [[noreturn]] void fail(const Node& node, std::string_view detail) const {
     place_.moved(node.at).fail(detail);
+  }
+
+  // Asset and configuration together decide how often an expression is asked, and how long its lists are.
+  void spend(const Node& node, std::uint64_t operations) const {
+    if (scope_.work == nullptr) return;
+    if (*scope_.work < operations) fail(node, "the expressions of this asset take too many operations");
+    *scope_.work -= operations;
   }
 
   Datum name(const std::string& of) const {
@@ -104,10 +112,16 @@ class Evaluation {
     return (*list)[static_cast<std::size_t>(at)];
   }
 
+  bool equal(const Node& node, const Datum& a, const Datum& b) const {
+    spend(node, std::min(a.total(), b.total()));
+    return a == b;
+  }
+
   bool contains(const Node& node, const Datum& what, const Datum& where) const {
     if (where.null()) return false;
     const std::vector<Datum>* const list = where.list();
     if (list == nullptr) fail(node, fmt::format("in {}: a list expected", where.shown()));
+    spend(node, where.total());
     return std::find(list->begin(), list->end(), what) != list->end();
   }
 
@@ -168,6 +182,8 @@ class Evaluation {
       if (!size) fail(node, fmt::format("{} is no size", of.shown()));
       return *size;
     };
+    constexpr std::uint64_t kOperations = 10;  // some, for what may have many terms
+    spend(node, kOperations);
     const SizePoly x = operand(a, 0), y = operand(b, node.children.size() - 1);
     std::optional<SizePoly> result;
     if (kind == Kind::add) result = SizePoly::sum(x, y);
@@ -209,12 +225,14 @@ class Evaluation {
       return Datum(static_cast<std::int64_t>(std::floor(of)));
     }
     if (node.name == "len") {
-      expect(arguments.size() == 1 && arguments[0].list() != nullptr);
+      expect(arguments.size() == 1 && (arguments[0].list() != nullptr || arguments[0].object() != nullptr));
+      if (arguments[0].object() != nullptr) return Datum(arguments[0].object()->fields);
       return Datum(static_cast<std::int64_t>(arguments[0].list()->size()));
     }
     if (node.name == "count") {
       expect(arguments.size() == 2 && arguments[0].list() != nullptr);
       const std::vector<Datum>& list = *arguments[0].list();
+      spend(node, arguments[0].total());
       return Datum(static_cast<std::int64_t>(std::count(list.begin(), list.end(), arguments[1])));
     }
     fail(node, fmt::format("there is no function '{}'", safe_display(node.name, 40)));

@@ -15,6 +15,7 @@
 #include "core/forward/datum.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -37,11 +38,13 @@ struct AssetPlace {
 };
 
 // What names and functions mean. Functions that every expression has: min, max (of whole numbers), cdiv(a, b)
-// = a / b rounded up, floor(a) of a fraction, len(list), count(list, value).
+// = a / b rounded up, floor(a) of a fraction, len(list or object), count(list, value).
 struct Scope {
   std::function<Datum(std::string_view name)> name;
   // Nothing for a function that it does not have. Asked first.
   std::function<std::optional<Datum>(std::string_view function, std::span<const Datum> arguments)> call;
+  // Operations that may still be done, of all expressions of the scope together; null: any number.
+  std::uint64_t* work = nullptr;
 };
 
 class Expression {

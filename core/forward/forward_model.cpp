@@ -1,66 +1,20 @@
 // The ladder from a file's own operators down to nothing.
 #include "core/forward/forward_model.h"
 
+#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/claims.h"
+#include "core/forward/estimate.h"
 #include "core/forward/file_graph.h"
 #include "core/forward/lower.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
 namespace loadline {
 namespace {
-
-// The first of these keys that holds a whole number above 0.
-template <std::size_t N>
-std::optional<std::uint64_t> first_of(const ModelConfig& config, const std::array<const char*, N>& keys) {
-  for (const char* key : keys) {
-    const Datum value = config.get(key);
-    if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
-  }
-  return std::nullopt;
-}
-
-// Keys and values of every layer, as most decoders keep them. Wrong for latent attention, for windows and for
-// models without a cache: an estimate.
-std::optional<std::uint64_t> estimated_cache(const ModelConfig& config) {
-  using Keys = std::array<const char*, 5>;
-  const auto layers = first_of(config, Keys{"num_hidden_layers", "n_layer", "num_layers", "n_layers", "L"});
-  const auto heads = first_of(config, Keys{"num_attention_heads", "n_head", "num_heads", "n_heads", "H"});
-  const auto width = first_of(config, Keys{"hidden_size", "n_embd", "d_model", "dim", "d"});
-  if (!layers || !heads || !width) return std::nullopt;
-  const std::uint64_t kv =
-      first_of(config, Keys{"num_key_value_heads", "num_kv_heads", "n_head_kv", "K", "n_kv_heads"})
-          .value_or(*heads);
-  const std::uint64_t dim = first_of(config, std::array<const char*, 3>{"head_dim", "d_kv", "kv_channels"})
-                                .value_or(*width / *heads);
-  const auto dtype = dtype_from_torch(config.text("dtype", config.text("torch_dtype", "float32")));
-  constexpr std::uint64_t kMost = 1 << 24;
-  if (!dtype || std::max({*layers, kv, dim}) > kMost) return std::nullopt;
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
-  if (*width % *heads != 0 || dim == 0 || *layers * kv > kMostBytes / dim / 16) return std::nullopt;
-  return 2 * *layers * kv * dim * dtype_info(*dtype).block_bytes;
-}
-
-// Claims that do not hold make the whole architecture doubtful.
-std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
-  const Claims& claims = bound.claims;
-  if (!claims.missing.empty())
-    return fmt::format("architecture '{}' asks for {} tensor{} that the files do not hold, {} first",
-                       bound.architecture->family, claims.missing.size(),
-                       claims.missing.size() == 1 ? "" : "s", safe_display(claims.missing.front(), 100));
-  if (!claims.disagreements.empty())
-    return fmt::format("tensor '{}': {}", safe_display(claims.disagreements.front().tensor.value_or(""), 100),
-                       claims.disagreements.front().text);
-  constexpr std::uint64_t kHundredth = 100;
-  if (claims.unclaimed_bytes > storage_bytes(graph) / kHundredth)
-    return fmt::format("architecture '{}' leaves {} of {} unexplained", bound.architecture->family,
-                       format_bytes(claims.unclaimed_bytes), format_bytes(storage_bytes(graph)));
-  return "";
-}
 
 // What a second token adds: states that do not grow, and a cache of fixed size, are not counted.
 std::optional<std::uint64_t> cache_growth(const ForwardGraph& graph) {
@@ -108,7 +62,8 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
     return model;
   }
   const ModelConfig config(*json, "config.json");
-  model.cache_bytes_per_token = estimated_cache(config);
+  model.cache_bytes_per_token = estimated_cache_per_token(config);
+  model.activation_bound_per_token = activation_bound_per_token(graph, config);
   if (model.cache_bytes_per_token) model.source = ForwardSource::estimate;
   const Architecture* const architecture = assets.architecture(config);
   if (architecture == nullptr) {
@@ -123,6 +78,7 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   model.remark = doubts(*model.bound, graph);
   if (!model.remark.empty()) return model;
   model.source = ForwardSource::architecture;
+  model.activation_bound_per_token.reset();  // an operator says more
   model.profile = profile.id;
   model.allocator = profile.allocator;
   model.graph = lower(*model.bound, profile);
@@ -145,6 +101,17 @@ Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, cons
   choose(profile.cache, options.cache);
   profile.all_logits = options.all_logits.value_or(profile.all_logits);
   return profile;
+}
+
+std::optional<std::uint64_t> activation_lower_bound(const ForwardModel& model, std::uint64_t batch,
+                                                    std::uint64_t sequence) {
+  if (!model.activation_bound_per_token) return std::nullopt;
+  const auto tokens = checked_mul(batch, sequence);
+  const auto bytes = tokens ? checked_mul(*tokens, *model.activation_bound_per_token) : std::nullopt;
+  if (!bytes)
+    throw Error(ErrorCode::limit, fmt::format("{} x {} tokens of {} bytes each exceed 64 bits", batch,
+                                              sequence, *model.activation_bound_per_token));
+  return bytes;
 }
 
 std::optional<ForwardFigures> forward_figures(const ForwardModel& model,

@@ -34,6 +34,8 @@ struct ForwardModel {
   // What one more token of one sequence adds while no window is full: exact for an architecture, from the
   // usual keys for an estimate.
   std::optional<std::uint64_t> cache_bytes_per_token = {};
+  // Where there is no graph: what one more new token adds to the activations at least (estimate.h).
+  std::optional<std::uint64_t> activation_bound_per_token = {};
 };
 
 // An asset that leaves more than a hundredth of the model's bytes unclaimed, or finds less than it asks for,
@@ -51,6 +53,11 @@ struct ForwardOptions {
 };
 // Throws Error{usage} for a profile that there is not, and for types without a size of their own.
 Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, const ForwardOptions& options);
+// What the activations of a pass take at least, if every linear layer sees all tokens: a heuristic, for a
+// model without a graph; nothing for others, and where the shapes say nothing. Throws Error{limit} beyond 64
+// bits.
+std::optional<std::uint64_t> activation_lower_bound(const ForwardModel& model, std::uint64_t batch,
+                                                    std::uint64_t sequence);
 
 // A pass of a model: its peak, and what is alive then.
 struct ForwardFigures {

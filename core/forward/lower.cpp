@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/arrange.h"
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,10 @@ namespace {
 
 using Sizes = std::vector<SizePoly>;
 
+constexpr std::size_t kMostDimensions = 8;
+constexpr std::size_t kMostValues = 500'000;
+constexpr std::uint64_t kMostWork = 50'000'000;  // of expressions: a thousand layers take a twentieth
+
 class Lowering {
  public:
   Lowering(const BoundModel& model, const Profile& profile)
@@ -22,6 +27,7 @@ class Lowering {
         profile_(profile),
         activation_(profile.activation.value_or(model.dtype)),
         cache_(profile.cache.value_or(model.dtype)) {
+    scope_.work = &work_;
     scope_.name = [this](std::string_view name) { return name_value(name); };
     scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
       return call(function, arguments);
@@ -51,12 +57,12 @@ class Lowering {
       graph_.inputs.push_back(shared_.back().second);
     }
     for (const BoundOp& op : model_.ops) add_op(op);
-    for (const BoundOp& op : model_.ops)
-      if (&op == &model_.ops.back())
-        for (const std::uint32_t output : op.outputs) graph_.outputs.push_back(*values_[output]);
-    hold();
-    if (profile_.order == OpOrder::inputs_first) put_inputs_first();
-    merge_in_place();
+    if (!model_.ops.empty())
+      for (const std::uint32_t output : model_.ops.back().outputs) graph_.outputs.push_back(*values_[output]);
+    hold(graph_, turns_, until_);
+    if (profile_.hold_block_inputs) hold_block_inputs(graph_, turns_);
+    if (profile_.order == OpOrder::inputs_first) put_inputs_first(graph_, in_place_);
+    merge_in_place(graph_, in_place_);
     return std::move(graph_);
   }
 
@@ -123,6 +129,7 @@ class Lowering {
 
   ValueId add_value(std::string name, DType dtype, Sizes shape, Lane lane,
                     std::optional<ValueId> memory_of = {}) {
+    if (graph_.values.size() == kMostValues) fail("more than 500,000 values and temporaries");
     const ValueId id{static_cast<std::uint32_t>(graph_.values.size())};
     graph_.values.push_back({std::move(name), dtype, std::move(shape), lane, memory_of});
     return id;
@@ -175,6 +182,17 @@ class Lowering {
   SizePoly size_attribute(std::string_view key, const SizePoly& otherwise) const {
     return attribute(key) == nullptr || attribute(key)->null() ? otherwise : size_attribute(key);
   }
+  Sizes sizes_of(const Datum& list) const {
+    Sizes sizes;
+    if (list.list() == nullptr || list.list()->size() > kMostDimensions)
+      fail(fmt::format("{}: a list of at most {} sizes expected", list.shown(), kMostDimensions));
+    for (const Datum& one : *list.list()) {
+      const auto size = one.size();
+      if (!size) fail(fmt::format("{} is no size", one.shown()));
+      sizes.push_back(*size);
+    }
+    return sizes;
+  }
   static SizePoly size(std::uint64_t number) { return SizePoly(static_cast<std::int64_t>(number)); }
   SizePoly product(const SizePoly& a, const SizePoly& b) const {
     const auto result = SizePoly::product(a, b);
@@ -209,7 +227,10 @@ class Lowering {
     if (one && result.size() > 1) result[result.size() - 2] = SizePoly(1);
     out(0, std::move(result));
   }
+  // One row for each of the input's numbers, or of a shape of its own.
   void table(const BoundOp&) {
+    const Datum* const dims = attribute("dims");
+    if (dims != nullptr) return out(0, sizes_of(*dims));
     Sizes result = shape(0);
     result.push_back(size_attribute("cols"));
     out(0, std::move(result));
@@ -222,13 +243,22 @@ class Lowering {
     for (const Datum& part : *by->list())
       if (const auto size = part.size()) sum = SizePoly::sum(sum, *size).value_or(sum);
     if (shape(0).empty() || sum != shape(0).back()) fail("'by' does not add up to the width of the input");
+    // of the memory's owner: views of views would make long chains
+    const ValueId whole = in(0).memory_of.value_or(*values_[op.inputs[0]]);
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       const auto part = (*by->list())[i].size();
       if (!part) fail("'by' holds something that is no size");
-      out(i, with_last(0, *part), in(0).dtype.value_or(activation_), Lane::activation, values_[op.inputs[0]]);
+      out(i, with_last(0, *part), in(0).dtype.value_or(activation_), Lane::activation, whole);
     }
   }
-  void concat(const BoundOp&) { out(0, with_last(0, size_attribute("cols"))); }
+  // Along the width, or along the rows.
+  void concat(const BoundOp&) {
+    if (attribute("rows") == nullptr) return out(0, with_last(0, size_attribute("cols")));
+    Sizes result = attribute("cols") == nullptr ? shape(0) : with_last(0, size_attribute("cols"));
+    if (result.size() < 2) fail("'concat' with rows needs an input that has rows");
+    result[result.size() - 2] = size_attribute("rows");
+    out(0, std::move(result));
+  }
   // [rows, positions, width]: as many positions as there are tokens, or as a window or a fixed size lets in.
   void cache(const BoundOp& op) {
     const SizePoly fixed = size_attribute("fixed", SizePoly(0)),
@@ -259,9 +289,11 @@ class Lowering {
     result[result.size() - 2] = size_attribute("rows", SizePoly(1));
     out(0, std::move(result));
   }
-  // Patches of an image or steps of a signal become rows.
+  // Patches of an image or steps of a signal become rows; without rows there are as many as before.
   void convolution(const BoundOp&) {
-    out(0, {batch(0), size_attribute("rows"), size(weight(0).shape.front())});
+    const SizePoly channels = size(weight(0).shape.front());
+    if (attribute("rows") == nullptr) return out(0, with_last(0, channels));
+    out(0, {batch(0), size_attribute("rows"), channels});
   }
   // The result, and a state that does not grow with the sequence.
   void scan(const BoundOp& op) {
@@ -328,127 +360,12 @@ class Lowering {
     locals_.clear();
   }
 
-  // What callers still refer to. Told to the last operator that runs meanwhile.
-  void hold() {
-    for (const auto& [at, kind, values] : until_) {
-      std::size_t next = at + 1;
-      while (next < graph_.ops.size() &&
-             (kind == "turn" ? turns_[next] == turns_[at] : graph_.ops[next].kind != kind))
-        ++next;
-      std::vector<ValueId>& held = graph_.ops[next - 1].held;
-      if (next - 1 > at) held.insert(held.end(), values.begin(), values.end());
-    }
-    if (profile_.hold_block_inputs) hold_block_inputs();
-  }
-
-  // Every value that a turn of an outermost loop uses and did not make stays until the turn is over.
-  void hold_block_inputs() {
-    std::vector<std::uint32_t> made_in(graph_.values.size(), 0);
-    for (std::size_t first = 0, end = 0; first < graph_.ops.size(); first = end) {
-      const std::uint32_t turn = turns_[first];
-      std::vector<ValueId> entering;
-      for (end = first; end < graph_.ops.size() && turns_[end] == turn; ++end) {
-        for (const ValueId id : graph_.ops[end].inputs)
-          if (made_in[static_cast<std::size_t>(id)] != turn &&
-              std::find(entering.begin(), entering.end(), id) == entering.end())
-            entering.push_back(id);
-        for (const ValueId id : graph_.ops[end].outputs) made_in[static_cast<std::size_t>(id)] = turn;
-      }
-      std::vector<ValueId>& held = graph_.ops[end - 1].held;
-      if (turn != 0) held.insert(held.end(), entering.begin(), entering.end());
-    }
-  }
-
-  // Each operator directly behind those that make its inputs, depth first.
-  void put_inputs_first() {
-    std::vector<std::size_t> maker(graph_.values.size(), SIZE_MAX);
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i)
-      for (const ValueId id : graph_.ops[i].outputs) maker[static_cast<std::size_t>(id)] = i;
-    std::vector<bool> placed(graph_.ops.size(), false);
-    std::vector<std::size_t> order;
-    struct Visit {
-      std::size_t op, next_input;
-    };
-    const auto visit = [&](std::size_t root) {
-      std::vector<Visit> stack = {{root, 0}};
-      while (!stack.empty()) {
-        const auto [op, input] = stack.back();
-        if (placed[op] || input == graph_.ops[op].inputs.size()) {
-          // what is there before an operator makes its outputs has none of its own
-          if (!placed[op] && op > 0 && graph_.ops[op - 1].outputs.empty() && !placed[op - 1]) {
-            order.push_back(op - 1);
-            placed[op - 1] = true;
-          }
-          if (!placed[op]) order.push_back(op);
-          placed[op] = true;
-          stack.pop_back();
-          continue;
-        }
-        ++stack.back().next_input;
-        const std::size_t from = maker[static_cast<std::size_t>(graph_.ops[op].inputs[input])];
-        if (from != SIZE_MAX && !placed[from]) stack.push_back({from, 0});
-      }
-    };
-    for (const ValueId id : graph_.outputs)
-      if (maker[static_cast<std::size_t>(id)] != SIZE_MAX) visit(maker[static_cast<std::size_t>(id)]);
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i) visit(i);  // what no output needs
-    std::vector<Op> ops;
-    std::vector<std::size_t> place(order.size());
-    for (const std::size_t at : order) {
-      place[at] = ops.size();
-      ops.push_back(std::move(graph_.ops[at]));
-    }
-    graph_.ops = std::move(ops);
-    for (InPlace& one : in_place_) one.op = place[one.op];
-    std::sort(in_place_.begin(), in_place_.end(),
-              [](const InPlace& a, const InPlace& b) { return a.op < b.op; });
-  }
-
-  // An output takes over the memory of an input that nothing needs any more: the preferred one, or else
-  // another.
-  void merge_in_place() {
-    std::vector<std::size_t> last_use(graph_.values.size(), 0);
-    const auto root = [&](ValueId id) {
-      while (graph_.value(id).memory_of) id = *graph_.value(id).memory_of;
-      return static_cast<std::size_t>(id);
-    };
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
-      for (const ValueId id : graph_.ops[i].inputs) last_use[root(id)] = i;
-      for (const ValueId id : graph_.ops[i].held) last_use[root(id)] = i;
-    }
-    for (const auto [at, preferred] : in_place_) {
-      const Op& op = graph_.ops[at];
-      if (op.outputs.empty()) continue;
-      Value& to = graph_.values[static_cast<std::size_t>(op.outputs[0])];
-      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        const std::size_t from = root(op.inputs[(i + preferred) % op.inputs.size()]);
-        const ValueId id{static_cast<std::uint32_t>(from)};
-        const bool given = std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end();
-        if (last_use[from] != at || graph_.value(id).lane != Lane::activation || given ||
-            value_bytes(graph_.value(id)) != value_bytes(to))
-          continue;
-        to.memory_of = id;
-        last_use[from] = last_use[static_cast<std::size_t>(op.outputs[0])];
-        break;
-      }
-    }
-  }
-
-  struct Until {
-    std::size_t op = 0;
-    std::string kind = {};  // of the operator before which it ends, or "turn"
-    std::vector<ValueId> values = {};
-  };
-  struct InPlace {
-    std::size_t op = 0;
-    std::size_t input = 0;  // whose memory it rather takes
-  };
-
   const BoundModel& model_;
   const Profile& profile_;
   DType activation_;
   DType cache_;
   Scope scope_;
+  std::uint64_t work_ = kMostWork;
   std::map<std::string, Datum, std::less<>> constants_;
   std::map<std::string, Datum, std::less<>> locals_;  // of one operator
   SizePoly total_;                                    // S + P

@@ -19,6 +19,9 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view kRootPrefix = "root.";
+constexpr std::size_t kMostClasses = 100;  // models have one
+
 // A bound on nesting keeps the parser's and the value's recursion short.
 json parse(std::string_view text, const std::string& path) {
   int depth = 0;
@@ -55,7 +58,7 @@ Datum datum(const json& value) {
     for (const json& item : value) list.push_back(datum(item));
     return Datum(std::move(list));
   }
-  return value.is_object() ? Datum(Datum::Object()) : Datum();
+  return value.is_object() ? Datum(Datum::Object{static_cast<std::int64_t>(value.size())}) : Datum();
 }
 
 const json* find(const json& in, std::string_view path) {
@@ -77,12 +80,26 @@ ModelConfig::ModelConfig(std::string_view text, const std::string& path) : path_
   auto parsed = std::make_shared<Json>();
   parsed->root = parse(text, path);
   if (!parsed->root.is_object()) throw fail("not a JSON object");
+  if (const json* const classes = find(parsed->root, "architectures"); classes && !classes->is_array())
+    throw fail(fmt::format("'architectures' is {}: a list of class names expected", datum(*classes).shown()));
   parsed->nested = !find(parsed->root, "hidden_size") && find(parsed->root, "text_config");
   json_ = std::move(parsed);
 }
 
 Datum ModelConfig::get(std::string_view key) const {
-  if (json_->nested)
+  constexpr std::uint64_t kMostValues = 100'000;  // expressions may look at all of them in every layer
+  const Datum value = find_value(key);
+  if (value.total() > kMostValues)
+    throw fail(fmt::format("'{}' holds {} values, the limit is {}", safe_display(key, 60), value.total(),
+                           kMostValues),
+               ErrorCode::limit);
+  return value;
+}
+
+Datum ModelConfig::find_value(std::string_view key) const {
+  const bool whole = key.starts_with(kRootPrefix);
+  if (whole) key.remove_prefix(kRootPrefix.size());
+  if (json_->nested && !whole)
     if (const json* const found = find(json_->root, fmt::format("text_config.{}", key))) return datum(*found);
   const json* const found = find(json_->root, key);
   return found == nullptr ? Datum() : datum(*found);
@@ -100,7 +117,7 @@ std::vector<std::string> ModelConfig::architectures() const {
   const json* const found = find(json_->root, "architectures");
   if (found != nullptr && found->is_array())
     for (const json& name : *found)
-      if (name.is_string()) names.push_back(name.get<std::string>());
+      if (name.is_string() && names.size() < kMostClasses) names.push_back(name.get<std::string>());
   return names;
 }
 

@@ -12,14 +12,16 @@
 namespace loadline {
 
 // Keys are dotted paths: "rope_scaling.factor". A model that reads more than text keeps the text's part in
-// text_config: keys are looked up there first unless the whole has a hidden_size. Numbers with a fraction of
-// zero are whole numbers.
+// text_config: keys are looked up there first unless the whole has a hidden_size; "root.KEY" is the whole's
+// in any case. Numbers with a fraction of zero are whole numbers.
 class ModelConfig {
  public:
-  // Throws Error{malformed} naming `path` for anything but a JSON object of bounded depth.
+  // Throws Error{malformed} naming `path` for anything but a JSON object of bounded depth, and where
+  // "architectures" is no list.
   ModelConfig(std::string_view json, const std::string& path);
 
-  // Null for a key that is not there, and for one whose value is null.
+  // Null for a key that is not there, and for one whose value is null. Throws Error{limit} for a list of more
+  // than 100,000 values.
   Datum get(std::string_view key) const;
   // The text under `key`, or `otherwise` if there is none. Throws Error{malformed} for a value of another
   // kind.
@@ -35,6 +37,8 @@ class ModelConfig {
 
  private:
   struct Json;
+  Datum find_value(std::string_view key) const;
+
   std::string path_;
   std::shared_ptr<const Json> json_;
 };

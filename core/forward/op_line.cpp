@@ -10,11 +10,16 @@
 namespace loadline {
 namespace {
 
+constexpr std::size_t kMostLine = 4000;  // bytes; the longest built in has 200
+constexpr std::size_t kMostParts = 32;   // results, inputs, weights or attributes
+
 class LineParser {
  public:
   LineParser(std::string_view text, const AssetPlace& place) : text_(text), place_(place) {}
 
   OpLine parse() {
+    if (text_.size() > kMostLine)
+      place_.fail(fmt::format("a line of {} bytes, the limit is {}", text_.size(), kMostLine));
     line_.place = place_;
     if (word_is("have"))
       have();
@@ -72,6 +77,7 @@ class LineParser {
   void each() {
     line_.kind = OpLine::Kind::each;
     line_.variable = word("the loop's name");
+    if (is_pass_size(line_.variable)) fail(fmt::format("'{}' stands for a size of the pass", line_.variable));
     if (!word_is("in")) fail("'in' expected");
     line_.end = expression();
     if (word_is("to")) {
@@ -94,8 +100,10 @@ class LineParser {
   }
 
   void op() {
-    do line_.outputs.push_back(word("the name of a result"));
-    while (!peek_word().empty());
+    do {
+      bound(line_.outputs.size());
+      line_.outputs.push_back(word("the name of a result"));
+    } while (!peek_word().empty());
     expect('=');
     line_.op = word("an operator");
     while (true) {
@@ -107,6 +115,7 @@ class LineParser {
       }
       const std::string_view next = peek_word();
       if (next == "if") return condition();
+      bound(std::max(line_.inputs.size(), line_.attributes.size()));
       const std::string found = word("an input, '@', a key or 'if'");
       if (take('='))
         line_.attributes.emplace_back(found, expression());
@@ -133,7 +142,12 @@ class LineParser {
     return std::string(text_.substr(begin, at_ - begin));
   }
 
+  void bound(std::size_t parts) const {
+    if (parts == kMostParts) fail("more than 32 results, inputs, weights or attributes");
+  }
+
   void weight() {
+    bound(line_.weights.size());
     WeightSpec& spec = line_.weights.emplace_back();
     spec.place = place_.moved(at_);
     spec.name = name();

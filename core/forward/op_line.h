@@ -54,6 +54,11 @@ struct OpLine {
   std::string prefix = {};  // with its "{i}"
 };
 
+// B, S, P and T: batch, new tokens, past, and S + P, which attributes see and nothing else may be called.
+inline bool is_pass_size(std::string_view name) {
+  return name == "B" || name == "S" || name == "P" || name == "T";
+}
+
 // A name with the value of each "{expr}" in its place. Throws Error{malformed} for one that is no whole
 // number.
 std::string expand_name(std::string_view name, const AssetPlace& place, const Scope& scope);

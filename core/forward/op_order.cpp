@@ -59,6 +59,12 @@ std::vector<std::uint32_t> op_order(const ForwardGraph& graph, OpOrder order) {
     const Entry entry = stack.back();
     stack.pop_back();
     if (entry.inputs_are_placed) {
+      // what is there before an operator makes its outputs has none of its own
+      const bool after = entry.op > 0 && order == OpOrder::inputs_first;
+      if (after && graph.ops[entry.op - 1].outputs.empty() && !met[entry.op - 1]) {
+        placed.push_back(entry.op - 1);
+        met[entry.op - 1] = true;
+      }
       placed.push_back(entry.op);
       continue;
     }

@@ -1,8 +1,11 @@
-// A sum over the weights of operators.
+// A sum over the weights of operators, and over what no operator uses.
 #include "core/forward/parameters.h"
+
+#include "core/base/checked.h"
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 
@@ -15,18 +18,46 @@ bool is_scale(std::string_view name) {
                      [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
+// Adds each weight at its first name.
+class Sum {
+ public:
+  explicit Sum(const MetaGraph& graph) : graph_(graph) {}
+
+  void add(const BoundWeight& weight) {
+    if (is_scale(weight.name)) return;
+    if (weight.tensor ? !first_at(*weight.tensor) : !names_.insert(weight.name).second) return;
+    const bool packed = weight.dtype == DType::u8 && weight.name.ends_with("_blocks");
+    add(element_count(weight.shape).value_or(0));
+    if (packed) add(element_count(weight.shape).value_or(0));
+  }
+  void add(TensorId id) {
+    const Tensor& tensor = graph_.tensor(id);
+    if (!is_scale(tensor.name) && first_at(id)) add(elements(tensor));
+  }
+  std::uint64_t value() const { return sum_; }
+
+ private:
+  void add(std::uint64_t count) { sum_ = checked_add(sum_, count).value_or(UINT64_MAX); }
+  bool first_at(TensorId id) {
+    const Tensor& tensor = graph_.tensor(id);
+    return places_.emplace(index(tensor.storage), tensor.offset).second;
+  }
+
+  const MetaGraph& graph_;
+  std::set<std::pair<std::size_t, std::uint64_t>> places_;
+  std::unordered_set<std::string_view> names_;
+  std::uint64_t sum_ = 0;
+};
+
 }  // namespace
 
-std::uint64_t parameters(const BoundModel& model) {
-  std::uint64_t sum = 0;
-  std::unordered_set<std::string_view> counted;
+std::uint64_t parameters(const BoundModel& model, const MetaGraph& graph) {
+  Sum sum(graph);
   for (const BoundOp& op : model.ops)
-    for (const BoundWeight& weight : op.weights) {
-      if (is_scale(weight.name) || !counted.insert(weight.name).second) continue;
-      const bool packed = weight.dtype == DType::u8 && weight.name.ends_with("_blocks");
-      sum += element_count(weight.shape).value_or(0) * (packed ? 2 : 1);
-    }
-  return sum;
+    for (const BoundWeight& weight : op.weights) sum.add(weight);
+  for (const TensorId id : model.claims.ignored) sum.add(id);
+  for (const TensorId id : model.claims.unclaimed) sum.add(id);
+  return sum.value();
 }
 
 }  // namespace loadline

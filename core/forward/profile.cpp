@@ -14,6 +14,9 @@ namespace {
 
 using Kind = AssetNode::Kind;
 
+constexpr std::size_t kMostSizes = 16;  // temporaries of an operator
+constexpr std::size_t kMostShared = 16;
+
 std::string text(const AssetNode& root, std::string_view key, std::string_view otherwise) {
   const AssetNode* const node = root.find(key);
   return node == nullptr ? std::string(otherwise) : node->as(Kind::text, fmt::format("'{}'", key)).text;
@@ -34,9 +37,12 @@ OpRule rule(const AssetNode& node) {
       .allow({"before", "kept", "temporaries", "in_place", "without", "until", "view"});
   const auto sizes = [&](const char* key) {
     std::vector<Expression> list;
-    if (const AssetNode* const found = node.find(key))
-      for (const AssetNode& item : found->as(Kind::list, fmt::format("'{}'", key)).items)
-        list.push_back(Expression::parse(item.as(Kind::text, "a size").text, item.place));
+    const AssetNode* const found = node.find(key);
+    if (found == nullptr) return list;
+    const std::string what = fmt::format("'{}'", key);
+    found->as(Kind::list, what).at_most(kMostSizes, what);
+    for (const AssetNode& item : found->items)
+      list.push_back(Expression::parse(item.as(Kind::text, "a size").text, item.place));
     return list;
   };
   result.before = sizes("before");
@@ -62,8 +68,7 @@ SharedValue shared(const std::string& name, const AssetNode& node) {
   SharedValue result = {name, Expression::parse(bytes->as(Kind::text, "'bytes'").text, bytes->place), {}, {}};
   if (const AssetNode* const condition = node.find("if"))
     result.condition = Expression::parse(condition->as(Kind::text, "'if'").text, condition->place);
-  for (const AssetNode& item : ops->as(Kind::list, "'ops'").items)
-    result.ops.push_back(item.as(Kind::text, "an operator").text);
+  result.ops = ops->texts("'ops'", kMostAssetNames, kMostAssetName);
   return result;
 }
 
@@ -88,8 +93,9 @@ Profile parse_profile(std::string_view json, const std::string& path) {
               "hold_block_inputs", "flags", "ops"});
   Profile profile;
   profile.path = path;
-  profile.id = text(root, "profile", "");
-  if (profile.id.empty()) root.place.fail("'profile' is missing");
+  const AssetNode* const id = root.find("profile");
+  if (id == nullptr || id->text.empty()) root.place.fail("'profile' is missing");
+  profile.id = id->name("'profile'", kMostAssetName);
   profile.about = text(root, "about", "");
   profile.activation = dtype(root, "activation");
   profile.cache = dtype(root, "cache");
@@ -112,19 +118,19 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   if (!allocator) root.find("allocator")->place.fail("'sum', 'best_fit', 'torch' or 'pattern' expected");
   profile.allocator = *allocator;
   if (const AssetNode* const flags = root.find("flags")) {
-    flags->as(Kind::object, "'flags'");
+    flags->as(Kind::object, "'flags'").at_most(kMostAssetNames, "'flags'");
     for (std::size_t i = 0; i < flags->items.size(); ++i) {
       const AssetNode& item = flags->items[i].as(Kind::text, "a flag");
       profile.flags.emplace_back(flags->keys[i], Expression::parse(item.text, item.place).evaluate({}));
     }
   }
   if (const AssetNode* const values = root.find("shared")) {
-    values->as(Kind::object, "'shared'");
+    values->as(Kind::object, "'shared'").at_most(kMostShared, "'shared'");
     for (std::size_t i = 0; i < values->items.size(); ++i)
       profile.shared.push_back(shared(values->keys[i], values->items[i]));
   }
   if (const AssetNode* const ops = root.find("ops")) {
-    ops->as(Kind::object, "'ops'");
+    ops->as(Kind::object, "'ops'").at_most(kMostAssetNames, "'ops'");
     for (std::size_t i = 0; i < ops->items.size(); ++i)
       profile.ops.emplace(ops->keys[i], rule(ops->items[i]));
   }
@@ -140,13 +146,6 @@ Profile parse_profile(std::string_view json, const std::string& path) {
 std::span<const Profile> built_in_profiles() {
   static const std::vector<Profile> rows = load_built_in();
   return rows;
-}
-
-const Profile* find_profile(std::string_view id) {
-  const auto rows = built_in_profiles();
-  const auto row =
-      std::find_if(rows.begin(), rows.end(), [&](const Profile& profile) { return profile.id == id; });
-  return row == rows.end() ? nullptr : &*row;
 }
 
 }  // namespace loadline

@@ -88,6 +88,5 @@ Profile parse_profile(std::string_view json, const std::string& path);
 
 // Those built in, by name.
 std::span<const Profile> built_in_profiles();
-const Profile* find_profile(std::string_view id);
 
 }  // namespace loadline

@@ -1,5 +1,6 @@
 // Assets and what they make of a configuration and of a file.
 #include "core/base/error.h"
+#include "core/forward/asset_json.h"
 #include "core/forward/bind.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
@@ -173,10 +174,162 @@ TEST(Bind, WhatDoesNotFitNamesTheConfiguration) {
   };
   EXPECT_EQ(error_of(R"(,"experts":"x")"),
             "config.json: does not fit the architecture: tiny.json: line 21, column 47: 'x' is no number");
-  EXPECT_NE(error_of(R"(,"experts":1000000)").find("a whole number from 0 to 100000 expected"),
+  EXPECT_NE(error_of(R"(,"experts":1000000)").find("a whole number from 0 to 10000 expected"),
             std::string::npos);
   EXPECT_NE(error_of(R"(,"torch_dtype":"float7")").find("torch_dtype 'float7' is not known"),
             std::string::npos);
+}
+
+// What an asset with this main block, over a configuration, asks for.
+std::vector<std::string> asked_by(std::string_view asset, std::string_view json,
+                                  const MetaGraph* graph = nullptr) {
+  const Architecture architecture = parse_architecture(asset, "a.json");
+  const BoundModel model = bind_architecture(architecture, ModelConfig(json, "config.json"), graph);
+  std::vector<std::string> names = names_of(model.asked);
+  for (const BoundOp& op : model.ops)
+    for (const BoundWeight& weight : op.weights)
+      if (weight.tensor) names.push_back(weight.name);
+  return names;
+}
+
+std::string error_from(std::string_view asset, std::string_view json, const MetaGraph* graph = nullptr) {
+  try {
+    asked_by(asset, json, graph);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Bind, CountsTheFieldsOfAnObject) {
+  const std::string_view asset =
+      R"json({"family":"f","let":{"n":"len(id2label)"},"main":["x = linear ids @head[n, 2]"]})json";
+  const Architecture architecture = parse_architecture(asset, "a.json");
+  const BoundModel model = bind_architecture(
+      architecture, ModelConfig(R"({"id2label":{"0":"a","1":"b","2":"c"}})", "config.json"), nullptr);
+  EXPECT_EQ(model.asked[0].shape, (Shape{3, 2}));
+}
+
+TEST(Bind, SeesKeysThatTheTextsPartHides) {
+  const std::string_view asset =
+      R"json({"family":"f","let":{"a":"size","b":"root.size"},"main":["x = embed ids @w[a, b]"]})json";
+  const Architecture architecture = parse_architecture(asset, "a.json");
+  const ModelConfig nested(R"({"size":7,"text_config":{"size":3}})", "config.json");
+  EXPECT_EQ(bind_architecture(architecture, nested, nullptr).asked[0].shape, (Shape{3, 7}));
+}
+
+TEST(Bind, ATensorAskedForTwiceIsOne) {
+  const std::string_view asset =
+      R"json({"family":"f","main":["x = embed ids @w[4, 2]","each i in 3: layer @shared"],
+              "layer":["x = linear x @w[2, 2]"]})json";
+  EXPECT_EQ(asked_by(asset, "{}"), (Names{"w.weight", "shared.w.weight"}));
+  const std::string message =
+      error_from(R"json({"family":"f","main":["x = embed ids @w[4, 2]","x = linear x @w[2, 2]"]})json", "{}");
+  EXPECT_NE(message.find("tensor 'w.weight' is asked for twice: as F32 [4,2] and as F32 [2,2]"),
+            std::string::npos)
+      << message;
+}
+
+TEST(Bind, BiasesCanBeTied) {
+  const std::string_view asset =
+      R"json({"family":"f","tie":"true","tied":{"b.bias":"a.bias"},
+              "main":["x = embed ids @w[4, 2]","x = linear x @a[2, 2]+b","x = linear x @b[2, 2]+b"]})json";
+  EXPECT_EQ(asked_by(asset, "{}"), (Names{"w.weight", "a.weight", "a.bias", "b.weight"}));
+  const MetaGraph graph =
+      file_with({{"w.weight", {4, 2}}, {"a.weight", {2, 2}}, {"a.bias", {2}}, {"b.weight", {2, 2}}});
+  const Architecture architecture = parse_architecture(asset, "a.json");
+  const BoundModel model = bind_architecture(architecture, ModelConfig("{}", "config.json"), &graph);
+  EXPECT_TRUE(model.claims.missing.empty());
+  EXPECT_EQ(model.ops.back().weights.at(1).tensor, TensorId{2});
+}
+
+TEST(Bind, AsksForNamesWithNumbersInThem) {
+  const std::string_view asset =
+      R"json({"family":"f","let":{"L":"2"},"main":["x = embed ids @w[4, 2] if has('h.{L - 1}.w.weight')",
+              "x = embed ids @v[4, 2] if not has('h.{L - 1}.w.weight')"]})json";
+  const MetaGraph with = file_with({{"h.1.w.weight", {1}}, {"w.weight", {4, 2}}, {"v.weight", {4, 2}}});
+  EXPECT_EQ(asked_by(asset, "{}", &with), Names{"w.weight"});
+  const MetaGraph without = file_with({{"h.0.w.weight", {1}}, {"w.weight", {4, 2}}, {"v.weight", {4, 2}}});
+  EXPECT_EQ(asked_by(asset, "{}", &without), Names{"v.weight"});
+  // a configuration cannot make it ask without end
+  EXPECT_NE(error_from(R"json({"family":"f","main":["x = embed ids @w[4, 2] if has(key)"]})json",
+                       R"({"key":"{has(key)}"})", &with)
+                .find("has() within has()"),
+            std::string::npos);
+}
+
+TEST(Bind, ExpressionsThatTakeTooLongAreRefused) {
+  std::string list = "7";
+  for (int i = 0; i < 50'000; ++i) list += ",7";
+  EXPECT_NE(error_from(R"json({"family":"f","main":["x = embed ids @w[4, 2]","each i in 9000: layer"],
+                               "layer":["x = act x if i in list"]})json",
+                       fmt::format(R"({{"list":[{}]}})", list))
+                .find("take too many operations"),
+            std::string::npos);
+}
+
+TEST(Bind, ListsOfAConfigurationAreBounded) {
+  std::string list = "1";
+  for (int i = 0; i < 100'000; ++i) list += ",1";
+  EXPECT_NE(error_from(kAsset, fmt::format(R"({{"hidden_size":[{}]}})", list)).find("the limit is 100000"),
+            std::string::npos);
+}
+
+TEST(Bind, ModulesThatStayAsTheyAreAreFoundByTheEndOfTheirNames) {
+  const Architecture architecture = tiny();
+  const BoundModel model = bind_architecture(
+      architecture,
+      config(R"(,"experts":2,"quantization_config":{"quant_method":"fp8","weight_block_size":[4,4],
+               "modules_to_not_convert":["proj","layers.1.up.0","ayers.1.up.1"]})"),
+      nullptr);
+  Names kept;
+  for (const BoundWeight& weight : model.asked)
+    if (weight.dtype == DType::f8_e4m3) kept.push_back(weight.name);
+  EXPECT_EQ(kept, (Names{"model.layers.0.up.0.weight", "model.layers.0.up.1.weight",
+                         "model.layers.1.up.1.weight"}));
+}
+
+TEST(Bind, ClassesThatAreNoListAreToldSo) {
+  EXPECT_EQ(error_from(kAsset, R"({"architectures":"TinyModel"})"),
+            "config.json: 'architectures' is 'TinyModel': a list of class names expected");
+}
+
+TEST(Architecture, WhatAnAssetMayNameIsBounded) {
+  const std::string long_name(500, 'x');
+  std::string many = R"("a")";
+  for (int i = 0; i < 1000; ++i) many += R"(,"a")";
+  const std::pair<std::string, const char*> rows[] = {
+      {fmt::format(R"("prefix":["{}"],)", long_name), "'prefix' has 500 bytes, the limit is 300"},
+      {fmt::format(R"("prefix":[{}],)", many), "'prefix' has 1001 entries, the limit is 8"},
+      {fmt::format(R"("ignore":[{}],)", many), "'ignore' has 1001 entries, the limit is 200"},
+      {fmt::format(R"("spellings":{{"{}":"b"}},)", long_name), "'spellings' has 500 bytes"},
+      {fmt::format(R"("classes":[{}],)", many), "'classes' has 1001 entries"},
+      {R"("let":{"S":"1"},)", "'S' stands for a size of the pass"},
+      {fmt::format(R"("more":["x = act {}"],)", std::string(5000, 'x')),
+       "a line of 5008 bytes, the limit is 4000"},
+      {R"("more":["x = add a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a"],)",
+       "more than 32 results, inputs"},
+  };
+  for (const auto& [text, message] : rows) {
+    const std::string asset = fmt::format(R"({{"family":"f",{}"main":["x = embed ids @w[4, 2]"]}})", text);
+    EXPECT_NE(error_from(asset, "{}").find(message), std::string::npos) << error_from(asset, "{}");
+  }
+}
+
+// Each place is found from the last: tens of thousands take no longer than they are.
+TEST(Architecture, PlacesInLongAssetsAreExact) {
+  std::string text = "{\"many\": {\n";
+  constexpr int kKeys = 40'000;
+  for (int i = 0; i < kKeys; ++i) text += fmt::format("  \"k{}\": [\"v\"],\n", i);
+  text += "  \"last\": \"here\"}}";
+  const AssetNode root = parse_asset(text, "long.json");
+  const AssetNode& last = root.items[0].items.back();
+  EXPECT_EQ(last.place.line, kKeys + 2u);
+  EXPECT_EQ(last.place.column, 12u);
+  EXPECT_EQ(root.items[0].items[7].place.line, 9u);
+  EXPECT_EQ(root.items[0].items[7].items[0].place.column, 11u);
 }
 
 struct Published {

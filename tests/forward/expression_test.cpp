@@ -18,6 +18,7 @@ Scope scope() {
     if (name == "kind") return Datum(std::string("gemma2"));
     if (name == "rope.factor") return Datum(std::int64_t{8});
     if (name == "types") return Datum({Datum(std::string("full")), Datum(std::string("sliding"))});
+    if (name == "labels") return Datum(Datum::Object{3});
     if (name == "B") return Datum(SizePoly::symbol(SymbolId{0}));
     if (name == "S") return Datum(SizePoly::symbol(SymbolId{1}));
     return Datum();
@@ -64,6 +65,7 @@ TEST(Expression, Values) {
       {"'x' in missing", "0"},
       {"types[1] == 'sliding'", "1"},
       {"len(types) + count(types, 'full')", "3"},
+      {"len(labels)", "3"},
       {"cdiv(d, 60)", "2"},
       {"min(d, H) + max(d, H)", "68"},
       {"floor(d * fraction)", "16"},
@@ -88,6 +90,7 @@ TEST(Expression, ErrorsNameThePlace) {
       {"9223372036854775807 + 1", "the result does not fit in 64 bits"},
       {"B / 2", "cannot be divided"},
       {"min(B, 2)", "is not possible"},
+      {"len(d)", "len(64) is not possible"},
       {"no_such(1)", "there is no function 'no_such'"},
       {"1 +", "asset.json: line 3, column 13: an expression expected"},
       {"(1", "')' expected"},

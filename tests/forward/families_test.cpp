@@ -53,7 +53,7 @@ TEST(Families, HaveTheirPublishedFigures) {
     ASSERT_EQ(model.source, ForwardSource::architecture) << row.preset << ": " << model.remark;
     EXPECT_EQ(model.graph->ops.size(), row.operators) << row.preset;
     EXPECT_EQ(model.cache_bytes_per_token, row.cache) << row.preset;
-    EXPECT_EQ(parameters(*model.bound), row.parameters) << row.preset;
+    EXPECT_EQ(parameters(*model.bound, graph), row.parameters) << row.preset;
     EXPECT_TRUE(model.bound->claims.unclaimed.empty()) << row.preset;
     // every profile can run every family
     for (const Profile& profile : assets->profiles) {

@@ -334,7 +334,7 @@ TEST(FileGraph, DeepGraphsNeedNoStack) {
   for (int i = 0; i < kDepth; ++i)
     builder.op("Soft", {i == 0 ? "x" : fmt::format("v{}", i - 1)}, fmt::format("v{}", i));
   builder.returns({fmt::format("v{}", kDepth - 1)});
-  const ForwardGraph graph = with_profile(builder.graph(), *find_profile("onnxruntime"));
+  const ForwardGraph graph = with_profile(builder.graph(), built_in_assets()->profile("onnxruntime"));
   EXPECT_EQ(graph.ops.size(), static_cast<std::size_t>(kDepth));
 }
 
@@ -428,19 +428,21 @@ MetaGraph onnx_graph() {
 TEST(ForwardModel, AFilesOwnOperatorsRunUnderAProfile) {
   const MetaGraph graph = onnx_graph();
   EXPECT_EQ(default_profile(graph), "onnxruntime");
-  const ForwardModel model = forward_model(graph, *built_in_assets(), *find_profile(default_profile(graph)));
+  const ForwardModel model =
+      forward_model(graph, *built_in_assets(), built_in_assets()->profile(default_profile(graph)));
   EXPECT_EQ(model.source, ForwardSource::file);
   EXPECT_EQ(model.profile, "onnxruntime");
   EXPECT_EQ(model.allocator, MemoryModel::pattern);
   EXPECT_EQ(sharing_values(*model.graph), 1u);
   MetaGraph plain = graph;  // operators without a rule run in its order, too
   plain.forward->ops[1].kind = "Exp";
-  EXPECT_EQ(forward_model(plain, *built_in_assets(), *find_profile("onnxruntime")).profile, "onnxruntime");
+  EXPECT_EQ(forward_model(plain, *built_in_assets(), built_in_assets()->profile("onnxruntime")).profile,
+            "onnxruntime");
 }
 
 TEST(ForwardModel, AProfileWithoutRulesForAFilesOperatorsChangesNothing) {
   MetaGraph graph = onnx_graph();
-  const ForwardModel model = forward_model(graph, *built_in_assets(), *find_profile("ggml"));
+  const ForwardModel model = forward_model(graph, *built_in_assets(), built_in_assets()->profile("ggml"));
   EXPECT_EQ(model.source, ForwardSource::file);
   EXPECT_EQ(model.profile, "");
   EXPECT_EQ(model.allocator, MemoryModel::sum);

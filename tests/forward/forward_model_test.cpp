@@ -24,7 +24,7 @@ MetaGraph preset_graph(std::string_view id) {
 }
 
 ForwardModel model_of(const MetaGraph& graph) {
-  return forward_model(graph, *built_in_assets(), *find_profile("fused"));
+  return forward_model(graph, *built_in_assets(), built_in_assets()->profile("fused"));
 }
 
 TEST(ForwardModel, AKnownFamilyGivesFigures) {
@@ -99,6 +99,57 @@ TEST(ForwardModel, AnUnknownFamilyGivesAnEstimateOfItsCache) {
   EXPECT_NE(model.remark.find("no asset for NewForCausalLM"), std::string::npos);
   graph.metadata.clear();
   EXPECT_EQ(model_of(graph).source, ForwardSource::nothing);
+}
+
+void add_weight(MetaGraph& graph, std::string_view name, const Shape& shape, DType dtype = DType::bf16) {
+  graph.storages.push_back(shapes_only_storage(*byte_size(dtype, *element_count(shape))));
+  graph.tensors.push_back(
+      {Name(name), dtype, shape, {}, StorageId{static_cast<std::uint32_t>(graph.storages.size() - 1)}, 0});
+}
+
+TEST(ForwardModel, AnUnknownFamilyGetsALowerBoundOfItsActivations) {
+  MetaGraph graph = preset_graph("demo");
+  EXPECT_FALSE(model_of(graph).activation_bound_per_token);  // known: a peak says more
+  EXPECT_FALSE(activation_lower_bound(model_of(graph), 1, 16));
+  const auto bound_with = [&](std::string_view config) {
+    graph.metadata[0].value = std::string(config);
+    const ForwardModel model = model_of(graph);
+    EXPECT_FALSE(forward_figures(model, 1, 16, 0));
+    return activation_lower_bound(model, 2, 16);
+  };
+  constexpr std::string_view kUnknown = R"({"architectures":["New"],"vocab_size":8192})";
+  EXPECT_EQ(bound_with(kUnknown),
+            2u * 16 * 1408 * 2);  // the feed-forward's width, as BF16 as the weights are
+  EXPECT_EQ(bound_with(R"({"architectures":["New"],"vocab_size":8192,"dtype":"float32"})"),
+            2u * 16 * 1408 * 4);
+  // none of these sees all tokens, or has a row for each number that it gives
+  add_weight(graph, "model.other_embedding.weight", {9000, 512});
+  add_weight(graph, "output.weight", {8192, 512});
+  add_weight(graph, "pooler.dense.weight", {9000, 512});
+  add_weight(graph, "model.layers.0.mlp.experts.3.up_proj.weight", {9000, 512});
+  add_weight(graph, "model.layers.0.mlp.packed.weight", {9000, 1}, DType::u8);
+  add_weight(graph, "model.layers.0.mlp.conv.weight", {9000, 4, 1});
+  EXPECT_EQ(bound_with(kUnknown), 2u * 16 * 1408 * 2);
+  add_weight(graph, "model.layers.0.mlp.shared_experts.up_proj.weight", {2000, 512});
+  EXPECT_EQ(bound_with(kUnknown), 2u * 16 * 2000 * 2);
+  EXPECT_THROW(activation_lower_bound(model_of(graph), UINT64_MAX / 2, 4), Error);
+  graph.metadata.clear();
+  EXPECT_FALSE(activation_lower_bound(model_of(graph), 1, 16));
+}
+
+TEST(ForwardModel, AUsersAssetWinsByWhateverItMatches) {
+  const testing::TemporaryFolder folder;
+  fs::create_directories(folder.path() / "architectures");
+  std::ofstream(folder.path() / "architectures/mine.json")
+      << R"({"family":"mine","model_types":["llama"],"main":["x = embed ids @own[10,4]"]})";
+  const auto assets = load_assets(folder.path().string());
+  const auto family = [&](std::string_view config) {
+    const Architecture* const found = assets->architecture(ModelConfig(config, "config.json"));
+    return found == nullptr ? "" : found->family;
+  };
+  EXPECT_EQ(family(R"({"model_type":"llama","architectures":["LlamaForCausalLM"]})"), "mine");
+  EXPECT_EQ(family(R"({"model_type":"qwen3","architectures":["Qwen3ForCausalLM"]})"), "llama");
+  EXPECT_EQ(family(R"({"model_type":"none"})"), "");
 }
 
 TEST(ForwardModel, AUsersAssetsTakeThePlaceOfBuiltInOnes) {

@@ -2,6 +2,7 @@
 #include "core/forward/lower.h"
 
 #include "core/base/error.h"
+#include "core/forward/assets.h"
 #include "core/forward/bind.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/lifetimes.h"
@@ -27,6 +28,8 @@ Lowered lowered(std::string_view config_json, const Profile& profile) {
   result.forward = lower(bind_architecture(architecture, config, &result.graph, profile.flags), profile);
   return result;
 }
+
+const Profile& profile_of(std::string_view id) { return built_in_assets()->profile(id); }
 
 ForwardPeak peak_of(const ForwardGraph& graph, std::uint64_t batch, std::uint64_t sequence,
                     std::uint64_t past) {
@@ -61,7 +64,7 @@ TEST(Lower, PeaksAndCachesOfKnownModels) {
   };
   for (const Row& row : rows) {
     const std::string_view config = find_preset(row.preset)->config_json;
-    const Lowered fused = lowered(config, *find_profile("fused"));
+    const Lowered fused = lowered(config, profile_of("fused"));
     MetaGraph graph = fused.graph;
     graph.forward = fused.forward;
     EXPECT_NO_THROW(validate(graph));
@@ -76,7 +79,7 @@ TEST(Lower, PeaksAndCachesOfKnownModels) {
 
 TEST(Lower, GrowsAsPublishedWithTheSequence) {
   const std::string_view config = find_preset("llama-3-8b")->config_json;
-  const Lowered fused = lowered(config, *find_profile("fused"));
+  const Lowered fused = lowered(config, profile_of("fused"));
   const Lowered eager = lowered(config, plain_eager());
   for (const auto& [sequence, small, large] :
        {std::tuple(512, 46.0, 85.0), std::tuple(2048, 185.0, 1113.0), std::tuple(8192, 740.0, 16'836.0)}) {
@@ -91,7 +94,7 @@ TEST(Lower, AWindowBoundsTheCache) {
   const std::string config = R"({"model_type":"gemma2","hidden_size":8,"num_hidden_layers":4,
     "num_attention_heads":2,"num_key_value_heads":1,"head_dim":4,"intermediate_size":16,"vocab_size":10,
     "sliding_window":32,"torch_dtype":"bfloat16"})";
-  const Lowered model = lowered(config, *find_profile("fused"));
+  const Lowered model = lowered(config, profile_of("fused"));
   const std::uint64_t per_token = 2 * 4 * 2;  // keys and values of one layer
   EXPECT_EQ(peak_of(model.forward, 1, 10, 0).cache_bytes, 4 * 10 * per_token);
   EXPECT_EQ(peak_of(model.forward, 1, 1, 99).cache_bytes, (2 * 32 + 2 * 100) * per_token);
@@ -157,7 +160,7 @@ std::string error_of_main(std::string_view main, std::string_view inputs = "{}")
     const Architecture architecture = parse_architecture(
         fmt::format(R"({{"family":"f","inputs":{},"main":[{}]}})", inputs, main), "f.json");
     const ModelConfig config("{}", "c.json");
-    const Profile& profile = *find_profile("fused");
+    const Profile& profile = profile_of("fused");
     const ForwardGraph graph =
         lower(bind_architecture(architecture, config, nullptr, profile.flags), profile);
     peak_of(graph, 1, 1, 0);
@@ -165,6 +168,51 @@ std::string error_of_main(std::string_view main, std::string_view inputs = "{}")
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+// The shape and bytes of the last value that an asset with this main block makes, at B=2, S=8, P=3.
+std::vector<std::uint64_t> shape_of_main(std::string_view main) {
+  const Architecture architecture =
+      parse_architecture(fmt::format(R"({{"family":"f","main":[{}]}})", main), "f.json");
+  const ForwardGraph graph =
+      lower(bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr), profile_of("fused"));
+  const auto symbols = symbol_values(graph, 2, 8, 3);
+  std::vector<std::uint64_t> sizes;
+  for (const SizePoly& size : *graph.value(graph.outputs.back()).shape)
+    sizes.push_back(*size.evaluate(symbols));
+  return sizes;
+}
+
+TEST(Lower, AttributesSeeWhatThePassIsOf) {
+  using Sizes = std::vector<std::uint64_t>;
+  EXPECT_EQ(shape_of_main(R"("x = table ids dims=[1, 4, S, T]")"), (Sizes{1, 4, 8, 11}));
+  EXPECT_EQ(shape_of_main(R"("x = embed ids @w[9, 6]", "x = cache x fixed=S")"), (Sizes{2, 8, 6}));
+  EXPECT_EQ(shape_of_main(R"("x = embed ids @w[9, 6]", "x = cache x")"), (Sizes{2, 11, 6}));
+}
+
+TEST(Lower, RowsOfConvolutionsAndOfWhatIsPutInFront) {
+  using Sizes = std::vector<std::uint64_t>;
+  EXPECT_EQ(shape_of_main(R"("x = embed ids @w[9, 6]", "x = conv x @c[6, 1, 4]")"), (Sizes{2, 8, 6}));
+  EXPECT_EQ(shape_of_main(R"("x = embed ids @w[9, 6]", "x = conv x @c[5, 6, 3] rows=S*4")"),
+            (Sizes{2, 32, 5}));
+  EXPECT_EQ(shape_of_main(R"("x = embed ids @w[9, 6]", "x = concat x @cls[1, 1, 6]! rows=S + 1")"),
+            (Sizes{2, 9, 6}));
+  EXPECT_EQ(shape_of_main(R"("x = embed ids @w[9, 6]", "x = concat x cols=7")"), (Sizes{2, 8, 7}));
+}
+
+// Where each operator looked at all that follow, this took as long as there are pairs.
+TEST(Lower, LongListsOfOperatorsTakeNoLongerThanTheyAre) {
+  const Architecture architecture = parse_architecture(
+      R"({"family":"f","main":["x = embed ids @w[9, 6]","each i in 3000: turn"],
+          "turn":["x = norm x","x = split x by=[6]","x = act x","y = norm x","x = act x","x = act x","x = act x"]})",
+      "f.json");
+  const Profile profile = parse_profile(
+      R"({"profile":"p","hold_block_inputs":"1","ops":{"norm":{"until":"'end'"},"act":{"in_place":"1","until":"'no_such'"}}})",
+      "p.json");
+  const ForwardGraph graph =
+      lower(bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr), profile);
+  ASSERT_EQ(graph.ops.size(), 1u + 7 * 3000);
+  EXPECT_EQ(graph.ops.back().held.size(), 3000u * 6 - 1);  // all but the last operator's own
 }
 
 TEST(Lower, OperatorsThatDoNotFitAreErrors) {
@@ -177,6 +225,11 @@ TEST(Lower, OperatorsThatDoNotFitAreErrors) {
       {R"("x = embed ids @w[10,4]", "a b = add x x")", "does not give so many results"},
       {R"("x = fly ids")", "there is no operator 'fly'"},
       {R"("x = add y y")", "there is no value 'y' yet"},
+      {R"("x = embed ids @w[9, 6]", "x = table x dims=7")", "7: a list of at most 8 sizes expected"},
+      {R"("x = embed ids @w[9, 6]", "x = concat x")", "'concat' needs cols"},
+      {R"("x = embed ids @w[S, 6]")", "'S' is null"},
+      {R"("each i in 5000: a"],"a":["x = embed ids @w[9, 6]","y = act x","y = act x","y = act x","y = act x","y = act x")",
+       "more than 25,000 operators"},
       {R"("x = experts ids @w.{e}[2,2] count=9999999")", "a whole number from 0 to"},
   };
   for (const auto& [main, message] : rows)
@@ -195,7 +248,7 @@ TEST(Lower, OperatorsThatDoNotFitAreErrors) {
 // Every lifetime and peak against the definition, one operator after the other.
 TEST(Lifetimes, AgreeWithTheDefinition) {
   for (const char* preset : {"demo", "gpt2-xl"}) {
-    const Lowered model = lowered(find_preset(preset)->config_json, *find_profile("hf_eager"));
+    const Lowered model = lowered(find_preset(preset)->config_json, profile_of("hf_eager"));
     const ForwardGraph& graph = model.forward;
     const auto sizes = value_sizes(graph, symbol_values(graph, 2, 64, 10));
     std::uint64_t worst = 0;
@@ -261,7 +314,7 @@ TEST(Ggml, ComputeBuffersAreThoseThatLlamaCppPrints) {
   };
   for (const Printed& row : rows) {
     const Lowered model = lowered(llama_config(row.d, row.layers, row.heads, row.kv, row.ffn, row.vocabulary),
-                                  *find_profile("ggml"));
+                                  profile_of("ggml"));
     constexpr std::uint64_t kBatch = 512;
     const auto lives = lifetimes(model.forward);
     const auto sizes =

@@ -48,7 +48,8 @@ CASES = [
     ("Gemma3ForCausalLM", "Gemma3TextConfig", dict(DECODER, head_dim=24)),
     ("GraniteForCausalLM", "GraniteConfig", DECODER),
     ("MistralModel", "MistralConfig", DECODER),
-    ("LlamaForSequenceClassification", "LlamaConfig", DECODER),
+    ("LlamaForSequenceClassification", "LlamaConfig", dict(DECODER, num_labels=5, pad_token_id=0)),
+    ("Qwen2ForTokenClassification", "Qwen2Config", dict(DECODER, num_labels=7)),
     ("Gemma3ForConditionalGeneration", "Gemma3Config",
      dict(text_config=dict(DECODER, head_dim=24), vision_config=dict(TOWER, num_hidden_layers=1, image_size=12, patch_size=6),
           mm_tokens_per_image=4)),
@@ -87,13 +88,23 @@ CASES = [
     ("BertModel", "BertConfig", ENCODER),
     ("BertForMaskedLM", "BertConfig", ENCODER),
     ("BertForPreTraining", "BertConfig", ENCODER),
+    ("BertForSequenceClassification", "BertConfig", dict(ENCODER, num_labels=5)),
+    ("BertForSequenceClassification", "BertConfig", ENCODER),
+    ("BertForTokenClassification", "BertConfig", dict(ENCODER, num_labels=9)),
+    ("BertForQuestionAnswering", "BertConfig", ENCODER),
     ("RobertaModel", "RobertaConfig", ENCODER),
+    ("RobertaForSequenceClassification", "RobertaConfig", dict(ENCODER, num_labels=3)),
+    ("XLMRobertaForTokenClassification", "XLMRobertaConfig", dict(ENCODER, num_labels=9)),
+    ("CamembertForQuestionAnswering", "CamembertConfig", ENCODER),
     ("RobertaForMaskedLM", "RobertaConfig", ENCODER),
     ("XLMRobertaModel", "XLMRobertaConfig", ENCODER),
     ("XLMRobertaForMaskedLM", "XLMRobertaConfig", ENCODER),
     ("CamembertForMaskedLM", "CamembertConfig", ENCODER),
     ("MPNetModel", "MPNetConfig", ENCODER),
     ("MPNetForMaskedLM", "MPNetConfig", ENCODER),
+    ("MPNetForSequenceClassification", "MPNetConfig", dict(ENCODER, num_labels=3)),
+    ("DistilBertForSequenceClassification", "DistilBertConfig",
+     dict(vocab_size=100, dim=64, n_layers=2, n_heads=4, hidden_dim=96, num_labels=4)),
     ("DistilBertModel", "DistilBertConfig", dict(vocab_size=100, dim=64, n_layers=2, n_heads=4, hidden_dim=96)),
     ("DistilBertForMaskedLM", "DistilBertConfig", dict(vocab_size=100, dim=64, n_layers=2, n_heads=4, hidden_dim=96)),
     ("T5ForConditionalGeneration", "T5Config", T5),
@@ -103,7 +114,7 @@ CASES = [
     ("WhisperForConditionalGeneration", "WhisperConfig", WHISPER),
     ("WhisperModel", "WhisperConfig", WHISPER),
     ("ViTModel", "ViTConfig", TOWER),
-    ("ViTForImageClassification", "ViTConfig", TOWER),
+    ("ViTForImageClassification", "ViTConfig", dict(TOWER, num_labels=12)),
     ("CLIPModel", "CLIPConfig", dict(text_config=dict(TEXT, projection_dim=24), vision_config=TOWER, projection_dim=24)),
     ("CLIPTextModel", "CLIPTextConfig", TEXT),
     ("CLIPTextModelWithProjection", "CLIPTextConfig", dict(TEXT, projection_dim=24)),
@@ -214,8 +225,7 @@ DRIFTS = [
 PREFIXES = {"GPT2LMHeadModel": ("transformer.", ""), "CLIPTextModel": ("", "text_model."), "CLIPVisionModel": ("", "vision_model."),
             "SiglipTextModel": ("", "text_model."), "SiglipVisionModel": ("", "vision_model.")}
 # parts that the assets leave to "ignore"
-NOT_DESCRIBED = {"ViTForImageClassification": ("classifier.",), "LlamaForSequenceClassification": ("score.",),
-                 "Gemma3ForConditionalGeneration": ("vision_tower.", "multi_modal_projector."),
+NOT_DESCRIBED = {"Gemma3ForConditionalGeneration": ("vision_tower.", "multi_modal_projector."),
                  "Llama4ForConditionalGeneration": ("vision_model.", "multi_modal_projector.")}
 
 
@@ -272,8 +282,24 @@ class Architectures(unittest.TestCase):
                 folder, _ = self.save(model, config, arguments)
                 tensors = load_file(folder / "model.safetensors")
                 save_file(tensors | {"adapter.weight": torch.zeros(1000, 1000)}, folder / "model.safetensors")
-                answer = json.loads(loadline("plan", folder, "--seq", 16, "--json", code=1))
-                self.assertIn("unexplained", answer["error"]["message"])
+                forward = json.loads(loadline("plan", folder, "--seq", 16, "--json"))["forward"]
+                self.assertIn("unexplained", forward["remark"])
+                self.assertNotIn("activation_peak", forward)
+                self.assertEqual(inspect(folder)["unclaimed"], ["adapter.weight"])
+
+    def test_a_family_that_nobody_knows_gets_bounds_alone(self):
+        folder, _ = self.save("LlamaForCausalLM", "LlamaConfig", DECODER)
+        config = json.loads((folder / "config.json").read_text())
+        config |= {"architectures": ["NewForCausalLM"], "model_type": "new"}
+        (folder / "config.json").write_text(json.dumps(config))
+        forward = json.loads(loadline("plan", folder, "--batch", 2, "--seq", 16, "--json"))["forward"]
+        self.assertEqual(forward["source"], "estimate")
+        self.assertEqual(forward["activation_lower_bound"], 2 * 16 * 96 * 4)
+        self.assertEqual(forward["kv_bytes"], 2 * 16 * 2 * 3 * 2 * 16 * 4)
+        self.assertNotIn("activation_peak", forward)
+        text = loadline("plan", folder, "--seq", 16)
+        self.assertIn("no asset for NewForCausalLM", text)
+        self.assertIn("activations at least", text)
 
     def test_synthesised_checkpoints_are_whole(self):
         for model, config, arguments in CASES:

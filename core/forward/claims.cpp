@@ -1,0 +1,57 @@
+// Binds the architecture once more, without a profile.
+#include "core/forward/claims.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/parameters.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
+  const Claims& claims = bound.claims;
+  if (!claims.missing.empty())
+    return fmt::format("architecture '{}' asks for {} that the files do not hold, {} first",
+                       bound.architecture->family, counted(claims.missing.size(), "tensor"),
+                       safe_display(claims.missing.front(), 100));
+  if (!claims.disagreements.empty())
+    return fmt::format("tensor '{}': {}", safe_display(claims.disagreements.front().tensor.value_or(""), 100),
+                       claims.disagreements.front().text);
+  constexpr std::uint64_t kHundredth = 100;
+  if (claims.unclaimed_bytes > storage_bytes(graph) / kHundredth)
+    return fmt::format("architecture '{}' leaves {} of {} unexplained", bound.architecture->family,
+                       format_bytes(claims.unclaimed_bytes), format_bytes(storage_bytes(graph)));
+  return "";
+}
+
+ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
+  ModelClaims result;
+  result.missing = graph.missing;
+  const MetaValue* const text = find_metadata(graph, kConfigKey);
+  const std::string* const json = text == nullptr ? nullptr : std::get_if<std::string>(text);
+  try {
+    if (json != nullptr) {
+      const ModelConfig config(*json, std::string(kConfigKey));
+      if (const Architecture* const architecture = assets.architecture(config)) {
+        result.family = architecture->family;
+        BoundModel bound = bind_architecture(*architecture, config, &graph);
+        if (doubts(bound, graph).empty()) result.parameters = parameters(bound, graph);
+        const std::unordered_set<std::string_view> known(graph.missing.begin(), graph.missing.end());
+        for (std::string& name : bound.claims.missing)
+          if (!known.contains(name)) result.missing.push_back(std::move(name));
+        result.unclaimed = std::move(bound.claims.unclaimed);
+        result.notes = std::move(bound.claims.disagreements);
+      }
+    }
+  } catch (const Error& error) {
+    result.notes.push_back({Severity::info, std::nullopt, error.what()});
+  }
+  if (result.parameters == 0) result.parameters = parameter_count(graph);
+  return result;
+}
+
+}  // namespace loadline

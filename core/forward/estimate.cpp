@@ -1,0 +1,84 @@
+// Looks at the usual keys and at the names that libraries give to weights.
+#include "core/forward/estimate.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace loadline {
+namespace {
+
+// The first of these keys that holds a whole number above 0.
+template <std::size_t N>
+std::optional<std::uint64_t> first_of(const ModelConfig& config, const std::array<const char*, N>& keys) {
+  for (const char* key : keys) {
+    const Datum value = config.get(key);
+    if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
+  }
+  return std::nullopt;
+}
+
+// A part of the name that says that not every row goes through this weight.
+bool sees_some_rows(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kParts = {"embed",  "embd",  "wte",     "wpe",  "lm_head",
+                                                      "pooler", "score", "classif", "logit"};
+  const auto within = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  // "experts.3.up_proj" is one of many; "shared_experts.up_proj" sees every row
+  for (std::size_t at = name.find("expert"); at != std::string_view::npos; at = name.find("expert", at + 1)) {
+    const std::size_t dot = name.find('.', at);
+    const char next = dot == std::string_view::npos || dot + 1 == name.size() ? ' ' : name[dot + 1];
+    if (next >= '0' && next <= '9') return true;
+  }
+  return std::any_of(kParts.begin(), kParts.end(), within);
+}
+
+// Of an element of a layer's output, as the configuration says, else as the weight is: quantised weights give
+// 16 bits.
+std::uint64_t output_bytes(const std::optional<DType>& configured, DType weight) {
+  const DTypeInfo& info = dtype_info(configured.value_or(weight));
+  return info.kind == DTypeKind::floating && info.block_elements == 1 ? std::max(info.block_bytes, 2u) : 2;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> estimated_cache_per_token(const ModelConfig& config) {
+  using Keys = std::array<const char*, 5>;
+  const auto layers = first_of(config, Keys{"num_hidden_layers", "n_layer", "num_layers", "n_layers", "L"});
+  const auto heads = first_of(config, Keys{"num_attention_heads", "n_head", "num_heads", "n_heads", "H"});
+  const auto width = first_of(config, Keys{"hidden_size", "n_embd", "d_model", "dim", "d"});
+  if (!layers || !heads || !width) return std::nullopt;
+  const std::uint64_t kv =
+      first_of(config, Keys{"num_key_value_heads", "num_kv_heads", "n_head_kv", "K", "n_kv_heads"})
+          .value_or(*heads);
+  const std::uint64_t dim = first_of(config, std::array<const char*, 3>{"head_dim", "d_kv", "kv_channels"})
+                                .value_or(*width / *heads);
+  const auto dtype = dtype_from_torch(config.text("dtype", config.text("torch_dtype", "float32")));
+  constexpr std::uint64_t kMost = 1 << 24;
+  if (!dtype || std::max({*layers, kv, dim}) > kMost) return std::nullopt;
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
+  if (*width % *heads != 0 || dim == 0 || *layers * kv > kMostBytes / dim / 16) return std::nullopt;
+  return 2 * *layers * kv * dim * dtype_info(*dtype).block_bytes;
+}
+
+std::optional<std::uint64_t> activation_bound_per_token(const MetaGraph& graph, const ModelConfig& config) {
+  constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 32;  // no layer is wider
+  const auto vocabulary =
+      first_of(config, std::array<const char*, 3>{"vocab_size", "n_vocab", "padded_vocab_size"});
+  const std::string named = config.text("dtype", config.text("torch_dtype", ""));
+  const std::optional<DType> configured = dtype_from_torch(named);
+  std::optional<std::uint64_t> widest;
+  for (const Tensor& tensor : graph.tensors) {
+    const std::string_view name = tensor.name.view();
+    const DTypeKind kind = dtype_info(tensor.dtype).kind;
+    // packed weights of other kinds have shapes of their own
+    if (kind != DTypeKind::floating && kind != DTypeKind::block) continue;
+    if (tensor.shape.size() != 2 || !name.ends_with(".weight") || sees_some_rows(name)) continue;
+    const std::uint64_t output = tensor.shape[0];  // or the input's width, which is held as well
+    if (output == 0 || output > kMostWidth || tensor.shape[1] == 0) continue;
+    if (vocabulary && (output == *vocabulary || tensor.shape[1] == *vocabulary)) continue;
+    widest = std::max(widest.value_or(0), output * output_bytes(configured, tensor.dtype));
+  }
+  return widest;
+}
+
+}  // namespace loadline

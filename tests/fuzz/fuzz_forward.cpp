@@ -1,0 +1,91 @@
+// libFuzzer target for assets (LOADLINE_ASSET: "architecture" or "profile"): whatever the bytes are, reading
+// them and running them over a small configuration gives operators that can be lowered and measured, or an
+// Error.
+#include "core/base/error.h"
+#include "core/forward/assets.h"
+#include "core/forward/bind.h"
+#include "core/forward/lower.h"
+#include "core/forward/memory_model.h"
+#include "core/forward/parameters.h"
+#include "core/graph/validate.h"
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace {
+
+using namespace loadline;
+
+// Keys of most families, with the smallest numbers that go together.
+constexpr std::string_view kConfig = R"json({"architectures":["LlamaForCausalLM"],"model_type":"llama",
+  "hidden_size":8,"num_hidden_layers":2,"num_attention_heads":2,"num_key_value_heads":1,"intermediate_size":12,
+  "vocab_size":10,"n_embd":8,"n_layer":2,"n_head":2,"d_model":8,"num_layers":2,"num_heads":2,"d_kv":4,"d_ff":12,
+  "max_position_embeddings":16,"sliding_window":4,"num_local_experts":3,"num_experts_per_tok":2,
+  "kv_lora_rank":4,"q_lora_rank":4,"qk_nope_head_dim":4,"qk_rope_head_dim":2,"v_head_dim":4,"n_routed_experts":3,
+  "moe_intermediate_size":6,"ffn_dim":12,"layer_types":["full_attention","sliding_attention"],
+  "id2label":{"0":"a","1":"b"},"key":"{has(key)}","rope_scaling":{"factor":2.5},"torch_dtype":"bfloat16"})json";
+
+const ModelConfig& config() {
+  static const ModelConfig parsed(kConfig, "config.json");
+  return parsed;
+}
+
+void measure(const BoundModel& model, const Profile& profile, MetaGraph& graph) {
+  graph.forward = lower(model, profile);
+  validate(graph);
+  const ForwardGraph& forward = *graph.forward;
+  const std::vector<OpRange> lives = lifetimes(forward);
+  const auto sizes = value_sizes(forward, symbol_values(forward, 2, 5, 3));
+  const ForwardPeak peak = forward_peak(forward, lives, sizes);
+  if (reserved_bytes(forward, lives, sizes, MemoryModel::sum) < peak.bytes) std::abort();
+  reserved_bytes(forward, lives, sizes, MemoryModel::best_fit);
+}
+
+// The tensors that a file would hold.
+MetaGraph file_of(const BoundModel& model) {
+  MetaGraph graph;
+  for (const BoundWeight& weight : model.asked) {
+    const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.storages.push_back(shapes_only_storage(*byte_size(weight.dtype, *element_count(weight.shape))));
+    graph.tensors.push_back({Name(weight.name), weight.dtype, weight.shape, {}, storage, 0});
+  }
+  return graph;
+}
+
+void run_architecture(std::string_view text) {
+  const Architecture architecture = parse_architecture(text, "asset.json");
+  const BoundModel alone = bind_architecture(architecture, config(), nullptr);
+  MetaGraph graph = file_of(alone);
+  validate(graph);
+  constexpr std::size_t kMany = 500;  // one profile is slow enough then
+  for (const char* id : {"hf_eager", "fused", "ggml"}) {
+    if (alone.ops.size() > kMany && std::string_view(id) != "hf_eager") break;
+    const Profile& profile = built_in_assets()->profile(id);
+    const BoundModel model = bind_architecture(architecture, config(), &graph, profile.flags);
+    parameters(model, graph);
+    measure(model, profile, graph);
+    graph.forward.reset();
+  }
+}
+
+void run_profile(std::string_view text) {
+  const Profile profile = parse_profile(text, "profile.json");
+  const Architecture& architecture = *built_in_assets()->architecture(config());
+  const BoundModel alone = bind_architecture(architecture, config(), nullptr, profile.flags);
+  MetaGraph graph = file_of(alone);
+  measure(bind_architecture(architecture, config(), &graph, profile.flags), profile, graph);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    if constexpr (std::string_view(LOADLINE_ASSET) == "architecture")
+      run_architecture(text);
+    else
+      run_profile(text);
+  } catch (const Error&) {
+  }
+  return 0;
+}
