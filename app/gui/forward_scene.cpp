@@ -132,8 +132,11 @@ std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
   auto scene = std::make_shared<ForwardScene>();
   scene->graph = std::move(graph);
   scene->assets = std::move(assets);
+  ForwardOptions fitting = options;  // what was chosen for another model may not be for this one
+  if (!fitting.profile.empty() && !runs(scene->assets->profile(fitting.profile), *scene->graph))
+    fitting.profile.clear();
   scene->model =
-      forward_model(*scene->graph, *scene->assets, chosen_profile(*scene->assets, *scene->graph, options));
+      forward_model(*scene->graph, *scene->assets, chosen_profile(*scene->assets, *scene->graph, fitting));
   if (scene->forward() == nullptr) {
     scene->tree.nodes.emplace_back();
     return scene;

@@ -257,18 +257,8 @@ class FileGraph {
 
 }  // namespace
 
-bool is_for(const Profile& profile, const ForwardGraph& graph) {
-  return profile.reuse || std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
-           return profile.ops.find(op.kind) != profile.ops.end();
-         });
-}
-
 ForwardGraph with_profile(const ForwardGraph& graph, const Profile& profile) {
   return FileGraph(graph, profile).run();
-}
-
-std::string_view default_profile(const MetaGraph& graph) {
-  return graph.forward && graph.format == "onnx" ? "onnxruntime" : "fused";
 }
 
 std::size_t sharing_values(const ForwardGraph& graph) {

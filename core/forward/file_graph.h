@@ -2,16 +2,11 @@
 #pragma once
 
 #include "core/forward/profile.h"
-#include "core/graph/meta_graph.h"
+#include "core/graph/forward_graph.h"
 
 #include <cstddef>
-#include <string_view>
 
 namespace loadline {
-
-// Whether the profile says how such operators run: it has a rule for one of them, whose names are those of
-// the file's format, or for where their values go ("reuse").
-bool is_for(const Profile& profile, const ForwardGraph& graph);
 
 // A graph out of a file, in which no value shares memory yet, as a framework runs it: operators in the
 // profile's order, and each value in memory of its own unless it is, in this order,
@@ -33,10 +28,6 @@ bool is_for(const Profile& profile, const ForwardGraph& graph);
 // Values are numbered anew: inputs, then in the order in which they are made. Throws Error{malformed} at the
 // place in the profile for a rule that gives no size or no input's number.
 ForwardGraph with_profile(const ForwardGraph& graph, const Profile& profile);
-
-// The name of the profile for a model of which nobody says how it is to be run: "onnxruntime" for the
-// operators of an ONNX file, "fused" for all else.
-std::string_view default_profile(const MetaGraph& graph);
 
 // How many values have no memory of their own.
 std::size_t sharing_values(const ForwardGraph& graph);

@@ -45,7 +45,7 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   ForwardModel model;
   if (graph.forward) {
     model.source = ForwardSource::file;
-    if (is_for(profile, *graph.forward)) {
+    if (runs(profile, graph)) {
       model.graph = with_profile(*graph.forward, profile);
       model.profile = profile.id;
       model.allocator = profile.allocator;
@@ -55,6 +55,10 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
     model.lives = lifetimes(*model.graph);
     return model;
   }
+  if (!runs(profile, graph))
+    throw Error(ErrorCode::usage,
+                fmt::format("profile '{}' runs operators that {} files list; an architecture's take another",
+                            safe_display(profile.id, 40), safe_display(profile.format, 20)));
   const MetaValue* const text = find_metadata(graph, kConfigKey);
   const std::string* const json = text == nullptr ? nullptr : std::get_if<std::string>(text);
   if (json == nullptr) {
@@ -87,8 +91,19 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   return model;
 }
 
+bool runs(const Profile& profile, const MetaGraph& graph) {
+  return profile.format == (graph.forward ? graph.format : "");
+}
+
+const Profile& default_profile(const ForwardAssets& assets, const MetaGraph& graph) {
+  const auto found = std::find_if(assets.profiles.begin(), assets.profiles.end(),
+                                  [&](const Profile& one) { return graph.forward && runs(one, graph); });
+  return found == assets.profiles.end() ? assets.profile("fused") : *found;
+}
+
 Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, const ForwardOptions& options) {
-  Profile profile = assets.profile(options.profile.empty() ? default_profile(graph) : options.profile);
+  Profile profile =
+      options.profile.empty() ? default_profile(assets, graph) : assets.profile(options.profile);
   const auto choose = [](std::optional<DType>& chosen, const std::optional<DType>& dtype) {
     if (!dtype) return;
     if (dtype_info(*dtype).block_elements != 1)

@@ -40,8 +40,16 @@ struct ForwardModel {
 
 // An asset that leaves more than a hundredth of the model's bytes unclaimed, or finds less than it asks for,
 // is not believed: then the source is an estimate and the remark says so. `assets` must outlive the result.
-// Throws Error{malformed} for a configuration that no architecture can be applied to.
+// A file's own operators run as they are listed, each value by itself, under a profile that is not for them.
+// Throws Error{malformed} for a configuration that no architecture can be applied to, and Error{usage} for a
+// profile of files' own operators where there are none.
 ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile);
+
+// Whether the profile is for the operators of this model: those of its file's format, if it lists any.
+bool runs(const Profile& profile, const MetaGraph& graph);
+// The profile for a model of which nobody says how it is to be run: the first for the operators of its file,
+// "fused" where there are none.
+const Profile& default_profile(const ForwardAssets& assets, const MetaGraph& graph);
 
 // How a pass is to be run: a profile, and what is chosen otherwise than it says.
 struct ForwardOptions {

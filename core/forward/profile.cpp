@@ -89,21 +89,25 @@ const OpRule& Profile::rule(std::string_view op) const {
 
 Profile parse_profile(std::string_view json, const std::string& path) {
   const AssetNode root = parse_asset(json, path);
-  root.allow({"profile", "about", "activation", "cache", "logits", "allocator", "order", "shared", "reuse",
-              "hold_block_inputs", "flags", "ops"});
+  root.allow({"profile", "about", "operators", "activation", "cache", "logits", "allocator", "order",
+              "shared", "reuse", "hold_block_inputs", "flags", "ops"});
   Profile profile;
   profile.path = path;
   const AssetNode* const id = root.find("profile");
   if (id == nullptr || id->text.empty()) root.place.fail("'profile' is missing");
   profile.id = id->name("'profile'", kMostAssetName);
   profile.about = text(root, "about", "");
+  if (const AssetNode* const operators = root.find("operators"))
+    profile.format = operators->name("'operators'", kMostAssetName);
+  if (profile.format == "asset") profile.format.clear();
   profile.activation = dtype(root, "activation");
   profile.cache = dtype(root, "cache");
   const std::string logits = text(root, "logits", "last");
   if (logits != "last" && logits != "all") root.find("logits")->place.fail("'last' or 'all' expected");
   profile.all_logits = logits == "all";
   if (const AssetNode* const hold = root.find("hold_block_inputs"))
-    profile.hold_block_inputs = Expression::parse(hold->text, hold->place).evaluate({}).truth();
+    profile.hold_block_inputs =
+        Expression::parse(hold->as(Kind::text, "'hold_block_inputs'").text, hold->place).evaluate({}).truth();
   const std::string order = text(root, "order", "listed");
   if (order == "inputs_first")
     profile.order = OpOrder::inputs_first;

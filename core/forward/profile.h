@@ -4,6 +4,8 @@
 //   {"profile": "hf_eager", "about": "...",
 //    "activation": "model",     dtype of activations: "model" (as the weights' configuration), or "F32"
 //    "cache": "model",          dtype of keys and values
+//    "operators": "asset",      whose operators it runs: an architecture's, or, by the name of their format,
+//                               those that files list themselves ("onnx")
 //    "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
 //    "allocator": "sum",        see memory_model.h
 //    "order": "listed",         of operators, see op_order.h: as the asset or the file lists them,
@@ -68,6 +70,7 @@ struct Profile {
   std::string id = {};
   std::string about = {};
   std::string path = {};
+  std::string format = {};               // of files that list their operators; empty: for architectures
   std::optional<DType> activation = {};  // nothing: the model's
   std::optional<DType> cache = {};
   bool all_logits = false;

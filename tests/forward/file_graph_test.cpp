@@ -427,9 +427,8 @@ MetaGraph onnx_graph() {
 
 TEST(ForwardModel, AFilesOwnOperatorsRunUnderAProfile) {
   const MetaGraph graph = onnx_graph();
-  EXPECT_EQ(default_profile(graph), "onnxruntime");
   const ForwardModel model =
-      forward_model(graph, *built_in_assets(), built_in_assets()->profile(default_profile(graph)));
+      forward_model(graph, *built_in_assets(), default_profile(*built_in_assets(), graph));
   EXPECT_EQ(model.source, ForwardSource::file);
   EXPECT_EQ(model.profile, "onnxruntime");
   EXPECT_EQ(model.allocator, MemoryModel::pattern);
@@ -440,7 +439,7 @@ TEST(ForwardModel, AFilesOwnOperatorsRunUnderAProfile) {
             "onnxruntime");
 }
 
-TEST(ForwardModel, AProfileWithoutRulesForAFilesOperatorsChangesNothing) {
+TEST(ForwardModel, AProfileThatIsNotForAFilesOperatorsChangesNothing) {
   MetaGraph graph = onnx_graph();
   const ForwardModel model = forward_model(graph, *built_in_assets(), built_in_assets()->profile("ggml"));
   EXPECT_EQ(model.source, ForwardSource::file);
@@ -448,8 +447,23 @@ TEST(ForwardModel, AProfileWithoutRulesForAFilesOperatorsChangesNothing) {
   EXPECT_EQ(model.allocator, MemoryModel::sum);
   EXPECT_EQ(*model.graph, *graph.forward);
   graph.format = "tflite";
-  EXPECT_EQ(default_profile(graph), "fused");
-  EXPECT_EQ(default_profile({}), "fused");
+  EXPECT_EQ(default_profile(*built_in_assets(), graph).id, "fused");
+  EXPECT_EQ(default_profile(*built_in_assets(), {}).id, "fused");
+}
+
+TEST(ForwardModel, AProfileOfFilesRunsNoArchitecture) {
+  const Profile& profile = built_in_assets()->profile("onnxruntime");
+  EXPECT_TRUE(runs(profile, onnx_graph()));
+  EXPECT_FALSE(runs(profile, {}));
+  EXPECT_FALSE(runs(built_in_assets()->profile("fused"), onnx_graph()));
+  try {
+    forward_model({}, *built_in_assets(), profile);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    EXPECT_STREQ(error.what(),
+                 "profile 'onnxruntime' runs operators that onnx files list; an architecture's take another");
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/forward/assets.h"
 #include "core/forward/bind.h"
+#include "core/forward/forward_model.h"
 #include "core/forward/lower.h"
 #include "core/forward/memory_model.h"
 #include "core/forward/parameters.h"
@@ -36,9 +37,10 @@ void measure(const BoundModel& model, const Profile& profile, MetaGraph& graph) 
   const ForwardGraph& forward = *graph.forward;
   const std::vector<OpRange> lives = lifetimes(forward);
   const auto sizes = value_sizes(forward, symbol_values(forward, 2, 5, 3));
-  const ForwardPeak peak = forward_peak(forward, lives, sizes);
+  const ForwardPeak peak = forward_peak(forward, forward_usage(forward, lives, sizes), sizes);
   if (reserved_bytes(forward, lives, sizes, MemoryModel::sum) < peak.bytes) std::abort();
-  reserved_bytes(forward, lives, sizes, MemoryModel::best_fit);
+  for (const MemoryModel model : {MemoryModel::best_fit, MemoryModel::pattern, MemoryModel::torch})
+    reserved_bytes(forward, lives, sizes, model);
 }
 
 // The tensors that a file would hold.
@@ -68,8 +70,41 @@ void run_architecture(std::string_view text) {
   }
 }
 
+// Operators as an ONNX file lists them.
+ForwardGraph listed() {
+  ForwardGraph graph;
+  const auto value = [&](std::vector<SizePoly> shape) {
+    graph.values.push_back({.name = "v", .dtype = DType::f32, .shape = std::move(shape)});
+    return ValueId{static_cast<std::uint32_t>(graph.values.size() - 1)};
+  };
+  const auto op = [&](const char* kind, std::vector<ValueId> inputs) {
+    const ValueId out = value({SizePoly::symbol(kSequence), SizePoly(8)});
+    graph.ops.push_back(
+        {.kind = kind, .name = "op", .inputs = std::move(inputs), .weights = {}, .outputs = {out}});
+    return out;
+  };
+  graph.inputs = {value({SizePoly::symbol(kSequence), SizePoly(8)})};
+  ValueId last = graph.inputs[0];
+  const ValueId constant = op("Constant", {});
+  for (const char* kind : {"Reshape", "Softmax", "Cast", "Relu", "Reshape", "Conv", "Softmax"})
+    last = op(kind, {last});
+  last = op("Where", {last, constant, op("Identity", {graph.inputs[0]})});
+  graph.outputs = {last};
+  return graph;
+}
+
 void run_profile(std::string_view text) {
   const Profile profile = parse_profile(text, "profile.json");
+  if (!profile.format.empty()) {
+    MetaGraph file;
+    file.format = profile.format;
+    file.forward = listed();
+    const ForwardModel model = forward_model(file, *built_in_assets(), profile);
+    file.forward = model.graph;
+    validate(file);
+    forward_figures(model, 2, 5, 3);
+    return;
+  }
   const Architecture& architecture = *built_in_assets()->architecture(config());
   const BoundModel alone = bind_architecture(architecture, config(), nullptr, profile.flags);
   MetaGraph graph = file_of(alone);

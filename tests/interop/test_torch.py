@@ -215,7 +215,7 @@ class Torch(Formats):
             index = {"metadata": {"total_size": sum(t.numel() * 4 for t in model.values())},
                      "weight_map": {key: name for name, tensors in shards.items() for key in tensors}}
             (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
-            (folder / "config.json").write_text('{"model_type": "llama"}')
+            (folder / "config.json").write_text('{"model_type": "unheard of"}')
             torch.save({"state": torch.ones(1)}, folder / "optimizer.pt")
             answer = self.assert_opens(folder, model)
             self.assertEqual([], answer["notes"])

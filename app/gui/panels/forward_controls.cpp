@@ -3,7 +3,6 @@
 
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
-#include "core/forward/file_graph.h"
 
 #include <algorithm>
 #include <array>
@@ -55,18 +54,22 @@ void size_control(Session& session, const Ui& ui, Row& row, SymbolId symbol, std
 void profile_control(Session& session, const Ui& ui, Row& row) {
   const ForwardScene& scene = *session.forward();
   ForwardChoice choice = session.forward_choice();
-  const std::string now =
-      choice.options.profile.empty() ? std::string(default_profile(*scene.graph)) : choice.options.profile;
   std::vector<std::string_view> ids;
+  std::string about;
   std::size_t at = 0;
   for (const Profile& profile : scene.assets->profiles) {
-    if (profile.id == now) at = ids.size();
+    if (!runs(profile, *scene.graph)) continue;
+    if (profile.id == scene.model.profile) {
+      at = ids.size();
+      about = profile.about;
+    }
     ids.push_back(profile.id);
   }
+  if (ids.empty()) return;  // operators of a format that no profile is for
   const float width = ui.px(116);
   row.labelled("Profile", width);
-  const auto picked = combo(ui, "##profile", width, now, ids, at);
-  tooltip(ui, scene.assets->profiles[at].about);
+  const auto picked = combo(ui, "##profile", width, scene.model.profile, ids, at);
+  tooltip(ui, about);
   if (!picked) return;
   choice.options.profile = ids[*picked];
   session.set_forward(choice);
