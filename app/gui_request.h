@@ -6,8 +6,38 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 namespace loadline {
+
+// What a script may hold (app/gui/script.h plays it); loadline gui --help prints it.
+inline constexpr std::string_view kScriptHelp =
+    R"(Commands of a script, one per line; the argument is the rest of the line, # begins a comment:
+  open PATH, demo, close      another model, the built-in one, none
+  wait                        until no job is left
+  panel ID                    shows a panel; a wrong name lists them
+  theme dark|light            size WxH, scale N: of the window
+  select NAME, deselect       a tensor
+  zoom [MODULE]               of the map; alone: the whole model
+  color role|dtype|layer|shard
+  filter [TERMS]              as inspect --filter
+  sort COLUMN [descending]    of the tensors
+  find [TEXT]                 types into the search box of the panel
+  metadata KEY                looks at an entry; element N scrolls its array there, search TEXT looks through it
+  doctor                      looks into the files for what makes loading dear
+  batch N, seq N, past N      of the forward pass
+  profile ID                  how its operators are run
+  operators modules|list      how they are shown; fold on|off: repeated modules as one
+  operator N                  shows one, in Operators and Lifetimes
+  method ID, order ID         of the load; ring SIZE, slots N, activations SIZE
+  first-token on|off          whether the timeline goes on to the first token
+  device ID, upload           to a GPU
+  convert EXPORTER FILE       browse [FOLDER]: the dialog that opens files
+  mouse X Y, click X Y, double-click X Y      offscreen, in logical units
+  screenshot FILE.png         frames N: draws so many
+  expect-notice TEXT          fails unless a notice contains it
+  quit                        ends the script, and a window
+)";
 
 struct GuiRequest {
   std::string path;        // model to open; empty = start page

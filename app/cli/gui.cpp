@@ -46,6 +46,7 @@ Action setup_gui(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--scale", request.scale, "Pixels per logical pixel; by default what the monitor says")
       ->check(CLI::Range(0.5f, 4.0f));
+  app.footer(fmt::format("{}\n{}", kScriptHelp, app.get_footer()));
   return [options](Context& context) {
     if (context.run_gui == nullptr) throw Error(ErrorCode::unsupported, "built without the window");
     GuiRequest& wanted = options->request;

@@ -284,7 +284,7 @@ Action setup_plan(CLI::App& app) {
   add_forward_options(app, options->forward);
   app.add_option("--device-budget", options->device_budget, "What the device may hold, such as 8GiB");
   app.add_option("--host-budget", options->host_budget, "What host and staging memory may hold together");
-  app.footer(explanations());
+  app.footer(fmt::format("{}\n{}", explanations(), app.get_footer()));
   return [options](Context& context) { return plan(context, *options); };
 }
 

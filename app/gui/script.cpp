@@ -310,6 +310,12 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
+std::vector<std::string_view> script_commands() {
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) names.push_back(command.name);
+  return names;
+}
+
 std::vector<ScriptLine> parse_script(std::string_view text, const std::string& file) {
   std::vector<ScriptLine> lines;
   for (int number = 1; !text.empty(); ++number) {
@@ -324,7 +330,7 @@ std::vector<ScriptLine> parse_script(std::string_view text, const std::string& f
     };
     const Command* command = find_command(parsed.command);
     if (command == nullptr && parsed.command != "quit")
-      fail(fmt::format("unknown command '{}'", parsed.command));
+      fail(fmt::format("unknown command '{}'; loadline gui --help lists them", parsed.command));
     const Needs needs = command == nullptr ? Needs::nothing : command->needs;
     if (needs == Needs::argument && parsed.argument.empty())
       fail(fmt::format("{} needs an argument", parsed.command));

@@ -2,8 +2,10 @@
 #include "app/gui/script.h"
 
 #include "app/gui/theme.h"
+#include "app/gui_request.h"
 #include "tests/gui/sample_graphs.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace loadline::gui {
@@ -28,9 +30,18 @@ TEST(Script, lines_and_comments) {
 }
 
 TEST(Script, errors_name_the_line) {
-  EXPECT_EQ(message_of([] { parse_script("wait\nfly away\n", "s"); }), "s: line 2: unknown command 'fly'");
+  EXPECT_EQ(message_of([] { parse_script("wait\nfly away\n", "s"); }),
+            "s: line 2: unknown command 'fly'; loadline gui --help lists them");
   EXPECT_EQ(message_of([] { parse_script("open\n", "s"); }), "s: line 1: open needs an argument");
   EXPECT_EQ(message_of([] { parse_script("wait 3\n", "s"); }), "s: line 1: wait takes no argument");
+}
+
+TEST(Script, help_names_every_command) {
+  std::string text = fmt::format(" {} ", kScriptHelp);
+  for (char& c : text)
+    if (c == ',' || c == ':' || c == ';' || c == '\n') c = ' ';
+  for (const std::string_view name : script_commands())
+    EXPECT_NE(text.find(fmt::format(" {} ", name)), std::string::npos) << name;
 }
 
 TEST(Script, failing_commands_name_their_line) {
