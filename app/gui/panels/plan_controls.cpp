@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace loadline::gui {
 namespace {
@@ -65,8 +68,19 @@ void ring_controls(Session& session, const Ui& ui) {
       value_combo(ui, "##ring", field(ui, "Staging ring"), kRingSizes, choice.options.staging_bytes, sizes);
   const auto slots =
       value_combo(ui, "##slots", field(ui, "Slots in the ring"), kSlots, choice.options.slots, count);
-  const auto activations = value_combo(ui, "##activations", field(ui, "Activations"), kActivations,
-                                       choice.options.activation_bytes, sizes);
+  std::optional<std::uint64_t> activations;
+  const float width = field(ui, "Activations");
+  if (choice.first_token && session.forward_figures()) {
+    ImGui::AlignTextToFramePadding();
+    muted(ui, "the first token's");
+    const ForwardChoice& pass = session.forward_choice();
+    tooltip(ui, fmt::format("A pass of {} x {} tokens follows the load: what its operators allocate is "
+                            "allocated, nothing is computed. The timeline's switch \"Load\" leaves it out.",
+                            pass.batch, format_grouped(pass.sequence)));
+  } else {
+    activations =
+        value_combo(ui, "##activations", width, kActivations, choice.options.activation_bytes, sizes);
+  }
   if (ring) choice.options.staging_bytes = *ring;
   if (slots) choice.options.slots = *slots;
   if (activations) choice.options.activation_bytes = *activations;
