@@ -203,12 +203,23 @@ class OnnxPeak(unittest.TestCase):
         others = ("Abs Add Cos Div Dropout Erf Exp Floor Gelu LpNormalization Max Mul Neg Pow Reciprocal Round Sign Sin Sqrt Sub "
                   "Sum Transpose").split()
         binary = {kind: [numpy.ones((60, 70), numpy.float32)] for kind in ("Add", "Div", "Max", "Mul", "Pow", "Sub", "Sum")}
-        for kind in [*(kind for kind in rules if kind not in ("Constant", "Where")), *others]:
+        for kind in [*(kind for kind, rule in rules.items() if "view" in rule or "in_place" in rule), *others]:
             with self.subTest(kind=kind):
                 rule = rules.get(kind, {})
                 shape = (1, 60, 70) if kind == "Squeeze" else (60, 70)
                 count = [self.values_asked_for(kind, dies, {**shapes, **binary}.get(kind, []), shape, **attributes.get(kind, {})) for dies in (True, False)]
                 self.assertEqual(count, [1, 1] if "view" in rule else [1, 2] if "in_place" in rule else [2, 2])
+
+    def test_convolutions_take_a_buffer(self):
+        """For each thread, of which sessions here have one; a plain 1x1 convolution needs none, which the profile does not tell apart."""
+        attributes = {"3x3": {"pads": [1] * 4}, "depthwise": {"pads": [1] * 4, "group": 8}, "strided 1x1": {"strides": [2, 2]}, "1d": {"pads": [1, 1]}}
+        weights = {"3x3": (8, 8, 3, 3), "depthwise": (8, 1, 3, 3), "strided 1x1": (8, 8, 1, 1), "1x1": (8, 8, 1, 1), "1d": (8, 8, 3)}
+        for name, sides in weights.items():
+            shape = (1, 8, 24, 24)[:len(sides)]
+            nodes = [helper.make_node("Conv", ["x", "w"], ["a"], **attributes.get(name, {})), helper.make_node("Shape", ["a"], ["y"])]
+            self.save(nodes, {"x": shape}, ["y"], [numpy_helper.from_array(numpy.ones(sides, numpy.float32), "w")], 20)
+            _, asked, _ = self.asked({"x": numpy.ones(shape, numpy.float32)}, ["y"])
+            self.assertEqual(asked.count(65536), 0 if name == "1x1" else 1, (name, asked))
 
     def test_where_holds_both_choices(self):
         value = [60, 70]
