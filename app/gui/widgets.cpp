@@ -143,6 +143,18 @@ void bytes_text(const Ui& ui, std::uint64_t bytes, ImU32 color) {
   tooltip(ui, format_grouped(bytes) + " bytes");
 }
 
+bool table_is_measured(std::size_t rows, float height) {
+  return ImGui::GetScrollMaxY() > 0 || ImGui::GetTextLineHeight() * static_cast<float>(rows) < height;
+}
+
+void scroll_to_row(std::size_t row) {
+  const float height = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+  const float top = height * static_cast<float>(row);
+  const float view = ImGui::GetWindowHeight() - 2 * height;
+  if (top >= ImGui::GetScrollY() && top <= ImGui::GetScrollY() + view) return;
+  ImGui::SetScrollY(height * std::max(0.0f, std::round((top - view / 2) / height)));
+}
+
 void right_aligned(std::string_view words, ImU32 color) {
   const float slack = ImGui::GetContentRegionAvail().x - text_width(words);
   if (slack > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + slack);

@@ -46,6 +46,10 @@ void heading(const Ui& ui, std::string_view text);
 void bytes_text(const Ui& ui, std::uint64_t bytes, ImU32 color);
 // The same, aligned to the right edge of a column.
 void right_aligned(std::string_view text, ImU32 color);
+// Inside a table of rows of one line each, below its headers: brings a row into sight that is not.
+void scroll_to_row(std::size_t row);
+// Whether such a table of that height knows how far it can scroll: one that was never drawn does not.
+bool table_is_measured(std::size_t rows, float height);
 
 // Words to click on, cut to `width` (the rest of the line if 0); true when they were.
 bool link(const Ui& ui, const char* id, std::string_view words, float width = 0, bool cut_front = false);

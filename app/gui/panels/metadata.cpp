@@ -108,12 +108,7 @@ void MetadataPanel::scroll_to_entry(const Session& session) {
   seen_look_ = session.looks();
   if (!session.entry()) return;
   const auto at = std::find(matches_.begin(), matches_.end(), *session.entry());
-  if (at == matches_.end()) return;
-  const float height = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
-  const float top = height * static_cast<float>(at - matches_.begin());
-  const float view = ImGui::GetWindowHeight() - 2 * height;
-  if (top >= ImGui::GetScrollY() && top <= ImGui::GetScrollY() + view) return;
-  ImGui::SetScrollY(height * std::max(0.0f, std::round((top - view / 2) / height)));
+  if (at != matches_.end()) scroll_to_row(static_cast<std::size_t>(at - matches_.begin()));
 }
 
 // Up and down, as in the table of tensors.

@@ -23,6 +23,17 @@ std::uint32_t first_op(const OpTree& tree, OpNodeId id) {
   return first;
 }
 
+// The node of an operator and what it is inside of, from the root.
+std::vector<OpNodeId> path_of(const OpTree& tree, std::size_t op) {
+  std::vector<OpNodeId> path;
+  for (std::size_t i = 0; i < tree.nodes.size() && path.empty(); ++i)
+    if (std::binary_search(tree.nodes[i].ops.begin(), tree.nodes[i].ops.end(), op))
+      path.push_back(OpNodeId{static_cast<std::uint32_t>(i)});
+  while (!path.empty() && path.back() != kRootOpNode) path.push_back(tree.node(path.back()).parent);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
 }  // namespace
 
 void ModuleLines::refresh(const Session& session) {
@@ -55,8 +66,45 @@ void ModuleLines::refresh(const Session& session) {
     peaks_.assign(scene_->tree.nodes.size(), 0);
     if (figures_) peaks_ = peaks_inside(scene_->tree, figures_->usage);
   }
-  if (folded_ != session.fold_operators) folded_ = session.fold_operators, stale_ = true;
-  if (stale_) unfold();
+  const bool other_folding = folded_ != session.fold_operators;
+  folded_ = session.fold_operators;
+  if (other_folding || seen_ != session.operator_shown) reveal(session);
+  if (!stale_ && !other_folding) return;
+  unfold();
+  mark(session);
+}
+
+void ModuleLines::reveal(const Session& session) {
+  stale_ = true;
+  seen_ = session.operator_shown;
+  if (!seen_) return;
+  scroll_ = true;
+  const OpTree& tree = scene_->tree;
+  const std::vector<OpNodeId> path = path_of(tree, *seen_);
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    open_[index(path[i])] = true;
+    if (!folded_ || i + 1 == path.size()) continue;
+    const auto groups = folded_children(tree, path[i]);
+    const bool stands_for_itself = std::any_of(groups.begin(), groups.end(), [&](const OpGroup& group) {
+      return group.members.front() == path[i + 1];
+    });
+    if (!stands_for_itself) break;
+  }
+}
+
+void ModuleLines::mark(const Session& session) {
+  marked_.reset();
+  if (!session.operator_shown) return;
+  const std::vector<OpNodeId> path = path_of(scene_->tree, *session.operator_shown);
+  const auto holds = [&](const Line& line) {
+    if (line.op) return *line.op == *session.operator_shown;
+    return std::any_of(path.begin(), path.end(), [&](OpNodeId id) {
+      const auto& members = line.group.members;
+      return std::find(members.begin(), members.end(), id) != members.end();
+    });
+  };
+  for (std::size_t i = 0; i < lines_.size(); ++i)
+    if (holds(lines_[i])) marked_ = i;  // what is inside comes later
 }
 
 ModuleLines::Line ModuleLines::line_of(OpGroup group, std::uint16_t depth) const {
@@ -143,12 +191,17 @@ void ModuleLines::draw(Session& session, const Ui& ui, float height) {
   fixed("Most alive inside", 160, true);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
+  if (scroll_ && table_is_measured(lines_.size(), height)) {
+    scroll_ = false;
+    if (marked_) scroll_to_row(*marked_);
+  }
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(lines_.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd && i < static_cast<int>(lines_.size()); ++i) {
       ImGui::PushID(i);
-      draw_line(session, ui, lines_[static_cast<std::size_t>(i)]);
+      const auto at = static_cast<std::size_t>(i);
+      draw_line(session, ui, lines_[at], marked_ == at);
       ImGui::PopID();
     }
   ImGui::EndTable();
@@ -181,6 +234,8 @@ void ModuleLines::draw_name(Session& session, const Ui& ui, const Line& line, bo
       stale_ = true;
     } else if (line.op) {
       session.operator_shown = selected ? std::nullopt : std::optional<std::size_t>(*line.op);
+      seen_ = session.operator_shown;  // it is in sight
+      stale_ = true;
       const Op& op = scene_->forward()->ops[*line.op];
       if (!op.weights.empty()) session.select(op.weights.front());
     }
@@ -211,10 +266,9 @@ void ModuleLines::draw_name(Session& session, const Ui& ui, const Line& line, bo
   draw->AddText({x + ui.px(5), top}, ui.theme->accent, times.c_str());
 }
 
-void ModuleLines::draw_line(Session& session, const Ui& ui, const Line& line) {
+void ModuleLines::draw_line(Session& session, const Ui& ui, const Line& line, bool selected) {
   const ForwardGraph& forward = *scene_->forward();
   const OpTree& tree = scene_->tree;
-  const bool selected = line.op && session.operator_shown == *line.op;
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   ImGui::TableNextRow();
   ImGui::TableNextColumn();

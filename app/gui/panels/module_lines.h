@@ -28,9 +28,12 @@ class ModuleLines {
   };
   void refresh(const Session& session);
   void unfold();
+  // Unfolds what holds an operator that was chosen elsewhere, as far as repeats are not folded.
+  void reveal(const Session& session);
+  void mark(const Session& session);
   std::vector<Line> inside(OpNodeId node, std::uint16_t depth) const;
   Line line_of(OpGroup group, std::uint16_t depth) const;
-  void draw_line(Session& session, const Ui& ui, const Line& line);
+  void draw_line(Session& session, const Ui& ui, const Line& line, bool selected);
   void draw_name(Session& session, const Ui& ui, const Line& line, bool selected);
   void describe(const Ui& ui, const Line& line) const;
 
@@ -39,6 +42,9 @@ class ModuleLines {
   std::vector<std::uint64_t> peaks_;  // per node
   std::vector<bool> open_;            // per node: the first member of a group stands for it
   std::vector<Line> lines_;
+  std::optional<std::size_t> seen_;    // the operator that was revealed
+  std::optional<std::size_t> marked_;  // the innermost line that holds the operator shown
+  bool scroll_ = false;                // to what is marked
   bool folded_ = true;
   bool stale_ = true;
 };

@@ -190,18 +190,12 @@ void OperatorsPanel::draw_rows(Session& session, const Ui& ui, float height) {
   column("Bytes", ImGuiTableColumnFlags_WidthFixed, 86);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
-  // a table that was never drawn does not know yet how far it can scroll
-  const bool measured =
-      ImGui::GetScrollMaxY() > 0 || ImGui::GetTextLineHeight() * static_cast<float>(rows_.size()) < height;
-  if (measured && (seen_ != session.operator_shown || seen_scale_ != ui.scale)) {
+  if (table_is_measured(rows_.size(), height) &&
+      (seen_ != session.operator_shown || seen_scale_ != ui.scale)) {
     seen_ = session.operator_shown;
     seen_scale_ = ui.scale;
     const auto at = seen_ ? std::find(rows_.begin(), rows_.end(), *seen_) : rows_.end();
-    const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
-    const float top = line * static_cast<float>(at - rows_.begin());
-    const float view = ImGui::GetWindowHeight() - 2 * line;
-    if (at != rows_.end() && (top < ImGui::GetScrollY() || top > ImGui::GetScrollY() + view))
-      ImGui::SetScrollY(line * std::max(0.0f, std::round((top - view / 2) / line)));
+    if (at != rows_.end()) scroll_to_row(static_cast<std::size_t>(at - rows_.begin()));
   }
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(rows_.size()));

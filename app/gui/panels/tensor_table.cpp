@@ -140,12 +140,7 @@ void TensorTablePanel::scroll_to_selection(const Session& session) {
   const auto& rows = session.table().rows;
   const auto at =
       session.selection() ? std::find(rows.begin(), rows.end(), *session.selection()) : rows.end();
-  if (at == rows.end()) return;
-  const float height = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
-  const float top = height * static_cast<float>(at - rows.begin());
-  const float view = ImGui::GetWindowHeight() - 2 * height;
-  if (top >= ImGui::GetScrollY() && top <= ImGui::GetScrollY() + view) return;
-  ImGui::SetScrollY(height * std::max(0.0f, std::round((top - view / 2) / height)));
+  if (at != rows.end()) scroll_to_row(static_cast<std::size_t>(at - rows.begin()));
 }
 
 void TensorTablePanel::draw_rows(Session& session, const Ui& ui) {
