@@ -87,7 +87,7 @@ ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
   try {
     model_ = forward_model(graph, *assets_, profile);
   } catch (const Error& error) {
-    if (asked) throw;
+    if (asked || error.code() == ErrorCode::usage) throw;
     model_ = {};
     model_.remark = error.what();
   }

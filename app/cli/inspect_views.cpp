@@ -109,10 +109,8 @@ Json summary_json(const OpenedModel& opened) {
   json["by_dtype"] = Json::object();
   for (const auto& [name, usage] : usage_by_dtype(graph))
     json["by_dtype"][std::string(name)] = {{"tensors", usage.tensors}, {"bytes", usage.bytes}};
-  const auto type = model_family(graph);
-  if (type || !opened.claims.family.empty())
-    json["architecture"] = json_text(opened.claims.family.empty() ? *type : opened.claims.family);
-  if (type) json["model_type"] = json_text(*type);
+  if (const auto type = model_family(graph)) json["architecture"] = json_text(*type);
+  if (!opened.claims.family.empty()) json["family"] = json_text(opened.claims.family);
   json["tied"] = Json::array();
   for (const auto& group : tied_groups(graph)) {
     Json names = Json::array();

@@ -1,6 +1,8 @@
 // One pass over the operators for everything that does not depend on sizes.
 #include "app/gui/forward_scene.h"
 
+#include "core/base/error.h"
+
 #include <algorithm>
 
 namespace loadline::gui {
@@ -42,20 +44,16 @@ void add_values(ForwardScene& scene) {
     }
 }
 
-// Whether any dimension changes with the symbol.
+// Whether any dimension changes with the symbol, at whatever sizes: a window is full from some size on.
 bool depends_on(const ForwardGraph& forward, std::size_t symbol) {
-  constexpr std::uint64_t kSome = 1000, kMore = 2000;
-  const auto with = [&](std::uint64_t value) {
-    const auto of = [&](SymbolId id) { return index(id) == symbol ? value : kSome; };
-    std::vector<std::uint64_t> symbols = symbol_values(forward, of(kBatch), of(kSequence), of(kPast));
-    if (symbol > index(kPast)) symbols[symbol] = value;
-    return symbols;
+  std::vector<SymbolId> follow = {SymbolId{static_cast<std::uint16_t>(symbol)}};  // it is in all of these
+  const auto mentions = [&](const SizePoly& side) {
+    return std::any_of(follow.begin(), follow.end(), [&](SymbolId id) { return side.mentions(id); });
   };
-  const auto some = with(kSome), more = with(kMore);
+  for (const LeastOf& least : forward.least)
+    if (mentions(least.of)) follow.push_back(least.symbol);
   return std::any_of(forward.values.begin(), forward.values.end(), [&](const Value& value) {
-    return value.shape && std::any_of(value.shape->begin(), value.shape->end(), [&](const SizePoly& side) {
-             return !side.constant() && side.evaluate(some) != side.evaluate(more);
-           });
+    return value.shape && std::any_of(value.shape->begin(), value.shape->end(), mentions);
   });
 }
 
@@ -80,15 +78,23 @@ bool chooses_rows(const BoundOp& op) {
 // The operators of a node, if nothing else comes between them.
 std::optional<OpRange> contiguous(const OpTree& tree, OpNodeId id) {
   OpRange range = {UINT32_MAX, 0};
+  std::size_t count = 0;
   std::vector<OpNodeId> below = {id};
   while (!below.empty()) {
     const OpNode& node = tree.node(below.back());
     below.pop_back();
+    count += node.ops.size();
     for (const std::uint32_t op : node.ops) range = {std::min(range.first, op), std::max(range.end, op + 1)};
     below.insert(below.end(), node.children.begin(), node.children.end());
   }
-  if (range.empty() || range.end - range.first != tree.node(id).all_ops) return std::nullopt;
+  if (range.empty() || range.end - range.first != count) return std::nullopt;
   return range;
+}
+
+// "encoder" of encoder.layers, and of encoder itself.
+std::string stack_name(const OpTree& tree, OpNodeId parent) {
+  const OpNode& above = tree.node(tree.node(parent).parent);
+  return above.name.empty() ? tree.node(parent).name : above.name;
 }
 
 // The repeated modules nearest the root, wherever they are.
@@ -119,7 +125,7 @@ void add_bands(ForwardScene& scene) {
   for (std::size_t i = 0; i < bands.size(); ++i) {
     auto& [band, parent] = bands[i];
     if (i == 0 || parent != bands[i - 1].second)
-      band.stack = several ? scene.tree.node(scene.tree.node(parent).parent).name : "layer";
+      band.stack = several ? stack_name(scene.tree, parent) : "layer";
     scene.bands.push_back(std::move(band));
   }
 }
@@ -128,20 +134,31 @@ void add_bands(ForwardScene& scene) {
 
 std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
                                                        std::shared_ptr<const ForwardAssets> assets,
-                                                       const ForwardOptions& options) {
+                                                       const ForwardOptions& options, Progress& progress) {
   auto scene = std::make_shared<ForwardScene>();
   scene->graph = std::move(graph);
   scene->assets = std::move(assets);
+  const auto model = [&](const ForwardOptions& chosen) {
+    scene->model =
+        forward_model(*scene->graph, *scene->assets, chosen_profile(*scene->assets, *scene->graph, chosen));
+  };
   ForwardOptions fitting = options;  // what was chosen for another model may not be for this one
-  if (!fitting.profile.empty() && !runs(scene->assets->profile(fitting.profile), *scene->graph))
-    fitting.profile.clear();
-  scene->model =
-      forward_model(*scene->graph, *scene->assets, chosen_profile(*scene->assets, *scene->graph, fitting));
+  try {
+    if (!fitting.profile.empty() && !runs(scene->assets->profile(fitting.profile), *scene->graph))
+      fitting.profile.clear();
+    model(fitting);
+  } catch (const Error& error) {
+    if (fitting == ForwardOptions()) throw;
+    scene->fault = error.what();
+    model({});
+  }
+  progress.check_cancelled();
   if (scene->forward() == nullptr) {
     scene->tree.nodes.emplace_back();
     return scene;
   }
   scene->tree = op_tree(*scene->graph, *scene->model.graph);
+  progress.check_cancelled();
   add_weights(*scene);
   add_values(*scene);
   add_symbols(*scene);

@@ -1,6 +1,7 @@
 // The forward pass as the window shows it: operators, their tree, and when everything is alive.
 #pragma once
 
+#include "core/base/progress.h"
 #include "core/forward/forward_model.h"
 #include "core/graph/op_tree.h"
 
@@ -24,7 +25,7 @@ struct ForwardChoice {
   bool operator==(const ForwardChoice&) const = default;
 };
 inline constexpr std::uint64_t kMostBatch = 256;
-inline constexpr std::uint64_t kMostSequence = 1 << 17;
+inline constexpr std::uint64_t kMostSequence = 1 << 20;
 inline constexpr std::uint64_t kMostPast = 1 << 20;
 
 // Immutable once made.
@@ -32,7 +33,8 @@ struct ForwardScene {
   MetaGraphPtr graph;
   std::shared_ptr<const ForwardAssets> assets;  // what the model is bound to
   ForwardModel model;
-  OpTree tree;  // with the root alone where there are no operators
+  std::string fault = {};  // why the options chosen are not those of the model
+  OpTree tree;             // with the root alone where there are no operators
   // What the lanes show, by the operator they begin at.
   struct WeightUse {
     TensorId tensor{};
@@ -58,10 +60,11 @@ struct ForwardScene {
   }
 };
 
-// Throws Error as forward_model() and chosen_profile() do.
+// A profile that is not for this model counts as not chosen; options that fail are left out and told in
+// `fault`. Throws Error as forward_model() does without options, and Error{cancelled}.
 std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
                                                        std::shared_ptr<const ForwardAssets> assets,
-                                                       const ForwardOptions& options);
+                                                       const ForwardOptions& options, Progress& progress);
 
 std::vector<std::uint64_t> symbols_of(const ForwardGraph& graph, const ForwardChoice& choice);
 

@@ -2,6 +2,7 @@
 #include "app/gui/model.h"
 
 #include "core/base/text.h"
+#include "core/forward/claims.h"
 #include "core/graph/filter.h"
 #include "core/graph/shares.h"
 #include "core/plan/projection.h"
@@ -87,7 +88,7 @@ Role tensor_role(std::string_view name) {
   return Role::other;
 }
 
-ModelPtr make_model(MetaGraphPtr graph, std::string path) {
+ModelPtr make_model(MetaGraphPtr graph, std::string path, const ForwardAssets& assets) {
   auto model = std::make_shared<Model>();
   model->graph = std::move(graph);
   model->path = std::move(path);
@@ -114,7 +115,7 @@ ModelPtr make_model(MetaGraphPtr graph, std::string path) {
   model->shapes_only = std::any_of(g.storages.begin(), g.storages.end(), [](const Storage& storage) {
     return storage.file == kNoFile && storage.bytes > 0;
   });
-  model->parameters = parameter_count(g);
+  model->parameters = model_claims(g, assets).parameters;
   for (const Note& note : g.notes) {
     model->errors += note.severity == Severity::error;
     model->warnings += note.severity == Severity::warning;

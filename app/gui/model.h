@@ -1,6 +1,7 @@
 // What the panels need to know of an opened model, worked out once, off the window's thread.
 #pragma once
 
+#include "core/forward/assets.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/module_tree.h"
 #include "core/view/treemap.h"
@@ -62,7 +63,8 @@ struct Model {
 };
 using ModelPtr = std::shared_ptr<const Model>;
 
-ModelPtr make_model(MetaGraphPtr graph, std::string path);
+// Parameters are counted as the architecture tells, where one is known.
+ModelPtr make_model(MetaGraphPtr graph, std::string path, const ForwardAssets& assets = *built_in_assets());
 
 enum class SortColumn { name, dtype, shape, bytes, file, offset };
 inline constexpr std::size_t kSortColumns = 6;

@@ -20,6 +20,8 @@ class Panel {
   virtual ~Panel() = default;
 
   virtual void draw(Session& session, const Ui& ui) = 0;
+  // Another model is shown, or none: gives back what keeps the last one in memory.
+  virtual void forget() {}
 };
 
 // `id` is what scripts and --panel say.

@@ -45,7 +45,7 @@ void Session::post_open(std::string name, std::function<std::string(Progress&)> 
         auto graph = std::make_shared<MetaGraph>(
             open_model(path, {.hub_cache = cache, .assets = [assets] { return assets; }}));
         progress.check_cancelled();
-        return make_model(std::move(graph), path);
+        return make_model(std::move(graph), path, *assets);
       },
       [this, number](Outcome<ModelPtr> outcome) {
         if (opening_ != number) return;  // something else was opened since
@@ -70,7 +70,7 @@ void Session::open_demo() {
 void Session::show(MetaGraphPtr graph, std::string path) {
   opening_ = 0;
   jobs_.cancel_tagged("open");
-  adopt(make_model(std::move(graph), std::move(path)));
+  adopt(make_model(std::move(graph), std::move(path), *assets_));
 }
 
 void Session::close_model() {

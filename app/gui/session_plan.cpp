@@ -3,6 +3,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace loadline::gui {
 namespace {
@@ -42,6 +43,23 @@ std::vector<MethodRow> compare_methods(const MetaGraph& graph, const PlanChoice&
   return rows;
 }
 
+// Another profile has other operators around the same ones: those of a name are counted from the last.
+std::optional<std::size_t> same_operator(const ForwardScene* before, const ForwardScene* now,
+                                         std::optional<std::size_t> shown) {
+  if (!shown || before == nullptr || now == nullptr) return std::nullopt;
+  if (before->forward() == nullptr || now->forward() == nullptr) return std::nullopt;
+  if (*shown >= before->forward()->ops.size()) return std::nullopt;
+  const auto& old = before->forward()->ops;
+  const auto& ops = now->forward()->ops;
+  const Op& op = old[*shown];
+  if (op.name.empty()) return std::nullopt;
+  const auto same = [&](const Op& other) { return other.name == op.name && other.kind == op.kind; };
+  auto behind = std::count_if(old.begin() + static_cast<std::ptrdiff_t>(*shown) + 1, old.end(), same);
+  for (std::size_t i = ops.size(); i-- > 0;)
+    if (same(ops[i]) && behind-- == 0) return i;
+  return std::nullopt;
+}
+
 }  // namespace
 
 void Session::set_plan(const PlanChoice& choice) {
@@ -64,6 +82,7 @@ void Session::set_plan(const PlanChoice& choice) {
 }
 
 void Session::set_forward(const ForwardChoice& choice) {
+  if (!choice.options.profile.empty()) assets_->profile(choice.options.profile);
   const bool same_options = choice.options == forward_choice_.options;
   const bool same = choice == forward_choice_;
   forward_choice_ = choice;
@@ -82,18 +101,23 @@ void Session::lower() {
   lowering_ = number;
   jobs_.post(
       "Working out the forward pass", "forward",
-      [graph = model_->graph, assets = assets_, options = forward_choice_.options](Progress&) {
-        return make_forward_scene(graph, assets, options);
+      [graph = model_->graph, assets = assets_, options = forward_choice_.options](Progress& progress) {
+        return make_forward_scene(graph, assets, options, progress);
       },
       [this, number](Outcome<std::shared_ptr<const ForwardScene>> outcome) {
         if (lowering_ != number) return;
         lowering_ = 0;
         forward_error_.clear();
-        forward_.reset();
+        const auto before = std::exchange(forward_, nullptr);
         if (outcome.ok())
           forward_ = outcome.value();
         else
           forward_error_ = outcome.error().what();
+        if (forward_ && !forward_->fault.empty()) {
+          forward_choice_.options = {};
+          add_notice({Severity::error, "The pass cannot be run as chosen: " + forward_->fault, true});
+        }
+        operator_shown = same_operator(before.get(), forward_.get(), operator_shown);
         evaluate_forward();
         if (choice_.first_token) plan(), compare();
       });

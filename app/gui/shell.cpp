@@ -58,6 +58,10 @@ void Shell::handle_shortcuts() {
 
 void Shell::draw(const Ui& ui) {
   handle_shortcuts();
+  if (seen_model_ != session_.generation()) {
+    seen_model_ = session_.generation();
+    for (const auto& [id, panel] : panels_) panel->forget();
+  }
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});

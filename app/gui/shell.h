@@ -40,7 +40,8 @@ class Shell {
   std::unique_ptr<Panel> tree_;
   std::unique_ptr<Panel> start_;
   FileBrowser browser_;
-  float tree_width_ = 0;  // logical; 0 = follows the window, until it is dragged
+  float tree_width_ = 0;          // logical; 0 = follows the window, until it is dragged
+  std::uint64_t seen_model_ = 0;  // the generation that panels know of
   bool wants_quit_ = false;
 };
 

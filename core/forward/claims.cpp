@@ -34,7 +34,9 @@ ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
   const MetaValue* const text = find_metadata(graph, kConfigKey);
   const std::string* const json = text == nullptr ? nullptr : std::get_if<std::string>(text);
   try {
-    if (json != nullptr) {
+    // an ONNX export beside a config.json has names of its own
+    const bool checkpoint = !graph.forward && graph.format != "onnx";
+    if (json != nullptr && checkpoint) {
       const ModelConfig config(*json, std::string(kConfigKey));
       if (const Architecture* const architecture = assets.architecture(config)) {
         result.family = architecture->family;

@@ -69,7 +69,7 @@ class Builder {
     }
     for (std::size_t i = tree_.nodes.size(); i-- > 0;) {
       OpNode& node = tree_.nodes[i];
-      node.all_ops += node.ops.size();
+      for (const std::uint32_t op : node.ops) node.all_ops += !is_part_of_next(forward_, op);
       if (i > 0) tree_.nodes[position(node.parent)].all_ops += node.all_ops;
     }
     add_weights();
@@ -167,6 +167,12 @@ class Builder {
 };
 
 }  // namespace
+
+bool is_part_of_next(const ForwardGraph& forward, std::size_t op) {
+  if (op + 1 >= forward.ops.size() || !forward.ops[op].outputs.empty()) return false;
+  const Op& next = forward.ops[op + 1];
+  return forward.ops[op].kind == next.kind && forward.ops[op].name == next.name && !next.outputs.empty();
+}
 
 OpTree op_tree(const MetaGraph& graph, const ForwardGraph& forward) {
   return Builder(graph, forward).build();

@@ -17,7 +17,8 @@ struct OpNode {
   OpNodeId parent = kRootOpNode;
   std::vector<OpNodeId> children = {};  // in the order in which the pass first enters them
   std::vector<std::uint32_t> ops = {};  // of this very name, by position in ForwardGraph::ops, in order
-  // Of the node and all below; a tensor under two names, or used twice, counts once.
+  // Of the node and all below; a tensor under two names, or used twice, counts once, and so does an operator
+  // with what is_part_of_next() to it.
   std::uint64_t all_ops = 0;
   std::uint64_t weights = 0;
   std::uint64_t weight_bytes = 0;
@@ -34,8 +35,12 @@ struct OpTree {
   const OpNode& node(OpNodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
 };
 
-// `forward` is of `graph`: its weights are that one's tensors. Names are split at slashes if the first one
-// has any, else at dots; empty segments are left out, and of more than kMostDepth the rest stays in the last
+// Whether this is no operator of its own: without outputs, directly before one of the same kind and name, it
+// stands for memory that that one takes before it makes its outputs.
+bool is_part_of_next(const ForwardGraph& forward, std::size_t op);
+
+// `forward` is of `graph`: its weights are that one's tensors. Names are split at slashes if most have
+// any, else at dots; empty segments are left out, and of more than kMostDepth the rest stays in the last
 // one.
 OpTree op_tree(const MetaGraph& graph, const ForwardGraph& forward);
 

@@ -80,6 +80,12 @@ std::optional<std::uint64_t> SizePoly::evaluate(std::span<const std::uint64_t> v
   return static_cast<std::uint64_t>(sum);
 }
 
+bool SizePoly::mentions(SymbolId id) const {
+  return std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) {
+    return std::binary_search(term.factors.begin(), term.factors.end(), id);
+  });
+}
+
 std::string SizePoly::text(std::span<const std::string> symbols) const {
   if (terms_.empty()) return "0";
   std::string text;

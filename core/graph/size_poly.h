@@ -29,6 +29,7 @@ class SizePoly {
   // With values[i] for symbol i. Nothing if it is negative, does not fit in 64 bits, or a symbol has no
   // value.
   std::optional<std::uint64_t> evaluate(std::span<const std::uint64_t> values) const;
+  bool mentions(SymbolId id) const;
   // "2*B*S + 64", "S - 1", "0"; a symbol past the end of `symbols` is "?".
   std::string text(std::span<const std::string> symbols) const;
 

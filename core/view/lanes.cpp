@@ -41,21 +41,23 @@ LaneLayout layout_lane(std::span<const Span> spans, double x0, double x1, double
   for (std::size_t line = 0; line < lines; ++line) {
     const std::size_t first = line * layout.rows.size() / lines;
     const std::size_t end = (line + 1) * layout.rows.size() / lines;
-    const auto bar = [&](const Span& edges) {
+    std::size_t begin = first;  // of what is joined
+    const auto bar = [&](const Span& edges, std::size_t behind) {
       layout.bars.push_back(
-          {first, end - first, {edges.from, static_cast<double>(line), edges.to - edges.from, 1}});
+          {begin, behind - begin, {edges.from, static_cast<double>(line), edges.to - edges.from, 1}});
+      begin = behind;
     };
     Span joined = drawn(spans[layout.rows[first]], x0, scale, width);
     for (std::size_t row = first + 1; row < end; ++row) {
       const Span edges = drawn(spans[layout.rows[row]], x0, scale, width);
       if (edges.from > joined.to + 1 || edges.to < joined.from - 1) {
-        bar(joined);
+        bar(joined, row);
         joined = edges;
       } else {
         joined = {std::min(joined.from, edges.from), std::max(joined.to, edges.to)};
       }
     }
-    bar(joined);
+    bar(joined, end);
   }
   return layout;
 }

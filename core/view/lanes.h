@@ -23,7 +23,7 @@ struct LaneOptions {
 // A rectangle of a lane: one span, or what a line of several joins to.
 struct LaneBar {
   std::size_t first = 0;  // position in LaneLayout::rows
-  std::size_t count = 1;  // rows of its line
+  std::size_t count = 1;  // rows that it joins
   Rect rect;
 };
 

@@ -70,6 +70,15 @@ const State kStates[] = {
        session.show(preset_graph("llama-3.1-70b"), "");
        session.set_forward({.batch = kMostBatch, .sequence = kMostSequence, .past = kMostPast});
      }},
+    {"figures_fail",
+     [](Session& session) {
+       auto graph = std::make_shared<MetaGraph>(*operator_graph(3));
+       for (Value& value : graph->forward->values) {
+         value.dtype = DType::f32;
+         value.shape = {SizePoly(std::int64_t{1} << 31), SizePoly(std::int64_t{1} << 31)};
+       }
+       session.show(std::move(graph), "");
+     }},
     {"no_asset", [](Session& session) { session.show(unknown_family_graph(), ""); }},
     {"annotated",
      [](Session& session) {
@@ -233,6 +242,23 @@ TEST(Mouse, a_click_on_an_operator_shows_it_and_one_on_its_weight_selects_the_te
       play_script(app, parse_script("click " + std::to_string(x) + " " + std::to_string(y) + "\n", "inline"),
                   "inline");
   EXPECT_TRUE(app.session().selection());
+}
+
+TEST(Mouse, rests_on_a_lane_while_other_models_come) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.session().panel = "lifetimes";
+  for (const char* preset : {"llama-3.1-70b", "demo", "bert-base-uncased", "llama-3.1-70b"}) {
+    app.session().show(preset_graph(preset), "");
+    app.settle();
+    for (const int y : {380, 440, 520, 580}) {
+      window->set_mouse(640, static_cast<float>(y), false);
+      for (int i = 0; i < 3; ++i) app.frame();
+    }
+  }
+  app.session().close_model();
+  app.frame();
+  EXPECT_FALSE(app.session().forward());
 }
 
 TEST(Mouse, a_second_click_on_an_operator_closes_it) {

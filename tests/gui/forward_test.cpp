@@ -1,5 +1,7 @@
 // The forward pass in the window's state: scenes, figures, the timeline that ends with the first token.
 #include "app/gui/session.h"
+#include "core/base/error.h"
+#include "core/forward/config_graph.h"
 #include "core/forward/lifetimes.h"
 #include "tests/gui/sample_graphs.h"
 
@@ -17,7 +19,8 @@ void settle(Session& session) {
 }
 
 std::shared_ptr<const ForwardScene> scene_of(const char* preset, const ForwardOptions& options = {}) {
-  return make_forward_scene(preset_graph(preset), built_in_assets(), options);
+  Progress progress;
+  return make_forward_scene(preset_graph(preset), built_in_assets(), options, progress);
 }
 
 std::uint64_t device_peak(const Session& session) {
@@ -47,6 +50,36 @@ TEST(ForwardScene, an_encoder_has_no_past_and_no_cache) {
   EXPECT_EQ(scene->bands.size(), 12u);
   EXPECT_EQ(scene->bands.front().stack, "layer");
   EXPECT_FALSE(scene->has_logits);  // the pooler's one row is not a choice
+}
+
+TEST(ForwardScene, every_profile_has_the_bands_and_each_operator_counts_once) {
+  const auto fused = scene_of("llama-3-8b"), eager = scene_of("llama-3-8b", {.profile = "hf_eager"});
+  EXPECT_GT(eager->forward()->ops.size(),
+            fused->forward()->ops.size());  // memory before an operator's results
+  EXPECT_EQ(eager->bands.size(), 32u);
+  EXPECT_EQ(eager->tree.nodes.front().all_ops, fused->tree.nodes.front().all_ops);
+}
+
+TEST(ForwardScene, a_short_window_leaves_the_past_a_choice) {
+  const MetaGraph graph = config_graph(
+      R"({"architectures":["MistralForCausalLM"],"model_type":"mistral","hidden_size":8,"num_hidden_layers":2,
+          "num_attention_heads":2,"num_key_value_heads":1,"intermediate_size":12,"vocab_size":10,
+          "sliding_window":64})",
+      "config.json");
+  Progress progress;
+  const auto scene = make_forward_scene(std::make_shared<MetaGraph>(graph), built_in_assets(), {}, progress);
+  ASSERT_NE(scene->forward(), nullptr) << scene->model.remark;
+  EXPECT_TRUE(scene->symbols_matter[static_cast<std::size_t>(kPast)]);
+}
+
+TEST(ForwardScene, options_that_fail_are_left_out_and_told) {
+  auto assets = std::make_shared<ForwardAssets>(*built_in_assets());
+  assets->profiles.push_back(
+      parse_profile(R"({"profile":"broken","ops":{"linear":{"temporaries":["'much'"]}}})", "broken.json"));
+  Progress progress;
+  const auto scene = make_forward_scene(preset_graph("demo"), assets, {.profile = "broken"}, progress);
+  EXPECT_EQ(scene->model.profile, "fused");
+  EXPECT_NE(scene->fault.find("broken.json"), std::string::npos) << scene->fault;
 }
 
 TEST(ForwardScene, both_stacks_of_a_model_have_bands) {
@@ -108,15 +141,45 @@ TEST(ForwardSession, sizes_stay_in_bounds_and_a_bad_profile_is_said) {
   EXPECT_EQ(session.forward_choice().sequence, kMostSequence);
   EXPECT_EQ(session.forward_choice().past, kMostPast);
   EXPECT_TRUE(session.forward_figures() || !session.forward_error().empty());
-  session.set_forward({.options = {.profile = "none such"}});
-  settle(session);
-  EXPECT_FALSE(session.forward());
-  EXPECT_FALSE(session.forward_figures());
-  EXPECT_NE(session.forward_error().find("none such"), std::string::npos);
+  EXPECT_THROW(session.set_forward({.options = {.profile = "none such"}}), Error);
   session.set_forward({});
   settle(session);
   EXPECT_TRUE(session.forward_figures());
   EXPECT_EQ(session.forward_error(), "");
+}
+
+TEST(ForwardSession, the_operator_shown_stays_the_same_one_under_another_profile) {
+  Session session("");
+  session.show(preset_graph("deepseek-v3"), "");
+  settle(session);
+  session.operator_shown = 300;
+  const Op before = session.forward()->forward()->ops[300];
+  for (const char* profile : {"hf_eager", "ggml", "fused"}) {
+    session.set_forward({.options = {.profile = profile}});
+    settle(session);
+    ASSERT_TRUE(session.operator_shown) << profile;
+    const Op& now = session.forward()->forward()->ops[*session.operator_shown];
+    EXPECT_EQ(now.name, before.name) << profile;
+    EXPECT_EQ(now.kind, before.kind) << profile;
+    EXPECT_FALSE(now.outputs.empty()) << profile;
+  }
+  EXPECT_EQ(session.operator_shown, 300u);
+}
+
+TEST(ForwardSession, a_profile_that_fails_leaves_the_default_and_a_notice) {
+  auto assets = std::make_shared<ForwardAssets>(*built_in_assets());
+  assets->profiles.push_back(
+      parse_profile(R"({"profile":"broken","ops":{"linear":{"temporaries":["'much'"]}}})", "broken.json"));
+  Session session("", assets);
+  session.show(preset_graph("demo"), "");
+  settle(session);
+  session.set_forward({.options = {.profile = "broken"}});
+  settle(session);
+  ASSERT_TRUE(session.forward_figures());
+  EXPECT_EQ(session.forward()->model.profile, "fused");
+  EXPECT_EQ(session.forward_choice().options.profile, "");
+  ASSERT_FALSE(session.notices().empty());
+  EXPECT_NE(session.notices().back().text.find("broken.json"), std::string::npos);
 }
 
 TEST(ForwardSession, the_first_token_follows_the_load) {

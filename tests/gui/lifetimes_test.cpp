@@ -10,7 +10,8 @@ namespace loadline::gui {
 namespace {
 
 std::shared_ptr<const PassData> data_of(const char* preset, const char* profile, bool everything) {
-  auto scene = make_forward_scene(preset_graph(preset), built_in_assets(), {.profile = profile});
+  Progress progress;
+  auto scene = make_forward_scene(preset_graph(preset), built_in_assets(), {.profile = profile}, progress);
   auto figures = std::make_shared<const ForwardFigures>(*forward_figures(scene->model, 1, 64, 32));
   return pass_data(std::move(scene), std::move(figures), everything);
 }
@@ -71,7 +72,8 @@ TEST(PassData, the_curve_can_stand_on_weights_and_cache) {
 }
 
 TEST(PassData, lifetimes_are_shown_where_sizes_cannot_be) {
-  auto scene = make_forward_scene(preset_graph("demo"), built_in_assets(), {});
+  Progress progress;
+  auto scene = make_forward_scene(preset_graph("demo"), built_in_assets(), {}, progress);
   const auto data = pass_data(scene, nullptr, true);
   EXPECT_FALSE(lane(*data, PassLane::activations).rows.empty());
   EXPECT_EQ(lane(*data, PassLane::activations).bytes, 0u);

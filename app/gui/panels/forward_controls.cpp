@@ -1,6 +1,7 @@
 // Every change goes to the session at once: sizes are evaluated within a frame.
 #include "app/gui/panels/forward_controls.h"
 
+#include "app/gui/meta_text.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 
@@ -113,6 +114,31 @@ void logits_control(Session& session, const Ui& ui, Row& row) {
   session.set_forward(choice);
 }
 
+// Of the symbols that the file itself names.
+void other_sizes(Session& session, const Ui& ui, Row& row) {
+  constexpr std::size_t kFirst = index(kPast) + 1, kMostShown = 6, kMostName = 60;
+  constexpr std::uint64_t kMost = 1 << 24;
+  const ForwardScene& scene = *session.forward();
+  const std::vector<std::string>& names = scene.forward()->symbols;
+  ForwardChoice choice = session.forward_choice();
+  std::size_t drawn = 0;
+  for (std::size_t symbol = kFirst; symbol < names.size() && drawn < kMostShown; ++symbol) {
+    if (!scene.symbols_matter[symbol]) continue;
+    ++drawn;
+    const float input = ui.px(64);
+    row.labelled(elided(shown(beginning(names[symbol], kMostName)), ui.px(120)), input);
+    ImGui::SetNextItemWidth(input);
+    ImGui::PushID(static_cast<int>(symbol));
+    choice.others.resize(std::max(choice.others.size(), symbol - kFirst + 1), 1);
+    std::uint64_t& size = choice.others[symbol - kFirst];
+    const bool changed = ImGui::InputScalar("##size", ImGuiDataType_U64, &size);
+    size = std::min(size, kMost);
+    tooltip(ui, "A size that the file leaves open; 1 until it is set");
+    ImGui::PopID();
+    if (changed) session.set_forward(choice);
+  }
+}
+
 }  // namespace
 
 void forward_controls(Session& session, const Ui& ui) {
@@ -124,6 +150,7 @@ void forward_controls(Session& session, const Ui& ui) {
                "New tokens of each sequence");
   size_control(session, ui, row, kPast, "Past", &ForwardChoice::past, 0, kMostPast,
                "Tokens of each sequence that the cache already holds");
+  other_sizes(session, ui, row);
   profile_control(session, ui, row);
   if (session.forward()->model.source != ForwardSource::architecture)
     return;  // a file's types and shapes are its own

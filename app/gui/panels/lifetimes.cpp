@@ -1,4 +1,5 @@
 // When every value of the forward pass is alive, with a cursor that lists what is at one operator.
+#include "app/gui/meta_text.h"
 #include "app/gui/panels/forward_controls.h"
 #include "app/gui/panels/lifetimes_plot.h"
 #include "app/gui/panels/panels.h"
@@ -13,9 +14,12 @@
 namespace loadline::gui {
 namespace {
 
+constexpr std::size_t kMostName = 200;  // bytes of an operator's name that are drawn
+
 class LifetimesPanel final : public Panel {
  public:
   void draw(Session& session, const Ui& ui) override;
+  void forget() override;
 
  private:
   void refresh(const Session& session);
@@ -39,8 +43,16 @@ class LifetimesPanel final : public Panel {
   std::uint32_t alive_at_ = 0;
 };
 
+void LifetimesPanel::forget() {
+  scene_.reset();
+  figures_.reset();
+  plot_.set_data(nullptr);
+  alive_.clear();
+  alive_of_.reset();
+}
+
 void LifetimesPanel::refresh(const Session& session) {
-  if (scene_ == session.forward() && figures_ == session.forward_figures() &&
+  if (scene_ && scene_ == session.forward() && figures_ == session.forward_figures() &&
       everything_ == shown_everything_)
     return;
   const bool same_model = scene_ && scene_->graph == session.forward()->graph;
@@ -102,9 +114,10 @@ void LifetimesPanel::draw_figures(const Session& session, const Ui& ui) {
     text_colored(color, text_);
     if (!hint.empty()) tooltip(ui, hint);
   };
-  words(fmt::format("{}{} at the peak", figures.peak.unknown > 0 ? "at least " : "",
-                    format_bytes(figures.peak.bytes)),
-        "Activations and temporaries alive at once, by a sum", ui.theme->text);
+  const bool sum = at.temporaries > 0 && at.activations > 0;
+  words(fmt::format("{}{}at the peak", figures.peak.unknown > 0 ? "at least " : "",
+                    sum ? format_bytes(figures.peak.bytes) + " " : ""),
+        "Activations and temporaries alive at once, by a sum", ui.theme->muted);
   if (figures.reserved != figures.peak.bytes)
     words(fmt::format("the profile's allocator holds {}", format_bytes(figures.reserved)), "",
           ui.theme->muted);
@@ -162,7 +175,8 @@ void LifetimesPanel::describe(const Ui& ui, const PassRow& row) const {
   if (figures_ || row.lane == PassLane::weights)
     text_colored(ui.theme->muted,
                  fmt::format("{} ({} bytes)", format_bytes(row.bytes), format_grouped(row.bytes)));
-  const std::string from = shown(op_text(ops[row.ops.first])), to = shown(op_text(ops[row.ops.end - 1]));
+  const auto words = [&](std::uint32_t op) { return shown(beginning(op_text(ops[op]), kMostName)); };
+  const std::string from = words(row.ops.first), to = words(row.ops.end - 1);
   const std::string_view verb = row.lane == PassLane::weights ? "used" : "alive";
   text_colored(ui.theme->muted, row.ops.end - row.ops.first == 1
                                     ? fmt::format("{} at operator {}: {}", verb, row.ops.first, from)
@@ -183,13 +197,12 @@ void LifetimesPanel::draw_alive(Session& session, const Ui& ui) {
   heading(ui, at_peak ? "Alive at the peak" : fmt::format("Alive at operator {}", format_grouped(cursor_)));
   {
     const FontScope font(ui.fonts.small);
-    constexpr std::size_t kMostName = 200;
-    name_text(ui, op_text(op).substr(0, kMostName), 0, ui.theme->text, true);
+    name_text(ui, beginning(op_text(op), kMostName), 0, ui.theme->text, true);
     if (shared) {
       const LaneBytes& bytes = shared->usage[cursor_];
       std::string words = format_bytes(bytes.passing()) + " passing";
       if (!scene_->cache.empty()) words += fmt::format(", {} of cache so far", format_bytes(bytes.cache));
-      muted(ui, words);
+      name_text(ui, words, 0, ui.theme->muted);
     }
   }
   ImGui::BeginChild("rows", {0, 0});

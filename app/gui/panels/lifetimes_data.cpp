@@ -1,6 +1,7 @@
 // One pass over the values for the rows, one over the operators for the curves.
 #include "app/gui/panels/lifetimes_data.h"
 
+#include "app/gui/meta_text.h"
 #include "app/gui/panels/operator_rows.h"
 #include "app/gui/widgets.h"
 
@@ -84,8 +85,10 @@ std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op) {
 }
 
 std::string_view row_name(const PassData& data, const PassRow& row) {
-  if (row.lane == PassLane::weights) return data.scene->graph->tensor(TensorId{row.id}).name;
-  return data.scene->forward()->value(ValueId{row.id}).name;
+  constexpr std::size_t kMost = 300;
+  if (row.lane == PassLane::weights)
+    return beginning(data.scene->graph->tensor(TensorId{row.id}).name, kMost);
+  return beginning(data.scene->forward()->value(ValueId{row.id}).name, kMost);
 }
 
 std::string row_shape(const PassData& data, const PassRow& row) {

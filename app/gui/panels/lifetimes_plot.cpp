@@ -1,6 +1,7 @@
 // Lanes are arranged when data, range or size change; a frame draws rectangles only.
 #include "app/gui/panels/lifetimes_plot.h"
 
+#include "app/gui/meta_text.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 
@@ -54,7 +55,11 @@ float strength(std::uint64_t bytes, std::uint64_t most) {
 
 }  // namespace
 
-void LifetimesPlot::set_data(std::shared_ptr<const PassData> data) { data_ = std::move(data); }
+void LifetimesPlot::set_data(std::shared_ptr<const PassData> data) {
+  data_ = std::move(data);
+  lanes_.clear();  // of other rows
+  arranged_.reset();
+}
 
 PlotArea LifetimesPlot::inside(const Ui& ui, const Frame& frame) {
   const ImVec2 low = {std::round(frame.low.x + ui.px(kGutter)), std::round(frame.low.y + ui.px(8))};
@@ -141,6 +146,7 @@ void LifetimesPlot::arrange(const Ui& ui, const Frame& frame) {
 }
 
 void LifetimesPlot::draw(const Ui& ui, const Frame& frame) {
+  flags_.clear();
   arrange(ui, frame);
   draw_bands(ui, frame);
   draw_curve(ui, frame);
@@ -241,29 +247,47 @@ void LifetimesPlot::draw_axis(const Ui& ui, const Frame& frame) const {
   const double x1 = frame.range.to * data_->length;
   const auto& bands = data_->scene->bands;
   float free_from = area.low.x;
-  std::size_t drawn = 0;
-  for (const ForwardScene::Band& band : bands) {
-    if (band.ops.first >= x1 || band.ops.end <= x0) continue;
-    const double middle = (std::max<double>(band.ops.first, x0) + std::min<double>(band.ops.end, x1)) / 2;
-    const bool first = drawn == 0 || !band.stack.empty();
-    const std::string label =
-        first ? fmt::format("{} {}", band.stack.empty() ? "layer" : shown(band.stack), band.name) : band.name;
+  const auto tick = [&](double at, const std::string& label) {  // false where there is no room
     const FontScope font(ui.fonts.small);
-    const float x = pixel_of(ui, frame, middle), half = text_width(label) / 2;
-    if (x - half < free_from || x + half > area.high.x) continue;
+    const float x = pixel_of(ui, frame, at), width = text_width(label);
+    const float left = std::clamp(x - width / 2, area.low.x, std::max(area.low.x, area.high.x - width));
+    if (left < free_from || left + width > area.high.x || x < area.low.x || x > area.high.x) return false;
     paint_tick(ui, area, x, label);
-    free_from = x + half + ui.px(14);
-    ++drawn;
+    free_from = left + width + ui.px(14);
+    return true;
+  };
+  bool drawn = false;
+  constexpr std::size_t kMostName = 40;
+  std::string stack = "layer";  // goes with the first label of its layers
+  std::size_t number = 0, stride = 1;
+  for (std::size_t i = 0; i < bands.size(); ++i, ++number) {
+    const ForwardScene::Band& band = bands[i];
+    if (i == 0 || !band.stack.empty()) {
+      number = 0;
+      if (!band.stack.empty()) stack = shown(beginning(band.stack, kMostName));
+      // labels of even distance, as wide as "00"
+      const FontScope font(ui.fonts.small);
+      const float wide = pixel_of(ui, frame, band.ops.end) - pixel_of(ui, frame, band.ops.first);
+      stride = static_cast<std::size_t>(
+          std::max(1.0f, std::ceil((text_width("00") + ui.px(14)) / std::max(wide, 0.01f))));
+    }
+    if (band.ops.first >= x1 || band.ops.end <= x0 || number % stride != 0) continue;
+    const double middle = (std::max<double>(band.ops.first, x0) + std::min<double>(band.ops.end, x1)) / 2;
+    const std::string name = shown(beginning(band.name, kMostName));
+    const std::string label = stack.empty() ? name : stack + " " + name;
+    if (!tick(middle, label)) continue;
+    drawn = true;
+    stack.clear();
   }
-  if (drawn > 0) return;
+  if (drawn) return;
   const auto wanted = static_cast<std::size_t>(std::max(1.0f, (area.high.x - area.low.x) / ui.px(110)));
-  for (const double tick : view::decimal_ticks(x0, x1, wanted))
-    paint_tick(ui, area, pixel_of(ui, frame, tick),
-               "operator " + format_grouped(static_cast<std::uint64_t>(tick)));
+  for (const double at : view::decimal_ticks(x0, x1, wanted))
+    if (at == std::floor(at) && at < data_->length)  // else no operator is there
+      tick(at + 0.5, "operator " + format_grouped(static_cast<std::uint64_t>(at)));
 }
 
 void LifetimesPlot::mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color,
-                         std::string_view label) const {
+                         std::string_view label) {
   const PlotArea area = inside(ui, frame);
   const float x = std::round(pixel_of(ui, frame, op + 0.5));
   if (x < area.low.x || x > area.high.x) return;
@@ -275,7 +299,7 @@ void LifetimesPlot::mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU
     draw->AddCircleFilled({x, y}, ui.px(4.5f), ui.theme->panel);
     draw->AddCircleFilled({x, y}, ui.px(3.2f), color);
   }
-  if (!label.empty()) paint_flag(ui, curve, x, color, label);
+  if (!label.empty()) paint_flag(ui, curve, x, color, label, flags_);
 }
 
 const PassRow* LifetimesPlot::row_at(const Ui& ui, const Frame& frame, ImVec2 at) const {

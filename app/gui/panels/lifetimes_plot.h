@@ -30,7 +30,7 @@ class LifetimesPlot {
 
   void draw(const Ui& ui, const Frame& frame);
   // A line through curve and lanes at the middle of an operator; dashed with a dot and a label for a peak.
-  void mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color, std::string_view label) const;
+  void mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color, std::string_view label);
 
   // The operator at a pixel, and the place on the axis as a share of its length.
   std::uint32_t op_at(const Ui& ui, const Frame& frame, float pixel) const;
@@ -67,6 +67,7 @@ class LifetimesPlot {
   std::shared_ptr<const PassData> arranged_;
   PlotRange range_;
   ImVec2 low_ = {}, high_ = {};
+  std::vector<PlotArea> flags_;  // of this frame
 };
 
 }  // namespace loadline::gui

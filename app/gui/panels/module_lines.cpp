@@ -1,6 +1,7 @@
 // Lines are made when something is unfolded; their texts when they are in sight.
 #include "app/gui/panels/module_lines.h"
 
+#include "app/gui/meta_text.h"
 #include "app/gui/panels/operator_rows.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostOpen = 6;  // children that are shown from the start
 constexpr int kMostIndent = 16;
+constexpr std::size_t kMostName = 300;  // bytes of a name that are drawn
 
 std::uint32_t first_op(const OpTree& tree, OpNodeId id) {
   const OpNode& node = tree.node(id);
@@ -21,6 +23,12 @@ std::uint32_t first_op(const OpTree& tree, OpNodeId id) {
   // children are in the order in which the pass enters them: the first one begins first
   if (!node.children.empty()) first = std::min(first, first_op(tree, node.children.front()));
   return first;
+}
+
+bool same_modules(const OpTree& a, const OpTree& b) {
+  return std::equal(
+      a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(),
+      [](const OpNode& x, const OpNode& y) { return x.name == y.name && x.parent == y.parent; });
 }
 
 // The node of an operator and what it is inside of, from the root.
@@ -36,12 +44,23 @@ std::vector<OpNodeId> path_of(const OpTree& tree, std::size_t op) {
 
 }  // namespace
 
+void ModuleLines::forget() {
+  scene_.reset();
+  figures_.reset();
+  lines_.clear();
+  peaks_.clear();
+  open_.clear();
+  seen_.reset();
+  marked_.reset();
+}
+
 void ModuleLines::refresh(const Session& session) {
   if (scene_ != session.forward()) {
     // another profile of the same model keeps what was unfolded, if its modules are the same
     const bool same = scene_ && scene_->graph == session.forward()->graph &&
-                      scene_->tree.nodes.size() == session.forward()->tree.nodes.size();
+                      same_modules(scene_->tree, session.forward()->tree);
     scene_ = session.forward();
+    peaks_.assign(scene_->tree.nodes.size(), 0);
     if (!same) {
       const OpTree& tree = scene_->tree;
       open_.assign(tree.nodes.size(), false);
@@ -124,8 +143,8 @@ ModuleLines::Line ModuleLines::line_of(OpGroup group, std::uint16_t depth) const
     line.name += tree.separator + group_name(tree, line.group);
   }
   const OpNode& node = tree.node(line.group.members.front());
-  if (node.children.empty() && node.ops.size() == 1) {
-    line.op = node.ops.front();
+  if (node.children.empty() && node.all_ops == 1) {
+    line.op = node.ops.back();
     line.branch = false;
   }
   return line;
@@ -135,7 +154,8 @@ ModuleLines::Line ModuleLines::line_of(OpGroup group, std::uint16_t depth) const
 std::vector<ModuleLines::Line> ModuleLines::inside(OpNodeId node, std::uint16_t depth) const {
   const OpTree& tree = scene_->tree;
   std::vector<std::pair<std::uint32_t, Line>> parts;
-  for (const std::uint32_t op : tree.node(node).ops) parts.emplace_back(op, Line{"", {}, op, depth, false});
+  for (const std::uint32_t op : tree.node(node).ops)
+    if (!is_part_of_next(*scene_->forward(), op)) parts.emplace_back(op, Line{"", {}, op, depth, false});
   std::vector<OpGroup> groups;
   if (folded_)
     groups = folded_children(tree, node);
@@ -175,8 +195,13 @@ void ModuleLines::draw(Session& session, const Ui& ui, float height) {
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |
                                      ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
                                      ImGuiTableFlags_PadOuterX | ImGuiTableFlags_NoBordersInBody;
-  const bool wide = ImGui::GetContentRegionAvail().x > ui.px(720);
-  if (!ImGui::BeginTable(wide ? "modules" : "modules, narrow", 6, kFlags, {0, height})) return;
+  const float room = ImGui::GetContentRegionAvail().x;
+  const bool wide = room > ui.px(820), middle = room > ui.px(560);
+  if (!ImGui::BeginTable(wide     ? "modules"
+                         : middle ? "modules, narrow"
+                                  : "modules, small",
+                         6, kFlags, {0, height}))
+    return;
   const auto fixed = [&](const char* label, float width, bool shown_here) {
     ImGui::TableSetupColumn(label,
                             ImGuiTableColumnFlags_WidthFixed |
@@ -184,11 +209,11 @@ void ModuleLines::draw(Session& session, const Ui& ui, float height) {
                             ui.px(width));
   };
   ImGui::TableSetupColumn("Module", ImGuiTableColumnFlags_WidthStretch, 1);
-  fixed("Operators", 130, true);
-  fixed("Weights", 92, true);
+  fixed("Operators", wide ? 130 : 90, true);
+  fixed("Weights", 92, middle);
   fixed("Result", 150, wide);
   fixed("Result bytes", 92, wide);
-  fixed("Most alive inside", 160, true);
+  fixed("Most alive inside", wide ? 160 : 132, true);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
   if (scroll_ && table_is_measured(lines_.size(), height)) {
@@ -210,11 +235,11 @@ void ModuleLines::draw(Session& session, const Ui& ui, float height) {
 void ModuleLines::describe(const Ui& ui, const Line& line) const {
   const OpTree& tree = scene_->tree;
   if (line.group.members.empty()) {
-    text(shown(op_text(scene_->forward()->ops[*line.op])));
+    text(shown(beginning(op_text(scene_->forward()->ops[*line.op]), kMostName)));
     return;
   }
   const OpNode& node = tree.node(line.group.members.front());
-  text(shown(op_path(tree, line.group.members.front())));
+  text(shown(beginning(op_path(tree, line.group.members.front()), kMostName)));
   if (line.group.members.size() > 1)
     text_colored(ui.theme->muted,
                  fmt::format("the first of {} that compute the same", line.group.members.size()));
@@ -251,8 +276,8 @@ void ModuleLines::draw_name(Session& session, const Ui& ui, const Line& line, bo
   const float left = indent + ui.px(15);
   const float room = ImGui::GetContentRegionAvail().x - left - (times.empty() ? 0 : ui.px(44));
   const bool unnamed = line.name.empty();  // an operator beside others of its module
-  const std::string name =
-      elided(shown(unnamed ? scene_->forward()->ops[*line.op].kind : line.name), std::max(room, ui.px(20)));
+  const std::string_view words = unnamed ? scene_->forward()->ops[*line.op].kind : line.name;
+  const std::string name = elided(shown(beginning(words, kMostName)), std::max(room, ui.px(20)));
   draw->AddText({at.x + left, at.y}, unnamed ? ui.theme->muted : ui.theme->text, name.c_str());
   if (times.empty()) return;
   const FontScope font(ui.fonts.small);
@@ -284,14 +309,15 @@ void ModuleLines::draw_line(Session& session, const Ui& ui, const Line& line, bo
     for (const TensorId id : forward.ops[*line.op].weights)
       bytes += tensor_bytes(*scene_->graph, scene_->graph->tensor(id));
     if (figures_) most = figures_->usage[*line.op].passing();
+    if (figures_ && *line.op > 0 && is_part_of_next(forward, *line.op - 1))
+      most = std::max(most, figures_->usage[*line.op - 1].passing());
   }
   ImGui::TableNextColumn();
   if (line.op)
-    name_text(ui, line.name.empty() ? "" : forward.ops[*line.op].kind, 0, second);
+    name_text(ui, line.name.empty() ? "" : beginning(forward.ops[*line.op].kind, kMostName), 0, second);
   else
     text_colored(second, format_grouped(ops));
-  ImGui::TableNextColumn();
-  if (bytes > 0) right_aligned(format_bytes(bytes), ui.theme->text);
+  if (ImGui::TableNextColumn() && bytes > 0) right_aligned(format_bytes(bytes), ui.theme->text);
   if (ImGui::TableNextColumn() && last && !forward.ops[*last].outputs.empty())
     name_text(ui, sides_text(forward, forward.ops[*last].outputs.front()), 0, second);
   if (ImGui::TableNextColumn() && last && !forward.ops[*last].outputs.empty())

@@ -16,6 +16,7 @@ class ModuleLines {
  public:
   // For a session with operators.
   void draw(Session& session, const Ui& ui, float height);
+  void forget();
 
  private:
   // An operator, or modules that are alike.

@@ -3,6 +3,7 @@
 
 #include "app/gui/meta_text.h"
 #include "core/base/text.h"
+#include "core/graph/op_tree.h"
 
 #include <algorithm>
 #include <map>
@@ -47,9 +48,12 @@ std::string value_size_formula(const ForwardGraph& forward, ValueId id) {
 OperatorSummary summarise(const ForwardGraph& forward) {
   OperatorSummary summary;
   std::map<std::string_view, std::uint64_t> kinds;
-  for (const Op& op : forward.ops) {
-    ++kinds[op.kind];
+  for (std::size_t i = 0; i < forward.ops.size(); ++i) {
+    const Op& op = forward.ops[i];
     summary.named = summary.named || !op.name.empty();
+    if (is_part_of_next(forward, i)) continue;
+    ++kinds[op.kind];
+    ++summary.operators;
   }
   for (const auto& [kind, count] : kinds) summary.kinds.emplace_back(kind, count);
   std::stable_sort(summary.kinds.begin(), summary.kinds.end(),

@@ -24,6 +24,7 @@ std::string value_size_formula(const ForwardGraph& forward, ValueId id);
 
 struct OperatorSummary {
   std::vector<std::pair<std::string, std::uint64_t>> kinds;  // the most frequent first
+  std::uint64_t operators = 0;                               // what is part of the next counts with it
   bool named = false;                                        // some operator has a name of its own
   std::uint64_t values = 0;
   std::uint64_t unknown = 0;  // values whose shape the file does not say

@@ -22,12 +22,12 @@ constexpr std::size_t kMostName = 300;  // bytes of a name that a row draws
 class OperatorsPanel final : public Panel {
  public:
   void draw(Session& session, const Ui& ui) override;
+  void forget() override;
 
  private:
   void prepare(const Session& session);
   void draw_head(Session& session, const Ui& ui);
   void draw_kinds(Session& session, const Ui& ui);
-  void draw_other_sizes(Session& session, const Ui& ui);
   void draw_rows(Session& session, const Ui& ui, float height);
   void draw_row(Session& session, const Ui& ui, std::uint32_t at);
   static void draw_values(const ForwardGraph& forward, const Ui& ui, const std::vector<ValueId>& values,
@@ -46,8 +46,14 @@ class OperatorsPanel final : public Panel {
   ModuleLines modules_;
 };
 
+void OperatorsPanel::forget() {
+  scene_.reset();
+  rows_.clear();
+  modules_.forget();
+}
+
 void OperatorsPanel::prepare(const Session& session) {
-  const bool fresh = scene_ != session.forward();
+  const bool fresh = !scene_ || scene_ != session.forward();
   if (!fresh && searched_ == session.operator_search) return;
   scene_ = session.forward();
   searched_ = session.operator_search;
@@ -95,7 +101,7 @@ void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
   }
   ImGui::SameLine(0, ui.px(12));
   ImGui::AlignTextToFramePadding();
-  const std::string all = counted(forward().ops.size(), "operator");
+  const std::string all = counted(summary_.operators, "operator");
   const bool some = session.operators_as_list && !searched_.empty();
   muted(ui, some ? fmt::format("{} of {}", format_grouped(rows_.size()), all) : all);
   if (!scene_->model.family.empty()) {
@@ -115,34 +121,6 @@ void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
     name_text(ui, session.forward_error(), 0, ui.theme->bad);
   }
   forward_controls(session, ui);
-  draw_other_sizes(session, ui);
-}
-
-// Of the symbols that the file itself names.
-void OperatorsPanel::draw_other_sizes(Session& session, const Ui& ui) {
-  constexpr std::size_t kFirst = index(kPast) + 1, kMostShown = 6;
-  constexpr std::uint64_t kMost = 1 << 24;
-  ForwardChoice choice = session.forward_choice();
-  std::size_t drawn = 0;
-  for (std::size_t symbol = kFirst; symbol < forward().symbols.size() && drawn < kMostShown; ++symbol) {
-    if (!scene_->symbols_matter[symbol]) continue;
-    ++drawn;
-    const std::string name = elided(shown(beginning(forward().symbols[symbol], 60)), ui.px(120));
-    const float input = ui.px(52);
-    continue_line(ui, 14, text_width(name) + ui.px(6) + input);
-    ImGui::AlignTextToFramePadding();
-    muted(ui, name);
-    ImGui::SameLine(0, ui.px(6));
-    ImGui::SetNextItemWidth(input);
-    ImGui::PushID(static_cast<int>(symbol));
-    choice.others.resize(std::max(choice.others.size(), symbol - kFirst + 1), 1);
-    std::uint64_t& size = choice.others[symbol - kFirst];
-    const bool changed = ImGui::InputScalar("##size", ImGuiDataType_U64, &size);
-    size = std::min(size, kMost);
-    tooltip(ui, "The size for which bytes are shown");
-    ImGui::PopID();
-    if (changed) session.set_forward(choice);
-  }
 }
 
 void OperatorsPanel::draw_kinds(Session& session, const Ui& ui) {
@@ -247,7 +225,8 @@ void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) 
   ImGui::SetCursorPos(start);
   right_aligned(format_grouped(at), second);
   ImGui::TableNextColumn();
-  name_text(ui, beginning(op.kind, kMostName), 0, ui.theme->text);
+  const std::string_view part = is_part_of_next(forward(), at) ? ", before it" : "";
+  name_text(ui, fmt::format("{}{}", beginning(op.kind, kMostName), part), 0, ui.theme->text);
   if (ImGui::TableNextColumn()) name_text(ui, beginning(op.name, kMostName), 0, second, true);
   ImGui::TableNextColumn();
   draw_values(forward(), ui, op.inputs, second);

@@ -67,17 +67,29 @@ void paint_dashed(ImDrawList& draw, ImVec2 from, ImVec2 to, ImU32 color, float d
     draw.AddLine({from.x, y}, {to.x, std::min(y + dash, to.y)}, color, thickness);
 }
 
-void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::string_view label) {
+void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::string_view label,
+                std::vector<PlotArea>& taken) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
   const ImVec2 size = ImGui::CalcTextSize(label.data(), label.data() + label.size());
   const ImVec2 pad = {ui.px(7), ui.px(3)};
-  const float width = size.x + 2 * pad.x;
+  const float width = size.x + 2 * pad.x, height = size.y + 2 * pad.y;
   const float left =
       x + ui.px(8) + width < area.high.x ? x + ui.px(8) : std::max(area.low.x, x - ui.px(8) - width);
-  const float top = area.low.y + ui.px(2);
-  draw->AddRectFilled({left, top}, {left + width, top + size.y + 2 * pad.y}, color, ui.px(5));
-  draw->AddText({left + pad.x, top + pad.y}, text_on(color), label.data(), label.data() + label.size());
+  PlotArea flag = {{left, area.low.y + ui.px(2)}, {left + width, area.low.y + ui.px(2) + height}};
+  const auto covers = [&](const PlotArea& other) {
+    return flag.low.x < other.high.x && other.low.x < flag.high.x && flag.low.y < other.high.y &&
+           other.low.y < flag.high.y;
+  };
+  while (std::any_of(taken.begin(), taken.end(), covers)) {
+    flag.low.y += height + ui.px(2);
+    flag.high.y += height + ui.px(2);
+    if (flag.high.y > area.high.y) return;
+  }
+  taken.push_back(flag);
+  draw->AddRectFilled(flag.low, flag.high, color, ui.px(5));
+  draw->AddText({flag.low.x + pad.x, flag.low.y + pad.y}, text_on(color), label.data(),
+                label.data() + label.size());
 }
 
 void paint_tick(const Ui& ui, const PlotArea& area, float x, std::string_view label) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace loadline::gui {
 
@@ -26,8 +27,10 @@ void paint_byte_axis(const Ui& ui, const PlotArea& area, double most);
 void paint_level(const Ui& ui, const PlotArea& area, double most, std::span<const view::CurveColumn> columns,
                  ImU32 color);
 void paint_dashed(ImDrawList& draw, ImVec2 from, ImVec2 to, ImU32 color, float dash, float thickness);
-// A label on a ground of that colour, to the right of `x` where it fits, else to its left.
-void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::string_view label);
+// A label on a ground of that colour, to the right of `x` where it fits, else to its left, and below what is
+// `taken` by other flags already; left out where there is no room.
+void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::string_view label,
+                std::vector<PlotArea>& taken);
 // A label under the axis at `x`, with its tick.
 void paint_tick(const Ui& ui, const PlotArea& area, float x, std::string_view label);
 

@@ -127,6 +127,16 @@ void TimelinePanel::draw_first_token(Session& session, const Ui& ui) {
                           "Lifetimes has it. It takes steps, no modelled time.",
                           pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
   if (choice.first_token != session.choice().first_token) session.attempt([&] { session.set_plan(choice); });
+  if (!choice.first_token) return;
+  const bool failed = !session.forward_error().empty();
+  const std::string words =
+      failed ? session.forward_error()
+             : fmt::format("{} x {} tokens{}, {}", pass.batch, format_grouped(pass.sequence),
+                           pass.past == 0 ? "" : fmt::format(" after {}", format_grouped(pass.past)),
+                           session.forward()->model.profile);
+  if (!continue_line(ui, 8, std::min(text_width(words), ui.px(220))) && !failed) return;
+  ImGui::AlignTextToFramePadding();
+  name_text(ui, words, ui.px(220), failed ? ui.theme->bad : ui.theme->muted);
 }
 
 void TimelinePanel::draw_legend(const Ui& ui) {
@@ -163,15 +173,14 @@ void TimelinePanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
   frame.range = range_;
   ImGui::PushClipRect(at, {at.x + size.x, at.y + size.y}, true);
   plot_.draw(ui, frame);
+  const Peak& peak = projection_->timeline.unified;
+  plot_.mark(ui, frame, x_of_step(*projection_, axis_, peak.step), ui.theme->bad,
+             fmt::format("Peak {}", format_bytes(peak.bytes)));
   const std::vector<Mark>& marks = projection_->plan.marks;
   if (marks.size() > 1)  // else there is the end alone
     for (const Mark& mark : marks)
       if (mark.step < projection_->plan.steps.size())
         plot_.mark(ui, frame, x_of_step(*projection_, axis_, mark.step), ui.theme->muted, mark.label);
-  const Peak& peak = projection_->timeline.unified;
-  const ImU32 peak_color = ui.theme->bad;
-  plot_.mark(ui, frame, x_of_step(*projection_, axis_, peak.step), peak_color,
-             fmt::format("Peak {}", format_bytes(peak.bytes)));
   if (cursor_ != peak.step)
     plot_.mark(ui, frame, x_of_step(*projection_, axis_, cursor_), ui.theme->text, "");
   if (strip > 0) draw_selection(session, ui, frame, at.y + size.y - strip);

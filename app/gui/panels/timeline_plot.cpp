@@ -117,6 +117,7 @@ void TimelinePlot::draw_lane_title(const Ui& ui, const Lane& lane) const {
 }
 
 void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
+  flags_.clear();
   const Area area = inside(ui, frame);
   const auto columns = static_cast<std::size_t>(std::max(1.0f, std::round(area.high.x - area.low.x)));
   refresh(columns, frame.range);
@@ -141,8 +142,7 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
   draw_steps_axis(ui, frame);
 }
 
-void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color,
-                        std::string_view label) const {
+void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label) {
   const Area area = inside(ui, frame);
   const float at = pixel_of(ui, frame, x);
   if (at < area.low.x || at > area.high.x) return;
@@ -153,7 +153,7 @@ void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color,
     draw->AddCircleFilled({at, y}, ui.px(4.5f), ui.theme->panel);
     draw->AddCircleFilled({at, y}, ui.px(3.2f), color);
   }
-  if (!label.empty()) paint_flag(ui, area, at, color, label);
+  if (!label.empty()) paint_flag(ui, area, at, color, label, flags_);
 }
 
 }  // namespace loadline::gui

@@ -29,7 +29,7 @@ class TimelinePlot {
 
   void draw(const Ui& ui, const Frame& frame);
   // A dashed line at `x` with a dot where the stack is, and a label beside it.
-  void mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label) const;
+  void mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label);
   float pixel_of(const Ui& ui, const Frame& frame, double x) const;
   double x_at(const Ui& ui, const Frame& frame, float pixel) const;
 
@@ -54,6 +54,7 @@ class TimelinePlot {
   std::array<std::vector<view::CurveColumn>, kSpaceCount> stacked_columns_;  // from the bottom
   std::vector<std::vector<view::CurveColumn>> measured_columns_;
   std::array<std::vector<view::CurveColumn>, kSpaceCount> measured_space_columns_;  // by Space
+  std::vector<PlotArea> flags_;                                                     // of this frame
 };
 
 }  // namespace loadline::gui
