@@ -57,11 +57,16 @@ void add_dtype_option(CLI::App& app, const std::string& name, std::optional<DTyp
 
 void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
   const CLI::Range range(std::int64_t{1}, static_cast<std::int64_t>(kMostTokens));
-  app.add_option("--batch", arguments.batch, "Sequences in a forward pass")->check(range)->default_str("1");
-  app.add_option("--seq", arguments.sequence, "New tokens of each: adds a forward pass behind the load")
-      ->check(range);
+  CLI::Option* const sequence =
+      app.add_option("--seq", arguments.sequence, "New tokens of each: adds a forward pass behind the load")
+          ->check(range);
+  app.add_option("--batch", arguments.batch, "Sequences in the forward pass")
+      ->check(range)
+      ->needs(sequence)
+      ->default_str("1");
   app.add_option("--past", arguments.past, "Tokens of each that the cache already holds")
       ->check(CLI::Range(std::int64_t{0}, static_cast<std::int64_t>(kMostTokens)))
+      ->needs(sequence)
       ->default_str("0");
   std::string profiles;
   for (const Profile& profile : built_in_assets()->profiles)
@@ -76,6 +81,7 @@ void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
          "--logits", [&arguments](const std::string& rows) { arguments.options.all_logits = rows == "all"; },
          "Rows that the head works out: last (of each sequence) or all")
       ->check(CLI::IsMember({"last", "all"}))
+      ->needs(sequence)
       ->type_name("ROWS");
 }
 

@@ -208,9 +208,9 @@ void ModuleLines::draw(Session& session, const Ui& ui, float height) {
                                 (shown_here ? 0 : static_cast<int>(ImGuiTableColumnFlags_Disabled)),
                             ui.px(width));
   };
-  ImGui::TableSetupColumn("Module", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("Module or result", ImGuiTableColumnFlags_WidthStretch, 1);
   fixed("Operators", wide ? 130 : 90, true);
-  fixed("Weights", 92, middle);
+  fixed("Weights", 116, middle);
   fixed("Result", 150, wide);
   fixed("Result bytes", 92, wide);
   fixed("Most alive inside", wide ? 160 : 132, true);
@@ -300,11 +300,14 @@ void ModuleLines::draw_line(Session& session, const Ui& ui, const Line& line, bo
   draw_name(session, ui, line, selected);
   std::uint64_t ops = 0, bytes = 0, most = 0;
   std::optional<std::uint32_t> last = line.op;
-  for (const OpNodeId id : line.group.members) {
-    ops += tree.node(id).all_ops;
-    bytes += tree.node(id).weight_bytes;
-    most = std::max(most, peaks_[index(id)]);
+  // of repeated modules the figures of one: so do those of its parts, which are listed below it
+  for (const OpNodeId id : line.group.members) most = std::max(most, peaks_[index(id)]);
+  if (!line.group.members.empty()) {
+    ops = tree.node(line.group.members.front()).all_ops;
+    bytes = tree.node(line.group.members.front()).weight_bytes;
   }
+  const std::string times =
+      line.group.members.size() > 1 ? fmt::format("{} x ", line.group.members.size()) : "";
   if (line.group.members.empty()) {
     for (const TensorId id : forward.ops[*line.op].weights)
       bytes += tensor_bytes(*scene_->graph, scene_->graph->tensor(id));
@@ -316,8 +319,8 @@ void ModuleLines::draw_line(Session& session, const Ui& ui, const Line& line, bo
   if (line.op)
     name_text(ui, line.name.empty() ? "" : beginning(forward.ops[*line.op].kind, kMostName), 0, second);
   else
-    text_colored(second, format_grouped(ops));
-  if (ImGui::TableNextColumn() && bytes > 0) right_aligned(format_bytes(bytes), ui.theme->text);
+    text_colored(second, times + format_grouped(ops));
+  if (ImGui::TableNextColumn() && bytes > 0) right_aligned(times + format_bytes(bytes), ui.theme->text);
   if (ImGui::TableNextColumn() && last && !forward.ops[*last].outputs.empty())
     name_text(ui, sides_text(forward, forward.ops[*last].outputs.front()), 0, second);
   if (ImGui::TableNextColumn() && last && !forward.ops[*last].outputs.empty())
