@@ -216,6 +216,7 @@ Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOpti
                {"options",
                 {{"staging_bytes", method.staging_bytes},
                  {"slots", method.slots},
+                 {"memory_limit", method.memory_limit},
                  {"activation_bytes", method.activation_bytes},
                  {"device_budget", budget.device ? Json(*budget.device) : Json()},
                  {"host_budget", budget.host ? Json(*budget.host) : Json()}}},
@@ -261,11 +262,12 @@ int plan(const Context& context, const Options& options) {
 
 std::string explanations() {
   std::string text =
-      "Methods (w: a tensor, W: all of them, w*: the largest, Q: activations, r*c: the ring):\n";
+      "Methods (w: a tensor, W: all of them, w*: the largest, S*: the largest file, Q: activations, r*c: the "
+      "ring):\n";
   for (const Method& method : methods())
-    text += fmt::format("  {:<18} {}: {}\n", method.id, method.peak_law, method.summary);
+    text += fmt::format("  {:<20} {}: {}\n", method.id, method.peak_law, method.summary);
   text += "Orders:\n";
-  for (const Order& order : orders()) text += fmt::format("  {:<18} {}\n", order.id, order.summary);
+  for (const Order& order : orders()) text += fmt::format("  {:<20} {}\n", order.id, order.summary);
   return text;
 }
 

@@ -13,7 +13,8 @@ namespace loadline {
 struct MethodOptions {
   std::uint64_t staging_bytes = 64ull << 20;  // of the whole ring
   std::uint32_t slots = 4;
-  std::uint64_t activation_bytes = 0;  // Q: allocated on the device, where the method allocates it
+  std::uint64_t activation_bytes = 0;           // Q: allocated on the device, where the method allocates it
+  std::uint64_t memory_limit = 40'000'000'000;  // of a streamer's buffer on the host
 };
 
 // `summary` fits a table; `explanation` is one paragraph for a person who chooses.
