@@ -265,14 +265,25 @@ class Lowering {
                    window = size_attribute("window", SizePoly(0));
     SizePoly positions = total_;
     if (fixed != SizePoly(0)) positions = fixed;
-    if (const auto most = window.constant(); most && *most > 0)
-      positions = least(total_, static_cast<std::uint64_t>(*most));
+    const std::int64_t most = window.constant().value_or(0);
+    if (most > 0) positions = window_positions(op, static_cast<std::uint64_t>(most));
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       Sizes result = shape(i);
       if (result.size() < 2) fail("a cached value has rows, positions and a width");
       result[result.size() - 2] = positions;
       out(i, std::move(result), Lane::cache);
+      if (most > 0) windows_.insert_or_assign(op.outputs[i], most);
     }
+  }
+  // Some frameworks keep more than the window lets in.
+  SizePoly window_positions(const BoundOp& op, std::uint64_t window) {
+    const Expression& windowed = profile_.rule(op.line->op).windowed;
+    if (windowed.text().empty()) return least(total_, window);
+    locals_.clear();
+    for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
+    const SizePoly positions = size_of(windowed);
+    locals_.clear();
+    return positions;
   }
   void attention(const BoundOp&) {
     const SizePoly heads = size_attribute("heads"), dim = size_attribute("dim");
@@ -315,6 +326,14 @@ class Lowering {
     return ids;
   }
 
+  // Temporaries that outlive their operator.
+  void keep(const BoundOp& op, const std::vector<Expression>& sizes, const char* until, Op& lowered) {
+    std::vector<ValueId> kept = temporaries(op, sizes);
+    if (kept.empty()) return;
+    lowered.temporaries.insert(lowered.temporaries.end(), kept.begin(), kept.end());
+    until_.push_back({graph_.ops.size(), until, std::move(kept)});
+  }
+
   void apply_rule(const BoundOp& op, Op& lowered) {
     const OpRule& rule = profile_.rule(op.line->op);
     locals_.clear();
@@ -327,6 +346,8 @@ class Lowering {
       locals_.insert_or_assign("c", Datum(first.empty() ? SizePoly(1) : first.back()));
       const Sizes& second = shape(op.inputs.size() > 1 ? 1 : 0);
       locals_.insert_or_assign("t", Datum(second.size() > 1 ? second[second.size() - 2] : SizePoly(1)));
+      const auto window = windows_.find(op.inputs.size() > 1 ? op.inputs[1] : op.inputs[0]);
+      locals_.insert_or_assign("within", Datum(window == windows_.end() ? 0 : window->second));
     }
     if (!lowered.outputs.empty()) {
       const Sizes& first = *graph_.value(lowered.outputs[0]).shape;
@@ -346,10 +367,8 @@ class Lowering {
     const Datum until = rule.until.evaluate(scope_);
     if (until.truth() && until.text() == nullptr) rule.until.place().fail("the name of an operator expected");
     if (until.truth()) until_.push_back({graph_.ops.size(), *until.text(), lowered.outputs});
-    if (std::vector<ValueId> kept = temporaries(op, rule.kept); !kept.empty()) {
-      lowered.temporaries.insert(lowered.temporaries.end(), kept.begin(), kept.end());
-      until_.push_back({graph_.ops.size(), "turn", std::move(kept)});
-    }
+    keep(op, rule.kept, "turn", lowered);
+    keep(op, rule.returned, "next", lowered);
     const Datum in_place = rule.in_place.evaluate(scope_);
     if (in_place.truth() && in_place.number() == nullptr)
       rule.in_place.place().fail("the number of an input expected");
@@ -375,6 +394,7 @@ class Lowering {
   std::vector<std::uint32_t> turns_;  // of each operator: BoundOp::turn
   std::vector<Until> until_;
   std::vector<InPlace> in_place_;
+  std::map<std::uint32_t, std::int64_t> windows_;  // of cached values, by the model's numbers
   const BoundOp* op_ = nullptr;
 };
 

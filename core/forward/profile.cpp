@@ -34,7 +34,8 @@ std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
 OpRule rule(const AssetNode& node) {
   OpRule result;
   node.as(Kind::object, "an operator")
-      .allow({"before", "kept", "temporaries", "in_place", "without", "until", "view"});
+      .allow(
+          {"before", "kept", "temporaries", "in_place", "without", "until", "view", "returned", "windowed"});
   const auto sizes = [&](const char* key) {
     std::vector<Expression> list;
     const AssetNode* const found = node.find(key);
@@ -47,6 +48,7 @@ OpRule rule(const AssetNode& node) {
   };
   result.before = sizes("before");
   result.kept = sizes("kept");
+  result.returned = sizes("returned");
   result.temporaries = sizes("temporaries");
   const auto expression = [&](const char* key) {
     const AssetNode* const found = node.find(key);
@@ -57,6 +59,7 @@ OpRule rule(const AssetNode& node) {
   result.until = expression("until");
   result.without = expression("without");
   result.view = expression("view");
+  result.windowed = expression("windowed");
   return result;
 }
 
@@ -140,7 +143,7 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   }
   const bool holds =
       profile.hold_block_inputs || std::any_of(profile.ops.begin(), profile.ops.end(), [](const auto& op) {
-        return !op.second.until.text().empty() || !op.second.kept.empty();
+        return !op.second.until.text().empty() || !op.second.kept.empty() || !op.second.returned.empty();
       });
   if (profile.order == OpOrder::inputs_first && holds)
     root.find("order")->place.fail("'inputs_first' cannot be had together with values that are held");

@@ -106,6 +106,44 @@ Profile profile_with(std::string_view ops) {
   return parse_profile(fmt::format(R"({{"profile":"p","ops":{}}})", ops), "p.json");
 }
 
+// transformers keeps what a prompt makes whole, whatever the window, and masks its scores.
+TEST(Lower, AProfileMayKeepMoreThanTheWindow) {
+  const std::string config = R"({"model_type":"mistral","hidden_size":8,"num_hidden_layers":3,
+    "num_attention_heads":2,"num_key_value_heads":2,"head_dim":4,"intermediate_size":16,"vocab_size":10,
+    "sliding_window":32,"torch_dtype":"float32"})";
+  const Lowered model = lowered(config, profile_of("hf_eager"));
+  const std::uint64_t per_token = 3 * 2 * 8 * 4;  // keys and values of three layers
+  EXPECT_EQ(peak_of(model.forward, 1, 100, 0).cache_bytes, 100 * per_token);
+  EXPECT_EQ(peak_of(model.forward, 1, 1, 99).cache_bytes, 32 * per_token);
+  EXPECT_GT(peak_of(model.forward, 1, 100, 0).bytes, 2u * 2 * 100 * 100 * 4);  // scores twice, of two heads
+  // sdpa needs a mask only once the window is full
+  const Lowered fused_scores = lowered(config, profile_of("hf_sdpa"));
+  const auto mask = [&](std::uint64_t sequence) {
+    const auto& graph = fused_scores.forward;
+    const auto found = std::find_if(graph.values.begin(), graph.values.end(),
+                                    [](const Value& value) { return value.name == "mask"; });
+    const auto sizes = value_sizes(graph, symbol_values(graph, 1, sequence, 0));
+    return *sizes[static_cast<std::size_t>(found - graph.values.begin())];
+  };
+  EXPECT_EQ(mask(31), 0u);
+  EXPECT_EQ(mask(32), 32u * 32);
+}
+
+// What a module returns lives until its caller forgets it: when the next turn is over.
+TEST(Lower, ReturnedValuesLiveThroughTheNextTurn) {
+  const std::string_view config = find_preset("demo")->config_json;
+  const Lowered model = lowered(config, profile_with(R"({"attn":{"returned":["n*heads*t"]}})"));
+  const std::vector<OpRange> lives = lifetimes(model.forward);
+  std::vector<std::size_t> attentions, layer_ends;
+  for (std::size_t i = 0; i < model.forward.ops.size(); ++i) {
+    if (model.forward.ops[i].kind == "attn") attentions.push_back(i);
+    if (model.forward.ops[i].name.ends_with("input_layernorm")) layer_ends.push_back(i);
+  }
+  ASSERT_GE(attentions.size(), 3u);
+  const ValueId returned = model.forward.ops[attentions[0]].temporaries.at(0);
+  EXPECT_EQ(lives[static_cast<std::size_t>(returned)].end, layer_ends[2]);
+}
+
 TEST(Lower, InPlaceOperatorsTakeOverWhatDies) {
   const std::string_view config = find_preset("llama-3-8b")->config_json;
   const Lowered apart = lowered(config, profile_with("{}"));
