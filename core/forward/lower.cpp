@@ -259,7 +259,8 @@ class Lowering {
     result[result.size() - 2] = size_attribute("rows");
     out(0, std::move(result));
   }
-  // [rows, positions, width]: as many positions as there are tokens, or as a window or a fixed size lets in.
+  // [rows, positions, width]: as many positions as there are tokens, or as a window or a fixed size lets in;
+  // "once": as the inputs have, from a first pass that has made them.
   void cache(const BoundOp& op) {
     const SizePoly fixed = size_attribute("fixed", SizePoly(0)),
                    window = size_attribute("window", SizePoly(0));
@@ -267,10 +268,14 @@ class Lowering {
     if (fixed != SizePoly(0)) positions = fixed;
     const std::int64_t most = window.constant().value_or(0);
     if (most > 0) positions = window_positions(op, static_cast<std::uint64_t>(most));
+    const bool once = attribute("once") != nullptr && attribute("once")->truth();
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       Sizes result = shape(i);
       if (result.size() < 2) fail("a cached value has rows, positions and a width");
-      result[result.size() - 2] = positions;
+      if (once)
+        result.front() = SizePoly::symbol(kBatch);
+      else
+        result[result.size() - 2] = positions;
       out(i, std::move(result), Lane::cache);
       if (most > 0) windows_.insert_or_assign(op.outputs[i], most);
     }
