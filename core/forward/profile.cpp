@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/forward/asset_json.h"
+#include "core/forward/operators.h"
 #include "embedded/profile_files.h"
 
 #include <algorithm>
@@ -75,6 +76,13 @@ SharedValue shared(const std::string& name, const AssetNode& node) {
   return result;
 }
 
+// Operators of an architecture; a file's own have names that nobody lists.
+void check_operator(const Profile& profile, const std::string& name, const AssetPlace& place) {
+  if (profile.format.empty() && find_operator(name) == nullptr)
+    place.fail(
+        fmt::format("there is no operator '{}'; there are: {}", safe_display(name, 40), operator_list()));
+}
+
 std::vector<Profile> load_built_in() {
   std::vector<Profile> rows;
   for (const embedded::File& file : embedded::profile_files())
@@ -133,13 +141,18 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   }
   if (const AssetNode* const values = root.find("shared")) {
     values->as(Kind::object, "'shared'").at_most(kMostShared, "'shared'");
-    for (std::size_t i = 0; i < values->items.size(); ++i)
+    for (std::size_t i = 0; i < values->items.size(); ++i) {
       profile.shared.push_back(shared(values->keys[i], values->items[i]));
+      for (const std::string& op : profile.shared.back().ops)
+        check_operator(profile, op, values->items[i].find("ops")->place);
+    }
   }
   if (const AssetNode* const ops = root.find("ops")) {
     ops->as(Kind::object, "'ops'").at_most(kMostAssetNames, "'ops'");
-    for (std::size_t i = 0; i < ops->items.size(); ++i)
+    for (std::size_t i = 0; i < ops->items.size(); ++i) {
+      check_operator(profile, ops->keys[i], ops->items[i].place);
       profile.ops.emplace(ops->keys[i], rule(ops->items[i]));
+    }
   }
   const bool holds =
       profile.hold_block_inputs || std::any_of(profile.ops.begin(), profile.ops.end(), [](const auto& op) {

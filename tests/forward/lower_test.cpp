@@ -7,6 +7,7 @@
 #include "core/forward/config_graph.h"
 #include "core/forward/lifetimes.h"
 #include "core/forward/memory_model.h"
+#include "core/forward/operators.h"
 #include "core/forward/presets.h"
 #include "core/graph/validate.h"
 
@@ -178,6 +179,64 @@ TEST(Lower, FaultsOfAProfileNameThePlace) {
   EXPECT_NE(error_of(R"({"act":{"memory":["1"]}})").find("'memory' is not known here"), std::string::npos);
 }
 
+std::string profile_error(std::string_view json) {
+  try {
+    parse_profile(json, "p.json");
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Lower, SlipsInAssetsAreTold) {
+  const std::string rule = profile_error(R"({"profile":"p","ops":{"atn":{"kept":["1"]}}})");
+  EXPECT_TRUE(
+      rule.starts_with("p.json: line 1, column 29: there is no operator 'atn'; there are: embed, norm, "))
+      << rule;
+  const std::string shared = profile_error(R"({"profile":"p","shared":{"m":{"bytes":"1","ops":["atn"]}}})");
+  EXPECT_NE(shared.find("there is no operator 'atn'"), std::string::npos) << shared;
+  // a file's own operators have names that nobody lists
+  EXPECT_EQ(profile_error(R"({"profile":"p","operators":"onnx","ops":{"Softmax":{"in_place":"1"}}})"), "");
+
+  const auto error_of = [](std::string_view lines) -> std::string {
+    try {
+      const Architecture architecture = parse_architecture(
+          fmt::format(R"({{"family":"a","main":["x = embed ids @w[9, 6]",{}]}})", lines), "a.json");
+      const ModelConfig config("{}", "config.json");
+      lower(bind_architecture(architecture, config, nullptr), profile_of("fused"));
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_NE(error_of(R"("a = attn x x x heads=1 kv=1 dim=6 casual=1")")
+                .find("a.json: line 1, column 83: 'attn' has no attribute 'casual'; it has: heads kv dim"),
+            std::string::npos)
+      << error_of(R"("a = attn x x x heads=1 kv=1 dim=6 casual=1")");
+  EXPECT_NE(error_of(R"("y = linear x @v[4, 6] rovs='last'")").find("'linear' has no attribute 'rovs'"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of(R"("y = linear x @v[4, 6] rows='lsat'")").find("rows is 'lsat': 'first' or 'last' expected"),
+      std::string::npos);
+  EXPECT_EQ(error_of(R"("y = linear x @v[4, 6] rows='first'")"), "");
+  EXPECT_NE(
+      error_of(R"("y = linear x @v[4, 5]")").find("the weight takes rows of 5, the input has rows of 6"),
+      std::string::npos);
+  EXPECT_NE(error_of(R"("y = norm x @v[4]")").find("the weight has 4 numbers, the input rows of 6"),
+            std::string::npos);
+  EXPECT_EQ(error_of(R"("y = norm x @v[3]")"), "");  // each half by itself
+  EXPECT_NE(error_of(R"("y = linear x @v[4, 6]", "z = add x y")").find("'add' of rows of 6 and rows of 4"),
+            std::string::npos);
+  EXPECT_EQ(error_of(R"("y = linear x @v[1, 6]", "z = mul x y")"), "");
+}
+
+TEST(Lower, EveryOperatorHasARowAndARule) {
+  const std::vector<std::string_view> rules = operator_names();
+  ASSERT_EQ(rules.size(), operators().size());
+  for (const OperatorInfo& one : operators())
+    EXPECT_NE(std::find(rules.begin(), rules.end(), one.name), rules.end()) << one.name;
+}
+
 TEST(Lower, WhatCallersStillReferToStays) {
   const std::string_view config = find_preset("demo")->config_json;
   const Lowered model =
@@ -245,7 +304,7 @@ TEST(Lower, LongListsOfOperatorsTakeNoLongerThanTheyAre) {
           "turn":["x = norm x","x = split x by=[6]","x = act x","y = norm x","x = act x","x = act x","x = act x"]})",
       "f.json");
   const Profile profile = parse_profile(
-      R"({"profile":"p","hold_block_inputs":"1","ops":{"norm":{"until":"'end'"},"act":{"in_place":"1","until":"'no_such'"}}})",
+      R"({"profile":"p","hold_block_inputs":"1","ops":{"norm":{"until":"'end'"},"act":{"in_place":"1","until":"'route'"}}})",
       "p.json");
   const ForwardGraph graph =
       lower(bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr), profile);
