@@ -33,7 +33,7 @@ std::string values_text(const ForwardModel& model, const ForwardFigures& figures
 // Once windows are full, a token adds less than at first.
 std::string windows_text(const ForwardModel& model) {
   const std::uint64_t window = widest_window(model);
-  const auto growth = window == 0 ? std::nullopt : cache_growth(model, 1, window);
+  const auto growth = window == 0 || window > kMostTokens ? std::nullopt : cache_growth(model, 1, window);
   if (!growth || growth == model.cache_bytes_per_token) return "";
   return fmt::format(" until windows of {} are full, then {}", format_grouped(window),
                      format_grouped(*growth));

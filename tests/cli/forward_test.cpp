@@ -104,6 +104,16 @@ TEST(ForwardAnswer, TellsWhatATokenAddsOnceWindowsAreFull) {
   EXPECT_EQ(json["kv_bytes_per_token"], 26'624);
   EXPECT_EQ(json["kv_bytes_per_next_token"], 4'096);
   EXPECT_EQ(Preset("llama-3-8b").text({.batch = 1, .sequence = 16}).find("until"), std::string::npos);
+  // a window that no pass fills
+  const MetaGraph wide = config_graph(
+      R"({"model_type":"mistral","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
+          "intermediate_size":96,"vocab_size":100,"sliding_window":4000000000000000000})",
+      "config.json");
+  for (const char* profile : {"fused", "ggml", "hf_eager", "hf_sdpa"}) {
+    ForwardArguments arguments = {.batch = 1, .sequence = 16, .past = 3};
+    arguments.options.profile = profile;
+    EXPECT_EQ(ForwardAnswer(context(), wide, arguments).text().find("until"), std::string::npos) << profile;
+  }
 }
 
 TEST(ForwardAnswer, SaysThatAPassIsOfTheTextModel) {
