@@ -118,16 +118,21 @@ TEST(Lower, AProfileMayKeepMoreThanTheWindow) {
   EXPECT_EQ(peak_of(model.forward, 1, 1, 99).cache_bytes, 32 * per_token);
   EXPECT_GT(peak_of(model.forward, 1, 100, 0).bytes, 2u * 2 * 100 * 100 * 4);  // scores twice, of two heads
   // sdpa needs a mask only once the window is full
-  const Lowered fused_scores = lowered(config, profile_of("hf_sdpa"));
-  const auto mask = [&](std::uint64_t sequence) {
-    const auto& graph = fused_scores.forward;
+  const Lowered windowed = lowered(config, profile_of("hf_sdpa"));
+  const auto mask = [](const ForwardGraph& graph, std::uint64_t sequence, std::uint64_t past) {
     const auto found = std::find_if(graph.values.begin(), graph.values.end(),
                                     [](const Value& value) { return value.name == "mask"; });
-    const auto sizes = value_sizes(graph, symbol_values(graph, 1, sequence, 0));
+    const auto sizes = value_sizes(graph, symbol_values(graph, 1, sequence, past));
     return *sizes[static_cast<std::size_t>(found - graph.values.begin())];
   };
-  EXPECT_EQ(mask(31), 0u);
-  EXPECT_EQ(mask(32), 32u * 32);
+  EXPECT_EQ(mask(windowed.forward, 31, 0), 0u);
+  EXPECT_EQ(mask(windowed.forward, 32, 0), 32u * 32);
+  EXPECT_EQ(mask(windowed.forward, 4, 99), 4u * (31 + 4));
+  // and without a window for several tokens behind others
+  const Lowered whole = lowered(find_preset("llama-3-8b")->config_json, profile_of("hf_sdpa"));
+  EXPECT_EQ(mask(whole.forward, 4, 0), 0u);
+  EXPECT_EQ(mask(whole.forward, 1, 10), 0u);
+  EXPECT_EQ(mask(whole.forward, 4, 10), 4u * 14);
 }
 
 // What a module returns lives until its caller forgets it: when the next turn is over.
