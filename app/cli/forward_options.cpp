@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/file_graph.h"
+#include "core/forward/pass_notes.h"
 
 #include <array>
 #include <map>
@@ -27,6 +28,15 @@ std::string values_text(const ForwardModel& model, const ForwardFigures& figures
                         format_bytes(*figures.sizes[static_cast<std::size_t>(alive[i])]));
   if (alive.size() > kMost) text += fmt::format(" and {} more", alive.size() - kMost);
   return text;
+}
+
+// Once windows are full, a token adds less than at first.
+std::string windows_text(const ForwardModel& model) {
+  const std::uint64_t window = widest_window(model);
+  const auto growth = window == 0 || window > kMostTokens ? std::nullopt : cache_growth(model, 1, window);
+  if (!growth || growth == model.cache_bytes_per_token) return "";
+  return fmt::format(" until windows of {} are full, then {}", format_grouped(window),
+                     format_grouped(*growth));
 }
 
 // An option that takes the types whose elements have a size of their own.
@@ -64,7 +74,8 @@ void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
       ->check(range)
       ->needs(sequence)
       ->default_str("1");
-  app.add_option("--past", arguments.past, "Tokens of each that the cache already holds")
+  app.add_option("--past", arguments.past,
+                 "Tokens of each that the cache already holds; an encoder has run over as many of its own")
       ->check(CLI::Range(std::int64_t{0}, static_cast<std::int64_t>(kMostTokens)))
       ->needs(sequence)
       ->default_str("0");
@@ -108,10 +119,13 @@ ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
   if (!figures_) {
     bound_ = activation_lower_bound(model_, arguments.batch, arguments.sequence);
     if (bound_ || model_.cache_bytes_per_token) return;
+    // a configuration that cannot be read leaves the load: the remark says what is wrong with it
+    if (find_metadata(graph, kConfigKey) != nullptr && !model_.remark.empty()) return;
     throw Error(ErrorCode::unsupported,
                 fmt::format("--seq: no forward pass is known: {}",
                             model_.remark.empty() ? "the file holds no operators" : model_.remark));
   }
+  notes_ = pass_notes(model_, arguments.batch, arguments.sequence, arguments.past);
   pass_ = ForwardPass{&*model_.graph,
                       symbol_values(*model_.graph, arguments.batch, arguments.sequence, arguments.past)};
 }
@@ -133,6 +147,10 @@ Json ForwardAnswer::json() const {
     return json;
   }
   json["kv_bytes"] = figures_->peak.cache_bytes;
+  if (const auto growth = cache_growth(model_, arguments_.sequence, arguments_.past))
+    json["kv_bytes_per_next_token"] = *growth;
+  json["notes"] = Json::array();
+  for (const std::string& note : notes_) json["notes"].push_back(json_text(note));
   json["activation_peak"] = figures_->peak.bytes;
   json["activation_reserved"] = figures_->reserved;
   json["activation_peak_op"] = json_text(op_text(model_.graph->ops[figures_->peak.op]));
@@ -195,9 +213,10 @@ std::string ForwardAnswer::text() const {
       text += fmt::format("  cache {} afterwards\n", format_bytes(figures_->peak.cache_bytes));
   }
   if (model_.cache_bytes_per_token.value_or(0) > 0)
-    text += fmt::format("{}: {} bytes per token of each sequence{}\n", figures_ ? "  cache" : "Cache",
-                        format_grouped(*model_.cache_bytes_per_token),
+    text += fmt::format("{}: {} bytes per token of each sequence{}{}\n", figures_ ? "  cache" : "Cache",
+                        format_grouped(*model_.cache_bytes_per_token), windows_text(model_),
                         model_.source == ForwardSource::estimate ? " (an estimate from config.json)" : "");
+  for (const std::string& note : notes_) text += fmt::format("  note: {}\n", note);
   if (!model_.remark.empty()) text += fmt::format("Forward pass: {}\n", model_.remark);
   return text;
 }

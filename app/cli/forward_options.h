@@ -46,6 +46,7 @@ class ForwardAnswer {
   std::shared_ptr<const ForwardAssets> assets_;  // what model_ is bound to
   ForwardModel model_;
   std::optional<ForwardFigures> figures_;
+  std::vector<std::string> notes_;      // pass_notes()
   std::optional<std::uint64_t> bound_;  // of the activations, where there are no figures
   std::optional<ForwardPass> pass_;
 };

@@ -101,6 +101,14 @@ class Evaluation {
     return fmt::format("'{}' is missing", safe_display(operand.name, 60));
   }
 
+  std::string out_of_range(const Node& node, std::int64_t at, std::size_t size) const {
+    const Node& operand = nodes_[node.children[0]];
+    const bool named = operand.kind == Kind::name;
+    return fmt::format("{} has {} {}, position {} (from 0) is asked for",
+                       named ? fmt::format("'{}'", safe_display(operand.name, 60)) : std::string("a list"),
+                       size, size == 1 ? "entry" : "entries", at);
+  }
+
   Datum element(const Node& node, const Datum& of, const Datum& position) const {
     const std::vector<Datum>* const list = of.list();
     if (of.null()) fail(node, missing(node, 0));
@@ -108,7 +116,7 @@ class Evaluation {
       fail(node, fmt::format("{}[{}]: a list and a whole number expected", of.shown(), position.shown()));
     const std::int64_t at = *position.number();
     if (at < 0 || static_cast<std::uint64_t>(at) >= list->size())
-      fail(node, fmt::format("position {} of a list of {}", at, list->size()));
+      fail(node, out_of_range(node, at, list->size()));
     return (*list)[static_cast<std::size_t>(at)];
   }
 

@@ -25,6 +25,33 @@ std::optional<std::uint64_t> cache_growth(const ForwardGraph& graph) {
   return two < one ? std::nullopt : std::optional(two - one);
 }
 
+// From a configuration: what its asset says, as far as it fits. Leaves an estimate behind where it throws.
+void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
+              const ForwardAssets& assets, const Profile& profile) {
+  model.cache_bytes_per_token = estimated_cache_per_token(config);
+  model.activation_bound_per_token = activation_bound_per_token(graph, config);
+  if (model.cache_bytes_per_token) model.source = ForwardSource::estimate;
+  const Architecture* const architecture = assets.architecture(config);
+  if (architecture == nullptr) {
+    const std::vector<std::string> classes = config.architectures();
+    const std::string name = classes.empty() ? config.model_type() : classes.front();
+    model.remark = fmt::format("no asset for {}: sizes only; README tells how to add one",
+                               name.empty() ? "this model" : safe_display(name, 60));
+    return;
+  }
+  model.family = architecture->family;
+  model.bound = bind_architecture(*architecture, config, &graph, profile.flags);
+  model.remark = doubts(*model.bound, graph);
+  if (!model.remark.empty()) return;
+  model.source = ForwardSource::architecture;
+  model.activation_bound_per_token.reset();  // an operator says more
+  model.profile = profile.id;
+  model.allocator = profile.allocator;
+  model.graph = lower(*model.bound, profile);
+  model.lives = lifetimes(*model.graph);
+  model.cache_bytes_per_token = cache_growth(*model.graph);
+}
+
 }  // namespace
 
 std::string_view forward_source_name(ForwardSource source) {
@@ -65,29 +92,16 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
     model.remark = "no config.json lies beside the weights: sizes only";
     return model;
   }
-  const ModelConfig config(*json, "config.json");
-  model.cache_bytes_per_token = estimated_cache_per_token(config);
-  model.activation_bound_per_token = activation_bound_per_token(graph, config);
-  if (model.cache_bytes_per_token) model.source = ForwardSource::estimate;
-  const Architecture* const architecture = assets.architecture(config);
-  if (architecture == nullptr) {
-    const std::vector<std::string> classes = config.architectures();
-    const std::string name = classes.empty() ? config.model_type() : classes.front();
-    model.remark = fmt::format("no asset for {}: sizes only; README tells how to add one",
-                               name.empty() ? "this model" : safe_display(name, 60));
-    return model;
+  try {
+    describe(model, graph, ModelConfig(*json, "config.json"), assets, profile);
+  } catch (const Error& error) {
+    // of the profile nothing is known but what its author wrote: that is to be mended, not to be left out
+    if (error.place().file == profile.path) throw;
+    model.graph.reset();
+    model.lives.clear();
+    model.source = model.cache_bytes_per_token ? ForwardSource::estimate : ForwardSource::nothing;
+    model.remark = error.what();
   }
-  model.family = architecture->family;
-  model.bound = bind_architecture(*architecture, config, &graph, profile.flags);
-  model.remark = doubts(*model.bound, graph);
-  if (!model.remark.empty()) return model;
-  model.source = ForwardSource::architecture;
-  model.activation_bound_per_token.reset();  // an operator says more
-  model.profile = profile.id;
-  model.allocator = profile.allocator;
-  model.graph = lower(*model.bound, profile);
-  model.lives = lifetimes(*model.graph);
-  model.cache_bytes_per_token = cache_growth(*model.graph);
   return model;
 }
 

@@ -64,7 +64,7 @@ class Builder {
 // Named as a file's operators might be; "View" and "Soft" have a rule, others have none.
 Profile profile_of(const std::string& more = "") {
   return parse_profile(
-      R"json({"profile": "test", )json" + more +
+      R"json({"profile": "test", "operators": "onnx", )json" + more +
           R"json( "ops": {"View": {"view": "1"}, "Soft": {"in_place": "1"}, "Const": {"without": "true"},
                    "Pick": {"temporaries": ["inputs == 2 ? e*n*c : out", "out"]}}})json",
       "test.json");
@@ -263,8 +263,8 @@ TEST(FileGraph, InputsStayWhereTheCallerHoldsThem) {
 
 TEST(FileGraph, RulesThatMakeNoSenseAreToldAtTheirPlace) {
   for (const char* rule : {R"({"in_place": "9"})", R"({"view": "'a'"})", R"({"temporaries": ["'much'"]})"}) {
-    const Profile profile =
-        parse_profile(fmt::format(R"({{"profile": "p", "ops": {{"Make": {}}}}})", rule), "p.json");
+    const Profile profile = parse_profile(
+        fmt::format(R"({{"profile": "p", "operators": "onnx", "ops": {{"Make": {}}}}})", rule), "p.json");
     try {
       with_profile(Builder().op("Make", {"x"}, "a").op("Make", {"a"}, "y").returns({"y"}).graph(), profile);
       ADD_FAILURE() << rule;

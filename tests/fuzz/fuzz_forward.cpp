@@ -39,8 +39,8 @@ void measure(const BoundModel& model, const Profile& profile, MetaGraph& graph) 
   const auto sizes = value_sizes(forward, symbol_values(forward, 2, 5, 3));
   const ForwardPeak peak = forward_peak(forward, forward_usage(forward, lives, sizes), sizes);
   if (reserved_bytes(forward, lives, sizes, MemoryModel::sum) < peak.bytes) std::abort();
-  for (const MemoryModel model : {MemoryModel::best_fit, MemoryModel::pattern, MemoryModel::torch})
-    reserved_bytes(forward, lives, sizes, model);
+  for (const MemoryModel allocator : {MemoryModel::best_fit, MemoryModel::pattern, MemoryModel::torch})
+    reserved_bytes(forward, lives, sizes, allocator);
 }
 
 // The tensors that a file would hold.
@@ -54,7 +54,7 @@ MetaGraph file_of(const BoundModel& model) {
   return graph;
 }
 
-void run_architecture(std::string_view text) {
+[[maybe_unused]] void run_architecture(std::string_view text) {
   const Architecture architecture = parse_architecture(text, "asset.json");
   const BoundModel alone = bind_architecture(architecture, config(), nullptr);
   MetaGraph graph = file_of(alone);
@@ -93,7 +93,7 @@ ForwardGraph listed() {
   return graph;
 }
 
-void run_profile(std::string_view text) {
+[[maybe_unused]] void run_profile(std::string_view text) {
   const Profile profile = parse_profile(text, "profile.json");
   if (!profile.format.empty()) {
     MetaGraph file;
