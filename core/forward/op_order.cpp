@@ -54,18 +54,28 @@ std::vector<std::uint32_t> op_order(const ForwardGraph& graph, OpOrder order) {
   std::vector<Entry> stack;
   for (const std::uint32_t op : roots(graph, maker, order)) stack.push_back({op, false});
   std::vector<bool> met(graph.ops.size(), false);
+  std::vector<bool> is_placed(graph.ops.size(), false);
+  const auto place = [&](std::uint32_t op) {
+    met[op] = is_placed[op] = true;
+    placed.push_back(op);
+  };
+  const auto can_run = [&](const Op& op) {
+    return std::all_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) {
+      const std::uint32_t from = maker[static_cast<std::size_t>(id)];
+      return from == kNone || is_placed[from];
+    });
+  };
   std::vector<std::uint32_t> next;
   while (!stack.empty()) {
     const Entry entry = stack.back();
     stack.pop_back();
     if (entry.inputs_are_placed) {
-      // what is there before an operator makes its outputs has none of its own
-      const bool after = entry.op > 0 && order == OpOrder::inputs_first;
-      if (after && graph.ops[entry.op - 1].outputs.empty() && !met[entry.op - 1]) {
-        placed.push_back(entry.op - 1);
-        met[entry.op - 1] = true;
+      // what is there before an operator makes its outputs has none of its own, and the same inputs
+      if (entry.op > 0 && order == OpOrder::inputs_first) {
+        const Op& before = graph.ops[entry.op - 1];
+        if (before.outputs.empty() && !met[entry.op - 1] && can_run(before)) place(entry.op - 1);
       }
-      placed.push_back(entry.op);
+      place(entry.op);
       continue;
     }
     if (met[entry.op]) continue;

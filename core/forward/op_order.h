@@ -11,7 +11,7 @@ namespace loadline {
 enum class OpOrder : std::uint8_t {
   listed,        // as the graph lists them
   inputs_first,  // each directly behind its inputs, first to last, as ggml builds its graphs; one without
-                 // outputs directly before the one that is listed behind it
+                 // outputs directly before the one that is listed behind it, if its inputs are made by then
   last_first,    // back from the operators whose results no other uses, as onnxruntime does: each directly
                  // behind its inputs, and whatever is listed last comes first
 };
