@@ -1,6 +1,8 @@
 // One walk over the operators, with a count of what still refers to each place in memory.
 #include "core/forward/file_graph.h"
 
+#include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/base/text_hash.h"
 #include "core/forward/op_order.h"
 
@@ -14,6 +16,10 @@ namespace loadline {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::size_t kMostTemporaries = 500'000;
+constexpr std::size_t kMostPassedOn =
+    4'000'000;  // weights of constants, once for each operator that uses them
+constexpr std::uint64_t kMostWork = 50'000'000;  // of expressions: an operator takes ten or so
 
 std::uint32_t index(ValueId id) { return static_cast<std::uint32_t>(id); }
 
@@ -46,8 +52,8 @@ class FileGraph {
 
  private:
   // What a rule sees of an operator. A name whose value is not known is null.
-  Scope scope(const Op& op) const {
-    return {[this, &op](std::string_view name) { return name_value(op, name); }, {}};
+  Scope scope(const Op& op) {
+    return {[this, &op](std::string_view name) { return name_value(op, name); }, {}, &work_};
   }
 
   Datum name_value(const Op& op, std::string_view name) const {
@@ -79,7 +85,7 @@ class FileGraph {
   }
 
   // The position in op.inputs that a rule names, counted from 1 there; nothing where it names none.
-  std::optional<std::size_t> input_of(const Expression& rule, const Op& op) const {
+  std::optional<std::size_t> input_of(const Expression& rule, const Op& op) {
     const Datum number = rule.evaluate(scope(op));
     if (!number.truth()) return std::nullopt;
     constexpr std::int64_t kMost = 8;
@@ -193,8 +199,7 @@ class FileGraph {
         fresh.inputs.push_back(now_[index(id)]);
         continue;
       }
-      const std::vector<TensorId>& weights = from_.ops[constant].weights;
-      fresh.weights.insert(fresh.weights.end(), weights.begin(), weights.end());
+      pass_on(from_.ops[constant].weights, fresh);
     }
     for (const ValueId id : op.held)
       if (constant_[index(id)] == kNone) fresh.held.push_back(now_[index(id)]);
@@ -211,6 +216,15 @@ class FileGraph {
     to_.ops.push_back(std::move(fresh));
   }
 
+  // Every user of a constant has its weights: a file may list very many of both.
+  void pass_on(const std::vector<TensorId>& weights, Op& to) {
+    if (weights.size() > kMostPassedOn - passed_on_)
+      throw Error(ErrorCode::limit, fmt::format("operators use weights of constants {} times or more",
+                                                format_grouped(kMostPassedOn)));
+    passed_on_ += weights.size();
+    to.weights.insert(to.weights.end(), weights.begin(), weights.end());
+  }
+
   // The value made last has its memory there.
   void share(std::uint32_t place) {
     if (place == kNone) return;
@@ -223,19 +237,35 @@ class FileGraph {
   void add_temporaries(const Op& op, const OpRule& rule, Op& fresh) {
     const bool known = name_value(op, "out").size() && (op.inputs.empty() || name_value(op, "n").size());
     for (std::size_t i = 0; known && i < rule.temporaries.size(); ++i) {
-      const auto bytes = rule.temporaries[i].evaluate(scope(op)).size();
-      if (!bytes)
-        rule.temporaries[i].place().fail(fmt::format("'{}' is no size", rule.temporaries[i].text()));
-      if (*bytes == SizePoly(0)) continue;
+      const auto bytes = temporary_bytes(op, rule.temporaries[i]);
+      if (bytes == SizePoly(0)) continue;
+      if (++temporaries_ > kMostTemporaries)
+        throw Error(ErrorCode::limit,
+                    fmt::format("profile '{}' gives more than {} temporaries", safe_display(profile_.id, 40),
+                                format_grouped(kMostTemporaries)));
       fresh.temporaries.push_back(ValueId{static_cast<std::uint32_t>(to_.values.size())});
       to_.values.push_back({.name = fmt::format("{}.{}", op.kind, i),
                             .dtype = DType::u8,
-                            .shape = std::vector<SizePoly>{*bytes},
+                            .shape = {},
                             .lane = Lane::temporary});
+      if (bytes) to_.values.back().shape = std::vector<SizePoly>{*bytes};
       place_.push_back(index(fresh.temporaries.back()));
       refers_.push_back(0);
       room_.push_back(kNone);
     }
+  }
+
+  // Nothing for a size that does not fit in 64 bits: the file says so, the rule is not at fault.
+  std::optional<SizePoly> temporary_bytes(const Op& op, const Expression& rule) {
+    Datum bytes;
+    try {
+      bytes = rule.evaluate(scope(op));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::limit) throw;
+      return std::nullopt;
+    }
+    if (!bytes.size()) rule.place().fail(fmt::format("'{}' is no size", rule.text()));
+    return bytes.size();
   }
 
   const ForwardGraph& from_;
@@ -245,6 +275,9 @@ class FileGraph {
   std::vector<std::uint32_t> constant_;  // by value: the operator whose weights it is
   std::vector<std::uint32_t> uses_;      // by value
   std::vector<ValueId> now_;             // by value: what it is in to_
+  std::uint64_t work_ = kMostWork;
+  std::size_t passed_on_ = 0;
+  std::size_t temporaries_ = 0;
   ForwardGraph to_;
   // of each value of to_
   std::vector<std::uint32_t> place_;   // whose memory it has
