@@ -4,6 +4,7 @@
 #include "core/graph/forward_graph.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace loadline {
@@ -19,5 +20,7 @@ enum class OpOrder : std::uint8_t {
 // Positions in graph.ops, each once and every operator behind those that make its inputs, if they are listed
 // like that.
 std::vector<std::uint32_t> op_order(const ForwardGraph& graph, OpOrder order);
+// The same of operators that lead to `outputs`: a body's.
+std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const ValueId> outputs, OpOrder order);
 
 }  // namespace loadline
