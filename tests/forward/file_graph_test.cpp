@@ -279,6 +279,53 @@ TEST(FileGraph, RulesThatMakeNoSenseAreToldAtTheirPlace) {
   }
 }
 
+// An operator "Choose" between two bodies that use "a", and of what they make "y"; the first has an input of
+// its own.
+ForwardGraph with_bodies(std::int64_t first, std::int64_t second) {
+  ForwardGraph graph = Builder().op("Make", {"x"}, "a").op("Choose", {"a"}, "y").returns({"y"}).graph();
+  const auto value = [&](const std::string& name, std::int64_t size) {
+    graph.values.push_back({.name = name, .dtype = DType::f32, .shape = Builder::Sizes{SizePoly(size)}});
+    return ValueId{static_cast<std::uint32_t>(graph.values.size() - 1)};
+  };
+  const ValueId a = graph.ops[0].outputs[0];
+  for (const std::int64_t size : {first, second}) {
+    Body body;
+    if (size == first) body.inputs = {value("i", 10)};
+    const ValueId b = value("b", size), c = value("c", size), d = value("d", 1000);
+    body.ops.push_back({.kind = "Make", .name = "b", .inputs = {a}, .weights = {}, .outputs = {b}});
+    body.ops.push_back({.kind = "Soft", .name = "c", .inputs = {b}, .weights = {}, .outputs = {c}});
+    body.ops.push_back({.kind = "Make", .name = "d", .inputs = {c}, .weights = {}, .outputs = {d}});
+    body.outputs = {d};
+    graph.ops[1].bodies.push_back(static_cast<std::uint32_t>(graph.bodies.size()));
+    graph.bodies.push_back(std::move(body));
+  }
+  return graph;
+}
+
+TEST(FileGraph, TheLargerBodyCounts) {
+  MetaGraph checked;
+  checked.forward = with_bodies(5000, 7000);
+  EXPECT_NO_THROW(validate(checked));
+  const ForwardGraph graph = with_profile(*checked.forward, profile_of());
+  EXPECT_EQ(order(graph), "a y b c d b c d y");   // "y" first puts the loop's own input in
+  EXPECT_EQ(shares(graph), "c of b, c of b");     // in place there as anywhere, but never what is outside
+  EXPECT_EQ(peak(graph), 4000u + 28'000 + 4000);  // a, c, d: x is gone
+  EXPECT_EQ(peak(with_profile(with_bodies(9000, 7000), profile_of())), 4000u + 36'000 + 4000);
+  checked.forward = graph;
+  EXPECT_NO_THROW(validate(checked));
+}
+
+TEST(FileGraph, BodiesShareNoPlacesWithWhatIsAround) {
+  ForwardGraph graph = with_bodies(1000, 1000);
+  const ForwardGraph result = with_profile(graph, profile_of(R"("reuse": "1",)"));
+  for (const Value& value : result.values)
+    EXPECT_EQ(value.memory_of ? result.value(*value.memory_of).name : "b", "b") << value.name;
+  // a value of unknown size in a body is one in the whole
+  graph.values.back().shape.reset();
+  const ForwardGraph unknown = with_profile(graph, profile_of());
+  EXPECT_EQ(forward_peak(unknown, {}, value_sizes(unknown, symbol_values(unknown, 1, 1, 0))).unknown, 1u);
+}
+
 TEST(OpOrder, LastListedFirstAndDirectlyBehindItsInputs) {
   Builder builder;
   builder.op("Make", {"x"}, "l1").op("Make", {"x"}, "r1").op("Make", {"l1"}, "l2").op("Make", {"r1"}, "r2");
@@ -392,15 +439,15 @@ TEST(ForwardModel, AFilesOwnOperatorsRunUnderAProfile) {
             "onnxruntime");
 }
 
-TEST(ForwardModel, AProfileThatIsNotForAFilesOperatorsChangesNothing) {
+TEST(ForwardModel, OperatorsThatNoProfileIsForRunAsTheyAreListed) {
   MetaGraph graph = onnx_graph();
-  const ForwardModel model = forward_model(graph, *built_in_assets(), built_in_assets()->profile("ggml"));
+  graph.format = "tflite";
+  EXPECT_EQ(default_profile(*built_in_assets(), graph).id, "fused");
+  const ForwardModel model = forward_model(graph, *built_in_assets(), built_in_assets()->profile("fused"));
   EXPECT_EQ(model.source, ForwardSource::file);
   EXPECT_EQ(model.profile, "");
   EXPECT_EQ(model.allocator, MemoryModel::sum);
   EXPECT_EQ(*model.graph, *graph.forward);
-  graph.format = "tflite";
-  EXPECT_EQ(default_profile(*built_in_assets(), graph).id, "fused");
   EXPECT_EQ(default_profile(*built_in_assets(), {}).id, "fused");
 }
 
@@ -409,14 +456,39 @@ TEST(ForwardModel, AProfileOfFilesRunsNoArchitecture) {
   EXPECT_TRUE(runs(profile, onnx_graph()));
   EXPECT_FALSE(runs(profile, {}));
   EXPECT_FALSE(runs(built_in_assets()->profile("fused"), onnx_graph()));
-  try {
-    forward_model({}, *built_in_assets(), profile);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::usage);
-    EXPECT_STREQ(error.what(),
-                 "profile 'onnxruntime' runs operators that onnx files list; an architecture's take another");
-  }
+  const auto refusal = [](const MetaGraph& graph, const std::string& name) {
+    try {
+      forward_model(graph, *built_in_assets(), built_in_assets()->profile(name));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::usage);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal({}, "onnxruntime"),
+            "profile 'onnxruntime' runs operators that onnx files list; an architecture's take another");
+  EXPECT_EQ(
+      refusal(onnx_graph(), "fused"),
+      "profile 'fused' runs an architecture's operators; those that this file lists take another, such as "
+      "'onnxruntime'");
+  MetaGraph lite = onnx_graph();
+  lite.format = "tflite";
+  EXPECT_NE(refusal(lite, "onnxruntime"), "");
+  EXPECT_EQ(refusal(lite, "fused"), "");
+}
+
+TEST(ForwardModel, WhyAFileHasNoOperatorsIsTold) {
+  MetaGraph graph;
+  graph.format = "onnx";
+  const auto remark = [&] {
+    return forward_model(graph, *built_in_assets(), default_profile(*built_in_assets(), graph)).remark;
+  };
+  EXPECT_EQ(remark(), "the file lists no operators: sizes only");
+  graph.notes.push_back({Severity::warning, {}, std::string(kOperatorsLeftOut) + "Relu uses 'x'"});
+  EXPECT_EQ(remark(), "the operators are left out: Relu uses 'x'");
+  graph = {};
+  graph.format = "gguf";
+  EXPECT_EQ(remark(), "the forward pass of GGUF files is not known yet: sizes only");
 }
 
 }  // namespace
