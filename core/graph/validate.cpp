@@ -101,14 +101,13 @@ class ForwardCheck {
       if (!is_made(id)) fail(op, "uses a value before it is made");
     for (const TensorId id : op.weights)
       if (index(id) >= graph_.tensors.size()) fail(op, "uses a tensor that does not exist");
-    for (const ValueId id : op.temporaries)
-      if (index(id) >= made_.size()) fail(op, "has a temporary that does not exist");
     for (const std::uint32_t body : op.bodies) {
       if (body >= entered_.size() || entered_[body] || depth == kMostBodyDepth)
         fail(op, "has a graph that does not exist, is another's or lies too deep");
       entered_[body] = true;
       check_body(op, forward_.bodies[body], depth + 1);
     }
+    for (const ValueId id : op.temporaries) make(op, id);  // a later operator may hold it
     for (const ValueId id : op.outputs) make(op, id);
     for (const ValueId id : op.held)
       if (!is_made(id)) fail(op, "holds a value before it is made");

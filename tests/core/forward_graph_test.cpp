@@ -91,6 +91,24 @@ TEST(ForwardLaws, ValuesAreMadeOnceBeforeUse) {
   EXPECT_THROW(validate(graph), Error);  // there is no tensor
 }
 
+TEST(ForwardLaws, WhatIsHeldIsThere) {
+  MetaGraph graph;
+  graph.forward = ForwardGraph();
+  ForwardGraph& forward = *graph.forward;
+  forward.values = {{"x", {}, {}}, {"y", {}, {}}, {"z", {}, {}}, {"t", {}, {}}};
+  forward.inputs = {ValueId{0}};
+  forward.ops = {{"Relu", "r", {ValueId{0}}, {}, {ValueId{1}}},
+                 {"Relu", "s", {ValueId{1}}, {}, {ValueId{2}}}};
+  forward.ops[0].temporaries = {ValueId{3}};
+  forward.ops[1].held = {ValueId{3}, ValueId{2}};  // an earlier one's temporary, and what it makes itself
+  EXPECT_NO_THROW(validate(graph));
+  forward.ops[0].temporaries.clear();
+  EXPECT_THROW(validate(graph), Error);
+  forward.ops[1].held.clear();
+  forward.ops[0].temporaries = {ValueId{9}};
+  EXPECT_THROW(validate(graph), Error);
+}
+
 TEST(ForwardLaws, ABodyIsOneOperatorsAndNotTooDeep) {
   MetaGraph graph;
   graph.forward = ForwardGraph();
