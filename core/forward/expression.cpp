@@ -81,6 +81,9 @@ class Evaluation {
   [[noreturn]] void fail(const Node& node, std::string_view detail) const {
     place_.moved(node.at).fail(detail);
   }
+  [[noreturn]] void too_large(const Node& node, std::string_view detail) const {
+    place_.moved(node.at).fail(detail, ErrorCode::limit);
+  }
 
   // Asset and configuration together decide how often an expression is asked, and how long its lists are.
   void spend(const Node& node, std::uint64_t operations) const {
@@ -179,7 +182,7 @@ class Evaluation {
       if (kind == Kind::divide && a % b != 0) fail(node, fmt::format("{} / {} leaves a remainder", a, b));
       result = kind == Kind::divide ? a / b : a % b;
     }
-    if (overflow) fail(node, fmt::format("{} and {}: the result does not fit in 64 bits", a, b));
+    if (overflow) too_large(node, fmt::format("{} and {}: the result does not fit in 64 bits", a, b));
     return Datum(result);
   }
 
@@ -202,7 +205,7 @@ class Evaluation {
     }
     if (kind == Kind::divide || kind == Kind::remainder)
       fail(node, "a size that depends on batch or sequence cannot be divided");
-    if (!result) fail(node, "the polynomial becomes too large");
+    if (!result) too_large(node, "the polynomial becomes too large");
     return Datum(*result);
   }
 

@@ -52,6 +52,31 @@ void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& co
   model.cache_bytes_per_token = cache_growth(*model.graph);
 }
 
+// A profile that is not for this model's operators; what no profile is for runs plainly under any that is for
+// architectures.
+void refuse_foreign(const Profile& profile, const MetaGraph& graph, const ForwardAssets& assets) {
+  if (runs(profile, graph)) return;
+  if (!profile.format.empty())
+    throw Error(ErrorCode::usage,
+                fmt::format("profile '{}' runs operators that {} files list; {} take another",
+                            safe_display(profile.id, 40), safe_display(profile.format, 20),
+                            graph.forward ? "those of this file" : "an architecture's"));
+  for (const Profile& other : assets.profiles)
+    if (runs(other, graph))
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("profile '{}' runs an architecture's operators; those that this file lists take "
+                      "another, such as '{}'",
+                      safe_display(profile.id, 40), safe_display(other.id, 40)));
+}
+
+// Of a file that should list its operators; empty for others.
+std::string why_no_operators(const MetaGraph& graph) {
+  for (const Note& note : graph.notes)
+    if (note.text.starts_with(kOperatorsLeftOut)) return note.text;
+  return graph.format == "onnx" ? "the file lists no operators: sizes only" : "";
+}
+
 }  // namespace
 
 std::string_view forward_source_name(ForwardSource source) {
@@ -70,6 +95,9 @@ std::string_view forward_source_name(ForwardSource source) {
 
 ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile) {
   ForwardModel model;
+  if (!graph.forward) model.remark = why_no_operators(graph);
+  if (!model.remark.empty()) return model;
+  refuse_foreign(profile, graph, assets);
   if (graph.forward) {
     model.source = ForwardSource::file;
     if (runs(profile, graph)) {
@@ -82,14 +110,11 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
     model.lives = lifetimes(*model.graph);
     return model;
   }
-  if (!runs(profile, graph))
-    throw Error(ErrorCode::usage,
-                fmt::format("profile '{}' runs operators that {} files list; an architecture's take another",
-                            safe_display(profile.id, 40), safe_display(profile.format, 20)));
   const MetaValue* const text = find_metadata(graph, kConfigKey);
   const std::string* const json = text == nullptr ? nullptr : std::get_if<std::string>(text);
   if (json == nullptr) {
-    model.remark = "no config.json lies beside the weights: sizes only";
+    model.remark = graph.format == "gguf" ? "the forward pass of GGUF files is not known yet: sizes only"
+                                          : "no config.json lies beside the weights: sizes only";
     return model;
   }
   try {

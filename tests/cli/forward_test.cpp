@@ -4,6 +4,7 @@
 #include "core/forward/claims.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
+#include "tests/forward/graph_builder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -128,6 +129,91 @@ TEST(ForwardAnswer, SaysThatAPassIsOfTheTextModel) {
   const std::vector<Note> notes = model_claims(graph, *built_in_assets()).notes;
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_EQ(notes[0].text, "vision_config is not described: text model only");
+}
+
+// y = x + x with these sizes, all of them the file's own names unless they are B or S.
+MetaGraph file_graph(const std::vector<NamedSize>& sizes) {
+  MetaGraph graph;
+  graph.format = "onnx";
+  graph.files = {{"m.onnx", 100}};
+  testing::Builder::Sizes shape;
+  for (const NamedSize& size : sizes) shape.push_back(size.taken_as);
+  ForwardGraph forward = testing::Builder().op("Add", {"x"}, "y", shape).returns({"y"}).graph();
+  for (const NamedSize& size : sizes)
+    if (const auto symbol = size.taken_as.as_symbol(); symbol && *symbol > kPast)
+      forward.symbols.push_back(size.name);
+  forward.values[0].shape = shape;
+  forward.sizes = sizes;
+  graph.forward = forward;
+  return graph;
+}
+
+NamedSize named(const std::string& name, SymbolId symbol, bool guessed = false) {
+  return {name, SizePoly::symbol(symbol), guessed};
+}
+
+std::string refusal(const MetaGraph& graph, const ForwardArguments& arguments) {
+  try {
+    const ForwardAnswer answer(context(), graph, arguments);
+    return "none";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    return error.what();
+  }
+}
+
+TEST(ForwardAnswer, SizesByTheFilesOwnNames) {
+  const SymbolId own{3}, other{4};
+  const MetaGraph graph =
+      file_graph({named("s77", kBatch, true), named("height", own), named("width", other)});
+  const ForwardAnswer plain(context(), graph, {.batch = 2, .sequence = 1});
+  EXPECT_EQ(plain.json()["dims"].dump(), R"({"s77":2,"height":1,"width":1})");
+  const std::string text = plain.text();
+  EXPECT_NE(text.find("  guessed: s77 as the batch; --dim sets them\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  height and width taken as 1: --dim sets them\n"), std::string::npos) << text;
+
+  const ForwardAnswer chosen(context(), graph, {.sizes = {{"height", 30}, {"s77", 5}}});
+  EXPECT_EQ(chosen.json()["dims"].dump(), R"({"s77":5,"height":30,"width":1})");
+  EXPECT_EQ(chosen.json()["batch"], 5);
+  EXPECT_EQ(chosen.json()["activation_peak"], 2 * 5 * 30 * 4);
+  EXPECT_NE(chosen.text().find("  width taken as 1: --dim sets it\n"), std::string::npos) << chosen.text();
+  ASSERT_NE(chosen.pass(), nullptr);
+  EXPECT_EQ(chosen.pass()->symbols, (std::vector<std::uint64_t>{5, 1, 0, 30, 1}));
+}
+
+TEST(ForwardAnswer, SizesThatCannotBeChosen) {
+  const MetaGraph graph = file_graph({named("batch", kBatch), named("n", kBatch)});
+  EXPECT_EQ(refusal(graph, {.sizes = {{"depth", 3}}}),
+            "the file has no size that is called 'depth'; it has batch, n");
+  EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 4}}}),
+            "'batch' and 'n' are the same size, B: it cannot be 3 and 4");
+  EXPECT_EQ(refusal(graph, {.batch = 2, .sizes = {{"batch", 3}}}),
+            "--batch 2 contradicts --dim, which says 3");
+  EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 3}}}), "none");
+  MetaGraph total = graph;
+  total.forward->sizes = {
+      {"total", *SizePoly::sum(SizePoly::symbol(kSequence), SizePoly::symbol(kPast)), false}};
+  EXPECT_EQ(refusal(total, {.sizes = {{"total", 3}}}), "'total' is S + P: choose those");
+  EXPECT_EQ(refusal(foreign(""), {.sizes = {{"batch", 3}}}),
+            "--dim is for files that list their operators: this model's sizes have no names");
+}
+
+TEST(ForwardAnswer, AFileOfFixedSizesSaysSo) {
+  MetaGraph graph = file_graph({});
+  for (Value& value : graph.forward->values) value.shape = testing::Builder::Sizes{SizePoly(4), SizePoly(16)};
+  const std::string text = ForwardAnswer(context(), graph, {.batch = 2, .sequence = 8}).text();
+  EXPECT_TRUE(text.starts_with("Forward pass with the file's own sizes, profile onnxruntime:\n")) << text;
+  EXPECT_NE(text.find("no size in the file depends on --batch, --seq or --past"), std::string::npos) << text;
+  graph.forward->values[1].shape.reset();
+  EXPECT_NE(ForwardAnswer(context(), graph, {.sequence = 8})
+                .text()
+                .find("at least: the size of 1 value is not known"),
+            std::string::npos);
+  graph.forward->values[0].shape.reset();
+  const std::string nothing = ForwardAnswer(context(), graph, {.sequence = 8}).text();
+  EXPECT_NE(nothing.find("activations not known: the sizes of 2 values are not known"), std::string::npos)
+      << nothing;
+  EXPECT_EQ(nothing.find("alive there"), std::string::npos) << nothing;
 }
 
 TEST(ForwardAnswer, WithoutAConfigurationThereIsNothingToSay) {

@@ -89,6 +89,15 @@ ForwardGraph listed() {
   for (const char* kind : {"Reshape", "Softmax", "Cast", "Relu", "Reshape", "Conv", "Softmax"})
     last = op(kind, {last});
   last = op("Where", {last, constant, op("Identity", {graph.inputs[0]})});
+  Body body;  // of a loop: what is listed there once more, on an input of its own
+  body.inputs = {value({SizePoly::symbol(kBatch), SizePoly(8)})};
+  const std::size_t first = graph.ops.size();
+  for (const char* kind : {"Reshape", "Softmax", "Where"}) body.outputs = {op(kind, {last, body.inputs[0]})};
+  body.ops.assign(graph.ops.begin() + static_cast<std::ptrdiff_t>(first), graph.ops.end());
+  graph.ops.resize(first);
+  graph.bodies.push_back(std::move(body));
+  last = op("Loop", {last});
+  graph.ops.back().bodies = {0};
   graph.outputs = {last};
   return graph;
 }
