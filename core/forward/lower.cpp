@@ -225,8 +225,8 @@ class Lowering {
       fail(fmt::format("the weight has {} numbers, the input rows of {}", *of, *in_width));
     same();
   }
-  // Of one width, but for a single column that goes to all of them.
-  void elementwise(const BoundOp& op) {
+  // Of one width, but for a single column that goes to all of them. ("mul" may be a product of matrices.)
+  void add(const BoundOp& op) {
     const auto first = width(0);
     for (std::size_t i = 1; i < op.inputs.size(); ++i) {
       const auto other = width(i);
@@ -447,8 +447,8 @@ constexpr std::array<Lowering::Row, 19> Lowering::rows() {
            {"cache", &Lowering::cache},
            {"attn", &Lowering::attention},
            {"act", &Lowering::same_rule},
-           {"mul", &Lowering::elementwise},
-           {"add", &Lowering::elementwise},
+           {"mul", &Lowering::same_rule},
+           {"add", &Lowering::add},
            {"scale", &Lowering::same_rule},
            {"split", &Lowering::split},
            {"concat", &Lowering::concat},
