@@ -249,7 +249,8 @@ TEST(FileGraph, WorkIsBounded) {
   for (int i = 1; i < 16; ++i) many += R"(", "1)";
   for (int i = 0; i < 400; ++i) sum += "+1";
   const auto rules = [](const std::string& rule) {
-    return parse_profile(fmt::format(R"({{"profile": "p", "ops": {{"Make": {}}}}})", rule), "p.json");
+    return parse_profile(
+        fmt::format(R"({{"profile": "p", "operators": "onnx", "ops": {{"Make": {}}}}})", rule), "p.json");
   };
   fails_with(graph, rules(R"({"temporaries": [")" + many + "\"]}"), "gives more than 500,000 temporaries");
   std::string sums = sum;
