@@ -97,24 +97,19 @@ void add_external_shapes(const Source& source, const OnnxModel& model,
 }
 
 // What the library found, or, in a note, why it found nothing.
-std::vector<OnnxValue> infer(const OnnxSkeleton::Result& skeleton, MetaGraph& graph) {
+OnnxModel infer(const OnnxSkeleton::Result& skeleton, MetaGraph& graph) {
   const auto note = [&](std::string_view why) {
     graph.notes.push_back({Severity::info,
                            {},
                            fmt::format("shapes were not inferred, only those in the file are known: {}",
                                        safe_display(why, 300))});
-    return std::vector<OnnxValue>();
+    return OnnxModel();
   };
   const Inference inference = infer_shapes(skeleton.bytes, {});
   if (!inference.failure.empty()) return note(inference.failure);
   const auto bytes = std::as_bytes(std::span(inference.model));
   try {
-    OnnxModel answer =
-        scan_onnx(SourceFile::from_memory("shape inference", {bytes.begin(), bytes.end()})).model;
-    if (!answer.graph) return {};
-    OnnxGraph& values = answer.graphs[static_cast<std::size_t>(*answer.graph)];
-    std::move(values.outputs.begin(), values.outputs.end(), std::back_inserter(values.values));
-    return std::move(values.values);
+    return scan_onnx(SourceFile::from_memory("shape inference", {bytes.begin(), bytes.end()})).model;
   } catch (const Error& error) {
     return note(error.what());
   }
@@ -174,7 +169,7 @@ MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
 
   note_sparse(model, graph);
 
-  std::vector<OnnxValue> inferred;
+  OnnxModel inferred;
   if (options.infer_shapes && needs_inference(model)) {
     add_external_shapes(source, model, tensor_of, graph, scan.skeleton.bytes);
     inferred = infer(scan.skeleton, graph);

@@ -11,14 +11,16 @@
 
 namespace loadline {
 
-// Whether shape inference could tell something that the file does not: an operator's output without a shape.
+// Whether shape inference could tell something that the file does not: an operator's output without a shape,
+// or anything inside a graph of an operator.
 bool needs_inference(const OnnxModel& model);
 
 // Sets graph.forward. `tensor_of` gives the graph's tensor for each OnnxTensorId. `inferred` holds what
-// shape inference found about values, in terms of the stand-ins; the file's own word counts first. Nodes of
-// nested graphs belong to the operator that holds them. Where the nodes are not in topological order, use
-// unknown names or make a value twice, forward stays empty and a Note says so.
+// shape inference found about values, in terms of the stand-ins, and of nodes only those that hold graphs;
+// the file's own word counts first. Nodes of nested graphs belong to the operator that holds them, as its
+// bodies, kMostBodyDepth deep. Where the nodes are not in topological order, use unknown names or make a
+// value twice, forward stays empty and a Note says so.
 void add_forward(const OnnxModel& model, const std::vector<std::optional<TensorId>>& tensor_of,
-                 const std::vector<OnnxValue>& inferred, const OnnxStandIns& stand_ins, MetaGraph& graph);
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, MetaGraph& graph);
 
 }  // namespace loadline

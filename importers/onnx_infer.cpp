@@ -49,15 +49,30 @@ void infer(onnx::ModelProto& model) {
   }
 }
 
-// Only values: the nodes would double the answer.
+// Only values, those of graphs inside operators in their places among the operators that hold any: all
+// operators would double the answer. As deep as protobuf lets messages lie in messages.
+void move_values(onnx::GraphProto& from, onnx::GraphProto& to) {
+  to.mutable_value_info()->Swap(from.mutable_value_info());
+  to.mutable_output()->Swap(from.mutable_output());
+  for (onnx::NodeProto& node : *from.mutable_node()) {
+    onnx::NodeProto* holder = nullptr;
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (!attribute.has_g() && attribute.graphs_size() == 0) continue;
+      if (holder == nullptr) holder = to.add_node();
+      onnx::AttributeProto& same = *holder->add_attribute();
+      if (attribute.has_g()) move_values(*attribute.mutable_g(), *same.mutable_g());
+      for (onnx::GraphProto& graph : *attribute.mutable_graphs()) move_values(graph, *same.add_graphs());
+    }
+  }
+}
+
 std::string run_library(std::string_view bytes) {
   google::protobuf::SetLogHandler(nullptr);
   onnx::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return "Rprotobuf cannot parse it";
   infer(model);
   onnx::ModelProto answer;
-  answer.mutable_graph()->mutable_value_info()->Swap(model.mutable_graph()->mutable_value_info());
-  answer.mutable_graph()->mutable_output()->Swap(model.mutable_graph()->mutable_output());
+  move_values(*model.mutable_graph(), *answer.mutable_graph());
   return kAnswered + answer.SerializeAsString();
 }
 

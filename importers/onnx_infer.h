@@ -17,7 +17,7 @@ struct InferenceLimits {
 };
 
 struct Inference {
-  std::string model;    // a ModelProto with a graph of value_info and output only; empty after a failure
+  std::string model;    // a ModelProto with the value_info and output of graphs only; empty after a failure
   std::string failure;  // why there is none: "it took more than 5 s"; empty if there is one
 };
 

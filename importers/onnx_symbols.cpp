@@ -2,6 +2,8 @@
 #include "importers/onnx_symbols.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
 
 namespace loadline {
@@ -15,6 +17,8 @@ struct Alias {
 constexpr Alias kAliases[] = {
     {"B", kBatch},
     {"b", kBatch},
+    {"bs", kBatch},
+    {"bsz", kBatch},
     {"N", kBatch},
     {"batch", kBatch},
     {"batch_size", kBatch},
@@ -26,15 +30,26 @@ constexpr Alias kAliases[] = {
     {"sequence", kSequence},
     {"sequence_len", kSequence},
     {"sequence_length", kSequence},
+    {"seqlen", kSequence},
+    {"max_seq_len", kSequence},
+    {"max_sequence_length", kSequence},
+    {"input_length", kSequence},
+    {"encoder_sequence_length", kSequence},
+    {"decoder_sequence_length", kSequence},
     {"P", kPast},
     {"past", kPast},
     {"past_len", kPast},
     {"past_length", kPast},
     {"past_seq_len", kPast},
     {"past_sequence_length", kPast},
+    {"past_decoder_sequence_length", kPast},
 };
 // The new tokens and those before them.
-constexpr std::string_view kTotals[] = {"total_sequence_length", "total_seq_len"};
+constexpr std::string_view kTotals[] = {"total_sequence_length", "total_seq_len", "kv_len", "kv_seq_len",
+                                        "kv_length"};
+// Of an input, where none of the names above says what the sequence is: these may be something else, too.
+constexpr std::string_view kMaybeSequence[] = {"T",    "L",      "len",        "length",
+                                               "time", "tokens", "num_tokens", "n_tokens"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name(char c) {
@@ -65,24 +80,93 @@ std::optional<std::vector<std::string_view>> tokens(std::string_view text) {
 // The longest expression that is taken apart; a longer text is a name.
 constexpr std::size_t kMostText = 1000;
 
+const Alias* alias(std::string_view name) {
+  const Alias* const found = std::find_if(std::begin(kAliases), std::end(kAliases),
+                                          [&](const Alias& row) { return row.name == name; });
+  return found == std::end(kAliases) ? nullptr : found;
+}
+
+// A name alone that nothing is known of.
+bool says_nothing(const OnnxDim& dim) {
+  const std::string& name = dim.name;
+  return !dim.value && !name.empty() && !is_digit(name.front()) && !name.starts_with("unk__") &&
+         std::all_of(name.begin(), name.end(), is_name) && alias(name) == nullptr &&
+         std::find(std::begin(kTotals), std::end(kTotals), name) == std::end(kTotals);
+}
+
+// What an input is likely to be.
+enum class InputKind { tokens, mask, numbers, other };
+
+InputKind kind_of(const OnnxValue& input, bool alone) {
+  const std::optional<DType> dtype = dtype_from_onnx(input.type.elem_type);
+  const std::size_t rank = input.type.dims.size();
+  if (!dtype || !input.type.has_shape) return InputKind::other;
+  constexpr std::size_t kMostRank = 4;
+  const DTypeKind kind = dtype_info(*dtype).kind;
+  if (kind == DTypeKind::floating)
+    return rank >= 1 && rank <= kMostRank ? InputKind::numbers : InputKind::other;
+  if ((kind != DTypeKind::integer && kind != DTypeKind::boolean) || rank != 2) return InputKind::other;
+  std::string name = input.name.substr(0, 200);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  const bool could_be = alone && (*dtype == DType::i32 || *dtype == DType::i64);
+  if (could_be || has("ids") || has("token")) return InputKind::tokens;
+  return has("mask") ? InputKind::mask : InputKind::other;
+}
+
 }  // namespace
 
-std::optional<SizePoly> OnnxSymbols::symbol(std::string_view name) {
-  if (std::find(std::begin(kTotals), std::end(kTotals), name) != std::end(kTotals))
-    return SizePoly::sum(SizePoly::symbol(kSequence), SizePoly::symbol(kPast));
-  const auto alias = std::find_if(std::begin(kAliases), std::end(kAliases),
-                                  [&](const Alias& row) { return row.name == name; });
-  if (alias != std::end(kAliases)) return SizePoly::symbol(alias->symbol);
-  const auto [found, fresh] =
-      own_.try_emplace(std::string(name), SymbolId{static_cast<std::uint16_t>(symbols_.size())});
-  if (fresh) {
-    if (symbols_.size() >= kMostSymbols) {
-      own_.erase(found);
-      return std::nullopt;
+void OnnxSymbols::take(std::string_view name, const SizePoly& as, bool guessed) {
+  if (known_.try_emplace(std::string(name), as).second)
+    graph_.sizes.push_back({.name = std::string(name), .taken_as = as, .guessed = guessed});
+}
+
+void OnnxSymbols::guess(std::span<const OnnxValue* const> inputs) {
+  std::array<bool, 3> is_told = {};  // by symbol
+  const auto tell = [&](SymbolId symbol) { is_told[static_cast<std::size_t>(symbol)] = true; };
+  const auto told = [&](SymbolId symbol) { return is_told[static_cast<std::size_t>(symbol)]; };
+  for (const OnnxValue* input : inputs)
+    for (const OnnxDim& dim : input->type.dims)
+      if (const Alias* const row = alias(dim.name)) tell(row->symbol);
+  for (const OnnxValue* input : inputs)
+    for (const OnnxDim& dim : input->type.dims) {
+      const auto row = std::find(std::begin(kMaybeSequence), std::end(kMaybeSequence), dim.name);
+      if (!told(kSequence) && row != std::end(kMaybeSequence))
+        take(dim.name, SizePoly::symbol(kSequence), true);
     }
-    symbols_.emplace_back(name);
+  const auto is_known = [&](const SizePoly& size) {
+    return std::any_of(known_.begin(), known_.end(), [&](const auto& row) { return row.second == size; });
+  };
+  if (is_known(SizePoly::symbol(kSequence))) tell(kSequence);
+  const auto try_name = [&](const OnnxDim& dim, SymbolId symbol) {
+    if (told(symbol) || !says_nothing(dim) || known_.contains(dim.name)) return;
+    take(dim.name, SizePoly::symbol(symbol), true);
+    tell(symbol);
+  };
+  for (const InputKind kind : {InputKind::tokens, InputKind::mask, InputKind::numbers})
+    for (const OnnxValue* input : inputs) {
+      if (kind_of(*input, inputs.size() == 1) != kind) continue;
+      const std::vector<OnnxDim>& dims = input->type.dims;
+      const auto same = [&](const OnnxDim& dim) { return !dim.value && dim.name == dims[0].name; };
+      if (std::none_of(dims.begin() + 1, dims.end(), same)) try_name(dims[0], kBatch);
+      if (kind != InputKind::numbers) try_name(dims[1], kSequence);
+    }
+}
+
+std::optional<SizePoly> OnnxSymbols::symbol(std::string_view name) {
+  if (const auto found = known_.find(name); found != known_.end()) return found->second;
+  std::optional<SizePoly> size;
+  if (std::find(std::begin(kTotals), std::end(kTotals), name) != std::end(kTotals)) {
+    size = SizePoly::sum(SizePoly::symbol(kSequence), SizePoly::symbol(kPast));
+  } else if (const Alias* const row = alias(name)) {
+    size = SizePoly::symbol(row->symbol);
+  } else if (graph_.symbols.size() < kMostSymbols) {
+    size = SizePoly::symbol(SymbolId{static_cast<std::uint16_t>(graph_.symbols.size())});
+    graph_.symbols.emplace_back(name);
   }
-  return SizePoly::symbol(found->second);
+  if (size) take(name, *size, false);
+  return size;
 }
 
 std::optional<SizePoly> OnnxSymbols::parse(std::string_view text) {

@@ -6,6 +6,7 @@
 #include "importers/onnx_model.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,11 +14,17 @@
 namespace loadline {
 
 // Exporters name the batch, the sequence and the past in a few ways; those become B, S and P. Other names
-// become symbols of their own.
+// become symbols of their own. What each name became is in ForwardGraph::sizes.
 class OnnxSymbols {
  public:
-  // Appends to `symbols`, which must outlive it and holds B, S and P.
-  explicit OnnxSymbols(std::vector<std::string>& symbols) : symbols_(symbols) {}
+  // Appends to `graph`, which must outlive it.
+  explicit OnnxSymbols(ForwardGraph& graph) : graph_(graph) {}
+
+  // Takes names that say nothing ("s77" of torch, "T") as batch or sequence by where they stand, if no other
+  // name of the graph's inputs says which that is: the two sizes of token numbers (by the input's name, or
+  // because there is no other) and masks, and the first of an input of floating-point numbers. To be called
+  // before all else.
+  void guess(std::span<const OnnxValue* const> inputs);
 
   // Sums, differences and products of whole numbers and names; any other text is one name. Nothing for
   // an empty text, and when there is no room for another symbol.
@@ -32,8 +39,10 @@ class OnnxSymbols {
  private:
   std::optional<SizePoly> symbol(std::string_view name);
 
-  std::vector<std::string>& symbols_;
-  TextMap<SymbolId> own_;
+  void take(std::string_view name, const SizePoly& as, bool guessed);
+
+  ForwardGraph& graph_;
+  TextMap<SizePoly> known_;
 };
 
 }  // namespace loadline

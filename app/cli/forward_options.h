@@ -1,12 +1,14 @@
-// --batch, --seq, --past, --profile and what is chosen beside it, and what is said of a forward pass.
+// --batch, --seq, --past, --dim, --profile and what is chosen beside it, and what is said of a forward pass.
 #pragma once
 
 #include "app/cli/command.h"
 #include "core/forward/forward_model.h"
+#include "core/forward/pass_sizes.h"
 #include "core/plan/forward_pass.h"
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace loadline::cli {
 
@@ -15,6 +17,7 @@ struct ForwardArguments {
   std::uint64_t sequence = 0;  // 0: not asked for
   std::uint64_t past = 0;
   ForwardOptions options = {};
+  std::vector<SizeChoice> sizes = {};  // by the file's own names
 };
 
 // `arguments` must outlive parsing.
@@ -39,13 +42,19 @@ class ForwardAnswer {
   std::string text() const;
 
  private:
+  void choose_sizes();
+  Json sizes_json() const;
+  std::string sizes_text() const;
+  std::string figures_text() const;
   std::string estimates_text() const;
   std::uint64_t estimated_cache() const;
 
   ForwardArguments arguments_;
   std::shared_ptr<const ForwardAssets> assets_;  // what model_ is bound to
   ForwardModel model_;
+  std::vector<std::uint64_t> symbols_;  // of the graph, where a pass is asked for
   std::optional<ForwardFigures> figures_;
+  std::vector<std::string> notes_;      // pass_notes()
   std::optional<std::uint64_t> bound_;  // of the activations, where there are no figures
   std::optional<ForwardPass> pass_;
 };

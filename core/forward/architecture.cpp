@@ -71,6 +71,7 @@ class AssetParser {
     if (const AssetNode* const tie = root_.find("tie")) result_.tie = expression(*tie, "'tie'");
     result_.tied = pairs(root_.find("tied"), "'tied'");
     result_.ignore = texts(root_.find("ignore"), "'ignore'");
+    result_.leaves_out = texts(root_.find("leaves_out"), "'leaves_out'", kMostSpellings);
     blocks();
     check_loops();
     return std::move(result_);
@@ -80,7 +81,7 @@ class AssetParser {
   void blocks() {
     constexpr std::string_view kOthers[] = {"family", "model_types", "classes",   "let",
                                             "inputs", "prefix",      "spellings", "tie",
-                                            "tied",   "ignore",      "about"};
+                                            "tied",   "ignore",      "about",     "leaves_out"};
     root_.at_most(kMostAssetNames, "an asset");
     for (std::size_t i = 0; i < root_.keys.size(); ++i) {
       const std::string& name = root_.keys[i];

@@ -5,7 +5,9 @@
 //    "model_types": ["llama", ...],     which config.json it is for: by model_type,
 //    "classes": ["LlamaForCausalLM"],   or by a name under "architectures"
 //    "let": {"d": "hidden_size", ...},  names for expressions; each sees those before it, none is null
-//    "inputs": {"ids": "[B, S]:I64"},   what a caller gives; "ids" and "pos" are known without
+//    "inputs": {"ids": "[B, S]:I64"},   what a caller gives; "ids" and "pos" are known without. Sizes see P:
+//    an
+//                                       encoder that has run before takes [B*(1 - min(P, 1)), S], nothing
 //    "prefix": ["model."],              left out, changed, or put before every name by some files
 //    "spellings": {".weight": ".gamma"},  endings that older files have instead
 //    "tie": "tie_word_embeddings ?? true", "tied": {"lm_head.weight": "model.embed_tokens.weight"},
@@ -13,6 +15,7 @@
 //    "layer": [...],                    any other list is a block that loops name (see op_line.h)
 //    "absent": ["have @rotary.inv_freq[D/2]!:F32"],   exist at run time only
 //    "extra": ["have @h.{i}.attn.bias[1,1,N,N]!:F32"],  some files store them; no parameters
+//    "leaves_out": ["vision_config"],   keys of config.json that stand for parts not described here
 //    "ignore": ["vision_tower.*"]}      globs of tensors that belong to parts not described here
 //
 // Attributes of operators see B, S, P and T = S + P beside what every expression sees. has('h.{i}.x.weight')
@@ -51,6 +54,7 @@ struct Architecture {
   std::vector<std::pair<std::string, std::string>> tied = {};  // alias and owner
   std::map<std::string, std::vector<OpLine>, std::less<>> blocks = {};
   std::vector<std::string> ignore = {};
+  std::vector<std::string> leaves_out = {};
 
   // Lines of a block; none for a name that the asset does not have.
   std::span<const OpLine> block(std::string_view name) const;

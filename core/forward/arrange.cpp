@@ -23,8 +23,11 @@ void hold(ForwardGraph& graph, std::span<const std::uint32_t> turns, const std::
     turn_end[i - 1] = turns[i] == turns[i - 1] ? turn_end[i] : i;
   for (const auto& [at, kind, values] : until) {
     std::size_t next = graph.ops.size();
-    if (kind == "turn") {
+    if (kind == "turn" || kind == "next") {
       next = turn_end[at];
+      // between the turns of two loops there may be operators of none: they belong to nobody who refers
+      while (kind == "next" && next < graph.ops.size() && turns[next] == 0) next = turn_end[next];
+      if (kind == "next" && next < graph.ops.size()) next = turn_end[next];
     } else if (const auto found = places.find(kind); found != places.end()) {
       const auto later = std::upper_bound(found->second.begin(), found->second.end(), at);
       if (later != found->second.end()) next = *later;

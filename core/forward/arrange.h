@@ -14,7 +14,7 @@ namespace loadline {
 // Values that somebody refers to beyond their last use.
 struct Until {
   std::size_t op = 0;     // that made them
-  std::string kind = {};  // of the operator before which it ends; "turn": of the loop; else the last operator
+  std::string kind = {};  // of the operator before which it ends; "turn", "next": of the loop; else the last
   std::vector<ValueId> values = {};
 };
 // `turns` says of each operator in which turn of an outermost loop it runs, 0: in none.

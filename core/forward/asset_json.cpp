@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/json_fault.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -29,8 +30,8 @@ class AssetReader {
       if (document.current_location().get(rest) == simdjson::SUCCESS)
         throw simdjson::simdjson_error(simdjson::TAPE_ERROR);
       return root;
-    } catch (const simdjson::simdjson_error& error) {
-      throw Error(ErrorCode::malformed, {.file = *path_}, fmt::format("not valid JSON: {}", error.what()));
+    } catch (const simdjson::simdjson_error&) {
+      throw Error(ErrorCode::malformed, {.file = *path_}, json_fault(padded_));
     }
   }
 

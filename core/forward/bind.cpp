@@ -54,12 +54,15 @@ class Binder {
       for (const Datum& name : *kept.list())
         if (name.text() != nullptr) unquantised_.insert(*name.text());
     for (const auto& [name, value] : architecture_.let) {
+      read_.clear();
       const Datum result = value.evaluate(scope_);
       if (result.null()) value.place().fail(fmt::format("'{}' is missing", safe_display(value.text(), 60)));
       names_.insert_or_assign(name, result);
+      defined_by_.insert_or_assign(name, keys_read());
       model_.constants.emplace_back(name, result);
     }
     tied_ = architecture_.tie.evaluate(scope_).truth();
+    may_tie_ = tied_ || model_.config.get("tie_word_embeddings").null();
     add_inputs();
     run("main", "", false);
     sink_ = &model_.absent;
@@ -71,8 +74,33 @@ class Binder {
     return std::move(model_);
   }
 
+  // The configuration's keys behind what was read last, each once, those that are there.
+  std::vector<std::string> keys_read() const {
+    std::vector<std::string> keys;
+    const auto add = [&](const std::string& key) {
+      constexpr std::size_t kMostKeys = 8;
+      if (keys.size() < kMostKeys && std::find(keys.begin(), keys.end(), key) == keys.end())
+        keys.push_back(key);
+    };
+    for (const std::string& name : read_) {
+      if (const auto defined = defined_by_.find(name); defined != defined_by_.end())
+        for (const std::string& key : defined->second) add(key);
+      else if (const auto known = configured_.find(name); known != configured_.end() && !known->second.null())
+        add(name);
+    }
+    return keys;
+  }
+
  private:
+  // Names that expressions have asked for since the last line began, for messages.
+  void note(std::string_view name) const {
+    constexpr std::size_t kMostRead = 16;
+    if (read_.size() < kMostRead && std::find(read_.begin(), read_.end(), name) == read_.end())
+      read_.emplace_back(name);
+  }
+
   Datum name_value(std::string_view name) const {
+    note(name);
     if (sizes_ && name.size() == 1)
       if (const auto size = pass_size(name[0])) return Datum(*size);
     const auto found = names_.find(name);
@@ -160,12 +188,13 @@ class Binder {
     for (const OpLine& line : architecture_.block(block)) {
       if (++lines_ > kMostLines)
         throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops with more than 100,000 lines");
+      read_.clear();
       if (line.condition.text() != "" && !line.condition.evaluate(scope_).truth()) continue;
       const bool stored = stored_only || line.stored_only;
       if (line.kind == OpLine::Kind::each)
         loop(line, prefix, stored);
       else if (stored)
-        add_weights(line, prefix, *sink_);
+        add_stored(line, prefix);
       else
         operate(line, prefix);
     }
@@ -219,6 +248,14 @@ class Binder {
                   : prefix + expand_name(line.weights.front().name, line.place, scope_);
     for (const std::string& name : line.outputs) op.outputs.push_back(new_value(name));
     model_.ops.push_back(std::move(op));
+  }
+
+  // What no operator uses may be left out of a file: transformers, for one, saves no layers that predict
+  // further tokens.
+  void add_stored(const OpLine& line, const std::string& prefix) {
+    const std::size_t missing = model_.claims.missing.size();
+    add_weights(line, prefix, *sink_);
+    model_.claims.missing.resize(missing);
   }
 
   static bool has_experts(const OpLine& line) {
@@ -288,7 +325,7 @@ class Binder {
   // Under its own name, or its owner's.
   bool found(const std::string& name) const {
     const std::string* const owner = tied_to(name);
-    return header_->find(name) || (owner != nullptr && header_->find(*owner));
+    return header_->find(name) || (owner != nullptr && may_tie_ && header_->find(*owner));
   }
 
   // Whether the configuration names it, or the end of its name behind a dot.
@@ -334,7 +371,7 @@ class Binder {
       if (squeezed(tensor.shape) != squeezed(shape)) disagree(tensor, shape);
       return to.push_back({std::string(tensor.name), shape, tensor.dtype, *id});
     }
-    if (const auto id = owner != nullptr ? header_->find(*owner) : std::nullopt) {
+    if (const auto id = owner != nullptr && may_tie_ ? header_->find(*owner) : std::nullopt) {
       model_.tied.emplace_back(name, *owner);
       const Tensor& tensor = header_->graph().tensor(*id);
       return to.push_back({std::string(tensor.name), tensor.shape, tensor.dtype, *id});
@@ -368,10 +405,8 @@ class Binder {
   void run_extra() {
     std::vector<BoundWeight> extra;
     sink_ = &extra;
-    const std::size_t missing = model_.claims.missing.size();
     const bool wanted = header_ || model_.config.get("loadline_stored_buffers").truth();
     if (wanted) run("extra", "", true);
-    model_.claims.missing.resize(missing);
     for (BoundWeight& weight : extra) {
       if (header_ && !weight.tensor) continue;
       if (weight.tensor) model_.claims.extra.push_back(*weight.tensor);
@@ -406,6 +441,8 @@ class Binder {
   std::unordered_set<std::string> unquantised_;
   std::uint64_t total_ = 0;
   std::size_t tensors_ = 0;
+  mutable std::vector<std::string> read_;                                    // see note()
+  std::map<std::string, std::vector<std::string>, std::less<>> defined_by_;  // keys behind "let"
   mutable std::map<std::string, Datum, std::less<>> configured_;  // what the configuration says, once asked
   std::size_t lines_ = 0;
   std::uint64_t work_ = kMostWork;
@@ -413,22 +450,37 @@ class Binder {
   int depth_ = 0;                       // of numbered loops
   AssetPlace here_;                     // the file alone, for what has no place of its own
   bool tied_ = false;
+  bool may_tie_ =
+      false;  // a file without an alias has it as its owner: not where the configuration denies it
   bool absent_ = false;
   bool asking_ = false;  // inside has()
   bool sizes_ = false;   // inside an attribute: B, S, P and T are known
 };
+
+// "FILE: line 1, column 2: DETAIL" with the detail first, and the keys that it may be about.
+std::string misfit(std::string_view message, const std::string& path, const std::vector<std::string>& keys) {
+  const std::string begin = path + ": line ";
+  const std::size_t end = message.starts_with(begin) ? message.find(": ", begin.size()) : message.npos;
+  if (end == message.npos) return fmt::format("does not fit the architecture: {}", message);
+  std::string names;
+  for (const std::string& key : keys)
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", safe_display(key, 60));
+  return fmt::format("does not fit the architecture: {} ({}{})", message.substr(end + 2),
+                     message.substr(0, end), names.empty() ? "" : ", which reads " + names);
+}
 
 }  // namespace
 
 BoundModel bind_architecture(const Architecture& architecture, const ModelConfig& config,
                              const MetaGraph* graph,
                              const std::vector<std::pair<std::string, Datum>>& flags) {
+  Binder binder(architecture, config, graph, flags);
   try {
-    return Binder(architecture, config, graph, flags).bind();
+    return binder.bind();
   } catch (const Error& error) {
     // the asset is mostly right: what does not fit it is the configuration
     if (error.place().file != architecture.path) throw;
-    throw config.fail(fmt::format("does not fit the architecture: {}", error.what()), error.code());
+    throw config.fail(misfit(error.what(), architecture.path, binder.keys_read()), error.code());
   }
 }
 

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/parameters.h"
+#include "core/forward/pass_notes.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -47,6 +48,8 @@ ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
           if (!known.contains(name)) result.missing.push_back(std::move(name));
         result.unclaimed = std::move(bound.claims.unclaimed);
         result.notes = std::move(bound.claims.disagreements);
+        for (std::string& note : left_out(*architecture, config))
+          result.notes.push_back({Severity::info, std::nullopt, std::move(note)});
       }
     }
   } catch (const Error& error) {

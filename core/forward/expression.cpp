@@ -81,6 +81,9 @@ class Evaluation {
   [[noreturn]] void fail(const Node& node, std::string_view detail) const {
     place_.moved(node.at).fail(detail);
   }
+  [[noreturn]] void too_large(const Node& node, std::string_view detail) const {
+    place_.moved(node.at).fail(detail, ErrorCode::limit);
+  }
 
   // Asset and configuration together decide how often an expression is asked, and how long its lists are.
   void spend(const Node& node, std::uint64_t operations) const {
@@ -101,6 +104,14 @@ class Evaluation {
     return fmt::format("'{}' is missing", safe_display(operand.name, 60));
   }
 
+  std::string out_of_range(const Node& node, std::int64_t at, std::size_t size) const {
+    const Node& operand = nodes_[node.children[0]];
+    const bool named = operand.kind == Kind::name;
+    return fmt::format("{} has {} {}, position {} (from 0) is asked for",
+                       named ? fmt::format("'{}'", safe_display(operand.name, 60)) : std::string("a list"),
+                       size, size == 1 ? "entry" : "entries", at);
+  }
+
   Datum element(const Node& node, const Datum& of, const Datum& position) const {
     const std::vector<Datum>* const list = of.list();
     if (of.null()) fail(node, missing(node, 0));
@@ -108,7 +119,7 @@ class Evaluation {
       fail(node, fmt::format("{}[{}]: a list and a whole number expected", of.shown(), position.shown()));
     const std::int64_t at = *position.number();
     if (at < 0 || static_cast<std::uint64_t>(at) >= list->size())
-      fail(node, fmt::format("position {} of a list of {}", at, list->size()));
+      fail(node, out_of_range(node, at, list->size()));
     return (*list)[static_cast<std::size_t>(at)];
   }
 
@@ -171,7 +182,7 @@ class Evaluation {
       if (kind == Kind::divide && a % b != 0) fail(node, fmt::format("{} / {} leaves a remainder", a, b));
       result = kind == Kind::divide ? a / b : a % b;
     }
-    if (overflow) fail(node, fmt::format("{} and {}: the result does not fit in 64 bits", a, b));
+    if (overflow) too_large(node, fmt::format("{} and {}: the result does not fit in 64 bits", a, b));
     return Datum(result);
   }
 
@@ -194,7 +205,7 @@ class Evaluation {
     }
     if (kind == Kind::divide || kind == Kind::remainder)
       fail(node, "a size that depends on batch or sequence cannot be divided");
-    if (!result) fail(node, "the polynomial becomes too large");
+    if (!result) too_large(node, "the polynomial becomes too large");
     return Datum(*result);
   }
 

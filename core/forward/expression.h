@@ -12,6 +12,7 @@
 // `a ?? b` is b where a is null, and any other use of null is an Error.
 #pragma once
 
+#include "core/base/error.h"
 #include "core/forward/datum.h"
 
 #include <cstddef>
@@ -33,8 +34,8 @@ struct AssetPlace {
   AssetPlace moved(std::size_t columns) const {
     return {file, line, column + static_cast<std::uint32_t>(columns)};
   }
-  // Throws Error{malformed}: `FILE: line 12, column 7: DETAIL`.
-  [[noreturn]] void fail(std::string_view detail) const;
+  // Throws Error: `FILE: line 12, column 7: DETAIL`.
+  [[noreturn]] void fail(std::string_view detail, ErrorCode code = ErrorCode::malformed) const;
 };
 
 // What names and functions mean. Functions that every expression has: min, max (of whole numbers), cdiv(a, b)
@@ -55,7 +56,8 @@ class Expression {
   // As much of `text` as one expression takes at its beginning, and how many characters that are.
   static std::pair<Expression, std::size_t> parse_beginning(std::string_view text, const AssetPlace& place);
 
-  // Throws Error{malformed} at the place of the operator that cannot be applied.
+  // Throws Error{malformed} at the place of the operator that cannot be applied, and Error{limit} where its
+  // result does not fit in 64 bits.
   Datum evaluate(const Scope& scope) const;
   const AssetPlace& place() const { return place_; }
   const std::string& text() const { return text_; }

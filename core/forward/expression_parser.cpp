@@ -10,8 +10,8 @@
 
 namespace loadline {
 
-void AssetPlace::fail(std::string_view detail) const {
-  throw Error(ErrorCode::malformed, {.file = file ? *file : std::string()},
+void AssetPlace::fail(std::string_view detail, ErrorCode code) const {
+  throw Error(code, {.file = file ? *file : std::string()},
               fmt::format("line {}, column {}: {}", line, column, detail));
 }
 

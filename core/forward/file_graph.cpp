@@ -1,10 +1,13 @@
 // One walk over the operators, with a count of what still refers to each place in memory.
 #include "core/forward/file_graph.h"
 
+#include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/base/text_hash.h"
 #include "core/forward/op_order.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -14,6 +17,10 @@ namespace loadline {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::size_t kMostTemporaries = 500'000;
+constexpr std::size_t kMostPassedOn =
+    4'000'000;  // weights of constants, once for each operator that uses them
+constexpr std::uint64_t kMostWork = 50'000'000;  // of expressions: an operator takes ten or so
 
 std::uint32_t index(ValueId id) { return static_cast<std::uint32_t>(id); }
 
@@ -23,19 +30,24 @@ class FileGraph {
       : from_(from), profile_(profile), is_output_(from.values.size(), false), now_(from.values.size()) {
     to_.symbols = from.symbols;
     to_.least = from.least;
+    to_.sizes = from.sizes;
     for (const ValueId id : from.outputs) is_output_[index(id)] = true;
+    for (const Body& body : from.bodies)
+      for (const ValueId id : body.outputs) is_output_[index(id)] = true;
     for (std::size_t i = 0; i < from.symbols.size(); ++i) numbers_.push_back(fmt::format("#{}", i));
   }
 
   ForwardGraph run() {
-    find_constants();
-    count_uses();
+    constant_.resize(from_.values.size(), nullptr);
+    find_constants(from_.ops);
+    uses_.resize(from_.values.size(), 0);
+    count_uses(from_.inputs, from_.outputs, from_.ops);
+    for (const Body& body : from_.bodies) count_uses(body.inputs, body.outputs, body.ops);
     for (const ValueId id : from_.inputs) {
       add(id);
       to_.inputs.push_back(now_[index(id)]);
     }
-    for (const std::uint32_t op : op_order(from_, profile_.order))
-      if (!is_constant_[op]) run(from_.ops[op]);
+    run(from_.ops, from_.outputs);
     for (const ValueId id : from_.outputs) to_.outputs.push_back(now_[index(id)]);
     if (profile_.hold_block_inputs && !to_.ops.empty()) {
       std::vector<ValueId>& held = to_.ops.back().held;
@@ -46,8 +58,8 @@ class FileGraph {
 
  private:
   // What a rule sees of an operator. A name whose value is not known is null.
-  Scope scope(const Op& op) const {
-    return {[this, &op](std::string_view name) { return name_value(op, name); }, {}};
+  Scope scope(const Op& op) {
+    return {[this, &op](std::string_view name) { return name_value(op, name); }, {}, &work_};
   }
 
   Datum name_value(const Op& op, std::string_view name) const {
@@ -79,7 +91,7 @@ class FileGraph {
   }
 
   // The position in op.inputs that a rule names, counted from 1 there; nothing where it names none.
-  std::optional<std::size_t> input_of(const Expression& rule, const Op& op) const {
+  std::optional<std::size_t> input_of(const Expression& rule, const Op& op) {
     const Datum number = rule.evaluate(scope(op));
     if (!number.truth()) return std::nullopt;
     constexpr std::int64_t kMost = 8;
@@ -90,33 +102,32 @@ class FileGraph {
 
   // Operators that only repeat weights, or look at them differently, need not run, unless what they make
   // leaves the graph.
-  void find_constants() {
-    is_constant_.resize(from_.ops.size());
-    constant_.resize(from_.values.size(), kNone);
-    for (std::uint32_t i = 0; i < from_.ops.size(); ++i) {
-      const Op& op = from_.ops[i];
+  void find_constants(std::span<const Op> ops) {
+    for (const Op& op : ops) {
+      for (const std::uint32_t body : op.bodies) find_constants(from_.bodies[body].ops);
       const auto leaves = [&](ValueId id) { return is_output_[index(id)]; };
       if (std::any_of(op.outputs.begin(), op.outputs.end(), leaves)) continue;
       const OpRule& rule = profile_.rule(op.kind);
       const auto view = input_of(rule.view, op);
-      std::uint32_t source = kNone;
+      const Op* source = nullptr;
       if (op.inputs.empty() && (view || rule.without.evaluate(scope(op)).truth()))
-        source = i;
+        source = &op;
       else if (view && *view < op.inputs.size())
         source = constant_[index(op.inputs[*view])];
-      if (source == kNone) continue;
-      is_constant_[i] = true;
       for (const ValueId id : op.outputs) constant_[index(id)] = source;
     }
+  }
+  bool is_constant(const Op& op) const {
+    return !op.outputs.empty() && constant_[index(op.outputs.front())] != nullptr;
   }
 
   // Of each value: the operators that use it, the one that makes it, and the caller. An operator counts until
   // it is over.
-  void count_uses() {
-    uses_.resize(from_.values.size(), 0);
-    for (const ValueId id : from_.inputs) ++uses_[index(id)];
-    for (const ValueId id : from_.outputs) ++uses_[index(id)];
-    for (const Op& op : from_.ops) {
+  void count_uses(std::span<const ValueId> inputs, std::span<const ValueId> outputs,
+                  std::span<const Op> ops) {
+    for (const ValueId id : inputs) ++uses_[index(id)];
+    for (const ValueId id : outputs) ++uses_[index(id)];
+    for (const Op& op : ops) {
       for (const ValueId id : op.inputs) ++uses_[index(id)];
       for (const ValueId id : op.outputs) ++uses_[index(id)];
     }
@@ -140,7 +151,7 @@ class FileGraph {
     if (info.block_elements != 1) return kNone;
     const auto is_fixed = [](const SizePoly& size) { return size.constant().has_value(); };
     if (value.inferred && !std::all_of(value.shape->begin(), value.shape->end(), is_fixed)) return kNone;
-    std::string key = fmt::format("{}:", info.block_bytes);
+    std::string key = fmt::format("{}/{}:", body_, info.block_bytes);  // bodies are planned for themselves
     for (const SizePoly& size : *value.shape) key += size.text(numbers_) + ',';
     const auto fresh = static_cast<std::uint32_t>(given_up_.size());
     const auto [found, is_fresh] = rooms_.try_emplace(std::move(key), fresh);
@@ -176,39 +187,71 @@ class FileGraph {
   }
 
   std::uint32_t place_of(ValueId id) const {
-    return constant_[index(id)] != kNone ? kNone : place_[index(now_[index(id)])];
+    return constant_[index(id)] != nullptr ? kNone : place_[index(now_[index(id)])];
   }
 
   void give_up(std::uint32_t place) {
     if (--refers_[place] == 0 && room_[place] != kNone) given_up_[room_[place]].push_back(place);
   }
 
+  void run(std::span<const Op> ops, std::span<const ValueId> outputs) {
+    for (const std::uint32_t op : op_order(ops, outputs, profile_.order))
+      if (!is_constant(ops[op])) run(ops[op]);
+  }
+
+  // Before its operator makes its own outputs: what a body gives back is there to its end.
+  void run_body(const Op& op, const Body& body) {
+    const std::uint32_t outer = std::exchange(body_, ++bodies_);
+    const std::size_t first = to_.ops.size();
+    Op turn = {.kind = op.kind + " turn", .name = op.name, .inputs = {}, .weights = {}, .outputs = {}};
+    for (const ValueId id : body.inputs) {
+      add(id);
+      turn.outputs.push_back(now_[index(id)]);
+    }
+    if (!turn.outputs.empty()) to_.ops.push_back(std::move(turn));
+    run(body.ops, body.outputs);
+    for (const ValueId id : body.outputs)
+      if (to_.ops.size() > first) to_.ops.back().held.push_back(now_[index(id)]);
+    body_ = outer;
+  }
+
   void run(const Op& op) {
     static const OpRule kPlain;
+    for (const std::uint32_t body : op.bodies) run_body(op, from_.bodies[body]);
     const OpRule& rule = profile_.rule(op.kind);
     Op fresh = {.kind = op.kind, .name = op.name, .inputs = {}, .weights = op.weights, .outputs = {}};
     for (const ValueId id : op.inputs) {
-      const std::uint32_t constant = constant_[index(id)];
-      if (constant == kNone) {
+      if (const Op* const constant = constant_[index(id)])
+        pass_on(constant->weights, fresh);
+      else
         fresh.inputs.push_back(now_[index(id)]);
-        continue;
-      }
-      const std::vector<TensorId>& weights = from_.ops[constant].weights;
-      fresh.weights.insert(fresh.weights.end(), weights.begin(), weights.end());
     }
     for (const ValueId id : op.held)
-      if (constant_[index(id)] == kNone) fresh.held.push_back(now_[index(id)]);
+      if (constant_[index(id)] == nullptr) fresh.held.push_back(now_[index(id)]);
     for (const ValueId id : op.outputs) {
       add(id);
       fresh.outputs.push_back(now_[index(id)]);
       const bool first = id == op.outputs.front();
       if (!is_output_[index(id)]) share(shared_place(op, first ? rule : kPlain, id));
     }
+    for (const ValueId id : op.temporaries) {
+      add(id);
+      fresh.temporaries.push_back(now_[index(id)]);
+    }
     add_temporaries(op, rule, fresh);
     for (const ValueId id : op.inputs)
-      if (constant_[index(id)] == kNone) give_up(place_of(id));
+      if (constant_[index(id)] == nullptr) give_up(place_of(id));
     for (const ValueId id : op.outputs) give_up(place_of(id));
     to_.ops.push_back(std::move(fresh));
+  }
+
+  // Every user of a constant has its weights: a file may list very many of both.
+  void pass_on(const std::vector<TensorId>& weights, Op& to) {
+    if (weights.size() > kMostPassedOn - passed_on_)
+      throw Error(ErrorCode::limit, fmt::format("operators use weights of constants {} times or more",
+                                                format_grouped(kMostPassedOn)));
+    passed_on_ += weights.size();
+    to.weights.insert(to.weights.end(), weights.begin(), weights.end());
   }
 
   // The value made last has its memory there.
@@ -223,28 +266,48 @@ class FileGraph {
   void add_temporaries(const Op& op, const OpRule& rule, Op& fresh) {
     const bool known = name_value(op, "out").size() && (op.inputs.empty() || name_value(op, "n").size());
     for (std::size_t i = 0; known && i < rule.temporaries.size(); ++i) {
-      const auto bytes = rule.temporaries[i].evaluate(scope(op)).size();
-      if (!bytes)
-        rule.temporaries[i].place().fail(fmt::format("'{}' is no size", rule.temporaries[i].text()));
-      if (*bytes == SizePoly(0)) continue;
+      const auto bytes = temporary_bytes(op, rule.temporaries[i]);
+      if (bytes == SizePoly(0)) continue;
+      if (++temporaries_ > kMostTemporaries)
+        throw Error(ErrorCode::limit,
+                    fmt::format("profile '{}' gives more than {} temporaries", safe_display(profile_.id, 40),
+                                format_grouped(kMostTemporaries)));
       fresh.temporaries.push_back(ValueId{static_cast<std::uint32_t>(to_.values.size())});
       to_.values.push_back({.name = fmt::format("{}.{}", op.kind, i),
                             .dtype = DType::u8,
-                            .shape = std::vector<SizePoly>{*bytes},
+                            .shape = {},
                             .lane = Lane::temporary});
+      if (bytes) to_.values.back().shape = std::vector<SizePoly>{*bytes};
       place_.push_back(index(fresh.temporaries.back()));
       refers_.push_back(0);
       room_.push_back(kNone);
     }
   }
 
+  // Nothing for a size that does not fit in 64 bits: the file says so, the rule is not at fault.
+  std::optional<SizePoly> temporary_bytes(const Op& op, const Expression& rule) {
+    Datum bytes;
+    try {
+      bytes = rule.evaluate(scope(op));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::limit) throw;
+      return std::nullopt;
+    }
+    if (!bytes.size()) rule.place().fail(fmt::format("'{}' is no size", rule.text()));
+    return bytes.size();
+  }
+
   const ForwardGraph& from_;
   const Profile& profile_;
   std::vector<bool> is_output_;
-  std::vector<bool> is_constant_;        // by operator
-  std::vector<std::uint32_t> constant_;  // by value: the operator whose weights it is
-  std::vector<std::uint32_t> uses_;      // by value
-  std::vector<ValueId> now_;             // by value: what it is in to_
+  std::vector<const Op*> constant_;  // by value: the operator whose weights it is, or null
+  std::vector<std::uint32_t> uses_;  // by value
+  std::vector<ValueId> now_;         // by value: what it is in to_
+  std::uint64_t work_ = kMostWork;
+  std::size_t passed_on_ = 0;
+  std::uint32_t body_ = 0;  // what runs: 0 for the graph itself
+  std::uint32_t bodies_ = 0;
+  std::size_t temporaries_ = 0;
   ForwardGraph to_;
   // of each value of to_
   std::vector<std::uint32_t> place_;   // whose memory it has

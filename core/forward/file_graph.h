@@ -21,12 +21,15 @@ namespace loadline {
 // by what the file declares (Value::inferred). Operators that are "without" their outputs are left out, and
 // whoever uses those uses their weights instead: constants, and views of them. With "hold_block_inputs" the
 // graph's inputs stay to its last operator. Temporaries are left out where the sizes they follow from are not
-// known. What else a profile holds is for architectures. Source:
-// onnxruntime/core/framework/allocation_planner.cc, whose allocations its own allocator interface shows
-// (tests/interop/test_onnx_peak.py).
+// known; one whose own size does not fit in 64 bits has no shape. What else a profile holds is for
+// architectures. The bodies of If, Loop and Scan run before their operator, one after the other, so that the
+// larger branch counts, each once and planned for itself; what a loop collects from its turns counts where it
+// is an output. Source: onnxruntime/core/framework/allocation_planner.cc, whose allocations its own allocator
+// interface shows (tests/interop/test_onnx_peak.py).
 //
 // Values are numbered anew: inputs, then in the order in which they are made. Throws Error{malformed} at the
-// place in the profile for a rule that gives no size or no input's number.
+// place in the profile for a rule that gives no size or no input's number, and Error{limit} for more than
+// 500,000 temporaries and where operators use weights of constants more than 4,000,000 times.
 ForwardGraph with_profile(const ForwardGraph& graph, const Profile& profile);
 
 // How many values have no memory of their own.

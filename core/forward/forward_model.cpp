@@ -25,6 +25,58 @@ std::optional<std::uint64_t> cache_growth(const ForwardGraph& graph) {
   return two < one ? std::nullopt : std::optional(two - one);
 }
 
+// From a configuration: what its asset says, as far as it fits. Leaves an estimate behind where it throws.
+void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
+              const ForwardAssets& assets, const Profile& profile) {
+  model.cache_bytes_per_token = estimated_cache_per_token(config);
+  model.activation_bound_per_token = activation_bound_per_token(graph, config);
+  if (model.cache_bytes_per_token) model.source = ForwardSource::estimate;
+  const Architecture* const architecture = assets.architecture(config);
+  if (architecture == nullptr) {
+    const std::vector<std::string> classes = config.architectures();
+    const std::string name = classes.empty() ? config.model_type() : classes.front();
+    model.remark = fmt::format("no asset for {}: sizes only; README tells how to add one",
+                               name.empty() ? "this model" : safe_display(name, 60));
+    return;
+  }
+  model.family = architecture->family;
+  model.bound = bind_architecture(*architecture, config, &graph, profile.flags);
+  model.remark = doubts(*model.bound, graph);
+  if (!model.remark.empty()) return;
+  model.source = ForwardSource::architecture;
+  model.activation_bound_per_token.reset();  // an operator says more
+  model.profile = profile.id;
+  model.allocator = profile.allocator;
+  model.graph = lower(*model.bound, profile);
+  model.lives = lifetimes(*model.graph);
+  model.cache_bytes_per_token = cache_growth(*model.graph);
+}
+
+// A profile that is not for this model's operators; what no profile is for runs plainly under any that is for
+// architectures.
+void refuse_foreign(const Profile& profile, const MetaGraph& graph, const ForwardAssets& assets) {
+  if (runs(profile, graph)) return;
+  if (!profile.format.empty())
+    throw Error(ErrorCode::usage,
+                fmt::format("profile '{}' runs operators that {} files list; {} take another",
+                            safe_display(profile.id, 40), safe_display(profile.format, 20),
+                            graph.forward ? "those of this file" : "an architecture's"));
+  for (const Profile& other : assets.profiles)
+    if (runs(other, graph))
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("profile '{}' runs an architecture's operators; those that this file lists take "
+                      "another, such as '{}'",
+                      safe_display(profile.id, 40), safe_display(other.id, 40)));
+}
+
+// Of a file that should list its operators; empty for others.
+std::string why_no_operators(const MetaGraph& graph) {
+  for (const Note& note : graph.notes)
+    if (note.text.starts_with(kOperatorsLeftOut)) return note.text;
+  return graph.format == "onnx" ? "the file lists no operators: sizes only" : "";
+}
+
 }  // namespace
 
 std::string_view forward_source_name(ForwardSource source) {
@@ -43,6 +95,9 @@ std::string_view forward_source_name(ForwardSource source) {
 
 ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile) {
   ForwardModel model;
+  if (!graph.forward) model.remark = why_no_operators(graph);
+  if (!model.remark.empty()) return model;
+  refuse_foreign(profile, graph, assets);
   if (graph.forward) {
     model.source = ForwardSource::file;
     if (runs(profile, graph)) {
@@ -55,39 +110,23 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
     model.lives = lifetimes(*model.graph);
     return model;
   }
-  if (!runs(profile, graph))
-    throw Error(ErrorCode::usage,
-                fmt::format("profile '{}' runs operators that {} files list; an architecture's take another",
-                            safe_display(profile.id, 40), safe_display(profile.format, 20)));
   const MetaValue* const text = find_metadata(graph, kConfigKey);
   const std::string* const json = text == nullptr ? nullptr : std::get_if<std::string>(text);
   if (json == nullptr) {
-    model.remark = "no config.json lies beside the weights: sizes only";
+    model.remark = graph.format == "gguf" ? "the forward pass of GGUF files is not known yet: sizes only"
+                                          : "no config.json lies beside the weights: sizes only";
     return model;
   }
-  const ModelConfig config(*json, "config.json");
-  model.cache_bytes_per_token = estimated_cache_per_token(config);
-  model.activation_bound_per_token = activation_bound_per_token(graph, config);
-  if (model.cache_bytes_per_token) model.source = ForwardSource::estimate;
-  const Architecture* const architecture = assets.architecture(config);
-  if (architecture == nullptr) {
-    const std::vector<std::string> classes = config.architectures();
-    const std::string name = classes.empty() ? config.model_type() : classes.front();
-    model.remark = fmt::format("no asset for {}: sizes only; README tells how to add one",
-                               name.empty() ? "this model" : safe_display(name, 60));
-    return model;
+  try {
+    describe(model, graph, ModelConfig(*json, "config.json"), assets, profile);
+  } catch (const Error& error) {
+    // of the profile nothing is known but what its author wrote: that is to be mended, not to be left out
+    if (error.place().file == profile.path) throw;
+    model.graph.reset();
+    model.lives.clear();
+    model.source = model.cache_bytes_per_token ? ForwardSource::estimate : ForwardSource::nothing;
+    model.remark = error.what();
   }
-  model.family = architecture->family;
-  model.bound = bind_architecture(*architecture, config, &graph, profile.flags);
-  model.remark = doubts(*model.bound, graph);
-  if (!model.remark.empty()) return model;
-  model.source = ForwardSource::architecture;
-  model.activation_bound_per_token.reset();  // an operator says more
-  model.profile = profile.id;
-  model.allocator = profile.allocator;
-  model.graph = lower(*model.bound, profile);
-  model.lives = lifetimes(*model.graph);
-  model.cache_bytes_per_token = cache_growth(*model.graph);
   return model;
 }
 

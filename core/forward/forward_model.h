@@ -40,9 +40,10 @@ struct ForwardModel {
 
 // An asset that leaves more than a hundredth of the model's bytes unclaimed, or finds less than it asks for,
 // is not believed: then the source is an estimate and the remark says so. `assets` must outlive the result.
-// A file's own operators run as they are listed, each value by itself, under a profile that is not for them.
-// Throws Error{malformed} for a configuration that no architecture can be applied to, and Error{usage} for a
-// profile of files' own operators where there are none.
+// A file's own operators run as they are listed, each value by itself, where no profile is for their format.
+// A configuration that its architecture cannot be applied to gives an estimate and a remark that says why.
+// Throws Error{malformed} for a profile that does not fit the operators, and Error{usage} for one that is for
+// other operators than these.
 ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile);
 
 // Whether the profile is for the operators of this model: those of its file's format, if it lists any.

@@ -14,6 +14,13 @@ namespace {
 
 std::size_t position(ValueId id) { return static_cast<std::size_t>(id); }
 
+std::uint64_t added(std::uint64_t total, std::uint64_t bytes) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  const auto sum = checked_add(total, bytes);
+  if (!sum || *sum > kMost) throw Error(ErrorCode::limit, "the values of a forward pass exceed 2^62 bytes");
+  return *sum;
+}
+
 }  // namespace
 
 std::vector<OpRange> lifetimes(const ForwardGraph& graph) {
@@ -61,16 +68,13 @@ std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
 
 std::vector<LaneBytes> forward_usage(const ForwardGraph& graph, std::span<const OpRange> lives,
                                      std::span<const std::optional<std::uint64_t>> sizes) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
   // what begins and ends with each operator; the sums below cannot overflow once the total does not
   std::vector<LaneBytes> begins(graph.ops.size() + 1), ends(graph.ops.size() + 1);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < graph.values.size(); ++i) {
     const Value& value = graph.values[i];
     if (value.memory_of || !sizes[i]) continue;
-    const auto sum = checked_add(total, *sizes[i]);
-    if (!sum || *sum > kMost) throw Error(ErrorCode::limit, "the values of a forward pass exceed 2^62 bytes");
-    total = *sum;
+    total = added(total, *sizes[i]);
     if (lives[i].empty()) continue;
     const auto member = value.lane == Lane::temporary ? &LaneBytes::temporaries : &LaneBytes::activations;
     begins[lives[i].first].*member += *sizes[i];
@@ -104,7 +108,7 @@ ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> u
     const Value& value = graph.values[i];
     if (value.memory_of) continue;
     if (!sizes[i]) ++peak.unknown;
-    if (value.lane == Lane::cache) peak.cache_bytes += sizes[i].value_or(0);
+    if (value.lane == Lane::cache) peak.cache_bytes = added(peak.cache_bytes, sizes[i].value_or(0));
   }
   return peak;
 }

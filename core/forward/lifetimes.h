@@ -50,7 +50,8 @@ struct ForwardPeak {
   std::size_t unknown = 0;        // values left out because nobody knows their size
 };
 
-// Of the usage of that graph with these sizes. What an allocator makes of it is more.
+// Of the usage of that graph with these sizes. What an allocator makes of it is more. Throws Error{limit}
+// for a cache beyond 2^62 bytes.
 ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> usage,
                          std::span<const std::optional<std::uint64_t>> sizes);
 

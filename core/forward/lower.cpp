@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/arrange.h"
+#include "core/forward/operators.h"
 
 #include <algorithm>
 #include <array>
@@ -209,8 +210,31 @@ class Lowering {
     values_[number] = add_value(model_.values[number], dtype, std::move(shape), lane, memory_of);
   }
 
+  // The width of an input, where it depends on nothing; of a weight, its last side or another.
+  std::optional<std::int64_t> width(std::size_t i) const {
+    return shape(i).empty() ? std::nullopt : shape(i).back().constant();
+  }
   void same() { out(0, shape(0)); }
   void same_rule(const BoundOp&) { same(); }
+  // Over the whole width, or over parts of it that are all alike.
+  void norm(const BoundOp& op) {
+    const auto of = op.weights.empty() || op.weights[0].shape.empty()
+                        ? std::nullopt
+                        : std::optional(static_cast<std::int64_t>(op.weights[0].shape.back()));
+    if (const auto in_width = width(0); of && in_width && *in_width % *of != 0)
+      fail(fmt::format("the weight has {} numbers, the input rows of {}", *of, *in_width));
+    same();
+  }
+  // Of one width, but for a single column that goes to all of them. ("mul" may be a product of matrices.)
+  void add(const BoundOp& op) {
+    const auto first = width(0);
+    for (std::size_t i = 1; i < op.inputs.size(); ++i) {
+      const auto other = width(i);
+      if (first && other && *first != *other && *first != 1 && *other != 1)
+        fail(fmt::format("'{}' of rows of {} and rows of {}", op.line->op, *first, *other));
+    }
+    same();
+  }
   void embed(const BoundOp&) {
     Sizes result = shape(0);
     result.push_back(size(weight(0).shape.back()));
@@ -221,7 +245,14 @@ class Lowering {
     if (stored.empty()) fail("a weight of no dimensions");
     const Datum* const layout = attribute("layout");
     Sizes result = with_last(0, size(layout != nullptr ? stored.back() : stored.front()));
+    const std::uint64_t takes = layout != nullptr ? stored.front() : stored.back();
+    if (const auto in_width = width(0);
+        stored.size() == 2 && in_width && static_cast<std::uint64_t>(*in_width) != takes)
+      fail(fmt::format("the weight takes rows of {}, the input has rows of {}", takes, *in_width));
     const Datum* const rows = attribute("rows");
+    if (rows != nullptr && !rows->null() && *rows != Datum(std::string("last")) &&
+        *rows != Datum(std::string("first")))
+      fail(fmt::format("rows is {}: 'first' or 'last' expected", rows->shown()));
     // 'last': the logits, of which a profile may want all; 'first': a pooler, which has one row anyway
     const bool one = rows != nullptr && !(profile_.all_logits && *rows == Datum(std::string("last")));
     if (one && result.size() > 1) result[result.size() - 2] = SizePoly(1);
@@ -259,20 +290,36 @@ class Lowering {
     result[result.size() - 2] = size_attribute("rows");
     out(0, std::move(result));
   }
-  // [rows, positions, width]: as many positions as there are tokens, or as a window or a fixed size lets in.
+  // [rows, positions, width]: as many positions as there are tokens, or as a window or a fixed size lets in;
+  // "once": as the inputs have, from a first pass that has made them.
   void cache(const BoundOp& op) {
     const SizePoly fixed = size_attribute("fixed", SizePoly(0)),
                    window = size_attribute("window", SizePoly(0));
     SizePoly positions = total_;
     if (fixed != SizePoly(0)) positions = fixed;
-    if (const auto most = window.constant(); most && *most > 0)
-      positions = least(total_, static_cast<std::uint64_t>(*most));
+    const std::int64_t most = window.constant().value_or(0);
+    if (most > 0) positions = window_positions(op, static_cast<std::uint64_t>(most));
+    const bool once = attribute("once") != nullptr && attribute("once")->truth();
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       Sizes result = shape(i);
       if (result.size() < 2) fail("a cached value has rows, positions and a width");
-      result[result.size() - 2] = positions;
+      if (once)
+        result.front() = SizePoly::symbol(kBatch);
+      else
+        result[result.size() - 2] = positions;
       out(i, std::move(result), Lane::cache);
+      if (most > 0) windows_.insert_or_assign(op.outputs[i], most);
     }
+  }
+  // Some frameworks keep more than the window lets in.
+  SizePoly window_positions(const BoundOp& op, std::uint64_t window) {
+    const Expression& windowed = profile_.rule(op.line->op).windowed;
+    if (windowed.text().empty()) return least(total_, window);
+    locals_.clear();
+    for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
+    const SizePoly positions = size_of(windowed);
+    locals_.clear();
+    return positions;
   }
   void attention(const BoundOp&) {
     const SizePoly heads = size_attribute("heads"), dim = size_attribute("dim");
@@ -315,6 +362,14 @@ class Lowering {
     return ids;
   }
 
+  // Temporaries that outlive their operator.
+  void keep(const BoundOp& op, const std::vector<Expression>& sizes, const char* until, Op& lowered) {
+    std::vector<ValueId> kept = temporaries(op, sizes);
+    if (kept.empty()) return;
+    lowered.temporaries.insert(lowered.temporaries.end(), kept.begin(), kept.end());
+    until_.push_back({graph_.ops.size(), until, std::move(kept)});
+  }
+
   void apply_rule(const BoundOp& op, Op& lowered) {
     const OpRule& rule = profile_.rule(op.line->op);
     locals_.clear();
@@ -327,6 +382,8 @@ class Lowering {
       locals_.insert_or_assign("c", Datum(first.empty() ? SizePoly(1) : first.back()));
       const Sizes& second = shape(op.inputs.size() > 1 ? 1 : 0);
       locals_.insert_or_assign("t", Datum(second.size() > 1 ? second[second.size() - 2] : SizePoly(1)));
+      const auto window = windows_.find(op.inputs.size() > 1 ? op.inputs[1] : op.inputs[0]);
+      locals_.insert_or_assign("within", Datum(window == windows_.end() ? 0 : window->second));
     }
     if (!lowered.outputs.empty()) {
       const Sizes& first = *graph_.value(lowered.outputs[0]).shape;
@@ -345,11 +402,13 @@ class Lowering {
         graph_.values[static_cast<std::size_t>(id)].shape = Sizes{SizePoly(0)};
     const Datum until = rule.until.evaluate(scope_);
     if (until.truth() && until.text() == nullptr) rule.until.place().fail("the name of an operator expected");
+    if (until.truth() && find_operator(*until.text()) == nullptr && *until.text() != "turn" &&
+        *until.text() != "end")
+      rule.until.place().fail(
+          fmt::format("'{}' is neither an operator nor 'turn' or 'end'", safe_display(*until.text(), 40)));
     if (until.truth()) until_.push_back({graph_.ops.size(), *until.text(), lowered.outputs});
-    if (std::vector<ValueId> kept = temporaries(op, rule.kept); !kept.empty()) {
-      lowered.temporaries.insert(lowered.temporaries.end(), kept.begin(), kept.end());
-      until_.push_back({graph_.ops.size(), "turn", std::move(kept)});
-    }
+    keep(op, rule.kept, "turn", lowered);
+    keep(op, rule.returned, "next", lowered);
     const Datum in_place = rule.in_place.evaluate(scope_);
     if (in_place.truth() && in_place.number() == nullptr)
       rule.in_place.place().fail("the number of an input expected");
@@ -375,12 +434,13 @@ class Lowering {
   std::vector<std::uint32_t> turns_;  // of each operator: BoundOp::turn
   std::vector<Until> until_;
   std::vector<InPlace> in_place_;
+  std::map<std::uint32_t, std::int64_t> windows_;  // of cached values, by the model's numbers
   const BoundOp* op_ = nullptr;
 };
 
 constexpr std::array<Lowering::Row, 19> Lowering::rows() {
   return {{{"embed", &Lowering::embed},
-           {"norm", &Lowering::same_rule},
+           {"norm", &Lowering::norm},
            {"linear", &Lowering::linear},
            {"table", &Lowering::table},
            {"rope", &Lowering::same_rule},
@@ -388,7 +448,7 @@ constexpr std::array<Lowering::Row, 19> Lowering::rows() {
            {"attn", &Lowering::attention},
            {"act", &Lowering::same_rule},
            {"mul", &Lowering::same_rule},
-           {"add", &Lowering::same_rule},
+           {"add", &Lowering::add},
            {"scale", &Lowering::same_rule},
            {"split", &Lowering::split},
            {"concat", &Lowering::concat},
@@ -405,7 +465,9 @@ void Lowering::add_op(const BoundOp& op) {
   const auto all = rows();
   const auto row =
       std::find_if(all.begin(), all.end(), [&](const Row& one) { return one.name == op.line->op; });
-  if (row == all.end()) fail(fmt::format("there is no operator '{}'", safe_display(op.line->op, 40)));
+  if (row == all.end())
+    fail(fmt::format("there is no operator '{}'; there are: {}", safe_display(op.line->op, 40),
+                     operator_list()));
   (this->*row->rule)(op);
   Op lowered;
   lowered.kind = op.line->op;

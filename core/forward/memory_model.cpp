@@ -1,13 +1,11 @@
-// Replays allocations in order on a list of holes.
+// Replays allocations in order on the holes that they leave.
 #include "core/forward/memory_model.h"
 
 #include "core/base/checked.h"
+#include "core/forward/holes.h"
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <set>
-#include <utility>
 #include <vector>
 
 namespace loadline {
@@ -30,56 +28,32 @@ void replay(const ForwardGraph& graph, std::span<const OpRange> lives,
   }
 }
 
-// One buffer without an end: its holes by offset, and where nothing has been used yet.
+// One buffer without an end: its holes, and where nothing has been used yet.
 class BestFit {
  public:
   std::uint64_t allocate(std::uint64_t bytes) {
-    const auto best = by_size_.lower_bound({bytes, 0});
-    if (best == by_size_.end()) {
-      const std::uint64_t offset = end_;
-      end_ += bytes;
-      extent_ = std::max(extent_, end_);
+    if (const auto hole = holes_.take(bytes)) {
+      const std::uint64_t offset = hole->place.offset;
+      if (hole->bytes > bytes) holes_.add({{0, offset + bytes}, hole->bytes - bytes});
       return offset;
     }
-    const auto [size, offset] = *best;
-    remove(offset);
-    if (size > bytes) add(offset + bytes, size - bytes);
+    const std::uint64_t offset = end_;
+    end_ += bytes;
+    extent_ = std::max(extent_, end_);
     return offset;
   }
 
   void release(std::uint64_t offset, std::uint64_t bytes) {
-    std::uint64_t begin = offset, end = offset + bytes;
-    const auto after = holes_.lower_bound(offset);
-    if (after != holes_.end() && after->first == end) {
-      end += after->second;
-      remove(after->first);
-    }
-    const auto behind = holes_.lower_bound(offset);
-    if (behind != holes_.begin() && std::prev(behind)->first + std::prev(behind)->second == offset) {
-      begin = std::prev(behind)->first;
-      remove(begin);
-    }
-    if (end == end_)
-      end_ = begin;  // what was never used lies behind
-    else
-      add(begin, end - begin);
+    const Hole hole = holes_.add({{0, offset}, bytes});
+    if (hole.end() != end_) return;
+    holes_.remove(hole.place);  // what was never used lies behind
+    end_ = hole.place.offset;
   }
 
   std::uint64_t extent() const { return extent_; }
 
  private:
-  void add(std::uint64_t offset, std::uint64_t bytes) {
-    holes_.emplace(offset, bytes);
-    by_size_.emplace(bytes, offset);
-  }
-  void remove(std::uint64_t offset) {
-    const auto hole = holes_.find(offset);
-    by_size_.erase({hole->second, offset});
-    holes_.erase(hole);
-  }
-
-  std::map<std::uint64_t, std::uint64_t> holes_;               // offset and size, none touching another
-  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // the same: a file may leave very many of them
+  Holes holes_;
   std::uint64_t end_ = 0;
   std::uint64_t extent_ = 0;
 };
@@ -88,52 +62,31 @@ class BestFit {
 class TorchCache {
  public:
   struct Block {
-    std::uint64_t segment = 0, offset = 0, bytes = 0;
+    Hole room = {};
     bool small = false;
   };
 
   Block allocate(std::uint64_t asked) {
     const std::uint64_t bytes = align_up(std::max<std::uint64_t>(asked, 1), kRound);
     const bool small = bytes <= kSmall;
-    Pool& pool = small ? small_ : large_;
-    auto best = pool.end();
-    for (auto hole = pool.begin(); hole != pool.end(); ++hole)
-      if (hole->second >= bytes && (best == pool.end() || hole->second < best->second)) best = hole;
-    std::pair<Place, std::uint64_t> found;
-    if (best != pool.end()) {
-      found = *best;
-      pool.erase(best);
-    } else {
+    Holes& pool = small ? small_ : large_;
+    Hole room = pool.take(bytes).value_or(Hole{});
+    if (room.bytes == 0) {
       const std::uint64_t segment = small            ? kSmallSegment
                                     : bytes < kLarge ? kLargeSegment
                                                      : align_up(bytes, kStep);
       reserved_ += segment;
-      found = {{segments_++, 0}, segment};
+      room = {{segments_++, 0}, segment};
     }
-    const std::uint64_t rest = found.second - bytes;
-    const bool split = small ? rest >= kRound : rest > kSmall;
-    if (split) pool.emplace(Place{found.first.first, found.first.second + bytes}, rest);
-    return {found.first.first, found.first.second, split ? bytes : found.second, small};
+    const std::uint64_t rest = room.bytes - bytes;
+    if (small ? rest >= kRound : rest > kSmall) {
+      room.bytes = bytes;
+      pool.add({{room.place.segment, room.end()}, rest});
+    }
+    return {room, small};
   }
 
-  void release(const Block& block) {
-    Pool& pool = block.small ? small_ : large_;
-    auto hole = pool.emplace(Place{block.segment, block.offset}, block.bytes).first;
-    const auto joins = [](const auto& a, const auto& b) {
-      return a->first.first == b->first.first && a->first.second + a->second == b->first.second;
-    };
-    if (hole != pool.begin() && joins(std::prev(hole), hole)) {
-      const auto before = std::prev(hole);
-      before->second += hole->second;
-      pool.erase(hole);
-      hole = before;
-    }
-    const auto after = std::next(hole);
-    if (after != pool.end() && joins(hole, after)) {
-      hole->second += after->second;
-      pool.erase(after);
-    }
-  }
+  void release(const Block& block) { (block.small ? small_ : large_).add(block.room); }
 
   std::uint64_t reserved() const { return reserved_; }
 
@@ -143,10 +96,8 @@ class TorchCache {
   static constexpr std::uint64_t kSmallSegment = 2 << 20;  // out of segments of that size
   static constexpr std::uint64_t kLarge = 10 << 20;        // below that
   static constexpr std::uint64_t kLargeSegment = 20 << 20;
-  static constexpr std::uint64_t kStep = 2 << 20;         // from there on a segment of its own
-  using Place = std::pair<std::uint64_t, std::uint64_t>;  // segment and offset
-  using Pool = std::map<Place, std::uint64_t>;            // holes and their sizes
-  Pool small_, large_;
+  static constexpr std::uint64_t kStep = 2 << 20;  // from there on a segment of its own
+  Holes small_, large_;
   std::uint64_t segments_ = 0;
   std::uint64_t reserved_ = 0;
 };

@@ -2,6 +2,7 @@
 #include "core/forward/model_config.h"
 
 #include "core/base/text.h"
+#include "core/forward/json_fault.h"
 
 #include <cmath>
 
@@ -34,9 +35,8 @@ json parse(std::string_view text, const std::string& path) {
   };
   try {
     return json::parse(text, bounded);
-  } catch (const json::exception& error) {
-    throw Error(ErrorCode::malformed, {.file = path},
-                fmt::format("not valid JSON: {}", safe_display(error.what(), 200)));
+  } catch (const json::exception&) {
+    throw Error(ErrorCode::malformed, {.file = path}, json_fault(text));
   }
 }
 

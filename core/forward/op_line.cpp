@@ -2,6 +2,7 @@
 #include "core/forward/op_line.h"
 
 #include "core/base/text.h"
+#include "core/forward/operators.h"
 
 #include <algorithm>
 
@@ -117,13 +118,24 @@ class LineParser {
       if (next == "if") return condition();
       bound(std::max(line_.inputs.size(), line_.attributes.size()));
       const std::string found = word("an input, '@', a key or 'if'");
+      const AssetPlace key = place_.moved(at_ - found.size());
       if (take('='))
-        line_.attributes.emplace_back(found, expression());
+        attribute(found, key);
       else if (line_.weights.empty() && line_.attributes.empty())
         line_.inputs.push_back(found);
       else
         fail(fmt::format("'=' expected: '{}' stands behind the inputs", safe_display(found, 40)));
     }
+  }
+
+  // One that the operator knows: another is a slip, which would say nothing.
+  void attribute(const std::string& name, const AssetPlace& place) {
+    const OperatorInfo* const known = find_operator(line_.op);
+    if (known != nullptr && !has_attribute(*known, name))
+      place.fail(fmt::format(
+          "'{}' has no attribute '{}'{}", line_.op, safe_display(name, 40),
+          known->attributes.empty() ? std::string() : fmt::format("; it has: {}", known->attributes)));
+    line_.attributes.emplace_back(name, expression());
   }
 
   void condition() {

@@ -3,36 +3,47 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace loadline {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-// By value.
-std::vector<std::uint32_t> makers(const ForwardGraph& graph) {
-  std::vector<std::uint32_t> maker(graph.values.size(), kNone);
-  for (std::uint32_t i = 0; i < graph.ops.size(); ++i)
-    for (const ValueId id : graph.ops[i].outputs) maker[static_cast<std::size_t>(id)] = i;
-  return maker;
-}
+// Which operator makes a value: of a body there are many, each with few of a graph's values.
+class Makers {
+ public:
+  explicit Makers(std::span<const Op> ops) {
+    for (std::uint32_t i = 0; i < ops.size(); ++i)
+      for (const ValueId id : ops[i].outputs) makers_.emplace_back(id, i);
+    std::sort(makers_.begin(), makers_.end());
+  }
+  // kNone for what comes from outside.
+  std::uint32_t of(ValueId id) const {
+    const auto found = std::lower_bound(makers_.begin(), makers_.end(), std::pair(id, 0U));
+    return found == makers_.end() || found->first != id ? kNone : found->second;
+  }
+
+ private:
+  std::vector<std::pair<ValueId, std::uint32_t>> makers_;
+};
 
 // Where the walks begin; the last one is taken first.
-std::vector<std::uint32_t> roots(const ForwardGraph& graph, const std::vector<std::uint32_t>& maker,
-                                 OpOrder order) {
+std::vector<std::uint32_t> roots(std::span<const Op> ops, std::span<const ValueId> outputs,
+                                 const Makers& makers, OpOrder order) {
   std::vector<std::uint32_t> found;
   if (order == OpOrder::inputs_first) {
-    for (const ValueId id : graph.outputs)
-      if (const std::uint32_t op = maker[static_cast<std::size_t>(id)]; op != kNone) found.push_back(op);
-    for (std::uint32_t i = 0; i < graph.ops.size(); ++i) found.push_back(i);  // what no output needs
+    for (const ValueId id : outputs)
+      if (const std::uint32_t op = makers.of(id); op != kNone) found.push_back(op);
+    for (std::uint32_t i = 0; i < ops.size(); ++i) found.push_back(i);  // what no output needs
     std::reverse(found.begin(), found.end());
     return found;
   }
-  std::vector<bool> used(graph.ops.size(), false);
-  for (const Op& op : graph.ops)
+  std::vector<bool> used(ops.size(), false);
+  for (const Op& op : ops)
     for (const ValueId id : op.inputs)
-      if (const std::uint32_t from = maker[static_cast<std::size_t>(id)]; from != kNone) used[from] = true;
-  for (std::uint32_t i = 0; i < graph.ops.size(); ++i)
+      if (const std::uint32_t from = makers.of(id); from != kNone) used[from] = true;
+  for (std::uint32_t i = 0; i < ops.size(); ++i)
     if (!used[i]) found.push_back(i);
   return found;
 }
@@ -40,41 +51,55 @@ std::vector<std::uint32_t> roots(const ForwardGraph& graph, const std::vector<st
 }  // namespace
 
 std::vector<std::uint32_t> op_order(const ForwardGraph& graph, OpOrder order) {
+  return op_order(graph.ops, graph.outputs, order);
+}
+
+std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const ValueId> outputs,
+                                    OpOrder order) {
   std::vector<std::uint32_t> placed;
   if (order == OpOrder::listed) {
-    placed.resize(graph.ops.size());
+    placed.resize(ops.size());
     std::iota(placed.begin(), placed.end(), 0U);
     return placed;
   }
-  const std::vector<std::uint32_t> maker = makers(graph);
+  const Makers makers(ops);
   struct Entry {
     std::uint32_t op;
     bool inputs_are_placed;
   };
   std::vector<Entry> stack;
-  for (const std::uint32_t op : roots(graph, maker, order)) stack.push_back({op, false});
-  std::vector<bool> met(graph.ops.size(), false);
+  for (const std::uint32_t op : roots(ops, outputs, makers, order)) stack.push_back({op, false});
+  std::vector<bool> met(ops.size(), false);
+  std::vector<bool> is_placed(ops.size(), false);
+  const auto place = [&](std::uint32_t op) {
+    met[op] = is_placed[op] = true;
+    placed.push_back(op);
+  };
+  const auto can_run = [&](const Op& op) {
+    return std::all_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) {
+      const std::uint32_t from = makers.of(id);
+      return from == kNone || is_placed[from];
+    });
+  };
   std::vector<std::uint32_t> next;
   while (!stack.empty()) {
     const Entry entry = stack.back();
     stack.pop_back();
     if (entry.inputs_are_placed) {
-      // what is there before an operator makes its outputs has none of its own
-      const bool after = entry.op > 0 && order == OpOrder::inputs_first;
-      if (after && graph.ops[entry.op - 1].outputs.empty() && !met[entry.op - 1]) {
-        placed.push_back(entry.op - 1);
-        met[entry.op - 1] = true;
+      // what is there before an operator makes its outputs has none of its own, and the same inputs
+      if (entry.op > 0 && order == OpOrder::inputs_first) {
+        const Op& before = ops[entry.op - 1];
+        if (before.outputs.empty() && !met[entry.op - 1] && can_run(before)) place(entry.op - 1);
       }
-      placed.push_back(entry.op);
+      place(entry.op);
       continue;
     }
     if (met[entry.op]) continue;
     met[entry.op] = true;
     stack.push_back({entry.op, true});
     next.clear();
-    for (const ValueId id : graph.ops[entry.op].inputs)
-      if (const std::uint32_t from = maker[static_cast<std::size_t>(id)]; from != kNone && !met[from])
-        next.push_back(from);
+    for (const ValueId id : ops[entry.op].inputs)
+      if (const std::uint32_t from = makers.of(id); from != kNone && !met[from]) next.push_back(from);
     if (order == OpOrder::inputs_first)
       std::reverse(next.begin(), next.end());
     else

@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/forward/asset_json.h"
+#include "core/forward/operators.h"
 #include "embedded/profile_files.h"
 
 #include <algorithm>
@@ -34,7 +35,8 @@ std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
 OpRule rule(const AssetNode& node) {
   OpRule result;
   node.as(Kind::object, "an operator")
-      .allow({"before", "kept", "temporaries", "in_place", "without", "until", "view"});
+      .allow(
+          {"before", "kept", "temporaries", "in_place", "without", "until", "view", "returned", "windowed"});
   const auto sizes = [&](const char* key) {
     std::vector<Expression> list;
     const AssetNode* const found = node.find(key);
@@ -47,6 +49,7 @@ OpRule rule(const AssetNode& node) {
   };
   result.before = sizes("before");
   result.kept = sizes("kept");
+  result.returned = sizes("returned");
   result.temporaries = sizes("temporaries");
   const auto expression = [&](const char* key) {
     const AssetNode* const found = node.find(key);
@@ -57,6 +60,7 @@ OpRule rule(const AssetNode& node) {
   result.until = expression("until");
   result.without = expression("without");
   result.view = expression("view");
+  result.windowed = expression("windowed");
   return result;
 }
 
@@ -70,6 +74,13 @@ SharedValue shared(const std::string& name, const AssetNode& node) {
     result.condition = Expression::parse(condition->as(Kind::text, "'if'").text, condition->place);
   result.ops = ops->texts("'ops'", kMostAssetNames, kMostAssetName);
   return result;
+}
+
+// Operators of an architecture; a file's own have names that nobody lists.
+void check_operator(const Profile& profile, const std::string& name, const AssetPlace& place) {
+  if (profile.format.empty() && find_operator(name) == nullptr)
+    place.fail(
+        fmt::format("there is no operator '{}'; there are: {}", safe_display(name, 40), operator_list()));
 }
 
 std::vector<Profile> load_built_in() {
@@ -130,17 +141,22 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   }
   if (const AssetNode* const values = root.find("shared")) {
     values->as(Kind::object, "'shared'").at_most(kMostShared, "'shared'");
-    for (std::size_t i = 0; i < values->items.size(); ++i)
+    for (std::size_t i = 0; i < values->items.size(); ++i) {
       profile.shared.push_back(shared(values->keys[i], values->items[i]));
+      for (const std::string& op : profile.shared.back().ops)
+        check_operator(profile, op, values->items[i].find("ops")->place);
+    }
   }
   if (const AssetNode* const ops = root.find("ops")) {
     ops->as(Kind::object, "'ops'").at_most(kMostAssetNames, "'ops'");
-    for (std::size_t i = 0; i < ops->items.size(); ++i)
+    for (std::size_t i = 0; i < ops->items.size(); ++i) {
+      check_operator(profile, ops->keys[i], ops->items[i].place);
       profile.ops.emplace(ops->keys[i], rule(ops->items[i]));
+    }
   }
   const bool holds =
       profile.hold_block_inputs || std::any_of(profile.ops.begin(), profile.ops.end(), [](const auto& op) {
-        return !op.second.until.text().empty() || !op.second.kept.empty();
+        return !op.second.until.text().empty() || !op.second.kept.empty() || !op.second.returned.empty();
       });
   if (profile.order == OpOrder::inputs_first && holds)
     root.find("order")->place.fail("'inputs_first' cannot be had together with values that are held");

@@ -17,11 +17,12 @@
 //                               that of a file's own graph to its inputs
 //    "flags": {"latent": 1},    names for the asset's conditions
 //    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
-//                     "before": ["8*n*c"],
+//                     "before": ["8*n*c"], "kept": [], "returned": [], "windowed": "S + P",
 //                     "until": "'add'", "view": "0"}, ...}}
 //
 // Expressions of an operator see B, S, P, T = S + P; n, the rows of its first input, and c, their width; o,
-// the width of its first output; t, the positions that its second input holds; e and ce, bytes of an element
+// the width of its first output; t, the positions that its second input holds, and within, the window of the
+// cache that holds them (0: none); e and ce, bytes of an element
 // of an activation and of the cache; its attributes; and the asset's names. Operators that a file itself
 // lists are named as it names them ("Softmax", "com.microsoft.Gelu"); of their rules view, in_place, without
 // and temporaries count (file_graph.h), and they see B, S, P, n, c, o, e (of the first output), out, the
@@ -51,10 +52,13 @@ struct OpRule {
   Expression without = {};                   // true: the outputs take no memory, they are computed where used
   std::vector<Expression> before = {};       // bytes each; gone when the outputs are made
   std::vector<Expression> kept = {};         // bytes each; there from now to the end of the turn
+  std::vector<Expression> returned = {};     // bytes each; there from now to the end of the next turn
   std::vector<Expression> temporaries = {};  // bytes each; there together with the outputs
   // 1, 2...: the output takes over the memory of an input that dies with the operator, rather that one's.
   Expression in_place = {};
   Expression view = {};  // 1, 2...: the output is that input, looked at differently
+  // Of a cache with a window: the positions that it holds after the pass; empty: min(T, window).
+  Expression windowed = {};
 };
 
 // A value beside those of the architecture: there before the first operator, used by every operator of some

@@ -45,7 +45,25 @@ struct Op {
   std::vector<ValueId> outputs;
   std::vector<ValueId> temporaries = {};
   std::vector<ValueId> held = {};  // not used any more, but still referred to by whoever called the operator
+  std::vector<std::uint32_t> bodies =
+      {};  // of those in ForwardGraph::bodies; it has their outer values as inputs
   bool operator==(const Op&) const = default;
+};
+
+// A graph inside an operator: a branch, or the turn of a loop. Its values are among the whole graph's.
+struct Body {
+  std::vector<Op> ops;
+  std::vector<ValueId> inputs;  // what the operator puts in; values of the graph around it are used directly
+  std::vector<ValueId> outputs;
+  bool operator==(const Body&) const = default;
+};
+
+// A name that a file has for a size, and what it is taken as: B, S, P, S + P or a symbol of its own.
+struct NamedSize {
+  std::string name;
+  SizePoly taken_as;
+  bool guessed = false;  // by where it stands, not by the name
+  bool operator==(const NamedSize&) const = default;
 };
 
 // The first symbols of every graph: batch, new tokens, tokens already in the cache.
@@ -64,10 +82,12 @@ struct LeastOf {
 struct ForwardGraph {
   std::vector<std::string> symbols = {"B", "S", "P"};  // then the file's own names
   std::vector<LeastOf> least = {};                     // in the order of their symbols
+  std::vector<NamedSize> sizes = {};                   // each name once
   std::vector<Value> values;
   std::vector<Op> ops;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  std::vector<Body> bodies = {};  // each of one operator, of the graph or of another body
   bool operator==(const ForwardGraph&) const = default;
 
   const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
@@ -76,6 +96,11 @@ struct ForwardGraph {
 // A value for each symbol: these three, what follows from them, and 1 for a name that the file gives.
 std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_t batch,
                                          std::uint64_t sequence, std::uint64_t past);
+
+// How deep bodies may lie in bodies.
+inline constexpr std::size_t kMostBodyDepth = 8;
+// How a Note begins that tells why the operators of a file are not there.
+inline constexpr std::string_view kOperatorsLeftOut = "the operators are left out: ";
 
 // Bytes of a value, or nothing while its dtype or shape is unknown or its size has no fixed unit.
 std::optional<SizePoly> value_bytes(const Value& value);

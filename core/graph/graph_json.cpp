@@ -62,12 +62,23 @@ Json forward_json(const MetaGraph& graph, const ForwardGraph& forward) {
     }
     json["values"].push_back(std::move(row));
   }
-  for (const Op& op : forward.ops) {
+  for (const NamedSize& size : forward.sizes)
+    json["sizes"].push_back({{"name", text(size.name)},
+                             {"taken_as", text(size.taken_as.text(forward.symbols))},
+                             {"guessed", size.guessed}});
+  const auto op_json = [&](const Op& op) {
     Json row = {{"kind", text(op.kind)}, {"name", text(op.name)}, {"inputs", names(op.inputs)}};
     row["weights"] = Json::array();
     for (const TensorId id : op.weights) row["weights"].push_back(text(graph.tensor(id).name));
     row["outputs"] = names(op.outputs);
-    json["ops"].push_back(std::move(row));
+    for (const std::uint32_t body : op.bodies) row["bodies"].push_back(body);
+    return row;
+  };
+  for (const Op& op : forward.ops) json["ops"].push_back(op_json(op));
+  for (const Body& body : forward.bodies) {
+    Json row = {{"inputs", names(body.inputs)}, {"outputs", names(body.outputs)}, {"ops", Json::array()}};
+    for (const Op& op : body.ops) row["ops"].push_back(op_json(op));
+    json["bodies"].push_back(std::move(row));
   }
   return json;
 }

@@ -26,6 +26,9 @@ class SizePoly {
 
   // The value if no symbol occurs.
   std::optional<std::int64_t> constant() const;
+  // The symbol if there is nothing else.
+  std::optional<SymbolId> as_symbol() const;
+  bool has(SymbolId id) const;
   // With values[i] for symbol i. Nothing if it is negative, does not fit in 64 bits, or a symbol has no
   // value.
   std::optional<std::uint64_t> evaluate(std::span<const std::uint64_t> values) const;

@@ -66,38 +66,65 @@ void check_ranges(const MetaGraph& graph, std::size_t part, std::size_t parts) {
 }
 
 // Every id exists, every value is made once at most, and before it is used.
-void check_forward(const MetaGraph& graph, const ForwardGraph& forward) {
-  const auto fail_op = [](const Op& op, std::string_view detail) {
+class ForwardCheck {
+ public:
+  ForwardCheck(const MetaGraph& graph, const ForwardGraph& forward)
+      : graph_(graph), forward_(forward), made_(forward.values.size()), entered_(forward.bodies.size()) {}
+
+  void check() {
+    for (std::size_t i = 0; i < forward_.values.size(); ++i)
+      if (forward_.values[i].memory_of && index(*forward_.values[i].memory_of) >= i)
+        throw Error(ErrorCode::malformed, "a value shares the memory of a later one");
+    for (const ValueId id : forward_.inputs) {
+      if (index(id) >= made_.size()) throw Error(ErrorCode::malformed, "an input value does not exist");
+      made_[index(id)] = true;
+    }
+    for (const Op& op : forward_.ops) check_op(op, 0);
+    for (const ValueId id : forward_.outputs)
+      if (!is_made(id)) throw Error(ErrorCode::malformed, "an output value is never made");
+  }
+
+ private:
+  [[noreturn]] static void fail(const Op& op, std::string_view detail) {
     throw Error(ErrorCode::malformed, fmt::format("operator {} '{}' {}", safe_display(op.kind, 60),
                                                   safe_display(op.name, 100), detail));
-  };
-  std::vector<bool> made(forward.values.size(), false);
-  for (std::size_t i = 0; i < forward.values.size(); ++i)
-    if (forward.values[i].memory_of && index(*forward.values[i].memory_of) >= i)
-      throw Error(ErrorCode::malformed, "a value shares the memory of a later one");
-  for (const ValueId id : forward.inputs) {
-    if (index(id) >= made.size()) throw Error(ErrorCode::malformed, "an input value does not exist");
-    made[index(id)] = true;
   }
-  for (const Op& op : forward.ops) {
+  bool is_made(ValueId id) const { return index(id) < made_.size() && made_[index(id)]; }
+  void make(const Op& op, ValueId id) {
+    if (index(id) >= made_.size()) fail(op, "makes a value that does not exist");
+    if (made_[index(id)]) fail(op, "makes a value that is already there");
+    made_[index(id)] = true;
+  }
+
+  void check_op(const Op& op, std::size_t depth) {
     for (const ValueId id : op.inputs)
-      if (index(id) >= made.size() || !made[index(id)]) fail_op(op, "uses a value before it is made");
+      if (!is_made(id)) fail(op, "uses a value before it is made");
     for (const TensorId id : op.weights)
-      if (index(id) >= graph.tensors.size()) fail_op(op, "uses a tensor that does not exist");
-    for (const ValueId id : op.temporaries)
-      if (index(id) >= made.size()) fail_op(op, "has a temporary that does not exist");
-    for (const ValueId id : op.held)
-      if (index(id) >= made.size() || !made[index(id)]) fail_op(op, "holds a value before it is made");
-    for (const ValueId id : op.outputs) {
-      if (index(id) >= made.size()) fail_op(op, "makes a value that does not exist");
-      if (made[index(id)]) fail_op(op, "makes a value that is already there");
-      made[index(id)] = true;
+      if (index(id) >= graph_.tensors.size()) fail(op, "uses a tensor that does not exist");
+    for (const std::uint32_t body : op.bodies) {
+      if (body >= entered_.size() || entered_[body] || depth == kMostBodyDepth)
+        fail(op, "has a graph that does not exist, is another's or lies too deep");
+      entered_[body] = true;
+      check_body(op, forward_.bodies[body], depth + 1);
     }
+    for (const ValueId id : op.temporaries) make(op, id);  // a later operator may hold it
+    for (const ValueId id : op.outputs) make(op, id);
+    for (const ValueId id : op.held)
+      if (!is_made(id)) fail(op, "holds a value before it is made");
   }
-  for (const ValueId id : forward.outputs)
-    if (index(id) >= made.size() || !made[index(id)])
-      throw Error(ErrorCode::malformed, "an output value is never made");
-}
+
+  void check_body(const Op& of, const Body& body, std::size_t depth) {
+    for (const ValueId id : body.inputs) make(of, id);
+    for (const Op& op : body.ops) check_op(op, depth);
+    for (const ValueId id : body.outputs)
+      if (!is_made(id)) fail(of, "has a graph whose output is never made");
+  }
+
+  const MetaGraph& graph_;
+  const ForwardGraph& forward_;
+  std::vector<bool> made_;
+  std::vector<bool> entered_;  // by body
+};
 
 void check_encoding(const ModelFile& file, const Storage& storage, std::size_t number) {
   const bool same_size = storage.encoding == Encoding::plain || storage.encoding == Encoding::byte_swapped;
@@ -186,7 +213,7 @@ void validate(const MetaGraph& graph) {
     check_names(graph, 0, 1);
     check_ranges(graph, 0, 1);
   }
-  if (graph.forward) check_forward(graph, *graph.forward);
+  if (graph.forward) ForwardCheck(graph, *graph.forward).check();
 }
 
 }  // namespace loadline

@@ -86,6 +86,8 @@ cli_case(plan_absurd_activations 2 "plan xl --activations 18446744073709551615" 
 cli_case(plan_absurd_ring 1 "plan 70b --method staged_ring --staging 16KiB" STDERR "use larger slots")
 cli_case(plan_all_among_others 0 "plan xl --method all,state_dict" STDOUT "executorch_after")
 cli_case(plan_nothing_fits_text 3 "plan xl --device-budget 1GiB" STDOUT "Nothing here fits")
+cli_case(plan_dim_of_a_checkpoint 2 "plan demo --dim batch=4" STDERR "--dim is for files that list their operators")
+cli_case(plan_dim_without_number 2 "plan demo --dim batch" STDERR "'batch' is no NAME=N")
 cli_case(plan_config_alone 0 "plan demo/config.json --method per_tensor" STDOUT "61.02 MiB")
 
 cli_case(convert_gguf 0 "convert demo out/demo.gguf --force --verify" STDOUT "read back and equal")

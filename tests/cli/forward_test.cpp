@@ -1,6 +1,10 @@
 // What plan says of a forward pass whose operators nobody knows.
 #include "app/cli/forward_options.h"
 #include "core/base/error.h"
+#include "core/forward/claims.h"
+#include "core/forward/config_graph.h"
+#include "core/forward/presets.h"
+#include "tests/forward/graph_builder.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -41,6 +45,175 @@ TEST(ForwardAnswer, AnUnknownFamilyGetsBoundsAndNoPass) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("README tells how to add one"), std::string::npos) << text;
+}
+
+TEST(ForwardAnswer, AConfigurationThatIsNoneLeavesTheLoad) {
+  const MetaGraph graph = foreign("{\"hidden_size\": 64,}");
+  const ForwardAnswer answer(context(), graph, {.batch = 1, .sequence = 16});
+  EXPECT_EQ(answer.pass(), nullptr);
+  const std::string text = answer.text();
+  EXPECT_NE(
+      text.find("config.json: line 1, column 20: not valid JSON: unexpected '}'; expected string literal"),
+      std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("json.exception"), std::string::npos);
+}
+
+struct Preset {
+  explicit Preset(std::string_view id) : graph(config_graph(find_preset(id)->config_json, "config.json")) {}
+  Json json(const ForwardArguments& arguments) const {
+    return ForwardAnswer(context(), graph, arguments).json();
+  }
+  std::string text(const ForwardArguments& arguments) const {
+    return ForwardAnswer(context(), graph, arguments).text();
+  }
+  MetaGraph graph;
+};
+
+TEST(ForwardAnswer, NotesWhatASequenceDoesNotSuit) {
+  EXPECT_EQ(Preset("gpt2").json({.batch = 1, .sequence = 1024})["notes"], Json::array());
+  EXPECT_EQ(Preset("gpt2").json({.batch = 1, .sequence = 3000, .past = 48})["notes"],
+            Json::array({"3,048 positions, the model has 1,024 (wpe.weight)"}));
+  EXPECT_EQ(Preset("opt-125m").json({.batch = 1, .sequence = 2048})["notes"], Json::array());
+  EXPECT_NE(
+      Preset("opt-125m").text({.batch = 1, .sequence = 2049}).find("2,049 positions, the model has 2,048"),
+      std::string::npos);
+  EXPECT_NE(Preset("vit-base").text({.batch = 1, .sequence = 16}).find("--seq changes nothing"),
+            std::string::npos);
+}
+
+TEST(ForwardAnswer, AnEncoderRunsOnce) {
+  const Preset whisper("whisper-tiny");
+  const Json first = whisper.json({.batch = 1, .sequence = 448});
+  const Json later = whisper.json({.batch = 1, .sequence = 1, .past = 447});
+  EXPECT_TRUE(first["activation_peak_op"].get<std::string>().find("encoder.") != std::string::npos);
+  EXPECT_TRUE(later["activation_peak_op"].get<std::string>().find("encoder.layers") == std::string::npos);
+  EXPECT_EQ(later["kv_bytes"], first["kv_bytes"]);
+  EXPECT_EQ(later["notes"][0], "the encoder has run before: only what it left in the cache is counted");
+  // T5: six layers, keys and values of 512 source tokens and of 513 target tokens, 512 wide
+  const Json t5 = Preset("t5-small").json({.batch = 1, .sequence = 1, .past = 512});
+  EXPECT_EQ(t5["kv_bytes"], 6 * 2 * (512 + 513) * 512 * 4);
+  EXPECT_TRUE(t5["activation_peak_op"].get<std::string>().find("encoder.block") == std::string::npos);
+}
+
+TEST(ForwardAnswer, TellsWhatATokenAddsOnceWindowsAreFull) {
+  const std::string text = Preset("gemma-3-1b").text({.batch = 1, .sequence = 4096});
+  EXPECT_NE(text.find("26,624 bytes per token of each sequence until windows of 512 are full, then 4,096"),
+            std::string::npos)
+      << text;
+  const Json json = Preset("gemma-3-1b").json({.batch = 1, .sequence = 4096});
+  EXPECT_EQ(json["kv_bytes_per_token"], 26'624);
+  EXPECT_EQ(json["kv_bytes_per_next_token"], 4'096);
+  EXPECT_EQ(Preset("llama-3-8b").text({.batch = 1, .sequence = 16}).find("until"), std::string::npos);
+  // a window that no pass fills
+  const MetaGraph wide = config_graph(
+      R"({"model_type":"mistral","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
+          "intermediate_size":96,"vocab_size":100,"sliding_window":4000000000000000000})",
+      "config.json");
+  for (const char* profile : {"fused", "ggml", "hf_eager", "hf_sdpa"}) {
+    ForwardArguments arguments = {.batch = 1, .sequence = 16, .past = 3};
+    arguments.options.profile = profile;
+    EXPECT_EQ(ForwardAnswer(context(), wide, arguments).text().find("until"), std::string::npos) << profile;
+  }
+}
+
+TEST(ForwardAnswer, SaysThatAPassIsOfTheTextModel) {
+  const MetaGraph graph = config_graph(
+      R"({"model_type":"gemma3","architectures":["Gemma3ForConditionalGeneration"],"vision_config":{},
+          "text_config":{"hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,
+                         "head_dim":16,"intermediate_size":96,"vocab_size":100}})",
+      "config.json");
+  const ForwardAnswer answer(context(), graph, {.batch = 1, .sequence = 16});
+  EXPECT_NE(answer.text().find("vision_config is not described: text model only"), std::string::npos)
+      << answer.text();
+  const std::vector<Note> notes = model_claims(graph, *built_in_assets()).notes;
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].text, "vision_config is not described: text model only");
+}
+
+// y = x + x with these sizes, all of them the file's own names unless they are B or S.
+MetaGraph file_graph(const std::vector<NamedSize>& sizes) {
+  MetaGraph graph;
+  graph.format = "onnx";
+  graph.files = {{"m.onnx", 100}};
+  testing::Builder::Sizes shape;
+  for (const NamedSize& size : sizes) shape.push_back(size.taken_as);
+  ForwardGraph forward = testing::Builder().op("Add", {"x"}, "y", shape).returns({"y"}).graph();
+  for (const NamedSize& size : sizes)
+    if (const auto symbol = size.taken_as.as_symbol(); symbol && *symbol > kPast)
+      forward.symbols.push_back(size.name);
+  forward.values[0].shape = shape;
+  forward.sizes = sizes;
+  graph.forward = forward;
+  return graph;
+}
+
+NamedSize named(const std::string& name, SymbolId symbol, bool guessed = false) {
+  return {name, SizePoly::symbol(symbol), guessed};
+}
+
+std::string refusal(const MetaGraph& graph, const ForwardArguments& arguments) {
+  try {
+    const ForwardAnswer answer(context(), graph, arguments);
+    return "none";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    return error.what();
+  }
+}
+
+TEST(ForwardAnswer, SizesByTheFilesOwnNames) {
+  const SymbolId own{3}, other{4};
+  const MetaGraph graph =
+      file_graph({named("s77", kBatch, true), named("height", own), named("width", other)});
+  const ForwardAnswer plain(context(), graph, {.batch = 2, .sequence = 1});
+  EXPECT_EQ(plain.json()["dims"].dump(), R"({"s77":2,"height":1,"width":1})");
+  const std::string text = plain.text();
+  EXPECT_NE(text.find("  guessed: s77 as the batch; --dim sets them\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  height and width taken as 1: --dim sets them\n"), std::string::npos) << text;
+
+  const ForwardAnswer chosen(context(), graph, {.sizes = {{"height", 30}, {"s77", 5}}});
+  EXPECT_EQ(chosen.json()["dims"].dump(), R"({"s77":5,"height":30,"width":1})");
+  EXPECT_EQ(chosen.json()["batch"], 5);
+  EXPECT_EQ(chosen.json()["activation_peak"], 2 * 5 * 30 * 4);
+  EXPECT_NE(chosen.text().find("  width taken as 1: --dim sets it\n"), std::string::npos) << chosen.text();
+  ASSERT_NE(chosen.pass(), nullptr);
+  EXPECT_EQ(chosen.pass()->symbols, (std::vector<std::uint64_t>{5, 1, 0, 30, 1}));
+}
+
+TEST(ForwardAnswer, SizesThatCannotBeChosen) {
+  const MetaGraph graph = file_graph({named("batch", kBatch), named("n", kBatch)});
+  EXPECT_EQ(refusal(graph, {.sizes = {{"depth", 3}}}),
+            "the file has no size that is called 'depth'; it has batch, n");
+  EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 4}}}),
+            "'batch' and 'n' are the same size, B: it cannot be 3 and 4");
+  EXPECT_EQ(refusal(graph, {.batch = 2, .sizes = {{"batch", 3}}}),
+            "--batch 2 contradicts --dim, which says 3");
+  EXPECT_EQ(refusal(graph, {.sizes = {{"batch", 3}, {"n", 3}}}), "none");
+  MetaGraph total = graph;
+  total.forward->sizes = {
+      {"total", *SizePoly::sum(SizePoly::symbol(kSequence), SizePoly::symbol(kPast)), false}};
+  EXPECT_EQ(refusal(total, {.sizes = {{"total", 3}}}), "'total' is S + P: choose those");
+  EXPECT_EQ(refusal(foreign(""), {.sizes = {{"batch", 3}}}),
+            "--dim is for files that list their operators: this model's sizes have no names");
+}
+
+TEST(ForwardAnswer, AFileOfFixedSizesSaysSo) {
+  MetaGraph graph = file_graph({});
+  for (Value& value : graph.forward->values) value.shape = testing::Builder::Sizes{SizePoly(4), SizePoly(16)};
+  const std::string text = ForwardAnswer(context(), graph, {.batch = 2, .sequence = 8}).text();
+  EXPECT_TRUE(text.starts_with("Forward pass with the file's own sizes, profile onnxruntime:\n")) << text;
+  EXPECT_NE(text.find("no size in the file depends on --batch, --seq or --past"), std::string::npos) << text;
+  graph.forward->values[1].shape.reset();
+  EXPECT_NE(ForwardAnswer(context(), graph, {.sequence = 8})
+                .text()
+                .find("at least: the size of 1 value is not known"),
+            std::string::npos);
+  graph.forward->values[0].shape.reset();
+  const std::string nothing = ForwardAnswer(context(), graph, {.sequence = 8}).text();
+  EXPECT_NE(nothing.find("activations not known: the sizes of 2 values are not known"), std::string::npos)
+      << nothing;
+  EXPECT_EQ(nothing.find("alive there"), std::string::npos) << nothing;
 }
 
 TEST(ForwardAnswer, WithoutAConfigurationThereIsNothingToSay) {

@@ -91,5 +91,66 @@ TEST(ForwardLaws, ValuesAreMadeOnceBeforeUse) {
   EXPECT_THROW(validate(graph), Error);  // there is no tensor
 }
 
+TEST(ForwardLaws, WhatIsHeldIsThere) {
+  MetaGraph graph;
+  graph.forward = ForwardGraph();
+  ForwardGraph& forward = *graph.forward;
+  forward.values = {{"x", {}, {}}, {"y", {}, {}}, {"z", {}, {}}, {"t", {}, {}}};
+  forward.inputs = {ValueId{0}};
+  forward.ops = {{"Relu", "r", {ValueId{0}}, {}, {ValueId{1}}},
+                 {"Relu", "s", {ValueId{1}}, {}, {ValueId{2}}}};
+  forward.ops[0].temporaries = {ValueId{3}};
+  forward.ops[1].held = {ValueId{3}, ValueId{2}};  // an earlier one's temporary, and what it makes itself
+  EXPECT_NO_THROW(validate(graph));
+  forward.ops[0].temporaries.clear();
+  EXPECT_THROW(validate(graph), Error);
+  forward.ops[1].held.clear();
+  forward.ops[0].temporaries = {ValueId{9}};
+  EXPECT_THROW(validate(graph), Error);
+}
+
+TEST(ForwardLaws, ABodyIsOneOperatorsAndNotTooDeep) {
+  MetaGraph graph;
+  graph.forward = ForwardGraph();
+  ForwardGraph& forward = *graph.forward;
+  forward.values = {{"x", {}, {}}, {"y", {}, {}}, {"i", {}, {}}, {"b", {}, {}}};
+  forward.inputs = {ValueId{0}};
+  forward.outputs = {ValueId{1}};
+  forward.ops = {{"Loop", "l", {ValueId{0}}, {}, {ValueId{1}}}};
+  forward.ops[0].bodies = {0};
+  EXPECT_THROW(validate(graph), Error);  // there is none
+  forward.bodies.push_back(
+      {{{"Add", "a", {ValueId{0}, ValueId{2}}, {}, {ValueId{3}}}}, {ValueId{2}}, {ValueId{3}}});
+  EXPECT_NO_THROW(validate(graph));
+  forward.bodies[0].outputs = {ValueId{1}};
+  EXPECT_THROW(validate(graph), Error);  // y is made later
+  forward.bodies[0].outputs = {ValueId{3}};
+  forward.bodies[0].ops[0].bodies = {0};
+  EXPECT_THROW(validate(graph), Error);  // it is in itself
+  forward.bodies[0].ops[0].bodies.clear();
+  for (std::uint32_t i = 1; i <= kMostBodyDepth; ++i) {
+    forward.bodies.push_back({{{"If", "i", {}, {}, {}}}, {}, {}});
+    forward.bodies[i - 1].ops[0].bodies = {i};
+    EXPECT_EQ(i < kMostBodyDepth, [&] {
+      try {
+        validate(graph);
+        return true;
+      } catch (const Error&) {
+        return false;
+      }
+    }());
+  }
+}
+
+TEST(SizePoly, TellsWhichSymbolsAreInIt) {
+  const SizePoly batch = SizePoly::symbol(kBatch), both = *SizePoly::sum(batch, SizePoly::symbol(kPast));
+  EXPECT_EQ(batch.as_symbol(), kBatch);
+  EXPECT_FALSE(both.as_symbol());
+  EXPECT_FALSE(SizePoly::product(batch, SizePoly(2))->as_symbol());
+  EXPECT_FALSE(SizePoly(1).as_symbol());
+  EXPECT_TRUE(both.has(kPast));
+  EXPECT_FALSE(both.has(kSequence));
+}
+
 }  // namespace
 }  // namespace loadline

@@ -62,7 +62,8 @@ TEST(Architecture, FaultsAreToldWithLineAndColumn) {
       {"h = norm x @norm[d]", "h = norm x @norm[d]+c", "'+b' expected"},
       {"h = norm x @norm[d]", "h = norm x @norm[d]:Q9", "'Q9' is no dtype"},
       {"h = norm x @norm[d]", "h = norm x @norm[d", "expected"},
-      {"x = add x h", "x = add x h rows=1 more", "'=' expected"},
+      {"h = norm x @norm[d]", "h = norm x @norm[d] inner=1 more", "'=' expected"},
+      {"x = add x h", "x = add x h rows=1", "line 22, column 18: 'add' has no attribute 'rows'"},
       {"each i in L: layer", "each i of L: layer", "'in' expected"},
       {"each i in L: layer", "each i in L: no_such", "there is no block 'no_such'"},
       {"x = add x h", "each j in 2: layer", "without end"},
@@ -70,7 +71,7 @@ TEST(Architecture, FaultsAreToldWithLineAndColumn) {
       {R"("tie ?? true")", R"("tie ??")", "line 7, column"},
       {R"(["vision.*"])", R"({"a": "b"})", "'ignore' is an object, a list expected"},
       {R"("ignore": )", R"("family": "x", "ignore": )", "'family' occurs twice"},
-      {R"("ignore": )", R"("ignore" )", "not valid JSON"},
+      {R"("ignore": )", R"("ignore" )", "not valid JSON: unexpected '['; expected ':'"},
   };
   for (const Row& row : rows)
     EXPECT_NE(error_with(row.from, row.to).find(row.message), std::string::npos)
@@ -172,8 +173,10 @@ TEST(Bind, WhatDoesNotFitNamesTheConfiguration) {
       return error.what();
     }
   };
-  EXPECT_EQ(error_of(R"(,"experts":"x")"),
-            "config.json: does not fit the architecture: tiny.json: line 21, column 47: 'x' is no number");
+  EXPECT_EQ(
+      error_of(R"(,"experts":"x")"),
+      "config.json: does not fit the architecture: 'x' is no number (tiny.json: line 21, column 47, which "
+      "reads 'experts')");
   EXPECT_NE(error_of(R"(,"experts":1000000)").find("a whole number from 0 to 10000 expected"),
             std::string::npos);
   EXPECT_NE(error_of(R"(,"torch_dtype":"float7")").find("torch_dtype 'float7' is not known"),

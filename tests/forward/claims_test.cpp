@@ -4,6 +4,8 @@
 #include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 namespace loadline {
@@ -60,6 +62,31 @@ TEST(Claims, AHeadOnItsEmbeddingsStorageCountsOnce) {
   Tensor& head = tensor("lm_head.weight");
   head.storage = tensor("model.embed_tokens.weight").storage;
   EXPECT_EQ(model_claims(graph, *built_in_assets()).parameters, before - elements(head));
+}
+
+MetaGraph without(MetaGraph graph, std::string_view part) {
+  std::erase_if(graph.tensors,
+                [&](const Tensor& one) { return one.name.view().find(part) != std::string_view::npos; });
+  return graph;
+}
+
+TEST(Claims, WhatIsOnlyStoredMayBeLeftOut) {
+  const MetaGraph whole = preset_graph("deepseek-v3");
+  const MetaGraph graph = without(whole, "model.layers.61.");
+  ASSERT_LT(graph.tensors.size(), whole.tensors.size());
+  const ModelClaims claims = model_claims(graph, *built_in_assets());
+  EXPECT_TRUE(claims.missing.empty()) << claims.missing.front();
+  EXPECT_EQ(claims.parameters, model_claims(whole, *built_in_assets()).parameters);
+}
+
+TEST(Claims, AHeadIsMissedUnlessItMayBeTied) {
+  MetaGraph graph = without(preset_graph("llama-3-8b"), "lm_head");
+  EXPECT_EQ(model_claims(graph, *built_in_assets()).missing, std::vector<std::string>{"lm_head.weight"});
+  std::string& config = std::get<std::string>(graph.metadata[0].value);
+  const std::size_t at = config.find("\"tie_word_embeddings\": false");
+  ASSERT_NE(at, std::string::npos) << config;
+  config.replace(at, 28, "\"tie_word_embeddings\": true ");
+  EXPECT_TRUE(model_claims(graph, *built_in_assets()).missing.empty());
 }
 
 TEST(Claims, NeverStopAnInspection) {

@@ -84,7 +84,7 @@ TEST(Expression, ErrorsNameThePlace) {
       {"d / 7", "asset.json: line 3, column 12: 64 / 7 leaves a remainder"},
       {"missing + 1", "asset.json: line 3, column 18: 'missing' is missing"},
       {"1 + kind", "asset.json: line 3, column 12: 'gemma2' is no number"},
-      {"types[2]", "asset.json: line 3, column 15: position 2 of a list of 2"},
+      {"types[2]", "asset.json: line 3, column 15: 'types' has 2 entries, position 2 (from 0) is asked for"},
       {"d[0]", "asset.json: line 3, column 11: 64[0]: a list and a whole number expected"},
       {"d / 0", "asset.json: line 3, column 12: 64 divided by 0"},
       {"9223372036854775807 + 1", "the result does not fit in 64 bits"},

@@ -4,11 +4,11 @@
 #include "core/base/error.h"
 #include "core/forward/forward_model.h"
 #include "core/forward/lifetimes.h"
-#include "core/forward/memory_model.h"
+#include "core/forward/op_order.h"
 #include "core/graph/validate.h"
+#include "tests/forward/graph_builder.h"
 
 #include <algorithm>
-#include <map>
 #include <random>
 
 #include <fmt/format.h>
@@ -17,54 +17,14 @@
 namespace loadline {
 namespace {
 
+using testing::Builder;
+
 const SizePoly kB = SizePoly::symbol(kBatch), kS = SizePoly::symbol(kSequence);
-
-// Values by name: an operator's unknown inputs become inputs of the graph.
-class Builder {
- public:
-  using Sizes = std::vector<SizePoly>;
-
-  Builder& op(const std::string& kind, const std::vector<std::string>& inputs, const std::string& output,
-              const std::optional<Sizes>& shape = Sizes{SizePoly(1000)}, DType dtype = DType::f32) {
-    Op op = {.kind = kind, .name = output, .inputs = {}, .weights = {}, .outputs = {}};
-    for (const std::string& name : inputs) {
-      const bool fresh = ids_.count(name) == 0;
-      op.inputs.push_back(value(name, Sizes{SizePoly(1000)}, DType::f32));
-      if (fresh) graph_.inputs.push_back(op.inputs.back());
-    }
-    op.outputs.push_back(value(output, shape, dtype));
-    graph_.ops.push_back(std::move(op));
-    return *this;
-  }
-  Builder& weight(std::uint32_t tensor) {
-    graph_.ops.back().weights.push_back(TensorId{tensor});
-    return *this;
-  }
-  Builder& inferred() {
-    graph_.values.back().inferred = true;
-    return *this;
-  }
-  Builder& returns(const std::vector<std::string>& names) {
-    for (const std::string& name : names) graph_.outputs.push_back(ids_.at(name));
-    return *this;
-  }
-  const ForwardGraph& graph() const { return graph_; }
-
- private:
-  ValueId value(const std::string& name, const std::optional<Sizes>& shape, DType dtype) {
-    const auto [at, fresh] =
-        ids_.try_emplace(name, ValueId{static_cast<std::uint32_t>(graph_.values.size())});
-    if (fresh) graph_.values.push_back({.name = name, .dtype = dtype, .shape = shape});
-    return at->second;
-  }
-  ForwardGraph graph_;
-  std::map<std::string, ValueId> ids_;
-};
 
 // Named as a file's operators might be; "View" and "Soft" have a rule, others have none.
 Profile profile_of(const std::string& more = "") {
   return parse_profile(
-      R"json({"profile": "test", )json" + more +
+      R"json({"profile": "test", "operators": "onnx", )json" + more +
           R"json( "ops": {"View": {"view": "1"}, "Soft": {"in_place": "1"}, "Const": {"without": "true"},
                    "Pick": {"temporaries": ["inputs == 2 ? e*n*c : out", "out"]}}})json",
       "test.json");
@@ -253,6 +213,51 @@ TEST(FileGraph, TemporariesFollowFromInputsAndOutputs) {
   EXPECT_TRUE(run(Builder().op("Pick", {"x"}, "y", std::nullopt).returns({"y"})).ops[0].temporaries.empty());
 }
 
+TEST(FileGraph, ATemporaryBeyond64BitsIsUnknown) {
+  const Builder::Sizes wide = {SizePoly(std::int64_t{1} << 31), SizePoly(std::int64_t{1} << 31)};
+  Builder builder;
+  builder.op("Make", {"x"}, "mask", wide, DType::boolean).op("Make", {"x"}, "p", Builder::Sizes{SizePoly(2)});
+  const ForwardGraph graph = run(builder.op("Pick", {"mask", "p"}, "y").returns({"y"}));
+  ASSERT_EQ(graph.ops[2].temporaries.size(), 2u);
+  EXPECT_FALSE(graph.value(graph.ops[2].temporaries[0]).shape);
+  EXPECT_TRUE(graph.value(graph.ops[2].temporaries[1]).shape);
+  const std::vector<std::optional<std::uint64_t>> sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+  EXPECT_EQ(forward_peak(graph, {}, sizes).unknown, 1u);
+}
+
+TEST(FileGraph, WorkIsBounded) {
+  const auto fails_with = [](const ForwardGraph& graph, const Profile& profile, const char* detail) {
+    try {
+      with_profile(graph, profile);
+      ADD_FAILURE() << detail;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(detail), std::string::npos) << error.what();
+    }
+  };
+  ForwardGraph graph = Builder().op("Const", {}, "k").op("Make", {"k", "x"}, "y").returns({"y"}).graph();
+  graph.ops[0].weights.assign(200, TensorId{0});
+  const Op user = graph.ops[1];
+  for (int i = 0; i < 40'000; ++i) {
+    graph.values.push_back(graph.value(user.outputs[0]));
+    graph.ops.push_back(user);
+    graph.ops.back().outputs = {ValueId{static_cast<std::uint32_t>(graph.values.size() - 1)}};
+  }
+  fails_with(graph, profile_of(), "operators use weights of constants 4,000,000 times or more");
+  graph.ops[0].weights.resize(2);
+  EXPECT_EQ(with_profile(graph, profile_of()).ops[7].weights.size(), 2u);
+  std::string many = "1", sum = "1";
+  for (int i = 1; i < 16; ++i) many += R"(", "1)";
+  for (int i = 0; i < 400; ++i) sum += "+1";
+  const auto rules = [](const std::string& rule) {
+    return parse_profile(
+        fmt::format(R"({{"profile": "p", "operators": "onnx", "ops": {{"Make": {}}}}})", rule), "p.json");
+  };
+  fails_with(graph, rules(R"({"temporaries": [")" + many + "\"]}"), "gives more than 500,000 temporaries");
+  std::string sums = sum;
+  for (int i = 1; i < 16; ++i) sums += R"(", ")" + sum;
+  fails_with(graph, rules(R"({"temporaries": [")" + sums + "\"]}"), "too many operations");
+}
+
 TEST(FileGraph, InputsStayWhereTheCallerHoldsThem) {
   Builder builder;
   builder.op("Make", {"x"}, "a").op("Make", {"a", "never used"}, "b").op("Make", {"b"}, "y").returns({"y"});
@@ -263,8 +268,8 @@ TEST(FileGraph, InputsStayWhereTheCallerHoldsThem) {
 
 TEST(FileGraph, RulesThatMakeNoSenseAreToldAtTheirPlace) {
   for (const char* rule : {R"({"in_place": "9"})", R"({"view": "'a'"})", R"({"temporaries": ["'much'"]})"}) {
-    const Profile profile =
-        parse_profile(fmt::format(R"({{"profile": "p", "ops": {{"Make": {}}}}})", rule), "p.json");
+    const Profile profile = parse_profile(
+        fmt::format(R"({{"profile": "p", "operators": "onnx", "ops": {{"Make": {}}}}})", rule), "p.json");
     try {
       with_profile(Builder().op("Make", {"x"}, "a").op("Make", {"a"}, "y").returns({"y"}).graph(), profile);
       ADD_FAILURE() << rule;
@@ -273,6 +278,53 @@ TEST(FileGraph, RulesThatMakeNoSenseAreToldAtTheirPlace) {
       EXPECT_NE(std::string(error.what()).find("p.json: line 1, column"), std::string::npos) << error.what();
     }
   }
+}
+
+// An operator "Choose" between two bodies that use "a", and of what they make "y"; the first has an input of
+// its own.
+ForwardGraph with_bodies(std::int64_t first, std::int64_t second) {
+  ForwardGraph graph = Builder().op("Make", {"x"}, "a").op("Choose", {"a"}, "y").returns({"y"}).graph();
+  const auto value = [&](const std::string& name, std::int64_t size) {
+    graph.values.push_back({.name = name, .dtype = DType::f32, .shape = Builder::Sizes{SizePoly(size)}});
+    return ValueId{static_cast<std::uint32_t>(graph.values.size() - 1)};
+  };
+  const ValueId a = graph.ops[0].outputs[0];
+  for (const std::int64_t size : {first, second}) {
+    Body body;
+    if (size == first) body.inputs = {value("i", 10)};
+    const ValueId b = value("b", size), c = value("c", size), d = value("d", 1000);
+    body.ops.push_back({.kind = "Make", .name = "b", .inputs = {a}, .weights = {}, .outputs = {b}});
+    body.ops.push_back({.kind = "Soft", .name = "c", .inputs = {b}, .weights = {}, .outputs = {c}});
+    body.ops.push_back({.kind = "Make", .name = "d", .inputs = {c}, .weights = {}, .outputs = {d}});
+    body.outputs = {d};
+    graph.ops[1].bodies.push_back(static_cast<std::uint32_t>(graph.bodies.size()));
+    graph.bodies.push_back(std::move(body));
+  }
+  return graph;
+}
+
+TEST(FileGraph, TheLargerBodyCounts) {
+  MetaGraph checked;
+  checked.forward = with_bodies(5000, 7000);
+  EXPECT_NO_THROW(validate(checked));
+  const ForwardGraph graph = with_profile(*checked.forward, profile_of());
+  EXPECT_EQ(order(graph), "a y b c d b c d y");   // "y" first puts the loop's own input in
+  EXPECT_EQ(shares(graph), "c of b, c of b");     // in place there as anywhere, but never what is outside
+  EXPECT_EQ(peak(graph), 4000u + 28'000 + 4000);  // a, c, d: x is gone
+  EXPECT_EQ(peak(with_profile(with_bodies(9000, 7000), profile_of())), 4000u + 36'000 + 4000);
+  checked.forward = graph;
+  EXPECT_NO_THROW(validate(checked));
+}
+
+TEST(FileGraph, BodiesShareNoPlacesWithWhatIsAround) {
+  ForwardGraph graph = with_bodies(1000, 1000);
+  const ForwardGraph result = with_profile(graph, profile_of(R"("reuse": "1",)"));
+  for (const Value& value : result.values)
+    EXPECT_EQ(value.memory_of ? result.value(*value.memory_of).name : "b", "b") << value.name;
+  // a value of unknown size in a body is one in the whole
+  graph.values.back().shape.reset();
+  const ForwardGraph unknown = with_profile(graph, profile_of());
+  EXPECT_EQ(forward_peak(unknown, {}, value_sizes(unknown, symbol_values(unknown, 1, 1, 0))).unknown, 1u);
 }
 
 TEST(OpOrder, LastListedFirstAndDirectlyBehindItsInputs) {
@@ -285,6 +337,21 @@ TEST(OpOrder, LastListedFirstAndDirectlyBehindItsInputs) {
   EXPECT_EQ(as("listed"), "l1 r1 l2 r2 y unused");
   EXPECT_EQ(as("inputs_first"), "l1 l2 r1 r2 y unused");
   EXPECT_EQ(as("last_first"), "l1 unused r1 r2 l2 y");  // as onnxruntime 1.31 runs it
+}
+
+TEST(OpOrder, OneWithoutOutputsWaitsForItsInputs) {
+  ForwardGraph graph = Builder()
+                           .op("Make", {"x"}, "a")
+                           .op("Sink", {"a"}, "none")
+                           .op("Make", {"x"}, "y")
+                           .returns({"y"})
+                           .graph();
+  graph.ops[1].outputs.clear();
+  // y is asked for first, and the sink is listed before it, but its input is not made yet
+  EXPECT_EQ(op_order(graph, OpOrder::inputs_first), (std::vector<std::uint32_t>{2, 0, 1}));
+  EXPECT_EQ(with_profile(graph, profile_of(R"("order": "inputs_first",)")).ops.size(), 3u);
+  graph.ops[2].inputs = graph.ops[1].inputs;  // where both need the same it comes directly before
+  EXPECT_EQ(op_order(graph, OpOrder::inputs_first), (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
 // No order makes an operator run before its inputs, and no sharing lets two values that are needed at the
@@ -338,91 +405,25 @@ TEST(FileGraph, DeepGraphsNeedNoStack) {
   EXPECT_EQ(graph.ops.size(), static_cast<std::size_t>(kDepth));
 }
 
-TEST(MemoryModel, APatternIsOneBufferBesideInputsAndOutputs) {
-  const auto of = [](std::int64_t floats) { return Builder::Sizes{SizePoly(floats)}; };
-  Builder builder;  // a and b at once, then c at a's place and d behind b, until the output is made
-  builder.op("Make", {"x"}, "a", of(100)).op("Make", {"a"}, "b", of(65)).op("Make", {"b"}, "c", of(120));
-  builder.op("Join", {"b", "c"}, "d", of(1)).op("Make", {"d"}, "y", of(50)).returns({"y"});
-  const ForwardGraph& graph = builder.graph();
-  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
-  // 400 bytes take 512, as do 260 and 480; 4 take 256
-  EXPECT_EQ(reserved_bytes(graph, lifetimes(graph), sizes, MemoryModel::pattern), 4000u + 512 + 512 + 256);
-  EXPECT_EQ(reserved_bytes(graph, lifetimes(graph), sizes, MemoryModel::sum), 4000u + 400);
-  EXPECT_EQ(memory_model("pattern"), MemoryModel::pattern);
-}
-
-// The smallest hole that takes it, the first of equals, and the end only if none does: against a plain
-// search.
-TEST(MemoryModel, BestFitAgreesWithAPlainSearch) {
-  std::mt19937 random(5);
-  for (int round = 0; round < 50; ++round) {
-    Builder builder;
-    std::vector<std::string> names = {"x"};
-    for (int i = 0; i < 60; ++i) {
-      const std::string from = names[names.size() - 1 - random() % std::min<std::size_t>(names.size(), 9)];
-      names.push_back(fmt::format("v{}", i));
-      builder.op("Make", {from, names[names.size() - 2]}, names.back(),
-                 Builder::Sizes{SizePoly(8 * static_cast<std::int64_t>(1 + random() % 40))});
-    }
-    const ForwardGraph& graph = builder.graph();
-    const auto lives = lifetimes(graph);
-    const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
-    struct Block {
-      std::uint64_t begin, end;
-      std::uint32_t until;
-    };
-    std::vector<Block> blocks;  // by offset
-    std::uint64_t most = 0;
-    for (std::uint32_t op = 0; op < graph.ops.size(); ++op) {
-      for (std::size_t value = 0; value < lives.size(); ++value) {
-        if (lives[value].empty() || lives[value].first != op) continue;
-        const std::uint64_t bytes = *sizes[value];
-        std::uint64_t at = blocks.empty() ? 0 : blocks.back().end, waste = UINT64_MAX, free_from = 0;
-        for (const Block& block : blocks) {
-          const std::uint64_t gap = block.begin - free_from;
-          if (gap >= bytes && gap - bytes < waste) {
-            waste = gap - bytes;
-            at = free_from;
-          }
-          free_from = block.end;
-        }
-        blocks.push_back({at, at + bytes, lives[value].end});
-        std::sort(blocks.begin(), blocks.end(),
-                  [](const Block& a, const Block& b) { return a.begin < b.begin; });
-        most = std::max(most, blocks.back().end);
-      }
-      std::erase_if(blocks, [&](const Block& block) { return block.until == op + 1; });
-    }
-    EXPECT_EQ(reserved_bytes(graph, lives, sizes, MemoryModel::best_fit), most);
-  }
-}
-
-TEST(MemoryModel, ManyHolesTakeNoQuadraticTime) {
-  Builder builder;  // every other value goes, then each of as many is too large for the holes
-  constexpr int kMany = 60'000;
-  std::vector<std::string> kept, gone;
-  for (int i = 0; i < kMany; ++i) {
-    auto& names = i % 2 == 0 ? kept : gone;
-    names.push_back(fmt::format("v{}", i));
-    builder.op("Make", {"x"}, names.back(), Builder::Sizes{SizePoly(8)});
-  }
-  builder.op("Join", gone, "all gone");
-  for (int i = 0; i < kMany; ++i) {
-    kept.push_back(fmt::format("w{}", i));
-    builder.op("Make", {"x"}, kept.back(), Builder::Sizes{SizePoly(16)});
-  }
-  const ForwardGraph& graph = builder.op("Join", kept, "y").graph();
-  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
-  // a search of all holes for each would take 2 * 10^9 steps
-  EXPECT_GT(reserved_bytes(graph, lifetimes(graph), sizes, MemoryModel::best_fit), 60'000u * 64);
-}
-
 MetaGraph onnx_graph() {
   MetaGraph graph;
   graph.format = "onnx";
   graph.forward =
       Builder().op("Exp", {"x"}, "a").op("Softmax", {"a"}, "b").op("Exp", {"b"}, "y").returns({"y"}).graph();
   return graph;
+}
+
+TEST(Lifetimes, ACacheBeyondTheLimitIsTold) {
+  ForwardGraph graph = Builder().op("Make", {"x"}, "k").op("Make", {"k"}, "v").graph();
+  for (const std::size_t i : {1u, 2u}) {
+    graph.values[i].lane = Lane::cache;
+    graph.values[i].shape = Builder::Sizes{SizePoly((std::int64_t{1} << 59) + 1)};
+  }
+  const auto sizes = value_sizes(graph, symbol_values(graph, 1, 1, 0));
+  EXPECT_THROW(forward_peak(graph, {}, sizes), Error);
+  graph.values[2].shape = Builder::Sizes{SizePoly(1)};
+  EXPECT_EQ(forward_peak(graph, {}, value_sizes(graph, symbol_values(graph, 1, 1, 0))).cache_bytes,
+            (std::uint64_t{1} << 61) + 8);
 }
 
 TEST(ForwardModel, AFilesOwnOperatorsRunUnderAProfile) {
@@ -439,15 +440,15 @@ TEST(ForwardModel, AFilesOwnOperatorsRunUnderAProfile) {
             "onnxruntime");
 }
 
-TEST(ForwardModel, AProfileThatIsNotForAFilesOperatorsChangesNothing) {
+TEST(ForwardModel, OperatorsThatNoProfileIsForRunAsTheyAreListed) {
   MetaGraph graph = onnx_graph();
-  const ForwardModel model = forward_model(graph, *built_in_assets(), built_in_assets()->profile("ggml"));
+  graph.format = "tflite";
+  EXPECT_EQ(default_profile(*built_in_assets(), graph).id, "fused");
+  const ForwardModel model = forward_model(graph, *built_in_assets(), built_in_assets()->profile("fused"));
   EXPECT_EQ(model.source, ForwardSource::file);
   EXPECT_EQ(model.profile, "");
   EXPECT_EQ(model.allocator, MemoryModel::sum);
   EXPECT_EQ(*model.graph, *graph.forward);
-  graph.format = "tflite";
-  EXPECT_EQ(default_profile(*built_in_assets(), graph).id, "fused");
   EXPECT_EQ(default_profile(*built_in_assets(), {}).id, "fused");
 }
 
@@ -456,14 +457,39 @@ TEST(ForwardModel, AProfileOfFilesRunsNoArchitecture) {
   EXPECT_TRUE(runs(profile, onnx_graph()));
   EXPECT_FALSE(runs(profile, {}));
   EXPECT_FALSE(runs(built_in_assets()->profile("fused"), onnx_graph()));
-  try {
-    forward_model({}, *built_in_assets(), profile);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::usage);
-    EXPECT_STREQ(error.what(),
-                 "profile 'onnxruntime' runs operators that onnx files list; an architecture's take another");
-  }
+  const auto refusal = [](const MetaGraph& graph, const std::string& name) {
+    try {
+      forward_model(graph, *built_in_assets(), built_in_assets()->profile(name));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::usage);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal({}, "onnxruntime"),
+            "profile 'onnxruntime' runs operators that onnx files list; an architecture's take another");
+  EXPECT_EQ(
+      refusal(onnx_graph(), "fused"),
+      "profile 'fused' runs an architecture's operators; those that this file lists take another, such as "
+      "'onnxruntime'");
+  MetaGraph lite = onnx_graph();
+  lite.format = "tflite";
+  EXPECT_NE(refusal(lite, "onnxruntime"), "");
+  EXPECT_EQ(refusal(lite, "fused"), "");
+}
+
+TEST(ForwardModel, WhyAFileHasNoOperatorsIsTold) {
+  MetaGraph graph;
+  graph.format = "onnx";
+  const auto remark = [&] {
+    return forward_model(graph, *built_in_assets(), default_profile(*built_in_assets(), graph)).remark;
+  };
+  EXPECT_EQ(remark(), "the file lists no operators: sizes only");
+  graph.notes.push_back({Severity::warning, {}, std::string(kOperatorsLeftOut) + "Relu uses 'x'"});
+  EXPECT_EQ(remark(), "the operators are left out: Relu uses 'x'");
+  graph = {};
+  graph.format = "gguf";
+  EXPECT_EQ(remark(), "the forward pass of GGUF files is not known yet: sizes only");
 }
 
 }  // namespace

@@ -190,5 +190,33 @@ TEST(ForwardPass, FollowsTheLoadInOnePlan) {
   EXPECT_EQ(device_lower_bound(graph, {}, &pass), both.timeline.peaks[index(Space::device)].bytes);
 }
 
+// The ladder holds where config.json does not fit: what it does say, and why there is no more.
+TEST(ForwardModel, AConfigurationThatDoesNotFitLeavesAnEstimate) {
+  const std::string config = R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":3,
+    "num_attention_heads":4,"intermediate_size":96,"vocab_size":100,"torch_dtype":"float32"})";
+  MetaGraph graph = config_graph(config, "config.json");
+  const auto remark_with = [&](const std::string& from, const std::string& to) {
+    std::string changed = config;
+    changed.replace(changed.find(from), from.size(), to);
+    graph.metadata[0].value = changed;
+    const auto assets = built_in_assets();
+    const ForwardModel model = forward_model(graph, *assets, assets->profile("fused"));
+    EXPECT_FALSE(model.graph);
+    EXPECT_EQ(model.source, model.cache_bytes_per_token ? ForwardSource::estimate : ForwardSource::nothing);
+    return model.remark;
+  };
+  const std::string list = remark_with(R"("vocab_size":100)", R"("vocab_size":100,"layer_types":["x"])");
+  EXPECT_TRUE(
+      list.starts_with("config.json: does not fit the architecture: 'layer_types' has 1 entry, position 1 "
+                       "(from 0) is asked for (llama.json: line "))
+      << list;
+  const std::string text = remark_with("64", "\"wide\"");
+  EXPECT_NE(text.find("'hidden_size'"), std::string::npos) << text;
+  const std::string broken = remark_with("96,", "96");
+  EXPECT_EQ(broken.find("json.exception"), std::string::npos);
+  EXPECT_TRUE(broken.starts_with("config.json: line 2, column ")) << broken;
+  EXPECT_NE(broken.find("expected"), std::string::npos) << broken;
+}
+
 }  // namespace
 }  // namespace loadline

@@ -7,6 +7,7 @@
 #include "core/forward/config_graph.h"
 #include "core/forward/lifetimes.h"
 #include "core/forward/memory_model.h"
+#include "core/forward/operators.h"
 #include "core/forward/presets.h"
 #include "core/graph/validate.h"
 
@@ -106,6 +107,49 @@ Profile profile_with(std::string_view ops) {
   return parse_profile(fmt::format(R"({{"profile":"p","ops":{}}})", ops), "p.json");
 }
 
+// transformers keeps what a prompt makes whole, whatever the window, and masks its scores.
+TEST(Lower, AProfileMayKeepMoreThanTheWindow) {
+  const std::string config = R"({"model_type":"mistral","hidden_size":8,"num_hidden_layers":3,
+    "num_attention_heads":2,"num_key_value_heads":2,"head_dim":4,"intermediate_size":16,"vocab_size":10,
+    "sliding_window":32,"torch_dtype":"float32"})";
+  const Lowered model = lowered(config, profile_of("hf_eager"));
+  const std::uint64_t per_token = 3 * 2 * 8 * 4;  // keys and values of three layers
+  EXPECT_EQ(peak_of(model.forward, 1, 100, 0).cache_bytes, 100 * per_token);
+  EXPECT_EQ(peak_of(model.forward, 1, 1, 99).cache_bytes, 32 * per_token);
+  EXPECT_GT(peak_of(model.forward, 1, 100, 0).bytes, 2u * 2 * 100 * 100 * 4);  // scores twice, of two heads
+  // sdpa needs a mask only once the window is full
+  const Lowered windowed = lowered(config, profile_of("hf_sdpa"));
+  const auto mask = [](const ForwardGraph& graph, std::uint64_t sequence, std::uint64_t past) {
+    const auto found = std::find_if(graph.values.begin(), graph.values.end(),
+                                    [](const Value& value) { return value.name == "mask"; });
+    const auto sizes = value_sizes(graph, symbol_values(graph, 1, sequence, past));
+    return *sizes[static_cast<std::size_t>(found - graph.values.begin())];
+  };
+  EXPECT_EQ(mask(windowed.forward, 31, 0), 0u);
+  EXPECT_EQ(mask(windowed.forward, 32, 0), 32u * 32);
+  EXPECT_EQ(mask(windowed.forward, 4, 99), 4u * (31 + 4));
+  // and without a window for several tokens behind others
+  const Lowered whole = lowered(find_preset("llama-3-8b")->config_json, profile_of("hf_sdpa"));
+  EXPECT_EQ(mask(whole.forward, 4, 0), 0u);
+  EXPECT_EQ(mask(whole.forward, 1, 10), 0u);
+  EXPECT_EQ(mask(whole.forward, 4, 10), 4u * 14);
+}
+
+// What a module returns lives until its caller forgets it: when the next turn is over.
+TEST(Lower, ReturnedValuesLiveThroughTheNextTurn) {
+  const std::string_view config = find_preset("demo")->config_json;
+  const Lowered model = lowered(config, profile_with(R"({"attn":{"returned":["n*heads*t"]}})"));
+  const std::vector<OpRange> lives = lifetimes(model.forward);
+  std::vector<std::size_t> attentions, layer_ends;
+  for (std::size_t i = 0; i < model.forward.ops.size(); ++i) {
+    if (model.forward.ops[i].kind == "attn") attentions.push_back(i);
+    if (model.forward.ops[i].name.ends_with("input_layernorm")) layer_ends.push_back(i);
+  }
+  ASSERT_GE(attentions.size(), 3u);
+  const ValueId returned = model.forward.ops[attentions[0]].temporaries.at(0);
+  EXPECT_EQ(lives[static_cast<std::size_t>(returned)].end, layer_ends[2]);
+}
+
 TEST(Lower, InPlaceOperatorsTakeOverWhatDies) {
   const std::string_view config = find_preset("llama-3-8b")->config_json;
   const Lowered apart = lowered(config, profile_with("{}"));
@@ -138,6 +182,64 @@ TEST(Lower, FaultsOfAProfileNameThePlace) {
       << error_of(R"({"act":{"temporaries":["n*no_such"]}})");
   EXPECT_NE(error_of(R"({"act":{"temporaries":["'text'"]}})").find("is no size"), std::string::npos);
   EXPECT_NE(error_of(R"({"act":{"memory":["1"]}})").find("'memory' is not known here"), std::string::npos);
+}
+
+std::string profile_error(std::string_view json) {
+  try {
+    parse_profile(json, "p.json");
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Lower, SlipsInAssetsAreTold) {
+  const std::string rule = profile_error(R"({"profile":"p","ops":{"atn":{"kept":["1"]}}})");
+  EXPECT_TRUE(
+      rule.starts_with("p.json: line 1, column 29: there is no operator 'atn'; there are: embed, norm, "))
+      << rule;
+  const std::string shared = profile_error(R"({"profile":"p","shared":{"m":{"bytes":"1","ops":["atn"]}}})");
+  EXPECT_NE(shared.find("there is no operator 'atn'"), std::string::npos) << shared;
+  // a file's own operators have names that nobody lists
+  EXPECT_EQ(profile_error(R"({"profile":"p","operators":"onnx","ops":{"Softmax":{"in_place":"1"}}})"), "");
+
+  const auto error_of = [](std::string_view lines) -> std::string {
+    try {
+      const Architecture architecture = parse_architecture(
+          fmt::format(R"({{"family":"a","main":["x = embed ids @w[9, 6]",{}]}})", lines), "a.json");
+      const ModelConfig config("{}", "config.json");
+      lower(bind_architecture(architecture, config, nullptr), profile_of("fused"));
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_NE(error_of(R"("a = attn x x x heads=1 kv=1 dim=6 casual=1")")
+                .find("a.json: line 1, column 83: 'attn' has no attribute 'casual'; it has: heads kv dim"),
+            std::string::npos)
+      << error_of(R"("a = attn x x x heads=1 kv=1 dim=6 casual=1")");
+  EXPECT_NE(error_of(R"("y = linear x @v[4, 6] rovs='last'")").find("'linear' has no attribute 'rovs'"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of(R"("y = linear x @v[4, 6] rows='lsat'")").find("rows is 'lsat': 'first' or 'last' expected"),
+      std::string::npos);
+  EXPECT_EQ(error_of(R"("y = linear x @v[4, 6] rows='first'")"), "");
+  EXPECT_NE(
+      error_of(R"("y = linear x @v[4, 5]")").find("the weight takes rows of 5, the input has rows of 6"),
+      std::string::npos);
+  EXPECT_NE(error_of(R"("y = norm x @v[4]")").find("the weight has 4 numbers, the input rows of 6"),
+            std::string::npos);
+  EXPECT_EQ(error_of(R"("y = norm x @v[3]")"), "");  // each half by itself
+  EXPECT_NE(error_of(R"("y = linear x @v[4, 6]", "z = add x y")").find("'add' of rows of 6 and rows of 4"),
+            std::string::npos);
+  EXPECT_EQ(error_of(R"("y = linear x @v[1, 6]", "z = mul x y")"), "");
+}
+
+TEST(Lower, EveryOperatorHasARowAndARule) {
+  const std::vector<std::string_view> rules = operator_names();
+  ASSERT_EQ(rules.size(), operators().size());
+  for (const OperatorInfo& one : operators())
+    EXPECT_NE(std::find(rules.begin(), rules.end(), one.name), rules.end()) << one.name;
 }
 
 TEST(Lower, WhatCallersStillReferToStays) {
@@ -207,7 +309,7 @@ TEST(Lower, LongListsOfOperatorsTakeNoLongerThanTheyAre) {
           "turn":["x = norm x","x = split x by=[6]","x = act x","y = norm x","x = act x","x = act x","x = act x"]})",
       "f.json");
   const Profile profile = parse_profile(
-      R"({"profile":"p","hold_block_inputs":"1","ops":{"norm":{"until":"'end'"},"act":{"in_place":"1","until":"'no_such'"}}})",
+      R"({"profile":"p","hold_block_inputs":"1","ops":{"norm":{"until":"'end'"},"act":{"in_place":"1","until":"'route'"}}})",
       "p.json");
   const ForwardGraph graph =
       lower(bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr), profile);

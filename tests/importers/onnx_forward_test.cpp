@@ -5,6 +5,7 @@
 #include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -89,6 +90,87 @@ TEST(OnnxForward, DimensionNamesBecomePolynomials) {
     EXPECT_EQ(shape_of(name), name);
   EXPECT_EQ(shape_of("unk__12"), "unknown");
   EXPECT_EQ(shape_of("9223372036854775807 * 2"), "unknown");
+}
+
+// "s77=B? t=S": what the names of a file are taken as; "?" for a guess.
+std::string sizes_text(const std::vector<Proto>& inputs) {
+  Proto graph = Proto().text(kNode, node("Op", {}, {"y"}));
+  for (const Proto& input : inputs) graph.text(kInput, input);
+  const MetaGraph read_graph = read(model(graph));
+  std::string text;
+  for (const NamedSize& size : read_graph.forward->sizes)
+    text += fmt::format("{}{}={}{}", text.empty() ? "" : " ", size.name,
+                        size.taken_as.text(read_graph.forward->symbols), size.guessed ? "?" : "");
+  EXPECT_EQ(text.find('?') != std::string::npos,
+            note_text(read_graph, 0).find("sizes by where they stand") != std::string::npos);
+  return text;
+}
+
+TEST(OnnxForward, NamesThatSayNothingAreGuessedByWhereTheyStand) {
+  EXPECT_EQ(sizes_text({value("input_ids", kInt64, {"s77", "s27"}),
+                        value("attention_mask", kInt64, {"s77", "s27"})}),
+            "s77=B? s27=S?");
+  EXPECT_EQ(sizes_text({value("mask", kBool, {"b0", "s0"}), value("ids", kInt32, {"x", "y"})}),
+            "x=B? y=S? b0=b0 s0=s0");
+  EXPECT_EQ(sizes_text({value("x", kInt64, {"s77", "s27"})}), "s77=B? s27=S?");  // there is no other
+  EXPECT_EQ(sizes_text({value("tokens", kInt64, {"1", "s27"})}), "s27=S?");
+  EXPECT_EQ(sizes_text({value("tokens", kInt64, {"batch", "s27"})}), "s27=S? batch=B");
+  EXPECT_EQ(sizes_text({value("image", kFloat, {"n", "3", "height", "width"})}),
+            "n=B? height=height width=width");
+  EXPECT_EQ(sizes_text({value("x", kFloat16, {"s5"})}), "s5=B?");
+  EXPECT_EQ(sizes_text({value("x", kFloat, {"T", "80"})}), "T=S?");
+}
+
+TEST(OnnxForward, NothingIsGuessedWhereItIsNotPlain) {
+  // another name says what the batch is
+  EXPECT_EQ(sizes_text({value("pixels", kFloat, {"images", "3"}), value("ids", kInt64, {"batch", "seq"})}),
+            "images=images batch=B seq=S");
+  EXPECT_EQ(sizes_text({value("x", kFloat, {"T", "seq"})}), "T=B? seq=S");  // as any other name
+  EXPECT_EQ(sizes_text({value("square", kFloat, {"n", "n"})}), "n=n");
+  EXPECT_EQ(sizes_text({value("positions", kInt64, {"p", "q"}), value("z", kInt64, {"2"})}), "p=p q=q");
+  EXPECT_EQ(sizes_text({value("pixels", kUint8, {"p", "q"})}), "p=p q=q");
+  EXPECT_EQ(sizes_text({value("ids", kInt64, {"p", "q", "r"})}), "p=p q=q r=r");
+  EXPECT_EQ(sizes_text({value("x", kFloat, {"a", "c", "d", "e", "f"})}), "a=a c=c d=d e=e f=f");
+  EXPECT_EQ(sizes_text({value("x", kFloat, {"2*n", "8"})}), "n=n");
+}
+
+TEST(OnnxForward, GraphsInOperatorsAreBodies) {
+  const Proto inner = Proto()
+                          .text(kNode, node("Relu", {"hidden"}, {"r"}))
+                          .text(kNode, node("Add", {"r", "x"}, {"o"}))
+                          .text(kValueInfo, value("r", kFloat, {"8"}))
+                          .text(kOutput, value("o", kFloat, {"8"}));
+  const MetaGraph graph = read(model(
+      Proto()
+          .text(kNode, node("Relu", {"x"}, {"hidden"}))
+          .text(kNode,
+                node("Loop", {}, {"y"})
+                    .text(5, attribute_graph("body", Proto(inner).text(kInput, value("i", kInt64, {})))))
+          .text(kInput, value("x", kFloat, {"8"}))
+          .text(kOutput, value("y", kFloat, {"8"}))));
+  const ForwardGraph& forward = *graph.forward;
+  ASSERT_EQ(forward.bodies.size(), 1u);
+  const Body& body = forward.bodies[0];
+  EXPECT_EQ(forward.ops[1].bodies, std::vector<std::uint32_t>{0});
+  ASSERT_EQ(body.ops.size(), 2u);
+  EXPECT_EQ(forward.value(body.ops[0].inputs.at(0)).name, "hidden");
+  EXPECT_EQ(body.ops[0].inputs[0], forward.ops[0].outputs[0]);
+  EXPECT_EQ(shape_text(graph, "r"), "8");
+  EXPECT_EQ(body.inputs.size(), 1u);
+  EXPECT_EQ(body.outputs, body.ops[1].outputs);
+}
+
+TEST(OnnxForward, BodiesAsDeepAsTheyMayBe) {
+  Proto deep = Proto().text(kNode, node("Relu", {"x"}, {"o"}));
+  for (int i = 0; i < 20; ++i)
+    deep = Proto().text(kNode, node("If", {"x"}, {"o"}).text(5, attribute_graph("then_branch", deep)));
+  const MetaGraph graph = read(model(deep.text(kInput, value("x", kFloat, {"8"}))));
+  EXPECT_EQ(graph.forward->bodies.size(), kMostBodyDepth);
+  // in the innermost one something is unknown
+  EXPECT_TRUE(std::any_of(graph.forward->bodies.begin(), graph.forward->bodies.end(), [&](const Body& body) {
+    return std::any_of(body.ops.begin(), body.ops.end(),
+                       [](const Op& op) { return !op.temporaries.empty(); });
+  }));
 }
 
 TEST(OnnxForward, ManySymbolsEnd) {

@@ -67,7 +67,7 @@ void profile_control(Session& session, const Ui& ui, Row& row) {
     ids.push_back(profile.id);
   }
   if (ids.empty()) return;  // operators of a format that no profile is for
-  const float width = ui.px(116);
+  const float width = ui.px(136);
   row.labelled("Profile", width);
   const auto picked = combo(ui, "##profile", width, scene.model.profile, ids, at);
   tooltip(ui, about);

@@ -115,8 +115,8 @@ void LifetimesPanel::draw_figures(const Session& session, const Ui& ui) {
     if (!hint.empty()) tooltip(ui, hint);
   };
   const bool sum = at.temporaries > 0 && at.activations > 0;
-  words(fmt::format("{}{}at the peak", figures.peak.unknown > 0 ? "at least " : "",
-                    sum ? format_bytes(figures.peak.bytes) + " " : ""),
+  words(fmt::format("{}at the peak{}", sum ? format_bytes(figures.peak.bytes) + " " : "",
+                    figures.peak.unknown > 0 ? ", at least" : ""),
         "Activations and temporaries alive at once, by a sum", ui.theme->muted);
   if (figures.reserved != figures.peak.bytes)
     words(fmt::format("the profile's allocator holds {}", format_bytes(figures.reserved)), "",

@@ -241,49 +241,79 @@ void LifetimesPlot::draw_lane(const Ui& ui, const Frame& frame, const Lane& lane
   draw_gutter(ui, area.low.x, lane);
 }
 
+// Labels under the axis that leave each other room.
+class AxisLabels {
+ public:
+  AxisLabels(const Ui& ui, const PlotArea& area) : ui_(ui), area_(area) {}
+
+  bool put(float x, const std::string& label) {
+    const FontScope font(ui_.fonts.small);
+    const float width = text_width(label);
+    const float left = std::clamp(x - width / 2, area_.low.x, std::max(area_.low.x, area_.high.x - width));
+    const float right = left + width;
+    if (x < area_.low.x || x > area_.high.x || right > area_.high.x) return false;
+    const float gap = ui_.px(14);
+    for (const auto& [other_left, other_right] : taken_)
+      if (left < other_right + gap && other_left < right + gap) return false;
+    taken_.emplace_back(left, right);
+    paint_tick(ui_, area_, x, label);
+    return true;
+  }
+
+ private:
+  const Ui& ui_;
+  const PlotArea& area_;
+  std::vector<std::pair<float, float>> taken_;
+};
+
 void LifetimesPlot::draw_axis(const Ui& ui, const Frame& frame) const {
   const PlotArea area = inside(ui, frame);
   const double x0 = frame.range.from * data_->length;
   const double x1 = frame.range.to * data_->length;
-  const auto& bands = data_->scene->bands;
-  float free_from = area.low.x;
-  const auto tick = [&](double at, const std::string& label) {  // false where there is no room
-    const FontScope font(ui.fonts.small);
-    const float x = pixel_of(ui, frame, at), width = text_width(label);
-    const float left = std::clamp(x - width / 2, area.low.x, std::max(area.low.x, area.high.x - width));
-    if (left < free_from || left + width > area.high.x || x < area.low.x || x > area.high.x) return false;
-    paint_tick(ui, area, x, label);
-    free_from = left + width + ui.px(14);
-    return true;
-  };
-  bool drawn = false;
-  constexpr std::size_t kMostName = 40;
-  std::string stack = "layer";  // goes with the first label of its layers
-  std::size_t number = 0, stride = 1;
-  for (std::size_t i = 0; i < bands.size(); ++i, ++number) {
-    const ForwardScene::Band& band = bands[i];
-    if (i == 0 || !band.stack.empty()) {
-      number = 0;
-      if (!band.stack.empty()) stack = shown(beginning(band.stack, kMostName));
-      // labels of even distance, as wide as "00"
-      const FontScope font(ui.fonts.small);
-      const float wide = pixel_of(ui, frame, band.ops.end) - pixel_of(ui, frame, band.ops.first);
-      stride = static_cast<std::size_t>(
-          std::max(1.0f, std::ceil((text_width("00") + ui.px(14)) / std::max(wide, 0.01f))));
-    }
-    if (band.ops.first >= x1 || band.ops.end <= x0 || number % stride != 0) continue;
-    const double middle = (std::max<double>(band.ops.first, x0) + std::min<double>(band.ops.end, x1)) / 2;
-    const std::string name = shown(beginning(band.name, kMostName));
-    const std::string label = stack.empty() ? name : stack + " " + name;
-    if (!tick(middle, label)) continue;
-    drawn = true;
-    stack.clear();
-  }
-  if (drawn) return;
+  AxisLabels labels(ui, area);
+  if (draw_layers(ui, frame, x0, x1, labels)) return;
   const auto wanted = static_cast<std::size_t>(std::max(1.0f, (area.high.x - area.low.x) / ui.px(110)));
   for (const double at : view::decimal_ticks(x0, x1, wanted))
     if (at == std::floor(at) && at < data_->length)  // else no operator is there
-      tick(at + 0.5, "operator " + format_grouped(static_cast<std::uint64_t>(at)));
+      labels.put(pixel_of(ui, frame, at + 0.5), "operator " + format_grouped(static_cast<std::uint64_t>(at)));
+}
+
+// The first in sight of each stack says whose layers these are and has the room before others; those are
+// evenly apart.
+bool LifetimesPlot::draw_layers(const Ui& ui, const Frame& frame, double x0, double x1,
+                                AxisLabels& labels) const {
+  constexpr std::size_t kMostName = 40;
+  const auto& bands = data_->scene->bands;
+  const auto in_sight = [&](const ForwardScene::Band& band) {
+    return band.ops.first < x1 && band.ops.end > x0;
+  };
+  const auto middle = [&](const ForwardScene::Band& band) {
+    const double from = std::max<double>(band.ops.first, x0), to = std::min<double>(band.ops.end, x1);
+    return pixel_of(ui, frame, (from + to) / 2);
+  };
+  bool drawn = false;
+  std::string stack;
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    if (i == 0 || !bands[i].stack.empty()) stack = bands[i].stack.empty() ? "layer" : bands[i].stack;
+    if (stack.empty() || !in_sight(bands[i])) continue;
+    const std::string_view name = beginning(bands[i].name, kMostName);
+    drawn =
+        labels.put(middle(bands[i]), shown(fmt::format("{} {}", beginning(stack, kMostName), name))) || drawn;
+    stack.clear();
+  }
+  std::size_t number = 0, stride = 1;
+  for (std::size_t i = 0; i < bands.size(); ++i, ++number) {
+    if (i == 0 || !bands[i].stack.empty()) {
+      number = 0;
+      const FontScope font(ui.fonts.small);
+      const float wide = pixel_of(ui, frame, bands[i].ops.end) - pixel_of(ui, frame, bands[i].ops.first);
+      const float needed = text_width("00") + ui.px(14);
+      stride = static_cast<std::size_t>(std::max(1.0f, std::ceil(needed / std::max(wide, 0.01f))));
+    }
+    if (number % stride == 0 && in_sight(bands[i]))
+      drawn = labels.put(middle(bands[i]), shown(beginning(bands[i].name, kMostName))) || drawn;
+  }
+  return drawn;
 }
 
 void LifetimesPlot::mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color,

@@ -14,6 +14,8 @@
 
 namespace loadline::gui {
 
+class AxisLabels;
+
 class LifetimesPlot {
  public:
   struct Frame {
@@ -58,6 +60,7 @@ class LifetimesPlot {
   void draw_label(const Ui& ui, const PassRow& row, ImVec2 low, ImVec2 high, float right, ImU32 color) const;
   void draw_gutter(const Ui& ui, float right, const Lane& lane) const;
   void draw_axis(const Ui& ui, const Frame& frame) const;
+  bool draw_layers(const Ui& ui, const Frame& frame, double x0, double x1, AxisLabels& labels) const;
 
   std::shared_ptr<const PassData> data_;
   std::vector<Lane> lanes_;
