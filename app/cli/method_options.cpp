@@ -16,6 +16,9 @@ void add_method_options(CLI::App& app, MethodArguments& arguments) {
       ->capture_default_str();
   app.add_option("--activations", arguments.activations, "Q: activations and caches on the device")
       ->capture_default_str();
+  app.add_option("--allocator", arguments.allocator,
+                 "Whose books the device's memory is projected by beside what is asked: exact or torch")
+      ->capture_default_str();
 }
 
 MethodOptions parse_method_arguments(const MethodArguments& arguments) {
@@ -24,6 +27,7 @@ MethodOptions parse_method_arguments(const MethodArguments& arguments) {
   options.slots = arguments.slots;
   options.memory_limit = parse_size(arguments.memory_limit, "--memory-limit");
   options.activation_bytes = parse_size(arguments.activations, "--activations");
+  options.allocator = allocator_model(arguments.allocator);
   check_options(options);
   return options;
 }

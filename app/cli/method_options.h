@@ -17,9 +17,10 @@ struct MethodArguments {
   std::uint32_t slots = 4;
   std::string memory_limit = "40GB";
   std::string activations = "0";
+  std::string allocator = "exact";
 };
 
-// --staging, --slots, --memory-limit, --activations. `arguments` must outlive parsing.
+// --staging, --slots, --memory-limit, --activations, --allocator. `arguments` must outlive parsing.
 void add_method_options(CLI::App& app, MethodArguments& arguments);
 // Throws Error{usage}.
 MethodOptions parse_method_arguments(const MethodArguments& arguments);
