@@ -80,11 +80,17 @@ Json row_json(const Projection& row, const Verdict& verdict, const Budget& budge
                                   {"tensor", json_text(labels.at_step(row.plan, timeline.unified.step))}};
   json["fits"] = {{"host", budget.host ? Json(verdict.host_fits) : Json()},
                   {"device", budget.device ? Json(verdict.device_fits) : Json()}};
+  if (timeline.reserved_peak)
+    for (std::size_t i = 0; i < kSpaceCount; ++i)
+      json["reserved"][std::string(space_name(static_cast<Space>(i)))] = (*timeline.reserved_peak)[i];
+  if (timeline.allocated_peak) json["allocated"] = {{"device", *timeline.allocated_peak}};
   if (verdict.step)
     json["first_over_budget"] = {{"step", *verdict.step},
                                  {"tensor", json_text(labels.of(row.plan, *verdict.block))}};
   return json;
 }
+
+constexpr std::ptrdiff_t kDeviceColumn = 2;
 
 std::string peak_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
 
@@ -122,17 +128,23 @@ Row make_row(const Projection& projection, const Budget& budget, const Labels& l
                peak_cell(timeline.unified.bytes),
                std::string(projection.method->peak_law)};
   row.cells.push_back(budget.device || budget.host ? verdict_cell(projection, verdict, labels) : "");
+  if (timeline.allocated_peak) {
+    const auto behind_device = row.cells.begin() + kDeviceColumn + 1;
+    row.cells.insert(behind_device, {peak_cell(*timeline.allocated_peak),
+                                     peak_cell((*timeline.reserved_peak)[index(Space::device)])});
+  }
   row.method = projection.method;
   row.device_peak = timeline.peaks[index(Space::device)].bytes;
   row.fits = verdict.fits();
   return row;
 }
 
-Row refused_row(const Method& method, const Order& order, const Error& refusal) {
+Row refused_row(const Method& method, const Order& order, const Error& refusal, bool books) {
   Row row;
   row.json = {{"method", method.id}, {"order", order.id}, {"refused", json_text(refusal.what())}};
   row.cells = {std::string(method.id),       std::string(order.id), "-", "-", "-", "-", "-",
                std::string(method.peak_law), "cannot be done"};
+  if (books) row.cells.insert(row.cells.begin() + kDeviceColumn + 1, {"-", "-"});
   row.method = &method;
   row.fits = false;
   row.refusal = refusal;
@@ -143,16 +155,17 @@ Row refused_row(const Method& method, const Order& order, const Error& refusal) 
 Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const Order& order,
              const StorageOrder& storages, const MethodOptions& options, const ForwardPass* pass,
              const Budget& budget, const Labels& labels) {
+  const bool books = options.allocator != AllocatorModel::exact;
   try {
     Progress progress(context.stop);
     const Projection projection = project(graph, method, order, storages, options, progress, pass);
     if (projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
       if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
-        return refused_row(method, order, Error(ErrorCode::unsupported, refusal));
+        return refused_row(method, order, Error(ErrorCode::unsupported, refusal), books);
     return make_row(projection, budget, labels);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::limit && error.code() != ErrorCode::unsupported) throw;
-    return refused_row(method, order, error);
+    return refused_row(method, order, error, books);
   }
 }
 
@@ -193,6 +206,10 @@ void print_table(const Context& context, const MetaGraph& graph, const std::vect
   std::vector<Align> alignment(header.size() + 1, Align::right);
   alignment[0] = alignment[1] = alignment[7] = alignment[8] = Align::left;
   header.emplace_back(budget.device || budget.host || refusals ? "verdict" : "");
+  if (method.allocator != AllocatorModel::exact) {
+    header.insert(header.begin() + kDeviceColumn + 1, {"allocated", "reserved"});
+    alignment.insert(alignment.begin() + kDeviceColumn + 1, 2, Align::right);
+  }
   Table table(header, alignment);
   for (const Row& row : rows) table.row(row.cells);
   fmt::print("{}\n", table.text(context.colour));
@@ -216,6 +233,7 @@ Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOpti
                {"options",
                 {{"staging_bytes", method.staging_bytes},
                  {"slots", method.slots},
+                 {"memory_limit", method.memory_limit},
                  {"activation_bytes", method.activation_bytes},
                  {"device_budget", budget.device ? Json(*budget.device) : Json()},
                  {"host_budget", budget.host ? Json(*budget.host) : Json()}}},
@@ -261,11 +279,12 @@ int plan(const Context& context, const Options& options) {
 
 std::string explanations() {
   std::string text =
-      "Methods (w: a tensor, W: all of them, w*: the largest, Q: activations, r*c: the ring):\n";
+      "Methods (w: a tensor, W: all of them, w*: the largest, S*: the largest file, Q: activations, r*c: the "
+      "ring):\n";
   for (const Method& method : methods())
-    text += fmt::format("  {:<18} {}: {}\n", method.id, method.peak_law, method.summary);
+    text += fmt::format("  {:<20} {}: {}\n", method.id, method.peak_law, method.summary);
   text += "Orders:\n";
-  for (const Order& order : orders()) text += fmt::format("  {:<18} {}\n", order.id, order.summary);
+  for (const Order& order : orders()) text += fmt::format("  {:<20} {}\n", order.id, order.summary);
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/base/checked.h"
 #include "core/forward/holes.h"
+#include "core/forward/torch_cache.h"
 
 #include <algorithm>
 #include <functional>
@@ -56,50 +57,6 @@ class BestFit {
   Holes holes_;
   std::uint64_t end_ = 0;
   std::uint64_t extent_ = 0;
-};
-
-// Segments of the two pools; nothing is ever given back to the driver.
-class TorchCache {
- public:
-  struct Block {
-    Hole room = {};
-    bool small = false;
-  };
-
-  Block allocate(std::uint64_t asked) {
-    const std::uint64_t bytes = align_up(std::max<std::uint64_t>(asked, 1), kRound);
-    const bool small = bytes <= kSmall;
-    Holes& pool = small ? small_ : large_;
-    Hole room = pool.take(bytes).value_or(Hole{});
-    if (room.bytes == 0) {
-      const std::uint64_t segment = small            ? kSmallSegment
-                                    : bytes < kLarge ? kLargeSegment
-                                                     : align_up(bytes, kStep);
-      reserved_ += segment;
-      room = {{segments_++, 0}, segment};
-    }
-    const std::uint64_t rest = room.bytes - bytes;
-    if (small ? rest >= kRound : rest > kSmall) {
-      room.bytes = bytes;
-      pool.add({{room.place.segment, room.end()}, rest});
-    }
-    return {room, small};
-  }
-
-  void release(const Block& block) { (block.small ? small_ : large_).add(block.room); }
-
-  std::uint64_t reserved() const { return reserved_; }
-
- private:
-  static constexpr std::uint64_t kRound = 512;
-  static constexpr std::uint64_t kSmall = 1 << 20;         // at most so much comes from the small pool,
-  static constexpr std::uint64_t kSmallSegment = 2 << 20;  // out of segments of that size
-  static constexpr std::uint64_t kLarge = 10 << 20;        // below that
-  static constexpr std::uint64_t kLargeSegment = 20 << 20;
-  static constexpr std::uint64_t kStep = 2 << 20;  // from there on a segment of its own
-  Holes small_, large_;
-  std::uint64_t segments_ = 0;
-  std::uint64_t reserved_ = 0;
 };
 
 std::uint64_t best_fit_bytes(const ForwardGraph& graph, std::span<const OpRange> lives,

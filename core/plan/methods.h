@@ -1,6 +1,7 @@
 // Load methods: how each framework or recipe moves weights from disk to a device, as plans.
 #pragma once
 
+#include "core/plan/dry_machine.h"
 #include "core/plan/orders.h"
 #include "core/plan/plan.h"
 
@@ -14,6 +15,8 @@ struct MethodOptions {
   std::uint64_t staging_bytes = 64ull << 20;  // of the whole ring
   std::uint32_t slots = 4;
   std::uint64_t activation_bytes = 0;  // Q: allocated on the device, where the method allocates it
+  AllocatorModel allocator = AllocatorModel::exact;  // how the projection keeps the device's books
+  std::uint64_t memory_limit = 40'000'000'000;       // of a streamer's buffer on the host
 };
 
 // `summary` fits a table; `explanation` is one paragraph for a person who chooses.

@@ -85,10 +85,21 @@ StorageOrder forward_order(const MetaGraph& graph) {
   });
 }
 
-constexpr std::array<Order, 5> kOrders = {{
+// What is largest in most models goes while there is room, everything else as it lies: sorting it all would
+// cost sequential reads and gain little more.
+StorageOrder heads_first_order(const MetaGraph& graph) {
+  const auto owners = first_owner(graph);
+  return sorted_by(graph, [&](StorageId id) {
+    const Phase phase = phase_of(graph.tensor(*owners[index(id)]).name);
+    return phase == Phase::head ? 0 : phase == Phase::embedding ? 1 : 2;
+  });
+}
+
+constexpr std::array<Order, 6> kOrders = {{
     {"file", "as the bytes lie in the files: purely sequential reads", file_order},
     {"name", "alphabetical, as a sorted state dict", name_order},
     {"forward", "embeddings, layers by number, the rest, final norm, head", forward_order},
+    {"heads_first", "head and embeddings, then as the bytes lie", heads_first_order},
     {"largest", "biggest tensor first", largest_order},
     {"smallest", "smallest tensor first", smallest_order},
 }};

@@ -29,7 +29,7 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
   if (pass != nullptr) append_forward_pass(projection.plan, *pass);
   if (const auto fault = check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
-  DryMachine machine;
+  DryMachine machine({}, options.allocator);
   projection.timeline = run(projection.plan, machine, progress);
   return projection;
 }

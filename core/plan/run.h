@@ -30,6 +30,9 @@ class Machine {
   virtual std::optional<PerSpace<std::uint64_t>> live_bytes() const { return std::nullopt; }
   // Peak of what the allocator took per space, if that can differ from what was asked.
   virtual std::optional<PerSpace<std::uint64_t>> reserved_peak() const { return std::nullopt; }
+  // The most that the device's allocator counted as given out, if that can differ from what was asked: it
+  // rounds, and keeps rests with their block.
+  virtual std::optional<std::uint64_t> allocated_peak() const { return std::nullopt; }
   // The system's own count of this process, as differences to the machine's start, where it means
   // something.
   virtual std::optional<ProcessMemory> sample() const { return std::nullopt; }

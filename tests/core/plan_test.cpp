@@ -36,7 +36,21 @@ std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const 
   for (const std::uint64_t bytes : w) sum += bytes, most = std::max(most, bytes);
   const std::uint64_t q = options.activation_bytes,
                       ring = options.staging_bytes / options.slots * options.slots;
-  return {{"state_dict", {sum, 0, 0, std::max(2 * sum, sum + q)}},
+  const std::uint64_t slot = options.staging_bytes / options.slots;
+  const std::uint64_t room = std::min(std::max(options.memory_limit, most), sum);
+  const std::uint64_t twice = std::max(2 * sum, sum + q);
+  return {{"to_device", {sum, 0, 0, sum + q}},
+          {"meta_map_location", {most, 0, 0, twice}},
+          {"mmap_copy", {sum, sum, 0, sum + q}},
+          {"mmap_state_dict", {sum, sum, 0, twice}},
+          {"accelerate", {0, sum, 0, sum + q}},  // of a single file, as all storages of these graphs are
+          {"fastsafetensors", {0, 0, ring, sum + q}},
+          {"fastsafetensors_copy", {0, 0, ring, twice}},
+          {"runai", {room, 0, 0, sum + q}},
+          {"llama_cpp_ring", {0, 0, 4 << 20, sum + q}},
+          {"llama_cpp_mmap", {0, sum, 0, sum + q}},
+          {"pinned_pool", {0, 0, (sum + slot - 1) / slot * slot, sum + q}},
+          {"state_dict", {sum, 0, 0, twice}},
           {"sequential", {sum, 0, 0, std::max(sum + most, sum + q)}},
           {"mmap_assign", {0, sum, 0, sum + q}},
           {"per_tensor", {most, 0, 0, sum + q}},
@@ -71,7 +85,8 @@ TEST(Methods, PeaksEqualTheirClosedForms) {
     const MetaGraph graph = graph_of(random_sizes(seed));
     const MethodOptions options = {.staging_bytes = 16384 + 4096 * (seed % 9),
                                    .slots = static_cast<std::uint32_t>(1 + seed % 4),
-                                   .activation_bytes = seed % 3 == 0 ? 0 : seed * 10'000};
+                                   .activation_bytes = seed % 3 == 0 ? 0 : seed * 10'000,
+                                   .memory_limit = seed % 5 == 0 ? 0 : seed * 20'000};
     for (const Order& order : orders()) {
       std::vector<std::uint64_t> w;
       for (const StorageId id : order.make(graph)) w.push_back(graph.storage(id).bytes);
@@ -99,6 +114,40 @@ TEST(Methods, PeaksEqualTheirClosedForms) {
       }
     }
   }
+}
+
+// S*, the largest file, is what a shard at a time leaves of W.
+TEST(Methods, FileByFileNeedsTheLargestFile) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    MetaGraph graph = graph_of(random_sizes(seed));
+    std::vector<std::uint64_t> files(1 + seed % 5);
+    for (std::size_t i = 0; i < graph.storages.size(); ++i) {
+      const std::size_t file = i * files.size() / graph.storages.size();
+      graph.storages[i].file = FileId{static_cast<std::uint32_t>(file)};
+      graph.storages[i].offset = files[file];
+      files[file] += graph.storages[i].bytes;
+    }
+    graph.files.resize(files.size());
+    const std::uint64_t largest = *std::max_element(files.begin(), files.end());
+    const auto peaks = [&](const char* method) {
+      return project(graph, find_method(method), find_order("file"), {}).timeline.peaks;
+    };
+    EXPECT_EQ(peaks("accelerate")[index(Space::page_cache)].bytes, largest);
+    EXPECT_EQ(peaks("accelerate")[index(Space::device)].bytes, storage_bytes(graph));
+    EXPECT_EQ(peaks("fastsafetensors_copy")[index(Space::device)].bytes, storage_bytes(graph) + largest);
+    EXPECT_EQ(peaks("fastsafetensors")[index(Space::device)].bytes, storage_bytes(graph));
+  }
+}
+
+TEST(Orders, HeadsComeFirstAndTheRestAsItLies) {
+  MetaGraph graph = graph_of({4, 4, 4, 4, 4});
+  const char* names[] = {"model.layers.0.w", "model.embed_tokens.weight", "model.layers.1.w",
+                         "model.norm.weight", "lm_head.weight"};
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) graph.tensors[i].name = Name(names[i]);
+  std::vector<std::string> order;
+  for (const StorageId id : find_order("heads_first").make(graph))
+    order.emplace_back(std::string_view(graph.tensors[index(id)].name));
+  EXPECT_EQ(order, (std::vector<std::string>{names[4], names[1], names[0], names[2], names[3]}));
 }
 
 TEST(Methods, EmptyAndZeroSizedModelsLoad) {

@@ -1,0 +1,116 @@
+// The verbs of load methods.
+#include "core/plan/method_builder.h"
+
+#include "core/base/error.h"
+#include "core/base/large_pages.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options)
+    : graph_(graph), options_(options) {
+  check_options(options);
+  for (const StorageId id : order)
+    if (graph.storage(id).bytes > 0) order_.push_back(id);
+  // what the largest plans need, so that they do not move while they grow: untouched, it costs nothing
+  plan_.blocks.reserve(3 * order_.size());
+  plan_.steps.reserve(10 * order_.size());
+  prefer_large_pages(plan_.blocks.data(), plan_.blocks.capacity() * sizeof(Block));
+  prefer_large_pages(plan_.steps.data(), plan_.steps.capacity() * sizeof(Step));
+}
+
+std::uint64_t MethodBuilder::all_bytes() const {
+  std::uint64_t sum = 0;  // check_plan refuses what overflows
+  for (const StorageId id : order_) sum += bytes(id);
+  return sum;
+}
+
+std::uint64_t MethodBuilder::most_bytes() const {
+  std::uint64_t most = 0;
+  for (const StorageId id : order_) most = std::max(most, bytes(id));
+  return most;
+}
+
+std::vector<StorageOrder> MethodBuilder::by_file() const {
+  std::map<FileId, std::size_t> places;
+  std::vector<StorageOrder> files;
+  for (const StorageId id : order_) {
+    const auto [place, fresh] = places.try_emplace(graph_.storage(id).file, files.size());
+    if (fresh) files.emplace_back();
+    files[place->second].push_back(id);
+  }
+  return files;
+}
+
+BlockId MethodBuilder::make(Space space, StorageId id, BlockUse use) {
+  return alloc(plan_, {.space = space, .bytes = bytes(id), .use = use, .storage = id});
+}
+
+std::vector<BlockId> MethodBuilder::make_all(Space space, BlockUse use) {
+  std::vector<BlockId> blocks;
+  blocks.reserve(order_.size());
+  for (const StorageId id : order_) blocks.push_back(make(space, id, use));
+  return blocks;
+}
+
+void MethodBuilder::activations() {
+  if (options_.activation_bytes == 0) return;
+  alloc(plan_, {.space = Space::device,
+                .bytes = options_.activation_bytes,
+                .use = BlockUse::value,
+                .storage = {},
+                .label = "activations"});
+}
+
+Plan MethodBuilder::finish() {
+  mark(plan_, "loaded");
+  activations();
+  return std::move(plan_);
+}
+
+TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes)
+    : plan_(plan), slot_bytes_(slot_bytes) {
+  // a plan lists every transfer: a ring far too small for its model is refused before it fills memory
+  constexpr std::uint64_t kMostTransfers = 2'000'000;
+  if (bytes / slot_bytes > kMostTransfers)
+    throw Error(
+        ErrorCode::limit,
+        fmt::format("slots of {} need {} transfers for {}, the limit is {}: use larger slots",
+                    format_bytes(slot_bytes), bytes / slot_bytes, format_bytes(bytes), kMostTransfers));
+  for (std::uint32_t i = 0; i < slots; ++i)
+    slots_.push_back(alloc(plan_, {.space = Space::staging,
+                                   .bytes = slot_bytes_,
+                                   .use = BlockUse::ring_slot,
+                                   .storage = {},
+                                   .label = fmt::format("ring slot {}", i)}));
+}
+
+void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to) {
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::uint64_t piece = std::min(slot_bytes_ - filled_, bytes - done);
+    copy(plan_, slots_[current_], filled_, from, done, piece);
+    transfers_.push_back({.block = to, .at = done, .slot_at = filled_, .bytes = piece});
+    filled_ += piece;
+    done += piece;
+    if (filled_ == slot_bytes_) flush();
+  }
+}
+
+void TransferRing::flush() {
+  for (const Transfer& t : transfers_) copy(plan_, t.block, t.at, slots_[current_], t.slot_at, t.bytes);
+  transfers_.clear();
+  filled_ = 0;
+  current_ = (current_ + 1) % slots_.size();
+}
+
+void TransferRing::close() {
+  flush();
+  for (const BlockId slot : slots_) free(plan_, slot);
+}
+
+}  // namespace loadline

@@ -1,0 +1,71 @@
+// What load methods are written with; for the methods only.
+#pragma once
+
+#include "core/plan/methods.h"
+
+#include <vector>
+
+namespace loadline {
+
+// A plan under construction over the storages that have bytes, in load order.
+class MethodBuilder {
+ public:
+  // Throws Error{usage} for options that check_options() refuses.
+  MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options);
+
+  const StorageOrder& order() const { return order_; }
+  const MethodOptions& options() const { return options_; }
+  std::uint64_t bytes(StorageId id) const { return graph_.storage(id).bytes; }
+  std::uint64_t all_bytes() const;
+  std::uint64_t most_bytes() const;  // of one storage; 0 if there is none
+  Plan& plan() { return plan_; }
+  // The storages of each file, in load order; files by their first one.
+  std::vector<StorageOrder> by_file() const;
+
+  BlockId make(Space space, StorageId id, BlockUse use = BlockUse::storage);
+  // One block per storage, in load order.
+  std::vector<BlockId> make_all(Space space, BlockUse use = BlockUse::storage);
+  void read(BlockId to, StorageId id) { copy(plan_, to, 0, id, 0, bytes(id)); }
+  void move(BlockId to, BlockId from) { copy(plan_, to, 0, from, 0, plan_.block(from).bytes); }
+  void drop(BlockId block) { free(plan_, block); }
+
+  void activations();
+  // The end of every load that allocates activations last.
+  Plan finish();
+
+ private:
+  const MetaGraph& graph_;
+  const MethodOptions& options_;
+  StorageOrder order_;
+  Plan plan_;
+};
+
+// Fills slots of the ring and empties them into the device: all reads of a slot come before its first
+// transfer, so that a slot needs one wait when it comes round again.
+class TransferRing {
+ public:
+  // Throws Error{limit} if `bytes` would take so many transfers that the plan itself became too large.
+  TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes);
+
+  void send(StorageId from, std::uint64_t bytes, BlockId to);
+  // What is in the slot filled last goes out; the slots stay.
+  void flush();
+  void close();
+
+ private:
+  struct Transfer {
+    BlockId block{};
+    std::uint64_t at = 0;
+    std::uint64_t slot_at = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  Plan& plan_;
+  std::uint64_t slot_bytes_;
+  std::vector<BlockId> slots_;
+  std::vector<Transfer> transfers_;
+  std::uint64_t filled_ = 0;
+  std::size_t current_ = 0;
+};
+
+}  // namespace loadline
