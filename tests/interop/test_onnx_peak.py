@@ -10,6 +10,7 @@ too, and rounds what it gives out up to twice the size.
 """
 
 import json
+import logging
 import pathlib
 import tempfile
 import unittest
@@ -24,6 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ort_memory import Runtime, Session, shared_library
 
 PROFILE = pathlib.Path(__file__).parents[2] / "assets" / "profiles" / "onnxruntime.json"
+logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of every package that it could do without
 WITHIN = 0.002
 # The pattern of these holds keys whose shapes neither the file nor Debian's shape inference tells ("at least").
 UNKNOWN_SHAPES = 0.04
