@@ -180,15 +180,19 @@ std::string least_text(const MetaGraph& graph, const std::vector<Row>& rows, con
     if (!row.refusal && row.device_peak == least &&
         std::find(ids.begin(), ids.end(), row.method->id) == ids.end())
       ids.push_back(row.method->id);
+  constexpr std::size_t kMostNamed = 4;
+  const std::size_t named = std::min(ids.size(), kMostNamed);
+  std::string by =
+      fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+  if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
   const std::uint64_t bound = device_lower_bound(graph, method, forward.pass());
   const std::string_view held = forward.pass() != nullptr     ? "W and the forward pass"
                                 : method.activation_bytes > 0 ? "W + Q"
                                                               : "W";
   if (least == bound)
-    return fmt::format("Least on the device: {}, which is {}, by {}.", format_bytes(least), held,
-                       fmt::join(ids, ", "));
-  return fmt::format("Least on the device: {}, by {}; what stays there is {} = {}.", format_bytes(least),
-                     fmt::join(ids, ", "), held, format_bytes(bound));
+    return fmt::format("Least on the device: {}, which is {}, by {}.", format_bytes(least), held, by);
+  return fmt::format("Least on the device: {}, by {}; what stays there is {} = {}.", format_bytes(least), by,
+                     held, format_bytes(bound));
 }
 
 void print_table(const Context& context, const MetaGraph& graph, const std::vector<Row>& rows,
