@@ -117,10 +117,8 @@ Plan load_pinned_pool(const MetaGraph& graph, const StorageOrder& order, const M
   constexpr std::uint64_t kMostSlots = UINT32_MAX;
   const std::vector<BlockId> model = b.make_all(Space::device);
   if (model.empty()) return b.finish();
-  TransferRing pool(b.plan(), static_cast<std::uint32_t>(std::min(chunks, kMostSlots)), chunk, b.all_bytes());
-  for (std::size_t i = 0; i < model.size(); ++i) pool.send(b.order()[i], b.bytes(b.order()[i]), model[i]);
-  pool.close();
-  return b.finish();
+  const auto slots = static_cast<std::uint32_t>(std::min(chunks, kMostSlots));
+  return through(b, {b.plan(), slots, chunk, b.all_bytes()}, model);
 }
 
 // load_checkpoint_and_dispatch without a cast: a file's mapping stays until all its tensors are there.
