@@ -61,7 +61,7 @@ class Labels {
 Json row_json(const Projection& row, const Verdict& verdict, const Budget& budget, const Labels& labels) {
   const Timeline& timeline = row.timeline;
   Json json = {{"method", row.method->id},
-               {"order", row.order->id},
+               {"order", row.order},
                {"peak", Json::object()},
                {"peak_at", Json::object()},
                {"final", Json::object()}};
@@ -120,7 +120,7 @@ Row make_row(const Projection& projection, const Budget& budget, const Labels& l
   Row row;
   row.json = row_json(projection, verdict, budget, labels);
   row.cells = {std::string(projection.method->id),
-               std::string(projection.order->id),
+               projection.order,
                at(Space::device),
                at(Space::host),
                at(Space::page_cache),
@@ -158,7 +158,8 @@ Row plan_row(const Context& context, const MetaGraph& graph, const Method& metho
   const bool books = options.allocator != AllocatorModel::exact;
   try {
     Progress progress(context.stop);
-    const Projection projection = project(graph, method, order, storages, options, progress, pass);
+    const Projection projection =
+        project(graph, method, std::string(order.id), storages, options, progress, pass);
     if (projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
       if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
         return refused_row(method, order, Error(ErrorCode::unsupported, refusal), books);

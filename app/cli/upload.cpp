@@ -137,7 +137,7 @@ int upload(const Context& context, const Options& options) {
   const MethodOptions arguments = parse_method_arguments(options.arguments);
   const MetaGraphPtr graph = open_for(context, options.path);
   require_sound(*graph, "upload");
-  const Plan plan = method.make(*graph, order.make(*graph), arguments);
+  const Plan plan = make_plan(*graph, method, order.make(*graph), arguments);
 
   Progress progress(context.stop);
   gpu::UploadReport report;

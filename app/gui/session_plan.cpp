@@ -27,7 +27,7 @@ std::vector<MethodRow> compare_methods(const MetaGraph& graph, const PlanChoice&
     MethodRow row;
     row.method = &method;
     try {
-      const Projection projection = project(graph, method, order, storages,
+      const Projection projection = project(graph, method, choice.order, storages,
                                             options_of(choice, pass.has_value()), progress, pointer(pass));
       for (std::size_t space = 0; space < kSpaceCount; ++space)
         row.peaks[space] = projection.timeline.peaks[space].bytes;

@@ -231,10 +231,9 @@ void Shell::draw_status(const Ui& ui) {
   std::string right;
   if (session_.projection()) {
     const Projection& projection = *session_.projection();
-    right =
-        fmt::format("{}, {} order: device peak {}, all spaces {}", projection.method->id,
-                    projection.order->id, format_bytes(projection.timeline.peaks[index(Space::device)].bytes),
-                    format_bytes(projection.timeline.unified.bytes));
+    right = fmt::format("{}, {} order: device peak {}, all spaces {}", projection.method->id,
+                        projection.order, format_bytes(projection.timeline.peaks[index(Space::device)].bytes),
+                        format_bytes(projection.timeline.unified.bytes));
   }
   const float right_width = ImGui::CalcTextSize(right.c_str()).x;
   if (jobs.empty()) muted(ui, "Ready");

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/gpu/memory_need.h"
 #include "core/io/process_memory.h"
+#include "core/plan/cast_range.h"
 
 #include <algorithm>
 #include <cstring>
@@ -29,7 +30,7 @@ bool needs_bounce(const Plan& plan) {
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
     if (step.verb != Verb::copy || !on_device(plan.block(step.block).space)) return false;
     const auto* const from = std::get_if<BlockId>(&step.from);
-    return from == nullptr || !device_sees(plan.block(*from).space);
+    return from == nullptr || step.cast || !device_sees(plan.block(*from).space);
   });
 }
 
@@ -153,7 +154,7 @@ void VulkanMachine::copy(const Step& step, const Block& to) {
   BlockState& target = state(step.block);
   if (to.space == Space::page_cache) return host_.copy(step, to);
   if (const auto* const from = std::get_if<BlockId>(&step.from))
-    if (device_sees(state(*from).space) && device_sees(to.space))
+    if (!step.cast && device_sees(state(*from).space) && device_sees(to.space))
       return copy_on_device(step, state(*from), target);
   if (on_device(to.space)) return copy_to_device(step, target);
   copy_to_host(step, target);
@@ -169,23 +170,25 @@ void VulkanMachine::copy_on_device(const Step& step, BlockState& from, BlockStat
 }
 
 void VulkanMachine::copy_to_device(const Step& step, BlockState& to) {
-  const auto fill = [&](std::uint64_t offset, std::span<std::byte> out) {
+  const auto fetch_part = [&](std::uint64_t offset, std::span<std::byte> out) {
     fetch(step.from, step.from_offset + offset, out);
   };
-  to.last_use = upload_bounce_.copy(fill, to.memory.range.part(step.offset, step.bytes));
+  const auto fill = [&](std::uint64_t offset, std::span<std::byte> out) {
+    if (step.cast) return cast_range(*step.cast, offset, out, fetch_part);
+    fetch_part(offset, out);
+  };
+  to.last_use = upload_bounce_.copy(fill, to.memory.range.part(step.offset, step.written()));
   note_reserved();
 }
 
 void VulkanMachine::copy_to_host(const Step& step, BlockState& to) {
-  if (to.space == Space::staging) wait_for(to, to.uses.before_write(step.offset, step.offset + step.bytes));
-  const std::span<std::byte> out = host_bytes(step.block, step.offset, step.bytes);
-  const auto* const from = std::get_if<BlockId>(&step.from);
-  if (from == nullptr || !on_device(state(*from).space)) return fetch(step.from, step.from_offset, out);
-  const auto take = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-    std::memcpy(out.data() + offset, bytes.data(), bytes.size());
-  };
-  readback_.read(state(*from).memory.range.part(step.from_offset, step.bytes), take);
-  note_reserved();
+  const std::uint64_t written = step.written();
+  if (to.space == Space::staging) wait_for(to, to.uses.before_write(step.offset, step.offset + written));
+  const std::span<std::byte> out = host_bytes(step.block, step.offset, written);
+  if (!step.cast) return fetch(step.from, step.from_offset, out);
+  cast_range(*step.cast, 0, out, [&](std::uint64_t offset, std::span<std::byte> piece) {
+    fetch(step.from, step.from_offset + offset, piece);
+  });
 }
 
 // Bytes of a mapping are read from its file: the pages are the same, and a file that became shorter
@@ -195,6 +198,13 @@ void VulkanMachine::fetch(const CopySource& from, std::uint64_t offset, std::spa
   const BlockId id = std::get<BlockId>(from);
   BlockState& block = state(id);
   if (block.space == Space::page_cache) return reader_.read(*block.storage, offset, out);
+  if (on_device(block.space)) {
+    readback_.read(block.memory.range.part(offset, out.size()),
+                   [&](std::uint64_t at, std::span<const std::byte> bytes) {
+                     std::memcpy(out.data() + at, bytes.data(), bytes.size());
+                   });
+    return note_reserved();
+  }
   if (block.space == Space::staging) wait_for(block, block.uses.before_read(offset, offset + out.size()));
   std::memcpy(out.data(), host_bytes(id, offset, out.size()).data(), out.size());
 }

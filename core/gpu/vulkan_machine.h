@@ -66,7 +66,7 @@ class VulkanMachine final : public Machine {
   void copy_to_device(const Step& step, BlockState& to);
   // Into host memory from anywhere, into staging from what the device does not see.
   void copy_to_host(const Step& step, BlockState& to);
-  // Bytes of a file, or of a block that is not on the device, once the device is done with them.
+  // Bytes of a file or a block, once the device is done with them.
   void fetch(const CopySource& from, std::uint64_t offset, std::span<std::byte> out);
   // A part of a host or staging block as the host sees it.
   std::span<std::byte> host_bytes(BlockId id, std::uint64_t offset, std::uint64_t bytes);

@@ -43,13 +43,13 @@ void DryMachine::copy(const Step& step, const Block& to) {
   const auto bytes = static_cast<double>(step.bytes);
   if (std::holds_alternative<StorageId>(step.from)) {
     wait_for(step.block);
-    reader_ += bytes / costs_.disk_read;
+    reader_ += bytes / costs_.disk_read + cast_seconds(step);
     if (to.space == Space::device) reader_ += bytes / costs_.pageable_link;
     return;
   }
   const BlockId from = std::get<BlockId>(step.from);
   const Space from_space = blocks_[index(from)].space;
-  if (from_space == Space::staging && to.space == Space::device) {
+  if (from_space == Space::staging && to.space == Space::device && !step.cast) {
     double& source_busy = blocks_[index(from)].busy_until;
     double& target_busy = blocks_[index(step.block)].busy_until;
     link_ = std::max({link_, reader_, source_busy, target_busy}) + bytes / costs_.link;
@@ -59,6 +59,12 @@ void DryMachine::copy(const Step& step, const Block& to) {
   wait_for(from);
   wait_for(step.block);
   reader_ += bytes / rate(from_space, to.space);
+  if (from_space != Space::device || to.space != Space::device) reader_ += cast_seconds(step);
+}
+
+// The host writes what it casts once more; on the device that is part of the copy.
+double DryMachine::cast_seconds(const Step& step) const {
+  return step.cast ? static_cast<double>(step.written()) / costs_.memory_copy : 0;
 }
 
 void DryMachine::free(BlockId id, const Block& block) {

@@ -51,6 +51,7 @@ class DryMachine final : public Machine {
   };
   void wait_for(BlockId id);
   double rate(Space from, Space to) const;
+  double cast_seconds(const Step& step) const;
 
   CostModel costs_;
   double reader_ = 0;  // the clock of the thread that runs the plan

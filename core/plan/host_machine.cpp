@@ -4,6 +4,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/plan/cast_range.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -122,15 +123,22 @@ void HostMachine::copy(const Step& step, const Block& to) {
   if (to.space == Space::page_cache) return touch_file(step);
   if (step.bytes == 0) return;
   const auto out =
-      bytes(step.block).subspan(static_cast<std::size_t>(step.offset), static_cast<std::size_t>(step.bytes));
-  if (const auto* storage = std::get_if<StorageId>(&step.from))
-    return reader_.read(*storage, step.from_offset, out);
-  const BlockId from = std::get<BlockId>(step.from);
+      bytes(step.block)
+          .subspan(static_cast<std::size_t>(step.offset), static_cast<std::size_t>(step.written()));
+  if (!step.cast) return fetch(step.from, step.from_offset, out);
+  cast_range(*step.cast, 0, out, [&](std::uint64_t offset, std::span<std::byte> piece) {
+    fetch(step.from, step.from_offset + offset, piece);
+  });
+}
+
+void HostMachine::fetch(const CopySource& source, std::uint64_t offset, std::span<std::byte> out) {
+  if (const auto* storage = std::get_if<StorageId>(&source)) return reader_.read(*storage, offset, out);
+  const BlockId from = std::get<BlockId>(source);
   // mapped pages are read through the descriptor: the same pages, but an Error instead of SIGBUS
   // when the file was cut short in the meantime
   if (const Mapping& mapping = blocks_[index(from)]; mapping.mapped_storage)
-    return reader_.read(*mapping.mapped_storage, step.from_offset, out);
-  std::memcpy(out.data(), bytes(from).data() + step.from_offset, out.size());
+    return reader_.read(*mapping.mapped_storage, offset, out);
+  std::memcpy(out.data(), bytes(from).data() + offset, out.size());
 }
 
 void HostMachine::free(BlockId id, const Block& block) {

@@ -42,6 +42,8 @@ class HostMachine final : public Machine {
   Mapping map_anonymous(const Block& block) const;
   Mapping map_file(const Block& block) const;
   void touch_file(const Step& step);
+  // Bytes of a storage or of a block that is alive.
+  void fetch(const CopySource& source, std::uint64_t offset, std::span<std::byte> out);
 
   const StorageReader& reader_;
   std::chrono::steady_clock::time_point start_;

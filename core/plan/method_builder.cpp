@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/large_pages.h"
 #include "core/base/text.h"
+#include "core/plan/storage_cast.h"
 
 #include <algorithm>
 #include <map>
@@ -15,6 +16,7 @@ namespace loadline {
 MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options)
     : graph_(graph), options_(options) {
   check_options(options);
+  if (options.cast) casts_ = storage_casts(graph, *options.cast);
   for (const StorageId id : order)
     if (graph.storage(id).bytes > 0) order_.push_back(id);
   // what the largest plans need, so that they do not move while they grow: untouched, it costs nothing
@@ -27,6 +29,17 @@ MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, 
 std::uint64_t MethodBuilder::all_bytes() const {
   std::uint64_t sum = 0;  // check_plan refuses what overflows
   for (const StorageId id : order_) sum += bytes(id);
+  return sum;
+}
+
+std::uint64_t MethodBuilder::cast_bytes(StorageId id) const {
+  const auto how = cast(id);
+  return how ? *loadline::cast_bytes(*how, bytes(id)) : bytes(id);
+}
+
+std::uint64_t MethodBuilder::all_cast_bytes() const {
+  std::uint64_t sum = 0;
+  for (const StorageId id : order_) sum += cast_bytes(id);
   return sum;
 }
 
@@ -56,6 +69,21 @@ std::vector<BlockId> MethodBuilder::make_all(Space space, BlockUse use) {
   blocks.reserve(order_.size());
   for (const StorageId id : order_) blocks.push_back(make(space, id, use));
   return blocks;
+}
+
+BlockId MethodBuilder::make_cast(Space space, StorageId id, BlockUse use) {
+  return alloc(plan_, {.space = space, .bytes = cast_bytes(id), .use = use, .storage = id});
+}
+
+std::vector<BlockId> MethodBuilder::make_all_cast(Space space, BlockUse use) {
+  std::vector<BlockId> blocks;
+  blocks.reserve(order_.size());
+  for (const StorageId id : order_) blocks.push_back(make_cast(space, id, use));
+  return blocks;
+}
+
+void MethodBuilder::drop_all(const std::vector<BlockId>& blocks) {
+  for (const BlockId block : blocks) drop(block);
 }
 
 void MethodBuilder::activations() {

@@ -22,12 +22,27 @@ class MethodBuilder {
   // The storages of each file, in load order; files by their first one.
   std::vector<StorageOrder> by_file() const;
 
+  // What options().cast makes of a storage, if anything.
+  std::optional<Cast> cast(StorageId id) const { return casts_.empty() ? std::nullopt : casts_[index(id)]; }
+  std::uint64_t cast_bytes(StorageId id) const;  // v: what it takes once loaded; bytes(id) without a cast
+  std::uint64_t all_cast_bytes() const;
+  Home home(StorageId id) const { return options_.placement.of(id); }
+
+  // A block for a storage as it is stored.
   BlockId make(Space space, StorageId id, BlockUse use = BlockUse::storage);
   // One block per storage, in load order.
   std::vector<BlockId> make_all(Space space, BlockUse use = BlockUse::storage);
+  // The same for a storage as it is once loaded.
+  BlockId make_cast(Space space, StorageId id, BlockUse use = BlockUse::storage);
+  std::vector<BlockId> make_all_cast(Space space, BlockUse use = BlockUse::storage);
+
   void read(BlockId to, StorageId id) { copy(plan_, to, 0, id, 0, bytes(id)); }
+  void read_cast(BlockId to, StorageId id) { copy(plan_, to, 0, id, 0, bytes(id), cast(id)); }
   void move(BlockId to, BlockId from) { copy(plan_, to, 0, from, 0, plan_.block(from).bytes); }
+  // `from` holds the storage as it is stored, `to` gets it as it is once loaded.
+  void move_cast(BlockId to, BlockId from, StorageId id) { copy(plan_, to, 0, from, 0, bytes(id), cast(id)); }
   void drop(BlockId block) { free(plan_, block); }
+  void drop_all(const std::vector<BlockId>& blocks);
 
   void activations();
   // The end of every load that allocates activations last.
@@ -36,6 +51,7 @@ class MethodBuilder {
  private:
   const MetaGraph& graph_;
   const MethodOptions& options_;
+  std::vector<std::optional<Cast>> casts_;  // by storage; empty: none
   StorageOrder order_;
   Plan plan_;
 };

@@ -145,4 +145,14 @@ void check_options(const MethodOptions& options) {
                 fmt::format("a ring of {} is over the limit of 1 TiB", format_bytes(options.staging_bytes)));
 }
 
+Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder& order,
+               const MethodOptions& options) {
+  check_options(options);
+  if (options.cast && !method.traits.casts)
+    throw Error(ErrorCode::unsupported, fmt::format("{} loads weights as they are stored", method.id));
+  if (!options.placement.all_on_device() && !method.traits.offloads)
+    throw Error(ErrorCode::unsupported, fmt::format("{} loads everything onto the device", method.id));
+  return method.make(graph, order, options);
+}
+
 }  // namespace loadline

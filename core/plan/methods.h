@@ -3,9 +3,11 @@
 
 #include "core/plan/dry_machine.h"
 #include "core/plan/orders.h"
+#include "core/plan/placement.h"
 #include "core/plan/plan.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -17,6 +19,19 @@ struct MethodOptions {
   std::uint64_t activation_bytes = 0;  // Q: allocated on the device, where the method allocates it
   AllocatorModel allocator = AllocatorModel::exact;  // how the projection keeps the device's books
   std::uint64_t memory_limit = 40'000'000'000;       // of a streamer's buffer on the host
+  std::optional<DType> cast = {};  // what floating point weights become on their way (storage_cast.h)
+  Placement placement = {};        // for methods that offload
+  std::uint64_t flush_bytes = 0;   // ExecuTorch: staging buffers wait for so many bytes before they are sent
+  bool doubled_ties = false;       // ExecuTorch: weights with two names are prepacked once for each
+  unsigned spaces = space_bit(Space::device);  // whose sum the order `optimal` keeps lowest
+  CostModel costs = {};
+};
+
+struct MethodTraits {
+  bool casts = false;              // knows what to do with MethodOptions::cast
+  bool offloads = false;           // follows MethodOptions::placement
+  bool streams = false;            // weights come and go: they are not on the device at the end
+  bool activations_first = false;  // they are allocated before the weights are there
 };
 
 // `summary` fits a table; `explanation` is one paragraph for a person who chooses.
@@ -25,8 +40,9 @@ struct Method {
   std::string_view summary;
   std::string_view peak_law;  // closed form, for people: "2W", "W + w"
   std::string_view explanation;
-  // May throw Error{limit} for options that make the plan itself too large.
+  // For make_plan() only. May throw Error{limit} for options that make the plan itself too large.
   Plan (*make)(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options);
+  MethodTraits traits = {};
 };
 
 std::span<const Method> methods();
@@ -35,5 +51,10 @@ const Method& find_method(std::string_view id);
 // Throws Error{usage} unless the ring has 1 to 1024 slots of at least 4 KiB, at most 1 TiB in all, and
 // activations are under 1 EiB.
 void check_options(const MethodOptions& options);
+
+// The method's plan. Throws Error{usage} as check_options(), Error{unsupported} for a cast or a placement
+// that the method does not know, Error{limit} where the plan itself would be too large.
+Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder& order,
+               const MethodOptions& options);
 
 }  // namespace loadline

@@ -3,7 +3,7 @@
 
 #include "core/base/lookup.h"
 #include "core/base/text.h"
-#include "core/graph/module_tree.h"
+#include "core/plan/load_units.h"
 
 #include <algorithm>
 #include <array>
@@ -14,27 +14,6 @@
 
 namespace loadline {
 namespace {
-
-// Where in a forward pass a tensor is first used.
-enum class Phase { embedding, layer, rest, final_norm, head };
-
-bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
-}
-
-Phase phase_of(std::string_view name) {
-  if (layer_number(name)) return Phase::layer;
-  // "embed_out" is GPT-NeoX's head, "embeddings.LayerNorm" no final norm, "output_norm" no head
-  if (has_any(name, {"embed_out"})) return Phase::head;
-  if (has_any(name, {"emb", "wte", "wpe"})) return Phase::embedding;
-  if (has_any(name, {"norm", "Norm", "ln_"})) return Phase::final_norm;
-  if (has_any(name, {"head", "classifier", "pooler", "score", "output"})) return Phase::head;
-  return Phase::rest;
-}
-
-// Encoders and vision towers run before the stack that attends to them.
-int stack_rank(std::string_view name) { return has_any(name, {"encoder", "vision", "visual"}) ? 0 : 1; }
 
 // Sorted by file and offset; storages without a file keep their number's order.
 StorageOrder file_order(const MetaGraph& graph) {
@@ -79,10 +58,7 @@ StorageOrder smallest_order(const MetaGraph& graph) {
 
 StorageOrder forward_order(const MetaGraph& graph) {
   const auto owners = first_owner(graph);
-  return sorted_by(graph, [&](StorageId id) {
-    const std::string_view name = graph.tensor(*owners[index(id)]).name;
-    return std::tuple(phase_of(name), stack_rank(name), layer_number(name).value_or(0));
-  });
+  return sorted_by(graph, [&](StorageId id) { return forward_key(graph.tensor(*owners[index(id)]).name); });
 }
 
 // What is largest in most models goes while there is room, everything else as it lies: sorting it all would

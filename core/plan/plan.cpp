@@ -63,8 +63,17 @@ class PlanChecker {
   }
 
   std::optional<std::string> check_copy(const Step& step, const Block& to) const {
-    if (!range_fits(step.offset, step.bytes, to.bytes))
-      return fault("writes {} bytes at {} of a block of {}", step.bytes, step.offset, to.bytes);
+    std::uint64_t written = step.bytes;
+    if (step.cast) {
+      const auto cast = cast_bytes(*step.cast, step.bytes);
+      if (!cast || !cast_bytes(*step.cast, step.from_offset))
+        return fault("casts {} bytes at {} from {} to {}, which are no whole numbers", step.bytes,
+                     step.from_offset, dtype_info(step.cast->from).name, dtype_info(step.cast->to).name);
+      if (to.space == Space::page_cache) return fault("a mapping holds what its file holds");
+      written = *cast;
+    }
+    if (!range_fits(step.offset, written, to.bytes))
+      return fault("writes {} bytes at {} of a block of {}", written, step.offset, to.bytes);
     if (const auto* storage = std::get_if<StorageId>(&step.from)) {
       if (index(*storage) >= graph_.storages.size())
         return fault("storage {} does not exist", index(*storage));
@@ -117,13 +126,21 @@ BlockId alloc(Plan& plan, Block block) {
 }
 
 void copy(Plan& plan, BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
-          std::uint64_t bytes) {
+          std::uint64_t bytes, std::optional<Cast> cast) {
   plan.steps.push_back({.verb = Verb::copy,
                         .block = to,
                         .from = from,
                         .offset = offset,
                         .from_offset = from_offset,
-                        .bytes = bytes});
+                        .bytes = bytes,
+                        .cast = cast});
+}
+
+std::optional<std::uint64_t> cast_bytes(const Cast& cast, std::uint64_t bytes) {
+  const DTypeInfo &from = dtype_info(cast.from), &to = dtype_info(cast.to);
+  if (from.block_bytes == 0 || to.block_bytes == 0 || bytes % from.block_bytes != 0) return std::nullopt;
+  const auto elements = checked_mul(bytes / from.block_bytes, std::uint64_t{from.block_elements});
+  return elements ? byte_size(cast.to, *elements) : std::nullopt;
 }
 
 void free(Plan& plan, BlockId block) { plan.steps.push_back({.verb = Verb::free, .block = block}); }

@@ -44,9 +44,18 @@ enum class Verb : std::uint8_t { alloc, copy, free };
 // A range of another block, or of a storage's bytes in its file.
 using CopySource = std::variant<BlockId, StorageId>;
 
+// Numbers become others on their way, element by element or block by block.
+struct Cast {
+  DType from = DType::opaque;
+  DType to = DType::opaque;
+  bool operator==(const Cast&) const = default;
+};
+// What `bytes` of whole `from` blocks become; nothing for opaque types, parts of a block or overflow.
+std::optional<std::uint64_t> cast_bytes(const Cast& cast, std::uint64_t bytes);
+
 // alloc, free: only `block` counts. copy: `bytes` bytes from `from` at `from_offset` to `block` at
-// `offset`. A copy from a storage into a page_cache block touches the mapped pages: there it must be
-// the same storage at the same offset.
+// `offset`, as they are or cast; a cast writes cast_bytes() of them. A copy from a storage into a
+// page_cache block touches the mapped pages: there it must be the same storage at the same offset.
 struct Step {
   Verb verb = Verb::alloc;
   BlockId block{};
@@ -54,7 +63,11 @@ struct Step {
   std::uint64_t offset = 0;
   std::uint64_t from_offset = 0;
   std::uint64_t bytes = 0;
+  std::optional<Cast> cast = {};
   bool operator==(const Step&) const = default;
+
+  // What a copy writes. The step must have passed check_plan.
+  std::uint64_t written() const { return cast ? *cast_bytes(*cast, bytes) : bytes; }
 };
 
 // A named moment: everything before `step` has happened. "loaded" marks the end of a load.
@@ -76,13 +89,13 @@ struct Plan {
 // The verbs, as methods write them.
 BlockId alloc(Plan& plan, Block block);
 void copy(Plan& plan, BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
-          std::uint64_t bytes);
+          std::uint64_t bytes, std::optional<Cast> cast = {});
 void free(Plan& plan, BlockId block);
 void mark(Plan& plan, std::string label);
 
 // The first violation, in words, or nothing: every block is allocated exactly once before its use and
-// freed at most once and not used after; copies lie inside both ends; page_cache blocks only map
-// their own storage; sums of live bytes fit in 63 bits.
+// freed at most once and not used after; copies lie inside both ends and cast whole elements;
+// page_cache blocks only map their own storage; sums of live bytes fit in 63 bits.
 std::optional<std::string> check_plan(const Plan& plan, const MetaGraph& graph);
 
 // What a person calls the block: its storage's first tensor, or its label. Not escaped.

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plan/dry_machine.h"
+#include "core/plan/storage_cast.h"
 
 #include <fmt/format.h>
 
@@ -13,23 +14,22 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
                    const MethodOptions& options, Progress& progress, const ForwardPass* pass) {
   check_options(options);
   progress.check_cancelled();
-  return project(graph, method, order, order.make(graph), options, progress, pass);
+  return project(graph, method, std::string(order.id), order.make(graph), options, progress, pass);
 }
 
-Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+Projection project(const MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const MethodOptions& options, Progress& progress,
                    const ForwardPass* pass) {
-  check_options(options);
   progress.check_cancelled();
   Projection projection;
   projection.method = &method;
-  projection.order = &order;
-  projection.plan = method.make(graph, storages, options);
+  projection.order = std::move(order);
+  projection.plan = make_plan(graph, method, storages, options);
   progress.check_cancelled();
   if (pass != nullptr) append_forward_pass(projection.plan, *pass);
   if (const auto fault = check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
-  DryMachine machine({}, options.allocator);
+  DryMachine machine(options.costs, options.allocator);
   projection.timeline = run(projection.plan, machine, progress);
   return projection;
 }
@@ -58,7 +58,13 @@ std::string mapping_refusal(const MetaGraph& graph) {
 
 std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
                                  const ForwardPass* pass) {
-  std::uint64_t needed = storage_bytes(graph) + options.activation_bytes;
+  std::uint64_t needed = options.activation_bytes;
+  const auto owners = first_owner(graph);
+  const auto casts = options.cast ? storage_casts(graph, *options.cast)
+                                  : std::vector<std::optional<Cast>>(graph.storages.size());
+  for (std::size_t i = 0; i < graph.storages.size(); ++i)
+    if (owners[i] && options.placement.of(StorageId{static_cast<std::uint32_t>(i)}) == Home::device)
+      needed += casts[i] ? *cast_bytes(*casts[i], graph.storages[i].bytes) : graph.storages[i].bytes;
   if (pass != nullptr) {
     Plan plan;
     append_forward_pass(plan, *pass);

@@ -13,7 +13,7 @@ namespace loadline {
 
 struct Projection {
   const Method* method = nullptr;
-  const Order* order = nullptr;
+  std::string order;  // the id of an order, or what a custom one is called
   Plan plan;
   Timeline timeline;
 };
@@ -22,8 +22,8 @@ struct Projection {
 // Throws Error{usage} for absurd options, Error{limit} for sizes that no memory can hold, Error{cancelled}.
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
                    const MethodOptions& options, Progress& progress, const ForwardPass* pass = nullptr);
-// The same for `storages`, which is what `order` makes of the graph: for who projects several methods.
-Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+// The same for `storages`, an order called `order`: a custom one, or for who projects several methods.
+Projection project(const MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const MethodOptions& options, Progress& progress,
                    const ForwardPass* pass = nullptr);
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
@@ -33,8 +33,8 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
 // encoded must be decoded. Empty if all of them can be mapped.
 std::string mapping_refusal(const MetaGraph& graph);
 
-// What no method can go below: every storage on the device, with the activations or what the pass needs at
-// most.
+// What no method that keeps the weights on the device can go below: every storage placed there, as it is once
+// loaded, with the activations or what the pass needs at most.
 std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
                                  const ForwardPass* pass = nullptr);
 

@@ -42,7 +42,7 @@ int main() try {
   };
   const auto upload = [&](const char* method, MethodOptions options) {
     return [&, method, options] {
-      const Plan plan = find_method(method).make(*graph, find_order("file").make(*graph), options);
+      const Plan plan = make_plan(*graph, find_method(method), find_order("file").make(*graph), options);
       gpu::VulkanMachine machine(device, reader, plan);
       run(plan, machine);
     };

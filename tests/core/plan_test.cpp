@@ -94,7 +94,7 @@ TEST(Methods, PeaksEqualTheirClosedForms) {
       ASSERT_EQ(expected.size(), methods().size());
       for (const Method& method : methods()) {
         SCOPED_TRACE(std::string(method.id) + " " + std::string(order.id) + " seed " + std::to_string(seed));
-        const Plan plan = method.make(graph, order.make(graph), options);
+        const Plan plan = make_plan(graph, method, order.make(graph), options);
         ASSERT_EQ(check_plan(plan, graph), std::nullopt);
         const Timeline timeline = project(graph, method, order, options).timeline;
         const Law& law = expected.at(method.id);
@@ -306,7 +306,7 @@ TEST(DryMachine, TheRingOverlapsReadingAndTransfer) {
     const MethodOptions options = {
         .staging_bytes = slots * (4ull << 20), .slots = slots, .activation_bytes = 0};
     DryMachine machine(costs);
-    return run(find_method("staged_ring").make(graph, find_order("file").make(graph), options), machine)
+    return run(make_plan(graph, find_method("staged_ring"), find_order("file").make(graph), options), machine)
         .seconds;
   };
   EXPECT_NEAR(seconds(1), 2 * 0.1342, 0.002);       // one slot: read, then transfer
@@ -371,7 +371,7 @@ TEST(HostMachine, MemoryShowsWhereItShouldBe) {
     HostMachine machine(reader);
     std::uint64_t peak = 0;
     for (const MemorySample& sample :
-         run(find_method(method).make(*graph, find_order("file").make(*graph), {}), machine).measured)
+         run(make_plan(*graph, find_method(method), find_order("file").make(*graph), {}), machine).measured)
       peak = std::max(peak, sample.memory.*kind);
     return static_cast<double>(peak) / (1 << 20);
   };
@@ -391,7 +391,8 @@ TEST(HostMachine, AFileThatShrinksIsAnErrorNotASignal) {
     const std::string whole = testing::read_file(graph->files[0].path);
     std::filesystem::resize_file(graph->files[0].path, 8192);
     HostMachine machine(reader);
-    EXPECT_THROW(run(find_method(method).make(*graph, find_order("file").make(*graph), {}), machine), Error)
+    EXPECT_THROW(run(make_plan(*graph, find_method(method), find_order("file").make(*graph), {}), machine),
+                 Error)
         << method;
     testing::write_file(graph->files[0].path, whole);
   }

@@ -20,7 +20,7 @@ class Upload : public DeviceTest {
  protected:
   Plan plan_of(std::string_view method, const ModelFile& model) const {
     const MethodOptions options{.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000};
-    return find_method(method).make(*model.graph(), find_order("file").make(*model.graph()), options);
+    return make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), options);
   }
 };
 

@@ -103,7 +103,7 @@ TEST(Script, drives_the_session) {
   EXPECT_EQ(session.table().rows.size(), 9u);
   EXPECT_EQ(session.table().column, SortColumn::bytes);
   EXPECT_EQ(session.projection()->method->id, "sequential");
-  EXPECT_EQ(session.projection()->order->id, "largest");
+  EXPECT_EQ(session.projection()->order, "largest");
   EXPECT_EQ(session.choice().options.staging_bytes, 128u << 20);
   EXPECT_EQ(session.choice().options.slots, 8u);
   EXPECT_EQ(session.model()->tensor(*session.selection()).name, "lm_head.weight");

@@ -53,7 +53,20 @@ class Generator {
     const std::uint64_t have = plan_.block(from).bytes;
     const std::uint64_t offset = below(target.bytes + 1), from_offset = below(have + 1);
     const std::uint64_t bytes = below(std::min(target.bytes - offset, have - from_offset) + 1);
+    if (below(4) == 0) return add_cast(to, offset, from, from_offset, bytes);
     copy(plan_, to, offset, from, from_offset, bytes);
+  }
+
+  // As many whole numbers as fit where a plain copy of `bytes` would.
+  void add_cast(BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
+                std::uint64_t bytes) {
+    constexpr Cast kCasts[] = {
+        {DType::bf16, DType::f32}, {DType::f32, DType::bf16}, {DType::f16, DType::f32}};
+    const Cast cast = kCasts[below(3)];
+    const std::uint64_t wide = *byte_size(cast.from, 1), narrow = *byte_size(cast.to, 1);
+    const std::uint64_t lead = (wide - from_offset % wide) % wide;
+    const std::uint64_t elements = bytes < lead ? 0 : (bytes - lead) / std::max(wide, narrow);
+    if (elements > 0) copy(plan_, to, offset, from, from_offset + lead, elements * wide, cast);
   }
 
   void read_storage(BlockId to, const Block& target) {
@@ -63,8 +76,9 @@ class Generator {
     const std::uint64_t have = graph_.storage(storage).bytes;
     const std::uint64_t from_offset = below(have + 1);
     const std::uint64_t offset = mapped ? from_offset : below(target.bytes + 1);
-    copy(plan_, to, offset, storage, from_offset,
-         below(std::min(target.bytes - offset, have - from_offset) + 1));
+    const std::uint64_t bytes = below(std::min(target.bytes - offset, have - from_offset) + 1);
+    if (!mapped && below(4) == 0) return add_cast(to, offset, storage, from_offset, bytes);
+    copy(plan_, to, offset, storage, from_offset, bytes);
   }
 
   const MetaGraph& graph_;

@@ -1,6 +1,7 @@
 // What every block holds after each step of a plan, in plain vectors: the oracle of the machine tests.
 #pragma once
 
+#include "core/convert/cast.h"
 #include "core/io/storage_reader.h"
 #include "core/plan/plan.h"
 
@@ -70,9 +71,27 @@ class Simulation {
                   const std::vector<char>& known) {
     const auto source = static_cast<std::ptrdiff_t>(step.from_offset),
                target = static_cast<std::ptrdiff_t>(step.offset);
+    if (step.cast) return put_cast(to, step, from, known);
     const auto count = static_cast<std::ptrdiff_t>(step.bytes);
     std::copy_n(from.begin() + source, count, to.bytes.begin() + target);
     std::copy_n(known.begin() + source, count, to.defined.begin() + target);
+  }
+
+  // A number made of bytes of which one was never written is none.
+  static void put_cast(Content& to, const Step& step, const std::vector<std::byte>& from,
+                       const std::vector<char>& known) {
+    const std::size_t wide = dtype_info(step.cast->from).block_bytes;
+    const std::size_t narrow = dtype_info(step.cast->to).block_bytes;
+    for (std::size_t i = 0; i < step.bytes / wide; ++i) {
+      const std::size_t source = static_cast<std::size_t>(step.from_offset) + i * wide;
+      const std::size_t target = static_cast<std::size_t>(step.offset) + i * narrow;
+      cast(step.cast->from, std::span(from).subspan(source, wide), step.cast->to,
+           std::span(to.bytes).subspan(target, narrow));
+      const auto first = known.begin() + static_cast<std::ptrdiff_t>(source);
+      const bool whole = std::count(first, first + static_cast<std::ptrdiff_t>(wide), 1) ==
+                         static_cast<std::ptrdiff_t>(wide);
+      std::fill_n(to.defined.begin() + static_cast<std::ptrdiff_t>(target), narrow, whole ? 1 : 0);
+    }
   }
 
   const Plan& plan_;

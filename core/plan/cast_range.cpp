@@ -1,0 +1,43 @@
+// Sources are read piece by piece: a cast needs no second copy of its tensor.
+#include "core/plan/cast_range.h"
+
+#include "core/base/error.h"
+#include "core/convert/cast.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+std::string refusal(const Cast& cast) {
+  return fmt::format("casts from {} to {} can be projected, not run", dtype_info(cast.from).name,
+                     dtype_info(cast.to).name);
+}
+
+}  // namespace
+
+void cast_range(const Cast& cast, std::uint64_t at, std::span<std::byte> out, const Fetch& fetch) {
+  if (!can_cast(cast.from, cast.to)) throw Error(ErrorCode::unsupported, refusal(cast));
+  constexpr std::size_t kPieceElements = 128 << 10;  // of at most 8 bytes
+  const std::size_t wide = dtype_info(cast.from).block_bytes, narrow = dtype_info(cast.to).block_bytes;
+  const std::size_t elements = out.size() / narrow;
+  std::vector<std::byte> source(std::min(elements, kPieceElements) * wide);
+  for (std::size_t done = 0; done < elements;) {
+    const std::size_t count = std::min(elements - done, kPieceElements);
+    const std::span<std::byte> piece(source.data(), count * wide);
+    fetch((at / narrow + done) * wide, piece);
+    loadline::cast(cast.from, piece, cast.to, out.subspan(done * narrow, count * narrow));
+    done += count;
+  }
+}
+
+std::string cast_refusal(const Plan& plan) {
+  for (const Step& step : plan.steps)
+    if (step.cast && !can_cast(step.cast->from, step.cast->to)) return refusal(*step.cast);
+  return "";
+}
+
+}  // namespace loadline

@@ -1,0 +1,34 @@
+// A model in the pieces that a forward pass uses one after the other: embeddings, layers, norm, head.
+#pragma once
+
+#include "core/graph/meta_graph.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace loadline {
+
+// Where in a forward pass a tensor is first used, by its name.
+enum class Phase : std::uint8_t { embedding, layer, rest, final_norm, head };
+Phase phase_of(std::string_view name);
+
+// Sorts names as a forward pass meets them: phases, encoders and vision towers before the stack that attends
+// to them, layers by number.
+std::tuple<Phase, int, std::uint64_t> forward_key(std::string_view name);
+
+struct LoadUnit {
+  std::string label;  // "layer 3", "embedding", "head"
+  Phase phase = Phase::rest;
+  std::vector<StorageId> storages = {};  // in the order given
+  std::uint64_t bytes = 0;
+};
+
+// Units in forward order; a unit's storages stand as in `order`. A storage belongs to its first tensor's
+// unit.
+std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<StorageId>& order);
+
+}  // namespace loadline

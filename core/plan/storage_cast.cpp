@@ -1,0 +1,58 @@
+// Which storages are cast.
+#include "core/plan/storage_cast.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+bool castable(const MetaGraph& graph, const Tensor& tensor, DType to) {
+  const DTypeInfo &from = dtype_info(tensor.dtype), &target = dtype_info(to);
+  if (from.kind != DTypeKind::floating || from.block_elements != 1 || tensor.dtype == to) return false;
+  if (tensor.offset % from.block_bytes != 0) return false;
+  if (target.kind != DTypeKind::block) return true;
+  return tensor.shape.size() >= 2 && tensor.shape.back() % target.block_elements == 0 &&
+         graph.storage(tensor.storage).bytes / from.block_bytes % target.block_elements == 0;
+}
+
+}  // namespace
+
+std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to) {
+  std::vector<std::optional<Cast>> casts(graph.storages.size());
+  std::vector<bool> kept(graph.storages.size(), false);
+  for (const Tensor& tensor : graph.tensors) {
+    const std::size_t at = index(tensor.storage);
+    const Cast cast{tensor.dtype, to};
+    const bool other = casts[at] && *casts[at] != cast;
+    if (other || !castable(graph, tensor, to) || !cast_bytes(cast, graph.storages[at].bytes)) kept[at] = true;
+    casts[at] = cast;
+  }
+  for (std::size_t i = 0; i < casts.size(); ++i)
+    if (kept[i]) casts[i].reset();
+  return casts;
+}
+
+DType find_cast(std::string_view name) {
+  std::string upper(name);
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::string names;
+  for (const DTypeInfo& row : dtype_table()) {
+    const bool numbers = row.kind == DTypeKind::floating || row.kind == DTypeKind::block;
+    if (!numbers || row.block_bytes == 0 || row.id == DType::f8_e8m0) continue;
+    if (row.name == upper) return row.id;
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  throw Error(ErrorCode::usage,
+              fmt::format("nothing can be cast to '{}'; there are: {}", safe_display(name, 40), names));
+}
+
+}  // namespace loadline

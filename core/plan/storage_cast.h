@@ -1,0 +1,20 @@
+// What `--cast` makes of each storage.
+#pragma once
+
+#include "core/plan/plan.h"
+
+#include <optional>
+#include <vector>
+
+namespace loadline {
+
+// By storage: how its bytes become `to`, or nothing where they stay as they are. Cast is what holds floating
+// point numbers of one type in whole tensors; to blocks (quantised types) only where every tensor on the
+// storage has two dimensions or more and rows of whole blocks, as converters do it.
+std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to);
+
+// A type to cast to: "f32", "bf16", "q4_k"; upper or lower case. Throws Error{usage}: none of that name, or
+// one that weights cannot have.
+DType find_cast(std::string_view name);
+
+}  // namespace loadline
