@@ -173,12 +173,18 @@ Row plan_row(const Context& context, const MetaGraph& graph, const Method& metho
 // The least device peak, whose it is, and how it stands to what stays there.
 std::string least_text(const MetaGraph& graph, const std::vector<Row>& rows, const MethodOptions& method,
                        const ForwardAnswer& forward) {
+  // what streams its weights is compared with others only where nothing else is
+  const bool only_streams = std::all_of(
+      rows.begin(), rows.end(), [](const Row& row) { return row.refusal || row.method->traits.streams; });
+  const auto counts = [&](const Row& row) {
+    return !row.refusal && (only_streams || !row.method->traits.streams);
+  };
   std::uint64_t least = UINT64_MAX;
   for (const Row& row : rows)
-    if (!row.refusal) least = std::min(least, row.device_peak);
+    if (counts(row)) least = std::min(least, row.device_peak);
   std::vector<std::string_view> ids;
   for (const Row& row : rows)
-    if (!row.refusal && row.device_peak == least &&
+    if (counts(row) && row.device_peak == least &&
         std::find(ids.begin(), ids.end(), row.method->id) == ids.end())
       ids.push_back(row.method->id);
   constexpr std::size_t kMostNamed = 4;
