@@ -193,9 +193,12 @@ std::string least_text(const MetaGraph& graph, const std::vector<Row>& rows, con
       fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
   if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
   const std::uint64_t bound = device_lower_bound(graph, method, forward.pass());
-  const std::string_view held = forward.pass() != nullptr     ? "W and the forward pass"
-                                : method.activation_bytes > 0 ? "W + Q"
-                                                              : "W";
+  std::string held = method.cast ? "V, the weights as cast" : "W";
+  if (!method.placement.all_on_device()) held = "what is placed there";
+  if (forward.pass() != nullptr)
+    held += " and the forward pass";
+  else if (method.activation_bytes > 0)
+    held += " + Q";
   if (least == bound)
     return fmt::format("Least on the device: {}, which is {}, by {}.", format_bytes(least), held, by);
   return fmt::format("Least on the device: {}, by {}; what stays there is {} = {}.", format_bytes(least), by,
@@ -241,16 +244,12 @@ Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOpti
   const std::uint64_t least = device_lower_bound(graph, method, forward.pass());
   Json json = {{"model", json_text(model_name(graph))},
                {"bytes", storage_bytes(graph)},
-               {"options",
-                {{"staging_bytes", method.staging_bytes},
-                 {"slots", method.slots},
-                 {"memory_limit", method.memory_limit},
-                 {"activation_bytes", method.activation_bytes},
-                 {"device_budget", budget.device ? Json(*budget.device) : Json()},
-                 {"host_budget", budget.host ? Json(*budget.host) : Json()}}},
+               {"options", method_options_json(method, graph)},
                {"rows", Json::array()},
                {"lower_bound",
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
+  json["options"]["device_budget"] = budget.device ? Json(*budget.device) : Json();
+  json["options"]["host_budget"] = budget.host ? Json(*budget.host) : Json();
   if (Json pass = forward.json(); !pass.is_null()) json["forward"] = std::move(pass);
   return json;
 }
@@ -258,9 +257,10 @@ Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOpti
 int plan(const Context& context, const Options& options) {
   const auto methods_asked = chosen(options.methods, methods(), find_method);
   const auto orders_asked = chosen(options.orders, orders(), find_order);
-  const MethodOptions method = parse_method_arguments(options.method);
+  MethodOptions method = parse_method_arguments(options.method);
   const Budget budget = budget_of(options);
   const MetaGraphPtr graph = open_for(context, options.path);
+  method.placement = parse_placement(options.method, *graph);
   const Labels labels(*graph);
   const ForwardAnswer forward(context, *graph, options.forward);
   if (forward.pass() != nullptr && method.activation_bytes > 0)

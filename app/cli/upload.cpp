@@ -134,18 +134,22 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
 int upload(const Context& context, const Options& options) {
   const Method& method = find_method(options.method);
   const Order& order = find_order(options.order);
-  const MethodOptions arguments = parse_method_arguments(options.arguments);
+  MethodOptions arguments = parse_method_arguments(options.arguments);
   const MetaGraphPtr graph = open_for(context, options.path);
   require_sound(*graph, "upload");
+  arguments.placement = parse_placement(options.arguments, *graph);
   const Plan plan = make_plan(*graph, method, order.make(*graph), arguments);
 
   Progress progress(context.stop);
   gpu::UploadReport report;
   {
     const ProgressLine line(context, "uploading", progress);
-    report = gpu::upload(
-        graph, plan, {.device = options.device, .verify = options.verify, .validation = options.validation},
-        progress);
+    report = gpu::upload(graph, plan,
+                         {.device = options.device,
+                          .verify = options.verify,
+                          .validation = options.validation,
+                          .placement = arguments.placement},
+                         progress);
   }
   if (context.json)
     print_json(report_json(report, options));

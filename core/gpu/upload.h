@@ -17,8 +17,8 @@ namespace loadline::gpu {
 struct UploadOptions {
   std::string device = {};   // index or part of a name; empty = the best
   bool verify = false;       // read every block back and compare it with the file
-  Placement placement = {};  // that the plan followed: what it keeps off the device is not missed there
   bool validation = false;   // run under the Vulkan validation layer
+  Placement placement = {};  // that the plan followed: what it keeps off the device is not missed there
 };
 
 struct UploadReport {
