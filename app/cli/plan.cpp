@@ -9,7 +9,6 @@
 #include "core/plan/projection.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -21,6 +20,7 @@ namespace {
 
 struct Options {
   std::string path;
+  std::string memory = "discrete";
   std::vector<std::string> methods = {"all"};
   std::vector<std::string> orders = {"file"};
   MethodArguments method;
@@ -153,13 +153,12 @@ Row refused_row(const Method& method, const Order& order, const Error& refusal, 
 
 // What cannot be done is a row that says so; a wrong option stops the command.
 Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const Order& order,
-             const StorageOrder& storages, const MethodOptions& options, const ForwardPass* pass,
-             const Budget& budget, const Labels& labels) {
+             const MethodOptions& options, const ForwardPass* pass, const Budget& budget,
+             const Labels& labels) {
   const bool books = options.allocator != AllocatorModel::exact;
   try {
     Progress progress(context.stop);
-    const Projection projection =
-        project(graph, method, std::string(order.id), storages, options, progress, pass);
+    const Projection projection = project(graph, method, order, options, progress, pass);
     if (projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
       if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
         return refused_row(method, order, Error(ErrorCode::unsupported, refusal), books);
@@ -236,7 +235,8 @@ Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOpti
   Json json = {{"model", json_text(model_name(graph))},
                {"bytes", storage_bytes(graph)},
                {"options",
-                {{"staging_bytes", method.staging_bytes},
+                {{"memory", method.spaces == kAllSpaces ? "unified" : "discrete"},
+                 {"staging_bytes", method.staging_bytes},
                  {"slots", method.slots},
                  {"memory_limit", method.memory_limit},
                  {"activation_bytes", method.activation_bytes},
@@ -252,7 +252,8 @@ Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOpti
 int plan(const Context& context, const Options& options) {
   const auto methods_asked = chosen(options.methods, methods(), find_method);
   const auto orders_asked = chosen(options.orders, orders(), find_order);
-  const MethodOptions method = parse_method_arguments(options.method);
+  MethodOptions method = parse_method_arguments(options.method);
+  if (options.memory == "unified") method.spaces = kAllSpaces;
   const Budget budget = budget_of(options);
   const MetaGraphPtr graph = open_for(context, options.path);
   const Labels labels(*graph);
@@ -261,14 +262,9 @@ int plan(const Context& context, const Options& options) {
     throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
 
   std::vector<Row> rows;
-  std::map<const Order*, StorageOrder> made;
-  for (const Order* o : orders_asked) {
-    Progress(context.stop).check_cancelled();
-    made.try_emplace(o, o->make(*graph));
-  }
   for (const Method* m : methods_asked)
     for (const Order* o : orders_asked)
-      rows.push_back(plan_row(context, *graph, *m, *o, made.at(o), method, forward.pass(), budget, labels));
+      rows.push_back(plan_row(context, *graph, *m, *o, method, forward.pass(), budget, labels));
   if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
     throw *rows.front().refusal;
 
@@ -304,6 +300,11 @@ Action setup_plan(CLI::App& app) {
   app.add_option("--order", options->orders, "Orders, separated by commas, or all: " + id_list(orders()))
       ->delimiter(',')
       ->default_str("file");
+  app.add_option("--memory", options->memory,
+                 "discrete: the order optimal, the least and the verdicts are about the device's memory; "
+                 "unified: about the sum of all spaces")
+      ->check(CLI::IsMember({"discrete", "unified"}))
+      ->capture_default_str();
   add_method_options(app, options->method);
   add_forward_options(app, options->forward);
   app.add_option("--device-budget", options->device_budget, "What the device may hold, such as 8GiB");

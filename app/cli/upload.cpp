@@ -4,6 +4,7 @@
 #include "app/cli/table.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
+#include "core/plan/optimal_order.h"
 #include "core/plan/projection.h"
 
 #ifdef LOADLINE_HAS_GPU
@@ -137,7 +138,8 @@ int upload(const Context& context, const Options& options) {
   const MethodOptions arguments = parse_method_arguments(options.arguments);
   const MetaGraphPtr graph = open_for(context, options.path);
   require_sound(*graph, "upload");
-  const Plan plan = make_plan(*graph, method, order.make(*graph), arguments);
+  const Plan plan = make_plan(
+      *graph, method, make_order(*graph, order, method, arguments, Progress(context.stop)), arguments);
 
   Progress progress(context.stop);
   gpu::UploadReport report;

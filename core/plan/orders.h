@@ -15,6 +15,7 @@ using StorageOrder = std::vector<StorageId>;
 struct Order {
   std::string_view id;
   std::string_view summary;
+  // Null where the order depends on the method: use make_order() (optimal_order.h), which knows both kinds.
   StorageOrder (*make)(const MetaGraph& graph);
 };
 
