@@ -20,7 +20,7 @@ struct Order {
 };
 
 std::span<const Order> orders();
-// Throws Error{usage} that lists the ids.
+// "offset" is another name of "file". Throws Error{usage} that lists the ids.
 const Order& find_order(std::string_view id);
 
 }  // namespace loadline
