@@ -102,7 +102,8 @@ Placement parse_placement(const MethodArguments& arguments, const MetaGraph& gra
 }
 
 Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {
-  Json json = {{"staging_bytes", options.staging_bytes},
+  Json json = {{"memory", options.spaces == kAllSpaces ? "unified" : "discrete"},
+               {"staging_bytes", options.staging_bytes},
                {"slots", options.slots},
                {"memory_limit", options.memory_limit},
                {"activation_bytes", options.activation_bytes},

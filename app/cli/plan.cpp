@@ -6,10 +6,10 @@
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
+#include "core/plan/order_file.h"
 #include "core/plan/projection.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -21,6 +21,7 @@ namespace {
 
 struct Options {
   std::string path;
+  std::string memory = "discrete";
   std::vector<std::string> methods = {"all"};
   std::vector<std::string> orders = {"file"};
   MethodArguments method;
@@ -29,14 +30,12 @@ struct Options {
   std::string host_budget;
 };
 
-template <typename Row, typename Find>
-std::vector<const Row*> chosen(const std::vector<std::string>& ids, std::span<const Row> table, Find find) {
-  std::vector<const Row*> rows;
-  if (std::find(ids.begin(), ids.end(), "all") != ids.end())
-    for (const Row& row : table) rows.push_back(&row);
-  else
-    for (const std::string& id : ids) rows.push_back(&find(id));
-  return rows;
+template <typename Row>
+std::vector<std::string> all_or(const std::vector<std::string>& ids, std::span<const Row> table) {
+  if (std::find(ids.begin(), ids.end(), "all") == ids.end()) return ids;
+  std::vector<std::string> all;
+  for (const Row& row : table) all.emplace_back(row.id);
+  return all;
 }
 
 Budget budget_of(const Options& options) {
@@ -61,7 +60,7 @@ class Labels {
 Json row_json(const Projection& row, const Verdict& verdict, const Budget& budget, const Labels& labels) {
   const Timeline& timeline = row.timeline;
   Json json = {{"method", row.method->id},
-               {"order", row.order},
+               {"order", json_text(row.order)},
                {"peak", Json::object()},
                {"peak_at", Json::object()},
                {"final", Json::object()}};
@@ -120,7 +119,7 @@ Row make_row(const Projection& projection, const Budget& budget, const Labels& l
   Row row;
   row.json = row_json(projection, verdict, budget, labels);
   row.cells = {std::string(projection.method->id),
-               projection.order,
+               safe_display(projection.order, 40),
                at(Space::device),
                at(Space::host),
                at(Space::page_cache),
@@ -139,11 +138,19 @@ Row make_row(const Projection& projection, const Budget& budget, const Labels& l
   return row;
 }
 
-Row refused_row(const Method& method, const Order& order, const Error& refusal, bool books) {
+Row refused_row(const Method& method, const OrderChoice& order, const Error& refusal, bool books) {
   Row row;
-  row.json = {{"method", method.id}, {"order", order.id}, {"refused", json_text(refusal.what())}};
-  row.cells = {std::string(method.id),       std::string(order.id), "-", "-", "-", "-", "-",
-               std::string(method.peak_law), "cannot be done"};
+  row.json = {
+      {"method", method.id}, {"order", json_text(order.name)}, {"refused", json_text(refusal.what())}};
+  row.cells = {std::string(method.id),
+               safe_display(order.name, 40),
+               "-",
+               "-",
+               "-",
+               "-",
+               "-",
+               std::string(method.peak_law),
+               "cannot be done"};
   if (books) row.cells.insert(row.cells.begin() + kDeviceColumn + 1, {"-", "-"});
   row.method = &method;
   row.fits = false;
@@ -152,14 +159,15 @@ Row refused_row(const Method& method, const Order& order, const Error& refusal, 
 }
 
 // What cannot be done is a row that says so; a wrong option stops the command.
-Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const Order& order,
-             const StorageOrder& storages, const MethodOptions& options, const ForwardPass* pass,
-             const Budget& budget, const Labels& labels) {
+Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const OrderChoice& order,
+             const MethodOptions& options, const ForwardPass* pass, const Budget& budget,
+             const Labels& labels) {
   const bool books = options.allocator != AllocatorModel::exact;
   try {
     Progress progress(context.stop);
     const Projection projection =
-        project(graph, method, std::string(order.id), storages, options, progress, pass);
+        project(graph, method, order.name, make_order(graph, order, method, options, progress), options,
+                progress, pass);
     if (projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
       if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
         return refused_row(method, order, Error(ErrorCode::unsupported, refusal), books);
@@ -255,9 +263,12 @@ Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOpti
 }
 
 int plan(const Context& context, const Options& options) {
-  const auto methods_asked = chosen(options.methods, methods(), find_method);
-  const auto orders_asked = chosen(options.orders, orders(), find_order);
+  std::vector<const Method*> methods_asked;
+  for (const std::string& id : all_or(options.methods, methods())) methods_asked.push_back(&find_method(id));
+  const std::vector<std::string> order_names = all_or(options.orders, orders());
+  for (const std::string& name : order_names) check_order_choice(name);
   MethodOptions method = parse_method_arguments(options.method);
+  if (options.memory == "unified") method.spaces = kAllSpaces;
   const Budget budget = budget_of(options);
   const MetaGraphPtr graph = open_for(context, options.path);
   method.placement = parse_placement(options.method, *graph);
@@ -266,15 +277,13 @@ int plan(const Context& context, const Options& options) {
   if (forward.pass() != nullptr && method.activation_bytes > 0)
     throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
 
+  std::vector<OrderChoice> orders_asked;
+  for (const std::string& name : order_names) orders_asked.push_back(choose_order(*graph, name));
+
   std::vector<Row> rows;
-  std::map<const Order*, StorageOrder> made;
-  for (const Order* o : orders_asked) {
-    Progress(context.stop).check_cancelled();
-    made.try_emplace(o, o->make(*graph));
-  }
   for (const Method* m : methods_asked)
-    for (const Order* o : orders_asked)
-      rows.push_back(plan_row(context, *graph, *m, *o, made.at(o), method, forward.pass(), budget, labels));
+    for (const OrderChoice& o : orders_asked)
+      rows.push_back(plan_row(context, *graph, *m, o, method, forward.pass(), budget, labels));
   if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
     throw *rows.front().refusal;
 
@@ -307,9 +316,16 @@ Action setup_plan(CLI::App& app) {
   app.add_option("--method", options->methods, "Methods, separated by commas, or all: " + id_list(methods()))
       ->delimiter(',')
       ->default_str("all");
-  app.add_option("--order", options->orders, "Orders, separated by commas, or all: " + id_list(orders()))
+  app.add_option("--order", options->orders,
+                 "Orders, separated by commas, or all: " + id_list(orders()) +
+                     "; or a file that lists tensors, one a line")
       ->delimiter(',')
       ->default_str("file");
+  app.add_option("--memory", options->memory,
+                 "discrete: the order optimal, the least and the verdicts are about the device's memory; "
+                 "unified: about the sum of all spaces")
+      ->check(CLI::IsMember({"discrete", "unified"}))
+      ->capture_default_str();
   add_method_options(app, options->method);
   add_forward_options(app, options->forward);
   app.add_option("--device-budget", options->device_budget, "What the device may hold, such as 8GiB");

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plan/dry_machine.h"
+#include "core/plan/optimal_order.h"
 #include "core/plan/storage_cast.h"
 
 #include <fmt/format.h>
@@ -25,7 +26,8 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
                    const MethodOptions& options, Progress& progress, const ForwardPass* pass) {
   check_options(options);
   progress.check_cancelled();
-  return project(graph, method, std::string(order.id), order.make(graph), options, progress, pass);
+  return project(graph, method, std::string(order.id), make_order(graph, order, method, options, progress),
+                 options, progress, pass);
 }
 
 Projection project(const MetaGraph& graph, const Method& method, std::string order,

@@ -3,6 +3,7 @@
 #include "core/plan/contents.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/host_machine.h"
+#include "core/plan/optimal_order.h"
 #include "core/plan/projection.h"
 #include "tests/support/builders.h"
 #include "tests/support/random_plans.h"
@@ -101,13 +102,14 @@ TEST(Methods, PeaksEqualTheirClosedForms) {
                                    .activation_bytes = seed % 3 == 0 ? 0 : seed * 10'000,
                                    .memory_limit = seed % 5 == 0 ? 0 : seed * 20'000};
     for (const Order& order : orders()) {
-      std::vector<std::uint64_t> w;
-      for (const StorageId id : order.make(graph)) w.push_back(graph.storage(id).bytes);
-      const auto expected = laws(w, options);
-      ASSERT_EQ(expected.size(), methods().size());
       for (const Method& method : methods()) {
         SCOPED_TRACE(std::string(method.id) + " " + std::string(order.id) + " seed " + std::to_string(seed));
-        const Plan plan = make_plan(graph, method, order.make(graph), options);
+        const StorageOrder storages = make_order(graph, order, method, options);
+        std::vector<std::uint64_t> w;
+        for (const StorageId id : storages) w.push_back(graph.storage(id).bytes);
+        const auto expected = laws(w, options);
+        ASSERT_EQ(expected.size(), methods().size());
+        const Plan plan = make_plan(graph, method, storages, options);
         ASSERT_EQ(check_plan(plan, graph), std::nullopt);
         const Timeline timeline = project(graph, method, order, options).timeline;
         const Law& law = expected.at(method.id);
@@ -210,7 +212,7 @@ TEST(Orders, ArePermutationsOfUsedStorages) {
   MetaGraph graph = graph_of(random_sizes(5));
   graph.storages.push_back(shapes_only_storage(99));  // no tensor uses it
   for (const Order& order : orders()) {
-    const StorageOrder visited = order.make(graph);
+    const StorageOrder visited = make_order(graph, order, find_method("executorch_before"), {});
     EXPECT_EQ(std::set<StorageId>(visited.begin(), visited.end()).size(), graph.tensors.size()) << order.id;
     EXPECT_EQ(visited.size(), graph.tensors.size()) << order.id;
   }
