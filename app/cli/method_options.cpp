@@ -2,6 +2,7 @@
 #include "app/cli/method_options.h"
 
 #include "core/base/error.h"
+#include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "core/plan/storage_cast.h"
 
@@ -55,7 +56,7 @@ void add_method_options(CLI::App& app, MethodArguments& arguments) {
   app.add_option("--activations", arguments.activations, "Q: activations and caches on the device")
       ->capture_default_str();
   app.add_option("--allocator", arguments.allocator,
-                 "Whose books the device's memory is projected by beside what is asked: exact or torch")
+                 "Whose books are kept beside what is asked: " + id_list(allocators()))
       ->capture_default_str();
   app.add_option(
       "--cast", arguments.cast,

@@ -16,7 +16,7 @@ UploadBounce::UploadBounce(MemoryPool& memory, TransferQueue& transfers)
     : memory_(memory), transfers_(transfers), ring_(kBounceSlots, kBounceSlotBytes) {}
 
 std::uint64_t UploadBounce::copy(const Fill& fill, const BufferRange& to) {
-  if (slots_.block == nullptr) slots_ = memory_.allocate(kBounceSlots * kBounceSlotBytes);
+  if (slots_.range.bytes == 0) slots_ = memory_.allocate(kBounceSlots * kBounceSlotBytes);
   for (std::uint64_t done = 0; done < to.bytes;) {
     if (!ring_.filling()) {
       transfers_.wait(ring_.next_needs());
@@ -35,7 +35,7 @@ std::uint64_t UploadBounce::copy(const Fill& fill, const BufferRange& to) {
 Readback::Readback(MemoryPool& memory, TransferQueue& transfers) : memory_(memory), transfers_(transfers) {}
 
 void Readback::read(const BufferRange& from, const Take& take) {
-  if (slots_.block == nullptr) slots_ = memory_.allocate(kBounceSlots * kBounceSlotBytes);
+  if (slots_.range.bytes == 0) slots_ = memory_.allocate(kBounceSlots * kBounceSlotBytes);
   std::array<std::uint64_t, kBounceSlots> values = {};
   const std::uint64_t chunks = (from.bytes + kBounceSlotBytes - 1) / kBounceSlotBytes;
   const auto size_of = [&](std::uint64_t chunk) {

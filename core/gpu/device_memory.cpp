@@ -1,7 +1,6 @@
 // Memory types, blocks and the pool that cuts them.
 #include "core/gpu/device_memory.h"
 
-#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -48,9 +47,6 @@ std::optional<std::uint64_t> type_rank(const VkPhysicalDeviceMemoryProperties& m
   return (local ? 0u : 2u) + (cached == (kind == MemoryKind::readback) ? 1u : 0u);
 }
 
-// When fragmentation takes more than was expected, the blocks for it are at least this large.
-constexpr std::uint64_t kLeastExtraBlock = 16ull << 20;
-
 }  // namespace
 
 std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
@@ -72,11 +68,10 @@ std::uint64_t pool_alignment(const Device& device) {
       {256, limits.optimalBufferCopyOffsetAlignment, limits.minStorageBufferOffsetAlignment});
 }
 
-// One allocation, the buffer that covers it, and what of it is taken.
+// One allocation and the buffer that covers it.
 class MemoryBlock {
  public:
-  MemoryBlock(const Device& device, MemoryKind kind, std::uint64_t bytes, std::uint64_t alignment)
-      : ranges(bytes, alignment) {
+  MemoryBlock(const Device& device, MemoryKind kind, std::uint64_t bytes) {
     VkBufferCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
     info.size = bytes;
@@ -107,7 +102,6 @@ class MemoryBlock {
     mapped = {static_cast<std::byte*>(address), static_cast<std::size_t>(bytes)};
   }
 
-  Suballocator ranges;
   std::uint64_t reserved = 0;
   UniqueMemory memory;  // freed after the buffer bound to it
   UniqueBuffer buffer;
@@ -116,7 +110,17 @@ class MemoryBlock {
 };
 
 MemoryPool::MemoryPool(const Device& device, MemoryKind kind, std::uint64_t expected)
-    : device_(device), kind_(kind), alignment_(pool_alignment(device)), expected_(expected) {}
+    : device_(device),
+      kind_(kind),
+      alignment_(pool_alignment(device)),
+      pool_(
+          {.alignment = alignment_,
+           .expected = expected,
+           .most = device.info().max_allocation / alignment_ * alignment_},
+          [this](std::uint32_t id, std::uint64_t wanted, std::uint64_t exact) {
+            return take_block(id, wanted, exact);
+          },
+          [this](std::uint32_t id) { blocks_.erase(id); }) {}
 
 MemoryPool::~MemoryPool() = default;
 
@@ -126,62 +130,32 @@ Allocation MemoryPool::allocate(std::uint64_t bytes) {
     throw Error(ErrorCode::gpu,
                 fmt::format("a {} block needs {} bytes in one piece, the device allows {} in one allocation",
                             kind_name(kind_), bytes, device_.info().max_allocation));
-  MemoryBlock* home = nullptr;
-  // newest first: while a model is loaded only the newest block has room
-  const auto roomy = std::find_if(blocks_.rbegin(), blocks_.rend(),
-                                  [&](const auto& block) { return block->ranges.largest_gap() >= bytes; });
-  if (roomy != blocks_.rend()) home = roomy->get();
-  std::optional<std::uint64_t> offset;
-  if (home != nullptr) offset = home->ranges.allocate(bytes);
-  if (!offset) {
-    home = &add_block(bytes);
-    offset = home->ranges.allocate(bytes);
-  }
   Allocation made;
-  made.block = home;
-  made.range = {home->buffer.get(), *offset, bytes, !home->mapped.empty()};
-  if (!home->mapped.empty())
-    made.mapped = home->mapped.subspan(static_cast<std::size_t>(*offset), static_cast<std::size_t>(bytes));
+  made.place = pool_.allocate(bytes);
+  const MemoryBlock& home = *blocks_.at(made.place.block);
+  const std::uint64_t offset = made.place.offset;
+  made.range = {home.buffer.get(), offset, bytes, !home.mapped.empty()};
+  if (!home.mapped.empty())
+    made.mapped = home.mapped.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes));
   return made;
 }
 
-std::uint64_t MemoryPool::next_block_bytes(std::uint64_t least) const {
-  const std::uint64_t most = device_.info().max_allocation / alignment_ * alignment_;
-  const std::uint64_t missing =
-      std::max(expected_ > reserved_ ? expected_ - reserved_ : 0, std::min(expected_, kLeastExtraBlock));
-  return std::max(least, std::min({align_up(missing, alignment_), kPoolBlockBytes, most}));
-}
-
-MemoryBlock& MemoryPool::add_block(std::uint64_t least) {
-  release_empty(0);  // whatever is empty was too small
-  const std::uint64_t exact = align_up(least, alignment_);
-  const std::uint64_t wanted = next_block_bytes(exact);
-  auto block = std::make_unique<MemoryBlock>(device_, kind_, wanted, alignment_);
-  if (block->result != VK_SUCCESS && wanted > exact)
-    block = std::make_unique<MemoryBlock>(device_, kind_, exact, alignment_);
+PoolBlock MemoryPool::take_block(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact) {
+  auto block = std::make_unique<MemoryBlock>(device_, kind_, wanted);
+  std::uint64_t bytes = wanted;
+  if (block->result != VK_SUCCESS && wanted > exact) {
+    block = std::make_unique<MemoryBlock>(device_, kind_, exact);
+    bytes = exact;
+  }
   check(block->result, fmt::format("allocate {} ({} bytes) of {} memory while {} are taken",
-                                   format_bytes(exact), exact, kind_name(kind_), format_bytes(reserved_)));
-  reserved_ += block->reserved;
-  blocks_.push_back(std::move(block));
-  return *blocks_.back();
+                                   format_bytes(exact), exact, kind_name(kind_), format_bytes(reserved())));
+  const std::uint64_t reserved = block->reserved;
+  blocks_.emplace(id, std::move(block));
+  return {bytes, reserved};
 }
 
 void MemoryPool::free(const Allocation& allocation) {
-  if (allocation.block == nullptr) return;
-  allocation.block->ranges.free(allocation.range.offset);
-  if (allocation.block->ranges.empty()) release_empty(1);
-}
-
-void MemoryPool::release_empty(std::size_t keep) {
-  for (std::size_t i = 0; i < blocks_.size();) {
-    if (!blocks_[i]->ranges.empty() || keep > 0) {
-      if (blocks_[i]->ranges.empty()) --keep;
-      ++i;
-      continue;
-    }
-    reserved_ -= blocks_[i]->reserved;
-    blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
-  }
+  if (allocation.range.bytes > 0) pool_.free(allocation.place);
 }
 
 }  // namespace loadline::gpu

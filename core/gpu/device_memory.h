@@ -2,14 +2,14 @@
 #pragma once
 
 #include "core/gpu/device.h"
-#include "core/gpu/suballocator.h"
 #include "core/gpu/transfer_queue.h"
+#include "core/plan/block_pool.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
-#include <vector>
 
 namespace loadline::gpu {
 
@@ -30,42 +30,38 @@ class MemoryBlock;
 
 // Cheap to copy; valid until freed. `mapped` holds the same bytes, empty for device memory.
 struct Allocation {
-  MemoryBlock* block = nullptr;  // null = no bytes
+  BlockPool::Range place = {};
   BufferRange range = {};
   std::span<std::byte> mapped = {};
 };
 
-inline constexpr std::uint64_t kPoolBlockBytes = 256ull << 20;
-
-// Not thread-safe. The device must outlive it, and nothing may be in flight when it is destroyed.
+// Not thread-safe. The device must outlive it, and nothing may be in flight when it is destroyed. Blocks as
+// BlockPool takes them: where the device refuses what would be convenient, what is needed.
 class MemoryPool {
  public:
-  // Takes memory in blocks of kPoolBlockBytes, or of what is still missing to `expected` bytes if that is
-  // less; larger requests get a block of their own.
+  // `expected` bytes are taken at most at a time, each block rounded up to the alignment.
   MemoryPool(const Device& device, MemoryKind kind, std::uint64_t expected);
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
   ~MemoryPool();
 
   // Throws Error{gpu} with sizes when the device refuses, or when `bytes` are more than it allows in
   // one allocation.
   Allocation allocate(std::uint64_t bytes);
-  // The range must not be in use by the device. One empty block is kept against thrashing, all others
-  // go back to the system.
+  // The range must not be in use by the device.
   void free(const Allocation& allocation);
 
-  std::uint64_t reserved() const { return reserved_; }  // bytes taken from Vulkan
+  std::uint64_t reserved() const { return pool_.reserved(); }  // bytes taken from Vulkan
   std::uint64_t alignment() const { return alignment_; }
 
  private:
-  std::uint64_t next_block_bytes(std::uint64_t least) const;
-  MemoryBlock& add_block(std::uint64_t least);
-  void release_empty(std::size_t keep);
+  PoolBlock take_block(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact);
 
   const Device& device_;
   MemoryKind kind_;
   std::uint64_t alignment_;
-  std::uint64_t expected_;
-  std::uint64_t reserved_ = 0;
-  std::vector<std::unique_ptr<MemoryBlock>> blocks_;
+  std::map<std::uint32_t, std::unique_ptr<MemoryBlock>> blocks_;
+  BlockPool pool_;
 };
 
 // Where ranges of a pool start: a multiple that suits copies and shader bindings alike.

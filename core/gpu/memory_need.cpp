@@ -1,11 +1,8 @@
 // Sums of peaks against what is there.
 #include "core/gpu/memory_need.h"
 
-#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-
-#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -20,22 +17,6 @@ void require(std::uint64_t need, std::uint64_t there, std::string_view what) {
 }
 
 }  // namespace
-
-PerSpace<std::uint64_t> padded_peaks(const Plan& plan, std::uint64_t alignment) {
-  PerSpace<std::uint64_t> live = {}, peaks = {};
-  for (const Step& step : plan.steps) {
-    if (step.verb == Verb::copy) continue;
-    const Block& block = plan.block(step.block);
-    const std::size_t space = index(block.space);
-    const std::uint64_t bytes = align_up(block.bytes, alignment);
-    if (step.verb == Verb::alloc)
-      live[space] += bytes;
-    else
-      live[space] -= bytes;
-    peaks[space] = std::max(peaks[space], live[space]);
-  }
-  return peaks;
-}
 
 void require_fit(const PerSpace<std::uint64_t>& peaks, const MemorySupply& supply, std::string_view device) {
   const std::uint64_t on_device = peaks[index(Space::device)];

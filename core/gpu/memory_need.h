@@ -9,9 +9,6 @@
 
 namespace loadline::gpu {
 
-// Peak of the live bytes per space when every block is rounded up to `alignment`.
-PerSpace<std::uint64_t> padded_peaks(const Plan& plan, std::uint64_t alignment);
-
 // Bytes that can be taken now.
 struct MemorySupply {
   std::uint64_t device = 0;                  // in the heap that device blocks come from

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/gpu/memory_need.h"
 #include "core/io/process_memory.h"
+#include "core/plan/allocator_books.h"
 #include "core/plan/cast_range.h"
 
 #include <algorithm>

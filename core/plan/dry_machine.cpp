@@ -1,34 +1,19 @@
 // A serial reader and one asynchronous link.
 #include "core/plan/dry_machine.h"
 
-#include "core/base/error.h"
-#include "core/base/text.h"
-
 #include <algorithm>
-
-#include <fmt/format.h>
 
 namespace loadline {
 
-AllocatorModel allocator_model(std::string_view name) {
-  if (name == "exact") return AllocatorModel::exact;
-  if (name == "torch") return AllocatorModel::torch;
-  throw Error(ErrorCode::usage,
-              fmt::format("no allocator '{}'; there are: exact, torch", safe_display(name, 40)));
+DryMachine::DryMachine(CostModel costs, AllocatorModel allocator, const PerSpace<std::uint64_t>& expected)
+    : costs_(costs) {
+  if (allocator != AllocatorModel::exact) books_.emplace(allocator, expected);
 }
 
 void DryMachine::alloc(BlockId id, const Block& block) {
   if (blocks_.size() <= index(id)) blocks_.resize(index(id) + 1);
   blocks_[index(id)] = {block.space, reader_};
-  if (allocator_ == AllocatorModel::exact) return;
-  if (block.space == Space::device) {
-    blocks_[index(id)].torch = torch_.allocate(block.bytes);
-    torch_peak_ = std::max(torch_peak_, torch_.allocated());
-  } else {
-    std::uint64_t& live = live_[index(block.space)];
-    live += block.bytes;
-    peak_[index(block.space)] = std::max(peak_[index(block.space)], live);
-  }
+  if (books_) books_->alloc(id, block);
 }
 
 void DryMachine::wait_for(BlockId id) { reader_ = std::max(reader_, blocks_[index(id)].busy_until); }
@@ -69,23 +54,19 @@ double DryMachine::cast_seconds(const Step& step) const {
 
 void DryMachine::free(BlockId id, const Block& block) {
   wait_for(id);
-  if (allocator_ == AllocatorModel::exact) return;
-  if (block.space == Space::device)
-    torch_.release(blocks_[index(id)].torch);
-  else
-    live_[index(block.space)] -= block.bytes;
+  if (books_) books_->free(id, block);
 }
 
 std::optional<PerSpace<std::uint64_t>> DryMachine::reserved_peak() const {
-  if (allocator_ == AllocatorModel::exact) return std::nullopt;
-  PerSpace<std::uint64_t> reserved = peak_;
-  reserved[index(Space::device)] = torch_.reserved();  // it never gives back
-  return reserved;
+  return books_ ? std::optional(books_->reserved_peak()) : std::nullopt;
+}
+
+std::optional<PerSpace<std::uint64_t>> DryMachine::reserved() const {
+  return books_ ? std::optional(books_->reserved()) : std::nullopt;
 }
 
 std::optional<std::uint64_t> DryMachine::allocated_peak() const {
-  if (allocator_ == AllocatorModel::exact) return std::nullopt;
-  return torch_peak_;
+  return books_ ? books_->allocated_peak() : std::nullopt;
 }
 
 void DryMachine::drain() { reader_ = std::max(reader_, link_); }

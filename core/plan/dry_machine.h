@@ -1,11 +1,11 @@
 // The projection: a machine that moves nothing and keeps a modelled clock.
 #pragma once
 
-#include "core/forward/torch_cache.h"
+#include "core/plan/allocator_books.h"
 #include "core/plan/run.h"
 
 #include <cstdint>
-#include <string_view>
+#include <optional>
 #include <vector>
 
 namespace loadline {
@@ -20,20 +20,13 @@ struct CostModel {
   double device_copy = 200.0e9;
 };
 
-// How the device's allocator keeps books. Peaks count what is asked; this is what is taken for it.
-enum class AllocatorModel : std::uint8_t {
-  exact,  // what is asked
-  torch,  // PyTorch's caching allocator
-};
-// "exact", "torch". Throws Error{usage} that lists them.
-AllocatorModel allocator_model(std::string_view name);
-
 // Copies from staging to the device run on a link engine beside the reader, everything else takes
 // the reader's time; touching a block waits for what is in flight on it, as on a real machine.
 class DryMachine final : public Machine {
  public:
-  explicit DryMachine(CostModel costs = {}, AllocatorModel allocator = AllocatorModel::exact)
-      : costs_(costs), allocator_(allocator) {}
+  // Keeps the books of `allocator` for a plan with these padded_peaks.
+  explicit DryMachine(CostModel costs = {}, AllocatorModel allocator = AllocatorModel::exact,
+                      const PerSpace<std::uint64_t>& expected = {});
 
   void alloc(BlockId id, const Block& block) override;
   void copy(const Step& step, const Block& to) override;
@@ -41,13 +34,13 @@ class DryMachine final : public Machine {
   double now() const override { return reader_; }
   void drain() override;
   std::optional<PerSpace<std::uint64_t>> reserved_peak() const override;
+  std::optional<PerSpace<std::uint64_t>> reserved() const override;
   std::optional<std::uint64_t> allocated_peak() const override;
 
  private:
   struct BlockState {
     Space space = Space::host;
     double busy_until = 0;
-    TorchCache::Block torch = {};
   };
   void wait_for(BlockId id);
   double rate(Space from, Space to) const;
@@ -57,10 +50,7 @@ class DryMachine final : public Machine {
   double reader_ = 0;  // the clock of the thread that runs the plan
   double link_ = 0;    // when the transfer engine is free again
   std::vector<BlockState> blocks_;
-  AllocatorModel allocator_;
-  TorchCache torch_;
-  std::uint64_t torch_peak_ = 0;
-  PerSpace<std::uint64_t> live_ = {}, peak_ = {};  // of the other spaces, with the torch model
+  std::optional<AllocatorBooks> books_;  // none for exact
 };
 
 }  // namespace loadline

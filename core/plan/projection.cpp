@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/plan/arena.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/optimal_order.h"
 #include "core/plan/storage_cast.h"
@@ -12,6 +13,16 @@
 namespace loadline {
 
 namespace {
+
+// An arena is one range from the first block to the last: it goes back as a whole.
+void plan_arenas(Projection& projection) {
+  Timeline& timeline = projection.timeline;
+  for (const Space space : {Space::host, Space::staging, Space::device}) {
+    const std::uint64_t height = plan_arena(projection.plan, timeline, space).height;
+    (*timeline.reserved_peak)[index(space)] = height;
+    (*timeline.reserved_final)[index(space)] = timeline.final_bytes[index(space)] > 0 ? height : 0;
+  }
+}
 
 std::uint64_t forward_peak(const ForwardPass& pass) {
   Plan plan;
@@ -46,8 +57,10 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
   if (pass != nullptr && !ahead) append_forward_pass(projection.plan, *pass);
   if (const auto fault = check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
-  DryMachine machine(options.costs, options.allocator);
+  DryMachine machine(options.costs, options.allocator,
+                     padded_peaks(projection.plan, BlockPoolRules{}.alignment));
   projection.timeline = run(projection.plan, machine, progress);
+  if (options.allocator == AllocatorModel::arena) plan_arenas(projection);
   return projection;
 }
 

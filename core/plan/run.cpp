@@ -69,6 +69,7 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
 
   timeline.final_bytes = machine.live_bytes().value_or(live);
   timeline.reserved_peak = machine.reserved_peak();
+  timeline.reserved_final = machine.reserved();
   timeline.allocated_peak = machine.allocated_peak();
   for (std::size_t space = 0; space < kSpaceCount; ++space)
     timeline.peaks[space] = peak_over(timeline, plan, 1u << space);

@@ -59,6 +59,8 @@ struct Timeline {
   // What the machine's allocator took from the system, rounding and whole blocks included. Absent
   // on machines that take exactly what is asked.
   std::optional<PerSpace<std::uint64_t>> reserved_peak;
+  // Of that, what it has not given back when the plan ends.
+  std::optional<PerSpace<std::uint64_t>> reserved_final;
   // What the device's allocator itself called given out at most, where it keeps books of its own.
   std::optional<std::uint64_t> allocated_peak;
   std::vector<MemorySample> measured;  // empty on the dry machine

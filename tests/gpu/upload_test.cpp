@@ -2,6 +2,8 @@
 #include "core/gpu/upload.h"
 
 #include "core/base/error.h"
+#include "core/gpu/device_memory.h"
+#include "core/plan/dry_machine.h"
 #include "core/plan/methods.h"
 #include "core/plan/orders.h"
 #include "tests/gpu/device_test.h"
@@ -44,6 +46,12 @@ TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
       EXPECT_EQ(report.measured.peaks[space].alive, report.projected.peaks[space].alive) << method.id;
     }
     EXPECT_EQ(report.measured.unified.bytes, report.projected.unified.bytes) << method.id;
+    // the model of the uploader's blocks is the uploader's own policy
+    DryMachine books({}, AllocatorModel::vulkan,
+                     padded_peaks(plan_of(method.id, model), pool_alignment(device())));
+    EXPECT_EQ((*run(plan_of(method.id, model), books).reserved_peak)[index(Space::device)],
+              (*report.measured.reserved_peak)[index(Space::device)])
+        << method.id;
     EXPECT_EQ(report.device_ledger_peak, report.projected.peaks[index(Space::device)].bytes);
     EXPECT_EQ(progress.done(), progress.total());
   }

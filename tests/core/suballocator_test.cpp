@@ -1,12 +1,12 @@
 // Offsets never overlap, gaps merge, and nothing is lost.
-#include "core/gpu/suballocator.h"
+#include "core/plan/suballocator.h"
 
 #include <map>
 #include <random>
 
 #include <gtest/gtest.h>
 
-namespace loadline::gpu {
+namespace loadline {
 namespace {
 
 TEST(Suballocator, FillsExactlyAndRefusesMore) {
@@ -97,4 +97,4 @@ TEST(SuballocatorDeathTest, FreeingTwiceIsAsserted) {
 #endif
 
 }  // namespace
-}  // namespace loadline::gpu
+}  // namespace loadline

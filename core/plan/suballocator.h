@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-namespace loadline::gpu {
+namespace loadline {
 
 // Every offset and every reserved size is a multiple of the alignment. Each call takes O(log n).
 class Suballocator {
@@ -37,4 +37,4 @@ class Suballocator {
   std::set<std::pair<std::uint64_t, std::uint64_t>> gaps_by_size_;  // bytes, offset
 };
 
-}  // namespace loadline::gpu
+}  // namespace loadline

@@ -1,12 +1,12 @@
 // Gaps indexed by place, to merge, and by size, to choose.
-#include "core/gpu/suballocator.h"
+#include "core/plan/suballocator.h"
 
 #include "core/base/checked.h"
 
 #include <cassert>
 #include <iterator>
 
-namespace loadline::gpu {
+namespace loadline {
 
 Suballocator::Suballocator(std::uint64_t capacity, std::uint64_t alignment)
     : capacity_(capacity), alignment_(alignment) {
@@ -59,4 +59,4 @@ void Suballocator::free(std::uint64_t offset) {
   add_gap(begin, end - begin);
 }
 
-}  // namespace loadline::gpu
+}  // namespace loadline

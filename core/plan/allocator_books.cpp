@@ -1,0 +1,110 @@
+// One set of books per space.
+#include "core/plan/allocator_books.h"
+
+#include "core/base/checked.h"
+#include "core/base/lookup.h"
+
+#include <algorithm>
+#include <array>
+
+namespace loadline {
+namespace {
+
+constexpr std::array<AllocatorRow, 5> kAllocators = {{
+    {"exact", AllocatorModel::exact, "what is asked"},
+    {"torch", AllocatorModel::torch,
+     "the device by PyTorch's caching allocator: 512 bytes, segments of 2 and 20 MiB"},
+    {"malloc", AllocatorModel::malloc, "the host by glibc's malloc: what is freed is often not returned"},
+    {"vulkan", AllocatorModel::vulkan,
+     "device and staging in blocks of up to 256 MiB, as `upload` takes them"},
+    {"arena", AllocatorModel::arena, "each space in one range with offsets planned ahead"},
+}};
+
+constexpr std::uint64_t kTorchHostAlignment = 64;
+
+BlockPool modelled_pool(std::uint64_t expected) {
+  return {{.expected = expected},
+          [](std::uint32_t, std::uint64_t wanted, std::uint64_t) {
+            return PoolBlock{wanted, wanted};
+          },
+          [](std::uint32_t) {}};
+}
+
+}  // namespace
+
+std::span<const AllocatorRow> allocators() { return kAllocators; }
+
+AllocatorModel allocator_model(std::string_view id) { return find_row(allocators(), id, "allocator").model; }
+
+AllocatorBooks::AllocatorBooks(AllocatorModel model, const PerSpace<std::uint64_t>& expected)
+    : model_(model),
+      device_pool_(modelled_pool(expected[index(Space::device)])),
+      staging_pool_(modelled_pool(expected[index(Space::staging)])) {}
+
+void AllocatorBooks::note(Space space, std::uint64_t reserved) {
+  reserved_[index(space)] = reserved;
+  peak_[index(space)] = std::max(peak_[index(space)], reserved);
+}
+
+void AllocatorBooks::alloc(BlockId id, const Block& block) {
+  if (blocks_.size() <= index(id)) blocks_.resize(index(id) + 1);
+  State& state = blocks_[index(id)];
+  if (model_ == AllocatorModel::torch && block.space == Space::device) {
+    state.torch = torch_.allocate(block.bytes);
+    torch_peak_ = std::max(torch_peak_, torch_.allocated());
+    return note(block.space, torch_.reserved());
+  }
+  if (model_ == AllocatorModel::malloc && block.space == Space::host) {
+    state.chunk = heap_.allocate(block.bytes, kTorchHostAlignment);
+    return note(block.space, heap_.reserved());
+  }
+  if (model_ == AllocatorModel::vulkan && block.bytes > 0 &&
+      (block.space == Space::device || block.space == Space::staging)) {
+    BlockPool& pool = block.space == Space::device ? device_pool_ : staging_pool_;
+    state.range = pool.allocate(block.bytes);
+    return note(block.space, pool.reserved());
+  }
+  note(block.space, reserved_[index(block.space)] + block.bytes);
+}
+
+void AllocatorBooks::free(BlockId id, const Block& block) {
+  State& state = blocks_[index(id)];
+  if (model_ == AllocatorModel::torch && block.space == Space::device) {
+    torch_.release(state.torch);
+    return note(block.space, torch_.reserved());
+  }
+  if (model_ == AllocatorModel::malloc && block.space == Space::host) {
+    heap_.release(state.chunk);
+    return note(block.space, heap_.reserved());
+  }
+  if (model_ == AllocatorModel::vulkan && block.bytes > 0 &&
+      (block.space == Space::device || block.space == Space::staging)) {
+    BlockPool& pool = block.space == Space::device ? device_pool_ : staging_pool_;
+    pool.free(state.range);
+    return note(block.space, pool.reserved());
+  }
+  note(block.space, reserved_[index(block.space)] - block.bytes);
+}
+
+std::optional<std::uint64_t> AllocatorBooks::allocated_peak() const {
+  if (model_ != AllocatorModel::torch) return std::nullopt;
+  return torch_peak_;
+}
+
+PerSpace<std::uint64_t> padded_peaks(const Plan& plan, std::uint64_t alignment) {
+  PerSpace<std::uint64_t> live = {}, peaks = {};
+  for (const Step& step : plan.steps) {
+    if (step.verb == Verb::copy) continue;
+    const Block& block = plan.block(step.block);
+    const std::size_t space = index(block.space);
+    const std::uint64_t bytes = align_up(block.bytes, alignment);
+    if (step.verb == Verb::alloc)
+      live[space] += bytes;
+    else
+      live[space] -= bytes;
+    peaks[space] = std::max(peaks[space], live[space]);
+  }
+  return peaks;
+}
+
+}  // namespace loadline
