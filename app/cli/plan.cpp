@@ -2,7 +2,8 @@
 #include "app/cli/commands.h"
 #include "app/cli/forward_options.h"
 #include "app/cli/method_options.h"
-#include "app/cli/table.h"
+#include "app/cli/plan_json.h"
+#include "app/cli/plan_table.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
@@ -27,6 +28,10 @@ struct Options {
   ForwardArguments forward;
   std::string device_budget;
   std::string host_budget;
+  std::string max_peak;
+  std::string cache_limit;
+  std::string memory = "discrete";
+  bool explain = false;
 };
 
 template <typename Row, typename Find>
@@ -39,221 +44,45 @@ std::vector<const Row*> chosen(const std::vector<std::string>& ids, std::span<co
   return rows;
 }
 
-Budget budget_of(const Options& options) {
-  Budget budget;
-  if (!options.device_budget.empty()) budget.device = parse_size(options.device_budget, "--device-budget");
-  if (!options.host_budget.empty()) budget.host = parse_size(options.host_budget, "--host-budget");
-  return budget;
-}
-
-// The names that steps allocate, looked up once per graph.
-class Labels {
- public:
-  explicit Labels(const MetaGraph& graph) : graph_(graph), owners_(first_owner(graph)) {}
-  std::string of(const Plan& plan, BlockId id) const { return block_label(plan.block(id), graph_, owners_); }
-  std::string at_step(const Plan& plan, std::size_t step) const { return of(plan, plan.steps[step].block); }
-
- private:
-  const MetaGraph& graph_;
-  std::vector<std::optional<TensorId>> owners_;
-};
-
-Json row_json(const Projection& row, const Verdict& verdict, const Budget& budget, const Labels& labels) {
-  const Timeline& timeline = row.timeline;
-  Json json = {{"method", row.method->id},
-               {"order", row.order},
-               {"peak", Json::object()},
-               {"peak_at", Json::object()},
-               {"final", Json::object()}};
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    const std::string space(space_name(static_cast<Space>(i)));
-    const Peak& peak = timeline.peaks[i];
-    json["peak"][space] = peak.bytes;
-    if (peak.bytes > 0)
-      json["peak_at"][space] = {{"step", peak.step},
-                                {"tensor", json_text(labels.at_step(row.plan, peak.step))}};
-    json["final"][space] = timeline.final_bytes[i];
-  }
-  json["peak"]["unified"] = timeline.unified.bytes;
-  if (timeline.unified.bytes > 0)
-    json["peak_at"]["unified"] = {{"step", timeline.unified.step},
-                                  {"tensor", json_text(labels.at_step(row.plan, timeline.unified.step))}};
-  json["fits"] = {{"host", budget.host ? Json(verdict.host_fits) : Json()},
-                  {"device", budget.device ? Json(verdict.device_fits) : Json()}};
-  if (timeline.reserved_peak)
-    for (std::size_t i = 0; i < kSpaceCount; ++i)
-      json["reserved"][std::string(space_name(static_cast<Space>(i)))] = (*timeline.reserved_peak)[i];
-  if (timeline.allocated_peak) json["allocated"] = {{"device", *timeline.allocated_peak}};
-  if (verdict.step)
-    json["first_over_budget"] = {{"step", *verdict.step},
-                                 {"tensor", json_text(labels.of(row.plan, *verdict.block))}};
-  return json;
-}
-
-constexpr std::ptrdiff_t kDeviceColumn = 2;
-
-std::string peak_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
-
-std::string verdict_cell(const Projection& row, const Verdict& verdict, const Labels& labels) {
-  if (verdict.fits()) return "fits";
-  return fmt::format("{} over at {}",
-                     verdict.device_fits ? "host"
-                     : verdict.host_fits ? "device"
-                                         : "device and host",
-                     safe_display(labels.of(row.plan, *verdict.block), 48));
-}
-
-// What is kept of a projection: its plan and timeline can be large, one is alive at a time.
-struct Row {
-  Json json;
-  std::vector<std::string> cells;
-  const Method* method = nullptr;
-  std::uint64_t device_peak = 0;
-  bool fits = true;
-  std::optional<Error> refusal;  // why the load cannot be done at all: then there are no figures
-};
-
-Row make_row(const Projection& projection, const Budget& budget, const Labels& labels) {
-  const Verdict verdict = check_budget(projection, budget);
-  const Timeline& timeline = projection.timeline;
-  const auto at = [&](Space space) { return peak_cell(timeline.peaks[index(space)].bytes); };
-  Row row;
-  row.json = row_json(projection, verdict, budget, labels);
-  row.cells = {std::string(projection.method->id),
-               projection.order,
-               at(Space::device),
-               at(Space::host),
-               at(Space::page_cache),
-               at(Space::staging),
-               peak_cell(timeline.unified.bytes),
-               std::string(projection.method->peak_law)};
-  row.cells.push_back(budget.device || budget.host ? verdict_cell(projection, verdict, labels) : "");
-  if (timeline.allocated_peak) {
-    const auto behind_device = row.cells.begin() + kDeviceColumn + 1;
-    row.cells.insert(behind_device, {peak_cell(*timeline.allocated_peak),
-                                     peak_cell((*timeline.reserved_peak)[index(Space::device)])});
-  }
-  row.method = projection.method;
-  row.device_peak = timeline.peaks[index(Space::device)].bytes;
-  row.fits = verdict.fits();
-  return row;
-}
-
-Row refused_row(const Method& method, const Order& order, const Error& refusal, bool books) {
-  Row row;
-  row.json = {{"method", method.id}, {"order", order.id}, {"refused", json_text(refusal.what())}};
-  row.cells = {std::string(method.id),       std::string(order.id), "-", "-", "-", "-", "-",
-               std::string(method.peak_law), "cannot be done"};
-  if (books) row.cells.insert(row.cells.begin() + kDeviceColumn + 1, {"-", "-"});
-  row.method = &method;
-  row.fits = false;
-  row.refusal = refusal;
-  return row;
+RowFrame frame_of(const Options& options) {
+  RowFrame frame;
+  frame.memory = memory_kind(options.memory);
+  const bool unified = frame.memory == MemoryKind::unified;
+  if (unified && !options.host_budget.empty())
+    throw Error(ErrorCode::usage,
+                "unified memory has one budget: --device-budget holds the host's share, too");
+  if (!options.device_budget.empty())
+    (unified ? frame.budget.unified : frame.budget.device) =
+        parse_size(options.device_budget, "--device-budget");
+  if (!options.host_budget.empty()) frame.budget.host = parse_size(options.host_budget, "--host-budget");
+  if (!options.max_peak.empty()) frame.max_peak = parse_size(options.max_peak, "--max-peak");
+  if (!options.cache_limit.empty()) frame.cache_limit = parse_size(options.cache_limit, "--cache-limit");
+  return frame;
 }
 
 // What cannot be done is a row that says so; a wrong option stops the command.
 Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const Order& order,
              const StorageOrder& storages, const MethodOptions& options, const ForwardPass* pass,
-             const Budget& budget, const Labels& labels) {
-  const bool books = options.allocator != AllocatorModel::exact;
+             const RowFrame& frame, const Labels& labels) {
   try {
     Progress progress(context.stop);
     const Projection projection =
         project(graph, method, std::string(order.id), storages, options, progress, pass);
     if (projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
       if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
-        return refused_row(method, order, Error(ErrorCode::unsupported, refusal), books);
-    return make_row(projection, budget, labels);
+        return refused_row(method, std::string(order.id), Error(ErrorCode::unsupported, refusal));
+    return make_row(projection, frame, labels);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::limit && error.code() != ErrorCode::unsupported) throw;
-    return refused_row(method, order, error, books);
+    return refused_row(method, std::string(order.id), error);
   }
-}
-
-// The least device peak, whose it is, and how it stands to what stays there.
-std::string least_text(const MetaGraph& graph, const std::vector<Row>& rows, const MethodOptions& method,
-                       const ForwardAnswer& forward) {
-  std::uint64_t least = UINT64_MAX;
-  for (const Row& row : rows)
-    if (!row.refusal) least = std::min(least, row.device_peak);
-  std::vector<std::string_view> ids;
-  for (const Row& row : rows)
-    if (!row.refusal && row.device_peak == least &&
-        std::find(ids.begin(), ids.end(), row.method->id) == ids.end())
-      ids.push_back(row.method->id);
-  constexpr std::size_t kMostNamed = 4;
-  const std::size_t named = std::min(ids.size(), kMostNamed);
-  std::string by =
-      fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
-  if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
-  const std::uint64_t bound = device_lower_bound(graph, method, forward.pass());
-  const std::string_view held = forward.pass() != nullptr     ? "W and the forward pass"
-                                : method.activation_bytes > 0 ? "W + Q"
-                                                              : "W";
-  if (least == bound)
-    return fmt::format("Least on the device: {}, which is {}, by {}.", format_bytes(least), held, by);
-  return fmt::format("Least on the device: {}, by {}; what stays there is {} = {}.", format_bytes(least), by,
-                     held, format_bytes(bound));
-}
-
-void print_table(const Context& context, const MetaGraph& graph, const std::vector<Row>& rows,
-                 const Budget& budget, const MethodOptions& method, const ForwardAnswer& forward) {
-  const std::uint64_t weights = storage_bytes(graph);
-  fmt::print("{}: {}, W = {} ({} bytes)", safe_display(model_name(graph), 80),
-             counted(graph.tensors.size(), "tensor"), format_bytes(weights), format_grouped(weights));
-  if (method.activation_bytes > 0) fmt::print(", Q = {}", format_bytes(method.activation_bytes));
-  fmt::print("\n\n");
-
-  const bool refusals =
-      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); });
-  std::vector<std::string> header = {"method",     "order",   "device",  "host",
-                                     "page cache", "staging", "unified", "law"};
-  std::vector<Align> alignment(header.size() + 1, Align::right);
-  alignment[0] = alignment[1] = alignment[7] = alignment[8] = Align::left;
-  header.emplace_back(budget.device || budget.host || refusals ? "verdict" : "");
-  if (method.allocator != AllocatorModel::exact) {
-    header.insert(header.begin() + kDeviceColumn + 1, {"allocated", "reserved"});
-    alignment.insert(alignment.begin() + kDeviceColumn + 1, 2, Align::right);
-  }
-  Table table(header, alignment);
-  for (const Row& row : rows) table.row(row.cells);
-  fmt::print("{}\n", table.text(context.colour));
-  const Method* told = nullptr;
-  for (const Row& row : rows)
-    if (row.refusal && std::exchange(told, row.method) != row.method)
-      fmt::print("{} cannot be done: {}.\n", row.method->id, row.refusal->what());
-  fmt::print(
-      "{} Unified counts all four spaces as one memory; the page cache in it can be dropped by the system.\n",
-      least_text(graph, rows, method, forward));
-  if (const std::string text = forward.text(); !text.empty()) fmt::print("\n{}", text);
-  if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }))
-    fmt::print("Nothing here fits the budget.\n");
-}
-
-Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOptions& method,
-                  const ForwardAnswer& forward) {
-  const std::uint64_t least = device_lower_bound(graph, method, forward.pass());
-  Json json = {{"model", json_text(model_name(graph))},
-               {"bytes", storage_bytes(graph)},
-               {"options",
-                {{"staging_bytes", method.staging_bytes},
-                 {"slots", method.slots},
-                 {"memory_limit", method.memory_limit},
-                 {"activation_bytes", method.activation_bytes},
-                 {"device_budget", budget.device ? Json(*budget.device) : Json()},
-                 {"host_budget", budget.host ? Json(*budget.host) : Json()}}},
-               {"rows", Json::array()},
-               {"lower_bound",
-                {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
-  if (Json pass = forward.json(); !pass.is_null()) json["forward"] = std::move(pass);
-  return json;
 }
 
 int plan(const Context& context, const Options& options) {
   const auto methods_asked = chosen(options.methods, methods(), find_method);
   const auto orders_asked = chosen(options.orders, orders(), find_order);
   const MethodOptions method = parse_method_arguments(options.method);
-  const Budget budget = budget_of(options);
+  const RowFrame frame = frame_of(options);
   const MetaGraphPtr graph = open_for(context, options.path);
   const Labels labels(*graph);
   const ForwardAnswer forward(context, *graph, options.forward);
@@ -268,18 +97,18 @@ int plan(const Context& context, const Options& options) {
   }
   for (const Method* m : methods_asked)
     for (const Order* o : orders_asked)
-      rows.push_back(plan_row(context, *graph, *m, *o, made.at(o), method, forward.pass(), budget, labels));
+      rows.push_back(plan_row(context, *graph, *m, *o, made.at(o), method, forward.pass(), frame, labels));
   if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
     throw *rows.front().refusal;
 
+  const PlanAnswer answer = {*graph, method, forward, frame, "", std::move(rows)};
   if (context.json) {
-    Json json = summary_json(*graph, budget, method, forward);
-    for (Row& row : rows) json["rows"].push_back(std::move(row.json));
-    print_json(json);
+    print_json(plan_json(answer));
   } else {
-    print_table(context, *graph, rows, budget, method, forward);
+    fmt::print("{}", plan_table(answer, context.colour));
+    if (options.explain) fmt::print("{}", plan_explanation(answer, context.colour));
   }
-  return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }) ? kDone : kNoFit;
+  return answer.any_fits() ? kDone : kNoFit;
 }
 
 std::string explanations() {
@@ -308,6 +137,17 @@ Action setup_plan(CLI::App& app) {
   add_forward_options(app, options->forward);
   app.add_option("--device-budget", options->device_budget, "What the device may hold, such as 8GiB");
   app.add_option("--host-budget", options->host_budget, "What host and staging memory may hold together");
+  app.add_option("--memory", options->memory,
+                 "discrete: the device has memory of its own; unified: one memory holds everything")
+      ->capture_default_str();
+  app.add_option(
+      "--max-peak", options->max_peak,
+      "Exit with 3 unless some row's device peak (of unified memory, what it must hold) is at most "
+      "that");
+  app.add_option("--cache-limit", options->cache_limit,
+                 "What the page cache may hold: how much is dropped and read again");
+  app.add_flag("--explain", options->explain,
+               "What each method does, and its peak as every counter shows it");
   app.footer(fmt::format("{}\n{}", explanations(), app.get_footer()));
   return [options](Context& context) { return plan(context, *options); };
 }

@@ -6,6 +6,8 @@
 #include "core/plan/dry_machine.h"
 #include "core/plan/storage_cast.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace loadline {
@@ -77,11 +79,18 @@ std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& op
 
 Verdict check_budget(const Projection& projection, const Budget& budget) {
   Verdict verdict;
+  const auto check = [](std::uint64_t bytes, const std::optional<std::uint64_t>& limit, bool& fits,
+                        std::uint64_t& over) {
+    if (!limit || bytes <= *limit) return;
+    fits = false;
+    over = std::max(over, bytes - *limit);
+  };
   for (const UsagePoint& point : projection.timeline.usage) {
     const std::uint64_t device = point.bytes[index(Space::device)];
     const std::uint64_t host = point.bytes[index(Space::host)] + point.bytes[index(Space::staging)];
-    verdict.device_fits = verdict.device_fits && (!budget.device || device <= *budget.device);
-    verdict.host_fits = verdict.host_fits && (!budget.host || host <= *budget.host);
+    check(device, budget.device, verdict.device_fits, verdict.device_over);
+    check(host, budget.host, verdict.host_fits, verdict.host_over);
+    check(device + host, budget.unified, verdict.unified_fits, verdict.unified_over);
     if (!verdict.fits() && !verdict.step) {
       verdict.step = point.step;
       verdict.block = projection.plan.steps[point.step].block;

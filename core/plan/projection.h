@@ -38,21 +38,27 @@ std::string mapping_refusal(const MetaGraph& graph);
 std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
                                  const ForwardPass* pass = nullptr);
 
-// Absent = unlimited. The host's budget covers host and staging; the page cache can be dropped and
-// does not count.
+// Absent = unlimited. The host's budget covers host and staging, that of unified memory device, host and
+// staging; the page cache can be dropped and does not count.
 struct Budget {
-  std::optional<std::uint64_t> device;
-  std::optional<std::uint64_t> host;
+  std::optional<std::uint64_t> device = {};
+  std::optional<std::uint64_t> host = {};
+  std::optional<std::uint64_t> unified = {};
 };
 
 struct Verdict {
   bool device_fits = true;
   bool host_fits = true;
+  bool unified_fits = true;
+  // By how much the peak of what a budget covers is over it.
+  std::uint64_t device_over = 0;
+  std::uint64_t host_over = 0;
+  std::uint64_t unified_over = 0;
   // The first allocation that breaks a budget.
-  std::optional<std::size_t> step;
-  std::optional<BlockId> block;
+  std::optional<std::size_t> step = {};
+  std::optional<BlockId> block = {};
 
-  bool fits() const { return device_fits && host_fits; }
+  bool fits() const { return device_fits && host_fits && unified_fits; }
 };
 
 Verdict check_budget(const Projection& projection, const Budget& budget);

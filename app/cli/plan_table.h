@@ -1,0 +1,17 @@
+// plan's answer as text: the table of peaks, what is least, and, asked for, what each method does.
+#pragma once
+
+#include "app/cli/plan_answer.h"
+
+#include <string>
+
+namespace loadline::cli {
+
+std::string plan_table(const PlanAnswer& answer, bool colour);
+// Each method once, in its first order that can be done: what it does, and its peak as every view counts it.
+std::string plan_explanation(const PlanAnswer& answer, bool colour);
+
+// "fits", or what is over by how much and where it first is; safe for a terminal. Empty without a budget.
+std::string verdict_text(const Row& row, const RowFrame& frame);
+
+}  // namespace loadline::cli
