@@ -41,7 +41,7 @@ std::string hub_cache_folder() {
   return home.empty() ? "" : home + "/.cache/huggingface/hub";
 }
 
-// The user's own architectures and profiles lie there.
+// The user's own architectures, profiles and devices lie there.
 std::string configuration_folder() {
   if (const std::string folder = environment("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/loadline";
   const std::string home = environment("HOME");
@@ -49,8 +49,7 @@ std::string configuration_folder() {
 }
 
 std::shared_ptr<const ForwardAssets> user_assets(const Context& context) {
-  const std::string folder = configuration_folder();
-  auto assets = folder.empty() ? built_in_assets() : load_assets(folder);
+  auto assets = context.config_folder.empty() ? built_in_assets() : load_assets(context.config_folder);
   if (!context.quiet)
     for (const std::string& fault : assets->faults) complain("left out: " + fault);
   return assets;
@@ -183,6 +182,7 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   Context context;
   context.run_gui = run_gui;
   context.hub_cache = hub_cache_folder();
+  context.config_folder = configuration_folder();
   // shared by all copies: read, and complained of, once
   context.assets = [&context, loaded = std::make_shared<std::shared_ptr<const ForwardAssets>>()] {
     if (!*loaded) *loaded = user_assets(context);

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
+#include "core/plan/device_preset.h"
 #include "core/plan/projection.h"
 
 #include <algorithm>
@@ -30,7 +31,8 @@ struct Options {
   std::string host_budget;
   std::string max_peak;
   std::string cache_limit;
-  std::string memory = "discrete";
+  std::string memory;  // empty: as the device's, or discrete
+  std::string device;
   bool explain = false;
 };
 
@@ -44,16 +46,34 @@ std::vector<const Row*> chosen(const std::vector<std::string>& ids, std::span<co
   return rows;
 }
 
-RowFrame frame_of(const Options& options) {
+// The preset asked for, if any: a user's own, too.
+std::optional<DevicePreset> preset_of(const Context& context, const Options& options) {
+  if (options.device.empty()) return std::nullopt;
+  const DevicePresets presets = load_device_presets(context.config_folder);
+  if (!context.quiet)
+    for (const std::string& fault : presets.faults) complain("left out: " + fault);
+  return presets.find(options.device);
+}
+
+// What is given goes before what the device has.
+RowFrame frame_of(const Options& options, const std::optional<DevicePreset>& device) {
   RowFrame frame;
-  frame.memory = memory_kind(options.memory);
+  if (!options.memory.empty())
+    frame.memory = memory_kind(options.memory);
+  else if (device)
+    frame.memory = device->memory;
+  if (device) frame.budget = device_budget(*device, frame.memory);
   const bool unified = frame.memory == MemoryKind::unified;
   if (unified && !options.host_budget.empty())
     throw Error(ErrorCode::usage,
                 "unified memory has one budget: --device-budget holds the host's share, too");
-  if (!options.device_budget.empty())
-    (unified ? frame.budget.unified : frame.budget.device) =
-        parse_size(options.device_budget, "--device-budget");
+  if (!options.device_budget.empty()) {
+    const std::uint64_t bytes = parse_size(options.device_budget, "--device-budget");
+    if (unified)
+      frame.budget = {.unified = bytes};
+    else
+      frame.budget.device = bytes;
+  }
   if (!options.host_budget.empty()) frame.budget.host = parse_size(options.host_budget, "--host-budget");
   if (!options.max_peak.empty()) frame.max_peak = parse_size(options.max_peak, "--max-peak");
   if (!options.cache_limit.empty()) frame.cache_limit = parse_size(options.cache_limit, "--cache-limit");
@@ -81,8 +101,10 @@ Row plan_row(const Context& context, const MetaGraph& graph, const Method& metho
 int plan(const Context& context, const Options& options) {
   const auto methods_asked = chosen(options.methods, methods(), find_method);
   const auto orders_asked = chosen(options.orders, orders(), find_order);
-  const MethodOptions method = parse_method_arguments(options.method);
-  const RowFrame frame = frame_of(options);
+  MethodOptions method = parse_method_arguments(options.method);
+  const std::optional<DevicePreset> device = preset_of(context, options);
+  const RowFrame frame = frame_of(options, device);
+  if (device) method.costs = device_costs(*device, method.costs);
   const MetaGraphPtr graph = open_for(context, options.path);
   const Labels labels(*graph);
   const ForwardAnswer forward(context, *graph, options.forward);
@@ -101,7 +123,7 @@ int plan(const Context& context, const Options& options) {
   if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
     throw *rows.front().refusal;
 
-  const PlanAnswer answer = {*graph, method, forward, frame, "", std::move(rows)};
+  const PlanAnswer answer = {*graph, method, forward, frame, device, std::move(rows)};
   if (context.json) {
     print_json(plan_json(answer));
   } else {
@@ -109,6 +131,12 @@ int plan(const Context& context, const Options& options) {
     if (options.explain) fmt::print("{}", plan_explanation(answer, context.colour));
   }
   return answer.any_fits() ? kDone : kNoFit;
+}
+
+std::string device_ids() {
+  std::string ids;
+  for (const DevicePreset& preset : built_in_devices()) ids += (ids.empty() ? "" : ", ") + preset.id;
+  return ids;
 }
 
 std::string explanations() {
@@ -135,11 +163,14 @@ Action setup_plan(CLI::App& app) {
       ->default_str("file");
   add_method_options(app, options->method);
   add_forward_options(app, options->forward);
-  app.add_option("--device-budget", options->device_budget, "What the device may hold, such as 8GiB");
+  app.add_option("--device-budget", options->device_budget,
+                 "What the device (unified memory: the whole) may hold, such as 8GiB");
   app.add_option("--host-budget", options->host_budget, "What host and staging memory may hold together");
   app.add_option("--memory", options->memory,
                  "discrete: the device has memory of its own; unified: one memory holds everything")
-      ->capture_default_str();
+      ->default_str("discrete, or as the device's");
+  app.add_option("--device", options->device, "Budget and kind of memory of a device: " + device_ids())
+      ->type_name("ID");
   app.add_option(
       "--max-peak", options->max_peak,
       "Exit with 3 unless some row's device peak (of unified memory, what it must hold) is at most "

@@ -4,6 +4,7 @@
 #include "app/cli/command.h"
 #include "app/cli/forward_options.h"
 #include "app/cli/plan_rows.h"
+#include "core/plan/device_preset.h"
 
 #include <string>
 #include <vector>
@@ -16,7 +17,7 @@ struct PlanAnswer {
   const MethodOptions& options;
   const ForwardAnswer& forward;
   const RowFrame& frame;
-  std::string device;  // the id of a preset; empty: none was asked for
+  const std::optional<DevicePreset>& device;
   std::vector<Row> rows;
 
   // Whether some row has figures, fits its budgets and is below --max-peak.

@@ -75,7 +75,7 @@ Json options_json(const PlanAnswer& answer) {
           {"memory_limit", method.memory_limit},
           {"activation_bytes", method.activation_bytes},
           {"memory", memory_kind_name(frame.memory)},
-          {"device", answer.device.empty() ? Json() : Json(json_text(answer.device))},
+          {"device", answer.device ? Json(json_text(answer.device->id)) : Json()},
           {"device_budget", or_null(frame.budget.device)},
           {"host_budget", or_null(frame.budget.host)},
           {"unified_budget", or_null(frame.budget.unified)},

@@ -76,6 +76,18 @@ std::string rows_text(const PlanAnswer& answer, bool colour) {
   return table.text(colour);
 }
 
+// "On NVIDIA T4: 16.00 GiB of its own".
+std::string device_text(const DevicePreset& device, const RowFrame& frame) {
+  const Budget& budget = frame.budget;
+  std::string text = fmt::format("On {}:", safe_display(device.name, 80));
+  if (budget.unified) text += fmt::format(" {} for everything", format_bytes(*budget.unified));
+  if (budget.unified && budget.device) text += ", of which";
+  if (budget.device)
+    text += fmt::format(" {} {}", format_bytes(*budget.device),
+                        budget.unified ? "may be the device's" : "of the device's own");
+  return text;
+}
+
 // The least leading peak, whose it is, and how it stands to what stays there.
 std::string least_text(const PlanAnswer& answer) {
   const bool unified = answer.frame.memory == MemoryKind::unified;
@@ -166,6 +178,7 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
                                  format_grouped(weights));
   if (answer.options.activation_bytes > 0)
     text += fmt::format(", Q = {}", format_bytes(answer.options.activation_bytes));
+  if (answer.device) text += "\n" + device_text(*answer.device, answer.frame);
   text += fmt::format("\n\n{}\n", rows_text(answer, colour));
   const Method* told = nullptr;
   for (const Row& row : answer.rows)
