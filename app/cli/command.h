@@ -45,6 +45,8 @@ struct Context {
   bool json = false;
   bool quiet = false;
   bool colour = false;         // stdout is a terminal and NO_COLOR is not set
+  bool unicode = false;        // the locale's characters are UTF-8
+  std::size_t columns = 80;    // of the terminal that stdout is
   bool show_progress = false;  // stderr is a terminal, not --quiet and not --json
   bool follow_links = false;
   std::string hub_cache;

@@ -3,6 +3,8 @@
 #include "app/cli/forward_options.h"
 #include "app/cli/method_options.h"
 #include "app/cli/plan_json.h"
+#include "app/cli/plan_pictures.h"
+#include "app/cli/plan_plot.h"
 #include "app/cli/plan_table.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
@@ -34,6 +36,10 @@ struct Options {
   std::string memory;  // empty: as the device's, or discrete
   std::string device;
   bool explain = false;
+  bool curve = false;
+  std::string svg;
+  std::string html;
+  std::string axis;  // empty: steps with a forward pass, which takes no modelled time, else time
 };
 
 template <typename Row, typename Find>
@@ -80,6 +86,36 @@ RowFrame frame_of(const Options& options, const std::optional<DevicePreset>& dev
   return frame;
 }
 
+std::optional<CurveOptions> curve_of(const Options& options, bool has_pass) {
+  const bool page = !options.html.empty();
+  if (!options.curve && !page && options.svg.empty()) return std::nullopt;
+  constexpr std::size_t kSlices = 48;
+  CurveOptions curve;
+  if (page) curve.slices = kSlices;
+  const bool steps = options.axis.empty() ? has_pass : options.axis == "steps";
+  curve.axis = steps ? view::CurveAxis::steps : view::CurveAxis::seconds;
+  return curve;
+}
+
+OptionList asked_for(const Options& options, const RowFrame& frame) {
+  OptionList list = {{"model", options.path}, {"memory", std::string(memory_kind_name(frame.memory))}};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) list.emplace_back(name, value);
+  };
+  add("device", options.device);
+  add("device budget", options.device_budget);
+  add("host budget", options.host_budget);
+  add("most that a peak may be", options.max_peak);
+  add("page cache", options.cache_limit);
+  add("staging ring", fmt::format("{} in {}", options.method.staging, counted(options.method.slots, "slot")));
+  if (options.method.activations != "0") add("activations", options.method.activations);
+  if (options.forward.sequence > 0)
+    add("forward pass",
+        fmt::format("{} x {}{}", options.forward.batch, counted(options.forward.sequence, "token"),
+                    options.forward.past == 0 ? "" : fmt::format(" after {}", options.forward.past)));
+  return list;
+}
+
 // What cannot be done is a row that says so; a wrong option stops the command.
 Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const Order& order,
              const StorageOrder& storages, const MethodOptions& options, const ForwardPass* pass,
@@ -99,17 +135,21 @@ Row plan_row(const Context& context, const MetaGraph& graph, const Method& metho
 }
 
 int plan(const Context& context, const Options& options) {
+  check_picture_path(options.svg, ".svg");
+  check_picture_path(options.html, ".html");
   const auto methods_asked = chosen(options.methods, methods(), find_method);
   const auto orders_asked = chosen(options.orders, orders(), find_order);
   MethodOptions method = parse_method_arguments(options.method);
   const std::optional<DevicePreset> device = preset_of(context, options);
-  const RowFrame frame = frame_of(options, device);
+  RowFrame frame = frame_of(options, device);
   if (device) method.costs = device_costs(*device, method.costs);
   const MetaGraphPtr graph = open_for(context, options.path);
   const Labels labels(*graph);
   const ForwardAnswer forward(context, *graph, options.forward);
   if (forward.pass() != nullptr && method.activation_bytes > 0)
     throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
+
+  frame.curve = curve_of(options, forward.pass() != nullptr);
 
   std::vector<Row> rows;
   std::map<const Order*, StorageOrder> made;
@@ -124,10 +164,14 @@ int plan(const Context& context, const Options& options) {
     throw *rows.front().refusal;
 
   const PlanAnswer answer = {*graph, method, forward, frame, device, std::move(rows)};
+  if (!options.svg.empty()) write_chart(options.svg, answer);
+  if (!options.html.empty()) write_page(options.html, answer, asked_for(options, frame));
   if (context.json) {
     print_json(plan_json(answer));
   } else {
     fmt::print("{}", plan_table(answer, context.colour));
+    if (options.curve)
+      fmt::print("{}", plan_plots(answer, {context.columns, context.colour, context.unicode}));
     if (options.explain) fmt::print("{}", plan_explanation(answer, context.colour));
   }
   return answer.any_fits() ? kDone : kNoFit;
@@ -177,6 +221,15 @@ Action setup_plan(CLI::App& app) {
       "that");
   app.add_option("--cache-limit", options->cache_limit,
                  "What the page cache may hold: how much is dropped and read again");
+  app.add_flag("--curve", options->curve, "Draw memory over the load, one plot per row");
+  app.add_option("--svg", options->svg, "Write the curves as one picture, small multiples to one scale")
+      ->type_name("FILE.svg");
+  app.add_option("--html", options->html,
+                 "Write curves, verdicts and explanations as one page that needs nothing else")
+      ->type_name("FILE.html");
+  app.add_option("--axis", options->axis, "Of curves: modelled time, or the plan's steps")
+      ->check(CLI::IsMember({"time", "steps"}))
+      ->default_str("time; steps with a forward pass");
   app.add_flag("--explain", options->explain,
                "What each method does, and its peak as every counter shows it");
   app.footer(fmt::format("{}\n{}", explanations(), app.get_footer()));

@@ -33,6 +33,9 @@ Row make_row(const Projection& projection, const RowFrame& frame, const Labels& 
   if (row.verdict.block) row.first_over = labels.of(plan, *row.verdict.block);
   if (frame.max_peak && row.leading.bytes > *frame.max_peak)
     row.over_max_peak = row.leading.bytes - *frame.max_peak;
+  if (frame.curve)
+    row.curve = row_curve(projection, frame.memory, *frame.curve, row.leading.step,
+                          [&](BlockId id) { return labels.of(plan, id); });
   return row;
 }
 

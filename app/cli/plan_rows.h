@@ -1,6 +1,7 @@
 // What `plan` keeps of a projection, which can be large: the figures of one row.
 #pragma once
 
+#include "app/cli/plan_curve.h"
 #include "core/base/error.h"
 #include "core/plan/cache_limit.h"
 #include "core/plan/memory_views.h"
@@ -19,6 +20,7 @@ struct RowFrame {
   Budget budget = {};
   std::optional<std::uint64_t> max_peak = {};     // of the leading figure
   std::optional<std::uint64_t> cache_limit = {};  // what the page cache may hold
+  std::optional<CurveOptions> curve = {};         // if curves are shown
 
   bool judged() const { return budget.device || budget.host || budget.unified || max_peak; }
 };
@@ -53,8 +55,9 @@ struct Row {
   std::vector<std::uint64_t> views = {};  // parallel to memory_views()
   std::optional<CacheOutcome> cache = {};
   Verdict verdict = {};
-  std::string first_over = {};        // what verdict.block is called; not escaped
-  std::uint64_t over_max_peak = 0;    // by how much the leading peak is over it
+  std::string first_over = {};      // what verdict.block is called; not escaped
+  std::uint64_t over_max_peak = 0;  // by how much the leading peak is over it
+  std::optional<RowCurve> curve = {};
   std::optional<Error> refusal = {};  // why the load cannot be done at all: then there are no figures
 
   bool fits() const { return !refusal && verdict.fits() && over_max_peak == 0; }

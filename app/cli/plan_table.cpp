@@ -76,43 +76,6 @@ std::string rows_text(const PlanAnswer& answer, bool colour) {
   return table.text(colour);
 }
 
-// "On NVIDIA T4: 16.00 GiB of its own".
-std::string device_text(const DevicePreset& device, const RowFrame& frame) {
-  const Budget& budget = frame.budget;
-  std::string text = fmt::format("On {}:", safe_display(device.name, 80));
-  if (budget.unified) text += fmt::format(" {} for everything", format_bytes(*budget.unified));
-  if (budget.unified && budget.device) text += ", of which";
-  if (budget.device)
-    text += fmt::format(" {} {}", format_bytes(*budget.device),
-                        budget.unified ? "may be the device's" : "of the device's own");
-  return text;
-}
-
-// The least leading peak, whose it is, and how it stands to what stays there.
-std::string least_text(const PlanAnswer& answer) {
-  const bool unified = answer.frame.memory == MemoryKind::unified;
-  std::uint64_t least = UINT64_MAX;
-  for (const Row& row : answer.rows)
-    if (!row.refusal) least = std::min(least, row.leading.bytes);
-  std::vector<std::string_view> ids;
-  for (const Row& row : answer.rows)
-    if (!row.refusal && row.leading.bytes == least &&
-        std::find(ids.begin(), ids.end(), row.method->id) == ids.end())
-      ids.push_back(row.method->id);
-  constexpr std::size_t kMostNamed = 4;
-  const std::size_t named = std::min(ids.size(), kMostNamed);
-  std::string by =
-      fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
-  if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
-  const std::uint64_t bound = device_lower_bound(answer.graph, answer.options, answer.forward.pass());
-  const std::string_view where = unified ? "in one memory" : "on the device";
-  if (least == bound)
-    return fmt::format("Least {}: {}, which is {}, by {}.", where, format_bytes(least), answer.held_name(),
-                       by);
-  return fmt::format("Least {}: {}, by {}; what stays there is {} = {}.", where, format_bytes(least), by,
-                     answer.held_name(), format_bytes(bound));
-}
-
 // Words of `text`, as many to a line as fit behind `indent`.
 std::string wrapped(std::string_view text, std::string_view indent, std::size_t columns) {
   std::string lines;
@@ -150,6 +113,41 @@ std::string view_lines(const PlanAnswer& answer, const Row& row) {
 }
 
 }  // namespace
+
+std::string device_text(const DevicePreset& device, const RowFrame& frame) {
+  const Budget& budget = frame.budget;
+  std::string text = fmt::format("On {}:", safe_display(device.name, 80));
+  if (budget.unified) text += fmt::format(" {} for everything", format_bytes(*budget.unified));
+  if (budget.unified && budget.device) text += ", of which";
+  if (budget.device)
+    text += fmt::format(" {} {}", format_bytes(*budget.device),
+                        budget.unified ? "may be the device's" : "of the device's own");
+  return text;
+}
+
+std::string least_text(const PlanAnswer& answer) {
+  const bool unified = answer.frame.memory == MemoryKind::unified;
+  std::uint64_t least = UINT64_MAX;
+  for (const Row& row : answer.rows)
+    if (!row.refusal) least = std::min(least, row.leading.bytes);
+  std::vector<std::string_view> ids;
+  for (const Row& row : answer.rows)
+    if (!row.refusal && row.leading.bytes == least &&
+        std::find(ids.begin(), ids.end(), row.method->id) == ids.end())
+      ids.push_back(row.method->id);
+  constexpr std::size_t kMostNamed = 4;
+  const std::size_t named = std::min(ids.size(), kMostNamed);
+  std::string by =
+      fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+  if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
+  const std::uint64_t bound = device_lower_bound(answer.graph, answer.options, answer.forward.pass());
+  const std::string_view where = unified ? "in one memory" : "on the device";
+  if (least == bound)
+    return fmt::format("Least {}: {}, which is {}, by {}.", where, format_bytes(least), answer.held_name(),
+                       by);
+  return fmt::format("Least {}: {}, by {}; what stays there is {} = {}.", where, format_bytes(least), by,
+                     answer.held_name(), format_bytes(bound));
+}
 
 std::string verdict_text(const Row& row, const RowFrame& frame) {
   if (row.refusal) return "cannot be done";
