@@ -14,7 +14,7 @@ namespace loadline::cli {
 namespace {
 
 // Inside a panel: the plot's edges.
-constexpr double kLeft = 50, kRight = kPanelWidth - 6, kTop = 40, kBottom = kPanelHeight - 18;
+constexpr double kLeft = 50, kTop = 40, kRightMargin = 6, kBottomMargin = 18;
 
 std::string_view space_class(Space space) {
   switch (space) {
@@ -33,14 +33,15 @@ std::string_view space_class(Space space) {
 // A panel's coordinates: bytes above the water line are positive.
 class Frame {
  public:
-  Frame(const ChartScale& scale, double end) {
+  Frame(const ChartScale& scale, double end, const PanelSize& size)
+      : right_(size.width - kRightMargin), bottom_(size.height - kBottomMargin) {
     share_ = scale.end > 0 && end > 0 ? end / scale.end : 1;
     const auto all = static_cast<double>(scale.above) + static_cast<double>(scale.below);
-    unit_ = (kBottom - kTop) / all;
+    unit_ = (bottom_ - kTop) / all;
     water_ = kTop + static_cast<double>(scale.above) * unit_;
   }
   // `place` of this row's own axis, from 0 to 1.
-  double x(double place) const { return kLeft + place * share_ * (kRight - kLeft); }
+  double x(double place) const { return kLeft + place * share_ * (right_ - kLeft); }
   double y(double bytes, bool below) const { return below ? water_ + bytes * unit_ : water_ - bytes * unit_; }
   // The same for an area: what is there shows, however little.
   double edge(double bytes, bool below) const {
@@ -49,8 +50,11 @@ class Frame {
     return below ? water_ + height : water_ - height;
   }
   double water() const { return water_; }
+  double right() const { return right_; }
+  double bottom() const { return bottom_; }
 
  private:
+  double right_ = 0, bottom_ = 0;
   double share_ = 1, unit_ = 1, water_ = 0;
 };
 
@@ -94,7 +98,7 @@ std::string band_svg(const CurveBand& band, const Frame& frame) {
 std::string slices_svg(const CurveBand& band, const Frame& frame) {
   std::string svg;
   const auto slices = static_cast<double>(band.slices.size());
-  const double height = hangs(band) ? kBottom - frame.water() : frame.water() - kTop;
+  const double height = hangs(band) ? frame.bottom() - frame.water() : frame.water() - kTop;
   const double top = hangs(band) ? frame.water() : kTop;
   for (std::size_t i = 0; i < band.slices.size();) {
     std::size_t end = i + 1;
@@ -143,7 +147,7 @@ std::string grid_svg(const ChartScale& scale, const Frame& frame) {
     for (const double tick : ticks) {
       const double y = frame.y(tick, below);
       if (tick > room || tick == 0) continue;
-      svg += line_svg(kLeft, y, kRight, y, "grid");
+      svg += line_svg(kLeft, y, frame.right(), y, "grid");
       if (std::abs(y - frame.water()) >= kLeastGap)
         svg += text_svg(kLeft - 5, y + 3.5, "tick end", tick_text(tick));
     }
@@ -163,20 +167,20 @@ std::string marks_svg(const Row& row, const RowFrame& frame_, const Frame& frame
       frame_.memory == MemoryKind::unified ? frame_.budget.unified : frame_.budget.device;
   if (limit) {
     const double y = frame.y(static_cast<double>(*limit), false);
-    if (y >= kTop - 4) svg += line_svg(kLeft, y, kRight, y, "budget");
+    if (y >= kTop - 4) svg += line_svg(kLeft, y, frame.right(), y, "budget");
   }
   if (curve.has_pass) {
     const double x = frame.x(curve.loaded_place);
-    svg += line_svg(x, kTop, x, kBottom, "loaded");
+    svg += line_svg(x, kTop, x, frame.bottom(), "loaded");
     constexpr double kRoom = 24;
     if (x - kLeft > kRoom && frame.x(1) - x > 3 * kRoom)
-      svg += text_svg(x, kBottom + 13, "tick middle", "loaded");
+      svg += text_svg(x, frame.bottom() + 13, "tick middle", "loaded");
   }
   const double peak = frame.y(static_cast<double>(row.leading.bytes), false);
   const double at = frame.x(curve.peak_place);
   svg += line_svg(at, peak, at, frame.water(), "stem");  // it may be too short to be seen
   svg += fmt::format("<circle class=\"peak\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>\n", at, peak);
-  return svg + line_svg(kLeft, frame.water(), kRight, frame.water(), "water");
+  return svg + line_svg(kLeft, frame.water(), frame.right(), frame.water(), "water");
 }
 
 }  // namespace
@@ -225,23 +229,26 @@ ChartScale chart_scale(const PlanAnswer& answer, const std::vector<const Row*>& 
   return scale;
 }
 
-std::string panel_svg(const Row& row, const RowFrame& frame, const ChartScale& scale) {
+std::string panel_svg(const Row& row, const RowFrame& frame, const ChartScale& scale, const PanelSize& size) {
   const RowCurve& curve = *row.curve;
-  const Frame place(scale, curve.end);
+  const Frame place(scale, curve.end, size);
+  // what is left of the line behind the figure, in letters
+  const auto letters = static_cast<std::size_t>(std::max((size.width - 78) / 6.4, 8.0));
   std::string svg = text_svg(0, 13, "method", markup_text(row.method->id));
-  if (scale.orders) svg += text_svg(kRight, 13, "tick end", markup_text(row.order, 14));
+  if (scale.orders) svg += text_svg(place.right(), 13, "tick end", markup_text(row.order, 14));
   svg +=
       fmt::format("<text x=\"0\" y=\"28\" class=\"where\"><tspan class=\"figure{}\">{}</tspan> {}</text>\n",
                   row.fits() ? "" : " over", format_bytes(row.leading.bytes),
-                  "at " + markup_text(row.leading.tensor, 19));
+                  "at " + markup_text(row.leading.tensor, letters));
   svg += grid_svg(scale, place);
   for (const CurveBand& band : curve.bands) svg += band_svg(band, place);
   svg += marks_svg(row, frame, place);
-  svg += text_svg(kLeft, kBottom + 13, "tick", "0");
+  svg += text_svg(kLeft, place.bottom() + 13, "tick", "0");
   const double right = place.x(1);
   constexpr double kNarrow = 70;  // its end stands beside the 0
-  svg += right - kLeft < kNarrow ? text_svg(right, kBottom + 13, "tick", axis_end(curve, curve.end))
-                                 : text_svg(right, kBottom + 13, "tick end", axis_end(curve, curve.end));
+  svg += right - kLeft < kNarrow
+             ? text_svg(right, place.bottom() + 13, "tick", axis_end(curve, curve.end))
+             : text_svg(right, place.bottom() + 13, "tick end", axis_end(curve, curve.end));
   for (const CurveBand& band : curve.bands) svg += slices_svg(band, place);
   return svg;
 }
@@ -308,21 +315,26 @@ namespace {
 constexpr double kSlideWidth = 1280, kSlideHeight = 720;
 constexpr double kMargin = 28, kHead = 74, kFoot = 26, kGap = 12;
 
-// So many panels to a line that they become as large as the slide allows.
+// So many panels to a line that they become as large as the slide allows; beyond that they only get room.
 struct SlideGrid {
   std::size_t columns = 1;
   double scale = 0;
+  PanelSize panel = {};
 };
 SlideGrid slide_grid(std::size_t panels) {
-  constexpr double kLargest = 2.4;
+  constexpr double kLargest = 1.5;
   SlideGrid best;
+  double most = 0;
   for (std::size_t columns = 1; columns <= std::max<std::size_t>(panels, 1); ++columns) {
     const auto across = static_cast<double>(columns);
-    const auto lines = std::ceil(static_cast<double>(panels) / across);
-    const double wide = (kSlideWidth - 2 * kMargin - (across - 1) * kGap) / (across * kPanelWidth);
-    const double high = (kSlideHeight - kHead - kFoot - (lines - 1) * kGap) / (lines * kPanelHeight);
-    const double scale = std::min({wide, high, kLargest});
-    if (scale > best.scale) best = {columns, scale};
+    const auto lines = std::max(std::ceil(static_cast<double>(panels) / across), 1.0);
+    const double width = (kSlideWidth - 2 * kMargin - (across - 1) * kGap) / across;
+    const double height = (kSlideHeight - kHead - kFoot - (lines - 1) * kGap) / lines;
+    const double fits = std::min(width / PanelSize{}.width, height / PanelSize{}.height);
+    if (fits <= most) continue;
+    most = fits;
+    const double scale = std::min(fits, kLargest);
+    best = {columns, scale, {width / scale, height / scale}};
   }
   return best;
 }
@@ -338,14 +350,14 @@ std::string chart_svg(const PlanAnswer& answer) {
       "height=\"{1:.0f}\" style=\"max-width:100%;height:auto\" role=\"img\">\n<title>{2}</title>\n"
       "<style>:root{{{3}}}\n{4}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"var(--ground)\"/>\n",
       kSlideWidth, kSlideHeight, markup_text(chart_title(answer)), light_colours(), chart_style());
-  svg += fmt::format("<text x=\"{:.1f}\" y=\"36\" style=\"font-size:21px;font-weight:650\">{}</text>\n",
+  svg += fmt::format("<text x=\"{:.1f}\" y=\"36\" style=\"font-size:24px;font-weight:650\">{}</text>\n",
                      kMargin, markup_text(chart_title(answer)));
   svg += legend_svg(answer, kMargin, 58);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double x = kMargin + static_cast<double>(i % grid.columns) * (kPanelWidth * grid.scale + kGap);
-    const double y = kHead + static_cast<double>(i / grid.columns) * (kPanelHeight * grid.scale + kGap);
+    const double x = kMargin + static_cast<double>(i % grid.columns) * (grid.panel.width * grid.scale + kGap);
+    const double y = kHead + static_cast<double>(i / grid.columns) * (grid.panel.height * grid.scale + kGap);
     svg += fmt::format("<g transform=\"translate({:.1f},{:.1f}) scale({:.3f})\">\n{}</g>\n", x, y, grid.scale,
-                       panel_svg(*rows[i], answer.frame, scale));
+                       panel_svg(*rows[i], answer.frame, scale, grid.panel));
   }
   return svg + text_svg(kMargin, kSlideHeight - 12, "where", markup_text(pictured_note(answer))) + "</svg>\n";
 }

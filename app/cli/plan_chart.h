@@ -26,10 +26,13 @@ struct ChartScale {
 };
 ChartScale chart_scale(const PlanAnswer& answer, const std::vector<const Row*>& rows);
 
-inline constexpr double kPanelWidth = 200;
-inline constexpr double kPanelHeight = 168;
+struct PanelSize {
+  double width = 200;
+  double height = 168;
+};
 // A group of that size: title, peak, areas, axis. Elements have classes; chart_style() gives them colours.
-std::string panel_svg(const Row& row, const RowFrame& frame, const ChartScale& scale);
+std::string panel_svg(const Row& row, const RowFrame& frame, const ChartScale& scale,
+                      const PanelSize& size = {});
 // Rules for the classes. Colours are custom properties: --device, --ink, ...
 std::string_view chart_style();
 // `:root` values of those properties.

@@ -89,7 +89,7 @@ std::string charts(const PlanAnswer& answer) {
   std::string html = fmt::format("<div class=\"charts\" style=\"--least:min({:.0f}px,100%)\">\n", least);
   for (const Row* row : rows)
     html += fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}: {}\">\n{}</svg>\n",
-                        kPanelWidth, kPanelHeight, markup_text(row->method->id),
+                        PanelSize{}.width, PanelSize{}.height, markup_text(row->method->id),
                         format_bytes(row->leading.bytes), panel_svg(*row, answer.frame, scale));
   html += "</div>\n";
   if (const std::string note = pictured_note(answer); !note.empty())
