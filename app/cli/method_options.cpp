@@ -1,11 +1,49 @@
 // Parses the options of load methods.
 #include "app/cli/method_options.h"
 
+#include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/plan/storage_cast.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace loadline::cli {
+namespace {
+
+// "name:*experts*=host": what stands behind the last "=" is the place.
+PlaceRule parse_rule(const std::string& text) {
+  const std::size_t at = text.rfind('=');
+  if (at == std::string::npos)
+    throw Error(ErrorCode::usage, fmt::format("--place: '{}' is no EXPR=PLACE, such as name:*experts*=host",
+                                              safe_display(text)));
+  return {text.substr(0, at), find_home(text.substr(at + 1))};
+}
+
+void add_placement_options(CLI::App& app, MethodArguments& arguments) {
+  CLI::Option* const layers =
+      app.add_option(
+             "--gpu-layers", arguments.gpu_layers,
+             "Of the numbered layers, the last N on the device with what is behind them, the rest on the "
+             "host (llama_cpp_*, accelerate); norm and head count as one layer")
+          ->check(CLI::Range(std::int64_t{0}, kMostNumber));
+  CLI::Option* const place =
+      app.add_option(
+             "--place", arguments.place,
+             "EXPR=device|host|disk: where tensors go that match a filter (see inspect --filter); the "
+             "first that matches counts")
+          ->excludes(layers);
+  app.add_option(
+         "--max-memory", arguments.max_memory,
+         "DEVICE[,HOST]: fill the device, then the host, then disk, as accelerate's device_map=\"auto\"")
+      ->delimiter(',')
+      ->expected(1, 2)
+      ->excludes(layers)
+      ->excludes(place);
+}
+
+}  // namespace
 
 void add_method_options(CLI::App& app, MethodArguments& arguments) {
   app.add_option("--staging", arguments.staging, "Bytes of the whole staging ring")->capture_default_str();
@@ -19,6 +57,18 @@ void add_method_options(CLI::App& app, MethodArguments& arguments) {
   app.add_option("--allocator", arguments.allocator,
                  "Whose books the device's memory is projected by beside what is asked: exact or torch")
       ->capture_default_str();
+  app.add_option(
+      "--cast", arguments.cast,
+      "What floating point weights become on their way: f32, f16, bf16, or a type that can only be "
+      "projected, such as q4_k");
+  app.add_option("--shard-size", arguments.shard_size,
+                 "As if the model had been saved in shards of at most so many bytes");
+  app.add_option("--flush", arguments.flush,
+                 "executorch_*: staging buffers wait until they hold so many bytes together")
+      ->capture_default_str();
+  app.add_flag("--doubled-ties", arguments.doubled_ties,
+               "executorch_*: a weight with two names is packed for each of them");
+  add_placement_options(app, arguments);
 }
 
 MethodOptions parse_method_arguments(const MethodArguments& arguments) {
@@ -28,8 +78,51 @@ MethodOptions parse_method_arguments(const MethodArguments& arguments) {
   options.memory_limit = parse_size(arguments.memory_limit, "--memory-limit");
   options.activation_bytes = parse_size(arguments.activations, "--activations");
   options.allocator = allocator_model(arguments.allocator);
+  if (!arguments.cast.empty()) options.cast = find_cast(arguments.cast);
+  if (!arguments.shard_size.empty()) options.shard_bytes = parse_size(arguments.shard_size, "--shard-size");
+  if (!arguments.shard_size.empty() && options.shard_bytes == 0)
+    throw Error(ErrorCode::usage, "--shard-size: a shard holds at least one byte");
+  options.flush_bytes = parse_size(arguments.flush, "--flush");
+  options.doubled_ties = arguments.doubled_ties;
   check_options(options);
   return options;
+}
+
+Placement parse_placement(const MethodArguments& arguments, const MetaGraph& graph) {
+  if (arguments.gpu_layers) return place_gpu_layers(graph, *arguments.gpu_layers);
+  if (!arguments.max_memory.empty()) {
+    std::optional<std::uint64_t> host;
+    if (arguments.max_memory.size() > 1) host = parse_size(arguments.max_memory[1], "--max-memory");
+    return place_automatically(graph, parse_size(arguments.max_memory[0], "--max-memory"), host);
+  }
+  if (arguments.place.empty()) return {};
+  std::vector<PlaceRule> rules;
+  for (const std::string& text : arguments.place) rules.push_back(parse_rule(text));
+  return place_by_rules(graph, rules);
+}
+
+Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {
+  Json json = {{"memory", options.spaces == kAllSpaces ? "unified" : "discrete"},
+               {"staging_bytes", options.staging_bytes},
+               {"slots", options.slots},
+               {"memory_limit", options.memory_limit},
+               {"activation_bytes", options.activation_bytes},
+               {"cast", options.cast ? Json(dtype_info(*options.cast).name) : Json()},
+               {"shard_bytes", options.shard_bytes == 0 ? Json() : Json(options.shard_bytes)},
+               {"flush_bytes", options.flush_bytes},
+               {"doubled_ties", options.doubled_ties},
+               {"placement", Json()}};
+  if (options.placement.all_on_device()) return json;
+  const auto owners = first_owner(graph);
+  for (const Home home : {Home::device, Home::host, Home::disk}) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+      const StorageId id{static_cast<std::uint32_t>(i)};
+      if (owners[i] && options.placement.of(id) == home) bytes += graph.storage(id).bytes;
+    }
+    json["placement"][std::string(home_id(home))] = bytes;
+  }
+  return json;
 }
 
 }  // namespace loadline::cli

@@ -10,10 +10,10 @@
 #include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "core/plan/device_preset.h"
+#include "core/plan/order_file.h"
 #include "core/plan/projection.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -42,14 +42,12 @@ struct Options {
   std::string axis;  // empty: steps with a forward pass, which takes no modelled time, else time
 };
 
-template <typename Row, typename Find>
-std::vector<const Row*> chosen(const std::vector<std::string>& ids, std::span<const Row> table, Find find) {
-  std::vector<const Row*> rows;
-  if (std::find(ids.begin(), ids.end(), "all") != ids.end())
-    for (const Row& row : table) rows.push_back(&row);
-  else
-    for (const std::string& id : ids) rows.push_back(&find(id));
-  return rows;
+template <typename Row>
+std::vector<std::string> all_or(const std::vector<std::string>& ids, std::span<const Row> table) {
+  if (std::find(ids.begin(), ids.end(), "all") == ids.end()) return ids;
+  std::vector<std::string> all;
+  for (const Row& row : table) all.emplace_back(row.id);
+  return all;
 }
 
 // The preset asked for, if any: a user's own, too.
@@ -108,6 +106,11 @@ OptionList asked_for(const Options& options, const RowFrame& frame) {
   add("most that a peak may be", options.max_peak);
   add("page cache", options.cache_limit);
   add("staging ring", fmt::format("{} in {}", options.method.staging, counted(options.method.slots, "slot")));
+  add("cast", options.method.cast);
+  add("shards", options.method.shard_size);
+  for (const std::string& rule : options.method.place) add("placed", rule);
+  if (options.method.gpu_layers) add("layers on the device", std::to_string(*options.method.gpu_layers));
+  add("filled up to", fmt::format("{}", fmt::join(options.method.max_memory, ", ")));
   if (options.method.activations != "0") add("activations", options.method.activations);
   if (options.forward.sequence > 0)
     add("forward pass",
@@ -117,55 +120,27 @@ OptionList asked_for(const Options& options, const RowFrame& frame) {
 }
 
 // What cannot be done is a row that says so; a wrong option stops the command.
-Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const Order& order,
-             const StorageOrder& storages, const MethodOptions& options, const ForwardPass* pass,
-             const RowFrame& frame, const Labels& labels) {
+Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const OrderChoice& order,
+             const MethodOptions& options, const ForwardPass* pass, const RowFrame& frame,
+             const Labels& labels) {
   try {
     Progress progress(context.stop);
     const Projection projection =
-        project(graph, method, std::string(order.id), storages, options, progress, pass);
+        project(graph, method, order.name, make_order(graph, order, method, options, progress), options,
+                progress, pass);
     if (projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
       if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
-        return refused_row(method, std::string(order.id), Error(ErrorCode::unsupported, refusal));
+        return refused_row(method, order.name, Error(ErrorCode::unsupported, refusal));
     return make_row(projection, frame, labels);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::limit && error.code() != ErrorCode::unsupported) throw;
-    return refused_row(method, std::string(order.id), error);
+    return refused_row(method, order.name, error);
   }
 }
 
-int plan(const Context& context, const Options& options) {
-  check_picture_path(options.svg, ".svg");
-  check_picture_path(options.html, ".html");
-  const auto methods_asked = chosen(options.methods, methods(), find_method);
-  const auto orders_asked = chosen(options.orders, orders(), find_order);
-  MethodOptions method = parse_method_arguments(options.method);
-  const std::optional<DevicePreset> device = preset_of(context, options);
-  RowFrame frame = frame_of(options, device);
-  if (device) method.costs = device_costs(*device, method.costs);
-  const MetaGraphPtr graph = open_for(context, options.path);
-  const Labels labels(*graph);
-  const ForwardAnswer forward(context, *graph, options.forward);
-  if (forward.pass() != nullptr && method.activation_bytes > 0)
-    throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
-
-  frame.curve = curve_of(options, forward.pass() != nullptr);
-
-  std::vector<Row> rows;
-  std::map<const Order*, StorageOrder> made;
-  for (const Order* o : orders_asked) {
-    Progress(context.stop).check_cancelled();
-    made.try_emplace(o, o->make(*graph));
-  }
-  for (const Method* m : methods_asked)
-    for (const Order* o : orders_asked)
-      rows.push_back(plan_row(context, *graph, *m, *o, made.at(o), method, forward.pass(), frame, labels));
-  if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
-    throw *rows.front().refusal;
-
-  const PlanAnswer answer = {*graph, method, forward, frame, device, std::move(rows)};
+int show(const Context& context, const Options& options, const PlanAnswer& answer) {
   if (!options.svg.empty()) write_chart(options.svg, answer);
-  if (!options.html.empty()) write_page(options.html, answer, asked_for(options, frame));
+  if (!options.html.empty()) write_page(options.html, answer, asked_for(options, answer.frame));
   if (context.json) {
     print_json(plan_json(answer));
   } else {
@@ -175,6 +150,37 @@ int plan(const Context& context, const Options& options) {
     if (options.explain) fmt::print("{}", plan_explanation(answer, context.colour));
   }
   return answer.any_fits() ? kDone : kNoFit;
+}
+
+int plan(const Context& context, const Options& options) {
+  check_picture_path(options.svg, ".svg");
+  check_picture_path(options.html, ".html");
+  std::vector<const Method*> methods_asked;
+  for (const std::string& id : all_or(options.methods, methods())) methods_asked.push_back(&find_method(id));
+  const std::vector<std::string> order_names = all_or(options.orders, orders());
+  for (const std::string& name : order_names) check_order_choice(name);
+  MethodOptions method = parse_method_arguments(options.method);
+  const std::optional<DevicePreset> device = preset_of(context, options);
+  RowFrame frame = frame_of(options, device);
+  if (frame.memory == MemoryKind::unified) method.spaces = kAllSpaces;
+  if (device) method.costs = device_costs(*device, method.costs);
+  const MetaGraphPtr graph = open_for(context, options.path);
+  method.placement = parse_placement(options.method, *graph);
+  const Labels labels(*graph);
+  const ForwardAnswer forward(context, *graph, options.forward);
+  if (forward.pass() != nullptr && method.activation_bytes > 0)
+    throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
+  frame.curve = curve_of(options, forward.pass() != nullptr);
+
+  std::vector<OrderChoice> orders_asked;
+  for (const std::string& name : order_names) orders_asked.push_back(choose_order(*graph, name));
+  std::vector<Row> rows;
+  for (const Method* m : methods_asked)
+    for (const OrderChoice& o : orders_asked)
+      rows.push_back(plan_row(context, *graph, *m, o, method, forward.pass(), frame, labels));
+  if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
+    throw *rows.front().refusal;
+  return show(context, options, {*graph, method, forward, frame, device, std::move(rows)});
 }
 
 std::string device_ids() {
@@ -202,7 +208,9 @@ Action setup_plan(CLI::App& app) {
   app.add_option("--method", options->methods, "Methods, separated by commas, or all: " + id_list(methods()))
       ->delimiter(',')
       ->default_str("all");
-  app.add_option("--order", options->orders, "Orders, separated by commas, or all: " + id_list(orders()))
+  app.add_option("--order", options->orders,
+                 "Orders, separated by commas, or all: " + id_list(orders()) +
+                     "; or a file that lists tensors, one a line")
       ->delimiter(',')
       ->default_str("file");
   add_method_options(app, options->method);
@@ -210,8 +218,9 @@ Action setup_plan(CLI::App& app) {
   app.add_option("--device-budget", options->device_budget,
                  "What the device (unified memory: the whole) may hold, such as 8GiB");
   app.add_option("--host-budget", options->host_budget, "What host and staging memory may hold together");
-  app.add_option("--memory", options->memory,
-                 "discrete: the device has memory of its own; unified: one memory holds everything")
+  app.add_option(
+         "--memory", options->memory,
+         "discrete: the device has memory of its own, which decides; unified: one memory holds everything")
       ->default_str("discrete, or as the device's");
   app.add_option("--device", options->device, "Budget and kind of memory of a device: " + device_ids())
       ->type_name("ID");

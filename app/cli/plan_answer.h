@@ -23,7 +23,7 @@ struct PlanAnswer {
   // Whether some row has figures, fits its budgets and is below --max-peak.
   bool any_fits() const;
   // "W", "W + Q", "W and the forward pass": what stays where the weights are.
-  std::string_view held_name() const;
+  std::string held_name() const;
 };
 
 }  // namespace loadline::cli

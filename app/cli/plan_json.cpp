@@ -1,6 +1,8 @@
 // The contract's keys for plan.
 #include "app/cli/plan_json.h"
 
+#include "app/cli/method_options.h"
+
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {
@@ -40,7 +42,9 @@ Json fits_json(const Row& row, const RowFrame& frame) {
 
 Json row_json(const Row& row, const RowFrame& frame) {
   if (row.refusal)
-    return {{"method", row.method->id}, {"order", row.order}, {"refused", json_text(row.refusal->what())}};
+    return {{"method", row.method->id},
+            {"order", json_text(row.order)},
+            {"refused", json_text(row.refusal->what())}};
   Json places = Json::object();
   Json peaks = peaks_json(row, places);
   Json json = {
@@ -68,19 +72,15 @@ Json row_json(const Row& row, const RowFrame& frame) {
 }
 
 Json options_json(const PlanAnswer& answer) {
-  const MethodOptions& method = answer.options;
   const RowFrame& frame = answer.frame;
-  return {{"staging_bytes", method.staging_bytes},
-          {"slots", method.slots},
-          {"memory_limit", method.memory_limit},
-          {"activation_bytes", method.activation_bytes},
-          {"memory", memory_kind_name(frame.memory)},
-          {"device", answer.device ? Json(json_text(answer.device->id)) : Json()},
-          {"device_budget", or_null(frame.budget.device)},
-          {"host_budget", or_null(frame.budget.host)},
-          {"unified_budget", or_null(frame.budget.unified)},
-          {"max_peak", or_null(frame.max_peak)},
-          {"cache_limit", or_null(frame.cache_limit)}};
+  Json json = method_options_json(answer.options, answer.graph);
+  json["device"] = answer.device ? Json(json_text(answer.device->id)) : Json();
+  json["device_budget"] = or_null(frame.budget.device);
+  json["host_budget"] = or_null(frame.budget.host);
+  json["unified_budget"] = or_null(frame.budget.unified);
+  json["max_peak"] = or_null(frame.max_peak);
+  json["cache_limit"] = or_null(frame.cache_limit);
+  return json;
 }
 
 }  // namespace

@@ -127,12 +127,19 @@ std::string device_text(const DevicePreset& device, const RowFrame& frame) {
 
 std::string least_text(const PlanAnswer& answer) {
   const bool unified = answer.frame.memory == MemoryKind::unified;
+  // what streams its weights is compared with others only where nothing else is
+  const bool only_streams = std::all_of(answer.rows.begin(), answer.rows.end(), [](const Row& row) {
+    return row.refusal || row.method->traits.streams;
+  });
+  const auto counts = [&](const Row& row) {
+    return !row.refusal && (only_streams || !row.method->traits.streams);
+  };
   std::uint64_t least = UINT64_MAX;
   for (const Row& row : answer.rows)
-    if (!row.refusal) least = std::min(least, row.leading.bytes);
+    if (counts(row)) least = std::min(least, row.leading.bytes);
   std::vector<std::string_view> ids;
   for (const Row& row : answer.rows)
-    if (!row.refusal && row.leading.bytes == least &&
+    if (counts(row) && row.leading.bytes == least &&
         std::find(ids.begin(), ids.end(), row.method->id) == ids.end())
       ids.push_back(row.method->id);
   constexpr std::size_t kMostNamed = 4;

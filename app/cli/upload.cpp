@@ -4,6 +4,7 @@
 #include "app/cli/table.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
+#include "core/plan/order_file.h"
 #include "core/plan/projection.h"
 
 #ifdef LOADLINE_HAS_GPU
@@ -51,7 +52,7 @@ Json report_json(const gpu::UploadReport& report, const Options& options) {
   Json json = {
       {"device", json_text(report.device)},
       {"method", options.method},
-      {"order", options.order},
+      {"order", json_text(options.order)},
       {"tensors", report.tensors},
       {"bytes", report.bytes},
       {"seconds", report.seconds},
@@ -103,7 +104,7 @@ void print_system_count(const gpu::UploadReport& report) {
 void print_report(const Context& context, const gpu::UploadReport& report, const Options& options) {
   fmt::print("{}, {} onto {} in {} ({}), {} in {} order\n\n", counted(report.tensors, "tensor"),
              format_bytes(report.bytes), safe_display(report.device, 60), format_seconds(report.seconds),
-             format_rate(report.bytes_per_second), options.method, options.order);
+             format_rate(report.bytes_per_second), options.method, safe_display(options.order, 60));
   Table table({"peak", "projected", "allocated", "error", "taken in all"},
               {Align::left, Align::right, Align::right, Align::right, Align::right});
   const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured, std::string taken) {
@@ -133,19 +134,25 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
 
 int upload(const Context& context, const Options& options) {
   const Method& method = find_method(options.method);
-  const Order& order = find_order(options.order);
-  const MethodOptions arguments = parse_method_arguments(options.arguments);
+  check_order_choice(options.order);
+  MethodOptions arguments = parse_method_arguments(options.arguments);
   const MetaGraphPtr graph = open_for(context, options.path);
   require_sound(*graph, "upload");
-  const Plan plan = make_plan(*graph, method, order.make(*graph), arguments);
+  arguments.placement = parse_placement(options.arguments, *graph);
+  const OrderChoice order = choose_order(*graph, options.order);
+  const Plan plan = make_plan(
+      *graph, method, make_order(*graph, order, method, arguments, Progress(context.stop)), arguments);
 
   Progress progress(context.stop);
   gpu::UploadReport report;
   {
     const ProgressLine line(context, "uploading", progress);
-    report = gpu::upload(
-        graph, plan, {.device = options.device, .verify = options.verify, .validation = options.validation},
-        progress);
+    report = gpu::upload(graph, plan,
+                         {.device = options.device,
+                          .verify = options.verify,
+                          .validation = options.validation,
+                          .placement = arguments.placement},
+                         progress);
   }
   if (context.json)
     print_json(report_json(report, options));
@@ -170,7 +177,9 @@ Action setup_upload(CLI::App& app) {
   add_path_option(app, options->path);
   app.add_option("--device", options->device, "Index or part of a name; by default the best (see `devices`)");
   app.add_option("--method", options->method, "How to load: " + id_list(methods()))->capture_default_str();
-  app.add_option("--order", options->order, "In which order: " + id_list(orders()))->capture_default_str();
+  app.add_option("--order", options->order,
+                 "In which order: " + id_list(orders()) + ", or a file that lists tensors")
+      ->capture_default_str();
   add_method_options(app, options->arguments);
   app.add_flag("--verify", options->verify, "Read the device back and compare every byte with the file");
   app.add_flag("--validation", options->validation, "Run under the Vulkan validation layer");

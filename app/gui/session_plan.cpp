@@ -1,6 +1,7 @@
 // What is worked out of a model in the background: the forward pass, the projection, the comparison.
 #include "app/gui/session.h"
 #include "core/base/text.h"
+#include "core/plan/optimal_order.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,14 +22,17 @@ const ForwardPass* pointer(const std::optional<ForwardPass>& pass) { return pass
 std::vector<MethodRow> compare_methods(const MetaGraph& graph, const PlanChoice& choice,
                                        const std::optional<ForwardPass>& pass, Progress& progress) {
   const Order& order = find_order(choice.order);
-  const StorageOrder storages = order.make(graph);
+  const StorageOrder shared = order.make != nullptr ? order.make(graph) : StorageOrder();
   std::vector<MethodRow> rows;
   for (const Method& method : methods()) {
     MethodRow row;
     row.method = &method;
     try {
-      const Projection projection = project(graph, method, choice.order, storages,
-                                            options_of(choice, pass.has_value()), progress, pointer(pass));
+      const MethodOptions options = options_of(choice, pass.has_value());
+      const StorageOrder own =
+          order.make == nullptr ? make_order(graph, order, method, options, progress) : StorageOrder();
+      const Projection projection = project(graph, method, choice.order, order.make == nullptr ? own : shared,
+                                            options, progress, pointer(pass));
       for (std::size_t space = 0; space < kSpaceCount; ++space)
         row.peaks[space] = projection.timeline.peaks[space].bytes;
       row.unified = projection.timeline.unified.bytes;
@@ -66,11 +70,11 @@ void Session::set_plan(const PlanChoice& choice) {
   find_method(choice.method);
   find_order(choice.order);
   check_options(choice.options);
-  const bool same_comparison = choice.order == choice_.order &&
-                               choice.options.staging_bytes == choice_.options.staging_bytes &&
-                               choice.options.slots == choice_.options.slots &&
-                               choice.options.activation_bytes == choice_.options.activation_bytes &&
-                               choice.first_token == choice_.first_token;
+  const bool same_comparison =
+      choice.order == choice_.order && choice.options.staging_bytes == choice_.options.staging_bytes &&
+      choice.options.slots == choice_.options.slots &&
+      choice.options.activation_bytes == choice_.options.activation_bytes &&
+      choice.options.spaces == choice_.options.spaces && choice.first_token == choice_.first_token;
   const bool same_plan = same_comparison && choice.method == choice_.method;
   choice_ = choice;
   if (!model_) return;

@@ -6,6 +6,8 @@
 #include "core/gpu/device.h"
 #include "core/gpu/vulkan_machine.h"
 #include "core/io/storage_reader.h"
+#include "core/plan/cast_range.h"
+#include "core/plan/contents.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/run.h"
 
@@ -21,32 +23,39 @@
 namespace loadline::gpu {
 namespace {
 
-// Blocks that outlive the plan and hold a storage on the device.
-std::vector<BlockId> loaded_blocks(const Plan& plan, const Timeline& timeline) {
-  std::vector<BlockId> loaded;
-  for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
-    const Block& block = plan.blocks[i];
-    const Lifetime& life = timeline.lifetimes[i];
-    if (block.space == Space::device && block.use == BlockUse::storage && block.storage &&
-        life.from_step != kNever && life.to_step == kNever)
-      loaded.push_back(BlockId{static_cast<std::uint32_t>(i)});
+// What the device holds when a plan is done.
+class OnDevice {
+ public:
+  explicit OnDevice(const Plan& plan, std::size_t storages)
+      : contents_(final_contents(plan)), covered_(storages, 0) {
+    for (std::size_t i = 0; i < contents_.size(); ++i) {
+      const Block& block = plan.blocks[i];
+      if (block.space != Space::device || contents_[i].empty()) continue;
+      // a block for one storage is held to that, whatever the plan put there
+      if (block.storage && block.use == BlockUse::storage)
+        contents_[i] = {{0, block.bytes, *block.storage, 0, contents_[i].front().cast}};
+      blocks_.push_back(BlockId{static_cast<std::uint32_t>(i)});
+      for (const Extent& extent : contents_[i]) {
+        covered_[index(extent.storage)] += extent.storage_bytes();
+        bytes_ += extent.bytes;
+      }
+    }
   }
-  return loaded;
-}
 
-// Device blocks of storages that the plan never frees: what loaded_blocks will find.
-std::uint64_t bytes_to_verify(const Plan& plan) {
-  std::vector<bool> freed(plan.blocks.size(), false);
-  for (const Step& step : plan.steps)
-    if (step.verb == Verb::free) freed[index(step.block)] = true;
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
-    const Block& block = plan.blocks[i];
-    if (!freed[i] && block.space == Space::device && block.use == BlockUse::storage && block.storage)
-      bytes += block.bytes;
+  const std::vector<BlockId>& blocks() const { return blocks_; }
+  std::span<const Extent> extents(BlockId id) const { return contents_[index(id)]; }
+  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t covered(StorageId id) const { return covered_[index(id)]; }
+  bool holds(const MetaGraph& graph, StorageId id) const {
+    return covered_[index(id)] >= graph.storage(id).bytes;
   }
-  return bytes;
-}
+
+ private:
+  std::vector<std::vector<Extent>> contents_;
+  std::vector<BlockId> blocks_;
+  std::vector<std::uint64_t> covered_;  // bytes of each storage
+  std::uint64_t bytes_ = 0;
+};
 
 // Reads device blocks and their files side by side.
 class Verifier {
@@ -55,17 +64,18 @@ class Verifier {
       : machine_(machine), reader_(reader), progress_(progress), owners_(first_owner(reader.graph())) {}
 
   // What differs first, or an empty string.
-  std::string compare(const Plan& plan, const std::vector<BlockId>& blocks) {
-    std::vector<bool> seen(reader_.graph().storages.size(), false);
-    for (const BlockId id : blocks) {
-      compare_block(id, *plan.block(id).storage);
-      seen[index(*plan.block(id).storage)] = true;
+  std::string compare(const OnDevice& loaded, const Placement& placement) {
+    for (const BlockId id : loaded.blocks()) {
+      for (const Extent& extent : loaded.extents(id)) compare_extent(id, extent);
       if (!difference_.empty()) return difference_;
     }
-    for (std::size_t i = 0; i < seen.size(); ++i)
-      if (!seen[i] && owners_[i] && reader_.graph().storages[i].bytes > 0)
-        return fmt::format("tensor '{}' is not on the device",
-                           name(StorageId{static_cast<std::uint32_t>(i)}));
+    const MetaGraph& graph = reader_.graph();
+    for (std::size_t i = 0; i < graph.storages.size(); ++i) {
+      const StorageId id{static_cast<std::uint32_t>(i)};
+      if (owners_[i] && placement.of(id) == Home::device && !loaded.holds(graph, id))
+        return fmt::format("tensor '{}' is not{} on the device", name(id),
+                           loaded.covered(id) > 0 ? " whole" : "");
+    }
     return {};
   }
 
@@ -76,19 +86,21 @@ class Verifier {
                  : fmt::format("storage {}", index(storage));
   }
 
-  void compare_block(BlockId id, StorageId storage) {
-    machine_.read_back(id, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-      progress_.check_cancelled();
-      expected_.resize(bytes.size());
-      reader_.read(storage, offset, expected_);
-      progress_.add(bytes.size());
-      const auto differs = std::mismatch(bytes.begin(), bytes.end(), expected_.begin());
-      if (differs.first == bytes.end() || !difference_.empty()) return;
-      difference_ =
-          fmt::format("tensor '{}': byte {} is 0x{:02x} on the device and 0x{:02x} in the file",
-                      name(storage), offset + static_cast<std::uint64_t>(differs.first - bytes.begin()),
-                      static_cast<unsigned>(*differs.first), static_cast<unsigned>(*differs.second));
-    });
+  void compare_extent(BlockId id, const Extent& extent) {
+    machine_.read_back(
+        id, extent.offset, extent.bytes, [&](std::uint64_t at, std::span<const std::byte> bytes) {
+          progress_.check_cancelled();
+          expected_.resize(bytes.size());
+          expected_bytes(reader_, {&extent, 1}, extent.offset + at, expected_);
+          progress_.add(bytes.size());
+          const auto differs = std::mismatch(bytes.begin(), bytes.end(), expected_.begin());
+          if (differs.first == bytes.end() || !difference_.empty()) return;
+          const auto byte = at + static_cast<std::uint64_t>(differs.first - bytes.begin());
+          difference_ = fmt::format(
+              "tensor '{}': byte {} is 0x{:02x} on the device and 0x{:02x} {}", name(extent.storage),
+              extent.cast ? byte : extent.storage_offset + byte, static_cast<unsigned>(*differs.first),
+              static_cast<unsigned>(*differs.second), extent.cast ? "as cast from the file" : "in the file");
+        });
   }
 
   VulkanMachine& machine_;
@@ -99,33 +111,31 @@ class Verifier {
   std::string difference_;
 };
 
-void count_tensors(const MetaGraph& graph, const Plan& plan, const std::vector<BlockId>& loaded,
-                   UploadReport& report) {
-  std::vector<bool> on_device(graph.storages.size(), false);
-  for (const BlockId id : loaded) on_device[index(*plan.block(id).storage)] = true;
-  for (std::size_t i = 0; i < graph.storages.size(); ++i)
-    if (on_device[i]) report.bytes += graph.storages[i].bytes;
+void count_tensors(const MetaGraph& graph, const OnDevice& loaded, UploadReport& report) {
+  report.bytes = loaded.bytes();
   // a tensor without bytes needs no block to be there
   for (const Tensor& tensor : graph.tensors)
-    if (on_device[index(tensor.storage)] || graph.storage(tensor.storage).bytes == 0) ++report.tensors;
+    if (loaded.holds(graph, tensor.storage)) ++report.tensors;
 }
 
 // The measured half of a report. All that is made on the device is gone when this returns.
-UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan& plan, bool verify,
-                     Progress& progress) {
+UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan& plan,
+                     const UploadOptions& options, Progress& progress) {
   UploadReport report;
   report.device = device.info().name;
   report.software_device = device.info().type == DeviceType::cpu;
+  const OnDevice loaded(plan, graph->storages.size());
+  if (options.verify && loaded.blocks().empty() && storage_bytes(*graph) > 0)
+    throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
   const StorageReader reader(graph);
   VulkanMachine machine(device, reader, plan);
   // announced before the run, so that progress never steps back
-  if (verify) progress.add_total(bytes_to_verify(plan));
+  if (options.verify) progress.add_total(loaded.bytes());
   report.measured = run(plan, machine, progress);
   report.device_budget_peak = machine.device_budget_peak();
-  const std::vector<BlockId> loaded = loaded_blocks(plan, report.measured);
-  count_tensors(*graph, plan, loaded, report);
-  if (verify) {
-    report.mismatch = Verifier(machine, reader, progress).compare(plan, loaded);
+  count_tensors(*graph, loaded, report);
+  if (options.verify) {
+    report.mismatch = Verifier(machine, reader, progress).compare(loaded, options.placement);
     report.verified = report.mismatch.empty();
   }
   report.seconds = report.measured.seconds;
@@ -144,8 +154,10 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
   require_sound(*graph, "upload");
   if (const auto fault = check_plan(plan, *graph))
     throw Error(ErrorCode::usage, "the plan is not valid: " + *fault);
+  if (const std::string refusal = cast_refusal(plan); !refusal.empty())
+    throw Error(ErrorCode::unsupported, refusal);
   std::optional<Device> device(std::in_place, DeviceOptions{options.device, options.validation});
-  UploadReport report = measure(*device, graph, plan, options.verify, progress);
+  UploadReport report = measure(*device, graph, plan, options, progress);
   DryMachine dry;
   report.projected = run(plan, dry);
   const unsigned anonymous =

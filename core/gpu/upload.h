@@ -3,6 +3,7 @@
 
 #include "core/base/progress.h"
 #include "core/graph/meta_graph.h"
+#include "core/plan/placement.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"
 
@@ -14,16 +15,17 @@
 namespace loadline::gpu {
 
 struct UploadOptions {
-  std::string device = {};  // index or part of a name; empty = the best
-  bool verify = false;      // read every block back and compare it with the file
-  bool validation = false;  // run under the Vulkan validation layer
+  std::string device = {};   // index or part of a name; empty = the best
+  bool verify = false;       // read every block back and compare it with the file
+  bool validation = false;   // run under the Vulkan validation layer
+  Placement placement = {};  // that the plan followed: what it keeps off the device is not missed there
 };
 
 struct UploadReport {
   std::string device;
   bool software_device = false;     // its memory is the process's own: it shows in rss_anon_peak
   std::uint64_t tensors = 0;        // on the device at the end
-  std::uint64_t bytes = 0;          // of their storages
+  std::uint64_t bytes = 0;          // that they take there
   double seconds = 0;               // of the whole plan, until the last transfer is done
   double bytes_per_second = 0;      // bytes over seconds
   std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks
@@ -40,7 +42,8 @@ struct UploadReport {
 };
 
 // Throws Error: malformed for a graph with a note of severity error, usage for a plan that breaks
-// check_plan or a device that is not there, no_fit before anything is taken, gpu, io, cancelled.
+// check_plan, a device that is not there or nothing to verify, unsupported for a cast that cannot be
+// run, no_fit before anything is taken, gpu, io, cancelled.
 // Progress counts the plan's copies, then the verified bytes.
 UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOptions& options,
                     Progress& progress);

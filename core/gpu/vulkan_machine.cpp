@@ -225,6 +225,11 @@ void VulkanMachine::read_back(BlockId id, const Readback::Take& take) {
   readback_.read(state(id).memory.range, take);
 }
 
+void VulkanMachine::read_back(BlockId id, std::uint64_t offset, std::uint64_t bytes,
+                              const Readback::Take& take) {
+  readback_.read(state(id).memory.range.part(offset, bytes), take);
+}
+
 void VulkanMachine::note_reserved() {
   reserved_[index(Space::staging)] =
       staging_memory_.reserved() + bounce_memory_.reserved() + readback_memory_.reserved();

@@ -40,8 +40,10 @@ class VulkanMachine final : public Machine {
   std::optional<PerSpace<std::uint64_t>> reserved_peak() const override { return reserved_peak_; }
   std::optional<ProcessMemory> sample() const override { return host_.sample(); }
 
-  // Calls `take` with consecutive chunks of a device block that is alive.
+  // Calls `take` with consecutive chunks of a device block that is alive, or of a part of it; offsets count
+  // from the part's start.
   void read_back(BlockId id, const Readback::Take& take);
+  void read_back(BlockId id, std::uint64_t offset, std::uint64_t bytes, const Readback::Take& take);
   // How far the driver's count of this process rose; nothing without VK_EXT_memory_budget.
   std::optional<std::uint64_t> device_budget_peak() const { return budget_peak_; }
   std::uint64_t submissions() const { return transfers_.submissions(); }

@@ -49,7 +49,8 @@ std::uint64_t MethodBuilder::most_bytes() const {
   return most;
 }
 
-std::vector<StorageOrder> MethodBuilder::by_file() const {
+std::vector<StorageOrder> MethodBuilder::by_shard() const {
+  if (options_.shard_bytes > 0) return resharded(order_, options_.shard_bytes);
   std::map<FileId, std::size_t> places;
   std::vector<StorageOrder> files;
   for (const StorageId id : order_) {
@@ -58,6 +59,21 @@ std::vector<StorageOrder> MethodBuilder::by_file() const {
     files[place->second].push_back(id);
   }
   return files;
+}
+
+// As save_pretrained splits: in order, a new shard when the next tensor would make this one too large.
+std::vector<StorageOrder> MethodBuilder::resharded(const StorageOrder& order, std::uint64_t most) const {
+  std::vector<StorageOrder> shards;
+  std::uint64_t room = 0;
+  for (const StorageId id : order) {
+    if (shards.empty() || bytes(id) > room) {
+      shards.emplace_back();
+      room = most;
+    }
+    shards.back().push_back(id);
+    room -= std::min(room, bytes(id));
+  }
+  return shards;
 }
 
 BlockId MethodBuilder::make(Space space, StorageId id, BlockUse use) {
@@ -118,12 +134,24 @@ TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_b
                                    .label = fmt::format("ring slot {}", i)}));
 }
 
-void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to) {
-  for (std::uint64_t done = 0; done < bytes;) {
-    const std::uint64_t piece = std::min(slot_bytes_ - filled_, bytes - done);
-    copy(plan_, slots_[current_], filled_, from, done, piece);
-    transfers_.push_back({.block = to, .at = done, .slot_at = filled_, .bytes = piece});
-    filled_ += piece;
+void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::optional<Cast> cast) {
+  // the least that can be cast by itself: one number, or the numbers of one block
+  std::uint64_t read_unit = 1, unit = 1;
+  if (cast) {
+    const DTypeInfo &stored = dtype_info(cast->from), &target = dtype_info(cast->to);
+    read_unit = std::uint64_t{stored.block_bytes} * target.block_elements;
+    unit = target.block_bytes;
+  }
+  const std::uint64_t units = bytes / read_unit;
+  for (std::uint64_t done = 0; done < units;) {
+    const std::uint64_t piece = std::min((slot_bytes_ - filled_) / unit, units - done);
+    if (piece == 0) {
+      flush();
+      continue;
+    }
+    copy(plan_, slots_[current_], filled_, from, done * read_unit, piece * read_unit, cast);
+    transfers_.push_back({.block = to, .at = done * unit, .slot_at = filled_, .bytes = piece * unit});
+    filled_ += piece * unit;
     done += piece;
     if (filled_ == slot_bytes_) flush();
   }

@@ -13,14 +13,16 @@ class MethodBuilder {
   // Throws Error{usage} for options that check_options() refuses.
   MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options);
 
+  const MetaGraph& graph() const { return graph_; }
   const StorageOrder& order() const { return order_; }
   const MethodOptions& options() const { return options_; }
   std::uint64_t bytes(StorageId id) const { return graph_.storage(id).bytes; }
   std::uint64_t all_bytes() const;
   std::uint64_t most_bytes() const;  // of one storage; 0 if there is none
   Plan& plan() { return plan_; }
-  // The storages of each file, in load order; files by their first one.
-  std::vector<StorageOrder> by_file() const;
+  // The storages of each file, in load order; files by their first one. With options().shard_bytes the files
+  // are as if saved again in shards of at most so many bytes (one storage at least).
+  std::vector<StorageOrder> by_shard() const;
 
   // What options().cast makes of a storage, if anything.
   std::optional<Cast> cast(StorageId id) const { return casts_.empty() ? std::nullopt : casts_[index(id)]; }
@@ -49,6 +51,8 @@ class MethodBuilder {
   Plan finish();
 
  private:
+  std::vector<StorageOrder> resharded(const StorageOrder& order, std::uint64_t most) const;
+
   const MetaGraph& graph_;
   const MethodOptions& options_;
   std::vector<std::optional<Cast>> casts_;  // by storage; empty: none
@@ -63,7 +67,8 @@ class TransferRing {
   // Throws Error{limit} if `bytes` would take so many transfers that the plan itself became too large.
   TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes);
 
-  void send(StorageId from, std::uint64_t bytes, BlockId to);
+  // All of a storage's `bytes`; what lies in the slots is cast already.
+  void send(StorageId from, std::uint64_t bytes, BlockId to, std::optional<Cast> cast = {});
   // What is in the slot filled last goes out; the slots stay.
   void flush();
   void close();

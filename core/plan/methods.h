@@ -21,6 +21,7 @@ struct MethodOptions {
   std::uint64_t memory_limit = 40'000'000'000;       // of a streamer's buffer on the host
   std::optional<DType> cast = {};  // what floating point weights become on their way (storage_cast.h)
   Placement placement = {};        // for methods that offload
+  std::uint64_t shard_bytes = 0;   // as if the files were shards of at most so many bytes; 0: as they are
   std::uint64_t flush_bytes = 0;   // ExecuTorch: staging buffers wait for so many bytes before they are sent
   bool doubled_ties = false;       // ExecuTorch: weights with two names are prepacked once for each
   unsigned spaces = space_bit(Space::device);  // whose sum the order `optimal` keeps lowest
@@ -32,6 +33,10 @@ struct MethodTraits {
   bool offloads = false;           // follows MethodOptions::placement
   bool streams = false;            // weights come and go: they are not on the device at the end
   bool activations_first = false;  // they are allocated before the weights are there
+  bool ring = false;               // MethodOptions::staging_bytes, slots
+  bool limit = false;              // memory_limit
+  bool shards = false;             // shard_bytes
+  bool flushes = false;            // flush_bytes, doubled_ties
 };
 
 // `summary` fits a table; `explanation` is one paragraph for a person who chooses.

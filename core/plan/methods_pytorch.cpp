@@ -2,6 +2,8 @@
 #include "core/plan/method_builder.h"
 #include "core/plan/method_programs.h"
 
+#include <utility>
+
 namespace loadline {
 namespace {
 
@@ -9,7 +11,10 @@ namespace {
 std::vector<BlockId> move_all(MethodBuilder& b, const std::vector<BlockId>& from) {
   std::vector<BlockId> moved;
   for (std::size_t i = 0; i < from.size(); ++i) {
-    moved.push_back(b.make(Space::device, b.order()[i]));
+    moved.push_back(alloc(b.plan(), {.space = Space::device,
+                                     .bytes = b.plan().block(from[i]).bytes,
+                                     .use = BlockUse::storage,
+                                     .storage = b.order()[i]}));
     b.move(moved.back(), from[i]);
     b.drop(from[i]);
   }
@@ -37,7 +42,7 @@ Plan state_dict_over(MethodBuilder& b, const std::vector<BlockId>& model) {
   }
   mark(b.plan(), "state dict on the device");
   for (std::size_t i = 0; i < model.size(); ++i) b.move(model[i], loaded[i]);
-  for (const BlockId block : loaded) b.drop(block);
+  b.drop_all(loaded);
   return b.finish();
 }
 
@@ -51,8 +56,19 @@ std::vector<BlockId> map_all(MethodBuilder& b) {
 
 Plan load_to_device(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
   MethodBuilder b(graph, order, options);
-  const std::vector<BlockId> model = b.make_all(Space::host);
-  for (std::size_t i = 0; i < model.size(); ++i) b.read(model[i], b.order()[i]);
+  std::vector<BlockId> model;
+  for (const StorageId id : b.order()) {
+    if (!b.cast(id)) {
+      model.push_back(b.make(Space::host, id));
+      b.read(model.back(), id);
+      continue;
+    }
+    const BlockId read = b.make(Space::host, id, BlockUse::temporary);
+    b.read(read, id);
+    model.push_back(b.make_cast(Space::host, id));
+    b.move_cast(model.back(), read, id);
+    b.drop(read);
+  }
   mark(b.plan(), "loaded on the host");
   move_all(b, model);
   return b.finish();
@@ -85,7 +101,7 @@ Plan load_sequential(const MetaGraph& graph, const StorageOrder& order, const Me
     b.move(model[i], temporary);
     b.drop(temporary);
   }
-  for (const BlockId block : read) b.drop(block);
+  b.drop_all(read);
   return b.finish();
 }
 
@@ -97,7 +113,7 @@ Plan load_mmap_assign(const MetaGraph& graph, const StorageOrder& order, const M
     b.read(mapped.back(), id);
     b.move(b.make(Space::device, id), mapped.back());
   }
-  for (const BlockId block : mapped) b.drop(block);
+  b.drop_all(mapped);
   return b.finish();
 }
 
@@ -107,7 +123,7 @@ Plan load_mmap_copy(const MetaGraph& graph, const StorageOrder& order, const Met
   mark(b.plan(), "built on the host");
   const std::vector<BlockId> mapped = map_all(b);
   for (std::size_t i = 0; i < model.size(); ++i) b.move(model[i], mapped[i]);
-  for (const BlockId block : mapped) b.drop(block);
+  b.drop_all(mapped);
   mark(b.plan(), "loaded on the host");
   move_all(b, model);
   return b.finish();
@@ -124,18 +140,24 @@ Plan load_mmap_state_dict(const MetaGraph& graph, const StorageOrder& order, con
     b.move(loaded.back(), mapped.back());
   }
   mark(b.plan(), "state dict on the device");
-  for (const BlockId block : mapped) b.drop(block);
+  b.drop_all(mapped);
   for (std::size_t i = 0; i < model.size(); ++i) b.move(model[i], loaded[i]);
-  for (const BlockId block : loaded) b.drop(block);
+  b.drop_all(loaded);
   return b.finish();
 }
 
 Plan load_per_tensor(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
   MethodBuilder b(graph, order, options);
-  const std::vector<BlockId> model = b.make_all(Space::device);
+  const std::vector<BlockId> model = b.make_all_cast(Space::device);
   for (std::size_t i = 0; i < model.size(); ++i) {
-    const BlockId read = b.make(Space::host, b.order()[i], BlockUse::temporary);
-    b.read(read, b.order()[i]);
+    const StorageId id = b.order()[i];
+    BlockId read = b.make(Space::host, id, BlockUse::temporary);
+    b.read(read, id);
+    if (b.cast(id)) {
+      const BlockId stored = std::exchange(read, b.make_cast(Space::host, id, BlockUse::temporary));
+      b.move_cast(read, stored, id);
+      b.drop(stored);
+    }
     b.move(model[i], read);
     b.drop(read);
   }

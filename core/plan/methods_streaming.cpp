@@ -4,19 +4,20 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
 TransferRing ring_of(MethodBuilder& b) {
   const MethodOptions& options = b.options();
-  return {b.plan(), options.slots, options.staging_bytes / options.slots, b.all_bytes()};
+  return {b.plan(), options.slots, options.staging_bytes / options.slots, b.all_cast_bytes()};
 }
 
 // The model is there; everything goes through the ring.
 Plan through(MethodBuilder& b, TransferRing ring, const std::vector<BlockId>& model) {
-  for (std::size_t i = 0; i < model.size(); ++i) ring.send(b.order()[i], b.bytes(b.order()[i]), model[i]);
+  for (std::size_t i = 0; i < model.size(); ++i) {
+    const StorageId id = b.order()[i];
+    ring.send(id, b.bytes(id), model[i], b.cast(id));
+  }
   ring.close();
   return b.finish();
 }
@@ -25,38 +26,15 @@ Plan through(MethodBuilder& b, TransferRing ring, const std::vector<BlockId>& mo
 
 Plan load_staged_ring(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
   MethodBuilder b(graph, order, options);
-  const std::vector<BlockId> model = b.make_all(Space::device);
+  const std::vector<BlockId> model = b.make_all_cast(Space::device);
   return through(b, ring_of(b), model);
-}
-
-// llama-model-loader.cpp: four pinned buffers of 1 MiB, whatever the model.
-Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  constexpr std::uint32_t kSlots = 4;
-  constexpr std::uint64_t kSlotBytes = 1 << 20;
-  MethodBuilder b(graph, order, options);
-  const std::vector<BlockId> model = b.make_all(Space::device);
-  return through(b, {b.plan(), kSlots, kSlotBytes, b.all_bytes()}, model);
-}
-
-// The whole file is mapped before anything is copied, and unmapped when all is there.
-Plan load_llama_cpp_mmap(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
-  const std::vector<BlockId> mapped = b.make_all(Space::page_cache, BlockUse::temporary);
-  mark(b.plan(), "files mapped");
-  const std::vector<BlockId> model = b.make_all(Space::device);
-  for (std::size_t i = 0; i < model.size(); ++i) {
-    b.read(mapped[i], b.order()[i]);
-    b.move(model[i], mapped[i]);
-  }
-  for (const BlockId block : mapped) b.drop(block);
-  return b.finish();
 }
 
 // The tensors are views into the files' bodies, which are read whole, one after the other, and kept.
 Plan load_fastsafetensors(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
   MethodBuilder b(graph, order, options);
   TransferRing ring = ring_of(b);
-  for (const StorageOrder& file : b.by_file()) {
+  for (const StorageOrder& file : b.by_shard()) {
     std::vector<BlockId> body;
     for (const StorageId id : file) body.push_back(b.make(Space::device, id));
     for (std::size_t i = 0; i < file.size(); ++i) ring.send(file[i], b.bytes(file[i]), body[i]);
@@ -73,13 +51,13 @@ Plan load_fastsafetensors_copy(const MetaGraph& graph, const StorageOrder& order
   std::vector<BlockId> model(graph.storages.size());
   for (const StorageId id : b.order()) model[index(id)] = b.make(Space::device, id);
   TransferRing ring = ring_of(b);
-  for (const StorageOrder& file : b.by_file()) {
+  for (const StorageOrder& file : b.by_shard()) {
     std::vector<BlockId> body;
     for (const StorageId id : file) body.push_back(b.make(Space::device, id, BlockUse::temporary));
     for (std::size_t i = 0; i < file.size(); ++i) ring.send(file[i], b.bytes(file[i]), body[i]);
     ring.flush();
     for (std::size_t i = 0; i < file.size(); ++i) b.move(model[index(file[i])], body[i]);
-    for (const BlockId block : body) b.drop(block);
+    b.drop_all(body);
   }
   ring.close();
   return b.finish();
@@ -119,23 +97,6 @@ Plan load_pinned_pool(const MetaGraph& graph, const StorageOrder& order, const M
   if (model.empty()) return b.finish();
   const auto slots = static_cast<std::uint32_t>(std::min(chunks, kMostSlots));
   return through(b, {b.plan(), slots, chunk, b.all_bytes()}, model);
-}
-
-// load_checkpoint_and_dispatch without a cast: a file's mapping stays until all its tensors are there.
-Plan load_accelerate(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
-  std::size_t number = 0;
-  for (const StorageOrder& file : b.by_file()) {
-    std::vector<BlockId> mapped;
-    for (const StorageId id : file) {
-      mapped.push_back(b.make(Space::page_cache, id, BlockUse::temporary));
-      b.read(mapped.back(), id);
-      b.move(b.make(Space::device, id), mapped.back());
-    }
-    for (const BlockId block : mapped) b.drop(block);
-    mark(b.plan(), fmt::format("file {} loaded", ++number));
-  }
-  return b.finish();
 }
 
 }  // namespace loadline

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plan/dry_machine.h"
+#include "core/plan/optimal_order.h"
 #include "core/plan/storage_cast.h"
 
 #include <algorithm>
@@ -12,11 +13,23 @@
 
 namespace loadline {
 
+namespace {
+
+std::uint64_t forward_peak(const ForwardPass& pass) {
+  Plan plan;
+  append_forward_pass(plan, pass);
+  DryMachine machine;
+  return run(plan, machine).peaks[index(Space::device)].bytes;
+}
+
+}  // namespace
+
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
                    const MethodOptions& options, Progress& progress, const ForwardPass* pass) {
   check_options(options);
   progress.check_cancelled();
-  return project(graph, method, std::string(order.id), order.make(graph), options, progress, pass);
+  return project(graph, method, std::string(order.id), make_order(graph, order, method, options, progress),
+                 options, progress, pass);
 }
 
 Projection project(const MetaGraph& graph, const Method& method, std::string order,
@@ -26,9 +39,13 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
   Projection projection;
   projection.method = &method;
   projection.order = std::move(order);
-  projection.plan = make_plan(graph, method, storages, options);
+  // what is allocated before the weights cannot wait for the operators: the pass's peak in one block
+  const bool ahead = pass != nullptr && method.traits.activations_first;
+  MethodOptions chosen = options;
+  if (ahead) chosen.activation_bytes += forward_peak(*pass);
+  projection.plan = make_plan(graph, method, storages, chosen);
   progress.check_cancelled();
-  if (pass != nullptr) append_forward_pass(projection.plan, *pass);
+  if (pass != nullptr && !ahead) append_forward_pass(projection.plan, *pass);
   if (const auto fault = check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
   DryMachine machine(options.costs, options.allocator);
@@ -67,13 +84,7 @@ std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& op
   for (std::size_t i = 0; i < graph.storages.size(); ++i)
     if (owners[i] && options.placement.of(StorageId{static_cast<std::uint32_t>(i)}) == Home::device)
       needed += casts[i] ? *cast_bytes(*casts[i], graph.storages[i].bytes) : graph.storages[i].bytes;
-  if (pass != nullptr) {
-    Plan plan;
-    append_forward_pass(plan, *pass);
-    DryMachine machine;
-    Progress progress;
-    needed += run(plan, machine, progress).peaks[index(Space::device)].bytes;
-  }
+  if (pass != nullptr) needed += forward_peak(*pass);
   return needed;
 }
 

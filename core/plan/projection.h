@@ -18,7 +18,8 @@ struct Projection {
   Timeline timeline;
 };
 
-// Makes the plan, checks it and runs it on a DryMachine; with `pass`, the load and then a forward pass.
+// Makes the plan, checks it and runs it on a DryMachine; with `pass`, the load and then a forward pass, whose
+// values are allocated one by one behind the load, or in one block where the method allocates activations.
 // Throws Error{usage} for absurd options, Error{limit} for sizes that no memory can hold, Error{cancelled}.
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
                    const MethodOptions& options, Progress& progress, const ForwardPass* pass = nullptr);

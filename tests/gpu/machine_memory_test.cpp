@@ -100,7 +100,7 @@ TEST_F(Memory, CancelledAnywhereNothingIsLeft) {
   const MethodOptions options{.staging_bytes = 4 * 8192, .slots = 4, .activation_bytes = 4096};
   for (const Method& method : methods()) {
     const Plan plan = make_plan(*model.graph(), method, find_order("file").make(*model.graph()), options);
-    for (const int copies : {1, 7, 20}) {
+    for (const int copies : {1, 7, 12}) {
       std::shared_ptr<const MessageLog> log;
       {
         const Device own({.wanted = {}, .validation = true});

@@ -1,0 +1,37 @@
+// The order in which a method's peak is least, over the sum of some spaces.
+//
+// The method's plan is cut into phases of one turn per storage (turns.h). Where the turns do not depend on
+// the order, each phase's peak by Johnson's rule is a bound that no order goes below, and so are the levels
+// between phases; phases may want different orders, so that the greatest of these bounds is not always
+// reached. Candidates are the rule's order for each phase that a bound comes from and the orders of the
+// table.
+#pragma once
+
+#include "core/base/progress.h"
+#include "core/plan/methods.h"
+
+#include <cstdint>
+
+namespace loadline {
+
+struct OptimalOrder {
+  StorageOrder order;
+  std::uint64_t peak = 0;  // of the load alone, over MethodOptions::spaces
+  // No order has a lower peak: it equals the greatest bound, and the plans in file order, reversed, rotated
+  // and shuffled have the same turns, with no buffer that waits for others (flush_bytes). Else it is the best
+  // of the candidates.
+  bool proven = false;
+};
+
+// The candidate with the lowest peak over options.spaces; among equals over all spaces; among those the
+// earlier one, and file order is the first: without gain the reads stay sequential. O(n log n) and a handful
+// of plans. Throws what make_plan() does, Error{limit} for a load of 2^62 bytes, Error{cancelled}.
+OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const MethodOptions& options,
+                           const Progress& progress = Progress());
+
+// What `order` is for this method: an order of the table that depends on nothing but the graph, or the
+// optimal one.
+StorageOrder make_order(const MetaGraph& graph, const Order& order, const Method& method,
+                        const MethodOptions& options, const Progress& progress = Progress());
+
+}  // namespace loadline

@@ -1,0 +1,167 @@
+// Cutting plans into turns, and Johnson's rule.
+#include "core/plan/turns.h"
+
+#include "core/base/error.h"
+#include "core/plan/timeline.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint32_t kNowhere = UINT32_MAX;
+
+// Follows the level through a plan and closes turns and phases as they end.
+class TurnCutter {
+ public:
+  explicit TurnCutter(std::size_t storages) : last_phase_(storages, kNowhere) {}
+
+  void change(std::optional<StorageId> storage, std::int64_t by) {
+    if (cut_.phases.empty() || !belongs(storage)) begin_phase(storage);
+    level_ += by;
+    TurnPhase& phase = cut_.phases.back();
+    phase.hump = std::max(phase.hump, level_ - phase.base);
+    cut_.peak = std::max(cut_.peak, level_);
+    if (!storage) return;
+    if (phase.turns.empty() || phase.turns.back().storage != *storage) begin_turn(*storage, level_ - by);
+    Turn& turn = phase.turns.back();
+    turn.net = level_ - turn_base_;
+    turn.hump = std::max(turn.hump, turn.net);
+  }
+
+  TurnCut finish() {
+    cut_.final_level = level_;
+    return std::move(cut_);
+  }
+
+ private:
+  bool belongs(std::optional<StorageId> storage) const {
+    const TurnPhase& phase = cut_.phases.back();
+    if (!storage || phase.turns.empty()) return !storage && phase.turns.empty();
+    return phase.turns.back().storage == *storage || last_phase_[index(*storage)] != number();
+  }
+  std::uint32_t number() const { return static_cast<std::uint32_t>(cut_.phases.size()); }
+
+  void begin_phase(std::optional<StorageId> storage) {
+    // most phases have a turn for each storage, as the one before
+    const std::size_t before = cut_.phases.empty() ? last_phase_.size() : cut_.phases.back().turns.size();
+    cut_.phases.push_back({.base = level_});
+    if (storage) cut_.phases.back().turns.reserve(before);
+  }
+  void begin_turn(StorageId storage, std::int64_t level) {
+    last_phase_[index(storage)] = number();
+    cut_.phases.back().turns.push_back({.storage = storage});
+    turn_base_ = level;
+  }
+
+  TurnCut cut_;
+  std::vector<std::uint32_t> last_phase_;  // by storage: the number of the last phase with a turn of it
+  std::int64_t level_ = 0;
+  std::int64_t turn_base_ = 0;
+};
+
+}  // namespace
+
+void sort_turns(std::vector<Turn>& turns) {
+  const auto key = [](const Turn& turn) {
+    return turn.net <= 0 ? std::tuple(0, turn.hump) : std::tuple(1, turn.net - turn.hump);
+  };
+  std::stable_sort(turns.begin(), turns.end(), [&](const Turn& a, const Turn& b) { return key(a) < key(b); });
+}
+
+std::int64_t peak_of(std::span<const Turn> turns) {
+  std::int64_t level = 0;
+  std::int64_t peak = 0;
+  for (const Turn& turn : turns) {
+    peak = std::max(peak, level + turn.hump);
+    level += turn.net;
+  }
+  return peak;
+}
+
+TurnCut cut_turns(const Plan& plan, std::size_t storages, unsigned mask) {
+  TurnCutter cutter(storages);
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  std::uint64_t allocated = 0;
+  for (const Step& step : plan.steps) {
+    if (step.verb == Verb::copy) continue;
+    const Block& block = plan.block(step.block);
+    if ((mask & space_bit(block.space)) == 0) continue;
+    if (step.verb == Verb::alloc) {
+      if (block.bytes >= kMost - allocated)
+        throw Error(ErrorCode::limit, "a load that allocates 2^62 bytes or more in all is not ordered");
+      allocated += block.bytes;
+    }
+    const auto bytes = static_cast<std::int64_t>(block.bytes);
+    cutter.change(block.storage, step.verb == Verb::alloc ? bytes : -bytes);
+  }
+  return cutter.finish();
+}
+
+bool same_turns(const TurnCut& a, const TurnCut& b, std::size_t storages) {
+  if (a.phases.size() != b.phases.size() || a.final_level != b.final_level) return false;
+  std::vector<const Turn*> found(storages, nullptr);
+  for (std::size_t i = 0; i < a.phases.size(); ++i) {
+    const TurnPhase &x = a.phases[i], &y = b.phases[i];
+    if (x.base != y.base || x.turns.size() != y.turns.size()) return false;
+    if (x.turns.empty() && x.hump != y.hump) return false;
+    // a storage has one turn in a phase: equal sizes and one found for each make equal sets
+    for (const Turn& turn : x.turns) found[index(turn.storage)] = &turn;
+    for (const Turn& turn : y.turns) {
+      const Turn* same = found[index(turn.storage)];
+      if (same == nullptr || *same != turn) return false;
+    }
+    for (const Turn& turn : x.turns) found[index(turn.storage)] = nullptr;
+  }
+  return true;
+}
+
+namespace {
+
+std::vector<std::uint32_t> places_of(const StorageOrder& order, std::size_t storages) {
+  std::vector<std::uint32_t> places(storages, kNowhere);
+  for (std::size_t i = 0; i < order.size(); ++i) places[index(order[i])] = static_cast<std::uint32_t>(i);
+  return places;
+}
+
+}  // namespace
+
+bool follows(const TurnCut& cut, const StorageOrder& order, std::size_t storages) {
+  const std::vector<std::uint32_t> places = places_of(order, storages);
+  return std::all_of(cut.phases.begin(), cut.phases.end(), [&](const TurnPhase& phase) {
+    return std::is_sorted(phase.turns.begin(), phase.turns.end(), [&](const Turn& a, const Turn& b) {
+      return places[index(a.storage)] < places[index(b.storage)];
+    });
+  });
+}
+
+std::int64_t least_peak(const TurnCut& cut) {
+  std::int64_t least = cut.final_level;
+  for (const TurnPhase& phase : cut.phases) {
+    std::vector<Turn> turns = phase.turns;
+    sort_turns(turns);
+    least = std::max(least, phase.base + (turns.empty() ? phase.hump : peak_of(turns)));
+  }
+  return least;
+}
+
+std::int64_t peak_in(const TurnCut& cut, const StorageOrder& order, std::size_t storages) {
+  std::int64_t peak = cut.final_level;
+  std::vector<const Turn*> turn_of(storages, nullptr);
+  std::vector<Turn> turns;
+  for (const TurnPhase& phase : cut.phases) {
+    turns.clear();
+    for (const Turn& turn : phase.turns) turn_of[index(turn.storage)] = &turn;
+    if (!phase.turns.empty())
+      for (const StorageId id : order)
+        if (turn_of[index(id)] != nullptr) turns.push_back(*turn_of[index(id)]);
+    for (const Turn& turn : phase.turns) turn_of[index(turn.storage)] = nullptr;
+    peak = std::max(peak, phase.base + (turns.empty() ? phase.hump : peak_of(turns)));
+  }
+  return peak;
+}
+
+}  // namespace loadline

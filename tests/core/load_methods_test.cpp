@@ -1,0 +1,356 @@
+// Load methods with casts, homes, shards and ties: closed forms, and what every plan must leave behind.
+#include "core/base/error.h"
+#include "core/plan/contents.h"
+#include "core/plan/expert_groups.h"
+#include "core/plan/load_units.h"
+#include "core/plan/methods.h"
+#include "core/plan/projection.h"
+#include "core/plan/storage_cast.h"
+
+#include <algorithm>
+#include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+struct Weight {
+  std::string name;
+  std::uint64_t rows = 1;  // of 32 bf16 numbers
+};
+
+// One file in the order given.
+MetaGraph model_of(const std::vector<Weight>& weights, DType dtype = DType::bf16) {
+  MetaGraph graph;
+  graph.files.push_back({"model.safetensors", 0});
+  std::uint64_t offset = 0;
+  for (const Weight& weight : weights) {
+    const StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
+    const std::uint64_t bytes = *byte_size(dtype, weight.rows * 32);
+    graph.storages.push_back(plain_storage(FileId{0}, offset, bytes));
+    graph.tensors.push_back({Name(weight.name), dtype, {weight.rows, 32}, {}, id, 0});
+    offset += bytes;
+  }
+  graph.files[0].bytes = offset;
+  return graph;
+}
+
+void tie(MetaGraph& graph, const std::string& name, std::uint32_t storage) {
+  Tensor twin = graph.tensors[storage];
+  twin.name = Name(name);
+  graph.tensors.push_back(twin);
+}
+
+Timeline project_with(const MetaGraph& graph, std::string_view method, const MethodOptions& options,
+                      std::string_view order = "file") {
+  return project(graph, find_method(method), find_order(order), options).timeline;
+}
+std::uint64_t peak(const Timeline& timeline, Space space) { return timeline.peaks[index(space)].bytes; }
+
+std::vector<Weight> random_weights(std::mt19937_64& random) {
+  std::vector<Weight> weights = {{"model.embed_tokens.weight", 1 + random() % 40}};
+  const std::uint64_t layers = 1 + random() % 3, experts = random() % 4;
+  for (std::uint64_t layer = 0; layer < layers; ++layer) {
+    const std::string prefix = fmt::format("model.layers.{}.", layer);
+    weights.push_back({prefix + "self_attn.q_proj.weight", 1 + random() % 20});
+    const std::uint64_t gate = 1 + random() % 9, down = 1 + random() % 9;
+    for (std::uint64_t e = 0; e < experts; ++e) {
+      const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
+      weights.push_back({expert + "gate_proj.weight", gate});
+      weights.push_back({expert + "up_proj.weight", gate});
+      weights.push_back({expert + "down_proj.weight", down});
+    }
+  }
+  weights.push_back({"model.norm.weight", 1});
+  if (random() % 2 == 0) weights.push_back({"lm_head.weight", 1 + random() % 40});
+  return weights;
+}
+
+// Which bytes of which storages a plan leaves in which spaces, each counted once.
+struct Held {
+  std::vector<std::uint64_t> device, host;  // bytes of each storage; host: anonymous or mapped
+  bool overlaps = false;
+};
+Held held_at_end(const MetaGraph& graph, const Plan& plan) {
+  Held held{std::vector<std::uint64_t>(graph.storages.size()),
+            std::vector<std::uint64_t>(graph.storages.size()), false};
+  std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> ranges(graph.storages.size());
+  const auto contents = final_contents(plan);
+  for (std::size_t i = 0; i < contents.size(); ++i)
+    for (const Extent& extent : contents[i]) {
+      const std::size_t at = index(extent.storage);
+      const bool device = plan.blocks[i].space == Space::device;
+      (device ? held.device : held.host)[at] += extent.storage_bytes();
+      if (device)
+        ranges[at].emplace_back(extent.storage_offset, extent.storage_offset + extent.storage_bytes());
+    }
+  for (auto& list : ranges) {
+    std::sort(list.begin(), list.end());
+    for (std::size_t i = 1; i < list.size(); ++i) held.overlaps |= list[i].first < list[i - 1].second;
+  }
+  return held;
+}
+
+TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
+  std::mt19937_64 random(7);
+  std::size_t plans = 0, fused = 0;
+  for (int round = 0; round < 120; ++round) {
+    MetaGraph graph = model_of(random_weights(random));
+    if (random() % 2 == 0) graph.format = random() % 2 == 0 ? "torch" : "safetensors";
+    if (random() % 3 == 0) tie(graph, "lm_head.tied", 0);
+    MethodOptions options{.staging_bytes = 16384, .slots = 4, .activation_bytes = random() % 5000};
+    options.shard_bytes = random() % 3 == 0 ? 1 + random() % 4000 : 0;
+    options.flush_bytes = random() % 3 == 0 ? random() % 4000 : 0;
+    for (const Method& method : methods()) {
+      MethodOptions chosen = options;
+      constexpr DType kCasts[] = {DType::f32, DType::f16, DType::q4_0};
+      if (method.traits.casts && random() % 2 == 0) chosen.cast = kCasts[random() % 3];
+      if (method.traits.offloads && random() % 2 == 0)
+        for (std::size_t i = 0; i < graph.storages.size(); ++i)
+          chosen.placement.homes.push_back(static_cast<Home>(random() % 3));
+      for (const Order& order : orders()) {
+        SCOPED_TRACE(fmt::format("{} {} round {}", method.id, order.id, round));
+        const Projection projection = project(graph, method, order, chosen);
+        ASSERT_EQ(check_plan(projection.plan, graph), std::nullopt);
+        const Held held = held_at_end(graph, projection.plan);
+        EXPECT_FALSE(held.overlaps);
+        for (std::size_t i = 0; i < graph.storages.size(); ++i) {
+          const Home home = chosen.placement.of(StorageId{static_cast<std::uint32_t>(i)});
+          const bool device = home == Home::device && !method.traits.streams;
+          EXPECT_EQ(held.device[i], device ? graph.storages[i].bytes : 0);
+          // llama.cpp keeps the mapping of what lies between two tensors of the host
+          if (method.id != "llama_cpp_mmap" && method.id != "llama_cpp_ring")
+            EXPECT_EQ(held.host[i], home == Home::host ? graph.storages[i].bytes : 0);
+          else if (home != Home::device)
+            EXPECT_EQ(held.host[i], graph.storages[i].bytes);
+        }
+        if (!method.traits.streams)
+          EXPECT_GE(peak(projection.timeline, Space::device), device_lower_bound(graph, chosen));
+        ++plans;
+      }
+      fused +=
+          method.id == "transformers_v5" && !expert_groups(graph, find_order("file").make(graph)).empty();
+    }
+  }
+  EXPECT_GT(plans, 10'000u);
+  EXPECT_GT(fused, 20u);
+}
+
+TEST(LoadMethods, AcceleratesLaw) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 100; ++round) {
+    MetaGraph graph = model_of(random_weights(random));
+    // shards of consecutive tensors
+    std::vector<std::uint64_t> shard(1, 0);
+    graph.files.clear();
+    std::uint64_t offset = 0;
+    for (Storage& storage : graph.storages) {
+      if (random() % 3 == 0 && shard.back() > 0) shard.push_back(0), offset = 0;
+      storage.file = FileId{static_cast<std::uint32_t>(shard.size() - 1)};
+      storage.offset = offset;
+      offset += storage.bytes;
+      shard.back() += storage.bytes;
+    }
+    graph.files.resize(shard.size());
+    const std::uint64_t weights = storage_bytes(graph);
+    const std::uint64_t largest = *std::max_element(shard.begin(), shard.end());
+    for (const char* format : {"safetensors", "torch"}) {
+      graph.format = format;
+      const Space where = graph.format == "torch" ? Space::host : Space::page_cache;
+      const Timeline plain = project_with(graph, "accelerate", {});
+      EXPECT_EQ(peak(plain, Space::device), weights);
+      EXPECT_EQ(peak(plain, where), largest);
+      // cast to twice the size: max_k(sum_{j<k} V_j + S_k + V_k)
+      std::uint64_t expected = 0, before = 0;
+      for (const std::uint64_t bytes : shard) {
+        expected = std::max(expected, before + bytes + 2 * bytes);
+        before += 2 * bytes;
+      }
+      EXPECT_EQ(peak(project_with(graph, "accelerate", {.cast = DType::f32}), Space::device), expected);
+      // all on the host: it holds the model, and of safetensors the pages of one shard beside
+      MethodOptions host;
+      host.placement.homes.assign(graph.storages.size(), Home::host);
+      const Timeline kept = project_with(graph, "accelerate", host);
+      EXPECT_EQ(peak(kept, Space::host), weights);
+      EXPECT_EQ(peak(kept, Space::device), 0u);
+    }
+  }
+}
+
+TEST(LoadMethods, FusionNeedsItsSourcesAndStacks) {
+  std::vector<Weight> weights;
+  for (int e = 0; e < 8; ++e)
+    for (const char* part : {"w1", "w2", "w3"})
+      weights.push_back({fmt::format("model.layers.0.block_sparse_moe.experts.{}.{}.weight", e, part), 10});
+  const MetaGraph graph = model_of(weights);
+  const std::uint64_t each = 10 * 32 * 2, all = storage_bytes(graph);
+  const auto groups = expert_groups(graph, find_order("file").make(graph));
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].label, "model.layers.0.block_sparse_moe.experts.gate_up_proj");
+  EXPECT_EQ(groups[0].bytes, 16 * each);
+  EXPECT_EQ(groups[1].bytes, 8 * each);
+  // sources, stacks and result of the larger group; then the model with the smaller group's sources
+  EXPECT_EQ(peak(project_with(graph, "transformers_v5", {}), Space::device),
+            std::max(3 * groups[0].bytes, all + groups[1].bytes));
+  const Timeline better = project_with(graph, "fused_in_place", {});
+  EXPECT_EQ(peak(better, Space::device), all);
+  EXPECT_EQ(peak(better, Space::host), each);
+}
+
+// Experts that do not match each other are loaded one by one.
+TEST(LoadMethods, OnlyCompleteExpertsFuse) {
+  const auto groups = [](const std::vector<Weight>& weights) {
+    const MetaGraph graph = model_of(weights);
+    return expert_groups(graph, find_order("file").make(graph)).size();
+  };
+  EXPECT_EQ(groups({{"a.experts.0.w2.weight", 3}, {"a.experts.1.w2.weight", 3}}), 1u);
+  EXPECT_EQ(groups({{"a.experts.0.w2.weight", 3}, {"a.experts.1.w2.weight", 4}}), 0u);
+  EXPECT_EQ(groups({{"a.experts.0.w2.weight", 3}, {"a.experts.2.w2.weight", 3}}), 0u);
+  EXPECT_EQ(groups({{"a.experts.0.w1.weight", 3}, {"a.experts.1.w1.weight", 3}}), 0u);  // gates without ups
+  EXPECT_EQ(groups({{"a.experts.0.w2.weight", 3}, {"b.experts.1.w2.weight", 3}}), 0u);
+  EXPECT_EQ(groups({{"a.experts.99999999999999999999.w2.weight", 3}, {"a.experts.1.w2.weight", 3}}), 0u);
+}
+
+TEST(LoadMethods, LayerStreamingHoldsTheLargestUnit) {
+  MetaGraph graph = model_of({{"model.embed_tokens.weight", 50},
+                              {"model.layers.0.a", 10},
+                              {"model.layers.0.b", 20},
+                              {"model.layers.1.a", 35},
+                              {"model.norm.weight", 1},
+                              {"lm_head.weight", 40}});
+  const std::uint64_t row = 32 * 2;
+  const MethodOptions options{.activation_bytes = 777};
+  EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), Space::device), 50 * row + 777);
+  EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), Space::host), 50 * row);
+  const Timeline ahead = project_with(graph, "layer_streaming_prefetch", options);
+  EXPECT_EQ(peak(ahead, Space::device), 50 * row + 777);
+  EXPECT_EQ(peak(ahead, Space::host), (50 + 30) * row);
+  // a head that is the embedding comes again at the end
+  graph = model_of({{"model.embed_tokens.weight", 50}, {"model.layers.0.a", 10}, {"model.norm.weight", 1}});
+  tie(graph, "lm_head.weight", 0);
+  std::uint64_t read = 0;
+  for (const Step& step : project(graph, find_method("layer_streaming"), find_order("file"), {}).plan.steps)
+    if (std::holds_alternative<StorageId>(step.from) && step.verb == Verb::copy) read += step.bytes;
+  EXPECT_EQ(read, (50 + 10 + 1 + 50) * row);
+}
+
+TEST(LoadMethods, StagingWaitsForTheFlush) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 100; ++round) {
+    const MetaGraph graph = model_of(random_weights(random));
+    std::uint64_t most = 0;
+    for (const Storage& storage : graph.storages) most = std::max(most, storage.bytes);
+    const std::uint64_t all = storage_bytes(graph), threshold = 1 + random() % (2 * all);
+    const std::uint64_t staging =
+        peak(project_with(graph, "executorch_after", {.flush_bytes = threshold}), Space::staging);
+    EXPECT_LE(staging, std::min(threshold + most, all));
+    EXPECT_GE(staging, std::min(threshold, all));
+    EXPECT_EQ(peak(project_with(graph, "executorch_after", {}), Space::staging), most);
+  }
+}
+
+TEST(LoadMethods, TiedWeightsWaitForTheirLastUser) {
+  MetaGraph graph = model_of({{"embed", 50}, {"layers.0.w", 10}, {"layers.1.w", 10}});
+  tie(graph, "lm_head", 0);
+  const std::uint64_t row = 32 * 2, all = 70 * row;
+  // the embedding's host copy is still there when the layers are packed
+  const Timeline shared = project_with(graph, "executorch_after", {});
+  EXPECT_EQ(usage_at(shared, shared.usage.back().step - 1, space_bit(Space::host)), 50 * row);
+  EXPECT_EQ(shared.final_bytes[index(Space::device)], all);
+  const Timeline doubled = project_with(graph, "executorch_after", {.doubled_ties = true});
+  EXPECT_EQ(doubled.final_bytes[index(Space::device)], all + 50 * row);
+  EXPECT_EQ(
+      project_with(graph, "executorch_before", {.doubled_ties = true}).final_bytes[index(Space::device)],
+      all + 50 * row);
+}
+
+TEST(LoadMethods, WhatAMethodCannotDoItRefuses) {
+  const MetaGraph graph = model_of({{"a", 1}});
+  MethodOptions offload;
+  offload.placement.homes = {Home::host};
+  for (const Method& method : methods()) {
+    const auto made = [&](const MethodOptions& options) {
+      try {
+        make_plan(graph, method, find_order("file").make(graph), options);
+        return true;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::unsupported) << method.id;
+        return false;
+      }
+    };
+    EXPECT_EQ(made({.cast = DType::f32}), method.traits.casts) << method.id;
+    EXPECT_EQ(made(offload), method.traits.offloads) << method.id;
+  }
+}
+
+TEST(StorageCast, OnlyWholeTensorsOfNumbers) {
+  MetaGraph graph = model_of({{"matrix", 4}, {"other", 4}});
+  graph.tensors[1].dtype = DType::i8;
+  auto casts = storage_casts(graph, DType::f32);
+  EXPECT_EQ(casts[0], (Cast{DType::bf16, DType::f32}));
+  EXPECT_EQ(casts[1], std::nullopt);
+  EXPECT_EQ(storage_casts(graph, DType::bf16)[0], std::nullopt);  // is that already
+  EXPECT_EQ(storage_casts(graph, DType::q4_0)[0], (Cast{DType::bf16, DType::q4_0}));
+  EXPECT_EQ(storage_casts(graph, DType::q4_k)[0], std::nullopt);  // rows of 32 are no blocks of 256
+  graph.tensors[0].shape = {128};
+  EXPECT_EQ(storage_casts(graph, DType::q4_0)[0], std::nullopt);  // one dimension: a norm
+  tie(graph, "view", 0);
+  graph.tensors.back().dtype = DType::f16;
+  EXPECT_EQ(storage_casts(graph, DType::f32)[0], std::nullopt);  // two types share the bytes
+  EXPECT_EQ(find_cast("bf16"), DType::bf16);
+  EXPECT_EQ(find_cast("q4_K"), DType::q4_k);
+  for (const char* wrong : {"", "i8", "opaque", "f128"}) EXPECT_THROW(find_cast(wrong), Error) << wrong;
+}
+
+TEST(Placement, LayersCountFromTheEnd) {
+  const MetaGraph graph = model_of({{"embed", 50},
+                                    {"layers.0.w", 10},
+                                    {"layers.1.w", 10},
+                                    {"layers.2.w", 10},
+                                    {"norm", 1},
+                                    {"lm_head", 40}});
+  const auto on_device = [&](std::uint64_t layers) {
+    std::string places;
+    for (const Home home : place_gpu_layers(graph, layers).homes) places += home == Home::device ? 'D' : 'h';
+    return places;
+  };
+  EXPECT_EQ(on_device(0), "hhhhhh");
+  EXPECT_EQ(on_device(1), "hhhhDD");
+  EXPECT_EQ(on_device(3), "hhDDDD");
+  EXPECT_EQ(on_device(99), "hDDDDD");
+}
+
+TEST(Placement, AutomaticFillsInTurn) {
+  const MetaGraph graph = model_of({{"embed", 50},
+                                    {"layers.0.w", 10},
+                                    {"layers.1.w", 10},
+                                    {"layers.2.w", 10},
+                                    {"norm", 1},
+                                    {"lm_head", 40}});
+  const std::uint64_t row = 32 * 2;
+  const auto map = [&](std::uint64_t device, std::optional<std::uint64_t> host) {
+    std::string places;
+    for (const Home home : place_automatically(graph, device * row, host ? *host * row : host).homes)
+      places += "Dhd"[static_cast<int>(home)];
+    return places;
+  };
+  EXPECT_EQ(map(121, 0), "DDDDDD");
+  EXPECT_EQ(map(120, {}), "DDDDDh");  // room for one layer of 10 stays free: 110
+  EXPECT_EQ(map(80, 0), "DDDddd");    // 70 of 70, then no host
+  EXPECT_EQ(map(80, 11), "DDDhhd");
+  EXPECT_EQ(map(0, {}), "hhhhhh");
+}
+
+TEST(Placement, RulesInTheirOrder) {
+  const MetaGraph graph = model_of({{"a.experts.w", 1}, {"a.attn.w", 1}, {"b", 1}});
+  const Placement placement =
+      place_by_rules(graph, {{"name:*experts*", Home::disk}, {"name:a.*", Home::host}});
+  EXPECT_EQ(placement.homes, (std::vector<Home>{Home::disk, Home::host, Home::device}));
+  EXPECT_THROW(place_by_rules(graph, {{"name:nothing", Home::host}}), Error);
+  EXPECT_THROW(find_home("moon"), Error);
+}
+
+}  // namespace
+}  // namespace loadline
