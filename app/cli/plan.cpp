@@ -2,12 +2,12 @@
 #include "app/cli/commands.h"
 #include "app/cli/forward_options.h"
 #include "app/cli/method_options.h"
+#include "app/cli/order_gain.h"
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
-#include "core/plan/order_file.h"
-#include "core/plan/projection.h"
+#include "core/plan/compare.h"
 
 #include <algorithm>
 #include <utility>
@@ -59,11 +59,14 @@ class Labels {
 
 Json row_json(const Projection& row, const Verdict& verdict, const Budget& budget, const Labels& labels) {
   const Timeline& timeline = row.timeline;
-  Json json = {{"method", row.method->id},
-               {"order", json_text(row.order)},
-               {"peak", Json::object()},
-               {"peak_at", Json::object()},
-               {"final", Json::object()}};
+  Json json = {
+      {"method", row.method->id},
+      {"order", json_text(row.order)},
+      {"peak", Json::object()},
+      {"peak_at", Json::object()},
+      {"final", Json::object()},
+      {"reads", {{"bytes", row.reads.bytes}, {"jumps", row.reads.jumps}, {"distance", row.reads.distance}}},
+      {"seconds", row.seconds}};
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     const std::string space(space_name(static_cast<Space>(i)));
     const Peak& peak = timeline.peaks[i];
@@ -107,12 +110,17 @@ struct Row {
   Json json;
   std::vector<std::string> cells;
   const Method* method = nullptr;
+  std::string order;
   std::uint64_t device_peak = 0;
+  std::uint64_t unified_peak = 0;
+  std::uint64_t jumps = 0;
+  double seconds = 0;
   bool fits = true;
   std::optional<Error> refusal;  // why the load cannot be done at all: then there are no figures
 };
 
-Row make_row(const Projection& projection, const Budget& budget, const Labels& labels) {
+// With several orders the columns are what orders change, with one the method's law.
+Row make_row(const Projection& projection, const Budget& budget, const Labels& labels, bool several_orders) {
   const Verdict verdict = check_budget(projection, budget);
   const Timeline& timeline = projection.timeline;
   const auto at = [&](Space space) { return peak_cell(timeline.peaks[index(space)].bytes); };
@@ -124,8 +132,12 @@ Row make_row(const Projection& projection, const Budget& budget, const Labels& l
                at(Space::host),
                at(Space::page_cache),
                at(Space::staging),
-               peak_cell(timeline.unified.bytes),
-               std::string(projection.method->peak_law)};
+               peak_cell(timeline.unified.bytes)};
+  if (several_orders)
+    row.cells.insert(row.cells.end(),
+                     {format_grouped(projection.reads.jumps), format_seconds(projection.seconds)});
+  else
+    row.cells.emplace_back(projection.method->peak_law);
   row.cells.push_back(budget.device || budget.host ? verdict_cell(projection, verdict, labels) : "");
   if (timeline.allocated_peak) {
     const auto behind_device = row.cells.begin() + kDeviceColumn + 1;
@@ -133,49 +145,65 @@ Row make_row(const Projection& projection, const Budget& budget, const Labels& l
                                      peak_cell((*timeline.reserved_peak)[index(Space::device)])});
   }
   row.method = projection.method;
+  row.order = projection.order;
   row.device_peak = timeline.peaks[index(Space::device)].bytes;
+  row.unified_peak = timeline.unified.bytes;
+  row.jumps = projection.reads.jumps;
+  row.seconds = projection.seconds;
   row.fits = verdict.fits();
   return row;
 }
 
-Row refused_row(const Method& method, const OrderChoice& order, const Error& refusal, bool books) {
+Row refused_row(const Method& method, const std::string& order, const Error& refusal, bool books,
+                bool several_orders) {
   Row row;
-  row.json = {
-      {"method", method.id}, {"order", json_text(order.name)}, {"refused", json_text(refusal.what())}};
-  row.cells = {std::string(method.id),
-               safe_display(order.name, 40),
-               "-",
-               "-",
-               "-",
-               "-",
-               "-",
-               std::string(method.peak_law),
-               "cannot be done"};
+  row.json = {{"method", method.id}, {"order", json_text(order)}, {"refused", json_text(refusal.what())}};
+  row.cells = {std::string(method.id), safe_display(order, 40), "-", "-", "-", "-", "-"};
+  if (several_orders)
+    row.cells.insert(row.cells.end(), {"-", "-"});
+  else
+    row.cells.emplace_back(method.peak_law);
+  row.cells.emplace_back("cannot be done");
   if (books) row.cells.insert(row.cells.begin() + kDeviceColumn + 1, {"-", "-"});
   row.method = &method;
+  row.order = order;
   row.fits = false;
   row.refusal = refusal;
   return row;
 }
 
-// What cannot be done is a row that says so; a wrong option stops the command.
-Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const OrderChoice& order,
-             const MethodOptions& options, const ForwardPass* pass, const Budget& budget,
-             const Labels& labels) {
-  const bool books = options.allocator != AllocatorModel::exact;
-  try {
-    Progress progress(context.stop);
-    const Projection projection =
-        project(graph, method, order.name, make_order(graph, order, method, options, progress), options,
-                progress, pass);
-    if (projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
-      if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
-        return refused_row(method, order, Error(ErrorCode::unsupported, refusal), books);
-    return make_row(projection, budget, labels);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::limit && error.code() != ErrorCode::unsupported) throw;
-    return refused_row(method, order, error, books);
-  }
+// In the order of `methods`, and of `orders` within each. What cannot be done is a row that says so; a wrong
+// option stops the command.
+std::vector<Row> make_rows(const Context& context, const MetaGraph& graph,
+                           const std::vector<const Method*>& methods, const std::vector<OrderChoice>& orders,
+                           const MethodOptions& options, const ForwardPass* pass, const Budget& budget) {
+  const Labels labels(graph);
+  const std::string unmapped = mapping_refusal(graph);
+  const bool several = orders.size() > 1;
+  std::vector<Row> rows(methods.size() * orders.size());
+  const auto refuse = [&](std::size_t at, const Error& error) {
+    rows[at] = refused_row(*methods[at / orders.size()], orders[at % orders.size()].name, error,
+                           options.allocator != AllocatorModel::exact, several);
+  };
+  const auto take = [&](std::size_t at, const Projection& projection) {
+    if (!unmapped.empty() && projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
+      return refuse(at, Error(ErrorCode::unsupported, unmapped));
+    rows[at] = make_row(projection, budget, labels, several);
+  };
+  Progress progress(context.stop);
+  compare(graph, methods, orders, options, pass, {take, refuse}, progress);
+  return rows;
+}
+
+// What the best order gains, where there are several.
+std::string gain_text(const std::vector<Row>& rows, const MethodOptions& options) {
+  const bool unified = options.spaces == kAllSpaces;
+  std::vector<OrderFigures> figures;
+  for (const Row& row : rows)
+    if (!row.refusal)
+      figures.push_back({row.method->id, row.order, row.order == "file" || row.order == "offset",
+                         unified ? row.unified_peak : row.device_peak, row.jumps, row.seconds});
+  return order_gain_text(figures, unified ? "over all spaces" : "on the device");
 }
 
 // The least device peak, whose it is, and how it stands to what stays there.
@@ -205,7 +233,8 @@ std::string least_text(const MetaGraph& graph, const std::vector<Row>& rows, con
 }
 
 void print_table(const Context& context, const MetaGraph& graph, const std::vector<Row>& rows,
-                 const Budget& budget, const MethodOptions& method, const ForwardAnswer& forward) {
+                 const Budget& budget, const MethodOptions& method, const ForwardAnswer& forward,
+                 bool several_orders) {
   const std::uint64_t weights = storage_bytes(graph);
   fmt::print("{}: {}, W = {} ({} bytes)", safe_display(model_name(graph), 80),
              counted(graph.tensors.size(), "tensor"), format_bytes(weights), format_grouped(weights));
@@ -214,10 +243,17 @@ void print_table(const Context& context, const MetaGraph& graph, const std::vect
 
   const bool refusals =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); });
-  std::vector<std::string> header = {"method",     "order",   "device",  "host",
-                                     "page cache", "staging", "unified", "law"};
-  std::vector<Align> alignment(header.size() + 1, Align::right);
-  alignment[0] = alignment[1] = alignment[7] = alignment[8] = Align::left;
+  std::vector<std::string> header = {"method", "order", "device", "host", "page cache", "staging", "unified"};
+  std::vector<Align> alignment(header.size(), Align::right);
+  alignment[0] = alignment[1] = Align::left;
+  if (several_orders) {
+    header.insert(header.end(), {"jumps", "time"});
+    alignment.insert(alignment.end(), 2, Align::right);
+  } else {
+    header.emplace_back("law");
+    alignment.push_back(Align::left);
+  }
+  alignment.push_back(Align::left);
   header.emplace_back(budget.device || budget.host || refusals ? "verdict" : "");
   if (method.allocator != AllocatorModel::exact) {
     header.insert(header.begin() + kDeviceColumn + 1, {"allocated", "reserved"});
@@ -233,6 +269,8 @@ void print_table(const Context& context, const MetaGraph& graph, const std::vect
   fmt::print(
       "{} Unified counts all four spaces as one memory; the page cache in it can be dropped by the system.\n",
       least_text(graph, rows, method, forward));
+  if (several_orders)
+    if (const std::string text = gain_text(rows, method); !text.empty()) fmt::print("{}\n", text);
   if (const std::string text = forward.text(); !text.empty()) fmt::print("\n{}", text);
   if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }))
     fmt::print("Nothing here fits the budget.\n");
@@ -267,7 +305,6 @@ int plan(const Context& context, const Options& options) {
   if (options.memory == "unified") method.spaces = kAllSpaces;
   const Budget budget = budget_of(options);
   const MetaGraphPtr graph = open_for(context, options.path);
-  const Labels labels(*graph);
   const ForwardAnswer forward(context, *graph, options.forward);
   if (forward.pass() != nullptr && method.activation_bytes > 0)
     throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
@@ -275,10 +312,8 @@ int plan(const Context& context, const Options& options) {
   std::vector<OrderChoice> orders_asked;
   for (const std::string& name : order_names) orders_asked.push_back(choose_order(*graph, name));
 
-  std::vector<Row> rows;
-  for (const Method* m : methods_asked)
-    for (const OrderChoice& o : orders_asked)
-      rows.push_back(plan_row(context, *graph, *m, o, method, forward.pass(), budget, labels));
+  std::vector<Row> rows =
+      make_rows(context, *graph, methods_asked, orders_asked, method, forward.pass(), budget);
   if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
     throw *rows.front().refusal;
 
@@ -287,7 +322,7 @@ int plan(const Context& context, const Options& options) {
     for (Row& row : rows) json["rows"].push_back(std::move(row.json));
     print_json(json);
   } else {
-    print_table(context, *graph, rows, budget, method, forward);
+    print_table(context, *graph, rows, budget, method, forward, orders_asked.size() > 1);
   }
   return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }) ? kDone : kNoFit;
 }
