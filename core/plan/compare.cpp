@@ -55,6 +55,7 @@ class Comparison {
     }
     if (!own_orders_.empty()) find_own_orders();
     const std::vector<Load> loads = all_loads();
+    progress_.add_total(loads.size());
     ParallelLoop(loads.size(), threads_, [&](std::size_t i) { project_load(loads[i]); }).finish();
   }
 
@@ -94,14 +95,17 @@ class Comparison {
     return loads;
   }
 
-  void project_load(const Load& load) const {
+  void project_load(const Load& load) {
     std::optional<Projection> projection;
+    // threads that counted every copy in one place would wait for each other
+    Progress own(progress_.stop_token());
     try {
-      projection = project(graph_, *methods_[load.method], "", *load.storages, options_, progress_, pass_);
+      projection = project(graph_, *methods_[load.method], "", *load.storages, options_, own, pass_);
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
       return refuse(load.method, load.orders, error);
     }
+    progress_.add(1);
     for (const std::size_t order : load.orders) {
       projection->order = orders_[order].name;
       taker_.take(load.method * orders_.size() + order, *projection);

@@ -21,8 +21,8 @@ struct RowTaker {
 };
 
 // Projects every method in every order, each sequence once where several orders give the same. At most
-// `threads` projections are alive at a time, at least one. Throws Error{usage | cancelled} and what `taker`
-// throws.
+// `threads` projections are alive at a time, at least one. Progress counts projections. Throws Error{usage |
+// cancelled} and what `taker` throws.
 void compare(const MetaGraph& graph, std::span<const Method* const> methods,
              std::span<const OrderChoice> orders, const MethodOptions& options, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress, std::size_t threads);

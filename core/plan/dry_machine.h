@@ -48,7 +48,6 @@ class DryMachine final : public Machine {
   struct BlockState {
     Space space = Space::host;
     double busy_until = 0;
-    TorchCache::Block torch = {};
   };
   void wait_for(BlockId id);
   double rate(Space from, Space to) const;
@@ -59,6 +58,7 @@ class DryMachine final : public Machine {
   double link_ = 0;    // when the transfer engine is free again
   std::vector<BlockState> blocks_;
   AllocatorModel allocator_;
+  std::vector<TorchCache::Block> torch_blocks_;  // parallel to blocks_ with the torch model, else empty
   TorchCache torch_;
   std::uint64_t torch_peak_ = 0;
   PerSpace<std::uint64_t> live_ = {}, peak_ = {};  // of the other spaces, with the torch model
