@@ -9,9 +9,8 @@
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
+#include "core/plan/compare.h"
 #include "core/plan/device_preset.h"
-#include "core/plan/order_file.h"
-#include "core/plan/projection.h"
 
 #include <algorithm>
 #include <utility>
@@ -119,23 +118,25 @@ OptionList asked_for(const Options& options, const RowFrame& frame) {
   return list;
 }
 
-// What cannot be done is a row that says so; a wrong option stops the command.
-Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const OrderChoice& order,
-             const MethodOptions& options, const ForwardPass* pass, const RowFrame& frame,
-             const Labels& labels) {
-  try {
-    Progress progress(context.stop);
-    const Projection projection =
-        project(graph, method, order.name, make_order(graph, order, method, options, progress), options,
-                progress, pass);
-    if (projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
-      if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
-        return refused_row(method, order.name, Error(ErrorCode::unsupported, refusal));
-    return make_row(projection, frame, labels);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::limit && error.code() != ErrorCode::unsupported) throw;
-    return refused_row(method, order.name, error);
-  }
+// In the order of `methods`, and of `orders` within each. What cannot be done is a row that says so; a wrong
+// option stops the command.
+std::vector<Row> make_rows(const Context& context, const MetaGraph& graph,
+                           const std::vector<const Method*>& methods, const std::vector<OrderChoice>& orders,
+                           const MethodOptions& options, const ForwardPass* pass, const RowFrame& frame) {
+  const Labels labels(graph);
+  const std::string unmapped = mapping_refusal(graph);
+  std::vector<Row> rows(methods.size() * orders.size());
+  const auto refuse = [&](std::size_t at, const Error& error) {
+    rows[at] = refused_row(*methods[at / orders.size()], orders[at % orders.size()].name, error);
+  };
+  const auto take = [&](std::size_t at, const Projection& projection) {
+    if (!unmapped.empty() && projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
+      return refuse(at, Error(ErrorCode::unsupported, unmapped));
+    rows[at] = make_row(projection, frame, labels);
+  };
+  Progress progress(context.stop);
+  compare(graph, methods, orders, options, pass, {take, refuse}, progress);
+  return rows;
 }
 
 int show(const Context& context, const Options& options, const PlanAnswer& answer) {
@@ -166,7 +167,6 @@ int plan(const Context& context, const Options& options) {
   if (device) method.costs = device_costs(*device, method.costs);
   const MetaGraphPtr graph = open_for(context, options.path);
   method.placement = parse_placement(options.method, *graph);
-  const Labels labels(*graph);
   const ForwardAnswer forward(context, *graph, options.forward);
   if (forward.pass() != nullptr && method.activation_bytes > 0)
     throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
@@ -174,13 +174,12 @@ int plan(const Context& context, const Options& options) {
 
   std::vector<OrderChoice> orders_asked;
   for (const std::string& name : order_names) orders_asked.push_back(choose_order(*graph, name));
-  std::vector<Row> rows;
-  for (const Method* m : methods_asked)
-    for (const OrderChoice& o : orders_asked)
-      rows.push_back(plan_row(context, *graph, *m, o, method, forward.pass(), frame, labels));
+  std::vector<Row> rows =
+      make_rows(context, *graph, methods_asked, orders_asked, method, forward.pass(), frame);
   if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
     throw *rows.front().refusal;
-  return show(context, options, {*graph, method, forward, frame, device, std::move(rows)});
+  return show(context, options,
+              {*graph, method, forward, frame, device, orders_asked.size() > 1, std::move(rows)});
 }
 
 std::string device_ids() {

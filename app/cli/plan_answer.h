@@ -18,6 +18,7 @@ struct PlanAnswer {
   const ForwardAnswer& forward;
   const RowFrame& frame;
   const std::optional<DevicePreset>& device;
+  bool several_orders = false;
   std::vector<Row> rows;
 
   // Whether some row has figures, fits its budgets and is below --max-peak.

@@ -18,6 +18,8 @@ Row make_row(const Projection& projection, const RowFrame& frame, const Labels& 
   Row row;
   row.method = projection.method;
   row.order = projection.order;
+  row.reads = projection.reads;
+  row.seconds = projection.seconds;
   for (std::size_t i = 0; i < kSpaceCount; ++i)
     row.peaks[i] = row_peak(plan, timeline.peaks[i].bytes, timeline.peaks[i].step, labels);
   row.unified = row_peak(plan, timeline.unified.bytes, timeline.unified.step, labels);

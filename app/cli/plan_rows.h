@@ -47,6 +47,8 @@ struct Row {
   const Method* method = nullptr;
   std::string order = {};
   PerSpace<RowPeak> peaks = {};
+  ReadPattern reads = {};
+  double seconds = 0;
   RowPeak unified = {};  // of the sum of all spaces
   RowPeak leading = {};  // of leading_view()
   PerSpace<std::uint64_t> final_bytes = {};

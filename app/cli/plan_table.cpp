@@ -1,6 +1,7 @@
 // Columns and sentences of plan's answer.
 #include "app/cli/plan_table.h"
 
+#include "app/cli/order_gain.h"
 #include "app/cli/table.h"
 #include "core/base/text.h"
 
@@ -60,8 +61,12 @@ std::string rows_text(const PlanAnswer& answer, bool colour) {
     header.push_back(column.title);
     alignment.push_back(Align::right);
   }
-  // a verdict needs the room: --explain has the law
-  const bool laws = !answer.frame.judged();
+  // what orders change, or a verdict, needs the room: --explain has the law
+  const bool laws = !answer.frame.judged() && !answer.several_orders;
+  if (answer.several_orders) {
+    header.insert(header.end(), {"jumps", "time"});
+    alignment.insert(alignment.end(), 2, Align::right);
+  }
   if (laws) header.emplace_back("law");
   header.emplace_back(verdicts ? "verdict" : "");
   alignment.insert(alignment.end(), 2, Align::left);
@@ -69,11 +74,26 @@ std::string rows_text(const PlanAnswer& answer, bool colour) {
   for (const Row& row : answer.rows) {
     std::vector<std::string> cells = {std::string(row.method->id), safe_display(row.order, 40)};
     for (const Column& column : columns) cells.push_back(row.refusal ? "-" : peak_cell(column.bytes(row)));
+    if (answer.several_orders)
+      cells.insert(cells.end(), {row.refusal ? "-" : format_grouped(row.reads.jumps),
+                                 row.refusal ? "-" : format_seconds(row.seconds)});
     if (laws) cells.emplace_back(row.method->peak_law);
     cells.push_back(verdict_text(row, answer.frame));
     table.row(std::move(cells));
   }
   return table.text(colour);
+}
+
+// What the best order gains, where there are several.
+std::string gain_text(const PlanAnswer& answer) {
+  const bool unified = answer.frame.memory == MemoryKind::unified;
+  std::vector<OrderFigures> figures;
+  for (const Row& row : answer.rows)
+    if (!row.refusal)
+      figures.push_back({row.method->id, row.order, row.order == "file" || row.order == "offset",
+                         unified ? row.unified.bytes : row.peaks[index(Space::device)].bytes, row.reads.jumps,
+                         row.seconds});
+  return order_gain_text(figures, unified ? "over all spaces" : "on the device");
 }
 
 // Words of `text`, as many to a line as fit behind `indent`.
@@ -198,6 +218,8 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
     text +=
         " Unified counts all four spaces as one memory; the page cache in it can be dropped by the "
         "system.\n";
+  if (answer.several_orders)
+    if (const std::string gain = gain_text(answer); !gain.empty()) text += gain + "\n";
   if (answer.frame.cache_limit)
     text += fmt::format("The page cache holds at most {}: what was dropped is read again.\n",
                         format_bytes(*answer.frame.cache_limit));

@@ -22,7 +22,8 @@ void DryMachine::alloc(BlockId id, const Block& block) {
   blocks_[index(id)] = {block.space, reader_};
   if (allocator_ == AllocatorModel::exact) return;
   if (block.space == Space::device) {
-    blocks_[index(id)].torch = torch_.allocate(block.bytes);
+    torch_blocks_.resize(blocks_.size());
+    torch_blocks_[index(id)] = torch_.allocate(block.bytes);
     torch_peak_ = std::max(torch_peak_, torch_.allocated());
   } else {
     std::uint64_t& live = live_[index(block.space)];
@@ -71,7 +72,7 @@ void DryMachine::free(BlockId id, const Block& block) {
   wait_for(id);
   if (allocator_ == AllocatorModel::exact) return;
   if (block.space == Space::device)
-    torch_.release(blocks_[index(id)].torch);
+    torch_.release(torch_blocks_[index(id)]);
   else
     live_[index(block.space)] -= block.bytes;
 }

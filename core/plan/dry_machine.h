@@ -10,14 +10,15 @@
 
 namespace loadline {
 
-// Bytes per second. The defaults are round figures of a desktop with an NVMe disk and a PCIe 4 card;
-// they order methods and pace the curves. Peaks do not depend on them.
+// Bytes per second, but for the seek. The defaults are round figures of a desktop with an NVMe disk and a
+// PCIe 4 card; they order methods and pace the curves. Peaks do not depend on them.
 struct CostModel {
   double disk_read = 3.0e9;
   double memory_copy = 8.0e9;
   double link = 20.0e9;          // staging to device, asynchronous
   double pageable_link = 6.0e9;  // host memory to device and back, synchronous
   double device_copy = 200.0e9;
+  double seek_seconds = 80e-6;  // before a read elsewhere (read_pattern.h): an NVMe disk's random read
 };
 
 // How the device's allocator keeps books. Peaks count what is asked; this is what is taken for it.
@@ -47,7 +48,6 @@ class DryMachine final : public Machine {
   struct BlockState {
     Space space = Space::host;
     double busy_until = 0;
-    TorchCache::Block torch = {};
   };
   void wait_for(BlockId id);
   double rate(Space from, Space to) const;
@@ -58,6 +58,7 @@ class DryMachine final : public Machine {
   double link_ = 0;    // when the transfer engine is free again
   std::vector<BlockState> blocks_;
   AllocatorModel allocator_;
+  std::vector<TorchCache::Block> torch_blocks_;  // parallel to blocks_ with the torch model, else empty
   TorchCache torch_;
   std::uint64_t torch_peak_ = 0;
   PerSpace<std::uint64_t> live_ = {}, peak_ = {};  // of the other spaces, with the torch model

@@ -50,6 +50,9 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
     throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
   DryMachine machine(options.costs, options.allocator);
   projection.timeline = run(projection.plan, machine, progress);
+  projection.reads = read_pattern(projection.plan, graph);
+  projection.seconds =
+      projection.timeline.seconds + static_cast<double>(projection.reads.jumps) * options.costs.seek_seconds;
   return projection;
 }
 

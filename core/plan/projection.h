@@ -3,6 +3,7 @@
 
 #include "core/plan/forward_pass.h"
 #include "core/plan/methods.h"
+#include "core/plan/read_pattern.h"
 #include "core/plan/run.h"
 
 #include <optional>
@@ -16,6 +17,8 @@ struct Projection {
   std::string order;  // the id of an order, or what a custom one is called
   Plan plan;
   Timeline timeline;
+  ReadPattern reads;
+  double seconds = 0;  // the timeline's, and a seek for every jump: its clock knows no places on a disk
 };
 
 // Makes the plan, checks it and runs it on a DryMachine; with `pass`, the load and then a forward pass, whose

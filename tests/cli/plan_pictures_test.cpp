@@ -53,8 +53,8 @@ struct Answered {
       for (const std::string& order : orders)
         rows.push_back(
             make_row(project(graph, find_method(method), find_order(order), options), frame, labels));
-    answer =
-        std::unique_ptr<PlanAnswer>(new PlanAnswer{graph, options, *forward, frame, device, std::move(rows)});
+    answer = std::unique_ptr<PlanAnswer>(
+        new PlanAnswer{graph, options, *forward, frame, device, orders.size() > 1, std::move(rows)});
   }
 };
 
