@@ -133,8 +133,11 @@ std::string line_svg(double x0, double y0, double x1, double y1, std::string_vie
                      x1, y1, classes);
 }
 
+// Ticks are powers of two apart: "512 GiB", "1.50 TiB".
 std::string tick_text(double bytes) {
-  return bytes <= 0 ? "0" : format_bytes(static_cast<std::uint64_t>(bytes));
+  std::string text = bytes <= 0 ? "0" : format_bytes(static_cast<std::uint64_t>(bytes));
+  if (const std::size_t at = text.find(".00"); at != std::string::npos) text.erase(at, 3);
+  return text;
 }
 
 std::string grid_svg(const ChartScale& scale, const Frame& frame) {
@@ -232,14 +235,15 @@ ChartScale chart_scale(const PlanAnswer& answer, const std::vector<const Row*>& 
 std::string panel_svg(const Row& row, const RowFrame& frame, const ChartScale& scale, const PanelSize& size) {
   const RowCurve& curve = *row.curve;
   const Frame place(scale, curve.end, size);
+  const std::string figure = format_bytes(row.leading.bytes);
   // what is left of the line behind the figure, in letters
-  const auto letters = static_cast<std::size_t>(std::max((size.width - 78) / 6.4, 8.0));
+  const double room = size.width - 20 - 7.6 * static_cast<double>(figure.size());
+  const auto letters = static_cast<std::size_t>(std::max(room / 6.2, 8.0));
   std::string svg = text_svg(0, 13, "method", markup_text(row.method->id));
   if (scale.orders) svg += text_svg(place.right(), 13, "tick end", markup_text(row.order, 14));
   svg +=
       fmt::format("<text x=\"0\" y=\"28\" class=\"where\"><tspan class=\"figure{}\">{}</tspan> {}</text>\n",
-                  row.fits() ? "" : " over", format_bytes(row.leading.bytes),
-                  "at " + markup_text(row.leading.tensor, letters));
+                  row.fits() ? "" : " over", figure, "at " + markup_text(row.leading.tensor, letters));
   svg += grid_svg(scale, place);
   for (const CurveBand& band : curve.bands) svg += band_svg(band, place);
   svg += marks_svg(row, frame, place);
