@@ -45,11 +45,14 @@ struct Context {
   bool json = false;
   bool quiet = false;
   bool colour = false;         // stdout is a terminal and NO_COLOR is not set
+  bool unicode = false;        // the locale's characters are UTF-8
+  std::size_t columns = 80;    // of the terminal that stdout is
   bool show_progress = false;  // stderr is a terminal, not --quiet and not --json
   bool follow_links = false;
   std::string hub_cache;
-  AssetsLoader assets;   // built in, and the user's own; what is wrong with those is told
-  std::stop_token stop;  // requested by Ctrl-C
+  std::string config_folder;  // of the user's own architectures, profiles and devices; empty: none
+  AssetsLoader assets;        // built in, and the user's own; what is wrong with those is told
+  std::stop_token stop;       // requested by Ctrl-C
   int (*run_gui)(const GuiRequest&) = nullptr;  // null when built without the window
 
   ResolveOptions resolve_options() const { return {hub_cache, follow_links, assets}; }

@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -19,6 +20,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -41,7 +43,7 @@ std::string hub_cache_folder() {
   return home.empty() ? "" : home + "/.cache/huggingface/hub";
 }
 
-// The user's own architectures and profiles lie there.
+// The user's own architectures, profiles and devices lie there.
 std::string configuration_folder() {
   if (const std::string folder = environment("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/loadline";
   const std::string home = environment("HOME");
@@ -49,11 +51,29 @@ std::string configuration_folder() {
 }
 
 std::shared_ptr<const ForwardAssets> user_assets(const Context& context) {
-  const std::string folder = configuration_folder();
-  auto assets = folder.empty() ? built_in_assets() : load_assets(folder);
+  auto assets = context.config_folder.empty() ? built_in_assets() : load_assets(context.config_folder);
   if (!context.quiet)
     for (const std::string& fault : assets->faults) complain("left out: " + fault);
   return assets;
+}
+
+// As setlocale() would take it: the first of these that says anything.
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string value = environment(name);
+    if (value.empty()) continue;
+    std::transform(value.begin(), value.end(), value.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+std::size_t terminal_columns() {
+  constexpr std::size_t kUsual = 80;
+  struct winsize size = {};
+  if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return kUsual;
+  return size.ws_col == 0 ? kUsual : size.ws_col;
 }
 
 int exit_code(ErrorCode code) {
@@ -183,6 +203,7 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   Context context;
   context.run_gui = run_gui;
   context.hub_cache = hub_cache_folder();
+  context.config_folder = configuration_folder();
   // shared by all copies: read, and complained of, once
   context.assets = [&context, loaded = std::make_shared<std::shared_ptr<const ForwardAssets>>()] {
     if (!*loaded) *loaded = user_assets(context);
@@ -233,6 +254,8 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
 
   raise_file_limit();
   context.colour = ::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty();
+  context.unicode = locale_is_utf8();
+  context.columns = terminal_columns();
   context.show_progress = ::isatty(STDERR_FILENO) == 1 && !context.quiet && !context.json;
   try {
     for (std::size_t i = 0; i < parsers.size(); ++i) {

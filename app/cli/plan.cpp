@@ -2,12 +2,15 @@
 #include "app/cli/commands.h"
 #include "app/cli/forward_options.h"
 #include "app/cli/method_options.h"
-#include "app/cli/table.h"
+#include "app/cli/plan_json.h"
+#include "app/cli/plan_pictures.h"
+#include "app/cli/plan_plot.h"
+#include "app/cli/plan_table.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
-#include "core/plan/order_file.h"
-#include "core/plan/projection.h"
+#include "core/plan/compare.h"
+#include "core/plan/device_preset.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,13 +24,21 @@ namespace {
 
 struct Options {
   std::string path;
-  std::string memory = "discrete";
   std::vector<std::string> methods = {"all"};
   std::vector<std::string> orders = {"file"};
   MethodArguments method;
   ForwardArguments forward;
   std::string device_budget;
   std::string host_budget;
+  std::string max_peak;
+  std::string cache_limit;
+  std::string memory;  // empty: as the device's, or discrete
+  std::string device;
+  bool explain = false;
+  bool curve = false;
+  std::string svg;
+  std::string html;
+  std::string axis;  // empty: steps with a forward pass, which takes no modelled time, else time
 };
 
 template <typename Row>
@@ -38,263 +49,143 @@ std::vector<std::string> all_or(const std::vector<std::string>& ids, std::span<c
   return all;
 }
 
-Budget budget_of(const Options& options) {
-  Budget budget;
-  if (!options.device_budget.empty()) budget.device = parse_size(options.device_budget, "--device-budget");
-  if (!options.host_budget.empty()) budget.host = parse_size(options.host_budget, "--host-budget");
-  return budget;
+// The preset asked for, if any: a user's own, too.
+std::optional<DevicePreset> preset_of(const Context& context, const Options& options) {
+  if (options.device.empty()) return std::nullopt;
+  const DevicePresets presets = load_device_presets(context.config_folder);
+  if (!context.quiet)
+    for (const std::string& fault : presets.faults) complain("left out: " + fault);
+  return presets.find(options.device);
 }
 
-// The names that steps allocate, looked up once per graph.
-class Labels {
- public:
-  explicit Labels(const MetaGraph& graph) : graph_(graph), owners_(first_owner(graph)) {}
-  std::string of(const Plan& plan, BlockId id) const { return block_label(plan.block(id), graph_, owners_); }
-  std::string at_step(const Plan& plan, std::size_t step) const { return of(plan, plan.steps[step].block); }
-
- private:
-  const MetaGraph& graph_;
-  std::vector<std::optional<TensorId>> owners_;
-};
-
-Json row_json(const Projection& row, const Verdict& verdict, const Budget& budget, const Labels& labels) {
-  const Timeline& timeline = row.timeline;
-  Json json = {{"method", row.method->id},
-               {"order", json_text(row.order)},
-               {"peak", Json::object()},
-               {"peak_at", Json::object()},
-               {"final", Json::object()}};
-  for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    const std::string space(space_name(static_cast<Space>(i)));
-    const Peak& peak = timeline.peaks[i];
-    json["peak"][space] = peak.bytes;
-    if (peak.bytes > 0)
-      json["peak_at"][space] = {{"step", peak.step},
-                                {"tensor", json_text(labels.at_step(row.plan, peak.step))}};
-    json["final"][space] = timeline.final_bytes[i];
+// What is given goes before what the device has.
+RowFrame frame_of(const Options& options, const std::optional<DevicePreset>& device) {
+  RowFrame frame;
+  if (!options.memory.empty())
+    frame.memory = memory_kind(options.memory);
+  else if (device)
+    frame.memory = device->memory;
+  if (device) frame.budget = device_budget(*device, frame.memory);
+  const bool unified = frame.memory == MemoryKind::unified;
+  if (unified && !options.host_budget.empty())
+    throw Error(ErrorCode::usage,
+                "unified memory has one budget: --device-budget holds the host's share, too");
+  if (!options.device_budget.empty()) {
+    const std::uint64_t bytes = parse_size(options.device_budget, "--device-budget");
+    if (unified)
+      frame.budget = {.unified = bytes};
+    else
+      frame.budget.device = bytes;
   }
-  json["peak"]["unified"] = timeline.unified.bytes;
-  if (timeline.unified.bytes > 0)
-    json["peak_at"]["unified"] = {{"step", timeline.unified.step},
-                                  {"tensor", json_text(labels.at_step(row.plan, timeline.unified.step))}};
-  json["fits"] = {{"host", budget.host ? Json(verdict.host_fits) : Json()},
-                  {"device", budget.device ? Json(verdict.device_fits) : Json()}};
-  if (timeline.reserved_peak)
-    for (std::size_t i = 0; i < kSpaceCount; ++i)
-      json["reserved"][std::string(space_name(static_cast<Space>(i)))] = (*timeline.reserved_peak)[i];
-  if (timeline.allocated_peak) json["allocated"] = {{"device", *timeline.allocated_peak}};
-  if (verdict.step)
-    json["first_over_budget"] = {{"step", *verdict.step},
-                                 {"tensor", json_text(labels.of(row.plan, *verdict.block))}};
-  return json;
+  if (!options.host_budget.empty()) frame.budget.host = parse_size(options.host_budget, "--host-budget");
+  if (!options.max_peak.empty()) frame.max_peak = parse_size(options.max_peak, "--max-peak");
+  if (!options.cache_limit.empty()) frame.cache_limit = parse_size(options.cache_limit, "--cache-limit");
+  return frame;
 }
 
-constexpr std::ptrdiff_t kDeviceColumn = 2;
-
-std::string peak_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
-
-std::string verdict_cell(const Projection& row, const Verdict& verdict, const Labels& labels) {
-  if (verdict.fits()) return "fits";
-  return fmt::format("{} over at {}",
-                     verdict.device_fits ? "host"
-                     : verdict.host_fits ? "device"
-                                         : "device and host",
-                     safe_display(labels.of(row.plan, *verdict.block), 48));
+std::optional<CurveOptions> curve_of(const Options& options, bool has_pass) {
+  const bool page = !options.html.empty();
+  if (!options.curve && !page && options.svg.empty()) return std::nullopt;
+  constexpr std::size_t kSlices = 48;
+  CurveOptions curve;
+  if (page) curve.slices = kSlices;
+  const bool steps = options.axis.empty() ? has_pass : options.axis == "steps";
+  curve.axis = steps ? view::CurveAxis::steps : view::CurveAxis::seconds;
+  return curve;
 }
 
-// What is kept of a projection: its plan and timeline can be large, one is alive at a time.
-struct Row {
-  Json json;
-  std::vector<std::string> cells;
-  const Method* method = nullptr;
-  std::uint64_t device_peak = 0;
-  bool fits = true;
-  std::optional<Error> refusal;  // why the load cannot be done at all: then there are no figures
-};
-
-Row make_row(const Projection& projection, const Budget& budget, const Labels& labels) {
-  const Verdict verdict = check_budget(projection, budget);
-  const Timeline& timeline = projection.timeline;
-  const auto at = [&](Space space) { return peak_cell(timeline.peaks[index(space)].bytes); };
-  Row row;
-  row.json = row_json(projection, verdict, budget, labels);
-  row.cells = {std::string(projection.method->id),
-               safe_display(projection.order, 40),
-               at(Space::device),
-               at(Space::host),
-               at(Space::page_cache),
-               at(Space::staging),
-               peak_cell(timeline.unified.bytes),
-               std::string(projection.method->peak_law)};
-  row.cells.push_back(budget.device || budget.host ? verdict_cell(projection, verdict, labels) : "");
-  if (timeline.allocated_peak) {
-    const auto behind_device = row.cells.begin() + kDeviceColumn + 1;
-    row.cells.insert(behind_device, {peak_cell(*timeline.allocated_peak),
-                                     peak_cell((*timeline.reserved_peak)[index(Space::device)])});
-  }
-  row.method = projection.method;
-  row.device_peak = timeline.peaks[index(Space::device)].bytes;
-  row.fits = verdict.fits();
-  return row;
-}
-
-Row refused_row(const Method& method, const OrderChoice& order, const Error& refusal, bool books) {
-  Row row;
-  row.json = {
-      {"method", method.id}, {"order", json_text(order.name)}, {"refused", json_text(refusal.what())}};
-  row.cells = {std::string(method.id),
-               safe_display(order.name, 40),
-               "-",
-               "-",
-               "-",
-               "-",
-               "-",
-               std::string(method.peak_law),
-               "cannot be done"};
-  if (books) row.cells.insert(row.cells.begin() + kDeviceColumn + 1, {"-", "-"});
-  row.method = &method;
-  row.fits = false;
-  row.refusal = refusal;
-  return row;
-}
-
-// What cannot be done is a row that says so; a wrong option stops the command.
-Row plan_row(const Context& context, const MetaGraph& graph, const Method& method, const OrderChoice& order,
-             const MethodOptions& options, const ForwardPass* pass, const Budget& budget,
-             const Labels& labels) {
-  const bool books = options.allocator != AllocatorModel::exact;
-  try {
-    Progress progress(context.stop);
-    const Projection projection =
-        project(graph, method, order.name, make_order(graph, order, method, options, progress), options,
-                progress, pass);
-    if (projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
-      if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
-        return refused_row(method, order, Error(ErrorCode::unsupported, refusal), books);
-    return make_row(projection, budget, labels);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::limit && error.code() != ErrorCode::unsupported) throw;
-    return refused_row(method, order, error, books);
-  }
-}
-
-// The least device peak, whose it is, and how it stands to what stays there.
-std::string least_text(const MetaGraph& graph, const std::vector<Row>& rows, const MethodOptions& method,
-                       const ForwardAnswer& forward) {
-  // what streams its weights is compared with others only where nothing else is
-  const bool only_streams = std::all_of(
-      rows.begin(), rows.end(), [](const Row& row) { return row.refusal || row.method->traits.streams; });
-  const auto counts = [&](const Row& row) {
-    return !row.refusal && (only_streams || !row.method->traits.streams);
+OptionList asked_for(const Options& options, const RowFrame& frame) {
+  OptionList list = {{"model", options.path}, {"memory", std::string(memory_kind_name(frame.memory))}};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) list.emplace_back(name, value);
   };
-  std::uint64_t least = UINT64_MAX;
-  for (const Row& row : rows)
-    if (counts(row)) least = std::min(least, row.device_peak);
-  std::vector<std::string_view> ids;
-  for (const Row& row : rows)
-    if (counts(row) && row.device_peak == least &&
-        std::find(ids.begin(), ids.end(), row.method->id) == ids.end())
-      ids.push_back(row.method->id);
-  constexpr std::size_t kMostNamed = 4;
-  const std::size_t named = std::min(ids.size(), kMostNamed);
-  std::string by =
-      fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
-  if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
-  const std::uint64_t bound = device_lower_bound(graph, method, forward.pass());
-  std::string held = method.cast ? "V, the weights as cast" : "W";
-  if (!method.placement.all_on_device()) held = "what is placed there";
-  if (forward.pass() != nullptr)
-    held += " and the forward pass";
-  else if (method.activation_bytes > 0)
-    held += " + Q";
-  if (least == bound)
-    return fmt::format("Least on the device: {}, which is {}, by {}.", format_bytes(least), held, by);
-  return fmt::format("Least on the device: {}, by {}; what stays there is {} = {}.", format_bytes(least), by,
-                     held, format_bytes(bound));
+  add("device", options.device);
+  add("device budget", options.device_budget);
+  add("host budget", options.host_budget);
+  add("most that a peak may be", options.max_peak);
+  add("page cache", options.cache_limit);
+  add("staging ring", fmt::format("{} in {}", options.method.staging, counted(options.method.slots, "slot")));
+  add("cast", options.method.cast);
+  add("shards", options.method.shard_size);
+  for (const std::string& rule : options.method.place) add("placed", rule);
+  if (options.method.gpu_layers) add("layers on the device", std::to_string(*options.method.gpu_layers));
+  add("filled up to", fmt::format("{}", fmt::join(options.method.max_memory, ", ")));
+  if (options.method.activations != "0") add("activations", options.method.activations);
+  if (options.forward.sequence > 0)
+    add("forward pass",
+        fmt::format("{} x {}{}", options.forward.batch, counted(options.forward.sequence, "token"),
+                    options.forward.past == 0 ? "" : fmt::format(" after {}", options.forward.past)));
+  return list;
 }
 
-void print_table(const Context& context, const MetaGraph& graph, const std::vector<Row>& rows,
-                 const Budget& budget, const MethodOptions& method, const ForwardAnswer& forward) {
-  const std::uint64_t weights = storage_bytes(graph);
-  fmt::print("{}: {}, W = {} ({} bytes)", safe_display(model_name(graph), 80),
-             counted(graph.tensors.size(), "tensor"), format_bytes(weights), format_grouped(weights));
-  if (method.activation_bytes > 0) fmt::print(", Q = {}", format_bytes(method.activation_bytes));
-  fmt::print("\n\n");
+// In the order of `methods`, and of `orders` within each. What cannot be done is a row that says so; a wrong
+// option stops the command.
+std::vector<Row> make_rows(const Context& context, const MetaGraph& graph,
+                           const std::vector<const Method*>& methods, const std::vector<OrderChoice>& orders,
+                           const MethodOptions& options, const ForwardPass* pass, const RowFrame& frame) {
+  const Labels labels(graph);
+  const std::string unmapped = mapping_refusal(graph);
+  std::vector<Row> rows(methods.size() * orders.size());
+  const auto refuse = [&](std::size_t at, const Error& error) {
+    rows[at] = refused_row(*methods[at / orders.size()], orders[at % orders.size()].name, error);
+  };
+  const auto take = [&](std::size_t at, const Projection& projection) {
+    if (!unmapped.empty() && projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
+      return refuse(at, Error(ErrorCode::unsupported, unmapped));
+    rows[at] = make_row(projection, frame, labels);
+  };
+  Progress progress(context.stop);
+  compare(graph, methods, orders, options, pass, {take, refuse}, progress);
+  return rows;
+}
 
-  const bool refusals =
-      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); });
-  std::vector<std::string> header = {"method",     "order",   "device",  "host",
-                                     "page cache", "staging", "unified", "law"};
-  std::vector<Align> alignment(header.size() + 1, Align::right);
-  alignment[0] = alignment[1] = alignment[7] = alignment[8] = Align::left;
-  header.emplace_back(budget.device || budget.host || refusals ? "verdict" : "");
-  if (method.allocator != AllocatorModel::exact) {
-    header.insert(header.begin() + kDeviceColumn + 1, {"allocated", "reserved"});
-    alignment.insert(alignment.begin() + kDeviceColumn + 1, 2, Align::right);
+int show(const Context& context, const Options& options, const PlanAnswer& answer) {
+  if (!options.svg.empty()) write_chart(options.svg, answer);
+  if (!options.html.empty()) write_page(options.html, answer, asked_for(options, answer.frame));
+  if (context.json) {
+    print_json(plan_json(answer));
+  } else {
+    fmt::print("{}", plan_table(answer, context.colour));
+    if (options.curve)
+      fmt::print("{}", plan_plots(answer, {context.columns, context.colour, context.unicode}));
+    if (options.explain) fmt::print("{}", plan_explanation(answer, context.colour));
   }
-  Table table(header, alignment);
-  for (const Row& row : rows) table.row(row.cells);
-  fmt::print("{}\n", table.text(context.colour));
-  const Method* told = nullptr;
-  for (const Row& row : rows)
-    if (row.refusal && std::exchange(told, row.method) != row.method)
-      fmt::print("{} cannot be done: {}.\n", row.method->id, row.refusal->what());
-  fmt::print(
-      "{} Unified counts all four spaces as one memory; the page cache in it can be dropped by the system.\n",
-      least_text(graph, rows, method, forward));
-  if (const std::string text = forward.text(); !text.empty()) fmt::print("\n{}", text);
-  if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }))
-    fmt::print("Nothing here fits the budget.\n");
-}
-
-Json summary_json(const MetaGraph& graph, const Budget& budget, const MethodOptions& method,
-                  const ForwardAnswer& forward) {
-  const std::uint64_t least = device_lower_bound(graph, method, forward.pass());
-  Json json = {{"model", json_text(model_name(graph))},
-               {"bytes", storage_bytes(graph)},
-               {"options", method_options_json(method, graph)},
-               {"rows", Json::array()},
-               {"lower_bound",
-                {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
-  json["options"]["device_budget"] = budget.device ? Json(*budget.device) : Json();
-  json["options"]["host_budget"] = budget.host ? Json(*budget.host) : Json();
-  if (Json pass = forward.json(); !pass.is_null()) json["forward"] = std::move(pass);
-  return json;
+  return answer.any_fits() ? kDone : kNoFit;
 }
 
 int plan(const Context& context, const Options& options) {
+  check_picture_path(options.svg, ".svg");
+  check_picture_path(options.html, ".html");
   std::vector<const Method*> methods_asked;
   for (const std::string& id : all_or(options.methods, methods())) methods_asked.push_back(&find_method(id));
   const std::vector<std::string> order_names = all_or(options.orders, orders());
   for (const std::string& name : order_names) check_order_choice(name);
   MethodOptions method = parse_method_arguments(options.method);
-  if (options.memory == "unified") method.spaces = kAllSpaces;
-  const Budget budget = budget_of(options);
+  const std::optional<DevicePreset> device = preset_of(context, options);
+  RowFrame frame = frame_of(options, device);
+  if (frame.memory == MemoryKind::unified) method.spaces = kAllSpaces;
+  if (device) method.costs = device_costs(*device, method.costs);
   const MetaGraphPtr graph = open_for(context, options.path);
   method.placement = parse_placement(options.method, *graph);
-  const Labels labels(*graph);
   const ForwardAnswer forward(context, *graph, options.forward);
   if (forward.pass() != nullptr && method.activation_bytes > 0)
     throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
+  frame.curve = curve_of(options, forward.pass() != nullptr);
 
   std::vector<OrderChoice> orders_asked;
   for (const std::string& name : order_names) orders_asked.push_back(choose_order(*graph, name));
-
-  std::vector<Row> rows;
-  for (const Method* m : methods_asked)
-    for (const OrderChoice& o : orders_asked)
-      rows.push_back(plan_row(context, *graph, *m, o, method, forward.pass(), budget, labels));
+  std::vector<Row> rows =
+      make_rows(context, *graph, methods_asked, orders_asked, method, forward.pass(), frame);
   if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
     throw *rows.front().refusal;
+  return show(context, options,
+              {*graph, method, forward, frame, device, orders_asked.size() > 1, std::move(rows)});
+}
 
-  if (context.json) {
-    Json json = summary_json(*graph, budget, method, forward);
-    for (Row& row : rows) json["rows"].push_back(std::move(row.json));
-    print_json(json);
-  } else {
-    print_table(context, *graph, rows, budget, method, forward);
-  }
-  return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.fits; }) ? kDone : kNoFit;
+std::string device_ids() {
+  std::string ids;
+  for (const DevicePreset& preset : built_in_devices()) ids += (ids.empty() ? "" : ", ") + preset.id;
+  return ids;
 }
 
 std::string explanations() {
@@ -321,15 +212,34 @@ Action setup_plan(CLI::App& app) {
                      "; or a file that lists tensors, one a line")
       ->delimiter(',')
       ->default_str("file");
-  app.add_option("--memory", options->memory,
-                 "discrete: the order optimal, the least and the verdicts are about the device's memory; "
-                 "unified: about the sum of all spaces")
-      ->check(CLI::IsMember({"discrete", "unified"}))
-      ->capture_default_str();
   add_method_options(app, options->method);
   add_forward_options(app, options->forward);
-  app.add_option("--device-budget", options->device_budget, "What the device may hold, such as 8GiB");
+  app.add_option("--device-budget", options->device_budget,
+                 "What the device (unified memory: the whole) may hold, such as 8GiB");
   app.add_option("--host-budget", options->host_budget, "What host and staging memory may hold together");
+  app.add_option(
+         "--memory", options->memory,
+         "discrete: the device has memory of its own, which decides; unified: one memory holds everything")
+      ->default_str("discrete, or as the device's");
+  app.add_option("--device", options->device, "Budget and kind of memory of a device: " + device_ids())
+      ->type_name("ID");
+  app.add_option(
+      "--max-peak", options->max_peak,
+      "Exit with 3 unless some row's device peak (of unified memory, what it must hold) is at most "
+      "that");
+  app.add_option("--cache-limit", options->cache_limit,
+                 "What the page cache may hold: how much is dropped and read again");
+  app.add_flag("--curve", options->curve, "Draw memory over the load, one plot per row");
+  app.add_option("--svg", options->svg, "Write the curves as one picture, small multiples to one scale")
+      ->type_name("FILE.svg");
+  app.add_option("--html", options->html,
+                 "Write curves, verdicts and explanations as one page that needs nothing else")
+      ->type_name("FILE.html");
+  app.add_option("--axis", options->axis, "Of curves: modelled time, or the plan's steps")
+      ->check(CLI::IsMember({"time", "steps"}))
+      ->default_str("time; steps with a forward pass");
+  app.add_flag("--explain", options->explain,
+               "What each method does, and its peak as every counter shows it");
   app.footer(fmt::format("{}\n{}", explanations(), app.get_footer()));
   return [options](Context& context) { return plan(context, *options); };
 }

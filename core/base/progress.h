@@ -25,6 +25,8 @@ class Progress {
   // In [0, 1]; 0 while the total is unknown.
   double fraction() const;
 
+  // For parts that count their own work.
+  const std::stop_token& stop_token() const { return stop_; }
   bool cancelled() const { return stop_.stop_requested(); }
   // Throws Error{cancelled} once a stop was requested.
   void check_cancelled() const;

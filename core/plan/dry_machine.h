@@ -10,14 +10,15 @@
 
 namespace loadline {
 
-// Bytes per second. The defaults are round figures of a desktop with an NVMe disk and a PCIe 4 card;
-// they order methods and pace the curves. Peaks do not depend on them.
+// Bytes per second, but for the seek. The defaults are round figures of a desktop with an NVMe disk and a
+// PCIe 4 card; they order methods and pace the curves. Peaks do not depend on them.
 struct CostModel {
   double disk_read = 3.0e9;
   double memory_copy = 8.0e9;
   double link = 20.0e9;          // staging to device, asynchronous
   double pageable_link = 6.0e9;  // host memory to device and back, synchronous
   double device_copy = 200.0e9;
+  double seek_seconds = 80e-6;  // before a read elsewhere (read_pattern.h): an NVMe disk's random read
 };
 
 // Copies from staging to the device run on a link engine beside the reader, everything else takes

@@ -20,8 +20,8 @@ MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, 
   for (const StorageId id : order)
     if (graph.storage(id).bytes > 0) order_.push_back(id);
   // what the largest plans need, so that they do not move while they grow: untouched, it costs nothing
-  plan_.blocks.reserve(3 * order_.size());
-  plan_.steps.reserve(10 * order_.size());
+  plan_.blocks.reserve(4 * order_.size());
+  plan_.steps.reserve(12 * order_.size());
   prefer_large_pages(plan_.blocks.data(), plan_.blocks.capacity() * sizeof(Block));
   prefer_large_pages(plan_.steps.data(), plan_.steps.capacity() * sizeof(Step));
 }

@@ -73,10 +73,11 @@ class Search {
     fixed_all_ = options_.flush_bytes == 0 && follows(cuts_.all, file_, storages);
     std::mt19937_64 random(1);  // the same on every system
     constexpr std::size_t kFew = 1000;
-    const int shuffles = file_.size() < kFew ? 8 : 1;  // where a plan takes no time
-    for (int i = 0; i < 2 + shuffles; ++i) {
+    // of many storages one shuffle parts neighbours everywhere; of few it may not, and plans take no time
+    const int probes = file_.size() < kFew ? 10 : 1;
+    for (int i = 0; i < probes; ++i) {
       if (!fixed_chosen_ && !fixed_all_) return;
-      const StorageOrder order = i == 0 ? reversed() : i == 1 ? rotated() : shuffled(random);
+      const StorageOrder order = i == 1 ? reversed() : i == 2 ? rotated() : shuffled(random);
       if (order == file_) continue;
       const Cuts cuts = cuts_in(order);
       const auto fixed = [&](const TurnCut& file, const TurnCut& now) {

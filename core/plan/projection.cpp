@@ -8,6 +8,8 @@
 #include "core/plan/optimal_order.h"
 #include "core/plan/storage_cast.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace loadline {
@@ -57,10 +59,15 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
   if (pass != nullptr && !ahead) append_forward_pass(projection.plan, *pass);
   if (const auto fault = check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
-  DryMachine machine(options.costs, options.allocator,
-                     padded_peaks(projection.plan, BlockPoolRules{}.alignment));
+  PerSpace<std::uint64_t> expected = {};
+  if (options.allocator == AllocatorModel::vulkan)
+    expected = padded_peaks(projection.plan, BlockPoolRules{}.alignment);
+  DryMachine machine(options.costs, options.allocator, expected);
   projection.timeline = run(projection.plan, machine, progress);
   if (options.allocator == AllocatorModel::arena) plan_arenas(projection);
+  projection.reads = read_pattern(projection.plan, graph);
+  projection.seconds =
+      projection.timeline.seconds + static_cast<double>(projection.reads.jumps) * options.costs.seek_seconds;
   return projection;
 }
 
@@ -101,11 +108,18 @@ std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& op
 
 Verdict check_budget(const Projection& projection, const Budget& budget) {
   Verdict verdict;
+  const auto check = [](std::uint64_t bytes, const std::optional<std::uint64_t>& limit, bool& fits,
+                        std::uint64_t& over) {
+    if (!limit || bytes <= *limit) return;
+    fits = false;
+    over = std::max(over, bytes - *limit);
+  };
   for (const UsagePoint& point : projection.timeline.usage) {
     const std::uint64_t device = point.bytes[index(Space::device)];
     const std::uint64_t host = point.bytes[index(Space::host)] + point.bytes[index(Space::staging)];
-    verdict.device_fits = verdict.device_fits && (!budget.device || device <= *budget.device);
-    verdict.host_fits = verdict.host_fits && (!budget.host || host <= *budget.host);
+    check(device, budget.device, verdict.device_fits, verdict.device_over);
+    check(host, budget.host, verdict.host_fits, verdict.host_over);
+    check(device + host, budget.unified, verdict.unified_fits, verdict.unified_over);
     if (!verdict.fits() && !verdict.step) {
       verdict.step = point.step;
       verdict.block = projection.plan.steps[point.step].block;

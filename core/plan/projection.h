@@ -3,6 +3,7 @@
 
 #include "core/plan/forward_pass.h"
 #include "core/plan/methods.h"
+#include "core/plan/read_pattern.h"
 #include "core/plan/run.h"
 
 #include <optional>
@@ -16,6 +17,8 @@ struct Projection {
   std::string order;  // the id of an order, or what a custom one is called
   Plan plan;
   Timeline timeline;
+  ReadPattern reads;
+  double seconds = 0;  // the timeline's, and a seek for every jump: its clock knows no places on a disk
 };
 
 // Makes the plan, checks it and runs it on a DryMachine; with `pass`, the load and then a forward pass, whose
@@ -39,21 +42,27 @@ std::string mapping_refusal(const MetaGraph& graph);
 std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
                                  const ForwardPass* pass = nullptr);
 
-// Absent = unlimited. The host's budget covers host and staging; the page cache can be dropped and
-// does not count.
+// Absent = unlimited. The host's budget covers host and staging, that of unified memory device, host and
+// staging; the page cache can be dropped and does not count.
 struct Budget {
-  std::optional<std::uint64_t> device;
-  std::optional<std::uint64_t> host;
+  std::optional<std::uint64_t> device = {};
+  std::optional<std::uint64_t> host = {};
+  std::optional<std::uint64_t> unified = {};
 };
 
 struct Verdict {
   bool device_fits = true;
   bool host_fits = true;
+  bool unified_fits = true;
+  // By how much the peak of what a budget covers is over it.
+  std::uint64_t device_over = 0;
+  std::uint64_t host_over = 0;
+  std::uint64_t unified_over = 0;
   // The first allocation that breaks a budget.
-  std::optional<std::size_t> step;
-  std::optional<BlockId> block;
+  std::optional<std::size_t> step = {};
+  std::optional<BlockId> block = {};
 
-  bool fits() const { return device_fits && host_fits; }
+  bool fits() const { return device_fits && host_fits && unified_fits; }
 };
 
 Verdict check_budget(const Projection& projection, const Budget& budget);

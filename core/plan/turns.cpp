@@ -140,7 +140,10 @@ bool follows(const TurnCut& cut, const StorageOrder& order, std::size_t storages
 
 std::int64_t least_peak(const TurnCut& cut) {
   std::int64_t least = cut.final_level;
+  for (const TurnPhase& phase : cut.phases) least = std::max(least, phase.base);
   for (const TurnPhase& phase : cut.phases) {
+    // no better than it is: most phases only rise to where the next one begins
+    if (phase.base + phase.hump <= least) continue;
     std::vector<Turn> turns = phase.turns;
     sort_turns(turns);
     least = std::max(least, phase.base + (turns.empty() ? phase.hump : peak_of(turns)));

@@ -307,6 +307,23 @@ TEST(Run, AgreesWithBruteForceOnRandomPlans) {
   }
 }
 
+TEST(Run, WhatIsAliveComesLargestFirst) {
+  for (const std::uint64_t sizes : {3u, 512u, 513u, 5000u}) {
+    Plan plan;
+    std::vector<std::pair<std::uint64_t, BlockId>> expected;
+    for (std::uint64_t i = 0; i < 6000; ++i) {
+      const std::uint64_t bytes = 1 + i * 7919 % sizes;
+      const BlockId id = alloc(plan, {.space = i % 3 == 0 ? Space::host : Space::device, .bytes = bytes});
+      if (i % 3 != 0) expected.emplace_back(~bytes, id);
+    }
+    std::sort(expected.begin(), expected.end());
+    DryMachine machine;
+    const Peak peak = run(plan, machine).peaks[index(Space::device)];
+    ASSERT_EQ(peak.alive.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(peak.alive[i], expected[i].second);
+  }
+}
+
 TEST(Run, StopsBetweenSteps) {
   const MetaGraph graph = graph_of({1000});
   std::stop_source source;

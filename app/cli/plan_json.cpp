@@ -1,0 +1,103 @@
+// The contract's keys for plan.
+#include "app/cli/plan_json.h"
+
+#include "app/cli/method_options.h"
+
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+template <typename Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json peaks_json(const Row& row, Json& places) {
+  Json peaks = Json::object();
+  const auto add = [&](std::string_view name, const RowPeak& peak) {
+    peaks[std::string(name)] = peak.bytes;
+    if (peak.bytes > 0) places[std::string(name)] = {{"step", peak.step}, {"tensor", json_text(peak.tensor)}};
+  };
+  for (std::size_t i = 0; i < kSpaceCount; ++i) add(space_name(static_cast<Space>(i)), row.peaks[i]);
+  add("unified", row.unified);
+  return peaks;
+}
+
+Json spaces_json(const PerSpace<std::uint64_t>& bytes) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kSpaceCount; ++i)
+    json[std::string(space_name(static_cast<Space>(i)))] = bytes[i];
+  return json;
+}
+
+Json fits_json(const Row& row, const RowFrame& frame) {
+  const Budget& budget = frame.budget;
+  Json json = {{"host", budget.host ? Json(row.verdict.host_fits) : Json()},
+               {"device", budget.device ? Json(row.verdict.device_fits) : Json()}};
+  if (frame.memory == MemoryKind::unified)
+    json["unified"] = budget.unified ? Json(row.verdict.unified_fits) : Json();
+  return json;
+}
+
+Json row_json(const Row& row, const RowFrame& frame) {
+  if (row.refusal)
+    return {{"method", row.method->id},
+            {"order", json_text(row.order)},
+            {"refused", json_text(row.refusal->what())}};
+  Json places = Json::object();
+  Json peaks = peaks_json(row, places);
+  Json json = {
+      {"method", row.method->id},     {"order", json_text(row.order)},         {"peak", std::move(peaks)},
+      {"peak_at", std::move(places)}, {"final", spaces_json(row.final_bytes)}, {"views", Json::object()},
+      {"fits", fits_json(row, frame)}};
+  json["reads"] = {{"bytes", row.reads.bytes}, {"jumps", row.reads.jumps}, {"distance", row.reads.distance}};
+  json["seconds"] = row.seconds;
+  for (std::size_t i = 0; i < row.views.size(); ++i)
+    json["views"][std::string(memory_views()[i].id)] = row.views[i];
+  if (row.cache)
+    json["cache"] = {
+        {"limit", row.cache->limit}, {"peak", row.cache->peak}, {"reread_bytes", row.cache->reread_bytes}};
+  if (row.reserved) json["reserved"] = spaces_json(*row.reserved);
+  if (row.allocated) json["allocated"] = {{"device", *row.allocated}};
+  const Verdict& verdict = row.verdict;
+  if (verdict.step)
+    json["first_over_budget"] = {{"step", *verdict.step}, {"tensor", json_text(row.first_over)}};
+  if (!verdict.fits()) {
+    json["over"] = Json::object();
+    if (!verdict.host_fits) json["over"]["host"] = verdict.host_over;
+    if (!verdict.device_fits) json["over"]["device"] = verdict.device_over;
+    if (!verdict.unified_fits) json["over"]["unified"] = verdict.unified_over;
+  }
+  if (frame.max_peak) json["within_max_peak"] = row.over_max_peak == 0;
+  return json;
+}
+
+Json options_json(const PlanAnswer& answer) {
+  const RowFrame& frame = answer.frame;
+  Json json = method_options_json(answer.options, answer.graph);
+  json["device"] = answer.device ? Json(json_text(answer.device->id)) : Json();
+  json["device_budget"] = or_null(frame.budget.device);
+  json["host_budget"] = or_null(frame.budget.host);
+  json["unified_budget"] = or_null(frame.budget.unified);
+  json["max_peak"] = or_null(frame.max_peak);
+  json["cache_limit"] = or_null(frame.cache_limit);
+  return json;
+}
+
+}  // namespace
+
+Json plan_json(const PlanAnswer& answer) {
+  const std::uint64_t least = device_lower_bound(answer.graph, answer.options, answer.forward.pass());
+  Json json = {{"model", json_text(model_name(answer.graph))},
+               {"bytes", storage_bytes(answer.graph)},
+               {"options", options_json(answer)},
+               {"rows", Json::array()},
+               {"lower_bound",
+                {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
+  if (Json pass = answer.forward.json(); !pass.is_null()) json["forward"] = std::move(pass);
+  for (const Row& row : answer.rows) json["rows"].push_back(row_json(row, answer.frame));
+  return json;
+}
+
+}  // namespace loadline::cli

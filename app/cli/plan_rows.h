@@ -1,0 +1,71 @@
+// What `plan` keeps of a projection, which can be large: the figures of one row.
+#pragma once
+
+#include "app/cli/plan_curve.h"
+#include "core/base/error.h"
+#include "core/plan/cache_limit.h"
+#include "core/plan/memory_views.h"
+#include "core/plan/projection.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline::cli {
+
+// By what all rows of an answer are made and judged.
+struct RowFrame {
+  MemoryKind memory = MemoryKind::discrete;
+  Budget budget = {};
+  std::optional<std::uint64_t> max_peak = {};     // of the leading figure
+  std::optional<std::uint64_t> cache_limit = {};  // what the page cache may hold
+  std::optional<CurveOptions> curve = {};         // if curves are shown
+
+  bool judged() const { return budget.device || budget.host || budget.unified || max_peak; }
+};
+
+// The names that steps allocate, looked up once per graph.
+class Labels {
+ public:
+  explicit Labels(const MetaGraph& graph) : graph_(graph), owners_(first_owner(graph)) {}
+  std::string of(const Plan& plan, BlockId id) const { return block_label(plan.block(id), graph_, owners_); }
+  std::string at_step(const Plan& plan, std::size_t step) const { return of(plan, plan.steps[step].block); }
+
+ private:
+  const MetaGraph& graph_;
+  std::vector<std::optional<TensorId>> owners_;
+};
+
+struct RowPeak {
+  std::uint64_t bytes = 0;
+  std::size_t step = 0;
+  std::string tensor = {};  // what that step allocates; not escaped
+};
+
+struct Row {
+  const Method* method = nullptr;
+  std::string order = {};
+  PerSpace<RowPeak> peaks = {};
+  ReadPattern reads = {};
+  double seconds = 0;
+  RowPeak unified = {};  // of the sum of all spaces
+  RowPeak leading = {};  // of leading_view()
+  PerSpace<std::uint64_t> final_bytes = {};
+  std::optional<PerSpace<std::uint64_t>> reserved = {};
+  std::optional<std::uint64_t> allocated = {};
+  std::vector<std::uint64_t> views = {};  // parallel to memory_views()
+  std::optional<CacheOutcome> cache = {};
+  Verdict verdict = {};
+  std::string first_over = {};      // what verdict.block is called; not escaped
+  std::uint64_t over_max_peak = 0;  // by how much the leading peak is over it
+  std::optional<RowCurve> curve = {};
+  std::optional<Error> refusal = {};  // why the load cannot be done at all: then there are no figures
+
+  bool fits() const { return !refusal && verdict.fits() && over_max_peak == 0; }
+};
+
+Row make_row(const Projection& projection, const RowFrame& frame, const Labels& labels);
+Row refused_row(const Method& method, std::string order, const Error& refusal);
+
+}  // namespace loadline::cli

@@ -1,0 +1,247 @@
+// Columns and sentences of plan's answer.
+#include "app/cli/plan_table.h"
+
+#include "app/cli/order_gain.h"
+#include "app/cli/table.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline::cli {
+namespace {
+
+std::string peak_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
+
+// A column of figures: what it is called and what stands in it.
+struct Column {
+  std::string title;
+  std::uint64_t (*bytes)(const Row& row);
+};
+
+template <Space space>
+std::uint64_t peak_in(const Row& row) {
+  return row.peaks[index(space)].bytes;
+}
+
+// The figure that decides comes first.
+std::vector<Column> columns_of(const PlanAnswer& answer) {
+  const bool unified = answer.frame.memory == MemoryKind::unified;
+  std::vector<Column> columns;
+  if (unified) columns.push_back({"must hold", [](const Row& row) { return row.leading.bytes; }});
+  columns.push_back({"device", peak_in<Space::device>});
+  if (answer.options.allocator != AllocatorModel::exact) {
+    columns.push_back({"allocated", [](const Row& row) { return row.allocated.value_or(0); }});
+    columns.push_back({"reserved", [](const Row& row) {
+                         return row.reserved ? (*row.reserved)[index(Space::device)] : 0;
+                       }});
+  }
+  columns.push_back({"host", peak_in<Space::host>});
+  if (answer.frame.cache_limit) {
+    columns.push_back({"page cache", [](const Row& row) { return row.cache ? row.cache->peak : 0; }});
+    columns.push_back({"read again", [](const Row& row) { return row.cache ? row.cache->reread_bytes : 0; }});
+  } else {
+    columns.push_back({"page cache", peak_in<Space::page_cache>});
+  }
+  columns.push_back({"staging", peak_in<Space::staging>});
+  columns.push_back({"unified", [](const Row& row) { return row.unified.bytes; }});
+  return columns;
+}
+
+std::string rows_text(const PlanAnswer& answer, bool colour) {
+  const std::vector<Column> columns = columns_of(answer);
+  const bool verdicts =
+      answer.frame.judged() || std::any_of(answer.rows.begin(), answer.rows.end(),
+                                           [](const Row& row) { return row.refusal.has_value(); });
+  std::vector<std::string> header = {"method", "order"};
+  std::vector<Align> alignment = {Align::left, Align::left};
+  for (const Column& column : columns) {
+    header.push_back(column.title);
+    alignment.push_back(Align::right);
+  }
+  // what orders change, or a verdict, needs the room: --explain has the law
+  const bool laws = !answer.frame.judged() && !answer.several_orders;
+  if (answer.several_orders) {
+    header.insert(header.end(), {"jumps", "time"});
+    alignment.insert(alignment.end(), 2, Align::right);
+  }
+  if (laws) header.emplace_back("law");
+  header.emplace_back(verdicts ? "verdict" : "");
+  alignment.insert(alignment.end(), 2, Align::left);
+  Table table(header, alignment);
+  for (const Row& row : answer.rows) {
+    std::vector<std::string> cells = {std::string(row.method->id), safe_display(row.order, 40)};
+    for (const Column& column : columns) cells.push_back(row.refusal ? "-" : peak_cell(column.bytes(row)));
+    if (answer.several_orders)
+      cells.insert(cells.end(), {row.refusal ? "-" : format_grouped(row.reads.jumps),
+                                 row.refusal ? "-" : format_seconds(row.seconds)});
+    if (laws) cells.emplace_back(row.method->peak_law);
+    cells.push_back(verdict_text(row, answer.frame));
+    table.row(std::move(cells));
+  }
+  return table.text(colour);
+}
+
+// What the best order gains, where there are several.
+std::string gain_text(const PlanAnswer& answer) {
+  const bool unified = answer.frame.memory == MemoryKind::unified;
+  std::vector<OrderFigures> figures;
+  for (const Row& row : answer.rows)
+    if (!row.refusal)
+      figures.push_back({row.method->id, row.order, row.order == "file" || row.order == "offset",
+                         unified ? row.unified.bytes : row.peaks[index(Space::device)].bytes, row.reads.jumps,
+                         row.seconds});
+  return order_gain_text(figures, unified ? "over all spaces" : "on the device");
+}
+
+// Words of `text`, as many to a line as fit behind `indent`.
+std::string wrapped(std::string_view text, std::string_view indent, std::size_t columns) {
+  std::string lines;
+  std::size_t used = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    const std::size_t width = display_width(word);
+    const bool fresh = used == 0 || used + 1 + width > columns;
+    lines.append(fresh ? (used == 0 ? "" : "\n") : " ").append(fresh ? indent : "").append(word);
+    used = fresh ? indent.size() + width : used + 1 + width;
+  }
+  return lines + "\n";
+}
+
+constexpr std::size_t kTitle = 22;
+constexpr std::size_t kBytes = 11;
+
+// `title`, and `text` beside it.
+std::string beside(std::string_view title, std::string_view text) {
+  constexpr std::size_t kColumns = 100;
+  const std::string head = fmt::format("  {:<{}}", title, kTitle);
+  const std::string indent(head.size(), ' ');
+  return head + wrapped(text, indent, kColumns).substr(indent.size());
+}
+
+std::string view_lines(const PlanAnswer& answer, const Row& row) {
+  std::string text;
+  for (std::size_t i = 0; i < row.views.size(); ++i)
+    text += fmt::format("  {:<{}}{:>{}}{}\n", memory_views()[i].title, kTitle, peak_cell(row.views[i]),
+                        kBytes, i == leading_view(answer.frame.memory) ? "  decides" : "");
+  return text;
+}
+
+}  // namespace
+
+std::string device_text(const DevicePreset& device, const RowFrame& frame) {
+  const Budget& budget = frame.budget;
+  std::string text = fmt::format("On {}:", safe_display(device.name, 80));
+  if (budget.unified) text += fmt::format(" {} for everything", format_bytes(*budget.unified));
+  if (budget.unified && budget.device) text += ", of which";
+  if (budget.device)
+    text += fmt::format(" {} {}", format_bytes(*budget.device),
+                        budget.unified ? "may be the device's" : "of the device's own");
+  return text;
+}
+
+std::string least_text(const PlanAnswer& answer) {
+  const bool unified = answer.frame.memory == MemoryKind::unified;
+  // what streams its weights is compared with others only where nothing else is
+  const bool only_streams = std::all_of(answer.rows.begin(), answer.rows.end(), [](const Row& row) {
+    return row.refusal || row.method->traits.streams;
+  });
+  const auto counts = [&](const Row& row) {
+    return !row.refusal && (only_streams || !row.method->traits.streams);
+  };
+  std::uint64_t least = UINT64_MAX;
+  for (const Row& row : answer.rows)
+    if (counts(row)) least = std::min(least, row.leading.bytes);
+  std::vector<std::string_view> ids;
+  for (const Row& row : answer.rows)
+    if (counts(row) && row.leading.bytes == least &&
+        std::find(ids.begin(), ids.end(), row.method->id) == ids.end())
+      ids.push_back(row.method->id);
+  constexpr std::size_t kMostNamed = 4;
+  const std::size_t named = std::min(ids.size(), kMostNamed);
+  std::string by =
+      fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+  if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
+  const std::uint64_t bound = device_lower_bound(answer.graph, answer.options, answer.forward.pass());
+  const std::string_view where = unified ? "in one memory" : "on the device";
+  if (least == bound)
+    return fmt::format("Least {}: {}, which is {}, by {}.", where, format_bytes(least), answer.held_name(),
+                       by);
+  return fmt::format("Least {}: {}, by {}; what stays there is {} = {}.", where, format_bytes(least), by,
+                     answer.held_name(), format_bytes(bound));
+}
+
+std::string verdict_text(const Row& row, const RowFrame& frame) {
+  if (row.refusal) return "cannot be done";
+  if (!frame.judged()) return "";
+  if (row.fits()) return "fits";
+  const Verdict& verdict = row.verdict;
+  std::vector<std::string> parts;
+  const auto add = [&](bool fits, std::string_view what, std::uint64_t over) {
+    if (!fits) parts.push_back(fmt::format("{} {} over", what, format_bytes(over)));
+  };
+  add(verdict.device_fits, "device", verdict.device_over);
+  add(verdict.host_fits, "host", verdict.host_over);
+  add(verdict.unified_fits, "memory", verdict.unified_over);
+  std::string text = fmt::format("{}", fmt::join(parts, ", "));
+  if (verdict.block) text += fmt::format(", first at {}", safe_display(row.first_over, 48));
+  if (row.over_max_peak == 0) return text;
+  const std::string over = fmt::format("{} over --max-peak", format_bytes(row.over_max_peak));
+  return text.empty() ? fmt::format("{} at {}", over, safe_display(row.leading.tensor, 48))
+                      : fmt::format("{}; {}", text, over);
+}
+
+std::string plan_table(const PlanAnswer& answer, bool colour) {
+  const std::uint64_t weights = storage_bytes(answer.graph);
+  std::string text = fmt::format("{}: {}, W = {} ({} bytes)", safe_display(model_name(answer.graph), 80),
+                                 counted(answer.graph.tensors.size(), "tensor"), format_bytes(weights),
+                                 format_grouped(weights));
+  if (answer.options.activation_bytes > 0)
+    text += fmt::format(", Q = {}", format_bytes(answer.options.activation_bytes));
+  if (answer.device) text += "\n" + device_text(*answer.device, answer.frame);
+  text += fmt::format("\n\n{}\n", rows_text(answer, colour));
+  const Method* told = nullptr;
+  for (const Row& row : answer.rows)
+    if (row.refusal && std::exchange(told, row.method) != row.method)
+      text += fmt::format("{} cannot be done: {}.\n", row.method->id, row.refusal->what());
+  text += least_text(answer);
+  if (answer.frame.memory == MemoryKind::unified)
+    text +=
+        " What it must hold is device, host and staging together; unified also counts file pages, which "
+        "the system can drop.\n";
+  else
+    text +=
+        " Unified counts all four spaces as one memory; the page cache in it can be dropped by the "
+        "system.\n";
+  if (answer.several_orders)
+    if (const std::string gain = gain_text(answer); !gain.empty()) text += gain + "\n";
+  if (answer.frame.cache_limit)
+    text += fmt::format("The page cache holds at most {}: what was dropped is read again.\n",
+                        format_bytes(*answer.frame.cache_limit));
+  if (const std::string pass = answer.forward.text(); !pass.empty()) text += "\n" + pass;
+  if (!answer.any_fits()) text += "Nothing here fits the budget.\n";
+  return text;
+}
+
+std::string plan_explanation(const PlanAnswer& answer, bool colour) {
+  constexpr std::size_t kColumns = 100;
+  std::string text;
+  std::vector<const Method*> told;
+  for (const Row& row : answer.rows) {
+    if (row.refusal || std::find(told.begin(), told.end(), row.method) != told.end()) continue;
+    told.push_back(row.method);
+    text += fmt::format("\n{}{}{} ({}): {}\n", colour ? "\033[1m" : "", row.method->id,
+                        colour ? "\033[0m" : "", safe_display(row.order, 40), row.method->peak_law);
+    text += wrapped(row.method->explanation, "  ", kColumns) + view_lines(answer, row);
+  }
+  text += fmt::format("\nWhat counts so, with {} memory:\n", memory_kind_name(answer.frame.memory));
+  for (const MemoryView& view : memory_views()) text += beside(view.title, view.counted_by);
+  return text;
+}
+
+}  // namespace loadline::cli

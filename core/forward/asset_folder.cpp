@@ -1,0 +1,28 @@
+// Reads the files of a folder of assets.
+#include "core/forward/asset_folder.h"
+
+#include "core/io/source_file.h"
+
+#include <cstddef>
+#include <filesystem>
+
+namespace loadline {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> json_files(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->path().extension() == ".json") paths.push_back(at->path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::string asset_text(const std::string& path) {
+  constexpr std::size_t kMostBytes = (1 << 20) + 1;
+  const std::vector<std::byte> bytes = SourceFile::open(path).head(kMostBytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace loadline

@@ -1,0 +1,95 @@
+// Projecting the loads of a model with 91,991 tensors: one method in one order, and every method in every
+// order as `plan --method all --order all` does.
+#include "core/forward/config_graph.h"
+#include "core/forward/presets.h"
+#include "core/plan/compare.h"
+#include "core/plan/optimal_order.h"
+#include "exporters/synth.h"
+#include "importers/resolve.h"
+#include "tests/bench/harness.h"
+#include "tests/support/builders.h"
+
+#include <atomic>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+// With files, so that orders differ in what they read.
+MetaGraph sharded_model(const std::string& id) {
+  const testing::TemporaryFolder folder;
+  Progress progress;
+  const Preset& preset = *find_preset(id);
+  const std::string path = folder / id;
+  synthesize(config_graph(preset.config_json, id), path,
+             {.seed = {}, .max_shard_bytes = preset.max_shard_bytes, .overwrite = false}, progress);
+  return open_model(path, {});
+}
+
+void one_method(const MetaGraph& graph) {
+  for (const char* id : {"per_tensor", "state_dict", "staged_ring"}) {
+    const Method& method = find_method(id);
+    const StorageOrder order = find_order("file").make(graph);
+    const Plan plan = make_plan(graph, method, order, {});
+    Progress progress;
+    std::uint64_t sum = 0;
+    const auto results = bench::measure(
+        {{"plan, check, dry run, peaks, reads",
+          [&] { sum += project(graph, method, "file", order, {}, progress).timeline.unified.bytes; }},
+         {"the plan alone", [&] { sum += make_plan(graph, method, order, {}).steps.size(); }},
+         {"the optimal order", [&] { sum += optimal_order(graph, method, {}).peak; }},
+         {"ceiling: one sum over the steps",
+          [&] {
+            sum = std::accumulate(plan.steps.begin(), plan.steps.end(), sum,
+                                  [](std::uint64_t s, const Step& step) { return s + step.bytes; });
+          }}},
+        21);
+    bench::print(fmt::format("{}: {} blocks, {} steps (checksum {})", id, plan.blocks.size(),
+                             plan.steps.size(), sum % 1000),
+                 results, 0);
+  }
+}
+
+void all_methods(const MetaGraph& graph) {
+  std::vector<const Method*> rows;
+  for (const Method& method : methods()) rows.push_back(&method);
+  std::vector<OrderChoice> columns;
+  for (const Order& order : orders()) columns.push_back({std::string(order.id), &order, {}});
+  std::atomic<std::uint64_t> sum = 0, taken = 0;
+  const RowTaker taker = {[&](std::size_t, const Projection& p) { sum += p.timeline.unified.bytes, ++taken; },
+                          [&](std::size_t, const Error&) { ++taken; }};
+  const auto with = [&](std::size_t threads) {
+    return [&, threads] {
+      Progress progress;
+      compare(graph, rows, columns, {}, nullptr, taker, progress, threads);
+    };
+  };
+  const Plan plan = make_plan(graph, find_method("per_tensor"), find_order("file").make(graph), {});
+  const auto sum_per_row = [&] {
+    for (std::size_t row = 0; row < rows.size() * columns.size(); ++row)
+      for (const Step& step : plan.steps)
+        sum.store(sum.load(std::memory_order_relaxed) + step.bytes, std::memory_order_relaxed);
+  };
+  const auto results = bench::measure({{"one thread", with(1)},
+                                       {"two threads", with(2)},
+                                       {"ceiling: one sum over a plan's steps for each row", sum_per_row}},
+                                      7);
+  bench::print(fmt::format("{} methods in {} orders (checksum {}, {} rows)", rows.size(), columns.size(),
+                           sum % 1000, taken.load()),
+               results, 0);
+}
+
+}  // namespace
+}  // namespace loadline
+
+int main() {
+  using namespace loadline;
+  const MetaGraph graph = sharded_model("deepseek-v3");
+  fmt::print("deepseek-v3: {} tensors in {} files\n", graph.tensors.size(), graph.files.size());
+  one_method(graph);
+  all_methods(graph);
+}
