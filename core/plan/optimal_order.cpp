@@ -32,27 +32,34 @@ class Search {
         options_(options),
         progress_(progress),
         file_(find_order("file").make(graph)),
-        cuts_(cuts_in(file_)) {}
+        cuts_(cuts_in(file_)),
+        probes_(probes()) {}
 
   OptimalOrder best() {
     probe();
-    const Peaks bound = {least_peak(cuts_.chosen), least_peak(cuts_.all)};
-    const bool certain = fixed_chosen_ && fixed_all_;
+    if (!fixed_chosen_) probe_files();
+    const bool bounded = fixed_chosen_ || fixed_files_;
+    const Peaks bound = {least_peak(fixed_chosen_ ? cuts_.chosen : files_cut_.cut), least_peak(cuts_.all)};
     StorageOrder order = file_;
     Peaks least = {cuts_.chosen.peak, cuts_.all.peak};
+    // nothing is left to gain: over the chosen spaces, or over all as well where that is what was chosen
+    const auto done = [&] {
+      if (!bounded || least.chosen > bound.chosen) return false;
+      return options_.spaces == kAllSpaces || (fixed_all_ && least.all == bound.all);
+    };
     const auto attempt = [&](StorageOrder candidate) {
       const Peaks peaks = peaks_in(candidate);
       if (peaks >= least) return;
       least = peaks;
       order = std::move(candidate);
     };
-    for (const TurnCut* cut : {&cuts_.chosen, &cuts_.all})
+    for (const TurnCut* cut : {&cuts_.chosen, &cuts_.all, &std::as_const(files_cut_.cut)})
       for (const TurnPhase* phase : highest_phases(*cut))
-        if (!certain || least > bound) attempt(by_rule(*phase));
+        if (!done()) attempt(by_rule(*phase, cut == &files_cut_.cut));
     for (const Order& row : orders())
-      if (row.make != nullptr && (!certain || least > bound)) attempt(row.make(graph_));
+      if (row.make != nullptr && !done()) attempt(row.make(graph_));
     return {std::move(order), static_cast<std::uint64_t>(least.chosen),
-            fixed_chosen_ && least.chosen == bound.chosen};
+            bounded && least.chosen == bound.chosen};
   }
 
  private:
@@ -65,19 +72,14 @@ class Search {
     return cuts;
   }
 
-  // Whether turns depend on the order: methods that keep together what one file holds have others when
-  // neighbours change. Buffers that wait until so many bytes are there can look alike in many orders.
+  // Whether turns depend on the order. Buffers that wait until so many bytes are there can look alike in many
+  // orders.
   void probe() {
     const std::size_t storages = graph_.storages.size();
     fixed_chosen_ = options_.flush_bytes == 0 && follows(cuts_.chosen, file_, storages);
     fixed_all_ = options_.flush_bytes == 0 && follows(cuts_.all, file_, storages);
-    std::mt19937_64 random(1);  // the same on every system
-    constexpr std::size_t kFew = 1000;
-    // of many storages one shuffle parts neighbours everywhere; of few it may not, and plans take no time
-    const int probes = file_.size() < kFew ? 10 : 1;
-    for (int i = 0; i < probes; ++i) {
+    for (const StorageOrder& order : probes_) {
       if (!fixed_chosen_ && !fixed_all_) return;
-      const StorageOrder order = i == 1 ? reversed() : i == 2 ? rotated() : shuffled(random);
       if (order == file_) continue;
       const Cuts cuts = cuts_in(order);
       const auto fixed = [&](const TurnCut& file, const TurnCut& now) {
@@ -88,6 +90,48 @@ class Search {
     }
   }
 
+  // Where storages depend on their neighbours, files may not: they are taken as their first storage comes.
+  void probe_files() {
+    const std::size_t storages = graph_.storages.size();
+    std::vector<std::optional<StorageId>> first(graph_.files.size() + 1);  // the last: without a file
+    first_of_file_.resize(storages);
+    for (const StorageId id : file_) {
+      auto& found = first[std::min(index(graph_.storage(id).file), graph_.files.size())];
+      if (!found) found = id;
+      first_of_file_[index(id)] = *found;
+    }
+    const auto cut_in = [&](const StorageOrder& order) {
+      progress_.check_cancelled();
+      return cut_groups(make_plan(graph_, method_, order, options_), first_of_file_, options_.spaces);
+    };
+    files_cut_ = cut_in(file_);
+    fixed_files_ = options_.flush_bytes == 0;
+    for (const StorageOrder& order : probes_) {
+      if (!fixed_files_) return;
+      StorageOrder files;  // as they come
+      std::vector<bool> seen(storages, false);
+      for (const StorageId id : order) {
+        const StorageId file = first_of_file_[index(id)];
+        if (seen[index(file)]) continue;
+        seen[index(file)] = true;
+        files.push_back(file);
+      }
+      const GroupCut now = cut_in(order);
+      fixed_files_ = same_turns(files_cut_, now, storages) && follows(now.cut, files, storages);
+    }
+  }
+
+  // Of many storages one shuffle parts neighbours everywhere; of few it may not, and plans take no time.
+  std::vector<StorageOrder> probes() const {
+    constexpr std::size_t kFew = 1000;
+    std::mt19937_64 random(1);  // the same on every system
+    std::vector<StorageOrder> orders = {shuffled(random)};
+    if (file_.size() >= kFew) return orders;
+    orders.push_back(reversed());
+    orders.push_back(rotated());
+    for (int i = 0; i < 7; ++i) orders.push_back(shuffled(random));
+    return orders;
+  }
   StorageOrder reversed() const { return {file_.rbegin(), file_.rend()}; }
   StorageOrder rotated() const {
     StorageOrder order = file_;
@@ -122,19 +166,17 @@ class Search {
     return found;
   }
 
-  // The phase's turns by the rule; storages without one in it, in file order behind them.
-  StorageOrder by_rule(const TurnPhase& phase) const {
+  // The phase's turns, of storages or of files, by the rule; storages without one in it behind them; what
+  // stands alike in file order.
+  StorageOrder by_rule(const TurnPhase& phase, bool of_files) const {
     std::vector<Turn> turns = phase.turns;
     sort_turns(turns);
-    std::vector<bool> placed(graph_.storages.size(), false);
-    StorageOrder order;
-    order.reserve(file_.size());
-    for (const Turn& turn : turns) {
-      order.push_back(turn.storage);
-      placed[index(turn.storage)] = true;
-    }
-    for (const StorageId id : file_)
-      if (!placed[index(id)]) order.push_back(id);
+    std::vector<std::size_t> places(graph_.storages.size(), turns.size());
+    for (std::size_t i = 0; i < turns.size(); ++i) places[index(turns[i].storage)] = i;
+    const auto place = [&](StorageId id) { return places[index(of_files ? first_of_file_[index(id)] : id)]; };
+    StorageOrder order = file_;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](StorageId a, StorageId b) { return place(a) < place(b); });
     return order;
   }
 
@@ -144,7 +186,11 @@ class Search {
   const Progress& progress_;
   const StorageOrder file_;
   const Cuts cuts_;
-  bool fixed_chosen_ = false;  // the turns over the chosen spaces are the same in every order
+  const std::vector<StorageOrder> probes_;
+  std::vector<StorageId> first_of_file_;  // by storage: the one that stands for its file
+  GroupCut files_cut_;                    // over the chosen spaces, a turn for each file
+  bool fixed_files_ = false;              // its turns are the same in every order
+  bool fixed_chosen_ = false;             // the turns over the chosen spaces are the same in every order
   bool fixed_all_ = false;
 };
 

@@ -1,10 +1,10 @@
 // The order in which a method's peak is least, over the sum of some spaces.
 //
-// The method's plan is cut into phases of one turn per storage (turns.h). Where the turns do not depend on
-// the order, each phase's peak by Johnson's rule is a bound that no order goes below, and so are the levels
-// between phases; phases may want different orders, so that the greatest of these bounds is not always
-// reached. Candidates are the rule's order for each phase that a bound comes from and the orders of the
-// table.
+// The method's plan is cut into phases of one turn per storage, or per file for methods that take files whole
+// (turns.h). Where the turns do not depend on the order, each phase's peak by Johnson's rule is a bound that
+// no order goes below, and so are the levels between phases; phases may want different orders, so that the
+// greatest of these bounds is not always reached. Candidates are the rule's orders for the highest phases and
+// the orders of the table.
 #pragma once
 
 #include "core/base/progress.h"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,22 +20,27 @@ class TurnCutter {
  public:
   explicit TurnCutter(std::size_t storages) : last_phase_(storages, kNowhere) {}
 
-  void change(std::optional<StorageId> storage, std::int64_t by) {
+  // Whether a turn begins with it.
+  bool change(std::optional<StorageId> storage, std::int64_t by) {
     if (cut_.phases.empty() || !belongs(storage)) begin_phase(storage);
     level_ += by;
     TurnPhase& phase = cut_.phases.back();
     phase.hump = std::max(phase.hump, level_ - phase.base);
     cut_.peak = std::max(cut_.peak, level_);
-    if (!storage) return;
-    if (phase.turns.empty() || phase.turns.back().storage != *storage) begin_turn(*storage, level_ - by);
+    if (!storage) return false;
+    const bool begins = phase.turns.empty() || phase.turns.back().storage != *storage;
+    if (begins) begin_turn(*storage, level_ - by);
     Turn& turn = phase.turns.back();
     turn.net = level_ - turn_base_;
     turn.hump = std::max(turn.hump, turn.net);
+    return begins;
   }
 
+  // What was cut; the next change begins anew, from level 0.
   TurnCut finish() {
-    cut_.final_level = level_;
-    return std::move(cut_);
+    cut_.final_level = std::exchange(level_, 0);
+    phases_before_ = number();
+    return std::exchange(cut_, {});
   }
 
  private:
@@ -43,11 +49,11 @@ class TurnCutter {
     if (!storage || phase.turns.empty()) return !storage && phase.turns.empty();
     return phase.turns.back().storage == *storage || last_phase_[index(*storage)] != number();
   }
-  std::uint32_t number() const { return static_cast<std::uint32_t>(cut_.phases.size()); }
+  std::uint32_t number() const { return static_cast<std::uint32_t>(phases_before_ + cut_.phases.size()); }
 
   void begin_phase(std::optional<StorageId> storage) {
     // most phases have a turn for each storage, as the one before
-    const std::size_t before = cut_.phases.empty() ? last_phase_.size() : cut_.phases.back().turns.size();
+    const std::size_t before = cut_.phases.empty() ? 0 : cut_.phases.back().turns.size();
     cut_.phases.push_back({.base = level_});
     if (storage) cut_.phases.back().turns.reserve(before);
   }
@@ -59,6 +65,7 @@ class TurnCutter {
 
   TurnCut cut_;
   std::vector<std::uint32_t> last_phase_;  // by storage: the number of the last phase with a turn of it
+  std::size_t phases_before_ = 0;          // of cuts finished
   std::int64_t level_ = 0;
   std::int64_t turn_base_ = 0;
 };
@@ -82,8 +89,11 @@ std::int64_t peak_of(std::span<const Turn> turns) {
   return peak;
 }
 
-TurnCut cut_turns(const Plan& plan, std::size_t storages, unsigned mask) {
-  TurnCutter cutter(storages);
+namespace {
+
+// Calls `change` with the storage and the bytes of each allocation and each free.
+template <typename Change>
+void follow_level(const Plan& plan, unsigned mask, const Change& change) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
   std::uint64_t allocated = 0;
   for (const Step& step : plan.steps) {
@@ -96,25 +106,79 @@ TurnCut cut_turns(const Plan& plan, std::size_t storages, unsigned mask) {
       allocated += block.bytes;
     }
     const auto bytes = static_cast<std::int64_t>(block.bytes);
-    cutter.change(block.storage, step.verb == Verb::alloc ? bytes : -bytes);
+    change(block.storage, step.verb == Verb::alloc ? bytes : -bytes);
   }
+}
+
+}  // namespace
+
+TurnCut cut_turns(const Plan& plan, std::size_t storages, unsigned mask) {
+  TurnCutter cutter(storages);
+  follow_level(plan, mask,
+               [&](std::optional<StorageId> storage, std::int64_t by) { cutter.change(storage, by); });
   return cutter.finish();
 }
 
-bool same_turns(const TurnCut& a, const TurnCut& b, std::size_t storages) {
+GroupCut cut_groups(const Plan& plan, std::span<const StorageId> groups, unsigned mask) {
+  TurnCutter cutter(groups.size()), inner(groups.size());
+  GroupCut result;
+  bool any = false;
+  follow_level(plan, mask, [&](std::optional<StorageId> storage, std::int64_t by) {
+    if (!storage) {
+      cutter.change(storage, by);
+      return;
+    }
+    if (cutter.change(groups[index(*storage)], by) && std::exchange(any, true))
+      result.within.push_back(inner.finish());
+    inner.change(storage, by);
+  });
+  if (any) result.within.push_back(inner.finish());
+  result.cut = cutter.finish();
+  std::size_t next = 0;
+  for (TurnPhase& phase : result.cut.phases)
+    for (Turn& turn : phase.turns) turn.hump = least_peak(result.within[next++]);
+  return result;
+}
+
+namespace {
+
+// `found` has a place for each storage, empty before and after.
+bool same_turns(const TurnCut& a, const TurnCut& b, std::vector<const Turn*>& found) {
   if (a.phases.size() != b.phases.size() || a.final_level != b.final_level) return false;
-  std::vector<const Turn*> found(storages, nullptr);
   for (std::size_t i = 0; i < a.phases.size(); ++i) {
     const TurnPhase &x = a.phases[i], &y = b.phases[i];
     if (x.base != y.base || x.turns.size() != y.turns.size()) return false;
     if (x.turns.empty() && x.hump != y.hump) return false;
     // a storage has one turn in a phase: equal sizes and one found for each make equal sets
     for (const Turn& turn : x.turns) found[index(turn.storage)] = &turn;
-    for (const Turn& turn : y.turns) {
-      const Turn* same = found[index(turn.storage)];
-      if (same == nullptr || *same != turn) return false;
-    }
+    const bool same = std::all_of(y.turns.begin(), y.turns.end(), [&](const Turn& turn) {
+      const Turn* other = found[index(turn.storage)];
+      return other != nullptr && *other == turn;
+    });
     for (const Turn& turn : x.turns) found[index(turn.storage)] = nullptr;
+    if (!same) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool same_turns(const TurnCut& a, const TurnCut& b, std::size_t storages) {
+  std::vector<const Turn*> found(storages, nullptr);
+  return same_turns(a, b, found);
+}
+
+bool same_turns(const GroupCut& a, const GroupCut& b, std::size_t storages) {
+  std::vector<const Turn*> found(storages, nullptr);
+  if (!same_turns(a.cut, b.cut, found)) return false;
+  std::vector<std::size_t> places(storages);  // of a's turns in a phase, which are b's in another order
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < a.cut.phases.size(); ++i) {
+    const std::vector<Turn>&x = a.cut.phases[i].turns, &y = b.cut.phases[i].turns;
+    for (std::size_t t = 0; t < x.size(); ++t) places[index(x[t].storage)] = begin + t;
+    for (std::size_t t = 0; t < y.size(); ++t)
+      if (!same_turns(a.within[places[index(y[t].storage)]], b.within[begin + t], found)) return false;
+    begin += x.size();
   }
   return true;
 }

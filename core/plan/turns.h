@@ -51,8 +51,17 @@ struct TurnCut {
 // Throws Error{limit} for a plan that allocates 2^62 bytes or more in all: below, no sum here overflows.
 TurnCut cut_turns(const Plan& plan, std::size_t storages, unsigned mask);
 
+// For loads that keep groups of storages together: a turn is a group's, and its hump the least that the rule
+// reaches within it. `groups` names for each storage the one that stands for its group.
+struct GroupCut {
+  TurnCut cut = {};
+  std::vector<TurnCut> within = {};  // of each turn, in the order of the plan
+};
+GroupCut cut_groups(const Plan& plan, std::span<const StorageId> groups, unsigned mask);
+
 // Whether two cuts have the same phases with the same turns, in whatever order within a phase.
 bool same_turns(const TurnCut& a, const TurnCut& b, std::size_t storages);
+bool same_turns(const GroupCut& a, const GroupCut& b, std::size_t storages);
 // Whether the turns of every phase come as in `order`.
 bool follows(const TurnCut& cut, const StorageOrder& order, std::size_t storages);
 

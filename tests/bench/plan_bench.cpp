@@ -71,8 +71,8 @@ void all_methods(const MetaGraph& graph) {
   const Plan plan = make_plan(graph, find_method("per_tensor"), find_order("file").make(graph), {});
   const auto sum_per_row = [&] {
     for (std::size_t row = 0; row < rows.size() * columns.size(); ++row)
-      for (const Step& step : plan.steps)
-        sum.store(sum.load(std::memory_order_relaxed) + step.bytes, std::memory_order_relaxed);
+      sum += std::accumulate(plan.steps.begin(), plan.steps.end(), sum.load(),
+                             [](std::uint64_t s, const Step& step) { return s + step.bytes; });
   };
   const auto results = bench::measure({{"one thread", with(1)},
                                        {"two threads", with(2)},
