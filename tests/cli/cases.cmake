@@ -118,6 +118,11 @@ cli_case(plan_picture_no_folder 1 "plan xl --html absent/p.html" STDERR "absent/
 cli_case(plan_dim_of_a_checkpoint 2 "plan demo --dim batch=4" STDERR "--dim is for files that list their operators")
 cli_case(plan_dim_without_number 2 "plan demo --dim batch" STDERR "'batch' is no NAME=N")
 cli_case(plan_config_alone 0 "plan demo/config.json --method per_tensor" STDOUT "61.02 MiB")
+cli_case(plan_measure 0 "plan demo --measure per_tensor,state_dict" STDOUT "per_tensor +file +RssAnon .*state_dict +file +RssAnon .*RssShmem +122\\.[0-9]+ MiB +122\\.[0-9]+ MiB.*2 of 2 loads within 2 % or 16 MiB")
+cli_case(plan_measure_json 0 "plan demo --measure mmap_assign --cold --json" STDOUT "\"cold\": true.*\"method\": \"mmap_assign\".*\"projected_peak\".*\"rss_file\": [0-9]+.*\"agrees\": true.*\"page_cache\"")
+cli_case(plan_measure_shapes 2 "plan demo/config.json --measure per_tensor" STDERR "shapes only")
+cli_case(plan_measure_quantised 1 "plan demo --measure cast_on_host --cast q4_0" STDERR "casts from BF16 to Q4_0 can be projected, not run")
+cli_case(plan_cold_alone 2 "plan demo --cold" STDERR "--measure")
 
 cli_case(convert_gguf 0 "convert demo out/demo.gguf --force --verify" STDOUT "read back and equal")
 cli_case(convert_folder 0 "convert demo out/f16 --outtype f16 --max-shard-size 30MB --force --json" STDOUT "model-00001-of-00003.*xxh3.*\"bytes_written\".*\"peak_host_bytes\".*\"memory_budget\"")
