@@ -7,6 +7,7 @@
 #include "app/cli/plan_pictures.h"
 #include "app/cli/plan_plot.h"
 #include "app/cli/plan_table.h"
+#include "app/cli/wrap.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
@@ -223,8 +224,14 @@ std::string explanations() {
   std::string text =
       "Methods (w: a tensor, W: all of them, w*: the largest, S*: the largest file, Q: activations, r*c: the "
       "ring):\n";
-  for (const Method& method : methods())
-    text += fmt::format("  {:<20} {}: {}\n", method.id, method.peak_law, method.summary);
+  constexpr std::string_view kIndent = "      ";
+  constexpr std::size_t kColumns = 100;
+  for (const Method& method : methods()) {
+    text += fmt::format("  {}: {}\n", method.id, method.peak_law);
+    text += wrapped(method.explanation, kIndent, kColumns);
+    if (const std::string taken = method_option_names(method); !taken.empty())
+      text += fmt::format("{}Takes {}.\n", kIndent, taken);
+  }
   text += "Orders:\n";
   for (const Order& order : orders()) text += fmt::format("  {:<20} {}\n", order.id, order.summary);
   return text;
