@@ -24,10 +24,9 @@ PlaceRule parse_rule(const std::string& text) {
 
 void add_placement_options(CLI::App& app, MethodArguments& arguments) {
   CLI::Option* const layers =
-      app.add_option(
-             "--gpu-layers", arguments.gpu_layers,
-             "Of the numbered layers, the last N on the device with what is behind them, the rest on the "
-             "host (llama_cpp_*, accelerate); norm and head count as one layer")
+      app.add_option("--gpu-layers", arguments.gpu_layers,
+                     "N layers on the device: norm and head count as one, the others are the last N - 1 "
+                     "numbered layers; the rest on the host (llama_cpp_*, accelerate)")
           ->check(CLI::Range(std::int64_t{0}, kMostNumber));
   CLI::Option* const place =
       app.add_option(
@@ -118,7 +117,7 @@ std::string method_option_names(const Method& method) {
 }
 
 Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {
-  Json json = {{"memory", options.spaces == kAllSpaces ? "unified" : "discrete"},
+  Json json = {{"memory", options.spaces == space_bit(Space::device) ? "discrete" : "unified"},
                {"staging_bytes", options.staging_bytes},
                {"slots", options.slots},
                {"memory_limit", options.memory_limit},

@@ -160,17 +160,28 @@ int show(const Context& context, const Options& options, const PlanAnswer& answe
 // Every method asked for, one after the other: they would count each other's memory.
 int measure(const Context& context, const Options& options, const MetaGraphPtr& graph,
             const std::vector<OrderChoice>& orders, const MethodOptions& method_options) {
-  MeasureAnswer answer{*graph, options.cold, {}};
+  MeasureAnswer answer{*graph, options.cold, {}, {}};
+  std::optional<Error> refusal;
   for (const std::string& id : all_or(options.measure, methods()))
     for (const OrderChoice& order : orders) {
       const Method& method = find_method(id);
       Progress progress(context.stop);
-      const Plan plan = make_plan(*graph, method, make_order(*graph, order, method, method_options, progress),
-                                  method_options);
-      const ProgressLine line(context, "measuring " + id, progress);
-      answer.rows.push_back(
-          measured_row(method, order.name, plan, measure_on_host(graph, plan, options.cold, progress)));
+      try {
+        const Plan plan = make_plan(
+            *graph, method, make_order(*graph, order, method, method_options, progress), method_options);
+        const ProgressLine line(context, "measuring " + id, progress);
+        answer.rows.push_back(
+            measured_row(method, order.name, plan, measure_on_host(graph, plan, options.cold, progress)));
+      } catch (const Error& error) {
+        // what cannot be done, or not here, leaves the others
+        if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::limit &&
+            error.code() != ErrorCode::no_fit)
+          throw;
+        if (!refusal) refusal = error;
+        answer.refused.push_back({&method, order.name, error.what()});
+      }
     }
+  if (answer.rows.empty()) throw *refusal;
   if (!options.svg.empty()) write_picture(options.svg, measure_svg(answer));
   if (!options.html.empty()) write_picture(options.html, measure_page(answer));
   if (context.json) {
@@ -194,7 +205,7 @@ int plan(const Context& context, const Options& options) {
   MethodOptions method = parse_method_arguments(options.method);
   const std::optional<DevicePreset> device = preset_of(context, options);
   RowFrame frame = frame_of(options, device);
-  if (frame.memory == MemoryKind::unified) method.spaces = kAllSpaces;
+  if (frame.memory == MemoryKind::unified) method.spaces = kAllSpaces & ~space_bit(Space::page_cache);
   if (device) method.costs = device_costs(*device, method.costs);
   const MetaGraphPtr graph = open_for(context, options.path);
   method.placement = parse_placement(options.method, *graph);
@@ -222,8 +233,11 @@ std::string device_ids() {
 
 std::string explanations() {
   std::string text =
-      "Methods (w: a tensor, W: all of them, w*: the largest, S*: the largest file, Q: activations, r*c: the "
-      "ring):\n";
+      "Methods (w: a tensor, W: all of them, w*: the largest, V: all of them once cast, S*: the largest "
+      "file, g*: "
+      "the largest\ngroup that is fused, x*: the largest layer or other part that runs at once, Q: "
+      "activations, "
+      "r*c: the ring):\n";
   constexpr std::string_view kIndent = "      ";
   constexpr std::size_t kColumns = 100;
   for (const Method& method : methods()) {
@@ -282,6 +296,9 @@ Action setup_plan(CLI::App& app) {
                      "projection")
           ->delimiter(',')
           ->type_name("METHODS");
+  for (const char* other : {"--method", "--seq", "--device", "--device-budget", "--host-budget", "--max-peak",
+                            "--cache-limit", "--allocator", "--activations"})
+    measure->excludes(app.get_option(other));
   app.add_flag("--cold", options->cold, "Before each measured load the files' pages are dropped from memory")
       ->needs(measure);
   app.add_flag("--explain", options->explain,

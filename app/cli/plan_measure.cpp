@@ -12,7 +12,6 @@
 namespace loadline::cli {
 namespace {
 
-constexpr std::size_t kColumns = 480;
 constexpr std::uint64_t kNear = 16 << 20;
 
 std::uint64_t distance(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; }
@@ -58,7 +57,7 @@ MeasuredRow measured_row(const Method& method, std::string order, const Plan& pl
   row.samples = measurement.timeline.measured.size();
   row.steps = plan.steps.size();
   for (const MemoryCounter& counter : kMemoryCounters)
-    row.curves.push_back(counter_curve(measurement, plan, counter, kColumns));
+    row.curves.push_back(counter_curve(measurement, plan, counter, kMeasuredColumns));
   return row;
 }
 
@@ -80,6 +79,9 @@ Json measure_json(const MeasureAnswer& answer) {
                                   {"after", row.page_cache.after}}},
                                 {"seconds", row.seconds},
                                 {"samples", row.samples}});
+  for (const MeasureAnswer::Refused& row : answer.refused)
+    json["measured"].push_back(
+        {{"method", row.method->id}, {"order", json_text(row.order)}, {"refused", json_text(row.why)}});
   return json;
 }
 
@@ -107,6 +109,8 @@ std::string measure_table(const MeasureAnswer& answer, bool colour) {
                         row.method->id, format_seconds(row.seconds), counted(row.samples, "sample"),
                         format_bytes(row.page_cache.files), format_bytes(row.page_cache.before),
                         format_bytes(row.page_cache.most), format_bytes(row.page_cache.after));
+  for (const MeasureAnswer::Refused& row : answer.refused)
+    text += fmt::format("{} cannot be measured: {}.\n", row.method->id, safe_display(row.why));
   const auto agreeing = static_cast<std::uint64_t>(
       std::count_if(answer.rows.begin(), answer.rows.end(), [](const MeasuredRow& r) { return r.agrees(); }));
   return text +

@@ -11,6 +11,8 @@
 
 namespace loadline::cli {
 
+inline constexpr std::size_t kMeasuredColumns = 480;  // of a row's curves
+
 // One method in one order, measured; its plan and samples are reduced to what is shown.
 struct MeasuredRow {
   const Method* method = nullptr;
@@ -32,6 +34,12 @@ struct MeasureAnswer {
   const MetaGraph& graph;
   bool cold = false;
   std::vector<MeasuredRow> rows;
+  struct Refused {
+    const Method* method = nullptr;
+    std::string order = {};
+    std::string why = {};
+  };
+  std::vector<Refused> refused;
 };
 
 Json measure_json(const MeasureAnswer& answer);

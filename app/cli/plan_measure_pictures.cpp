@@ -92,7 +92,8 @@ std::string counter_panel(const CounterCurve& curve, const MemoryCounter& counte
 
 std::string measure_plots(const MeasureAnswer& answer, const PlotStyle& style) {
   constexpr std::size_t kLeast = 20;
-  const std::size_t width = std::max(style.columns, kGutter + 2 + kLeast) - kGutter - 2;
+  const std::size_t width =
+      std::min(std::max(style.columns, kGutter + 2 + kLeast) - kGutter - 2, kMeasuredColumns);
   std::string text;
   for (const MeasuredRow& row : answer.rows) {
     text += fmt::format("\n{} ({})\n", row.method->id, safe_display(row.order, 40));

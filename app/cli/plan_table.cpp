@@ -106,9 +106,8 @@ std::string gain_text(const PlanAnswer& answer) {
   for (const Row& row : answer.rows)
     if (!row.refusal)
       figures.push_back({row.method->id, row.order, row.order == "file" || row.order == "offset",
-                         unified ? row.unified.bytes : row.peaks[index(Space::device)].bytes, row.reads.jumps,
-                         row.seconds});
-  return order_gain_text(figures, unified ? "over all spaces" : "on the device");
+                         row.leading.bytes, row.reads.jumps, row.seconds});
+  return order_gain_text(figures, unified ? "in one memory" : "on the device");
 }
 
 constexpr std::size_t kTitle = 22;

@@ -7,7 +7,7 @@
 
 namespace loadline {
 
-// Bytes of whole pages that are in memory, by mincore(): nothing is read and nothing of this process grows.
+// Bytes of pages that are in memory, by mincore(): nothing is read and nothing of this process grows.
 // The kernel tells it only to who may write the file or owns it, and calls every page resident to others.
 // Throws Error{io}; 0 for bytes that are no file.
 std::uint64_t resident_bytes(const SourceFile& file);

@@ -103,6 +103,7 @@ class Comparison {
       projection = project(graph_, *methods_[load.method], "", *load.storages, options_, own, pass_);
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
+      progress_.add(1);
       return refuse(load.method, load.orders, error);
     }
     progress_.add(1);

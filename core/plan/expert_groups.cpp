@@ -44,19 +44,21 @@ std::optional<ExpertName> expert_name(std::string_view name) {
 }
 
 // The members of one column by expert, if there is one for each of 0, 1, 2 ... and all are alike.
-using Column = std::map<std::uint64_t, StorageId>;
+using Column = std::map<std::uint64_t, TensorId>;
 bool complete(const MetaGraph& graph, const Column& column) {
   if (column.size() < 2 || column.rbegin()->first != column.size() - 1) return false;
-  const std::uint64_t bytes = graph.storage(column.begin()->second).bytes;
-  return std::all_of(column.begin(), column.end(),
-                     [&](const auto& member) { return graph.storage(member.second).bytes == bytes; });
+  const Tensor& first = graph.tensor(column.begin()->second);
+  return std::all_of(column.begin(), column.end(), [&](const auto& member) {
+    const Tensor& tensor = graph.tensor(member.second);
+    return tensor.dtype == first.dtype && tensor.shape == first.shape;
+  });
 }
 
 ExpertGroup group_of(const MetaGraph& graph, std::string label, const std::vector<const Column*>& columns) {
   ExpertGroup group{.label = std::move(label), .storages = {}, .columns = columns.size(), .bytes = 0};
   for (std::uint64_t expert = 0; expert < columns.front()->size(); ++expert)
     for (const Column* column : columns) {
-      group.storages.push_back(column->at(expert));
+      group.storages.push_back(graph.tensor(column->at(expert)).storage);
       group.bytes += graph.storage(group.storages.back()).bytes;
     }
   return group;
@@ -77,7 +79,8 @@ std::vector<ExpertGroup> expert_groups(const MetaGraph& graph, std::span<const S
     if (!name || tensor_bytes(graph, tensor) != graph.storage(order[i]).bytes) continue;
     const auto [entry, fresh] = found.try_emplace(name->prefix);
     if (fresh) entry->second.first = i;
-    entry->second.columns[static_cast<std::size_t>(name->part)].try_emplace(name->expert, order[i]);
+    entry->second.columns[static_cast<std::size_t>(name->part)].try_emplace(name->expert,
+                                                                            *owners[index(order[i])]);
   }
   std::vector<std::pair<std::size_t, ExpertGroup>> groups;
   for (const auto& [prefix, entry] : found) {

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -39,7 +40,7 @@ class Watch {
               std::unique_lock lock(mutex_);
               sleep_.wait_until(lock, stop, next, [] { return false; });
             }
-          } catch (const Error&) {
+          } catch (...) {
             failure_ = std::current_exception();
           }
         }) {}
@@ -153,15 +154,18 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
   {
     HostMachine machine(reader);
     StepCounter counted(machine);
-    Watch counters(std::chrono::milliseconds(1), [&] {
+    const auto look = [&] {
       result.steps.push_back(counted.step());
       samples.push_back({machine.now(), *machine.sample()});
-    });
+    };
+    look();
+    Watch counters(std::chrono::milliseconds(1), look);
     Watch pages(std::chrono::milliseconds(20),
                 [&] { result.page_cache.most = std::max(result.page_cache.most, resident(reader, files)); });
     result.timeline = run(plan, counted, progress);
     pages.finish();
     counters.finish();
+    look();
   }
   result.page_cache.after = resident(reader, files);
   result.page_cache.most = std::max(result.page_cache.most, result.page_cache.after);
@@ -175,6 +179,7 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
 
 CounterCurve counter_curve(const HostMeasurement& measurement, const Plan& plan, const MemoryCounter& counter,
                            std::size_t columns) {
+  assert(columns > 0);
   CounterCurve curve{std::vector<std::uint64_t>(columns, 0), std::vector<std::uint64_t>(columns, 0)};
   const std::size_t steps = std::max<std::size_t>(plan.steps.size(), 1);
   const auto column_of = [&](std::size_t step) { return std::min(step * columns / steps, columns - 1); };

@@ -50,7 +50,7 @@ struct HostMeasurement {
 // be projected, no_fit before anything is taken, io, cancelled.
 HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, bool cold, Progress& progress);
 
-// The curves of one counter over the plan's steps in equal columns: the most in each.
+// The curves of one counter over the plan's steps in equal columns, at least one: the most in each.
 struct CounterCurve {
   std::vector<std::uint64_t> projected, measured;
 };

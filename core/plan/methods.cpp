@@ -159,7 +159,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.casts = true, .shards = true}},
     {"transformers_v5",
      "experts gathered, stacked and concatenated on the device",
-     "device V + max(2g*, Q), page cache g*",
+     "device at most V + max(2g*, Q), page cache w*",
      "from_pretrained of transformers 5: the allocator is warmed up with one block of the model's size, then "
      "tensors come from mapped files one by one. The experts of a mixture become one tensor: all sources, "
      "their "
@@ -188,7 +188,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.casts = true}},
     {"cast_on_device",
      "each tensor brought over as stored and cast into memory of its own",
-     "device at most V + w*, host w*",
+     "device at most V + max(w*, Q), host w*",
      "Each tensor is brought to the device as it is stored and cast there into a second block, then the "
      "first "
      "goes. The device holds one tensor more than the model while it does: least if the largest goes first, "

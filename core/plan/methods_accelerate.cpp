@@ -16,7 +16,8 @@ BlockId load_whole(MethodBuilder& b, StorageId id, BlockUse use) {
 // One tensor from its source to its home. What must live until the shard is done is added to `alive`.
 void dispatch(MethodBuilder& b, StorageId id, BlockId source, std::vector<BlockId>& alive) {
   if (b.home(id) == Home::disk) {
-    // into a file of its own, through memory
+    // into a file of its own: from where it was loaded, or through memory
+    if (b.plan().block(source).space == Space::host && !b.cast(id)) return;
     const BlockId written = b.make_cast(Space::host, id, BlockUse::temporary);
     b.move_cast(written, source, id);
     b.drop(written);

@@ -22,7 +22,9 @@ std::vector<LoadUnit> units_of(const MethodBuilder& b) {
       const auto unit =
           std::find_if(units.begin(), units.end(), [&](const LoadUnit& u) { return u.phase == key; });
       if (unit == units.end()) {
-        units.push_back({"head", key, {storage}, b.bytes(storage)});
+        const auto place =
+            std::find_if(units.begin(), units.end(), [&](const LoadUnit& u) { return u.phase > key; });
+        units.insert(place, {key == Phase::head ? "head" : "embedding", key, {storage}, b.bytes(storage)});
       } else if (std::find(unit->storages.begin(), unit->storages.end(), storage) == unit->storages.end()) {
         unit->storages.push_back(storage);
         unit->bytes += b.bytes(storage);

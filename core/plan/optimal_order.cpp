@@ -38,6 +38,15 @@ class Search {
   OptimalOrder best() {
     probe();
     if (!fixed_chosen_) probe_files();
+    OptimalOrder found = search();
+    if (static_cast<std::uint64_t>(cuts_in(found.order).chosen.peak) == found.peak) return found;
+    // turns that were the same in every order tried are not in this one
+    fixed_chosen_ = fixed_all_ = fixed_files_ = false;
+    return search();
+  }
+
+ private:
+  OptimalOrder search() {
     const bool bounded = fixed_chosen_ || fixed_files_;
     const Peaks bound = {least_peak(fixed_chosen_ ? cuts_.chosen : files_cut_.cut), least_peak(cuts_.all)};
     StorageOrder order = file_;
@@ -76,8 +85,8 @@ class Search {
   // orders.
   void probe() {
     const std::size_t storages = graph_.storages.size();
-    fixed_chosen_ = options_.flush_bytes == 0 && follows(cuts_.chosen, file_, storages);
-    fixed_all_ = options_.flush_bytes == 0 && follows(cuts_.all, file_, storages);
+    fixed_chosen_ = !waits() && follows(cuts_.chosen, file_, storages);
+    fixed_all_ = !waits() && follows(cuts_.all, file_, storages);
     for (const StorageOrder& order : probes_) {
       if (!fixed_chosen_ && !fixed_all_) return;
       if (order == file_) continue;
@@ -105,7 +114,7 @@ class Search {
       return cut_groups(make_plan(graph_, method_, order, options_), first_of_file_, options_.spaces);
     };
     files_cut_ = cut_in(file_);
-    fixed_files_ = options_.flush_bytes == 0;
+    fixed_files_ = !waits();
     for (const StorageOrder& order : probes_) {
       if (!fixed_files_) return;
       StorageOrder files;  // as they come
@@ -132,6 +141,9 @@ class Search {
     for (int i = 0; i < 7; ++i) orders.push_back(shuffled(random));
     return orders;
   }
+  // Buffers that wait for each other, and shards cut by size, can look alike in many orders and not in all.
+  bool waits() const { return options_.flush_bytes > 0 || options_.shard_bytes > 0; }
+
   StorageOrder reversed() const { return {file_.rbegin(), file_.rend()}; }
   StorageOrder rotated() const {
     StorageOrder order = file_;

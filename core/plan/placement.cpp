@@ -30,14 +30,25 @@ void put(Placement& placement, const LoadUnit& unit, Home place) {
 
 // What accelerate moves in one piece: a numbered layer, or one module of what is not in a layer.
 std::vector<LoadUnit> pieces(const MetaGraph& graph) {
+  const auto owners = first_owner(graph);
+  const auto module_of = [&](StorageId id) {
+    const std::string_view name = graph.tensor(*owners[index(id)]).name;
+    return name.substr(0, name.rfind('.'));
+  };
   std::vector<LoadUnit> list;
   for (LoadUnit& unit : load_units(graph, used_storages(graph))) {
     if (unit.phase == Phase::layer) {
       list.push_back(std::move(unit));
       continue;
     }
-    for (const StorageId id : unit.storages)
-      list.push_back({unit.label, unit.phase, {id}, graph.storage(id).bytes});
+    std::string_view module;
+    for (const StorageId id : unit.storages) {
+      if (id == unit.storages.front() || module_of(id) != module)
+        list.push_back({unit.label, unit.phase, {}, 0});
+      module = module_of(id);
+      list.back().storages.push_back(id);
+      list.back().bytes += graph.storage(id).bytes;
+    }
   }
   return list;
 }
@@ -95,19 +106,20 @@ Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes
                               std::optional<std::uint64_t> host_bytes) {
   Placement placement{std::vector<Home>(graph.storages.size(), Home::disk)};
   const std::vector<LoadUnit> list = pieces(graph);
+  // device and host keep room for the largest piece that is still to be placed: it may have to pass through
+  std::vector<std::uint64_t> reserve(list.size());
   std::uint64_t largest = 0;
-  for (const LoadUnit& unit : list)
-    if (unit.phase == Phase::layer) largest = std::max(largest, unit.bytes);
-  // with everything on the device no layer has to come there from elsewhere
-  const bool whole = storage_bytes(graph) <= device_bytes;
-  const std::uint64_t reserve = whole ? 0 : largest;
-  std::array<std::uint64_t, 2> room = {device_bytes > reserve ? device_bytes - reserve : 0,
-                                       host_bytes.value_or(UINT64_MAX)};
-  std::size_t place = 0;
-  for (const LoadUnit& unit : list) {
-    while (place < room.size() && unit.bytes > room[place]) ++place;
-    put(placement, unit, static_cast<Home>(place));
-    if (place < room.size()) room[place] -= unit.bytes;
+  for (std::size_t i = list.size(); i-- > 0;) reserve[i] = largest = std::max(largest, list[i].bytes);
+  const std::array<std::uint64_t, 2> room = {device_bytes, host_bytes.value_or(UINT64_MAX)};
+  std::array<std::uint64_t, 2> used = {};
+  std::size_t home = 0;
+  const auto fits = [&](std::size_t i) {
+    return room[home] >= reserve[i] && used[home] + list[i].bytes <= room[home] - reserve[i];
+  };
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    while (home < room.size() && !fits(i)) ++home;
+    put(placement, list[i], static_cast<Home>(home));
+    if (home < room.size()) used[home] += list[i].bytes;
   }
   return placement;
 }

@@ -33,13 +33,14 @@ struct PlaceRule {
 // filter that cannot be read or that no tensor matches.
 Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules);
 
-// llama.cpp's --gpu-layers: the last `layers` of the numbered layers on the device, everything else on the
-// host; what is behind the last layer (final norm, head) counts as one more layer.
+// llama.cpp's --gpu-layers: of N layers the first is what lies behind the last numbered one (final norm,
+// head), the others are the last N - 1 numbered ones; everything else on the host.
 Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
 
 // accelerate's infer_auto_device_map with one device: module by module in forward order onto the device until
-// the next does not fit beside room for the largest layer, then onto the host until that is full, then on
-// disk; layers are not split and no module goes back to an earlier place. `host` absent: unlimited.
+// the next does not fit beside room for the largest that is left, then onto the host in the same way, then on
+// disk; layers are not split and no module goes back to an earlier home. Sizes are as stored. `host` absent:
+// unlimited.
 Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
                               std::optional<std::uint64_t> host_bytes);
 

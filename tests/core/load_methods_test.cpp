@@ -230,6 +230,10 @@ TEST(LoadMethods, LayerStreamingHoldsTheLargestUnit) {
   // a head that is the embedding comes again at the end
   graph = model_of({{"model.embed_tokens.weight", 50}, {"model.layers.0.a", 10}, {"model.norm.weight", 1}});
   tie(graph, "lm_head.weight", 0);
+  // the same where the head's name comes first
+  MetaGraph turned = model_of({{"lm_head.weight", 50}, {"model.layers.0.a", 10}, {"model.norm.weight", 1}});
+  tie(turned, "model.embed_tokens.weight", 0);
+  EXPECT_EQ(peak(project_with(turned, "layer_streaming_prefetch", {}), Space::host), (50 + 10) * row);
   std::uint64_t read = 0;
   for (const Step& step : project(graph, find_method("layer_streaming"), find_order("file"), {}).plan.steps)
     if (std::holds_alternative<StorageId>(step.from) && step.verb == Verb::copy) read += step.bytes;
@@ -336,10 +340,13 @@ TEST(Placement, AutomaticFillsInTurn) {
       places += "Dhd"[static_cast<int>(home)];
     return places;
   };
-  EXPECT_EQ(map(121, 0), "DDDDDD");
-  EXPECT_EQ(map(120, {}), "DDDDDh");  // room for one layer of 10 stays free: 110
-  EXPECT_EQ(map(80, 0), "DDDddd");    // 70 of 70, then no host
-  EXPECT_EQ(map(80, 11), "DDDhhd");
+  // the head is the largest that is left behind the embedding: 40 stay free
+  EXPECT_EQ(map(161, 0), "DDDDDD");
+  EXPECT_EQ(map(121, {}), "DDDDDh");
+  EXPECT_EQ(map(120, {}), "DDDDhh");
+  EXPECT_EQ(map(100, 11),
+            "DDdddd");  // the embedding with 50 free, and one layer; the host keeps 40 free, too
+  EXPECT_EQ(map(100, 60), "DDhhdd");
   EXPECT_EQ(map(0, {}), "hhhhhh");
 }
 
