@@ -38,6 +38,7 @@ struct Options {
   bool curve = false;
   std::string svg;
   std::string html;
+  std::vector<GivenOption> given;  // what the command line says
   std::string axis;  // empty: steps with a forward pass, which takes no modelled time, else time
 };
 
@@ -178,8 +179,12 @@ int plan(const Context& context, const Options& options) {
       make_rows(context, *graph, methods_asked, orders_asked, method, forward.pass(), frame);
   if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
     throw *rows.front().refusal;
-  return show(context, options,
-              {*graph, method, forward, frame, device, orders_asked.size() > 1, std::move(rows)});
+  std::optional<PlanAdvice> advice =
+      plan_advice(context, *graph, rows, orders_asked, method, forward.pass(), frame);
+  if (advice) name_commands(*advice, options.path, options.given);
+  return show(
+      context, options,
+      {*graph, method, forward, frame, device, orders_asked.size() > 1, std::move(rows), std::move(advice)});
 }
 
 std::string device_ids() {
@@ -241,7 +246,10 @@ Action setup_plan(CLI::App& app) {
   app.add_flag("--explain", options->explain,
                "What each method does, and its peak as every counter shows it");
   app.footer(fmt::format("{}\n{}", explanations(), app.get_footer()));
-  return [options](Context& context) { return plan(context, *options); };
+  return [options, &app](Context& context) {
+    options->given = given_options(app);
+    return plan(context, *options);
+  };
 }
 
 }  // namespace loadline::cli

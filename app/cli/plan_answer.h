@@ -3,6 +3,7 @@
 
 #include "app/cli/command.h"
 #include "app/cli/forward_options.h"
+#include "app/cli/plan_advice.h"
 #include "app/cli/plan_rows.h"
 #include "core/plan/device_preset.h"
 
@@ -20,6 +21,7 @@ struct PlanAnswer {
   const std::optional<DevicePreset>& device;
   bool several_orders = false;
   std::vector<Row> rows;
+  std::optional<PlanAdvice> advice = {};  // where not all rows fit
 
   // Whether some row has figures, fits its budgets and is below --max-peak.
   bool any_fits() const;

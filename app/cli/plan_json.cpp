@@ -97,6 +97,10 @@ Json plan_json(const PlanAnswer& answer) {
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
   if (Json pass = answer.forward.json(); !pass.is_null()) json["forward"] = std::move(pass);
   for (const Row& row : answer.rows) json["rows"].push_back(row_json(row, answer.frame));
+  if (answer.advice) {
+    json["advice"] = advice_json(*answer.advice);
+    json["advice_tried"] = answer.advice->advice.tried;
+  }
   return json;
 }
 

@@ -225,6 +225,7 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
                         format_bytes(*answer.frame.cache_limit));
   if (const std::string pass = answer.forward.text(); !pass.empty()) text += "\n" + pass;
   if (!answer.any_fits()) text += "Nothing here fits the budget.\n";
+  if (answer.advice) text += advice_text(*answer.advice);
   return text;
 }
 
