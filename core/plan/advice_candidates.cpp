@@ -130,9 +130,9 @@ void AdviceSpace::find_placements() {
   MethodOptions nothing = request_.options;
   nothing.placement.homes.assign(graph_.storages.size(), Home::host);
   const std::uint64_t beside = device_lower_bound(graph_, nothing, request_.pass);
-  if (beside >= whole) return;
-  place_layers(whole - beside);
-  place_map(whole - beside);
+  const std::uint64_t room = whole > beside ? whole - beside : 0;  // without any it may be what comes nearest
+  place_layers(room);
+  place_map(room);
 }
 
 void AdviceSpace::keep(PlacementChoice choice) {
