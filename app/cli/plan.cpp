@@ -6,6 +6,7 @@
 #include "app/cli/plan_pictures.h"
 #include "app/cli/plan_plot.h"
 #include "app/cli/plan_table.h"
+#include "app/cli/rates.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
@@ -34,6 +35,7 @@ struct Options {
   std::string cache_limit;
   std::string memory;  // empty: as the device's, or discrete
   std::string device;
+  std::string rates;  // empty: those kept, or assumed ones
   bool explain = false;
   bool curve = false;
   std::string svg;
@@ -165,6 +167,8 @@ int plan(const Context& context, const Options& options) {
   const std::optional<DevicePreset> device = preset_of(context, options);
   RowFrame frame = frame_of(options, device);
   if (frame.memory == MemoryKind::unified) method.spaces = kAllSpaces;
+  const std::optional<MeasuredRates> rates = choose_rates(context, options.rates);
+  if (rates) method.costs = rates->costs(method.costs);
   if (device) method.costs = device_costs(*device, method.costs);
   const MetaGraphPtr graph = open_for(context, options.path);
   method.placement = parse_placement(options.method, *graph);
@@ -182,9 +186,9 @@ int plan(const Context& context, const Options& options) {
   std::optional<PlanAdvice> advice =
       plan_advice(context, *graph, rows, orders_asked, method, forward.pass(), frame);
   if (advice) name_commands(*advice, options.path, options.given);
-  return show(
-      context, options,
-      {*graph, method, forward, frame, device, orders_asked.size() > 1, std::move(rows), std::move(advice)});
+  return show(context, options,
+              {*graph, method, forward, frame, device, orders_asked.size() > 1, std::move(rows),
+               std::move(advice), rates});
 }
 
 std::string device_ids() {
@@ -228,6 +232,10 @@ Action setup_plan(CLI::App& app) {
       ->default_str("discrete, or as the device's");
   app.add_option("--device", options->device, "Budget and kind of memory of a device: " + device_ids())
       ->type_name("ID");
+  app.add_option("--rates", options->rates,
+                 "What times are estimated with: a file that `devices --measure` wrote, or assumed")
+      ->default_str("those measured, if any")
+      ->type_name("FILE|assumed");
   app.add_option(
       "--max-peak", options->max_peak,
       "Exit with 3 unless some row's device peak (of unified memory, what it must hold) is at most "

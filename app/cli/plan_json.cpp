@@ -2,6 +2,7 @@
 #include "app/cli/plan_json.h"
 
 #include "app/cli/method_options.h"
+#include "app/cli/rates.h"
 
 #include <nlohmann/json.hpp>
 
@@ -92,6 +93,7 @@ Json plan_json(const PlanAnswer& answer) {
   Json json = {{"model", json_text(model_name(answer.graph))},
                {"bytes", storage_bytes(answer.graph)},
                {"options", options_json(answer)},
+               {"rates", rates_json(answer.options.costs, answer.rates)},
                {"rows", Json::array()},
                {"lower_bound",
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};

@@ -173,6 +173,8 @@ endif()
 
 add_test(NAME cli.advice COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/advice.sh $<TARGET_FILE:loadline> ${CLI_FOLDER})
 set_tests_properties(cli.advice PROPERTIES FIXTURES_REQUIRED "demo;seventy;xl")
+add_test(NAME cli.rates COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/rates.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/rates)
+set_tests_properties(cli.rates PROPERTIES FIXTURES_REQUIRED xl ENVIRONMENT "${GPU_ENVIRONMENT}")
 add_test(NAME cli.interrupt COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/interrupt.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/interrupt)
 add_test(NAME cli.interrupt_stats
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/interrupt_stats.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/70b)
