@@ -51,6 +51,34 @@ bool can_do(const Method& method, const AdviceCandidate& load, bool placed) {
   return (!load.cast || method.traits.casts) && (!placed || method.traits.offloads);
 }
 
+// Loaders of one format: for a file of another it would have to be converted first.
+struct Loader {
+  std::string_view methods;  // what their ids begin with
+  std::array<std::string_view, 2> formats;
+};
+constexpr std::array<Loader, 4> kLoaders = {{{"llama_cpp", {"gguf", {}}},
+                                             {"executorch", {"pte", "ptd"}},
+                                             {"fastsafetensors", {"safetensors", {}}},
+                                             {"runai", {"safetensors", {}}}}};
+
+// The format that a method wants, where it is not `format`.
+std::string_view wanted_format(const Method& method, std::string_view format) {
+  for (const Loader& loader : kLoaders)
+    if (method.id.starts_with(loader.methods))
+      return std::find(loader.formats.begin(), loader.formats.end(), format) == loader.formats.end()
+                 ? loader.formats.front()
+                 : std::string_view();
+  return {};
+}
+
+Change method_change(const Method& method, bool streamed_before, std::string_view format) {
+  const bool streams = method.traits.streams && !streamed_before;
+  const std::string_view wanted = wanted_format(method, format);
+  return {streams ? Take::streaming : Take::method, wanted.empty() ? 0u : 1u,
+          fmt::format("method {}{}{}", method.id, streams ? ", where nothing stays on the device" : "",
+                      wanted.empty() ? "" : fmt::format(", for files of the format {}", wanted))};
+}
+
 bool same_order(const OrderChoice& a, const OrderChoice& b) {
   return a.row == b.row && (a.row != nullptr || a.name == b.name);
 }
@@ -280,12 +308,8 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
     const bool asked_for = std::any_of(request_.loads.begin(), request_.loads.end(),
                                        [&](const AskedLoad& load) { return load.method == &method; });
     if (asked_for || !can_do(method, base, placed)) continue;
-    const bool streams = method.traits.streams && !base.streams();
-    AdviceCandidate next = with(
-        base, {streams ? Take::streaming : Take::method, 0,
-               fmt::format("method {}{}", method.id, streams ? ", where nothing stays on the device" : "")});
-    next.method = &method;
-    list.push_back(std::move(next));
+    list.push_back(with(base, method_change(method, base.streams(), graph_.format)));
+    list.back().method = &method;
   }
 }
 
@@ -332,9 +356,7 @@ std::vector<AdviceCandidate> AdviceSpace::candidates(AdviceStage stage) const {
   for (const AskedLoad& load : request_.loads) {
     AdviceCandidate base = asked(load);
     // what streams was asked for among others that do not: it is the last resort that it always is
-    if (base.streams() && !all_stream_)
-      base = with(base, {Take::streaming, 0,
-                         fmt::format("method {}, where nothing stays on the device", base.method->id)});
+    if (base.streams() && !all_stream_) base = with(base, method_change(*base.method, false, graph_.format));
     std::vector<AdviceCandidate> ones = changed(base);
     if (has(base, Take::streaming)) ones = {base};
     if (two) ones = changed_again(ones);

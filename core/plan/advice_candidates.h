@@ -34,7 +34,7 @@ enum class Take : std::uint8_t { order, buffer, shards, method, type, off_device
 struct Change {
   Take take = Take::order;
   // How far it goes, compared among changes that take the same: bytes of precision, of a buffer, of what
-  // leaves the device.
+  // leaves the device; 1 for a method that reads other files.
   std::uint64_t degree = 0;
   std::string text = {};
 };

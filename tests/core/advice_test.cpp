@@ -23,6 +23,7 @@ constexpr std::array kStages = {AdviceStage::one_change, AdviceStage::two_change
 // Rows of 32 numbers, so that casts to blocks apply, with an embedding, layers and a head in up to two files.
 MetaGraph random_model(std::mt19937_64& random) {
   MetaGraph graph;
+  graph.format = random() % 2 == 0 ? "safetensors" : "gguf";
   graph.files.resize(1 + random() % 2);
   std::uint64_t offset = 0;
   const std::uint32_t layers = 1 + static_cast<std::uint32_t>(random() % 8);
@@ -182,6 +183,21 @@ TEST(Advice, ANarrowerTypeGoesBeforeStreaming) {
   ASSERT_FALSE(advice.loads.empty());
   EXPECT_EQ(advice.loads[0].changes, std::vector<std::string>{"cast to bf16"});
   EXPECT_EQ(advice.loads[0].peaks[index(Space::device)], 16u << 20);
+}
+
+TEST(Advice, ALoaderOfTheFilesGoesBeforeOneOfOthers) {
+  MetaGraph graph = model_of(1 << 16);
+  const AdviceRequest request = request_of("state_dict", {.device = 33 << 20, .host = 4 << 20});
+  graph.format = "gguf";
+  EXPECT_EQ(advice_for(graph, request).loads.at(0).changes,
+            std::vector<std::string>{"method llama_cpp_ring"});
+  graph.format = "safetensors";
+  EXPECT_FALSE(advice_for(graph, request).loads.at(0).method->id.starts_with("llama_cpp"));
+  const AdviceSpace space(graph, request);
+  bool told = false;
+  for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change))
+    told |= candidate.changes[0].text == "method llama_cpp_ring, for files of the format gguf";
+  EXPECT_TRUE(told);
 }
 
 TEST(Advice, WhereNothingFitsItTellsTheNearest) {
