@@ -1,6 +1,7 @@
 // Stages of candidates, those of one kind at a time, until enough of them fit.
 #include "core/plan/advice.h"
 
+#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 
@@ -15,7 +16,7 @@
 namespace loadline {
 namespace {
 
-std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
 
 std::uint64_t over(const Verdict& verdict) {
   return capped_sum(capped_sum(verdict.device_over, verdict.host_over), verdict.unified_over);

@@ -1,6 +1,7 @@
 // Single changes of every kind that a method understands, and pairs of them.
 #include "core/plan/advice_candidates.h"
 
+#include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/plan/load_units.h"
 #include "core/plan/storage_cast.h"
@@ -16,6 +17,8 @@ namespace loadline {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
+
+std::uint64_t saturated(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
 
 // Round figures can be typed: a large number loses what is below a MiB.
 std::uint64_t rounded(std::uint64_t bytes) { return bytes >= 16 * kMiB ? bytes / kMiB * kMiB : bytes; }
@@ -119,9 +122,11 @@ AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)
       largest_file_ = std::max(largest_file_, files[graph.storages[i].file] += graph.storages[i].bytes);
   all_stream_ = std::all_of(request.loads.begin(), request.loads.end(),
                             [](const AskedLoad& load) { return load.method->traits.streams; });
+  // the pass asks for as much whatever is cast or placed
+  const std::uint64_t without = device_lower_bound(graph, request.options);
+  pass_ = device_lower_bound(graph, request.options, request.pass) - without;
   find_types();
   if (request.options.placement.all_on_device()) find_placements();
-  for (const auto& type : types_) bounds_[{type.first, nullptr}] = bound(type.first, nullptr);
   std::vector<const PlacementChoice*> places = {nullptr};
   for (const auto& placement : placements_) places.push_back(placement.get());
   for (const PlacementChoice* const place : places) {
@@ -134,7 +139,7 @@ std::uint64_t AdviceSpace::bound(const std::optional<DType>& cast, const Placeme
   MethodOptions options = request_.options;
   options.cast = cast;
   if (placement != nullptr) options.placement = placement->placement;
-  return device_lower_bound(graph_, options, request_.pass);
+  return device_lower_bound(graph_, options) + pass_;
 }
 
 std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const {
@@ -157,7 +162,7 @@ void AdviceSpace::find_placements() {
       std::min(budget.device.value_or(UINT64_MAX), budget.unified.value_or(UINT64_MAX));
   MethodOptions nothing = request_.options;
   nothing.placement.homes.assign(graph_.storages.size(), Home::host);
-  const std::uint64_t beside = device_lower_bound(graph_, nothing, request_.pass);
+  const std::uint64_t beside = device_lower_bound(graph_, nothing) + pass_;
   const std::uint64_t room = whole > beside ? whole - beside : 0;  // without any it may be what comes nearest
   place_layers(room);
   place_map(room);
@@ -166,9 +171,11 @@ void AdviceSpace::find_placements() {
 void AdviceSpace::keep(PlacementChoice choice) {
   const auto owners = first_owner(graph_);
   for (std::size_t i = 0; i < owners.size(); ++i) {
-    const Home home = choice.placement.homes[i];
-    if (owners[i] && home != Home::device)
-      choice.off_device += graph_.storages[i].bytes * (home == Home::disk ? 2 : 1);
+    if (!owners[i] || choice.placement.homes[i] == Home::device) continue;
+    const std::uint64_t bytes = graph_.storages[i].bytes;
+    const std::uint64_t counted_bytes =
+        choice.placement.homes[i] == Home::disk ? saturated(bytes, bytes) : bytes;
+    choice.off_device = saturated(choice.off_device, counted_bytes);
   }
   for (const auto& known : placements_)
     if (known->placement == choice.placement) return;

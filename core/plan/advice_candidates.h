@@ -106,6 +106,7 @@ class AdviceSpace {
   std::uint64_t weights_ = 0;
   std::uint64_t largest_file_ = 0;
   bool all_stream_ = false;
+  std::uint64_t pass_ = 0;                              // what the forward pass needs at most
   std::vector<std::pair<DType, std::uint64_t>> types_;  // narrower than what was asked for; bytes saved
   std::vector<std::unique_ptr<const PlacementChoice>> placements_;
   std::map<std::pair<std::optional<DType>, const PlacementChoice*>, std::uint64_t> bounds_;
