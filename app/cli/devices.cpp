@@ -1,5 +1,6 @@
-// loadline devices: the GPUs, and why one is chosen.
+// loadline devices: the GPUs, why one is chosen, and how fast it and the machine around it are.
 #include "app/cli/commands.h"
+#include "app/cli/rates.h"
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -7,6 +8,8 @@
 #ifdef LOADLINE_HAS_GPU
 #include "core/gpu/device_info.h"
 #endif
+
+#include <cstdio>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -56,16 +59,28 @@ std::string available_cell(const gpu::DeviceInfo& device) {
   return heap != nullptr && heap->budget ? format_bytes(*heap->budget) : "-";
 }
 
-int devices(const Context& context) {
-  const std::vector<gpu::DeviceInfo> found = gpu::list_devices();
-  const gpu::DeviceChoice choice = gpu::choose_device(found);
-  if (context.json) {
-    Json json = {{"devices", Json::array()}};
-    for (std::size_t i = 0; i < found.size(); ++i)
-      json["devices"].push_back(device_json(found[i], choice.chosen == i, choice.reasons[i]));
-    print_json(json);
-    return kDone;
+// A machine without a driver is one that can still be measured.
+std::vector<gpu::DeviceInfo> found_devices(bool measure) {
+  try {
+    return gpu::list_devices();
+  } catch (const Error& error) {
+    if (!measure || error.code() != ErrorCode::gpu) throw;
+    return {};
   }
+}
+
+Json devices_json(bool measure) {
+  const std::vector<gpu::DeviceInfo> found = found_devices(measure);
+  const gpu::DeviceChoice choice = gpu::choose_device(found);
+  Json json = Json::array();
+  for (std::size_t i = 0; i < found.size(); ++i)
+    json.push_back(device_json(found[i], choice.chosen == i, choice.reasons[i]));
+  return json;
+}
+
+std::string devices_text(const Context& context, bool measure) {
+  const std::vector<gpu::DeviceInfo> found = found_devices(measure);
+  const gpu::DeviceChoice choice = gpu::choose_device(found);
   Table table({"", "index", "device", "type", "Vulkan", "memory", "available", "largest block", "why"},
               {Align::left, Align::right, Align::left, Align::left, Align::left, Align::right, Align::right,
                Align::right, Align::left});
@@ -77,22 +92,48 @@ int devices(const Context& context) {
                std::string(gpu::device_type_name(device.type)), gpu::version_text(device.api_version),
                memory_cell(device), available_cell(device), format_bytes(device.max_allocation), why});
   }
-  fmt::print("{}", table.text(context.colour));
-  return kDone;
+  return table.text(context.colour);
 }
 
 #else
 
-int devices(const Context&) {
-  throw Error(ErrorCode::unsupported, "built without Vulkan: there are no devices");
+void require_vulkan(bool measure) {
+  if (!measure) throw Error(ErrorCode::unsupported, "built without Vulkan: there are no devices");
+}
+
+Json devices_json(bool measure) {
+  require_vulkan(measure);
+  return Json::array();
+}
+
+std::string devices_text(const Context&, bool measure) {
+  require_vulkan(measure);
+  return "Built without Vulkan: there are no devices.\n";
 }
 
 #endif
 
+int devices(const Context& context, const MeasureArguments& arguments) {
+  if (context.json) {
+    Json json = {{"devices", devices_json(arguments.measure)}};
+    if (arguments.measure) json["rates"] = measure_json(measure_rates(context, arguments));
+    print_json(json);
+    return kDone;
+  }
+  fmt::print("{}", devices_text(context, arguments.measure));
+  if (arguments.measure) {
+    std::fflush(stdout);  // what follows takes a while
+    fmt::print("\n{}", measure_text(context, measure_rates(context, arguments)));
+  }
+  return kDone;
+}
+
 }  // namespace
 
-Action setup_devices(CLI::App&) {
-  return [](Context& context) { return devices(context); };
+Action setup_devices(CLI::App& app) {
+  auto arguments = std::make_shared<MeasureArguments>();
+  add_measure_options(app, *arguments);
+  return [arguments](Context& context) { return devices(context, *arguments); };
 }
 
 }  // namespace loadline::cli

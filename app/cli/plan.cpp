@@ -7,6 +7,7 @@
 #include "app/cli/plan_pictures.h"
 #include "app/cli/plan_plot.h"
 #include "app/cli/plan_table.h"
+#include "app/cli/rates.h"
 #include "app/cli/wrap.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
@@ -36,12 +37,14 @@ struct Options {
   std::string cache_limit;
   std::string memory;  // empty: as the device's, or discrete
   std::string device;
+  std::string rates;  // empty: those kept, or assumed ones
   bool explain = false;
   bool curve = false;
   std::string svg;
   std::string html;
   std::vector<std::string> measure;
   bool cold = false;
+  std::vector<GivenOption> given;  // what the command line says
   std::string axis;  // empty: steps with a forward pass, which takes no modelled time, else time
 };
 
@@ -206,6 +209,8 @@ int plan(const Context& context, const Options& options) {
   const std::optional<DevicePreset> device = preset_of(context, options);
   RowFrame frame = frame_of(options, device);
   if (frame.memory == MemoryKind::unified) method.spaces = kAllSpaces & ~space_bit(Space::page_cache);
+  const std::optional<MeasuredRates> rates = choose_rates(context, options.rates);
+  if (rates) method.costs = rates->costs(method.costs);
   if (device) method.costs = device_costs(*device, method.costs);
   const MetaGraphPtr graph = open_for(context, options.path);
   method.placement = parse_placement(options.method, *graph);
@@ -221,8 +226,12 @@ int plan(const Context& context, const Options& options) {
       make_rows(context, *graph, methods_asked, orders_asked, method, forward.pass(), frame);
   if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
     throw *rows.front().refusal;
+  std::optional<PlanAdvice> advice =
+      plan_advice(context, *graph, rows, orders_asked, method, forward.pass(), frame);
+  if (advice) name_commands(*advice, options.path, options.given);
   return show(context, options,
-              {*graph, method, forward, frame, device, orders_asked.size() > 1, std::move(rows)});
+              {*graph, method, forward, frame, device, orders_asked.size() > 1, std::move(rows),
+               std::move(advice), rates});
 }
 
 std::string device_ids() {
@@ -275,6 +284,10 @@ Action setup_plan(CLI::App& app) {
       ->default_str("discrete, or as the device's");
   app.add_option("--device", options->device, "Budget and kind of memory of a device: " + device_ids())
       ->type_name("ID");
+  app.add_option("--rates", options->rates,
+                 "What times are estimated with: a file that `devices --measure` wrote, or assumed")
+      ->default_str("those measured, if any")
+      ->type_name("FILE|assumed");
   app.add_option(
       "--max-peak", options->max_peak,
       "Exit with 3 unless some row's device peak (of unified memory, what it must hold) is at most "
@@ -304,7 +317,10 @@ Action setup_plan(CLI::App& app) {
   app.add_flag("--explain", options->explain,
                "What each method does, and its peak as every counter shows it");
   app.footer(fmt::format("{}\n{}", explanations(), app.get_footer()));
-  return [options](Context& context) { return plan(context, *options); };
+  return [options, &app](Context& context) {
+    options->given = given_options(app);
+    return plan(context, *options);
+  };
 }
 
 }  // namespace loadline::cli

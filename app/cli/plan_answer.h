@@ -3,8 +3,10 @@
 
 #include "app/cli/command.h"
 #include "app/cli/forward_options.h"
+#include "app/cli/plan_advice.h"
 #include "app/cli/plan_rows.h"
 #include "core/plan/device_preset.h"
+#include "core/plan/rates.h"
 
 #include <string>
 #include <vector>
@@ -20,6 +22,8 @@ struct PlanAnswer {
   const std::optional<DevicePreset>& device;
   bool several_orders = false;
   std::vector<Row> rows;
+  std::optional<PlanAdvice> advice = {};    // where not all rows fit
+  std::optional<MeasuredRates> rates = {};  // absent: assumed ones
 
   // Whether some row has figures, fits its budgets and is below --max-peak.
   bool any_fits() const;

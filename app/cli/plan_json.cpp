@@ -2,6 +2,7 @@
 #include "app/cli/plan_json.h"
 
 #include "app/cli/method_options.h"
+#include "app/cli/rates.h"
 
 #include <nlohmann/json.hpp>
 
@@ -93,11 +94,16 @@ Json plan_json(const PlanAnswer& answer) {
   Json json = {{"model", json_text(model_name(answer.graph))},
                {"bytes", storage_bytes(answer.graph)},
                {"options", options_json(answer)},
+               {"rates", rates_json(answer.options.costs, answer.rates)},
                {"rows", Json::array()},
                {"lower_bound",
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
   if (Json pass = answer.forward.json(); !pass.is_null()) json["forward"] = std::move(pass);
   for (const Row& row : answer.rows) json["rows"].push_back(row_json(row, answer.frame));
+  if (answer.advice) {
+    json["advice"] = advice_json(*answer.advice);
+    json["advice_tried"] = answer.advice->advice.tried;
+  }
   return json;
 }
 

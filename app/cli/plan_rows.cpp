@@ -27,6 +27,7 @@ Row make_row(const Projection& projection, const RowFrame& frame, const Labels& 
   for (const ViewPeak& view : views) row.views.push_back(view.bytes);
   const ViewPeak& leading = views[leading_view(frame.memory)];
   row.leading = row_peak(plan, leading.bytes, leading.step, labels);
+  row.held = held_peak(timeline);
   row.final_bytes = timeline.final_bytes;
   row.reserved = timeline.reserved_peak;
   row.reserved_final = timeline.reserved_final;

@@ -49,8 +49,9 @@ struct Row {
   PerSpace<RowPeak> peaks = {};
   ReadPattern reads = {};
   double seconds = 0;
-  RowPeak unified = {};  // of the sum of all spaces
-  RowPeak leading = {};  // of leading_view()
+  RowPeak unified = {};    // of the sum of all spaces
+  RowPeak leading = {};    // of leading_view()
+  std::uint64_t held = 0;  // the peak of device, host and staging together
   PerSpace<std::uint64_t> final_bytes = {};
   std::optional<PerSpace<std::uint64_t>> reserved = {};
   std::optional<PerSpace<std::uint64_t>> reserved_final = {};

@@ -2,6 +2,7 @@
 #include "app/cli/plan_table.h"
 
 #include "app/cli/order_gain.h"
+#include "app/cli/rates.h"
 #include "app/cli/table.h"
 #include "app/cli/wrap.h"
 #include "core/base/text.h"
@@ -221,7 +222,9 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
     text += fmt::format("The page cache holds at most {}: what was dropped is read again.\n",
                         format_bytes(*answer.frame.cache_limit));
   if (const std::string pass = answer.forward.text(); !pass.empty()) text += "\n" + pass;
+  if (answer.several_orders || answer.advice || answer.frame.curve) text += rates_line(answer.rates) + "\n";
   if (!answer.any_fits()) text += "Nothing here fits the budget.\n";
+  if (answer.advice) text += advice_text(*answer.advice);
   return text;
 }
 

@@ -106,6 +106,14 @@ std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& op
   return needed;
 }
 
+std::uint64_t held_peak(const Timeline& timeline) {
+  std::uint64_t most = 0;
+  for (const UsagePoint& point : timeline.usage)
+    most = std::max(most, point.bytes[index(Space::device)] + point.bytes[index(Space::host)] +
+                              point.bytes[index(Space::staging)]);
+  return most;
+}
+
 Verdict check_budget(const Projection& projection, const Budget& budget) {
   Verdict verdict;
   const auto check = [](std::uint64_t bytes, const std::optional<std::uint64_t>& limit, bool& fits,

@@ -65,6 +65,9 @@ struct Verdict {
   bool fits() const { return device_fits && host_fits && unified_fits; }
 };
 
+// The peak of what budgets of unified memory cover: device, host and staging together.
+std::uint64_t held_peak(const Timeline& timeline);
+
 Verdict check_budget(const Projection& projection, const Budget& budget);
 
 }  // namespace loadline

@@ -1,0 +1,152 @@
+// Measures rates, keeps them in the user's configuration folder and reads them there.
+#include "app/cli/rates.h"
+
+#include "app/cli/table.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/io/atomic_file.h"
+#include "core/plan/measure_rates.h"
+
+#ifdef LOADLINE_HAS_GPU
+#include "core/gpu/measure_link.h"
+#endif
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <span>
+
+#include <CLI/CLI.hpp>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string rate_cell(const RateRow& row, double value) {
+  return row.member == &CostModel::seek_seconds ? fmt::format("{:.0f} us", value * 1e6) : format_rate(value);
+}
+
+// Why the device's rates are missing; empty where they are there.
+std::string measure_device(MeasuredRates& rates, Progress& progress) {
+#ifdef LOADLINE_HAS_GPU
+  constexpr std::uint64_t kBytes = 128 << 20;
+  try {
+    gpu::measure_link(gpu::Device(gpu::DeviceOptions{}), kBytes, rates, progress);
+    return "";
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    return error.what();
+  }
+#else
+  (void)rates, (void)progress;
+  return "built without Vulkan";
+#endif
+}
+
+void keep(const std::string& path, const MeasuredRates& rates) {
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  if (error)
+    throw Error(ErrorCode::io,
+                fmt::format("{}: cannot make the folder: {}",
+                            safe_display(fs::path(path).parent_path().string()), error.message()));
+  const std::string text = rates_text(rates);
+  AtomicFile file(path);
+  file.write_at(0, std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+}  // namespace
+
+std::string rates_path(const Context& context) {
+  return context.config_folder.empty() ? "" : context.config_folder + "/rates.json";
+}
+
+std::optional<MeasuredRates> choose_rates(const Context& context, const std::string& wanted) {
+  if (wanted == "assumed") return std::nullopt;
+  if (!wanted.empty()) return read_rates(wanted);
+  const std::string path = rates_path(context);
+  std::error_code ignored;
+  if (path.empty() || !fs::exists(path, ignored)) return std::nullopt;
+  try {
+    return read_rates(path);
+  } catch (const Error& error) {
+    if (!context.quiet) complain(fmt::format("left out: {}", error.what()));
+    return std::nullopt;
+  }
+}
+
+std::string rates_line(const std::optional<MeasuredRates>& rates) {
+  if (!rates) return "Times by assumed rates: `loadline devices --measure` measures them.";
+  return fmt::format("Times by rates measured on {}{}.", safe_display(rates->measured, 40),
+                     rates->device.empty() ? ", but for those of a device" : "");
+}
+
+Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates) {
+  Json json = {{"measured", rates ? Json(json_text(rates->measured)) : Json()}};
+  for (const RateRow& row : rate_rows()) json[std::string(row.key)] = costs.*row.member;
+  return json;
+}
+
+void add_measure_options(CLI::App& app, MeasureArguments& arguments) {
+  app.add_flag("--measure", arguments.measure,
+               "Measure disk, memory and the chosen device, and keep the rates for plan's times");
+  app.add_option("--measure-dir", arguments.folder,
+                 "The folder whose disk is measured, with a file of 512 MiB that goes away")
+      ->default_str("the working directory");
+}
+
+RatesAnswer measure_rates(const Context& context, const MeasureArguments& arguments) {
+  constexpr std::uint64_t kFile = 512 << 20, kMemory = 256 << 20;
+  RatesAnswer answer;
+  Progress progress(context.stop);
+  {
+    const ProgressLine line(context, "measuring", progress);
+    measure_disk(arguments.folder, kFile, answer.rates, progress);
+    measure_memory(kMemory, answer.rates, progress);
+    answer.missing = measure_device(answer.rates, progress);
+  }
+  const std::time_t time = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  answer.rates.measured = fmt::format("{:%Y-%m-%dT%H:%MZ}", fmt::gmtime(time));
+  answer.path = rates_path(context);
+  if (!answer.path.empty()) keep(answer.path, answer.rates);
+  return answer;
+}
+
+std::string measure_text(const Context& context, const RatesAnswer& answer) {
+  const CostModel assumed;
+  Table table({"rate", "measured", "assumed", "with"},
+              {Align::left, Align::right, Align::right, Align::left});
+  for (const RateRow& row : rate_rows()) {
+    const auto value = answer.rates.values.find(row.key);
+    const auto how = answer.rates.how.find(row.key);
+    table.row({std::string(row.title),
+               value == answer.rates.values.end() ? "-" : rate_cell(row, value->second),
+               rate_cell(row, assumed.*row.member),
+               how == answer.rates.how.end() ? "" : safe_display(how->second, 80)});
+  }
+  std::string text = table.text(context.colour);
+  if (!answer.rates.device.empty())
+    text += fmt::format("The device is {}.\n", safe_display(answer.rates.device, 60));
+  if (!answer.missing.empty())
+    text += fmt::format("The device's rates stay as assumed: {}.\n", answer.missing);
+  text += answer.path.empty() ? "Not kept: there is no folder for it.\n"
+                              : fmt::format("Kept in {} for plan's times.\n", safe_display(answer.path));
+  return text;
+}
+
+Json measure_json(const RatesAnswer& answer) {
+  Json json = {{"measured", answer.rates.measured},
+               {"device", answer.rates.device.empty() ? Json() : Json(json_text(answer.rates.device))},
+               {"kept", answer.path.empty() ? Json() : Json(json_text(answer.path))}};
+  if (!answer.missing.empty()) json["missing"] = json_text(answer.missing);
+  for (const auto& [key, value] : answer.rates.values) json[key] = value;
+  for (const auto& [key, text] : answer.rates.how) json["how"][key] = json_text(text);
+  return json;
+}
+
+}  // namespace loadline::cli

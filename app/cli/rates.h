@@ -1,0 +1,41 @@
+// The rates that times are estimated with: measured ones where somebody measured them.
+#pragma once
+
+#include "app/cli/command.h"
+#include "core/plan/rates.h"
+
+#include <optional>
+#include <string>
+
+namespace loadline::cli {
+
+// Where `devices --measure` keeps them; empty without a folder for it.
+std::string rates_path(const Context& context);
+
+// Absent: assumed ones. `wanted` is --rates: a file, "assumed", or empty for those kept, which are left out,
+// with a complaint, if they cannot be read. Throws Error for a file that was asked for.
+std::optional<MeasuredRates> choose_rates(const Context& context, const std::string& wanted);
+
+// "Times by rates measured on ...", or by assumed ones.
+std::string rates_line(const std::optional<MeasuredRates>& rates);
+// Every rate of `costs`, and when those measured were.
+Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates);
+
+struct MeasureArguments {
+  bool measure = false;
+  std::string folder = ".";
+};
+void add_measure_options(CLI::App& app, MeasureArguments& arguments);
+
+// What was measured, where it is kept, and why something is missing.
+struct RatesAnswer {
+  MeasuredRates rates = {};
+  std::string path = {};     // empty: not kept
+  std::string missing = {};  // empty: everything was measured
+};
+// Measures, and keeps what was measured. Throws Error{io | cancelled}.
+RatesAnswer measure_rates(const Context& context, const MeasureArguments& arguments);
+std::string measure_text(const Context& context, const RatesAnswer& answer);
+Json measure_json(const RatesAnswer& answer);
+
+}  // namespace loadline::cli

@@ -1,0 +1,16 @@
+// How fast a device takes bytes, and copies its own.
+#pragma once
+
+#include "core/base/progress.h"
+#include "core/gpu/device.h"
+#include "core/plan/rates.h"
+
+#include <cstdint>
+
+namespace loadline::gpu {
+
+// Measures link, pageable_link and device_copy with blocks of `bytes` on a VulkanMachine, medians of seven,
+// as an upload would move them; sets rates.device. Throws Error{no_fit | gpu | cancelled}.
+void measure_link(const Device& device, std::uint64_t bytes, MeasuredRates& rates, Progress& progress);
+
+}  // namespace loadline::gpu

@@ -1,0 +1,37 @@
+#!/bin/bash
+# What advice prints, fits: each command line that it shows is run.  usage: advice.sh LOADLINE FOLDER
+set -u
+program=$1
+cd "$2" || exit 1
+loadline() { "$program" "$@" >/dev/null; }
+mkdir -p "it's a model" && cp demo/config.json "it's a model/" || exit 1
+
+# plan's options, and how many command lines at least
+check() {
+  least=$1 && shift
+  text=$("$program" plan "$@")
+  lines=$(printf '%s\n' "$text" | sed -n 's/^  (\(loadline plan .*\))$/\1/p')
+  count=0
+  while IFS= read -r line; do
+    [ -n "$line" ] || continue
+    eval "$line"
+    code=$?
+    [ $code -eq 0 ] || { echo "plan $*: '$line' gives $code"; exit 1; }
+    count=$((count + 1))
+  done <<<"$lines"
+  [ $count -ge "$least" ] || { echo "plan $*: $count command lines, expected $least"; echo "$text"; exit 1; }
+}
+
+check 3 xl --method state_dict --device-budget 6GiB
+check 3 xl --method staged_ring --device-budget 6GiB --host-budget 20MiB
+check 3 xl --method runai --host-budget 1GiB
+check 3 xl --method fastsafetensors_copy --device-budget 8GiB
+check 3 xl --method executorch_before --order forward --memory unified --device-budget 11908MiB
+check 3 xl --memory unified --device-budget 5GiB
+check 3 xl --method accelerate --memory unified --device-budget 5GiB
+check 2 xl --method state_dict --device rtx-4060-8gb --max-peak 3GiB --place 'name:*=device'
+check 1 xl --device-budget 6GiB
+check 3 70b --device-budget 8GiB --host-budget 32GiB
+check 3 70b --method state_dict --device-budget 80GiB --host-budget 32GiB --seq 64 --batch 2 --cache-limit 4GiB
+check 2 70b --method accelerate --device-budget 24GiB --host-budget 16GiB
+check 1 "it's a model" --method state_dict --device-budget 64MiB

@@ -1,0 +1,48 @@
+// Rates of a device, measured under validation.
+#include "core/gpu/measure_link.h"
+
+#include "core/base/error.h"
+#include "tests/gpu/device_test.h"
+
+#include <cmath>
+#include <stop_token>
+
+#include <gtest/gtest.h>
+
+namespace loadline::gpu {
+namespace {
+
+class MeasureLink : public DeviceTest {};
+
+TEST_F(MeasureLink, GivesEveryRateOfTheDevice) {
+  MeasuredRates rates;
+  Progress progress;
+  measure_link(device(), 3 << 20, rates, progress);
+  EXPECT_EQ(rates.device, device().info().name);
+  for (const RateRow& row : rate_rows()) {
+    ASSERT_EQ(rates.values.contains(row.key), row.of_device) << row.key;
+    if (!row.of_device) continue;
+    const double value = rates.values.find(row.key)->second;
+    EXPECT_TRUE(std::isfinite(value) && value > row.least && value < row.most) << row.key << " " << value;
+  }
+}
+
+TEST_F(MeasureLink, EndsWhenAskedAndWhereThereIsNoRoom) {
+  MeasuredRates rates;
+  std::stop_source source;
+  source.request_stop();
+  Progress stopped(source.get_token()), progress;
+  const auto code = [&](std::uint64_t bytes, Progress& with) {
+    try {
+      measure_link(device(), bytes, rates, with);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::usage;
+  };
+  EXPECT_EQ(code(1 << 20, stopped), ErrorCode::cancelled);
+  EXPECT_EQ(code(std::uint64_t{1} << 50, progress), ErrorCode::no_fit);
+}
+
+}  // namespace
+}  // namespace loadline::gpu
