@@ -1,9 +1,8 @@
 // Head, chart, table, explanations.
 #include "app/cli/plan_page.h"
 
-#include "app/cli/markup.h"
-#include "app/cli/plan_chart.h"
 #include "app/cli/plan_table.h"
+#include "core/base/markup.h"
 #include "core/base/text.h"
 
 #include <algorithm>
