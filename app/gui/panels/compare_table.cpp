@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
@@ -73,22 +74,25 @@ void figure_cell(const Ui& ui, const view::PlanRow& row, CompareColumn column, d
   right_aligned(format_bytes(peak.bytes), ui.theme->text);
 }
 
-// Titles of figures stand at the right, as the figures do.
+// Titles of figures stand at the right, as the figures do: ImGui would keep room for an arrow behind each.
 void draw_headers(const Ui& ui, const CompareSort& sort) {
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   for (int i = 0; i < ImGui::TableGetColumnCount(); ++i) {
     if (!ImGui::TableSetColumnIndex(i)) continue;
-    const char* title = ImGui::TableGetColumnName(i);
+    const std::string_view name = ImGui::TableGetColumnName(i);
+    const std::string_view title = name.substr(0, name.find("###"));
     const auto column = static_cast<CompareColumn>(i + 1);
     const bool words =
         column == CompareColumn::method || column == CompareColumn::order || column == CompareColumn::verdict;
     const float arrow = sort.column == column ? ui.px(14) : 0;
-    const float width = ImGui::CalcTextSize(title, nullptr, true).x;
-    const float slack = ImGui::GetContentRegionAvail().x - width - arrow;
-    if (!words && slack > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + slack);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float slack = ImGui::GetContentRegionAvail().x - text_width(title) - arrow;
     ImGui::PushID(i);
-    ImGui::TableHeader(title);
+    ImGui::TableHeader("##title");
     ImGui::PopID();
+    const ImVec2 pen = {words ? at.x : at.x + slack, at.y};
+    ImGui::GetWindowDrawList()->AddText(pen, sort.column == column ? ui.theme->text : ui.theme->muted,
+                                        title.data(), title.data() + title.size());
   }
 }
 
@@ -97,14 +101,33 @@ bool has_refusal(const std::vector<view::PlanRow>& rows) {
                      [](const view::PlanRow& row) { return row.refusal.has_value(); });
 }
 
+// "device 13.92 GiB over, ...down_proj.weight": in the room there is the end of a name says most. The rest is
+// in the row's card.
+std::string short_verdict(const view::PlanRow& row, float room) {
+  const Verdict& verdict = row.verdict;
+  std::string words;
+  const auto add = [&](bool fits, std::string_view what, std::uint64_t over) {
+    if (!fits) words += fmt::format("{}{} {} over", words.empty() ? "" : ", ", what, format_bytes(over));
+  };
+  add(verdict.device_fits, "device", verdict.device_over);
+  add(verdict.host_fits, "host", verdict.host_over);
+  add(verdict.unified_fits, "", verdict.unified_over);
+  if (words.starts_with(' ')) words.erase(0, 1);
+  constexpr std::string_view kFirst = ", at ";
+  const float left = room - text_width(words) - text_width(kFirst);
+  const std::string name = elided_front(shown(row.first_over), left);
+  // of less than a few letters nobody learns anything
+  if (name.size() > 10) words += std::string(kFirst) + name;
+  return elided(words, room);
+}
+
 void verdict_cell(const Session& session, const Ui& ui, const view::PlanRow& row) {
   if (!ImGui::TableNextColumn()) return;
-  const std::string words = verdict_text(row, session.comparison_frame());
-  if (words.empty()) {
-    name_text(ui, row.method->peak_law, 0, ui.theme->muted);
-    return;
-  }
-  name_text(ui, words, 0, row.refusal ? ui.theme->muted : row.fits() ? ui.theme->good : ui.theme->bad);
+  const float room = ImGui::GetContentRegionAvail().x;
+  if (row.refusal) return text_colored(ui.theme->muted, elided("cannot be done", room));
+  if (!session.comparison_frame().judged()) return name_text(ui, row.method->peak_law, 0, ui.theme->muted);
+  if (row.fits()) return text_colored(ui.theme->good, "fits");
+  text_colored(ui.theme->bad, short_verdict(row, room));
 }
 
 void draw_row(Session& session, const Ui& ui, const view::PlanRow& row, std::size_t at, double most) {
@@ -227,7 +250,7 @@ void CompareTable::draw(Session& session, const Ui& ui, ImVec2 size) {
   for (const Figure& figure : kFigures) {
     const bool meant =
         figure.column == CompareColumn::held ? unified : figure.column != CompareColumn::unified || !unified;
-    column(figure.title, 71, figure.column, meant && width >= ui.px(figure.least));
+    column(figure.title, 74, figure.column, meant && width >= ui.px(figure.least));
   }
   column("Jumps", 48, CompareColumn::jumps, width >= ui.px(880));
   column("Time", 50, CompareColumn::time, width >= ui.px(560));
