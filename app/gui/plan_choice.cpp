@@ -143,8 +143,7 @@ std::string_view compare_column_name(CompareColumn column) {
 std::vector<std::size_t> sorted_rows(std::span<const view::PlanRow> rows, const CompareSort& sort) {
   std::vector<std::size_t> at(rows.size());
   std::iota(at.begin(), at.end(), std::size_t{0});
-  const bool words = sort.column == CompareColumn::table || sort.column == CompareColumn::method ||
-                     sort.column == CompareColumn::order;
+  const bool words = sort.column == CompareColumn::method || sort.column == CompareColumn::order;
   std::stable_sort(at.begin(), at.end(), [&](std::size_t a, std::size_t b) {
     if (!words && rows[a].refusal.has_value() != rows[b].refusal.has_value())
       return rows[b].refusal.has_value();

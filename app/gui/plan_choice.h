@@ -75,7 +75,7 @@ struct CompareSort {
   bool ascending = true;
   bool operator==(const CompareSort&) const = default;
 };
-// Positions in `rows`. What cannot be done comes last; ties keep their order.
+// Positions in `rows`. What cannot be done comes last but among names; ties keep their order.
 std::vector<std::size_t> sorted_rows(std::span<const view::PlanRow> rows, const CompareSort& sort);
 
 // How the comparison is shown; `order` is where the order itself is arranged.

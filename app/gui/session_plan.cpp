@@ -48,6 +48,7 @@ void Session::set_plan(const PlanChoice& choice) {
   const bool load = same_load(choice, choice_);
   const bool rows = same_comparison(choice, choice_);
   choice_ = choice;
+  if (!load && listed_ != kCustomOrder) listed_.clear();  // the optimal one may be another now
   if (!model_) return;
   // what was cancelled or failed is tried again
   const bool planned = projection_ || planning();

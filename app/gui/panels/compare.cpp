@@ -15,13 +15,15 @@
 namespace loadline::gui {
 namespace {
 
+std::string_view export_label(bool narrow) { return narrow ? "SVG" : "Save as SVG"; }
+
 class ComparePanel final : public Panel {
  public:
   void draw(Session& session, const Ui& ui) override;
 
  private:
   void draw_toolbar(Session& session, const Ui& ui);
-  void draw_export(Session& session, const Ui& ui);
+  void draw_export(Session& session, const Ui& ui, std::string_view label);
   void draw_view(Session& session, const Ui& ui, ImVec2 size);
 
   CompareTable table_;
@@ -65,24 +67,26 @@ void ComparePanel::draw(Session& session, const Ui& ui) {
 }
 
 void ComparePanel::draw_toolbar(Session& session, const Ui& ui) {
-  method_and_order(session, ui, ui.px(176), ui.px(96));
+  const bool narrow = ImGui::GetContentRegionAvail().x < ui.px(840);
+  method_and_order(session, ui, ui.px(narrow ? 156 : 176), ui.px(narrow ? 84 : 96));
   PlanChoice choice = session.choice();
-  constexpr std::array<std::string_view, 2> kOrders = {"This order", "Every order"};
-  continue_line(ui, 8, segmented_width(ui, kOrders));
-  const bool every = segmented(ui, "orders", kOrders, choice.every_order ? 1 : 0) == 1;
+  const std::array<std::string_view, 2> orders = {narrow ? "This" : "This order",
+                                                  narrow ? "Every" : "Every order"};
+  continue_line(ui, 8, segmented_width(ui, orders));
+  const bool every = segmented(ui, "orders", orders, choice.every_order ? 1 : 0) == 1;
   tooltip(ui, "Whether the rows are of the chosen order alone, or of each method in each order");
   if (std::exchange(choice.every_order, every) != every) session.attempt([&] { session.set_plan(choice); });
   constexpr std::array<std::string_view, kCompareViews> kViews = {"Table", "Curves", "Overlay", "Order"};
-  continue_line(ui, 12, segmented_width(ui, kViews));
+  continue_line(ui, 10, segmented_width(ui, kViews));
   session.compare_view =
       static_cast<CompareView>(segmented(ui, "view", kViews, static_cast<std::size_t>(session.compare_view)));
-  continue_line(ui, 10, text_width("Save as SVG") + ui.px(24));
-  draw_export(session, ui);
+  continue_line(ui, 10, text_width(export_label(narrow)) + ui.px(24));
+  draw_export(session, ui, export_label(narrow));
 }
 
-void ComparePanel::draw_export(Session& session, const Ui& ui) {
-  if (button(ui, "Save as SVG", ButtonKind::normal, !session.comparison().empty()))
-    ImGui::OpenPopup("save chart");
+void ComparePanel::draw_export(Session& session, const Ui& ui, std::string_view label) {
+  if (button(ui, label, ButtonKind::normal, !session.comparison().empty())) ImGui::OpenPopup("save chart");
+  tooltip(ui, "The curves of every method as one picture");
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
   if (ImGui::BeginPopup("save chart")) {
     muted(ui, "The curves of every method as one picture, to this file:");

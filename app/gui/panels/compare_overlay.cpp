@@ -208,18 +208,23 @@ std::vector<const view::PlanRow*> overlaid_rows(const Session& session,
       if (session.overlaid.contains(row->method->id) && result.size() < kMostOverlaid) result.push_back(row);
     return result;
   }
-  // the chosen one, and those with other peaks, from the least to the most
+  // the chosen one, then some from the least peak to the most
   constexpr std::size_t kFew = 5;
   std::vector<const view::PlanRow*> sorted = rows;
-  std::stable_sort(sorted.begin(), sorted.end(), [&](const view::PlanRow* a, const view::PlanRow* b) {
-    const bool first = a->method->id == session.choice().method,
-               second = b->method->id == session.choice().method;
-    return first != second ? first : a->leading.bytes < b->leading.bytes;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const view::PlanRow* a, const view::PlanRow* b) {
+    return a->leading.bytes < b->leading.bytes;
   });
+  std::vector<const view::PlanRow*> distinct;
   for (const view::PlanRow* row : sorted) {
-    const auto same = [&](const view::PlanRow* known) { return known->leading.bytes == row->leading.bytes; };
-    if (result.size() < kFew && std::none_of(result.begin(), result.end(), same)) result.push_back(row);
+    if (row->method->id == session.choice().method) result.push_back(row);
+    if (distinct.empty() || distinct.back()->leading.bytes != row->leading.bytes) distinct.push_back(row);
   }
+  const auto add = [&](const view::PlanRow* row) {
+    if (result.size() < kFew && std::find(result.begin(), result.end(), row) == result.end())
+      result.push_back(row);
+  };
+  for (std::size_t i = 0; i + 1 < kFew; ++i) add(distinct[i * (distinct.size() - 1) / (kFew - 2)]);
+  for (const view::PlanRow* row : sorted) add(row);  // where few peaks differ
   return result;
 }
 

@@ -24,7 +24,7 @@ constexpr std::array<Figure, 6> kFigures = {{{CompareColumn::held, "Must hold", 
                                              {CompareColumn::host, "Host", 0},
                                              {CompareColumn::page_cache, "Page cache", 0},
                                              {CompareColumn::staging, "Staging", 600},
-                                             {CompareColumn::unified, "Unified", 700}}};
+                                             {CompareColumn::unified, "Unified", 800}}};
 
 const view::RowPeak& peak_of(const view::PlanRow& row, CompareColumn column) {
   switch (column) {
@@ -101,9 +101,9 @@ bool has_refusal(const std::vector<view::PlanRow>& rows) {
                      [](const view::PlanRow& row) { return row.refusal.has_value(); });
 }
 
-// "device 13.92 GiB over, ...down_proj.weight": in the room there is the end of a name says most. The rest is
+// "device 13.92 GiB over: ...down_proj.weight": in the room there is the end of a name says most. The rest is
 // in the row's card.
-std::string short_verdict(const view::PlanRow& row, float room) {
+std::string short_verdict(const Ui& ui, const view::PlanRow& row, float room) {
   const Verdict& verdict = row.verdict;
   std::string words;
   const auto add = [&](bool fits, std::string_view what, std::uint64_t over) {
@@ -113,11 +113,11 @@ std::string short_verdict(const view::PlanRow& row, float room) {
   add(verdict.host_fits, "host", verdict.host_over);
   add(verdict.unified_fits, "", verdict.unified_over);
   if (words.starts_with(' ')) words.erase(0, 1);
-  constexpr std::string_view kFirst = ", at ";
+  constexpr std::string_view kFirst = ": ";
   const float left = room - text_width(words) - text_width(kFirst);
-  const std::string name = elided_front(shown(row.first_over), left);
   // of less than a few letters nobody learns anything
-  if (name.size() > 10) words += std::string(kFirst) + name;
+  if (constexpr float kLeast = 60; left > ui.px(kLeast))
+    words += std::string(kFirst) + elided_front(shown(row.first_over), left);
   return elided(words, room);
 }
 
@@ -127,7 +127,7 @@ void verdict_cell(const Session& session, const Ui& ui, const view::PlanRow& row
   if (row.refusal) return text_colored(ui.theme->muted, elided("cannot be done", room));
   if (!session.comparison_frame().judged()) return name_text(ui, row.method->peak_law, 0, ui.theme->muted);
   if (row.fits()) return text_colored(ui.theme->good, "fits");
-  text_colored(ui.theme->bad, short_verdict(row, room));
+  text_colored(ui.theme->bad, short_verdict(ui, row, room));
 }
 
 void draw_row(Session& session, const Ui& ui, const view::PlanRow& row, std::size_t at, double most) {
@@ -253,7 +253,7 @@ void CompareTable::draw(Session& session, const Ui& ui, ImVec2 size) {
     column(figure.title, 74, figure.column, meant && width >= ui.px(figure.least));
   }
   column("Jumps", 48, CompareColumn::jumps, width >= ui.px(880));
-  column("Time", 50, CompareColumn::time, width >= ui.px(560));
+  column("Time", 62, CompareColumn::time, width >= ui.px(560));
   const bool verdicts = frame.judged() || has_refusal(session.comparison());
   column(verdicts ? "Verdict###verdict" : "Peak law###verdict", 1, CompareColumn::verdict, true, true);
   ImGui::TableSetupScrollFreeze(1, 1);

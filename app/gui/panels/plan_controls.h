@@ -25,19 +25,20 @@ class MemoryControls {
 
  private:
   static void draw_memory(Session& session, const Ui& ui);
-  static void draw_device(Session& session, const Ui& ui);
-  static void draw_allocator(Session& session, const Ui& ui);
+  void draw_device(Session& session, const Ui& ui) const;
+  void draw_allocator(Session& session, const Ui& ui) const;
   // What is typed stays until it is a size.
   struct Field {
     std::string typed = {};
     bool editing = false;
   };
-  static void draw_budget(Session& session, const Ui& ui, const char* id, std::string_view label,
-                          Field& field, std::optional<std::uint64_t> Budget::*limit);
+  void draw_budget(Session& session, const Ui& ui, const char* id, std::string_view label, Field& field,
+                   std::optional<std::uint64_t> Budget::*limit) const;
 
   Field device_;
   Field host_;
   Field unified_;
+  bool narrow_ = false;
 };
 
 }  // namespace loadline::gui

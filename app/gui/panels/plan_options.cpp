@@ -54,9 +54,11 @@ std::optional<std::size_t> labelled_combo(const Ui& ui, std::string_view label, 
                                           std::size_t at, std::string_view hint) {
   const float combo_width = ui.px(width);
   continue_line(ui, 14, text_width(label) + ui.px(6) + combo_width);
-  ImGui::AlignTextToFramePadding();
-  muted(ui, label);
-  ImGui::SameLine(0, ui.px(6));
+  if (!label.empty()) {
+    ImGui::AlignTextToFramePadding();
+    muted(ui, label);
+    ImGui::SameLine(0, ui.px(6));
+  }
   ImGui::PushID(label.data(), label.data() + label.size());
   const auto picked = combo(ui, "##value", combo_width, current, values, at);
   tooltip(ui, hint);
@@ -167,6 +169,7 @@ void method_options(Session& session, const Ui& ui) {
 }
 
 void MemoryControls::draw(Session& session, const Ui& ui) {
+  narrow_ = ImGui::GetContentRegionAvail().x < ui.px(840);
   draw_memory(session, ui);
   draw_device(session, ui);
   if (session.choice().memory == MemoryKind::unified) {
@@ -187,7 +190,7 @@ void MemoryControls::draw_memory(Session& session, const Ui& ui) {
     session.attempt([&] { session.set_plan(with_memory(session.choice(), static_cast<MemoryKind>(now))); });
 }
 
-void MemoryControls::draw_device(Session& session, const Ui& ui) {
+void MemoryControls::draw_device(Session& session, const Ui& ui) const {
   std::vector<std::string_view> labels = {"none"};
   std::size_t at = 0;
   for (const DevicePreset& preset : session.presets()) {
@@ -206,14 +209,15 @@ void MemoryControls::draw_device(Session& session, const Ui& ui) {
   session.attempt([&] { session.set_plan(choice); });
 }
 
-void MemoryControls::draw_allocator(Session& session, const Ui& ui) {
+void MemoryControls::draw_allocator(Session& session, const Ui& ui) const {
   std::vector<std::string_view> labels;
   std::size_t at = 0;
   for (std::size_t i = 0; i < allocators().size(); ++i) {
     labels.push_back(allocators()[i].id);
     if (allocators()[i].model == session.choice().options.allocator) at = i;
   }
-  const auto picked = labelled_combo(ui, "Allocator", 88, labels[at], labels, at, allocators()[at].summary);
+  const auto picked = labelled_combo(ui, narrow_ ? "" : "Allocator", 88, labels[at], labels, at,
+                                     fmt::format("Allocator: {}", allocators()[at].summary));
   if (!picked) return;
   PlanChoice choice = session.choice();
   choice.options.allocator = allocators()[*picked].model;
@@ -221,10 +225,10 @@ void MemoryControls::draw_allocator(Session& session, const Ui& ui) {
 }
 
 void MemoryControls::draw_budget(Session& session, const Ui& ui, const char* id, std::string_view label,
-                                 Field& field, std::optional<std::uint64_t> Budget::*limit) {
+                                 Field& field, std::optional<std::uint64_t> Budget::*limit) const {
   PlanChoice choice = session.choice();
   if (!field.editing) field.typed = typed_size(choice.budget.*limit);
-  const float width = ui.px(84);
+  const float width = ui.px(narrow_ ? 66 : 84);
   continue_line(ui, 14, text_width(label) + ui.px(6) + width);
   ImGui::AlignTextToFramePadding();
   muted(ui, label);
