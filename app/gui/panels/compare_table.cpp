@@ -101,16 +101,17 @@ bool has_refusal(const std::vector<view::PlanRow>& rows) {
                      [](const view::PlanRow& row) { return row.refusal.has_value(); });
 }
 
-// "device 13.92 GiB over: ...down_proj.weight": in the room there is the end of a name says most. The rest is
+// "13.92 GiB over: ...down_proj.weight": in the room there is the end of a name says most. The rest is
 // in the row's card.
-std::string short_verdict(const Ui& ui, const view::PlanRow& row, float room) {
+std::string short_verdict(const Ui& ui, const view::PlanRow& row, const Budget& budget, float room) {
   const Verdict& verdict = row.verdict;
+  const bool one = budget.device.has_value() != budget.host.has_value();  // else it must be said which
   std::string words;
   const auto add = [&](bool fits, std::string_view what, std::uint64_t over) {
     if (!fits) words += fmt::format("{}{} {} over", words.empty() ? "" : ", ", what, format_bytes(over));
   };
-  add(verdict.device_fits, "device", verdict.device_over);
-  add(verdict.host_fits, "host", verdict.host_over);
+  add(verdict.device_fits, one ? "" : "device", verdict.device_over);
+  add(verdict.host_fits, one ? "" : "host", verdict.host_over);
   add(verdict.unified_fits, "", verdict.unified_over);
   if (words.starts_with(' ')) words.erase(0, 1);
   constexpr std::string_view kFirst = ": ";
@@ -127,7 +128,7 @@ void verdict_cell(const Session& session, const Ui& ui, const view::PlanRow& row
   if (row.refusal) return text_colored(ui.theme->muted, elided("cannot be done", room));
   if (!session.comparison_frame().judged()) return name_text(ui, row.method->peak_law, 0, ui.theme->muted);
   if (row.fits()) return text_colored(ui.theme->good, "fits");
-  text_colored(ui.theme->bad, short_verdict(ui, row, room));
+  text_colored(ui.theme->bad, short_verdict(ui, row, session.comparison_frame().budget, room));
 }
 
 void draw_row(Session& session, const Ui& ui, const view::PlanRow& row, std::size_t at, double most) {
