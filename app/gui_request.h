@@ -38,7 +38,7 @@ inline constexpr std::string_view kScriptHelp =
   methods-view table|curves|overlay|order     of the comparison; overlay METHOD: shows or hides its curve
   methods-sort COLUMN [descending]            a wrong column lists them
   move-item FROM TO, unfold-item N            rows of the order as it is listed, from 1
-  load-order FILE, save-order FILE            names of tensors, one a line; save-chart FILE.svg: the curves
+  load-order FILE, save-order FILE            names of tensors, one a line; save-chart FILE.svg|FILE.html: the comparison
   first-token on|off          whether the timeline goes on to the first token
   device ID, upload           to a GPU
   convert EXPORTER FILE       browse [FOLDER]: the dialog that opens files

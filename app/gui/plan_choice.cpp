@@ -1,12 +1,16 @@
 // Choices become options, orders and frames; rows become sorted.
 #include "app/gui/plan_choice.h"
 
+#include "core/base/text.h"
 #include "core/plan/optimal_order.h"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace loadline::gui {
 namespace {
@@ -131,6 +135,37 @@ std::vector<view::PlanRow> compare_methods(const PlanTask& task, const ForwardPa
   for (const Method& method : methods()) all.push_back(&method);
   return view::compare_rows(*task.graph, all, asked, task_options(task, pass != nullptr), pass,
                             task_frame(task.choice, pass != nullptr), progress);
+}
+
+view::PageText task_page_text(const PlanTask& task) {
+  const PlanChoice& choice = task.choice;
+  const MethodOptions& options = choice.options;
+  view::PageText page;
+  page.version = LOADLINE_VERSION;
+  page.lead = fmt::format("{}, W = {} bytes", counted(task.graph->tensors.size(), "tensor"),
+                          format_grouped(storage_bytes(*task.graph)));
+  const auto add = [&](const char* name, std::string value) {
+    page.options.emplace_back(name, std::move(value));
+  };
+  const auto budget = [&](const char* name, const std::optional<std::uint64_t>& bytes) {
+    if (bytes) add(name, format_bytes(*bytes));
+  };
+  add("order", choice.every_order ? "every one" : choice.order);
+  add("memory", std::string(memory_kind_name(choice.memory)));
+  if (task.preset) add("device", task.preset->name);
+  budget("device budget", choice.budget.device);
+  budget("host budget", choice.budget.host);
+  budget("budget", choice.budget.unified);
+  add("staging ring",
+      fmt::format("{} in {}", format_bytes(options.staging_bytes), counted(options.slots, "slot")));
+  if (options.cast) add("cast", std::string(dtype_info(*options.cast).name));
+  if (options.shard_bytes > 0) add("shards", format_bytes(options.shard_bytes));
+  if (choice.gpu_layers) add("layers on the device", std::to_string(*choice.gpu_layers));
+  if (choice.first_token)
+    add("forward pass", "follows the load");
+  else if (options.activation_bytes > 0)
+    add("activations", format_bytes(options.activation_bytes));
+  return page;
 }
 
 std::string_view compare_column_name(CompareColumn column) {

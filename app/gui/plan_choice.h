@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/plan/device_preset.h"
+#include "core/view/plan_page.h"
 #include "core/view/plan_rows.h"
 
 #include <cstdint>
@@ -52,6 +53,9 @@ view::RowFrame task_frame(const PlanChoice& choice, bool with_pass);
 
 // The methods in the order chosen, or in every one. Throws what compare_rows() does.
 std::vector<view::PlanRow> compare_methods(const PlanTask& task, const ForwardPass* pass, Progress& progress);
+
+// What a page of the comparison says of the model and of what was chosen.
+view::PageText task_page_text(const PlanTask& task);
 
 // What the table of the comparison sorts by.
 enum class CompareColumn : std::uint8_t {

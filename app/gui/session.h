@@ -99,8 +99,8 @@ class Session {
   // Error{usage} without a model; only a .txt file is written over.
   void load_order(const std::string& path);
   void save_order(const std::string& path);
-  // The curves of the comparison as a picture, in the background. Error{usage} without a comparison, or for
-  // a file that does not end in .svg.
+  // The comparison as a picture (.svg) or as a page (.html), in the background. Error{usage} without a
+  // comparison, or for a file that ends otherwise.
   void save_chart(const std::string& path);
   // Its sizes are bounded by kMostBatch and the like; what the options are wrong for is forward_error().
   void set_forward(const ForwardChoice& choice);

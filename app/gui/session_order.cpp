@@ -19,10 +19,9 @@ void write_text(const std::string& path, std::string_view text) {
   file.commit();
 }
 
-void check_suffix(const std::string& path, std::string_view suffix) {
-  if (!path.ends_with(suffix))
-    throw Error(ErrorCode::usage, fmt::format("'{}' does not end in {}: other files are not written over",
-                                              safe_display(path, 120), suffix));
+[[noreturn]] void refuse_suffix(const std::string& path, std::string_view suffix) {
+  throw Error(ErrorCode::usage, fmt::format("'{}' does not end in {}: other files are not written over",
+                                            safe_display(path, 120), suffix));
 }
 
 StorageOrder chosen_order(const PlanTask& task, bool with_pass, const Progress& progress) {
@@ -99,7 +98,7 @@ void Session::load_order(const std::string& path) {
 
 void Session::save_order(const std::string& path) {
   if (!model_) throw Error(ErrorCode::usage, "no model is open");
-  check_suffix(path, ".txt");
+  if (!path.ends_with(".txt")) refuse_suffix(path, ".txt");
   jobs_.post(
       "Writing " + safe_display(path, 60), "",
       [task = plan_task(), with_pass = pass().has_value(), path](Progress& progress) {
@@ -115,12 +114,15 @@ void Session::save_order(const std::string& path) {
 }
 
 void Session::save_chart(const std::string& path) {
-  if (!model_ || comparison_->empty()) throw Error(ErrorCode::usage, "nothing is compared yet");
-  check_suffix(path, ".svg");
+  if (!model_ || comparison_->empty() || comparing())
+    throw Error(ErrorCode::usage, "the methods are not compared yet");
+  const bool page = path.ends_with(".html");
+  if (!page && !path.ends_with(".svg")) refuse_suffix(path, ".svg or .html");
   jobs_.post(
       "Writing " + safe_display(path, 60), "",
-      [graph = model_->graph, rows = comparison_, frame = comparison_frame_, path](Progress&) {
-        write_text(path, view::chart_svg({*graph, frame, *rows}));
+      [task = plan_task(), rows = comparison_, frame = comparison_frame_, path, page](Progress&) {
+        const view::ChartSubject subject = {*task.graph, frame, *rows};
+        write_text(path, page ? view::page_html(subject, task_page_text(task)) : view::chart_svg(subject));
         return path;
       },
       [this](Outcome<std::string> outcome) {

@@ -233,6 +233,12 @@ TEST(Chart, is_written_as_the_command_line_writes_it) {
   const std::string svg = text_of(folder / "x.svg");
   EXPECT_TRUE(svg.starts_with("<svg "));
   for (const Method& method : methods()) EXPECT_NE(svg.find(method.id), std::string::npos) << method.id;
+  session.save_chart(folder / "x.html");
+  settle(session);
+  const std::string page = text_of(folder / "x.html");
+  EXPECT_TRUE(page.starts_with("<!doctype html>"));
+  EXPECT_NE(page.find("723 tensors, W = 141,107,412,992 bytes"), std::string::npos);
+  for (const Method& method : methods()) EXPECT_NE(page.find(method.id), std::string::npos) << method.id;
   session.save_chart(folder / "missing/x.svg");
   settle(session);
   EXPECT_EQ(session.notices().back().severity, Severity::error);

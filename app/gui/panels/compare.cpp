@@ -15,15 +15,13 @@
 namespace loadline::gui {
 namespace {
 
-std::string_view export_label(bool narrow) { return narrow ? "SVG" : "Save as SVG"; }
-
 class ComparePanel final : public Panel {
  public:
   void draw(Session& session, const Ui& ui) override;
 
  private:
   void draw_toolbar(Session& session, const Ui& ui);
-  void draw_export(Session& session, const Ui& ui, std::string_view label);
+  void draw_export(Session& session, const Ui& ui);
   void draw_view(Session& session, const Ui& ui, ImVec2 size);
 
   CompareTable table_;
@@ -80,16 +78,16 @@ void ComparePanel::draw_toolbar(Session& session, const Ui& ui) {
   continue_line(ui, 10, segmented_width(ui, kViews));
   session.compare_view =
       static_cast<CompareView>(segmented(ui, "view", kViews, static_cast<std::size_t>(session.compare_view)));
-  continue_line(ui, 10, text_width(export_label(narrow)) + ui.px(24));
-  draw_export(session, ui, export_label(narrow));
+  continue_line(ui, 10, text_width("Save") + ui.px(24));
+  draw_export(session, ui);
 }
 
-void ComparePanel::draw_export(Session& session, const Ui& ui, std::string_view label) {
-  if (button(ui, label, ButtonKind::normal, !session.comparison().empty())) ImGui::OpenPopup("save chart");
-  tooltip(ui, "The curves of every method as one picture");
+void ComparePanel::draw_export(Session& session, const Ui& ui) {
+  if (button(ui, "Save", ButtonKind::normal, !session.comparison().empty())) ImGui::OpenPopup("save chart");
+  tooltip(ui, "As a picture (.svg) or as a page with table and explanations (.html)");
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
   if (ImGui::BeginPopup("save chart")) {
-    muted(ui, "The curves of every method as one picture, to this file:");
+    muted(ui, "The curves as a picture (.svg), or a page with all of it (.html):");
     ImGui::SetNextItemWidth(ui.px(320));
     const bool entered = ImGui::InputText("##chart", &chart_, ImGuiInputTextFlags_EnterReturnsTrue);
     ImGui::SameLine(0, ui.px(6));

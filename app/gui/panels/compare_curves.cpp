@@ -201,7 +201,10 @@ void draw_compare_curves(Session& session, const Ui& ui, ImVec2 size) {
   const float gap = ui.px(8);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float columns = std::max(1.0f, std::floor((room.x + gap) / (ui.px(152) + gap)));
-  const ImVec2 cell = {std::floor((room.x - gap * (columns - 1)) / columns), ui.px(118)};
+  const float lines = std::ceil(static_cast<float>(rows.size()) / columns);
+  // few become taller, many are scrolled through
+  const float height = std::clamp((room.y - gap * (lines - 1)) / lines, ui.px(118), ui.px(200));
+  const ImVec2 cell = {std::floor((room.x - gap * (columns - 1)) / columns), std::floor(height)};
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i % static_cast<std::size_t>(columns) != 0) ImGui::SameLine(0, gap);
