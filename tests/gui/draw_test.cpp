@@ -192,8 +192,8 @@ TEST_P(Drawing, every_view_of_the_methods_under_the_mouse) {
         window->set_size(width, height);
         app.draw_settled();
         app.settle();
-        for (int y = 120; y < height; y += 110)
-          for (int x = 300; x < width; x += 170) {
+        for (int y = 200; y < height; y += 130)
+          for (int x = 320; x < width; x += 230) {
             window->set_mouse(static_cast<float>(x), static_cast<float>(y), false);
             app.frame();
             app.frame();
