@@ -102,6 +102,21 @@ Placement parse_placement(const MethodArguments& arguments, const MetaGraph& gra
   return place_by_rules(graph, rules);
 }
 
+std::string method_option_names(const Method& method) {
+  const MethodTraits& traits = method.traits;
+  std::string names;
+  const auto add = [&](bool taken, std::string_view options) {
+    if (taken) names.append(names.empty() ? "" : ", ").append(options);
+  };
+  add(traits.ring, "--staging, --slots");
+  add(traits.limit, "--memory-limit");
+  add(traits.casts, "--cast");
+  add(traits.shards, "--shard-size");
+  add(traits.flushes, "--flush, --doubled-ties");
+  add(traits.offloads, "--gpu-layers, --place, --max-memory");
+  return names;
+}
+
 Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {
   Json json = {{"memory", options.spaces == kAllSpaces ? "unified" : "discrete"},
                {"staging_bytes", options.staging_bytes},

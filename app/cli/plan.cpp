@@ -3,9 +3,11 @@
 #include "app/cli/forward_options.h"
 #include "app/cli/method_options.h"
 #include "app/cli/plan_json.h"
+#include "app/cli/plan_measure.h"
 #include "app/cli/plan_pictures.h"
 #include "app/cli/plan_plot.h"
 #include "app/cli/plan_table.h"
+#include "app/cli/wrap.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
@@ -37,6 +39,8 @@ struct Options {
   bool curve = false;
   std::string svg;
   std::string html;
+  std::vector<std::string> measure;
+  bool cold = false;
   std::string axis;  // empty: steps with a forward pass, which takes no modelled time, else time
 };
 
@@ -131,11 +135,38 @@ int show(const Context& context, const Options& options, const PlanAnswer& answe
   return answer.any_fits() ? kDone : kNoFit;
 }
 
+// Every method asked for, one after the other: they would count each other's memory.
+int measure(const Context& context, const Options& options, const MetaGraphPtr& graph,
+            const std::vector<OrderChoice>& orders, const MethodOptions& method_options) {
+  MeasureAnswer answer{*graph, options.cold, {}};
+  for (const std::string& id : all_or(options.measure, methods()))
+    for (const OrderChoice& order : orders) {
+      const Method& method = find_method(id);
+      Progress progress(context.stop);
+      const Plan plan = make_plan(*graph, method, make_order(*graph, order, method, method_options, progress),
+                                  method_options);
+      const ProgressLine line(context, "measuring " + id, progress);
+      answer.rows.push_back(
+          measured_row(method, order.name, plan, measure_on_host(graph, plan, options.cold, progress)));
+    }
+  if (!options.svg.empty()) write_picture(options.svg, measure_svg(answer));
+  if (!options.html.empty()) write_picture(options.html, measure_page(answer));
+  if (context.json) {
+    print_json(measure_json(answer));
+  } else {
+    fmt::print("{}", measure_table(answer, context.colour));
+    if (options.curve)
+      fmt::print("{}", measure_plots(answer, {context.columns, context.colour, context.unicode}));
+  }
+  return kDone;
+}
+
 int plan(const Context& context, const Options& options) {
   check_picture_path(options.svg, ".svg");
   check_picture_path(options.html, ".html");
   std::vector<const Method*> methods_asked;
   for (const std::string& id : all_or(options.methods, methods())) methods_asked.push_back(&find_method(id));
+  for (const std::string& id : all_or(options.measure, methods())) find_method(id);
   const std::vector<std::string> order_names = all_or(options.orders, orders());
   for (const std::string& name : order_names) check_order_choice(name);
   MethodOptions method = parse_method_arguments(options.method);
@@ -152,6 +183,7 @@ int plan(const Context& context, const Options& options) {
 
   std::vector<OrderChoice> orders_asked;
   for (const std::string& name : order_names) orders_asked.push_back(choose_order(*graph, name));
+  if (!options.measure.empty()) return measure(context, options, graph, orders_asked, method);
   Progress progress(context.stop);
   std::vector<Row> rows =
       compare_rows(*graph, methods_asked, orders_asked, method, forward.pass(), frame, progress);
@@ -171,8 +203,14 @@ std::string explanations() {
   std::string text =
       "Methods (w: a tensor, W: all of them, w*: the largest, S*: the largest file, Q: activations, r*c: the "
       "ring):\n";
-  for (const Method& method : methods())
-    text += fmt::format("  {:<20} {}: {}\n", method.id, method.peak_law, method.summary);
+  constexpr std::string_view kIndent = "      ";
+  constexpr std::size_t kColumns = 100;
+  for (const Method& method : methods()) {
+    text += fmt::format("  {}: {}\n", method.id, method.peak_law);
+    text += wrapped(method.explanation, kIndent, kColumns);
+    if (const std::string taken = method_option_names(method); !taken.empty())
+      text += fmt::format("{}Takes {}.\n", kIndent, taken);
+  }
   text += "Orders:\n";
   for (const Order& order : orders()) text += fmt::format("  {:<20} {}\n", order.id, order.summary);
   return text;
@@ -217,6 +255,14 @@ Action setup_plan(CLI::App& app) {
   app.add_option("--axis", options->axis, "Of curves: modelled time, or the plan's steps")
       ->check(CLI::IsMember({"time", "steps"}))
       ->default_str("time; steps with a forward pass");
+  CLI::Option* const measure =
+      app.add_option("--measure", options->measure,
+                     "Run these methods for real in ordinary memory, and lay what the system counts over the "
+                     "projection")
+          ->delimiter(',')
+          ->type_name("METHODS");
+  app.add_flag("--cold", options->cold, "Before each measured load the files' pages are dropped from memory")
+      ->needs(measure);
   app.add_flag("--explain", options->explain,
                "What each method does, and its peak as every counter shows it");
   app.footer(fmt::format("{}\n{}", explanations(), app.get_footer()));

@@ -59,6 +59,7 @@ Json row_json(const Row& row, const RowFrame& frame) {
     json["cache"] = {
         {"limit", row.cache->limit}, {"peak", row.cache->peak}, {"reread_bytes", row.cache->reread_bytes}};
   if (row.reserved) json["reserved"] = spaces_json(*row.reserved);
+  if (row.reserved_final) json["reserved_final"] = spaces_json(*row.reserved_final);
   if (row.allocated) json["allocated"] = {{"device", *row.allocated}};
   const Verdict& verdict = row.verdict;
   if (verdict.step)

@@ -10,26 +10,24 @@
 #include <fmt/format.h>
 
 namespace loadline::cli {
-namespace {
-
-void write_text(const std::string& path, std::string_view text) {
-  AtomicFile file(path);
-  file.write_at(0, std::as_bytes(std::span(text)));
-  file.commit();
-}
-
-}  // namespace
-
 void check_picture_path(const std::string& path, std::string_view extension) {
   if (path.empty() || path.ends_with(extension)) return;
   throw Error(ErrorCode::usage, fmt::format("'{}' does not end in {}: other files are not written over",
                                             safe_display(path, 120), extension));
 }
 
-void write_chart(const std::string& path, const PlanAnswer& answer) { write_text(path, chart_svg(answer)); }
+void write_picture(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write_at(0, std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+void write_chart(const std::string& path, const PlanAnswer& answer) {
+  write_picture(path, chart_svg(answer));
+}
 
 void write_page(const std::string& path, const PlanAnswer& answer, const OptionList& options) {
-  write_text(path, plan_page(answer, options));
+  write_picture(path, plan_page(answer, options));
 }
 
 }  // namespace loadline::cli

@@ -12,6 +12,7 @@ namespace loadline::cli {
 void check_picture_path(const std::string& path, std::string_view extension);
 
 // Throw Error{io}.
+void write_picture(const std::string& path, std::string_view text);
 void write_chart(const std::string& path, const PlanAnswer& answer);
 void write_page(const std::string& path, const PlanAnswer& answer, const OptionList& options);
 

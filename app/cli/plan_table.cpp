@@ -3,6 +3,7 @@
 
 #include "app/cli/order_gain.h"
 #include "app/cli/table.h"
+#include "app/cli/wrap.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -26,19 +27,32 @@ std::uint64_t peak_in(const Row& row) {
   return row.peaks[index(space)].bytes;
 }
 
+template <Space space>
+std::uint64_t reserved_in(const Row& row) {
+  return row.reserved ? (*row.reserved)[index(space)] : 0;
+}
+
+std::uint64_t kept_on_host(const Row& row) {
+  return row.reserved_final ? (*row.reserved_final)[index(Space::host)] : 0;
+}
+
 // The figure that decides comes first.
 std::vector<Column> columns_of(const PlanAnswer& answer) {
   const bool unified = answer.frame.memory == MemoryKind::unified;
   std::vector<Column> columns;
   if (unified) columns.push_back({"must hold", [](const Row& row) { return row.leading.bytes; }});
+  // what an allocator takes stands beside what is asked of it
+  const AllocatorModel allocator = answer.options.allocator;
+  const bool arena = allocator == AllocatorModel::arena;
+  const bool blocks = allocator == AllocatorModel::vulkan || arena;
   columns.push_back({"device", peak_in<Space::device>});
-  if (answer.options.allocator != AllocatorModel::exact) {
+  if (allocator == AllocatorModel::torch)
     columns.push_back({"allocated", [](const Row& row) { return row.allocated.value_or(0); }});
-    columns.push_back({"reserved", [](const Row& row) {
-                         return row.reserved ? (*row.reserved)[index(Space::device)] : 0;
-                       }});
-  }
+  if (blocks || allocator == AllocatorModel::torch)
+    columns.push_back({"reserved", reserved_in<Space::device>});
   columns.push_back({"host", peak_in<Space::host>});
+  if (arena || allocator == AllocatorModel::malloc) columns.push_back({"reserved", reserved_in<Space::host>});
+  if (allocator == AllocatorModel::malloc) columns.push_back({"kept at end", kept_on_host});
   if (answer.frame.cache_limit) {
     columns.push_back({"page cache", [](const Row& row) { return row.cache ? row.cache->peak : 0; }});
     columns.push_back({"read again", [](const Row& row) { return row.cache ? row.cache->reread_bytes : 0; }});
@@ -46,6 +60,7 @@ std::vector<Column> columns_of(const PlanAnswer& answer) {
     columns.push_back({"page cache", peak_in<Space::page_cache>});
   }
   columns.push_back({"staging", peak_in<Space::staging>});
+  if (blocks) columns.push_back({"reserved", reserved_in<Space::staging>});
   columns.push_back({"unified", [](const Row& row) { return row.unified.bytes; }});
   return columns;
 }
@@ -94,23 +109,6 @@ std::string gain_text(const PlanAnswer& answer) {
                          unified ? row.unified.bytes : row.peaks[index(Space::device)].bytes, row.reads.jumps,
                          row.seconds});
   return order_gain_text(figures, unified ? "over all spaces" : "on the device");
-}
-
-// Words of `text`, as many to a line as fit behind `indent`.
-std::string wrapped(std::string_view text, std::string_view indent, std::size_t columns) {
-  std::string lines;
-  std::size_t used = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string_view word = text.substr(at, end - at);
-    at = end + 1;
-    if (word.empty()) continue;
-    const std::size_t width = display_width(word);
-    const bool fresh = used == 0 || used + 1 + width > columns;
-    lines.append(fresh ? (used == 0 ? "" : "\n") : " ").append(fresh ? indent : "").append(word);
-    used = fresh ? indent.size() + width : used + 1 + width;
-  }
-  return lines + "\n";
 }
 
 constexpr std::size_t kTitle = 22;

@@ -16,6 +16,7 @@ namespace {
 std::string_view kind_name(MemoryKind kind) {
   switch (kind) {
     case MemoryKind::device:
+    case MemoryKind::direct:
       return "device";
     case MemoryKind::upload:
       return "staging";
@@ -44,6 +45,10 @@ std::optional<std::uint64_t> type_rank(const VkPhysicalDeviceMemoryProperties& m
     return (heap << 1) + (unmapped ? 1 : 0);
   }
   if ((flags & kMapped) != kMapped) return std::nullopt;
+  if (kind == MemoryKind::direct) {
+    if (!local) return std::nullopt;
+    return memory.memoryHeaps[memory.memoryTypes[type].heapIndex].size;
+  }
   return (local ? 0u : 2u) + (cached == (kind == MemoryKind::readback) ? 1u : 0u);
 }
 
@@ -62,6 +67,16 @@ std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory,
   return *best;
 }
 
+bool can_map_device_memory(const VkPhysicalDeviceMemoryProperties& memory) {
+  std::uint64_t largest = 0, mapped = 0;
+  for (std::uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
+    const std::uint64_t heap = memory.memoryHeaps[memory.memoryTypes[type].heapIndex].size;
+    if (type_rank(memory, type, MemoryKind::device)) largest = std::max(largest, heap);
+    if (type_rank(memory, type, MemoryKind::direct)) mapped = std::max(mapped, heap);
+  }
+  return mapped > 0 && mapped == largest;
+}
+
 std::uint64_t pool_alignment(const Device& device) {
   const VkPhysicalDeviceLimits& limits = device.limits();
   return std::max<std::uint64_t>(
@@ -76,7 +91,8 @@ class MemoryBlock {
     info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
     info.size = bytes;
     info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-    if (kind == MemoryKind::device) info.usage |= VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+    if (kind == MemoryKind::device || kind == MemoryKind::direct)
+      info.usage |= VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
     VkBuffer made = VK_NULL_HANDLE;
     check(vkCreateBuffer(device.get(), &info, nullptr, &made),

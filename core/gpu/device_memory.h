@@ -15,20 +15,25 @@ namespace loadline::gpu {
 
 enum class MemoryKind : std::uint8_t {
   device,    // the accelerator's own
+  direct,    // the same, mapped: the host writes to where it stays
   upload,    // mapped, written by the host
   readback,  // mapped, read by the host: cached where there is such memory
 };
 
+// Whether all of the device's own memory can be mapped: unified memory, or a window as large as the heap.
+bool can_map_device_memory(const VkPhysicalDeviceMemoryProperties& memory);
+
 // The memory type to use among those that `allowed` has a bit for. device: the largest local heap,
-// and there a type that is not mapped. upload, readback: coherent, outside the device's heap when
-// possible (a small mapped window into it is scarce), cached only for readback. Throws Error{gpu} when
-// there is none.
+// and there a type that is not mapped. direct: the largest local heap, mapped. upload, readback: coherent,
+// outside the device's heap when possible (a small mapped window into it is scarce), cached only for
+// readback. Throws Error{gpu} when there is none.
 std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
                                  MemoryKind kind);
 
 class MemoryBlock;
 
-// Cheap to copy; valid until freed. `mapped` holds the same bytes, empty for device memory.
+// Cheap to copy; valid until freed. `mapped` holds the same bytes, empty for device memory that is not
+// mapped.
 struct Allocation {
   BlockPool::Range place = {};
   BufferRange range = {};

@@ -27,7 +27,21 @@ bool device_sees(Space space) { return space == Space::device || space == Space:
 
 std::uint64_t page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
-bool needs_bounce(const Plan& plan) {
+// Files read straight to the device: worth mapping its memory, which may be slower for everything else.
+bool reads_to_device(const Plan& plan) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+    return step.verb == Verb::copy && on_device(plan.block(step.block).space) &&
+           std::holds_alternative<StorageId>(step.from);
+  });
+}
+
+MemoryKind device_kind(const Device& device, const Plan& plan) {
+  return reads_to_device(plan) && can_map_device_memory(device.memory()) ? MemoryKind::direct
+                                                                         : MemoryKind::device;
+}
+
+bool needs_bounce(const Plan& plan, MemoryKind device_memory) {
+  if (device_memory == MemoryKind::direct) return false;
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
     if (step.verb != Verb::copy || !on_device(plan.block(step.block).space)) return false;
     const auto* const from = std::get_if<BlockId>(&step.from);
@@ -59,7 +73,7 @@ MemorySupply supply_of(const Device& device) {
 PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
   const PerSpace<std::uint64_t> peaks = padded_peaks(plan, pool_alignment(device));
   PerSpace<std::uint64_t> needs = peaks;
-  if (needs_bounce(plan)) needs[index(Space::staging)] += kBounceBytes;
+  if (needs_bounce(plan, device_kind(device, plan))) needs[index(Space::staging)] += kBounceBytes;
   require_fit(needs, supply_of(device), device.info().name);
   const std::uint64_t alignment = pool_alignment(device);
   for (const Block& block : plan.blocks)
@@ -78,14 +92,15 @@ std::uint64_t flush_bytes(std::uint64_t staging_peak) {
 }  // namespace
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan)
-    : VulkanMachine(device, reader, plan.blocks.size(), fitting_peaks(device, plan)) {}
+    : VulkanMachine(device, reader, plan.blocks.size(), device_kind(device, plan),
+                    fitting_peaks(device, plan)) {}
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                             const PerSpace<std::uint64_t>& peaks)
+                             MemoryKind device_memory, const PerSpace<std::uint64_t>& peaks)
     : device_(device),
       reader_(reader),
       host_(reader),
-      device_memory_(device, MemoryKind::device, peaks[index(Space::device)]),
+      device_memory_(device, device_memory, peaks[index(Space::device)]),
       staging_memory_(device, MemoryKind::upload, peaks[index(Space::staging)]),
       bounce_memory_(device, MemoryKind::upload, kBounceBytes),
       readback_memory_(device, MemoryKind::readback, kBounceBytes),
@@ -93,7 +108,7 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
       upload_bounce_(bounce_memory_, transfers_),
       readback_(readback_memory_, transfers_),
       blocks_(blocks),
-      device_heap_(heap_of(device, MemoryKind::device)) {
+      device_heap_(heap_of(device, device_memory)) {
   if (device.info().memory_budget) {
     budget_start_ = heap_use(device.physical())[device_heap_].used;
     budget_peak_ = 0;
@@ -178,6 +193,12 @@ void VulkanMachine::copy_to_device(const Step& step, BlockState& to) {
     if (step.cast) return cast_range(*step.cast, offset, out, fetch_part);
     fetch_part(offset, out);
   };
+  if (!to.memory.mapped.empty()) {
+    // what the device still does with the block comes first; what it does later sees these bytes
+    wait_for(to, to.last_use);
+    return fill(0, to.memory.mapped.subspan(static_cast<std::size_t>(step.offset),
+                                            static_cast<std::size_t>(step.written())));
+  }
   to.last_use = upload_bounce_.copy(fill, to.memory.range.part(step.offset, step.written()));
   note_reserved();
 }

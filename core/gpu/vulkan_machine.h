@@ -23,7 +23,8 @@ namespace loadline::gpu {
 // files are read straight into, host and page_cache blocks those of a HostMachine. Copies from staging
 // to the device and on the device run asynchronously; the host waits where it touches bytes that are
 // in flight. What the device cannot see goes through a small ring of the machine's own, which is no
-// block of the plan and shows in reserved_peak().
+// block of the plan and shows in reserved_peak(); of a plan that reads files straight to the device nothing
+// does where all of the device's memory can be mapped.
 class VulkanMachine final : public Machine {
  public:
   // `plan` is the one that will run; it must have passed check_plan. Throws Error{no_fit}, before any
@@ -58,13 +59,14 @@ class VulkanMachine final : public Machine {
     std::uint64_t last_use = 0;        // value that ends the newest use by the device
   };
   VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                const PerSpace<std::uint64_t>& peaks);
+                MemoryKind device_memory, const PerSpace<std::uint64_t>& peaks);
 
   BlockState& state(BlockId id) { return blocks_[index(id)]; }
 
   // Both ends are memory that the device sees: recorded, not waited for.
   void copy_on_device(const Step& step, BlockState& from, BlockState& to);
-  // From memory that only the host sees, through the bounce ring.
+  // From memory that only the host sees: through the bounce ring, or written in place where the device's
+  // memory is mapped.
   void copy_to_device(const Step& step, BlockState& to);
   // Into host memory from anywhere, into staging from what the device does not see.
   void copy_to_host(const Step& step, BlockState& to);

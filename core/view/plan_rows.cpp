@@ -33,6 +33,7 @@ PlanRow make_row(const Projection& projection, const RowFrame& frame, const Labe
   row.leading = row_peak(plan, leading.bytes, leading.step, labels);
   row.final_bytes = timeline.final_bytes;
   row.reserved = timeline.reserved_peak;
+  row.reserved_final = timeline.reserved_final;
   row.allocated = timeline.allocated_peak;
   if (frame.cache_limit) row.cache = limit_cache(projection.plan, timeline, *frame.cache_limit);
   row.verdict = check_budget(projection, frame.budget);

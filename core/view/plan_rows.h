@@ -55,6 +55,7 @@ struct PlanRow {
   RowPeak leading = {};  // of leading_view()
   PerSpace<std::uint64_t> final_bytes = {};
   std::optional<PerSpace<std::uint64_t>> reserved = {};
+  std::optional<PerSpace<std::uint64_t>> reserved_final = {};
   std::optional<std::uint64_t> allocated = {};
   std::vector<std::uint64_t> views = {};  // parallel to memory_views()
   std::optional<CacheOutcome> cache = {};

@@ -29,6 +29,7 @@
 namespace loadline {
 namespace {
 
+#ifdef LOADLINE_REAL_MALLOC
 // A block and its bytes, or a block and 0 for a free.
 using Requests = std::vector<std::pair<std::size_t, std::uint64_t>>;
 
@@ -66,7 +67,6 @@ Requests load_requests(int kind, std::uint64_t seed) {
   return requests;
 }
 
-#ifdef LOADLINE_REAL_MALLOC
 // What the system has given a fresh process for its heap, after each request.
 std::vector<std::uint64_t> real_heap(const Requests& requests) {
   std::vector<std::uint64_t> levels(requests.size());

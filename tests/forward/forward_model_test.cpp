@@ -190,6 +190,28 @@ TEST(ForwardPass, FollowsTheLoadInOnePlan) {
   EXPECT_EQ(device_lower_bound(graph, {}, &pass), both.timeline.peaks[index(Space::device)].bytes);
 }
 
+// Where a method allocates activations before the weights are there, the pass's memory is one block by then:
+// 2W + A + w against W + A.
+TEST(ForwardPass, IsThereFirstWhereTheMethodAllocatesItFirst) {
+  const MetaGraph graph = preset_graph("demo");
+  const ForwardModel model = model_of(graph);
+  const ForwardPass pass = {&*model.graph, symbol_values(*model.graph, 1, 256, 0)};
+  const std::uint64_t weights = storage_bytes(graph);
+  const std::uint64_t activations = device_lower_bound(graph, {}, &pass) - weights;
+  std::uint64_t most = 0;
+  for (const Storage& storage : graph.storages) most = std::max(most, storage.bytes);
+  const auto timeline = [&](const char* method) {
+    Progress progress;
+    return project(graph, find_method(method), find_order("largest"), {}, progress, &pass).timeline;
+  };
+  EXPECT_EQ(timeline("executorch_before").unified.bytes, 2 * weights + activations + most);
+  EXPECT_EQ(timeline("executorch_after").unified.bytes, weights + std::max(activations, 2 * most));
+  const Timeline streamed = timeline("layer_streaming");
+  EXPECT_EQ(streamed.final_bytes[index(Space::device)], activations);
+  EXPECT_GE(streamed.peaks[index(Space::device)].bytes, most + activations);
+  EXPECT_LT(streamed.peaks[index(Space::device)].bytes, weights + activations);
+}
+
 // The ladder holds where config.json does not fit: what it does say, and why there is no more.
 TEST(ForwardModel, AConfigurationThatDoesNotFitLeavesAnEstimate) {
   const std::string config = R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":3,

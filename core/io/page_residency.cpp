@@ -1,0 +1,42 @@
+// Maps the file in windows and counts.
+#include "core/io/page_residency.h"
+
+#include "core/base/error.h"
+#include "core/io/file_system.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace loadline {
+
+std::uint64_t resident_bytes(const SourceFile& file) {
+  if (file.descriptor() < 0) return 0;
+  constexpr std::uint64_t kWindow = 1ull << 30;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> pages;
+  std::uint64_t resident = 0;
+  for (std::uint64_t at = 0; at < file.size(); at += kWindow) {
+    const auto length = static_cast<std::size_t>(std::min(kWindow, file.size() - at));
+    void* const base =
+        ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file.descriptor(), static_cast<off_t>(at));
+    if (base == MAP_FAILED) throw system_error(file.path(), "map it to count its pages", errno);
+    pages.assign((length + page - 1) / page, 0);
+    const int failed = ::mincore(base, length, pages.data()) == 0 ? 0 : errno;
+    ::munmap(base, length);
+    if (failed != 0) throw system_error(file.path(), "count its pages in memory", failed);
+    resident += page * static_cast<std::uint64_t>(std::count_if(
+                           pages.begin(), pages.end(), [](unsigned char p) { return (p & 1) != 0; }));
+  }
+  return resident;
+}
+
+void drop_pages(const SourceFile& file) {
+  if (file.descriptor() >= 0) ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
+}  // namespace loadline

@@ -1,0 +1,96 @@
+// Loads run on the host while the system's own counters are watched.
+#include "core/plan/measure.h"
+
+#include "core/base/error.h"
+#include "core/plan/methods.h"
+#include "tests/support/builders.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+Plan plan_of(const MetaGraph& graph, const char* method) {
+  return make_plan(graph, find_method(method), find_order("file").make(graph), {});
+}
+
+// Sanitizers keep memory of their own beside what a program touches.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+#else
+constexpr bool kSanitized = false;
+#endif
+
+double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+TEST(Measure, TheSystemCountsWhatIsProjected) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {9 << 20, 8 << 20, 40 << 20, 7 << 20});
+  for (const char* method : {"state_dict", "mmap_copy", "per_tensor"}) {
+    const Plan plan = plan_of(*graph, method);
+    Progress progress;
+    const HostMeasurement measured = measure_on_host(graph, plan, false, progress);
+    for (const MemoryCounter& counter : kMemoryCounters) {
+      SCOPED_TRACE(std::string(method) + " " + std::string(counter.name));
+      const double projected = mib(measured.projected.*counter.count),
+                   counted = mib(measured.measured.*counter.count);
+      EXPECT_GE(counted, projected - 6);
+      if (!kSanitized) EXPECT_LE(counted, projected + 6);
+      const CounterCurve curve = counter_curve(measured, plan, counter, 50);
+      EXPECT_EQ(*std::max_element(curve.projected.begin(), curve.projected.end()),
+                measured.projected.*counter.count);
+      EXPECT_EQ(*std::max_element(curve.measured.begin(), curve.measured.end()),
+                measured.measured.*counter.count);
+    }
+    EXPECT_EQ(measured.page_cache.files, file_bytes(*graph));
+    EXPECT_LE(measured.page_cache.before, measured.page_cache.most);
+    EXPECT_LE(measured.page_cache.after, measured.page_cache.most);
+    ASSERT_EQ(measured.steps.size(), measured.timeline.measured.size());
+    EXPECT_TRUE(std::is_sorted(measured.steps.begin(), measured.steps.end()));
+    EXPECT_LE(measured.steps.back(), plan.steps.size());
+  }
+}
+
+TEST(Measure, RefusesWhatCannotBeRun) {
+  const testing::TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {1000, 2000});
+  const auto code_of = [](const MetaGraphPtr& model, const Plan& plan) {
+    Progress progress;
+    try {
+      measure_on_host(model, plan, false, progress);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::io;
+  };
+  auto deflated = std::make_shared<MetaGraph>(*graph);
+  deflated->storages[0].encoding = Encoding::deflate;
+  EXPECT_EQ(code_of(deflated, plan_of(*deflated, "mmap_assign")), ErrorCode::unsupported);
+  Plan quantised;
+  const BlockId block = alloc(quantised, {.space = Space::host, .bytes = 18});
+  copy(quantised, block, 0, StorageId{0}, 0, 64, Cast{DType::bf16, DType::q4_0});
+  EXPECT_EQ(code_of(graph, quantised), ErrorCode::unsupported);
+  Plan huge;
+  alloc(huge, {.space = Space::host, .bytes = std::uint64_t{1} << 60});
+  EXPECT_EQ(code_of(graph, huge), ErrorCode::no_fit);
+  Plan wrong;
+  free(wrong, alloc(wrong, {.space = Space::host, .bytes = 8}));
+  free(wrong, BlockId{0});
+  EXPECT_EQ(code_of(graph, wrong), ErrorCode::usage);
+
+  std::stop_source stop;
+  stop.request_stop();
+  Progress progress(stop.get_token());
+  EXPECT_THROW(measure_on_host(graph, plan_of(*graph, "per_tensor"), true, progress), Error);
+}
+
+}  // namespace
+}  // namespace loadline
