@@ -2,11 +2,13 @@
 #pragma once
 
 #include "core/forward/assets.h"
+#include "core/plan/device_preset.h"
 
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace loadline {
 
@@ -30,6 +32,13 @@ inline constexpr std::string_view kScriptHelp =
   operators modules|list      how they are shown; fold on|off: repeated modules as one
   operator N                  shows one, in Operators and Lifetimes
   method ID, order ID         of the load; ring SIZE, slots N, activations SIZE
+  cast DTYPE|none             shards SIZE|none, flush SIZE|none, limit SIZE, gpu-layers N|all: where the method knows them
+  memory discrete|unified     preset ID|none, device-budget SIZE|none, host-budget SIZE|none, allocator ID
+  every-order on|off          whether the methods are compared in every order
+  methods-view table|curves|overlay|order     of the comparison; overlay METHOD: shows or hides its curve
+  methods-sort COLUMN [descending]            a wrong column lists them
+  move-item FROM TO, unfold-item N            rows of the order as it is listed, from 1
+  load-order FILE, save-order FILE            names of tensors, one a line; save-chart FILE.svg|FILE.html: the comparison
   first-token on|off          whether the timeline goes on to the first token
   device ID, upload           to a GPU
   convert EXPORTER FILE       browse [FOLDER]: the dialog that opens files
@@ -47,8 +56,9 @@ struct GuiRequest {
   std::string panel;       // id of the panel to show first; empty = the default
   std::string hub_cache;   // for org/name
   std::shared_ptr<const ForwardAssets>
-      assets;        // what a configuration alone may be of; null: what is built in
-  int width = 1280;  // logical size; the picture has width*scale by height*scale pixels
+      assets;                         // what a configuration alone may be of; null: what is built in
+  std::vector<DevicePreset> presets;  // devices to choose a budget from; empty: those built in
+  int width = 1280;                   // logical size; the picture has width*scale by height*scale pixels
   int height = 800;
   std::stop_token stop;  // requested by Ctrl-C: the window closes as if its close button was pressed
   bool dark = true;

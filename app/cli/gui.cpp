@@ -57,6 +57,10 @@ Action setup_gui(CLI::App& app) {
     wanted.dark = options->theme == "dark";
     wanted.hub_cache = context.hub_cache;
     wanted.assets = context.assets();
+    const DevicePresets presets = load_device_presets(context.config_folder);
+    if (!context.quiet)
+      for (const std::string& fault : presets.faults) complain("left out: " + fault);
+    wanted.presets = presets.rows;
     wanted.stop = context.stop;
     const int code = context.run_gui(wanted);
     if (context.json && !wanted.screenshot.empty())

@@ -12,7 +12,6 @@
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
-#include "core/plan/compare.h"
 #include "core/plan/device_preset.h"
 
 #include <algorithm>
@@ -125,27 +124,6 @@ OptionList asked_for(const Options& options, const RowFrame& frame) {
   return list;
 }
 
-// In the order of `methods`, and of `orders` within each. What cannot be done is a row that says so; a wrong
-// option stops the command.
-std::vector<Row> make_rows(const Context& context, const MetaGraph& graph,
-                           const std::vector<const Method*>& methods, const std::vector<OrderChoice>& orders,
-                           const MethodOptions& options, const ForwardPass* pass, const RowFrame& frame) {
-  const Labels labels(graph);
-  const std::string unmapped = mapping_refusal(graph);
-  std::vector<Row> rows(methods.size() * orders.size());
-  const auto refuse = [&](std::size_t at, const Error& error) {
-    rows[at] = refused_row(*methods[at / orders.size()], orders[at % orders.size()].name, error);
-  };
-  const auto take = [&](std::size_t at, const Projection& projection) {
-    if (!unmapped.empty() && projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
-      return refuse(at, Error(ErrorCode::unsupported, unmapped));
-    rows[at] = make_row(projection, frame, labels);
-  };
-  Progress progress(context.stop);
-  compare(graph, methods, orders, options, pass, {take, refuse}, progress);
-  return rows;
-}
-
 int show(const Context& context, const Options& options, const PlanAnswer& answer) {
   if (!options.svg.empty()) write_chart(options.svg, answer);
   if (!options.html.empty()) write_page(options.html, answer, asked_for(options, answer.frame));
@@ -208,7 +186,7 @@ int plan(const Context& context, const Options& options) {
   MethodOptions method = parse_method_arguments(options.method);
   const std::optional<DevicePreset> device = preset_of(context, options);
   RowFrame frame = frame_of(options, device);
-  if (frame.memory == MemoryKind::unified) method.spaces = kAllSpaces & ~space_bit(Space::page_cache);
+  method.spaces = deciding_spaces(frame.memory);
   const std::optional<MeasuredRates> rates = choose_rates(context, options.rates);
   if (rates) method.costs = rates->costs(method.costs);
   if (device) method.costs = device_costs(*device, method.costs);
@@ -222,8 +200,9 @@ int plan(const Context& context, const Options& options) {
   std::vector<OrderChoice> orders_asked;
   for (const std::string& name : order_names) orders_asked.push_back(choose_order(*graph, name));
   if (!options.measure.empty()) return measure(context, options, graph, orders_asked, method);
+  Progress progress(context.stop);
   std::vector<Row> rows =
-      make_rows(context, *graph, methods_asked, orders_asked, method, forward.pass(), frame);
+      compare_rows(*graph, methods_asked, orders_asked, method, forward.pass(), frame, progress);
   if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.refusal.has_value(); }))
     throw *rows.front().refusal;
   std::optional<PlanAdvice> advice =

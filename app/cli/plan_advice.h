@@ -2,8 +2,8 @@
 #pragma once
 
 #include "app/cli/command.h"
-#include "app/cli/plan_rows.h"
 #include "core/plan/advice.h"
+#include "core/view/plan_rows.h"
 
 #include <optional>
 #include <span>
@@ -12,6 +12,9 @@
 #include <vector>
 
 namespace loadline::cli {
+
+using view::RowFrame;
+using Row = view::PlanRow;
 
 // An option as it was given on the command line.
 struct GivenOption {

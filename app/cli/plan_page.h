@@ -2,15 +2,13 @@
 #pragma once
 
 #include "app/cli/plan_answer.h"
+#include "core/view/plan_page.h"
 
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace loadline::cli {
 
-// Names and values of what was asked for, as the page lists them.
-using OptionList = std::vector<std::pair<std::string, std::string>>;
+using view::OptionList;
 
 // No script, no font, no picture from elsewhere; light or dark as the reader's system says.
 std::string plan_page(const PlanAnswer& answer, const OptionList& options);

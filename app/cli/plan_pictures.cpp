@@ -1,7 +1,6 @@
 // Writes pictures through files that appear whole.
 #include "app/cli/plan_pictures.h"
 
-#include "app/cli/plan_chart.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"

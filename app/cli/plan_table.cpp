@@ -174,26 +174,6 @@ std::string least_text(const PlanAnswer& answer) {
                      answer.held_name(), format_bytes(bound));
 }
 
-std::string verdict_text(const Row& row, const RowFrame& frame) {
-  if (row.refusal) return "cannot be done";
-  if (!frame.judged()) return "";
-  if (row.fits()) return "fits";
-  const Verdict& verdict = row.verdict;
-  std::vector<std::string> parts;
-  const auto add = [&](bool fits, std::string_view what, std::uint64_t over) {
-    if (!fits) parts.push_back(fmt::format("{} {} over", what, format_bytes(over)));
-  };
-  add(verdict.device_fits, "device", verdict.device_over);
-  add(verdict.host_fits, "host", verdict.host_over);
-  add(verdict.unified_fits, "memory", verdict.unified_over);
-  std::string text = fmt::format("{}", fmt::join(parts, ", "));
-  if (verdict.block) text += fmt::format(", first at {}", safe_display(row.first_over, 48));
-  if (row.over_max_peak == 0) return text;
-  const std::string over = fmt::format("{} over --max-peak", format_bytes(row.over_max_peak));
-  return text.empty() ? fmt::format("{} at {}", over, safe_display(row.leading.tensor, 48))
-                      : fmt::format("{}; {}", text, over);
-}
-
 std::string plan_table(const PlanAnswer& answer, bool colour) {
   const std::uint64_t weights = storage_bytes(answer.graph);
   std::string text = fmt::format("{}: {}, W = {} ({} bytes)", safe_display(model_name(answer.graph), 80),

@@ -15,7 +15,5 @@ std::string plan_explanation(const PlanAnswer& answer, bool colour);
 std::string device_text(const DevicePreset& device, const RowFrame& frame);
 // The least leading peak, whose it is, and how it stands to what stays there.
 std::string least_text(const PlanAnswer& answer);
-// "fits", or what is over by how much and where it first is; safe for a terminal. Empty without a budget.
-std::string verdict_text(const Row& row, const RowFrame& frame);
 
 }  // namespace loadline::cli

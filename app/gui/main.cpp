@@ -58,6 +58,7 @@ int run_gui(const GuiRequest& request) {
       offscreen ? open_offscreen_window(options) : open_desktop_window(options);
   GuiApp app(*window, request.hub_cache, request.stop, request.assets);
   app.session().dark = request.dark;
+  if (!request.presets.empty()) app.session().set_presets(request.presets);
   if (!request.panel.empty()) app.session().panel = request.panel;
   if (!request.path.empty()) app.session().open(request.path);
 

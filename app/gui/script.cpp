@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/plan/storage_cast.h"
 
 #include <algorithm>
 #include <array>
@@ -136,6 +137,70 @@ void change_forward(GuiApp& app, Change change) {
   app.session().set_forward(choice);
 }
 
+// A size, or none at all.
+std::optional<std::uint64_t> size_or_none(const std::string& text, std::string_view what) {
+  return text == "none" ? std::nullopt : std::optional(parse_size(text, what));
+}
+
+void set_memory(GuiApp& app, const std::string& kind) {
+  app.session().set_plan(with_memory(app.session().choice(), memory_kind(kind)));
+}
+
+void set_preset(GuiApp& app, const std::string& id) {
+  const std::vector<DevicePreset>& presets = app.session().presets();
+  PlanChoice choice = app.session().choice();
+  if (id == "none")
+    choice.preset.clear(), choice.budget = {};
+  else
+    choice =
+        on_device(choice, presets[position(
+                              id, presets.size(), [&](std::size_t i) { return presets[i].id; }, "device")]);
+  app.session().set_plan(choice);
+}
+
+void show_comparison(GuiApp& app, const std::string& view) {
+  app.session().compare_view = static_cast<CompareView>(position(
+      view, kCompareViews, [](std::size_t i) { return compare_view_name(static_cast<CompareView>(i)); },
+      "view"));
+}
+
+void sort_comparison(GuiApp& app, const std::string& argument) {
+  const std::size_t space = argument.find(' ');
+  const std::string_view order =
+      space == std::string::npos ? std::string_view() : std::string_view(argument).substr(space + 1);
+  if (!order.empty() && order != "descending") refuse(fmt::format("'{}' is not descending", order));
+  const std::size_t column = position(
+      std::string_view(argument).substr(0, space), kCompareColumns,
+      [](std::size_t i) { return compare_column_name(static_cast<CompareColumn>(i)); }, "column");
+  app.session().compare_sort = {static_cast<CompareColumn>(column), order.empty()};
+}
+
+void overlay(GuiApp& app, const std::string& id) {
+  auto& picked = app.session().overlaid;
+  const std::string known(find_method(id).id);
+  if (picked.erase(known) == 0) picked.insert(known);
+}
+
+void move_item(GuiApp& app, const std::string& argument) {
+  const std::size_t space = argument.find(' ');
+  if (space == std::string::npos) refuse(fmt::format("'{}' is not FROM TO", argument));
+  OrderList list = app.session().order_list();
+  if (list.items().empty()) refuse("no order is listed: methods-view order lists it");
+  const std::string_view view = argument;
+  const std::size_t from = parse_number<std::size_t>(view.substr(0, space), 1, list.items().size());
+  const std::size_t to = parse_number<std::size_t>(view.substr(space + 1), 1, list.items().size());
+  list.move(from - 1, to - 1);
+  app.session().arrange_order(std::move(list));
+}
+
+void unfold_item(GuiApp& app, const std::string& text) {
+  const Model& model = model_of(app);
+  OrderList list = app.session().order_list();
+  if (list.items().empty()) refuse("no order is listed: methods-view order lists it");
+  list.unfold(*model.graph, parse_number<std::size_t>(text, 1, list.items().size()) - 1);
+  app.session().arrange_order(std::move(list));
+}
+
 bool on_or_off(const std::string& word) {
   if (word != "on" && word != "off") refuse(fmt::format("'{}' is neither on nor off", word));
   return word == "on";
@@ -204,7 +269,7 @@ struct Command {
   void (*play)(GuiApp& app, const std::string& argument);
 };
 
-constexpr std::array<Command, 42> kCommands = {{
+constexpr std::array<Command, 61> kCommands = {{
     {"open", Needs::argument, open},
     {"demo", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().open_demo(); }},
     {"close", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().close_model(); }},
@@ -273,6 +338,60 @@ constexpr std::array<Command, 42> kCommands = {{
      [](GuiApp& app, const std::string& size) {
        change_plan(app, [&](PlanChoice& c) { c.options.activation_bytes = parse_size(size, "activations"); });
      }},
+    {"every-order", Needs::argument,
+     [](GuiApp& app, const std::string& word) {
+       change_plan(app, [&](PlanChoice& c) { c.every_order = on_or_off(word); });
+     }},
+    {"memory", Needs::argument, set_memory},
+    {"preset", Needs::argument, set_preset},
+    {"device-budget", Needs::argument,
+     [](GuiApp& app, const std::string& size) {
+       change_plan(app, [&](PlanChoice& c) {
+         (c.memory == MemoryKind::unified ? c.budget.unified : c.budget.device) = size_or_none(size, "budget");
+       });
+     }},
+    {"host-budget", Needs::argument,
+     [](GuiApp& app, const std::string& size) {
+       if (app.session().choice().memory == MemoryKind::unified) refuse("unified memory has one budget");
+       change_plan(app, [&](PlanChoice& c) { c.budget.host = size_or_none(size, "budget"); });
+     }},
+    {"allocator", Needs::argument,
+     [](GuiApp& app, const std::string& id) {
+       change_plan(app, [&](PlanChoice& c) { c.options.allocator = allocator_model(id); });
+     }},
+    {"cast", Needs::argument,
+     [](GuiApp& app, const std::string& name) {
+       change_plan(app, [&](PlanChoice& c) {
+         c.options.cast = name == "none" ? std::nullopt : std::optional(find_cast(name));
+       });
+     }},
+    {"shards", Needs::argument,
+     [](GuiApp& app, const std::string& size) {
+       change_plan(app, [&](PlanChoice& c) { c.options.shard_bytes = size_or_none(size, "shards").value_or(0); });
+     }},
+    {"flush", Needs::argument,
+     [](GuiApp& app, const std::string& size) {
+       change_plan(app, [&](PlanChoice& c) { c.options.flush_bytes = size_or_none(size, "flush").value_or(0); });
+     }},
+    {"limit", Needs::argument,
+     [](GuiApp& app, const std::string& size) {
+       change_plan(app, [&](PlanChoice& c) { c.options.memory_limit = parse_size(size, "limit"); });
+     }},
+    {"gpu-layers", Needs::argument,
+     [](GuiApp& app, const std::string& text) {
+       change_plan(app, [&](PlanChoice& c) {
+         c.gpu_layers.reset();
+         if (text != "all") c.gpu_layers = parse_number<std::uint64_t>(text, 0, 1'000'000);
+       });
+     }},
+    {"methods-view", Needs::argument, show_comparison},
+    {"methods-sort", Needs::argument, sort_comparison},
+    {"overlay", Needs::argument, overlay},
+    {"move-item", Needs::argument, move_item},
+    {"unfold-item", Needs::argument, unfold_item},
+    {"load-order", Needs::argument, [](GuiApp& app, const std::string& path) { app.session().load_order(path); }},
+    {"save-order", Needs::argument, [](GuiApp& app, const std::string& path) { app.session().save_order(path); }},
+    {"save-chart", Needs::argument, [](GuiApp& app, const std::string& path) { app.session().save_chart(path); }},
     {"device", Needs::argument, [](GuiApp& app, const std::string& id) { app.session().set_device(id); }},
     {"upload", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().upload(); }},
     {"convert", Needs::argument, convert},

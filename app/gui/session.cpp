@@ -27,6 +27,7 @@ std::string_view color_by_name(ColorBy mode) {
 Session::Session(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets)
     : hub_cache_(std::move(hub_cache)),
       assets_(assets ? std::move(assets) : built_in_assets()),
+      presets_(built_in_devices().begin(), built_in_devices().end()),
       jobs_(kWorkers) {}
 
 Session::~Session() = default;
@@ -88,7 +89,8 @@ void Session::adopt(ModelPtr model) {
   projection_.reset();
   upload_result_.reset();
   convert_report_.reset();
-  comparison_.clear();
+  comparison_ = std::make_shared<const std::vector<view::PlanRow>>();
+  forget_order();
   std::erase_if(notices_, [](const Notice& notice) { return notice.of_model; });
   upload_alone_ = false;
   forget_files();

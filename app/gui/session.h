@@ -7,6 +7,8 @@
 #include "app/gui/forward_scene.h"
 #include "app/gui/jobs.h"
 #include "app/gui/model.h"
+#include "app/gui/order_list.h"
+#include "app/gui/plan_choice.h"
 #include "core/forward/assets.h"
 #include "core/gpu/device_info.h"
 #include "core/gpu/upload.h"
@@ -19,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,24 +34,6 @@ class DemoFolder;
 enum class ColorBy { role, dtype, layer, shard };
 inline constexpr std::size_t kColorModes = 4;
 std::string_view color_by_name(ColorBy mode);
-
-// One bar of the comparison: a method's peaks, or why it has none.
-struct MethodRow {
-  const Method* method = nullptr;
-  PerSpace<std::uint64_t> peaks = {};
-  std::uint64_t unified = 0;
-  PerSpace<std::uint64_t> final_bytes = {};
-  double seconds = 0;  // modelled
-  std::string error;
-};
-
-// What the user chose for planning; a change plans anew.
-struct PlanChoice {
-  std::string method = "staged_ring";
-  std::string order = "file";
-  MethodOptions options;
-  bool first_token = false;  // the forward pass chosen follows the load
-};
 
 struct ConvertRequest {
   std::string exporter;
@@ -104,8 +89,19 @@ class Session {
   void color_by(ColorBy mode) { color_by_ = mode; }
   void set_filter(std::string filter);
   void set_sort(SortColumn column, bool ascending);
-  // Ids are checked: Error{usage}.
+  // Ids are checked: Error{usage}; the custom order must have been arranged or read.
   void set_plan(const PlanChoice& choice);
+  // Lists the chosen order in the background, for who arranges it; nothing if it is listed already.
+  void list_order();
+  // The list as somebody changed it becomes the custom order, and the chosen one.
+  void arrange_order(OrderList list);
+  // The custom order from, and the chosen one to, a file (core/plan/order_file.h), in the background.
+  // Error{usage} without a model; only a .txt file is written over.
+  void load_order(const std::string& path);
+  void save_order(const std::string& path);
+  // The comparison as a picture (.svg) or as a page (.html), in the background. Error{usage} without a
+  // comparison, or for a file that ends otherwise.
+  void save_chart(const std::string& path);
   // Its sizes are bounded by kMostBatch and the like; what the options are wrong for is forward_error().
   void set_forward(const ForwardChoice& choice);
   void set_device(std::string device);
@@ -175,7 +171,16 @@ class Session {
   // Nothing while it is being planned for the first time.
   const std::shared_ptr<const Projection>& projection() const { return projection_; }
   bool planning() const { return planning_ > 0; }
-  const std::vector<MethodRow>& comparison() const { return comparison_; }
+  const std::vector<view::PlanRow>& comparison() const { return *comparison_; }
+  // By what its rows were made and judged.
+  const view::RowFrame& comparison_frame() const { return comparison_frame_; }
+  // Rises with every comparison: what is cached for an older one is stale.
+  std::uint64_t comparisons() const { return comparisons_; }
+  const OrderList& order_list() const { return order_list_; }
+  bool listing_order() const { return listing_ > 0; }
+  bool has_custom_order() const { return custom_ != nullptr; }
+  const std::vector<DevicePreset>& presets() const { return presets_; }
+  void set_presets(std::vector<DevicePreset> presets) { presets_ = std::move(presets); }
   bool comparing() const { return comparing_ > 0; }
   // The last upload, as long as it is of the projection shown.
   std::shared_ptr<const UploadResult> upload_result() const;
@@ -203,6 +208,9 @@ class Session {
   std::string panel = "explore";
   bool dark = true;
   bool wants_browser = false;  // the file browser opens at the next frame
+  CompareView compare_view = CompareView::table;
+  CompareSort compare_sort;
+  std::set<std::string, std::less<>> overlaid;  // methods whose curves lie over each other; none: a few
   std::string metadata_search;
   std::string operator_search;
   std::optional<std::size_t> operator_shown;    // position in the forward graph
@@ -219,8 +227,10 @@ class Session {
   void lower();
   void evaluate_forward();
   std::optional<ForwardPass> pass() const;  // what follows the load, if it is known and wanted
+  PlanTask plan_task() const;
   void plan();
   void compare();
+  void forget_order();  // what belongs to the model before: its order and its layers
   void weigh_upload();
   enum class About { model, work };  // what a failure's notice is about: the model shown, or work done
   void fail(std::string_view what, const Error& error, About about);
@@ -244,7 +254,15 @@ class Session {
   std::uint64_t lower_count_ = 0;
   PlanChoice choice_;
   std::shared_ptr<const Projection> projection_;
-  std::vector<MethodRow> comparison_;
+  std::shared_ptr<const std::vector<view::PlanRow>> comparison_ =
+      std::make_shared<const std::vector<view::PlanRow>>();
+  view::RowFrame comparison_frame_;
+  std::uint64_t comparisons_ = 0;
+  std::vector<DevicePreset> presets_;
+  std::shared_ptr<const StorageOrder> custom_;
+  OrderList order_list_;
+  std::string listed_;  // which order that is, and of which method where that matters; empty: none
+  std::uint64_t listing_ = 0;
   std::uint64_t opening_ = 0;  // number of the newest open that is under way, else 0
   std::uint64_t open_count_ = 0;
   std::uint64_t planning_ = 0;

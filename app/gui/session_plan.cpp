@@ -1,5 +1,6 @@
 // What is worked out of a model in the background: the forward pass, the projection, the comparison.
 #include "app/gui/session.h"
+#include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "core/plan/optimal_order.h"
 
@@ -9,42 +10,12 @@
 namespace loadline::gui {
 namespace {
 
-// With a pass the activations are its own, not a figure that somebody chose.
-MethodOptions options_of(const PlanChoice& choice, bool with_pass) {
-  MethodOptions options = choice.options;
-  if (with_pass) options.activation_bytes = 0;
-  return options;
-}
-
 // Jobs keep the scene that their pass points into.
 const ForwardPass* pointer(const std::optional<ForwardPass>& pass) { return pass ? &*pass : nullptr; }
 
-std::vector<MethodRow> compare_methods(const MetaGraph& graph, const PlanChoice& choice,
-                                       const std::optional<ForwardPass>& pass, Progress& progress) {
-  const Order& order = find_order(choice.order);
-  const StorageOrder shared = order.make != nullptr ? order.make(graph) : StorageOrder();
-  std::vector<MethodRow> rows;
-  for (const Method& method : methods()) {
-    MethodRow row;
-    row.method = &method;
-    try {
-      const MethodOptions options = options_of(choice, pass.has_value());
-      const StorageOrder own =
-          order.make == nullptr ? make_order(graph, order, method, options, progress) : StorageOrder();
-      const Projection projection = project(graph, method, choice.order, order.make == nullptr ? own : shared,
-                                            options, progress, pointer(pass));
-      for (std::size_t space = 0; space < kSpaceCount; ++space)
-        row.peaks[space] = projection.timeline.peaks[space].bytes;
-      row.unified = projection.timeline.unified.bytes;
-      row.final_bytes = projection.timeline.final_bytes;
-      row.seconds = projection.timeline.seconds;
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;
-      row.error = error.what();
-    }
-    rows.push_back(std::move(row));
-  }
-  return rows;
+std::optional<DevicePreset> find_preset(const std::vector<DevicePreset>& presets, const std::string& id) {
+  if (id.empty()) return std::nullopt;
+  return find_row(std::span(presets), id, "device");
 }
 
 // Another profile has other operators around the same ones: those of a name are counted from the last.
@@ -68,21 +39,22 @@ std::optional<std::size_t> same_operator(const ForwardScene* before, const Forwa
 
 void Session::set_plan(const PlanChoice& choice) {
   find_method(choice.method);
-  find_order(choice.order);
+  if (choice.order != kCustomOrder)
+    find_order(choice.order);
+  else if (!custom_)
+    throw Error(ErrorCode::usage, "no custom order was arranged or read from a file yet");
+  find_preset(presets_, choice.preset);
   check_options(choice.options);
-  const bool same_comparison =
-      choice.order == choice_.order && choice.options.staging_bytes == choice_.options.staging_bytes &&
-      choice.options.slots == choice_.options.slots &&
-      choice.options.activation_bytes == choice_.options.activation_bytes &&
-      choice.options.spaces == choice_.options.spaces && choice.first_token == choice_.first_token;
-  const bool same_plan = same_comparison && choice.method == choice_.method;
+  const bool load = same_load(choice, choice_);
+  const bool rows = same_comparison(choice, choice_);
   choice_ = choice;
+  if (!load && listed_ != kCustomOrder) listed_.clear();  // the optimal one may be another now
   if (!model_) return;
   // what was cancelled or failed is tried again
   const bool planned = projection_ || planning();
-  const bool compared = !comparison_.empty() || comparing();
-  if (!same_plan || !planned) plan();
-  if (!same_comparison || !compared) compare();
+  const bool compared = !comparison_->empty() || comparing();
+  if (!load || !planned) plan();
+  if (!rows || !compared) compare();
 }
 
 void Session::set_forward(const ForwardChoice& choice) {
@@ -145,17 +117,24 @@ std::optional<ForwardPass> Session::pass() const {
   return ForwardPass{forward_->forward(), symbols_of(*forward_->forward(), forward_choice_)};
 }
 
+PlanTask Session::plan_task() const {
+  return {model_->graph, choice_, find_preset(presets_, choice_.preset), custom_};
+}
+
 void Session::plan() {
   const std::uint64_t number = ++plan_count_;
   planning_ = number;
   upload_alone_ = false;
   jobs_.post(
       "Projecting " + choice_.method, "plan",
-      [graph = model_->graph, choice = choice_, scene = forward_,
+      [task = plan_task(), scene = forward_,
        pass = pass()](Progress& progress) -> std::shared_ptr<const Projection> {
+        const Method& method = find_method(task.choice.method);
+        const MethodOptions options = task_options(task, pass.has_value());
         return std::make_shared<const Projection>(
-            project(*graph, find_method(choice.method), find_order(choice.order),
-                    options_of(choice, pass.has_value()), progress, pointer(pass)));
+            project(*task.graph, method, task.choice.order,
+                    make_order(*task.graph, task_order(task), method, options, progress), options, progress,
+                    pointer(pass)));
       },
       [this, number](Outcome<std::shared_ptr<const Projection>> outcome) {
         if (planning_ != number) return;
@@ -173,22 +152,23 @@ void Session::plan() {
 }
 
 void Session::compare() {
+  using Rows = std::shared_ptr<const std::vector<view::PlanRow>>;
   const std::uint64_t number = ++plan_count_;
   comparing_ = number;
   upload_alone_ = false;
   jobs_.post(
       "Comparing load methods", "compare",
-      [graph = model_->graph, choice = choice_, scene = forward_, pass = pass()](Progress& progress) {
-        return compare_methods(*graph, choice, pass, progress);
+      [task = plan_task(), scene = forward_, pass = pass()](Progress& progress) -> Rows {
+        return std::make_shared<const std::vector<view::PlanRow>>(
+            compare_methods(task, pointer(pass), progress));
       },
-      [this, number](Outcome<std::vector<MethodRow>> outcome) {
+      [this, number, frame = task_frame(choice_, pass().has_value())](Outcome<Rows> outcome) {
         if (comparing_ != number) return;
         comparing_ = 0;
-        comparison_.clear();
-        if (outcome.ok())
-          comparison_ = std::move(outcome.value());
-        else
-          fail("compare the methods", outcome.error(), About::model);
+        ++comparisons_;
+        comparison_frame_ = frame;
+        comparison_ = outcome.ok() ? outcome.value() : std::make_shared<const std::vector<view::PlanRow>>();
+        if (!outcome.ok()) fail("compare the methods", outcome.error(), About::model);
       });
 }
 

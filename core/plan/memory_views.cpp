@@ -77,6 +77,8 @@ std::size_t leading_view(MemoryKind kind) {
   return kind == MemoryKind::unified ? position("unified_held") : position("device");
 }
 
+unsigned deciding_spaces(MemoryKind kind) { return memory_views()[leading_view(kind)].mask(kind); }
+
 std::vector<ViewPeak> view_peaks(const Timeline& timeline, MemoryKind kind,
                                  std::optional<std::uint64_t> cache_limit) {
   // by mask: several views may share one

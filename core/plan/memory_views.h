@@ -32,6 +32,8 @@ std::span<const MemoryView> memory_views();
 // The row that decides whether a load fits: the device's own memory, or, where memory is unified, all that
 // the one memory must hold, without the file pages that the system can drop.
 std::size_t leading_view(MemoryKind kind);
+// The spaces that it sums: what the order `optimal` keeps low.
+unsigned deciding_spaces(MemoryKind kind);
 
 struct ViewPeak {
   std::uint64_t bytes = 0;

@@ -1,11 +1,10 @@
 // plan's plots, charts and pages, asked without a process: what they say, and that names cannot say more.
 #include "app/cli/plan_pictures.h"
 
-#include "app/cli/markup.h"
-#include "app/cli/plan_chart.h"
 #include "app/cli/plan_plot.h"
 #include "app/cli/plan_table.h"
 #include "core/base/error.h"
+#include "core/base/markup.h"
 #include "core/base/text.h"
 #include "core/forward/assets.h"
 #include "tests/support/builders.h"

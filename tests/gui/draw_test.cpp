@@ -173,6 +173,35 @@ TEST_P(Drawing, every_colouring_and_zoom) {
   }
 }
 
+TEST_P(Drawing, every_view_of_the_methods_under_the_mouse) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  GetParam().prepare(app.session());
+  app.settle();
+  app.session().panel = "methods";
+  for (const MemoryKind memory : {MemoryKind::discrete, MemoryKind::unified})
+    for (std::size_t view = 0; view < kCompareViews; ++view) {
+      app.session().compare_view = static_cast<CompareView>(view);
+      PlanChoice choice = with_memory(app.session().choice(), memory);
+      choice.budget.device =
+          memory == MemoryKind::discrete ? std::optional<std::uint64_t>(4096) : std::nullopt;
+      app.session().set_plan(choice);
+      app.frame();  // while the jobs are under way
+      app.settle();
+      for (const auto& [width, height] : {std::pair(kLeastWidth, kLeastHeight), std::pair(1280, 720)}) {
+        window->set_size(width, height);
+        app.draw_settled();
+        app.settle();
+        for (int y = 200; y < height; y += 130)
+          for (int x = 320; x < width; x += 230) {
+            window->set_mouse(static_cast<float>(x), static_cast<float>(y), false);
+            app.frame();
+            app.frame();
+          }
+      }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(States, Drawing, ::testing::ValuesIn(kStates),
                          [](const ::testing::TestParamInfo<State>& state) {
                            return std::string(state.param.name);
@@ -201,6 +230,51 @@ TEST(Mouse, a_click_in_the_map_selects_and_a_double_click_zooms) {
   const NodeId node = app.session().model()->nodes[index(*app.session().selection())];
   play_script(app, parse_script("double-click 400 300\n", "inline"), "inline");
   EXPECT_EQ(app.session().zoomed(), app.session().model()->tree.node(node).parent);
+}
+
+TEST(Mouse, a_click_in_the_curves_chooses_the_method) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.session().show(llama_70b_graph(), "");
+  app.session().panel = "methods";
+  app.session().compare_view = CompareView::curves;
+  app.settle();
+  app.draw_settled();
+  play_script(app, parse_script("click 430 270\nwait\n", "inline"), "inline");
+  EXPECT_NE(app.session().choice().method, "staged_ring");
+  EXPECT_EQ(app.session().projection()->method->id, app.session().choice().method);
+}
+
+TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  Session& session = app.session();
+  session.show(llama_70b_graph(), "");
+  session.panel = "methods";
+  session.compare_view = CompareView::order;
+  app.settle();
+  app.draw_settled();
+  app.settle();
+  app.draw_settled();
+  ASSERT_FALSE(session.order_list().items().empty());
+  const std::string first = session.order_list().items()[0].module;
+  for (int y = 200; y < 300 && session.choice().order != "custom"; y += 8) {
+    window->set_mouse(600, static_cast<float>(y), false);
+    app.frame();
+    app.frame();
+    window->set_mouse(600, static_cast<float>(y), true);
+    for (int at = y; at < y + 80; at += 10) {
+      window->set_mouse(600, static_cast<float>(at), true);
+      app.frame();
+    }
+    window->set_mouse(600, static_cast<float>(y + 80), false);
+    app.frame();
+    app.frame();
+  }
+  EXPECT_EQ(session.choice().order, "custom");
+  EXPECT_NE(session.order_list().order(), find_order("file").make(*session.model()->graph));
+  app.settle();
+  EXPECT_EQ(session.projection()->order, "custom");
 }
 
 TEST(Mouse, scale_changes_fonts_and_layout) {

@@ -197,9 +197,9 @@ TEST(ForwardSession, the_first_token_follows_the_load) {
   const ForwardFigures& figures = *session.forward_figures();
   EXPECT_GE(device_peak(session), load + figures.peak.bytes);
   EXPECT_LE(device_peak(session), load + figures.peak.bytes + figures.peak.cache_bytes);
-  for (const MethodRow& row : session.comparison())
+  for (const view::PlanRow& row : session.comparison())
     if (row.method == session.projection()->method) {
-      EXPECT_EQ(row.peaks[index(Space::device)], device_peak(session));
+      EXPECT_EQ(row.peaks[index(Space::device)].bytes, device_peak(session));
     }
   // sliders move it
   ForwardChoice pass = session.forward_choice();

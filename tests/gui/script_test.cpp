@@ -111,6 +111,44 @@ TEST(Script, drives_the_session) {
   EXPECT_EQ(session.color_mode(), ColorBy::shard);
 }
 
+TEST(Script, drives_the_comparison) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  Session& session = app.session();
+  session.show(llama_70b_graph(), "");
+  play_script(
+      app,
+      parse_script("wait\npanel methods\nmethods-view order\nframes 2\nwait\nunfold-item 1\nmove-item 1 9\n"
+                   "memory unified\ndevice-budget 64GiB\nallocator torch\ncast q8_0\nshards 2GB\nflush "
+                   "10MB\nlimit 4GB\nevery-order on\nmethods-sort must-hold descending\noverlay "
+                   "direct\nmethods-view overlay\nwait\nframes 2\n",
+                   "s"),
+      "s");
+  EXPECT_EQ(session.choice().order, "custom");
+  EXPECT_EQ(session.choice().budget.unified, 64ull << 30);
+  EXPECT_EQ(session.choice().options.allocator, AllocatorModel::torch);
+  EXPECT_EQ(session.choice().options.cast, DType::q8_0);
+  EXPECT_EQ(session.choice().options.shard_bytes, 2'000'000'000u);
+  EXPECT_EQ(session.choice().options.flush_bytes, 10'000'000u);
+  EXPECT_EQ(session.choice().options.memory_limit, 4'000'000'000u);
+  EXPECT_EQ(session.compare_sort, (CompareSort{CompareColumn::held, false}));
+  EXPECT_TRUE(session.overlaid.contains("direct"));
+  EXPECT_EQ(session.comparison().size(), methods().size() * (orders().size() + 1));
+  const auto play = [&](const std::string& text) {
+    return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
+  };
+  EXPECT_EQ(play("host-budget 1GiB\n"), "s: line 1: unified memory has one budget");
+  EXPECT_EQ(play("move-item 1\n"), "s: line 1: '1' is not FROM TO");
+  EXPECT_NE(play("move-item 0 1\n").find("is not a number between 1 and"), std::string::npos);
+  EXPECT_EQ(play("methods-view pie\n"), "s: line 1: no view 'pie'; there are: table, curves, overlay, order");
+  EXPECT_NE(play("preset toaster\n").find("no device 'toaster'; there are: "), std::string::npos);
+  EXPECT_NE(play("methods-sort weight\n").find("no column 'weight'"), std::string::npos);
+  EXPECT_NE(play("overlay teleport\n").find("teleport"), std::string::npos);
+  EXPECT_NE(play("save-chart x.png\n").find(".svg"), std::string::npos);
+  EXPECT_EQ(play("preset none\ncast none\ngpu-layers all\ndevice-budget none\nwait\n"), "");
+  EXPECT_FALSE(session.choice().budget.unified);
+}
+
 TEST(Script, drives_metadata_operators_and_findings) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");

@@ -28,12 +28,12 @@ TEST(Session, plans_what_it_shows) {
   EXPECT_EQ(session.projection()->method->id, "staged_ring");
   EXPECT_EQ(session.projection()->timeline.peaks[index(Space::device)].bytes, session.model()->weight_bytes);
   ASSERT_EQ(session.comparison().size(), methods().size());
-  for (const MethodRow& row : session.comparison()) {
-    EXPECT_EQ(row.error, "");
+  for (const view::PlanRow& row : session.comparison()) {
+    EXPECT_FALSE(row.refusal);
     if (!row.method->traits.streams)
-      EXPECT_GE(row.peaks[index(Space::device)], session.model()->weight_bytes);
+      EXPECT_GE(row.peaks[index(Space::device)].bytes, session.model()->weight_bytes);
     else
-      EXPECT_LT(row.peaks[index(Space::device)], session.model()->weight_bytes);
+      EXPECT_LT(row.peaks[index(Space::device)].bytes, session.model()->weight_bytes);
   }
 }
 
@@ -47,9 +47,9 @@ TEST(Session, the_chosen_method_agrees_with_its_row) {
     settle(session);
     ASSERT_TRUE(session.projection());
     EXPECT_EQ(session.projection()->method, &method);
-    for (const MethodRow& row : session.comparison())
+    for (const view::PlanRow& row : session.comparison())
       if (row.method == &method) {
-        EXPECT_EQ(row.unified, session.projection()->timeline.unified.bytes);
+        EXPECT_EQ(row.unified.bytes, session.projection()->timeline.unified.bytes);
       }
   }
 }

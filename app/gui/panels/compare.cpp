@@ -1,13 +1,16 @@
-// All load methods side by side: a bar per space, the law of the peak, and why.
+// All load methods side by side, as a table or as curves, and what the chosen one is.
+#include "app/gui/panels/compare_parts.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/plan_controls.h"
-#include "app/gui/panels/timeline_data.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include <fmt/format.h>
+#include <imgui_stdlib.h>
 
 namespace loadline::gui {
 namespace {
@@ -17,11 +20,15 @@ class ComparePanel final : public Panel {
   void draw(Session& session, const Ui& ui) override;
 
  private:
-  void draw_row(Session& session, const Ui& ui, const MethodRow& row, double most);
-  void draw_bars(const Session& session, const Ui& ui, const MethodRow& row, ImVec2 at, float width,
-                 double most);
-  float explanation_height(const Session& session, const Ui& ui);
-  void draw_explanation(const Session& session, const Ui& ui);
+  void draw_toolbar(Session& session, const Ui& ui);
+  void draw_export(Session& session, const Ui& ui);
+  void draw_view(Session& session, const Ui& ui, ImVec2 size);
+
+  CompareTable table_;
+  OrderEditor editor_;
+  MemoryControls memory_;
+  std::string chart_ = "methods.svg";
+  float below_ = 0;  // what the explanation took in the last frame
 };
 
 void ComparePanel::draw(Session& session, const Ui& ui) {
@@ -29,153 +36,81 @@ void ComparePanel::draw(Session& session, const Ui& ui) {
     empty_state(ui, "No model is open", "Every way of loading it will be compared here.");
     return;
   }
-  method_and_order(session, ui, ui.px(190), ui.px(120));
-  for (const std::string_view hint :
-       {"Peak of each memory space while the model loads. Click a method to choose it.",
-        "Peaks while the model loads. Click a method to choose it.", "Click a method to choose it."}) {
-    if (!continue_line(ui, 14, text_width(hint))) continue;
-    ImGui::AlignTextToFramePadding();
-    muted(ui, hint);
-    break;
-  }
+  draw_toolbar(session, ui);
+  memory_.draw(session, ui);
   if (session.comparison().empty()) {
     empty_state(ui, session.comparing() ? "Projecting every method" : "Nothing to compare",
                 "Each one is planned and run on the modelled machine.");
     return;
   }
-  double most = std::max(static_cast<double>(session.model()->weight_bytes), 1.0);
-  for (const MethodRow& row : session.comparison()) most = std::max(most, static_cast<double>(row.unified));
-  const float explanation = explanation_height(session, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(6)});
-  ImGui::BeginChild("methods", {0, std::max(ui.px(90), room.y - explanation)});
-  for (const MethodRow& row : session.comparison()) draw_row(session, ui, row, most);
-  ImGui::EndChild();
-  ImGui::PopStyleVar();
-  draw_explanation(session, ui);
-}
-
-void ComparePanel::draw_row(Session& session, const Ui& ui, const MethodRow& row, double most) {
-  const Method& method = *row.method;
-  const bool chosen = session.choice().method == method.id;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = ImGui::GetContentRegionAvail().x;
-  const float names = std::clamp(width * 0.33f, ui.px(236), ui.px(360));
-  const float room = names - ui.px(30);
-  float law_height = 0;
-  float summary_height = 0;
-  {
-    const FontScope scope(ui.fonts.small);
-    law_height = wrapped_height(method.peak_law, room);
-    summary_height = wrapped_height(method.summary, room);
-  }
-  const float height = std::max(ui.px(92), ui.px(29 + 3 + 8) + law_height + summary_height);
-  ImGui::PushID(method.id.data());
-  if (ImGui::InvisibleButton("row", {width, height})) {
-    PlanChoice choice = session.choice();
-    choice.method = method.id;
-    session.attempt([&] { session.set_plan(choice); });
-  }
-  const bool hot = ImGui::IsItemHovered();
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const ImVec2 high = {at.x + width, at.y + height};
-  draw->AddRectFilled(at, high,
-                      chosen ? ui.theme->selected
-                      : hot  ? ui.theme->hovered
-                             : mix(ui.theme->panel, ui.theme->raised, 0.6f),
-                      ui.px(6));
-  if (chosen) draw->AddRectFilled(at, {at.x + ui.px(4), high.y}, ui.theme->accent, ui.px(2));
-
-  const float left = at.x + ui.px(16);
-  // on the chosen row's ground the muted colour would be too faint
-  const ImU32 second = chosen || hot ? ui.theme->text : ui.theme->muted;
-  {
-    const FontScope scope(ui.fonts.strong);
-    draw->AddText({left, at.y + ui.px(8)}, ui.theme->text, method.id.data(),
-                  method.id.data() + method.id.size());
-  }
-  {
-    const FontScope scope(ui.fonts.small);
-    const auto wrapped = [&](std::string_view words, float y, ImU32 color) {
-      draw->AddText(ImGui::GetFont(), ImGui::GetFontSize(), {left, y}, color, words.data(),
-                    words.data() + words.size(), room);
-    };
-    const float y = at.y + ui.px(29);
-    wrapped(method.peak_law, y, chosen || hot ? ui.theme->text : ui.theme->accent);
-    wrapped(method.summary, y + law_height + ui.px(3), second);
-  }
-  // what can be projected may yet be impossible with these files
-  const std::string misfit = mapping_misfit(*session.model(), row.peaks[index(Space::page_cache)]);
-  if (row.error.empty() && !misfit.empty()) {
-    const FontScope scope(ui.fonts.small);
-    const float room_right = width - names - ui.px(24);
-    const std::string words = "Cannot be done: " + misfit;
-    draw->AddText(ImGui::GetFont(), ImGui::GetFontSize(),
-                  {at.x + names, at.y + (height - wrapped_height(words, room_right)) / 2}, ui.theme->bad,
-                  words.data(), words.data() + words.size(), room_right);
-  } else if (!row.error.empty()) {
-    const FontScope scope(ui.fonts.small);
-    const std::string cut = elided(shown(row.error), width - names - ui.px(24));
-    draw->AddText({at.x + names, at.y + height / 2 - ImGui::GetFontSize() / 2}, ui.theme->bad, cut.c_str());
-  } else {
-    draw_bars(session, ui, row, {at.x + names, at.y + (height - ui.px(80)) / 2}, width - names - ui.px(12),
-              most);
-  }
-  ImGui::PopID();
-}
-
-void ComparePanel::draw_bars(const Session& session, const Ui& ui, const MethodRow& row, ImVec2 at,
-                             float width, double most) {
-  const FontScope font(ui.fonts.small);
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float step = ui.px(16);
-  const float name = ui.px(84);
-  const float figure = ui.px(84);
-  const float bars = width - name - figure;
-  if (bars < ui.px(30)) return;
-  float y = at.y;
-  const auto draw_bar = [&](std::string_view title, std::uint64_t bytes, ImU32 color) {
-    const auto share = static_cast<float>(static_cast<double>(bytes) / most);
-    draw->AddText({at.x, y}, ui.theme->text, title.data(), title.data() + title.size());
-    const ImVec2 low = {at.x + name, y + ui.px(2)};
-    draw->AddRectFilled(low, {low.x + bars, low.y + ui.px(11)}, with_alpha(ui.theme->grid, 0.9f), ui.px(3));
-    if (bytes > 0)
-      draw->AddRectFilled(low, {low.x + std::max(ui.px(2), bars * share), low.y + ui.px(11)}, color,
-                          ui.px(3));
-    const std::string words = bytes == 0 ? "\xE2\x80\x93" : format_bytes(bytes);
-    const float words_width = ImGui::CalcTextSize(words.c_str()).x;
-    draw->AddText({at.x + width - words_width, y}, ui.theme->text, words.c_str());
-    y += step;
-  };
-  for (const Space space : kStackOrder)
-    draw_bar(space_title(space), row.peaks[index(space)], ui.theme->spaces[index(space)]);
-  draw_bar("All, at once", row.unified, ui.theme->neutral);
-  // what the weights alone take: the line that no device peak can go below
-  const float w =
-      at.x + name + bars * static_cast<float>(static_cast<double>(session.model()->weight_bytes) / most);
-  draw->AddLine({w, at.y}, {w, at.y + 5 * step - ui.px(2)}, with_alpha(ui.theme->highlight, 0.75f),
-                ui.px(1.25f));
-}
-
-float ComparePanel::explanation_height(const Session& session, const Ui& ui) {
-  const FontScope font(ui.fonts.small);
-  return ui.px(48) +
-         wrapped_height(find_method(session.choice().method).explanation, ImGui::GetContentRegionAvail().x);
-}
-
-void ComparePanel::draw_explanation(const Session& session, const Ui& ui) {
+  // where there is little room the rows go first; the paragraph is in the tooltip of the law then
+  const bool roomy = room.y > ui.px(340);
+  const float below = below_ > 0 ? below_ : ui.px(100);
+  draw_view(session, ui, {room.x, std::max(ui.px(90), room.y - below - ui.px(8))});
+  const float top = ImGui::GetCursorPosY();
   const Method& method = find_method(session.choice().method);
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::GetWindowDrawList()->AddLine(at, {at.x + ImGui::GetContentRegionAvail().x, at.y}, ui.theme->border);
-  ImGui::Dummy({0, ui.px(2)});
+  ImGui::AlignTextToFramePadding();
   heading(ui, method.id);
   ImGui::SameLine(0, ui.px(12));
-  text_colored(ui.theme->accent, fmt::format("peak {}", method.peak_law));
-  const std::string weights =
-      fmt::format("line: the weights, W = {}", format_bytes(session.model()->weight_bytes));
-  if (continue_line(ui, 16, text_width(weights))) muted(ui, weights);
-  const FontScope font(ui.fonts.small);
-  paragraph(ui, method.explanation, ui.theme->text);
+  ImGui::AlignTextToFramePadding();
+  text_colored(ui.theme->accent, fmt::format("peak: {}", method.peak_law));
+  tooltip(ui, method.explanation);
+  method_options(session, ui);
+  if (roomy) {
+    const FontScope font(ui.fonts.small);
+    paragraph(ui, method.explanation, ui.theme->text);
+  }
+  below_ = ImGui::GetCursorPosY() - top;
+}
+
+void ComparePanel::draw_toolbar(Session& session, const Ui& ui) {
+  const bool narrow = ImGui::GetContentRegionAvail().x < ui.px(840);
+  method_and_order(session, ui, ui.px(narrow ? 156 : 176), ui.px(narrow ? 84 : 96));
+  PlanChoice choice = session.choice();
+  const std::array<std::string_view, 2> orders = {narrow ? "This" : "This order",
+                                                  narrow ? "Every" : "Every order"};
+  continue_line(ui, 8, segmented_width(ui, orders));
+  const bool every = segmented(ui, "orders", orders, choice.every_order ? 1 : 0) == 1;
+  tooltip(ui, "Whether the rows are of the chosen order alone, or of each method in each order");
+  if (std::exchange(choice.every_order, every) != every) session.attempt([&] { session.set_plan(choice); });
+  constexpr std::array<std::string_view, kCompareViews> kViews = {"Table", "Curves", "Overlay", "Order"};
+  continue_line(ui, 10, segmented_width(ui, kViews));
+  session.compare_view =
+      static_cast<CompareView>(segmented(ui, "view", kViews, static_cast<std::size_t>(session.compare_view)));
+  continue_line(ui, 10, text_width("Save") + ui.px(24));
+  draw_export(session, ui);
+}
+
+void ComparePanel::draw_export(Session& session, const Ui& ui) {
+  if (button(ui, "Save", ButtonKind::normal, !session.comparison().empty())) ImGui::OpenPopup("save chart");
+  tooltip(ui, "As a picture (.svg) or as a page with table and explanations (.html)");
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
+  if (ImGui::BeginPopup("save chart")) {
+    muted(ui, "The curves as a picture (.svg), or a page with all of it (.html):");
+    ImGui::SetNextItemWidth(ui.px(320));
+    const bool entered = ImGui::InputText("##chart", &chart_, ImGuiInputTextFlags_EnterReturnsTrue);
+    ImGui::SameLine(0, ui.px(6));
+    if (button(ui, "Write", ButtonKind::primary, !chart_.empty()) || entered) {
+      session.attempt([&] { session.save_chart(chart_); });
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+void ComparePanel::draw_view(Session& session, const Ui& ui, ImVec2 size) {
+  switch (session.compare_view) {
+    case CompareView::table:
+      return table_.draw(session, ui, size);
+    case CompareView::curves:
+      return draw_compare_curves(session, ui, size);
+    case CompareView::overlay:
+      return draw_compare_overlay(session, ui, size);
+    case CompareView::order:
+      return editor_.draw(session, ui, size);
+  }
 }
 
 }  // namespace

@@ -52,9 +52,23 @@ void method_and_order(Session& session, const Ui& ui, float method_width, float 
   PlanChoice choice = session.choice();
   const auto method = table_combo(ui, "##method", method_width, methods(), choice.method);
   ImGui::SameLine(0, ui.px(6));
-  const auto order = table_combo(ui, "##order", order_width, orders(), choice.order);
+  std::vector<std::string_view> labels;
+  std::size_t at = orders().size();  // custom
+  for (std::size_t i = 0; i < orders().size(); ++i) {
+    labels.push_back(orders()[i].id);
+    if (orders()[i].id == choice.order) at = i;
+  }
+  labels.push_back(kCustomOrder);
+  const auto order = combo(ui, "##order", order_width, choice.order, labels, at);
+  tooltip(ui, at < orders().size() ? orders()[at].summary
+                                   : "As arranged in the panel Methods under Order, or read from a file");
   if (method) choice.method = methods()[*method].id;
-  if (order) choice.order = orders()[*order].id;
+  if (order && *order < orders().size()) choice.order = orders()[*order].id;
+  if (order && *order == orders().size()) {
+    if (session.has_custom_order()) choice.order = kCustomOrder;
+    session.panel = "methods";
+    session.compare_view = CompareView::order;
+  }
   if (method || order) session.attempt([&] { session.set_plan(choice); });
 }
 

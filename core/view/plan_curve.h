@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-namespace loadline::cli {
+namespace loadline::view {
 
 struct CurveOptions {
-  view::CurveAxis axis = view::CurveAxis::seconds;
+  CurveAxis axis = CurveAxis::seconds;
   std::size_t columns = 240;
   std::size_t slices = 0;  // with the tensors alive in each; 0: none
 };
@@ -23,13 +23,13 @@ struct CurveOptions {
 // water line and the host's spaces hang below it; unified memory is one stack.
 struct CurveBand {
   unsigned mask = 0;
-  std::vector<view::UsageColumn> columns = {};
+  std::vector<UsageColumn> columns = {};
   std::uint64_t most = 0;                // of the sum
   std::vector<std::string> slices = {};  // what is alive at the highest moment of each; safe to show
 };
 
 struct RowCurve {
-  view::CurveAxis axis = view::CurveAxis::seconds;
+  CurveAxis axis = CurveAxis::seconds;
   double end = 0;  // seconds or steps
   std::vector<CurveBand> bands = {};
   double peak_place = 0;  // of the leading peak: from 0 to 1
@@ -47,4 +47,4 @@ using BlockName = std::function<std::string(BlockId)>;
 RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveOptions& options,
                    std::size_t peak_step, const BlockName& name);
 
-}  // namespace loadline::cli
+}  // namespace loadline::view

@@ -1,7 +1,7 @@
 // Draws panels: the device above the water line, the host's spaces below it.
-#include "app/cli/plan_chart.h"
+#include "core/view/plan_chart.h"
 
-#include "app/cli/markup.h"
+#include "core/base/markup.h"
 #include "core/base/text.h"
 #include "core/view/curves.h"
 
@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline::cli {
+namespace loadline::view {
 namespace {
 
 // Inside a panel: the plot's edges.
@@ -83,9 +83,9 @@ std::string band_svg(const CurveBand& band, const Frame& frame) {
   unsigned spaces = band.mask;
   const std::vector<Space> stack = stack_of(band.mask);
   for (auto space = stack.rbegin(); space != stack.rend(); ++space) {
-    const bool there =
-        std::any_of(band.columns.begin(), band.columns.end(),
-                    [&](const view::UsageColumn& column) { return column.bytes[index(*space)] > 0; });
+    const bool there = std::any_of(band.columns.begin(), band.columns.end(), [&](const UsageColumn& column) {
+      return column.bytes[index(*space)] > 0;
+    });
     if (there)
       svg += fmt::format("<path class=\"area {}\" d=\"{}\"/>\n", space_class(*space),
                          area_path(band, frame, spaces));
@@ -143,7 +143,7 @@ std::string tick_text(double bytes) {
 std::string grid_svg(const ChartScale& scale, const Frame& frame) {
   constexpr double kMost = 4, kLeastGap = 13;
   const auto most = static_cast<double>(std::max(scale.above, scale.below));
-  const std::vector<double> ticks = view::byte_ticks(most, static_cast<std::size_t>(kMost));
+  const std::vector<double> ticks = byte_ticks(most, static_cast<std::size_t>(kMost));
   std::string svg;
   for (const bool below : {false, true}) {
     const auto room = static_cast<double>(below ? scale.below : scale.above);
@@ -159,11 +159,11 @@ std::string grid_svg(const ChartScale& scale, const Frame& frame) {
 }
 
 std::string axis_end(const RowCurve& curve, double end) {
-  return curve.axis == view::CurveAxis::steps ? counted(static_cast<std::uint64_t>(end), "step")
-                                              : format_seconds(end);
+  return curve.axis == CurveAxis::steps ? counted(static_cast<std::uint64_t>(end), "step")
+                                        : format_seconds(end);
 }
 
-std::string marks_svg(const Row& row, const RowFrame& frame_, const Frame& frame) {
+std::string marks_svg(const PlanRow& row, const RowFrame& frame_, const Frame& frame) {
   const RowCurve& curve = *row.curve;
   std::string svg;
   const std::optional<std::uint64_t> limit =
@@ -188,12 +188,12 @@ std::string marks_svg(const Row& row, const RowFrame& frame_, const Frame& frame
 
 }  // namespace
 
-std::vector<const Row*> pictured_rows(const PlanAnswer& answer) {
-  std::vector<const Row*> rows;
-  for (const Row& row : answer.rows) {
+std::vector<const PlanRow*> pictured_rows(const ChartSubject& subject) {
+  std::vector<const PlanRow*> rows;
+  for (const PlanRow& row : subject.rows) {
     if (!row.curve) continue;
-    const auto same =
-        std::find_if(rows.begin(), rows.end(), [&](const Row* known) { return known->method == row.method; });
+    const auto same = std::find_if(rows.begin(), rows.end(),
+                                   [&](const PlanRow* known) { return known->method == row.method; });
     if (same == rows.end())
       rows.push_back(&row);
     else if (row.leading.bytes < (*same)->leading.bytes)
@@ -202,37 +202,38 @@ std::vector<const Row*> pictured_rows(const PlanAnswer& answer) {
   return rows;
 }
 
-std::string pictured_note(const PlanAnswer& answer) {
-  const std::size_t shown = pictured_rows(answer).size();
+std::string pictured_note(const ChartSubject& subject) {
+  const std::size_t shown = pictured_rows(subject).size();
   const auto drawn = static_cast<std::size_t>(std::count_if(
-      answer.rows.begin(), answer.rows.end(), [](const Row& row) { return row.curve.has_value(); }));
+      subject.rows.begin(), subject.rows.end(), [](const PlanRow& row) { return row.curve.has_value(); }));
   if (shown == drawn) return "";
   return fmt::format("Each method in the order with the least peak: {} of {} rows.", shown, drawn);
 }
 
-std::string chart_title(const PlanAnswer& answer) {
-  return fmt::format("{}: {} on its way into memory", safe_display(model_name(answer.graph), 60),
-                     format_bytes(storage_bytes(answer.graph)));
+std::string chart_title(const ChartSubject& subject) {
+  return fmt::format("{}: {} on its way into memory", safe_display(model_name(subject.graph), 60),
+                     format_bytes(storage_bytes(subject.graph)));
 }
 
-ChartScale chart_scale(const PlanAnswer& answer, const std::vector<const Row*>& rows) {
+ChartScale chart_scale(const ChartSubject& subject, const std::vector<const PlanRow*>& rows) {
   ChartScale scale;
   scale.orders = std::any_of(rows.begin(), rows.end(),
-                             [&](const Row* row) { return row->order != rows.front()->order; });
-  const Budget& budget = answer.frame.budget;
-  for (const Row* row : rows) {
+                             [&](const PlanRow* row) { return row->order != rows.front()->order; });
+  const Budget& budget = subject.frame.budget;
+  for (const PlanRow* row : rows) {
     for (const CurveBand& band : row->curve->bands)
       (hangs(band) ? scale.below : scale.above) =
           std::max(hangs(band) ? scale.below : scale.above, band.most);
-    if (row->curve->axis == view::CurveAxis::seconds) scale.end = std::max(scale.end, row->curve->end);
+    if (row->curve->axis == CurveAxis::seconds) scale.end = std::max(scale.end, row->curve->end);
   }
   // a budget line near the curves is worth the room
-  const auto limit = answer.frame.memory == MemoryKind::unified ? budget.unified : budget.device;
+  const auto limit = subject.frame.memory == MemoryKind::unified ? budget.unified : budget.device;
   if (limit && *limit / 3 <= scale.above / 2) scale.above = std::max(scale.above, *limit);
   return scale;
 }
 
-std::string panel_svg(const Row& row, const RowFrame& frame, const ChartScale& scale, const PanelSize& size) {
+std::string panel_svg(const PlanRow& row, const RowFrame& frame, const ChartScale& scale,
+                      const PanelSize& size) {
   const RowCurve& curve = *row.curve;
   const Frame place(scale, curve.end, size);
   const std::string figure = format_bytes(row.leading.bytes);
@@ -291,9 +292,9 @@ std::string_view dark_colours() {
 namespace {
 
 // "[] device  [] host ...": from `x` on.
-std::string legend_svg(const PlanAnswer& answer, double x, double y) {
+std::string legend_svg(const ChartSubject& subject, double x, double y) {
   std::string svg;
-  const bool unified = answer.frame.memory == MemoryKind::unified;
+  const bool unified = subject.frame.memory == MemoryKind::unified;
   for (const Space space : stack_of(kAllSpaces)) {
     svg += fmt::format(
         "<rect class=\"area {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\"/>\n",
@@ -305,7 +306,7 @@ std::string legend_svg(const PlanAnswer& answer, double x, double y) {
   const std::string_view most = unified ? "most that one memory must hold" : "most on the device";
   svg += text_svg(x + 16, y, "key", most);
   x += 40 + 6.6 * static_cast<double>(most.size());
-  const Budget& budget = answer.frame.budget;
+  const Budget& budget = subject.frame.budget;
   const std::optional<std::uint64_t> limit = unified ? budget.unified : budget.device;
   if (!limit) return svg;
   return svg + line_svg(x, y - 4.5, x + 18, y - 4.5, "budget") +
@@ -345,25 +346,26 @@ SlideGrid slide_grid(std::size_t panels) {
 
 }  // namespace
 
-std::string chart_svg(const PlanAnswer& answer) {
-  const std::vector<const Row*> rows = pictured_rows(answer);
-  const ChartScale scale = chart_scale(answer, rows);
+std::string chart_svg(const ChartSubject& subject) {
+  const std::vector<const PlanRow*> rows = pictured_rows(subject);
+  const ChartScale scale = chart_scale(subject, rows);
   const SlideGrid grid = slide_grid(rows.size());
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" style=\"max-width:100%;height:auto\" role=\"img\">\n<title>{2}</title>\n"
       "<style>:root{{{3}}}\n{4}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"var(--ground)\"/>\n",
-      kSlideWidth, kSlideHeight, markup_text(chart_title(answer)), light_colours(), chart_style());
+      kSlideWidth, kSlideHeight, markup_text(chart_title(subject)), light_colours(), chart_style());
   svg += fmt::format("<text x=\"{:.1f}\" y=\"36\" style=\"font-size:24px;font-weight:650\">{}</text>\n",
-                     kMargin, markup_text(chart_title(answer)));
-  svg += legend_svg(answer, kMargin, 58);
+                     kMargin, markup_text(chart_title(subject)));
+  svg += legend_svg(subject, kMargin, 58);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double x = kMargin + static_cast<double>(i % grid.columns) * (grid.panel.width * grid.scale + kGap);
     const double y = kHead + static_cast<double>(i / grid.columns) * (grid.panel.height * grid.scale + kGap);
     svg += fmt::format("<g transform=\"translate({:.1f},{:.1f}) scale({:.3f})\">\n{}</g>\n", x, y, grid.scale,
-                       panel_svg(*rows[i], answer.frame, scale, grid.panel));
+                       panel_svg(*rows[i], subject.frame, scale, grid.panel));
   }
-  return svg + text_svg(kMargin, kSlideHeight - 12, "where", markup_text(pictured_note(answer))) + "</svg>\n";
+  return svg + text_svg(kMargin, kSlideHeight - 12, "where", markup_text(pictured_note(subject))) +
+         "</svg>\n";
 }
 
-}  // namespace loadline::cli
+}  // namespace loadline::view

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace loadline::cli {
+namespace loadline {
 
 // `raw` as safe_display shows it, with what markup gives a meaning (& < > " ') written as entities: fit for
 // text and for attributes in quotes.
@@ -12,4 +12,4 @@ std::string markup_text(std::string_view raw);
 // The same, of at most so many code points.
 std::string markup_text(std::string_view raw, std::size_t columns);
 
-}  // namespace loadline::cli
+}  // namespace loadline

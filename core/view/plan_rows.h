@@ -1,18 +1,20 @@
-// What `plan` keeps of a projection, which can be large: the figures of one row.
+// What is kept of a projection, which can be large: the figures of one row of a comparison.
 #pragma once
 
-#include "app/cli/plan_curve.h"
 #include "core/base/error.h"
 #include "core/plan/cache_limit.h"
+#include "core/plan/compare.h"
 #include "core/plan/memory_views.h"
 #include "core/plan/projection.h"
+#include "core/view/plan_curve.h"
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-namespace loadline::cli {
+namespace loadline::view {
 
 // By what all rows of an answer are made and judged.
 struct RowFrame {
@@ -43,7 +45,7 @@ struct RowPeak {
   std::string tensor = {};  // what that step allocates; not escaped
 };
 
-struct Row {
+struct PlanRow {
   const Method* method = nullptr;
   std::string order = {};
   PerSpace<RowPeak> peaks = {};
@@ -67,7 +69,17 @@ struct Row {
   bool fits() const { return !refusal && verdict.fits() && over_max_peak == 0; }
 };
 
-Row make_row(const Projection& projection, const RowFrame& frame, const Labels& labels);
-Row refused_row(const Method& method, std::string order, const Error& refusal);
+PlanRow make_row(const Projection& projection, const RowFrame& frame, const Labels& labels);
+PlanRow refused_row(const Method& method, std::string order, const Error& refusal);
 
-}  // namespace loadline::cli
+// Every method in every order, in the order of `methods` and of `orders` within each. What cannot be done is
+// a row that says so, loads of mapped pages from files that cannot be mapped among them. Throws what
+// loadline::compare() does.
+std::vector<PlanRow> compare_rows(const MetaGraph& graph, std::span<const Method* const> methods,
+                                  std::span<const OrderChoice> orders, const MethodOptions& options,
+                                  const ForwardPass* pass, const RowFrame& frame, Progress& progress);
+
+// "fits", or what is over by how much and where it first is; safe to show. Empty without a budget.
+std::string verdict_text(const PlanRow& row, const RowFrame& frame);
+
+}  // namespace loadline::view

@@ -1,9 +1,9 @@
 // Escapes for markup.
-#include "app/cli/markup.h"
+#include "core/base/markup.h"
 
 #include "core/base/text.h"
 
-namespace loadline::cli {
+namespace loadline {
 namespace {
 
 std::string escaped(std::string_view shown) {
@@ -39,4 +39,4 @@ std::string markup_text(std::string_view raw, std::size_t columns) {
   return escaped(safe_display(raw, columns));
 }
 
-}  // namespace loadline::cli
+}  // namespace loadline

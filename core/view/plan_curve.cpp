@@ -1,5 +1,5 @@
 // Reduces a run to columns and to lines of text.
-#include "app/cli/plan_curve.h"
+#include "core/view/plan_curve.h"
 
 #include "core/base/text.h"
 
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace loadline::cli {
+namespace loadline::view {
 namespace {
 
 std::uint64_t sum_of(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
@@ -17,8 +17,8 @@ std::uint64_t sum_of(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
   return sum;
 }
 
-std::string slice_text(const Projection& projection, const CurveBand& band, const view::UsageColumn& moment,
-                       const view::AliveAt& alive, const BlockName& name) {
+std::string slice_text(const Projection& projection, const CurveBand& band, const UsageColumn& moment,
+                       const AliveAt& alive, const BlockName& name) {
   if (alive.count == 0) return "";
   std::string text = fmt::format("step {}", format_grouped(moment.step));
   for (const Space space : stack_of(band.mask))
@@ -34,12 +34,12 @@ std::string slice_text(const Projection& projection, const CurveBand& band, cons
 
 void add_slices(const Projection& projection, CurveBand& band, std::size_t slices, const BlockName& name) {
   constexpr std::size_t kMostNamed = 4;
-  const std::vector<view::UsageColumn> moments = view::fewer_columns(band.columns, band.mask, slices);
+  const std::vector<UsageColumn> moments = fewer_columns(band.columns, band.mask, slices);
   std::vector<std::size_t> steps;
-  for (const view::UsageColumn& moment : moments) steps.push_back(moment.step);
+  for (const UsageColumn& moment : moments) steps.push_back(moment.step);
   // a column of nothing says step 0
   for (std::size_t i = 1; i < steps.size(); ++i) steps[i] = std::max(steps[i], steps[i - 1]);
-  const auto alive = view::alive_at_steps(projection.timeline, projection.plan, steps, band.mask, kMostNamed);
+  const auto alive = alive_at_steps(projection.timeline, projection.plan, steps, band.mask, kMostNamed);
   for (std::size_t i = 0; i < moments.size(); ++i)
     band.slices.push_back(slice_text(projection, band, moments[i], alive[i], name));
 }
@@ -68,18 +68,17 @@ RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveO
   const std::size_t steps = projection.plan.steps.size();
   RowCurve curve;
   curve.axis = options.axis;
-  curve.end = options.axis == view::CurveAxis::steps ? static_cast<double>(steps) : timeline.seconds;
-  curve.peak_place = view::axis_place(timeline, steps, options.axis, peak_step);
+  curve.end = options.axis == CurveAxis::steps ? static_cast<double>(steps) : timeline.seconds;
+  curve.peak_place = axis_place(timeline, steps, options.axis, peak_step);
   for (const Mark& mark : projection.plan.marks) {
-    if (mark.label == "loaded")
-      curve.loaded_place = view::axis_place(timeline, steps, options.axis, mark.step);
+    if (mark.label == "loaded") curve.loaded_place = axis_place(timeline, steps, options.axis, mark.step);
     curve.has_pass = curve.has_pass || mark.label == "first token";
   }
   for (const unsigned mask : band_masks(memory)) {
     CurveBand band;
     band.mask = mask;
-    band.columns = view::usage_columns(timeline, steps, options.axis, mask, options.columns);
-    for (const view::UsageColumn& column : band.columns)
+    band.columns = usage_columns(timeline, steps, options.axis, mask, options.columns);
+    for (const UsageColumn& column : band.columns)
       band.most = std::max(band.most, sum_of(column.bytes, mask));
     if (options.slices > 0) add_slices(projection, band, options.slices, name);
     curve.bands.push_back(std::move(band));
@@ -87,4 +86,4 @@ RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveO
   return curve;
 }
 
-}  // namespace loadline::cli
+}  // namespace loadline::view

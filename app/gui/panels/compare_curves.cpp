@@ -1,0 +1,218 @@
+// Small multiples to one scale: the device above the water line, the host's spaces hanging below it.
+#include "app/gui/panels/compare_parts.h"
+#include "app/gui/panels/timeline_data.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+#include "core/view/curves.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+bool hangs(const view::CurveBand& band) { return (band.mask & space_bit(Space::device)) == 0; }
+
+// The plot inside a cell; bytes above the water line are positive.
+class Place {
+ public:
+  Place(const view::ChartScale& scale, double end, ImVec2 low, ImVec2 high) : low_(low), high_(high) {
+    share_ = scale.end > 0 && end > 0 ? static_cast<float>(end / scale.end) : 1;
+    const auto all = static_cast<double>(scale.above) + static_cast<double>(scale.below);
+    unit_ = static_cast<double>(high.y - low.y) / all;
+    water_ = low.y + static_cast<float>(static_cast<double>(scale.above) * unit_);
+  }
+  float x(double place) const { return low_.x + static_cast<float>(place) * share_ * (high_.x - low_.x); }
+  // What is there shows, however little.
+  float y(double bytes, bool below) const {
+    const float height = bytes > 0 ? std::max(1.5f, static_cast<float>(bytes * unit_)) : 0;
+    return below ? std::min(water_ + height, high_.y) : std::max(water_ - height, low_.y);
+  }
+  float water() const { return water_; }
+  ImVec2 low() const { return low_; }
+  ImVec2 high() const { return high_; }
+  // 0 to 1 on this row's own axis; beyond 1 behind its end.
+  double place_of(float pixel) const {
+    const float width = (high_.x - low_.x) * share_;
+    return width > 0 ? static_cast<double>((pixel - low_.x) / width) : 2;
+  }
+
+ private:
+  ImVec2 low_, high_;
+  float share_ = 1;
+  double unit_ = 1;
+  float water_ = 0;
+};
+
+double sum_of(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
+  double sum = 0;
+  for (std::size_t space = 0; space < kSpaceCount; ++space)
+    if ((mask & (1u << space)) != 0) sum += static_cast<double>(bytes[space]);
+  return sum;
+}
+
+// The whole stack first, then what lies nearer to the water line over it.
+void paint_band(const Ui& ui, const view::CurveBand& band, const Place& place) {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  unsigned mask = band.mask;
+  const std::vector<Space> stack = view::stack_of(band.mask);
+  const auto count = static_cast<double>(band.columns.size());
+  for (auto space = stack.rbegin(); space != stack.rend(); mask &= ~space_bit(*space), ++space) {
+    const ImU32 colour = mix(ui.theme->panel, ui.theme->spaces[index(*space)], 0.85f);
+    for (std::size_t i = 0; i < band.columns.size();) {
+      const float edge = place.y(sum_of(band.columns[i].bytes, mask), hangs(band));
+      std::size_t end = i + 1;
+      while (end < band.columns.size() && place.y(sum_of(band.columns[end].bytes, mask), hangs(band)) == edge)
+        ++end;
+      const float x0 = place.x(static_cast<double>(i) / count);
+      const float x1 = std::max(place.x(static_cast<double>(end) / count), x0 + 1);
+      if (edge != place.water() && band.columns[i].bytes[index(*space)] > 0)
+        draw->AddRectFilled({x0, std::min(edge, place.water())}, {x1, std::max(edge, place.water())}, colour);
+      i = end;
+    }
+  }
+}
+
+void paint_budget(const Ui& ui, const view::RowFrame& frame, const Place& place) {
+  const auto& limit = frame.memory == MemoryKind::unified ? frame.budget.unified : frame.budget.device;
+  if (!limit) return;
+  const float y = place.y(static_cast<double>(*limit), false);
+  if (y <= place.low().y + 1) return;
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  for (float x = place.low().x; x < place.high().x; x += ui.px(8))
+    draw->AddLine({x, y}, {std::min(x + ui.px(5), place.high().x), y}, ui.theme->bad, ui.px(1.25f));
+}
+
+std::string moment_text(const view::RowCurve& curve, double place) {
+  const double at = place * curve.end;
+  return curve.axis == view::CurveAxis::steps
+             ? ""
+             : fmt::format("at {} of {}", format_seconds(at), format_seconds(curve.end));
+}
+
+// The lines of a slice: its figures, then the tensors alive.
+void slice_lines(const Ui& ui, std::string_view slice, bool names) {
+  const std::size_t first = std::min(slice.find('\n'), slice.size());
+  text(slice.substr(0, first));
+  if (names && first < slice.size()) text_colored(ui.theme->muted, slice.substr(first + 1));
+}
+
+void curve_card(const Ui& ui, const view::PlanRow& row, double place, bool below) {
+  const view::RowCurve& curve = *row.curve;
+  hover_card(ui, [&] {
+    heading(ui, row.method->id);
+    if (place > 1) {
+      text_colored(ui.theme->muted, "loaded by then");
+      return;
+    }
+    if (const std::string moment = moment_text(curve, place); !moment.empty()) muted(ui, moment);
+    for (const view::CurveBand& band : curve.bands) {
+      if (band.slices.empty()) continue;
+      const auto at = std::min(static_cast<std::size_t>(place * static_cast<double>(band.slices.size())),
+                               band.slices.size() - 1);
+      const bool pointed = curve.bands.size() == 1 || hangs(band) == below;
+      if (!band.slices[at].empty()) slice_lines(ui, band.slices[at], pointed);
+    }
+  });
+}
+
+void draw_cell(Session& session, const Ui& ui, const view::PlanRow& row, const view::ChartScale& scale,
+               ImVec2 size) {
+  const view::RowCurve& curve = *row.curve;
+  const view::RowFrame& frame = session.comparison_frame();
+  const bool chosen = session.choice().method == row.method->id;
+  ImGui::PushID(row.method);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  if (ImGui::InvisibleButton("cell", size)) choose_row(session, row);
+  const bool hot = ImGui::IsItemHovered();
+  if (hot && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) session.panel = "timeline";
+  const ImVec2 pad = {ui.px(8), ui.px(6)};
+  const FontScope font(ui.fonts.small);
+  const float line = ImGui::GetFontSize();
+  const Place place(scale, curve.end, {at.x + pad.x, at.y + pad.y + line * 2 + ui.px(8)},
+                    {at.x + size.x - pad.x, at.y + size.y - pad.y});
+  const float mouse = ImGui::GetIO().MousePos.x;
+  const double pointed = std::max(place.place_of(mouse), 0.0);
+  curve_card(ui, row, pointed, ImGui::GetIO().MousePos.y > place.water());
+
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const ImVec2 high = {at.x + size.x, at.y + size.y};
+  draw->AddRectFilled(at, high, hot ? ui.theme->hovered : ui.theme->raised, ui.px(6));
+  if (chosen) draw->AddRect(at, high, ui.theme->accent, ui.px(6), 0, ui.px(1.5f));
+  const float room = size.x - 2 * pad.x;
+  draw->AddText({at.x + pad.x, at.y + pad.y}, ui.theme->text, elided(row.method->id, room).c_str());
+  const std::string figure = format_bytes(row.leading.bytes);
+  draw->AddText({at.x + pad.x, at.y + pad.y + line + ui.px(2)}, row.fits() ? ui.theme->text : ui.theme->bad,
+                figure.c_str());
+  const std::string end = scale.orders                             ? row.order
+                          : curve.axis == view::CurveAxis::seconds ? format_seconds(row.seconds)
+                                                                   : "";
+  if (const float width = text_width(end); width + text_width(figure) + ui.px(10) < room)
+    draw->AddText({high.x - pad.x - width, at.y + pad.y + line + ui.px(2)},
+                  hot ? ui.theme->text : ui.theme->muted, end.c_str());
+  for (const view::CurveBand& band : curve.bands) paint_band(ui, band, place);
+  draw->AddLine({place.low().x, place.water()}, {place.high().x, place.water()}, ui.theme->muted,
+                std::max(1.0f, ui.px(1)));
+  paint_budget(ui, frame, place);
+  const ImVec2 peak = {place.x(curve.peak_place), place.y(static_cast<double>(row.leading.bytes), false)};
+  draw->AddCircleFilled(peak, ui.px(3.6f), ui.theme->raised);
+  draw->AddCircle(peak, ui.px(3.2f), ui.theme->text, 0, ui.px(1.5f));
+  if (hot && pointed <= 1)
+    draw->AddLine({mouse, place.low().y}, {mouse, place.high().y}, ui.theme->text, ui.px(1));
+  ImGui::PopID();
+}
+
+// What the colours mean, and the height that all cells share.
+void draw_legend(const Session& session, const Ui& ui, const view::ChartScale& scale, std::string_view note) {
+  bool first = true;
+  for (const Space space : kStackOrder) {
+    if (!first && !continue_line(ui, 14, legend_width(ui, space_title(space), ""))) break;
+    first = false;
+    legend_entry(ui, ui.theme->spaces[index(space)], space_title(space), "");
+  }
+  const bool unified = session.comparison_frame().memory == MemoryKind::unified;
+  const std::string words =
+      unified ? fmt::format("one scale, up to {}; the ring marks what must be held at most",
+                            format_bytes(scale.above))
+              : fmt::format("one scale: {} on the device, above the line; {} of the host's, below",
+                            format_bytes(scale.above), format_bytes(scale.below));
+  const FontScope font(ui.fonts.small);
+  if (continue_line(ui, 16, text_width(words))) muted(ui, words);
+  if (!note.empty() && continue_line(ui, 16, text_width(note))) muted(ui, note);
+}
+
+}  // namespace
+
+void draw_compare_curves(Session& session, const Ui& ui, ImVec2 size) {
+  const view::ChartSubject subject = {*session.model()->graph, session.comparison_frame(),
+                                      session.comparison()};
+  const std::vector<const view::PlanRow*> rows = view::pictured_rows(subject);
+  ImGui::BeginChild("curves", size);
+  if (rows.empty()) {
+    empty_state(ui, "No method can load this model", "The table says why.");
+    ImGui::EndChild();
+    return;
+  }
+  const view::ChartScale scale = view::chart_scale(subject, rows);
+  draw_legend(session, ui, scale, view::pictured_note(subject));
+  ImGui::BeginChild("cells", {0, 0});
+  const float gap = ui.px(8);
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float columns = std::max(1.0f, std::floor((room.x + gap) / (ui.px(152) + gap)));
+  const float lines = std::ceil(static_cast<float>(rows.size()) / columns);
+  // few become taller, many are scrolled through
+  const float height = std::clamp((room.y - gap * (lines - 1)) / lines, ui.px(118), ui.px(200));
+  const ImVec2 cell = {std::floor((room.x - gap * (columns - 1)) / columns), std::floor(height)};
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i % static_cast<std::size_t>(columns) != 0) ImGui::SameLine(0, gap);
+    draw_cell(session, ui, *rows[i], scale, cell);
+  }
+  ImGui::PopStyleVar();
+  ImGui::EndChild();
+  ImGui::EndChild();
+}
+
+}  // namespace loadline::gui

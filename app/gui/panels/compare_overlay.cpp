@@ -1,0 +1,260 @@
+// The figure that decides, of a few methods over each other, on one axis.
+#include "app/gui/panels/compare_parts.h"
+#include "app/gui/panels/plot_paint.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::size_t kMostOverlaid = std::tuple_size_v<decltype(Theme::categories)>;
+
+// The device's bytes in a column, or what one memory must hold.
+double leading_bytes(const view::PlanRow& row, std::size_t column, const view::RowFrame& frame) {
+  const view::CurveBand& band = row.curve->bands.front();
+  const PerSpace<std::uint64_t>& bytes = band.columns[column].bytes;
+  if (frame.memory == MemoryKind::discrete) return static_cast<double>(bytes[index(Space::device)]);
+  // the column's moment is the fullest with pages, which may not be the one with the most to hold
+  const auto peak =
+      static_cast<std::size_t>(row.curve->peak_place * static_cast<double>(band.columns.size()));
+  if (column == std::min(peak, band.columns.size() - 1)) return static_cast<double>(row.leading.bytes);
+  return static_cast<double>(bytes[index(Space::device)]) + static_cast<double>(bytes[index(Space::host)]) +
+         static_cast<double>(bytes[index(Space::staging)]);
+}
+
+struct Overlay {
+  std::vector<const view::PlanRow*> rows;
+  double end = 1;   // of the axis
+  double most = 1;  // of the bytes
+  bool steps = false;
+};
+
+Overlay overlay_of(const std::vector<const view::PlanRow*>& rows, const view::RowFrame& frame) {
+  Overlay overlay{rows, 0, 1, false};
+  for (const view::PlanRow* row : rows) {
+    overlay.steps = row->curve->axis == view::CurveAxis::steps;
+    overlay.end = std::max(overlay.end, overlay.steps ? 1 : row->curve->end);
+    overlay.most = std::max(overlay.most, static_cast<double>(row->leading.bytes) * kPlotHeadroom);
+  }
+  const auto& limit = frame.memory == MemoryKind::unified ? frame.budget.unified : frame.budget.device;
+  if (limit && static_cast<double>(*limit) < 2 * overlay.most)
+    overlay.most = std::max(overlay.most, static_cast<double>(*limit) * kPlotHeadroom);
+  if (overlay.end <= 0) overlay.end = 1;
+  return overlay;
+}
+
+// Where a row's own axis, from 0 to 1, is on the common one. Steps are each plan's own: shares of it.
+double share_of(const Overlay& overlay, const view::PlanRow& row) {
+  return overlay.steps || row.curve->end <= 0 ? 1 : row.curve->end / overlay.end;
+}
+
+void paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay, const view::PlanRow& row,
+                const view::RowFrame& frame, ImU32 colour, bool strong) {
+  const auto count = row.curve->bands.front().columns.size();
+  const float width = (area.high.x - area.low.x) * static_cast<float>(share_of(overlay, row));
+  std::vector<ImVec2> points = {{area.low.x, area.high.y}};
+  for (std::size_t i = 0; i < count; ++i) {
+    const float y = plot_y(area, overlay.most, leading_bytes(row, i, frame));
+    const float x = area.low.x + width * static_cast<float>(i) / static_cast<float>(count);
+    points.push_back({x, points.back().y});
+    points.push_back({x, y});
+  }
+  points.push_back({area.low.x + width, points.back().y});
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddPolyline(points.data(), static_cast<int>(points.size()), colour, 0, ui.px(strong ? 2.6f : 1.7f));
+  draw->AddCircleFilled(points.back(), ui.px(3), colour);
+  const ImVec2 peak = {area.low.x + width * static_cast<float>(row.curve->peak_place),
+                       plot_y(area, overlay.most, static_cast<double>(row.leading.bytes))};
+  draw->AddCircleFilled(peak, ui.px(4), ui.theme->panel);
+  draw->AddCircle(peak, ui.px(3.6f), colour, 0, ui.px(1.8f));
+}
+
+void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
+  const auto wanted = static_cast<std::size_t>(std::max(1.0f, (area.high.x - area.low.x) / ui.px(110)));
+  if (overlay.steps) {
+    paint_tick(ui, area, area.low.x, "start");
+    paint_tick(ui, area, area.high.x, "each plan's last step");
+    return;
+  }
+  for (const double tick : view::decimal_ticks(0, overlay.end, wanted))
+    paint_tick(ui, area, area.low.x + static_cast<float>(tick / overlay.end) * (area.high.x - area.low.x),
+               tick == 0 ? "0" : format_seconds(tick));
+}
+
+// Under the pointer: every curve's bytes at that moment, the most first, and what is alive in the nearest.
+void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, const view::RowFrame& frame,
+                  std::span<const ImU32> colours) {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const double place =
+      std::clamp(static_cast<double>((mouse.x - area.low.x) / (area.high.x - area.low.x)), 0.0, 1.0);
+  struct Line {
+    double bytes = 0;
+    std::size_t row = 0;
+    double own = 0;  // place on its own axis
+  };
+  std::vector<Line> lines;
+  for (std::size_t i = 0; i < overlay.rows.size(); ++i) {
+    const view::PlanRow& row = *overlay.rows[i];
+    const double own = std::min(place / share_of(overlay, row), 1.0);
+    const std::size_t count = row.curve->bands.front().columns.size();
+    const auto column = std::min(static_cast<std::size_t>(own * static_cast<double>(count)), count - 1);
+    lines.push_back({leading_bytes(row, column, frame), i, own});
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const Line& a, const Line& b) { return a.bytes > b.bytes; });
+  const auto distance = [&](const Line& line) {
+    return std::abs(plot_y(area, overlay.most, line.bytes) - mouse.y);
+  };
+  const auto nearest = std::min_element(
+      lines.begin(), lines.end(), [&](const Line& a, const Line& b) { return distance(a) < distance(b); });
+  hover_card(ui, [&] {
+    if (!overlay.steps) muted(ui, "at " + format_seconds(place * overlay.end));
+    for (const Line& line : lines)
+      legend_entry(ui, colours[line.row], overlay.rows[line.row]->method->id,
+                   format_bytes(static_cast<std::uint64_t>(line.bytes)));
+    if (nearest == lines.end()) return;
+    const auto& slices = overlay.rows[nearest->row]->curve->bands.front().slices;
+    if (slices.empty()) return;
+    const auto at = std::min(static_cast<std::size_t>(nearest->own * static_cast<double>(slices.size())),
+                             slices.size() - 1);
+    if (slices[at].empty()) return;
+    heading(ui, overlay.rows[nearest->row]->method->id);
+    text_colored(ui.theme->muted, slices[at]);
+  });
+  ImGui::GetWindowDrawList()->AddLine({mouse.x, area.low.y}, {mouse.x, area.high.y}, ui.theme->muted,
+                                      ui.px(1));
+}
+
+void draw_plot(const Session& session, const Ui& ui, const Overlay& overlay, std::span<const ImU32> colours,
+               ImVec2 size) {
+  if (size.x < ui.px(140) || size.y < ui.px(70)) return ImGui::Dummy(size);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::InvisibleButton("overlay", size);
+  const bool hot = ImGui::IsItemHovered();
+  const PlotArea area = {{at.x + ui.px(kPlotAxisWidth), at.y + ui.px(8)},
+                         {at.x + size.x - ui.px(8), at.y + size.y - ui.px(kPlotAxisHeight)}};
+  const view::RowFrame& frame = session.comparison_frame();
+  if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, frame, colours);
+  paint_byte_axis(ui, area, overlay.most);
+  paint_axis(ui, area, overlay);
+  const auto& limit = frame.memory == MemoryKind::unified ? frame.budget.unified : frame.budget.device;
+  if (limit && static_cast<double>(*limit) <= overlay.most) {
+    const float y = plot_y(area, overlay.most, static_cast<double>(*limit));
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    for (float x = area.low.x; x < area.high.x; x += ui.px(9))
+      draw->AddLine({x, y}, {std::min(x + ui.px(5), area.high.x), y}, ui.theme->bad, ui.px(1.5f));
+  }
+  // the chosen one last: it lies over the others
+  for (const bool chosen : {false, true})
+    for (std::size_t i = 0; i < overlay.rows.size(); ++i)
+      if ((overlay.rows[i]->method->id == session.choice().method) == chosen)
+        paint_line(ui, area, overlay, *overlay.rows[i], frame, colours[i], chosen);
+}
+
+// Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.
+void draw_choices(Session& session, const Ui& ui, const std::vector<const view::PlanRow*>& rows,
+                  const std::vector<const view::PlanRow*>& overlaid, std::span<const ImU32> colours) {
+  for (const view::PlanRow* row : rows) {
+    const auto at = std::find(overlaid.begin(), overlaid.end(), row);
+    const bool there = at != overlaid.end();
+    const FontScope font(ui.fonts.small);
+    const float height = ImGui::GetFontSize() + ui.px(6);
+    const ImVec2 pen = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    ImGui::PushID(row->method);
+    if (ImGui::Selectable("##choice", false, 0, {width, height})) {
+      std::set<std::string, std::less<>> picked;
+      for (const view::PlanRow* other : overlaid) picked.emplace(other->method->id);
+      if (there)
+        picked.erase(std::string(row->method->id));
+      else if (picked.size() < kMostOverlaid)
+        picked.emplace(row->method->id);
+      session.overlaid = std::move(picked);
+    }
+    ImGui::PopID();
+    row_card(session, ui, *row);
+    ImDrawList* draw = ImGui::GetWindowDrawList();
+    const float square = ui.px(10);
+    const float top = pen.y + (height - square) / 2;
+    if (there)
+      draw->AddRectFilled({pen.x + ui.px(2), top}, {pen.x + ui.px(2) + square, top + square},
+                          colours[static_cast<std::size_t>(at - overlaid.begin())], ui.px(3));
+    else
+      draw->AddRect({pen.x + ui.px(2), top}, {pen.x + ui.px(2) + square, top + square}, ui.theme->muted,
+                    ui.px(3));
+    const std::string figure = format_bytes(row->leading.bytes);
+    const float figure_width = text_width(figure);
+    const std::string name = elided(row->method->id, width - figure_width - square - ui.px(22));
+    draw->AddText({pen.x + square + ui.px(10), pen.y + ui.px(3)}, there ? ui.theme->text : ui.theme->muted,
+                  name.c_str());
+    draw->AddText({pen.x + width - figure_width - ui.px(4), pen.y + ui.px(3)},
+                  row->fits() ? ui.theme->muted : ui.theme->bad, figure.c_str());
+  }
+}
+
+}  // namespace
+
+std::vector<const view::PlanRow*> overlaid_rows(const Session& session,
+                                                const std::vector<const view::PlanRow*>& rows) {
+  std::vector<const view::PlanRow*> result;
+  if (!session.overlaid.empty()) {
+    for (const view::PlanRow* row : rows)
+      if (session.overlaid.contains(row->method->id) && result.size() < kMostOverlaid) result.push_back(row);
+    return result;
+  }
+  // the chosen one, then some from the least peak to the most
+  constexpr std::size_t kFew = 5;
+  std::vector<const view::PlanRow*> sorted = rows;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const view::PlanRow* a, const view::PlanRow* b) {
+    return a->leading.bytes < b->leading.bytes;
+  });
+  std::vector<const view::PlanRow*> distinct;
+  for (const view::PlanRow* row : sorted) {
+    if (row->method->id == session.choice().method) result.push_back(row);
+    if (distinct.empty() || distinct.back()->leading.bytes != row->leading.bytes) distinct.push_back(row);
+  }
+  const auto add = [&](const view::PlanRow* row) {
+    if (result.size() < kFew && std::find(result.begin(), result.end(), row) == result.end())
+      result.push_back(row);
+  };
+  for (std::size_t i = 0; i + 1 < kFew; ++i) add(distinct[i * (distinct.size() - 1) / (kFew - 2)]);
+  for (const view::PlanRow* row : sorted) add(row);  // where few peaks differ
+  return result;
+}
+
+void draw_compare_overlay(Session& session, const Ui& ui, ImVec2 size) {
+  const view::ChartSubject subject = {*session.model()->graph, session.comparison_frame(),
+                                      session.comparison()};
+  const std::vector<const view::PlanRow*> rows = view::pictured_rows(subject);
+  ImGui::BeginChild("overlaid", size);
+  if (rows.empty()) {
+    empty_state(ui, "No method can load this model", "The table says why.");
+    ImGui::EndChild();
+    return;
+  }
+  const Overlay overlay = overlay_of(overlaid_rows(session, rows), session.comparison_frame());
+  std::vector<ImU32> colours;
+  for (std::size_t i = 0; i < overlay.rows.size(); ++i) colours.push_back(ui.theme->category(i));
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float list = std::min(ui.px(250), room.x * 0.4f);
+  draw_plot(session, ui, overlay, colours, {room.x - list - ui.px(12), room.y});
+  ImGui::SameLine(0, ui.px(12));
+  ImGui::BeginChild("choices", {list, room.y});
+  {
+    const FontScope font(ui.fonts.small);
+    const bool unified = session.comparison_frame().memory == MemoryKind::unified;
+    muted(ui,
+          fmt::format("{}; up to {} curves", unified ? "What must be held" : "On the device", kMostOverlaid));
+  }
+  draw_choices(session, ui, rows, overlay.rows, colours);
+  ImGui::EndChild();
+  ImGui::EndChild();
+}
+
+}  // namespace loadline::gui

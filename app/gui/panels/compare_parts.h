@@ -1,0 +1,59 @@
+// The views of the comparison: rows, curves, and the order that somebody arranges.
+#pragma once
+
+#include "app/gui/session.h"
+#include "app/gui/ui.h"
+#include "core/view/plan_chart.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace loadline::gui {
+
+// A row for each method and order, sorted as the session says.
+class CompareTable {
+ public:
+  void draw(Session& session, const Ui& ui, ImVec2 size);
+
+ private:
+  void refresh(const Session& session);
+  void agree_on_sort(Session& session);
+
+  std::uint64_t seen_ = 0;  // the comparison that `at_` is of
+  CompareSort sorted_;
+  std::vector<std::size_t> at_;
+  double most_ = 1;
+  CompareSort agreed_;
+};
+
+// A small plot for each method, all to one scale.
+void draw_compare_curves(Session& session, const Ui& ui, ImVec2 size);
+// What decides, of a few methods, over each other.
+void draw_compare_overlay(Session& session, const Ui& ui, ImVec2 size);
+// The methods whose curves lie over each other: those picked, else a few from the least to the most.
+std::vector<const view::PlanRow*> overlaid_rows(const Session& session,
+                                                const std::vector<const view::PlanRow*>& rows);
+
+// The order of the load as a list to drag rows of, and its file.
+class OrderEditor {
+ public:
+  void draw(Session& session, const Ui& ui, ImVec2 size);
+
+ private:
+  void draw_file(Session& session, const Ui& ui);
+  void draw_item(Session& session, const Ui& ui, std::size_t at);
+
+  std::string path_;
+  // what a row asked for this frame
+  enum class Wish { none, move, fold };
+  Wish wish_ = Wish::none;
+  std::size_t from_ = 0, to_ = 0;
+};
+
+// Chooses the method of a row, and its order where that is one of the table.
+void choose_row(Session& session, const view::PlanRow& row);
+// What a pointer on a row says: what the method does, why it cannot be done, exact figures.
+void row_card(const Session& session, const Ui& ui, const view::PlanRow& row);
+
+}  // namespace loadline::gui

@@ -1,0 +1,136 @@
+// The order of a load as a list: rows to drag, modules to unfold, a file to keep it in.
+#include "app/gui/panels/compare_parts.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <imgui_stdlib.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr const char* kPayload = "order item";
+
+std::string item_name(const Model& model, const OrderItem& item) {
+  if (!item.tensor) return item.module;
+  const auto& owner = model.owners[index(item.storages.front())];
+  return owner ? std::string(std::string_view(model.tensor(*owner).name)) : item.module;
+}
+
+std::string peak_text(const Session& session) {
+  const auto& projection = session.projection();
+  if (!projection || session.planning()) return "";
+  const bool unified = session.choice().memory == MemoryKind::unified;
+  const std::size_t leading = leading_view(session.choice().memory);
+  const std::uint64_t bytes = view_peaks(projection->timeline, session.choice().memory)[leading].bytes;
+  return fmt::format("{} in this order: {} {}", projection->method->id, format_bytes(bytes),
+                     unified ? "must be held" : "on the device");
+}
+
+}  // namespace
+
+void OrderEditor::draw_file(Session& session, const Ui& ui) {
+  ImGui::SetNextItemWidth(std::min(ui.px(260), ImGui::GetContentRegionAvail().x * 0.4f));
+  ImGui::InputTextWithHint("##order file", "order.txt", &path_);
+  if (!ImGui::IsItemActive())
+    tooltip(ui, "One name of a tensor per line; what is not named follows in the order of the file");
+  ImGui::SameLine(0, ui.px(6));
+  if (button(ui, "Load", ButtonKind::normal, !path_.empty()))
+    session.attempt([&] { session.load_order(path_); });
+  ImGui::SameLine(0, ui.px(6));
+  if (button(ui, "Save", ButtonKind::normal, !path_.empty()))
+    session.attempt([&] { session.save_order(path_); });
+  const std::string peak = peak_text(session);
+  if (!peak.empty() && continue_line(ui, 14, text_width(peak))) {
+    ImGui::AlignTextToFramePadding();
+    text_colored(ui.theme->accent, peak);
+  }
+}
+
+void OrderEditor::draw_item(Session& session, const Ui& ui, std::size_t at) {
+  const Model& model = *session.model();
+  const OrderItem& item = session.order_list().items()[at];
+  const FontScope font(ui.fonts.small);
+  const float height = ImGui::GetFontSize() + ui.px(8);
+  const ImVec2 pen = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float arrow = ui.px(46);  // the number and the arrow
+  const std::string name = item_name(model, item);
+  ImGui::PushID(static_cast<int>(at));
+  if (ImGui::InvisibleButton("fold", {arrow, height})) wish_ = Wish::fold, from_ = at;
+  tooltip(ui, item.tensor ? "Folds the neighbours of this module into one row"
+                          : "Unfolds the module to its tensors");
+  ImGui::SameLine(0, 0);
+  const auto owner = model.owners[index(item.storages.front())];
+  const bool selected = item.tensor && session.selection() == owner;
+  if (ImGui::Selectable("##item", selected, 0, {width - arrow, height}) && item.tensor) session.select(owner);
+  if (ImGui::BeginDragDropSource(ImGuiDragDropFlags_SourceNoHoldToOpenOthers)) {
+    ImGui::SetDragDropPayload(kPayload, &at, sizeof at);
+    text(elided(shown(name), ui.px(360)));
+    ImGui::EndDragDropSource();
+  }
+  if (ImGui::BeginDragDropTarget()) {
+    if (const ImGuiPayload* dropped = ImGui::AcceptDragDropPayload(kPayload)) {
+      wish_ = Wish::move;
+      from_ = *static_cast<const std::size_t*>(dropped->Data);
+      to_ = at;
+    }
+    ImGui::EndDragDropTarget();
+  }
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float y = pen.y + ui.px(4);
+  const std::string number = format_grouped(at + 1);
+  draw->AddText({pen.x + ui.px(30) - text_width(number), y}, ui.theme->muted, number.c_str());
+  fold_arrow(ui, {pen.x + ui.px(38), pen.y + height / 2}, item.tensor);
+  const std::string figure =
+      item.tensor ? format_bytes(item.bytes)
+                  : fmt::format("{}, {}", counted(item.storages.size(), "tensor"), format_bytes(item.bytes));
+  const float figure_width = text_width(figure);
+  const float indent = item.tensor ? ui.px(14) : 0;
+  const std::string cut = elided(shown(name), width - arrow - indent - figure_width - ui.px(22));
+  draw->AddText({pen.x + arrow + indent + ui.px(4), y}, ui.theme->text, cut.c_str());
+  draw->AddText({pen.x + width - figure_width - ui.px(6), y}, ui.theme->muted, figure.c_str());
+  ImGui::PopID();
+}
+
+void OrderEditor::draw(Session& session, const Ui& ui, ImVec2 size) {
+  ImGui::BeginChild("order", size);
+  session.list_order();
+  draw_file(session, ui);
+  const OrderList& list = session.order_list();
+  if (list.items().empty()) {
+    empty_state(ui, session.listing_order() ? "Listing the order" : "Nothing to arrange",
+                "Modules in the order in which they are loaded.");
+    ImGui::EndChild();
+    return;
+  }
+  {
+    const FontScope font(ui.fonts.small);
+    muted(ui, fmt::format("{}, first to last. Drag a row to where it should be loaded; the arrow unfolds it.",
+                          counted(list.items().size(), "row")));
+  }
+  ImGui::BeginChild("items", {0, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(1)});
+  wish_ = Wish::none;
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(list.items().size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
+      draw_item(session, ui, static_cast<std::size_t>(i));
+  ImGui::PopStyleVar();
+  ImGui::EndChild();
+  ImGui::EndChild();
+  if (wish_ == Wish::none) return;
+  OrderList changed = session.order_list();
+  if (wish_ == Wish::move)
+    changed.move(from_, to_);
+  else if (changed.items()[from_].tensor)
+    changed.fold(from_);
+  else
+    changed.unfold(*session.model()->graph, from_);
+  session.arrange_order(std::move(changed));
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,249 @@
+// Controls that follow what the chosen method knows, and what it is judged by.
+#include "app/gui/panels/plan_controls.h"
+#include "app/gui/widgets.h"
+#include "core/base/text.h"
+#include "core/plan/storage_cast.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include <fmt/format.h>
+#include <imgui_stdlib.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::uint64_t kMiB = 1ull << 20, kGiB = 1ull << 30, kMB = 1'000'000, kGB = 1'000'000'000;
+
+// A value and what it is called; figures without a name are sizes.
+template <typename Number>
+struct Named {
+  Number value = {};
+  std::string_view name = {};
+};
+constexpr std::array<Named<std::uint64_t>, 8> kRings = {
+    {{4 * kMiB}, {16 * kMiB}, {32 * kMiB}, {64 * kMiB}, {128 * kMiB}, {256 * kMiB}, {512 * kMiB}, {kGiB}}};
+constexpr std::array<Named<std::uint64_t>, 6> kLimits = {{{0, "one tensor"},
+                                                          {kGB, "1 GB"},
+                                                          {4 * kGB, "4 GB"},
+                                                          {10 * kGB, "10 GB"},
+                                                          {40 * kGB, "40 GB"},
+                                                          {UINT64_MAX, "all of it"}}};
+constexpr std::array<Named<std::uint64_t>, 6> kShards = {{{0, "as they are"},
+                                                          {500 * kMB, "500 MB"},
+                                                          {kGB, "1 GB"},
+                                                          {2 * kGB, "2 GB"},
+                                                          {5 * kGB, "5 GB"},
+                                                          {10 * kGB, "10 GB"}}};
+constexpr std::array<Named<std::uint64_t>, 5> kFlushes = {{{0, "at once"},
+                                                           {10 * kMB, "at 10 MB"},
+                                                           {50 * kMB, "at 50 MB"},
+                                                           {100 * kMB, "at 100 MB"},
+                                                           {500 * kMB, "at 500 MB"}}};
+constexpr std::array<Named<std::uint64_t>, 7> kActivations = {
+    {{0, "none"}, {64 * kMiB}, {256 * kMiB}, {512 * kMiB}, {kGiB}, {2 * kGiB}, {4 * kGiB}}};
+constexpr std::array<std::uint32_t, 5> kSlots = {1, 2, 4, 8, 16};
+constexpr std::array<std::string_view, 9> kCasts = {"as stored", "f32",  "f16",  "bf16", "q8_0",
+                                                    "q6_k",      "q5_k", "q4_k", "q4_0"};
+
+// A label and a combo, on the line where they fit.
+std::optional<std::size_t> labelled_combo(const Ui& ui, std::string_view label, float width,
+                                          std::string_view current, std::span<const std::string_view> values,
+                                          std::size_t at, std::string_view hint) {
+  const float combo_width = ui.px(width);
+  continue_line(ui, 14, text_width(label) + ui.px(6) + combo_width);
+  if (!label.empty()) {
+    ImGui::AlignTextToFramePadding();
+    muted(ui, label);
+    ImGui::SameLine(0, ui.px(6));
+  }
+  ImGui::PushID(label.data(), label.data() + label.size());
+  const auto picked = combo(ui, "##value", combo_width, current, values, at);
+  tooltip(ui, hint);
+  ImGui::PopID();
+  return picked;
+}
+
+template <std::size_t N>
+bool pick_size(const Ui& ui, std::string_view label, float width,
+               const std::array<Named<std::uint64_t>, N>& values, std::uint64_t& value,
+               std::string_view hint) {
+  std::vector<std::string> words;
+  std::size_t at = N;
+  for (std::size_t i = 0; i < N; ++i) {
+    words.push_back(values[i].name.empty() ? format_bytes(values[i].value) : std::string(values[i].name));
+    if (values[i].value == value) at = i;
+  }
+  const std::vector<std::string_view> labels(words.begin(), words.end());
+  const auto picked =
+      labelled_combo(ui, label, width, at < N ? words[at] : format_bytes(value), labels, at, hint);
+  if (picked) value = values[*picked].value;
+  return picked.has_value();
+}
+
+bool pick_slots(const Ui& ui, std::uint32_t& slots) {
+  std::vector<std::string> words;
+  for (const std::uint32_t count : kSlots) words.push_back(std::to_string(count));
+  const std::vector<std::string_view> labels(words.begin(), words.end());
+  const auto at = static_cast<std::size_t>(std::find(kSlots.begin(), kSlots.end(), slots) - kSlots.begin());
+  const auto picked = labelled_combo(ui, "in slots", 64, std::to_string(slots), labels, at,
+                                     "How many parts the ring has: one is filled while others are sent");
+  if (picked) slots = kSlots[*picked];
+  return picked.has_value();
+}
+
+bool pick_cast(const Ui& ui, std::optional<DType>& cast) {
+  const std::string current = cast ? std::string(dtype_info(*cast).name) : std::string(kCasts[0]);
+  std::size_t at = 0;
+  for (std::size_t i = 1; i < kCasts.size(); ++i)
+    if (cast && find_cast(kCasts[i]) == *cast) at = i;
+  const auto picked = labelled_combo(ui, "Cast", 112, current, kCasts, at,
+                                     "What floating point weights become on their way to the device");
+  if (picked) cast = *picked == 0 ? std::nullopt : std::optional(find_cast(kCasts[*picked]));
+  return picked.has_value();
+}
+
+bool pick_layers(const Ui& ui, const Model& model, std::optional<std::uint64_t>& layers) {
+  const int most = model.layer_count + 1;  // what is behind the last one counts as one more
+  constexpr std::string_view kLabel = "Layers on the device";
+  const float width = ui.px(150);
+  continue_line(ui, 14, text_width(kLabel) + ui.px(6) + width);
+  ImGui::AlignTextToFramePadding();
+  muted(ui, kLabel);
+  ImGui::SameLine(0, ui.px(6));
+  ImGui::SetNextItemWidth(width);
+  int value = layers ? static_cast<int>(std::min<std::uint64_t>(*layers, static_cast<std::uint64_t>(most)))
+                     : most + 1;
+  const std::string format = layers ? "%d" : "all, and the rest";
+  const bool moved =
+      ImGui::SliderInt("##layers", &value, 0, most + 1, format.c_str(), ImGuiSliderFlags_AlwaysClamp);
+  tooltip(ui,
+          "The last layers go to the device, everything else stays on the host; at the right end all of "
+          "it goes to the device");
+  if (moved) layers = value > most ? std::nullopt : std::optional(static_cast<std::uint64_t>(value));
+  return moved;
+}
+
+// What parse_size() reads back.
+std::string typed_size(const std::optional<std::uint64_t>& bytes) {
+  if (!bytes) return "";
+  if (*bytes > 0 && *bytes % kGiB == 0) return fmt::format("{}GiB", *bytes / kGiB);
+  if (*bytes > 0 && *bytes % kMiB == 0) return fmt::format("{}MiB", *bytes / kMiB);
+  return std::to_string(*bytes);
+}
+
+}  // namespace
+
+void method_options(Session& session, const Ui& ui) {
+  PlanChoice choice = session.choice();
+  MethodOptions& options = choice.options;
+  const MethodTraits& traits = find_method(choice.method).traits;
+  bool changed = false;
+  if (traits.ring) {
+    changed |= pick_size(ui, "Staging ring", 116, kRings, options.staging_bytes,
+                         "Of the whole ring of pinned memory");
+    changed |= pick_slots(ui, options.slots);
+  }
+  if (traits.limit)
+    changed |= pick_size(ui, "Buffer", 116, kLimits, options.memory_limit,
+                         "What the streamer may read ahead into host memory");
+  if (traits.shards)
+    changed |= pick_size(ui, "Shards", 126, kShards, options.shard_bytes,
+                         "As if the model were saved again in files of at most so many bytes");
+  if (traits.flushes) {
+    changed |= pick_size(ui, "Staging is sent", 122, kFlushes, options.flush_bytes,
+                         "Staging buffers wait for so many bytes before they are sent and freed");
+    continue_line(ui, 14, ui.px(150));
+    changed |= checkbox(ui, "Ties prepacked twice", &options.doubled_ties);
+  }
+  // what is chosen for others shows, too: it is why this one cannot be done
+  if (traits.casts || options.cast) changed |= pick_cast(ui, options.cast);
+  if ((traits.offloads || choice.gpu_layers) && session.model())
+    changed |= pick_layers(ui, *session.model(), choice.gpu_layers);
+  if (!choice.first_token)
+    changed |= pick_size(ui, "Activations", 112, kActivations, options.activation_bytes,
+                         "Allocated on the device, where the method allocates them");
+  if (changed) session.attempt([&] { session.set_plan(choice); });
+}
+
+void MemoryControls::draw(Session& session, const Ui& ui) {
+  narrow_ = ImGui::GetContentRegionAvail().x < ui.px(840);
+  draw_memory(session, ui);
+  draw_device(session, ui);
+  if (session.choice().memory == MemoryKind::unified) {
+    draw_budget(session, ui, "##unified", "Budget", unified_, &Budget::unified);
+  } else {
+    draw_budget(session, ui, "##device", "Budget", device_, &Budget::device);
+    draw_budget(session, ui, "##host", "host", host_, &Budget::host);
+  }
+  draw_allocator(session, ui);
+}
+
+void MemoryControls::draw_memory(Session& session, const Ui& ui) {
+  constexpr std::array<std::string_view, 2> kKinds = {"Discrete", "Unified"};
+  const auto before = static_cast<std::size_t>(session.choice().memory);
+  const std::size_t now = segmented(ui, "memory", kKinds, before);
+  tooltip(ui, "Whether the device has memory of its own, or one memory holds everything");
+  if (now != before)
+    session.attempt([&] { session.set_plan(with_memory(session.choice(), static_cast<MemoryKind>(now))); });
+}
+
+void MemoryControls::draw_device(Session& session, const Ui& ui) const {
+  std::vector<std::string_view> labels = {"none"};
+  std::size_t at = 0;
+  for (const DevicePreset& preset : session.presets()) {
+    if (preset.id == session.choice().preset) at = labels.size();
+    labels.push_back(preset.name);
+  }
+  const auto picked = labelled_combo(
+      ui, "Device", 150, at == 0 ? "any" : labels[at], labels, at,
+      at == 0 ? "Fills in the kind of memory, the budget and the rates of a device" : labels[at]);
+  if (!picked) return;
+  PlanChoice choice = session.choice();
+  if (*picked == 0)
+    choice.preset.clear(), choice.budget = {};
+  else
+    choice = on_device(choice, session.presets()[*picked - 1]);
+  session.attempt([&] { session.set_plan(choice); });
+}
+
+void MemoryControls::draw_allocator(Session& session, const Ui& ui) const {
+  std::vector<std::string_view> labels;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < allocators().size(); ++i) {
+    labels.push_back(allocators()[i].id);
+    if (allocators()[i].model == session.choice().options.allocator) at = i;
+  }
+  const auto picked = labelled_combo(ui, narrow_ ? "" : "Allocator", 88, labels[at], labels, at,
+                                     fmt::format("Allocator: {}", allocators()[at].summary));
+  if (!picked) return;
+  PlanChoice choice = session.choice();
+  choice.options.allocator = allocators()[*picked].model;
+  session.attempt([&] { session.set_plan(choice); });
+}
+
+void MemoryControls::draw_budget(Session& session, const Ui& ui, const char* id, std::string_view label,
+                                 Field& field, std::optional<std::uint64_t> Budget::*limit) const {
+  PlanChoice choice = session.choice();
+  if (!field.editing) field.typed = typed_size(choice.budget.*limit);
+  const float width = ui.px(narrow_ ? 66 : 84);
+  continue_line(ui, 14, text_width(label) + ui.px(6) + width);
+  ImGui::AlignTextToFramePadding();
+  muted(ui, label);
+  ImGui::SameLine(0, ui.px(6));
+  ImGui::SetNextItemWidth(width);
+  const bool entered =
+      ImGui::InputTextWithHint(id, "no limit", &field.typed, ImGuiInputTextFlags_EnterReturnsTrue);
+  field.editing = ImGui::IsItemActive();
+  if (!field.editing) tooltip(ui, "What may be held there, such as 8GiB or 24GB; empty: as much as it takes");
+  if (!entered && !ImGui::IsItemDeactivatedAfterEdit()) return;
+  session.attempt([&] {
+    choice.budget.*limit =
+        field.typed.empty() ? std::nullopt : std::optional(parse_size(field.typed, "budget"));
+    session.set_plan(choice);
+  });
+}
+
+}  // namespace loadline::gui

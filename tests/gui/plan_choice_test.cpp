@@ -1,0 +1,248 @@
+// What is chosen for a load and its comparison, orders arranged by hand, and the files of both.
+#include "app/gui/session.h"
+#include "core/plan/order_file.h"
+#include "tests/gui/sample_graphs.h"
+#include "tests/support/builders.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace loadline::gui {
+namespace {
+
+void settle(Session& session) {
+  while (session.busy())
+    if (!session.poll()) std::this_thread::yield();
+}
+
+void choose(Session& session, const std::function<void(PlanChoice&)>& change) {
+  PlanChoice choice = session.choice();
+  change(choice);
+  session.set_plan(choice);
+  settle(session);
+}
+
+const view::PlanRow& row_of(const Session& session, std::string_view method, std::string_view order) {
+  for (const view::PlanRow& row : session.comparison())
+    if (row.method->id == method && row.order == order) return row;
+  throw std::runtime_error("no such row");
+}
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::string refusal(const std::function<void()>& verb) {
+  try {
+    verb();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projection) {
+  Session session("");
+  session.show(preset_graph("llama-3-8b"), "");
+  choose(session, [](PlanChoice& choice) { choice.every_order = true; });
+  ASSERT_EQ(session.comparison().size(), methods().size() * orders().size());
+  for (const std::string_view order : {"file", "forward", "largest", "optimal"}) {
+    choose(session, [&](PlanChoice& choice) {
+      choice.method = "cast_on_device";
+      choice.order = order;
+    });
+    ASSERT_TRUE(session.projection());
+    const view::PlanRow& row = row_of(session, "cast_on_device", order);
+    EXPECT_EQ(row.leading.bytes, session.projection()->timeline.peaks[index(Space::device)].bytes);
+    EXPECT_EQ(row.reads, session.projection()->reads);
+    EXPECT_EQ(row.seconds, session.projection()->seconds);
+    ASSERT_TRUE(row.curve);
+    EXPECT_EQ(row.curve->bands.front().most, row.leading.bytes);
+  }
+}
+
+TEST(Comparison, a_device_fills_in_its_budget_and_rows_say_what_breaks_it) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  const DevicePreset& device =
+      *std::find_if(session.presets().begin(), session.presets().end(), [](const DevicePreset& preset) {
+        return preset.memory == MemoryKind::discrete && preset.device_bytes;
+      });
+  session.set_plan(on_device(session.choice(), device));
+  settle(session);
+  EXPECT_EQ(session.choice().budget.device, device.device_bytes);
+  choose(session, [](PlanChoice& choice) { choice.budget.device = 1ull << 30; });
+  const view::PlanRow& row = row_of(session, "staged_ring", "file");
+  EXPECT_FALSE(row.fits());
+  EXPECT_EQ(row.verdict.device_over, session.model()->weight_bytes - (1ull << 30));
+  EXPECT_NE(row.first_over, "");
+  EXPECT_NE(verdict_text(row, session.comparison_frame()).find("first at"), std::string::npos);
+  // a budget judges the rows and leaves the projection as it is
+  const auto before = session.projection();
+  choose(session, [](PlanChoice& choice) { choice.budget.device = UINT64_MAX; });
+  EXPECT_EQ(session.projection(), before);
+  EXPECT_TRUE(row_of(session, "staged_ring", "file").fits());
+  EXPECT_NE(refusal([&] { choose(session, [](PlanChoice& choice) { choice.preset = "toaster"; }); }), "");
+}
+
+TEST(Comparison, one_memory_holds_everything_but_pages) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  choose(session, [](PlanChoice& choice) { choice.budget.device = 100ull << 30; });
+  session.set_plan(with_memory(session.choice(), MemoryKind::unified));
+  settle(session);
+  EXPECT_EQ(session.choice().budget.unified, 100ull << 30);
+  EXPECT_FALSE(session.choice().budget.device);
+  const view::PlanRow& row = row_of(session, "mmap_copy", "file");
+  EXPECT_EQ(session.comparison_frame().memory, MemoryKind::unified);
+  EXPECT_EQ(row.verdict.unified_over, row.leading.bytes - (100ull << 30));
+  EXPECT_LT(row.leading.bytes, row.unified.bytes);
+  EXPECT_EQ(row.curve->bands.size(), 1u);
+}
+
+TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  choose(session, [](PlanChoice& choice) {
+    choice.method = "llama_cpp_ring";
+    choice.gpu_layers = 10;
+  });
+  ASSERT_TRUE(session.projection());
+  EXPECT_LT(session.projection()->timeline.peaks[index(Space::device)].bytes,
+            session.model()->weight_bytes / 2);
+  const view::PlanRow& refused = row_of(session, "direct", "file");
+  ASSERT_TRUE(refused.refusal);
+  EXPECT_NE(std::string(refused.refusal->what()).find("onto the device"), std::string::npos);
+  for (const bool ascending : {true, false}) {
+    const auto at = sorted_rows(session.comparison(), {CompareColumn::device, ascending});
+    ASSERT_EQ(at.size(), session.comparison().size());
+    EXPECT_FALSE(session.comparison()[at.front()].refusal);
+    EXPECT_TRUE(session.comparison()[at.back()].refusal);
+    const auto& rows = session.comparison();
+    EXPECT_TRUE(std::is_sorted(at.begin(), at.end(), [&](std::size_t a, std::size_t b) {
+      if (rows[a].refusal || rows[b].refusal) return !rows[a].refusal && rows[b].refusal;
+      const auto x = rows[a].peaks[index(Space::device)].bytes, y = rows[b].peaks[index(Space::device)].bytes;
+      return ascending ? x < y : x > y;
+    }));
+  }
+  session.show(tiny_graph(), "");
+  EXPECT_FALSE(session.choice().gpu_layers);
+}
+
+TEST(Comparison, encoded_files_cannot_be_mapped) {
+  Session session("");
+  session.show(encoded_graph(), "");
+  settle(session);
+  EXPECT_TRUE(row_of(session, "mmap_assign", "file").refusal);
+  EXPECT_FALSE(row_of(session, "per_tensor", "file").refusal);
+}
+
+TEST(Order, is_listed_by_modules_that_move_unfold_and_fold) {
+  const MetaGraphPtr graph = llama_70b_graph();
+  const StorageOrder file = find_order("file").make(*graph);
+  OrderList list(*graph, file);
+  EXPECT_EQ(list.order(), file);
+  EXPECT_LT(list.items().size(), 100u);
+  const auto layer = std::find_if(list.items().begin(), list.items().end(),
+                                  [](const OrderItem& item) { return item.module == "model.layers.7"; });
+  ASSERT_NE(layer, list.items().end());
+  const auto at = static_cast<std::size_t>(layer - list.items().begin());
+  const std::size_t rows = list.items().size(), tensors = layer->storages.size();
+  list.unfold(*graph, at);
+  EXPECT_EQ(list.items().size(), rows + tensors - 1);
+  EXPECT_EQ(list.order(), file);
+  list.fold(at + 2);
+  EXPECT_EQ(list.items().size(), rows);
+  EXPECT_EQ(list.order(), file);
+  list.move(at, 0);
+  EXPECT_EQ(list.items()[0].module, "model.layers.7");
+  EXPECT_EQ(list.order()[tensors], file[0]);
+  list.move(0, at);
+  EXPECT_EQ(list.order(), file);
+  list.move(0, rows);  // beyond the end
+  EXPECT_EQ(list.order(), file);
+  EXPECT_EQ(order_module("lm_head.weight"), "lm_head");
+  EXPECT_EQ(order_module("weight"), "weight");
+  EXPECT_EQ(order_module("a.12.b.3.c"), "a.12");
+  EXPECT_EQ(order_module(""), "");
+}
+
+TEST(Order, arranged_by_hand_is_planned_compared_saved_and_read_back) {
+  const loadline::testing::TemporaryFolder folder;
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  settle(session);
+  EXPECT_NE(refusal([&] { choose(session, [](PlanChoice& choice) { choice.order = kCustomOrder; }); }), "");
+  session.list_order();
+  settle(session);
+  ASSERT_FALSE(session.order_list().items().empty());
+  OrderList list = session.order_list();
+  list.move(list.items().size() - 1, 0);
+  const StorageOrder wanted = list.order();
+  session.arrange_order(std::move(list));
+  settle(session);
+  ASSERT_TRUE(session.projection());
+  EXPECT_EQ(session.projection()->order, "custom");
+  EXPECT_EQ(row_of(session, "staged_ring", "custom").reads, session.projection()->reads);
+  EXPECT_GT(session.projection()->reads.jumps, 0u);
+  choose(session, [](PlanChoice& choice) { choice.every_order = true; });
+  EXPECT_EQ(session.comparison().size(), methods().size() * (orders().size() + 1));
+
+  EXPECT_NE(refusal([&] { session.save_order(folder / "model.safetensors"); }).find(".txt"),
+            std::string::npos);
+  session.save_order(folder / "order.txt");
+  settle(session);
+  EXPECT_EQ(parse_order(*session.model()->graph, text_of(folder / "order.txt"), "order.txt"), wanted);
+  choose(session, [](PlanChoice& choice) { choice.order = "file"; });
+  session.list_order();
+  settle(session);
+  EXPECT_NE(session.order_list().order(), wanted);
+  session.load_order(folder / "order.txt");
+  settle(session);
+  EXPECT_EQ(session.choice().order, "custom");
+  EXPECT_EQ(session.order_list().order(), wanted);
+
+  loadline::testing::write_file(folder / "wrong.txt", std::string_view("no such tensor\n"));
+  session.load_order(folder / "wrong.txt");
+  settle(session);
+  ASSERT_FALSE(session.notices().empty());
+  EXPECT_NE(session.notices().back().text.find("no such tensor"), std::string::npos);
+  EXPECT_EQ(session.order_list().order(), wanted);
+
+  session.show(tiny_graph(), "");
+  EXPECT_EQ(session.choice().order, "file");
+  EXPECT_FALSE(session.has_custom_order());
+  EXPECT_TRUE(session.order_list().items().empty());
+}
+
+TEST(Chart, is_written_as_the_command_line_writes_it) {
+  const loadline::testing::TemporaryFolder folder;
+  Session session("");
+  EXPECT_NE(refusal([&] { session.save_chart(folder / "x.svg"); }), "");
+  session.show(llama_70b_graph(), "");
+  settle(session);
+  EXPECT_NE(refusal([&] { session.save_chart(folder / "x.txt"); }).find(".svg"), std::string::npos);
+  session.save_chart(folder / "x.svg");
+  settle(session);
+  const std::string svg = text_of(folder / "x.svg");
+  EXPECT_TRUE(svg.starts_with("<svg "));
+  for (const Method& method : methods()) EXPECT_NE(svg.find(method.id), std::string::npos) << method.id;
+  session.save_chart(folder / "x.html");
+  settle(session);
+  const std::string page = text_of(folder / "x.html");
+  EXPECT_TRUE(page.starts_with("<!doctype html>"));
+  EXPECT_NE(page.find("723 tensors, W = 141,107,412,992 bytes"), std::string::npos);
+  for (const Method& method : methods()) EXPECT_NE(page.find(method.id), std::string::npos) << method.id;
+  session.save_chart(folder / "missing/x.svg");
+  settle(session);
+  EXPECT_EQ(session.notices().back().severity, Severity::error);
+}
+
+}  // namespace
+}  // namespace loadline::gui
