@@ -16,7 +16,7 @@ namespace {
 // "name:*experts*=host": what stands behind the last "=" is the place.
 PlaceRule parse_rule(const std::string& text) {
   const std::size_t at = text.rfind('=');
-  if (at == std::string::npos)
+  if (at == std::string::npos || at == 0)
     throw Error(ErrorCode::usage, fmt::format("--place: '{}' is no EXPR=PLACE, such as name:*experts*=host",
                                               safe_display(text)));
   return {text.substr(0, at), find_home(text.substr(at + 1))};

@@ -32,7 +32,8 @@ Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder&
   if (options.cast && !method.traits.casts)
     throw Error(ErrorCode::unsupported, fmt::format("{} loads weights as they are stored", method.id));
   if (!options.placement.all_on_device() && !method.traits.offloads)
-    throw Error(ErrorCode::unsupported, fmt::format("{} loads everything onto the device", method.id));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{} has no other home for weights than the device", method.id));
   return method.make(graph, order, options);
 }
 
