@@ -9,6 +9,7 @@
 #include "core/plan/cast_range.h"
 #include "core/plan/host_machine.h"
 #include "core/plan/projection.h"
+#include "core/plan/space_sum.h"
 
 #include <algorithm>
 #include <atomic>
@@ -194,10 +195,7 @@ CounterCurve counter_curve(const HostMeasurement& measurement, const Plan& plan,
   std::size_t at = 0;
   std::uint64_t level = 0;
   for (const UsagePoint& point : measurement.timeline.usage) {
-    std::uint64_t bytes = 0;
-    for (std::size_t space = 0; space < kSpaceCount; ++space)
-      if ((counter.spaces & (1u << space)) != 0) bytes += point.bytes[space];
-    draw(curve.projected, at, level, point.step, bytes);
+    draw(curve.projected, at, level, point.step, sum_over(point.bytes, counter.spaces));
   }
   draw(curve.projected, at, level, steps - 1, level);
   at = 0, level = 0;

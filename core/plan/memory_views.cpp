@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/plan/space_sum.h"
 
 #include <algorithm>
 #include <array>
@@ -89,9 +90,7 @@ std::vector<ViewPeak> view_peaks(const Timeline& timeline, MemoryKind kind,
     if (cache_limit) cached = std::min(cached, *cache_limit);
     for (const MemoryView& view : kViews) {
       const unsigned mask = view.mask(kind);
-      std::uint64_t sum = 0;
-      for (std::size_t space = 0; space < kSpaceCount; ++space)
-        if ((mask & (1u << space)) != 0) sum += bytes[space];
+      const std::uint64_t sum = sum_over(bytes, mask);
       if (sum > peaks[mask].bytes) peaks[mask] = {sum, point.step};
     }
   }

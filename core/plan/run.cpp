@@ -2,6 +2,7 @@
 #include "core/plan/run.h"
 
 #include "core/base/large_pages.h"
+#include "core/plan/space_sum.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -11,13 +12,6 @@ namespace loadline {
 namespace {
 
 constexpr double kSamplePeriod = 0.001;  // seconds
-
-std::uint64_t masked_sum(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
-  std::uint64_t sum = 0;
-  for (std::size_t space = 0; space < kSpaceCount; ++space)
-    if ((mask & (1u << space)) != 0) sum += bytes[space];
-  return sum;
-}
 
 // Blocks in the order of their ids, sorted by size; ties stay. Models have a hundred thousand tensors of a
 // dozen sizes: counting them is several times faster than comparing.
@@ -50,7 +44,7 @@ void find_peaks(Timeline& timeline, const Plan& plan) {
   for (const UsagePoint& point : timeline.usage) {
     for (std::size_t space = 0; space < kSpaceCount; ++space)
       raise(timeline.peaks[space], point.bytes[space], point);
-    raise(timeline.unified, masked_sum(point.bytes, kAllSpaces), point);
+    raise(timeline.unified, sum_over(point.bytes, kAllSpaces), point);
   }
   for (std::size_t space = 0; space < kSpaceCount; ++space)
     if (Peak& peak = timeline.peaks[space]; peak.bytes > 0)
@@ -126,12 +120,12 @@ Timeline run(const Plan& plan, Machine& machine) {
 std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask) {
   const auto after = std::upper_bound(timeline.usage.begin(), timeline.usage.end(), step,
                                       [](std::size_t s, const UsagePoint& point) { return s < point.step; });
-  return after == timeline.usage.begin() ? 0 : masked_sum(std::prev(after)->bytes, mask);
+  return after == timeline.usage.begin() ? 0 : sum_over(std::prev(after)->bytes, mask);
 }
 
 Peak peak_over(const Timeline& timeline, const Plan& plan, unsigned mask) {
   Peak peak;
-  for (const UsagePoint& point : timeline.usage) raise(peak, masked_sum(point.bytes, mask), point);
+  for (const UsagePoint& point : timeline.usage) raise(peak, sum_over(point.bytes, mask), point);
   if (peak.bytes > 0) peak.alive = alive_at(timeline, plan, peak.step, mask);
   return peak;
 }

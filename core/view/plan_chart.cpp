@@ -3,6 +3,7 @@
 
 #include "core/base/markup.h"
 #include "core/base/text.h"
+#include "core/plan/space_sum.h"
 #include "core/view/curves.h"
 
 #include <algorithm>
@@ -66,10 +67,7 @@ std::string area_path(const CurveBand& band, const Frame& frame, unsigned spaces
   const auto columns = static_cast<double>(band.columns.size());
   double last = -1;
   for (std::size_t i = 0; i < band.columns.size(); ++i) {
-    double sum = 0;
-    for (std::size_t space = 0; space < kSpaceCount; ++space)
-      if ((spaces & (1u << space)) != 0) sum += static_cast<double>(band.columns[i].bytes[space]);
-    const double y = frame.edge(sum, hangs(band));
+    const double y = frame.edge(static_cast<double>(sum_over(band.columns[i].bytes, spaces)), hangs(band));
     if (i > 0 && std::abs(y - last) < 0.05) continue;
     path += fmt::format("H{:.1f}V{:.1f}", frame.x(static_cast<double>(i) / columns), y);
     last = y;

@@ -2,6 +2,7 @@
 #include "core/view/plan_curve.h"
 
 #include "core/base/text.h"
+#include "core/plan/space_sum.h"
 
 #include <algorithm>
 
@@ -9,13 +10,6 @@
 
 namespace loadline::view {
 namespace {
-
-std::uint64_t sum_of(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
-  std::uint64_t sum = 0;
-  for (std::size_t space = 0; space < kSpaceCount; ++space)
-    if ((mask & (1u << space)) != 0) sum += bytes[space];
-  return sum;
-}
 
 std::string slice_text(const Projection& projection, const CurveBand& band, const UsageColumn& moment,
                        const AliveAt& alive, const BlockName& name) {
@@ -79,7 +73,7 @@ RowCurve row_curve(const Projection& projection, MemoryKind memory, const CurveO
     band.mask = mask;
     band.columns = usage_columns(timeline, steps, options.axis, mask, options.columns);
     for (const UsageColumn& column : band.columns)
-      band.most = std::max(band.most, sum_of(column.bytes, mask));
+      band.most = std::max(band.most, sum_over(column.bytes, mask));
     if (options.slices > 0) add_slices(projection, band, options.slices, name);
     curve.bands.push_back(std::move(band));
   }

@@ -1,19 +1,14 @@
 // One pass over the points of a run; one over its blocks.
 #include "core/view/usage_columns.h"
 
+#include "core/plan/space_sum.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
 namespace loadline::view {
 namespace {
-
-std::uint64_t sum_of(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
-  std::uint64_t sum = 0;
-  for (std::size_t space = 0; space < kSpaceCount; ++space)
-    if ((mask & (1u << space)) != 0) sum += bytes[space];
-  return sum;
-}
 
 double place_of(const UsagePoint& point, CurveAxis axis, double end) {
   const double x = axis == CurveAxis::steps ? static_cast<double>(point.step) : point.seconds;
@@ -32,7 +27,7 @@ std::vector<UsageColumn> usage_columns(const Timeline& timeline, std::size_t ste
   const double end = end_of(timeline, steps, axis);
   UsageColumn now, most;
   const auto raise = [&](UsageColumn& column) {
-    if (sum_of(now.bytes, mask) > sum_of(column.bytes, mask)) column = now;
+    if (sum_over(now.bytes, mask) > sum_over(column.bytes, mask)) column = now;
   };
   for (const UsagePoint& point : timeline.usage) {
     const auto column = static_cast<std::size_t>(place_of(point, axis, end) * static_cast<double>(columns));
@@ -93,7 +88,7 @@ std::vector<UsageColumn> fewer_columns(std::span<const UsageColumn> from, unsign
   std::vector<UsageColumn> result(std::min(columns, from.size()));
   for (std::size_t i = 0; i < from.size(); ++i) {
     UsageColumn& column = result[i * result.size() / from.size()];
-    if (sum_of(from[i].bytes, mask) > sum_of(column.bytes, mask)) column = from[i];
+    if (sum_over(from[i].bytes, mask) > sum_over(column.bytes, mask)) column = from[i];
   }
   return result;
 }

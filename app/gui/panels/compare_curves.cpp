@@ -3,6 +3,7 @@
 #include "app/gui/panels/timeline_data.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
+#include "core/plan/space_sum.h"
 #include "core/view/curves.h"
 
 #include <algorithm>
@@ -26,8 +27,9 @@ class Place {
   }
   float x(double place) const { return low_.x + static_cast<float>(place) * share_ * (high_.x - low_.x); }
   // What is there shows, however little.
-  float y(double bytes, bool below) const {
-    const float height = bytes > 0 ? std::max(1.5f, static_cast<float>(bytes * unit_)) : 0;
+  float y(std::uint64_t bytes, bool below) const {
+    const float height =
+        bytes > 0 ? std::max(1.5f, static_cast<float>(static_cast<double>(bytes) * unit_)) : 0;
     return below ? std::min(water_ + height, high_.y) : std::max(water_ - height, low_.y);
   }
   float water() const { return water_; }
@@ -46,13 +48,6 @@ class Place {
   float water_ = 0;
 };
 
-double sum_of(const PerSpace<std::uint64_t>& bytes, unsigned mask) {
-  double sum = 0;
-  for (std::size_t space = 0; space < kSpaceCount; ++space)
-    if ((mask & (1u << space)) != 0) sum += static_cast<double>(bytes[space]);
-  return sum;
-}
-
 // The whole stack first, then what lies nearer to the water line over it.
 void paint_band(const Ui& ui, const view::CurveBand& band, const Place& place) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -62,9 +57,10 @@ void paint_band(const Ui& ui, const view::CurveBand& band, const Place& place) {
   for (auto space = stack.rbegin(); space != stack.rend(); mask &= ~space_bit(*space), ++space) {
     const ImU32 colour = mix(ui.theme->panel, ui.theme->spaces[index(*space)], 0.85f);
     for (std::size_t i = 0; i < band.columns.size();) {
-      const float edge = place.y(sum_of(band.columns[i].bytes, mask), hangs(band));
+      const float edge = place.y(sum_over(band.columns[i].bytes, mask), hangs(band));
       std::size_t end = i + 1;
-      while (end < band.columns.size() && place.y(sum_of(band.columns[end].bytes, mask), hangs(band)) == edge)
+      while (end < band.columns.size() &&
+             place.y(sum_over(band.columns[end].bytes, mask), hangs(band)) == edge)
         ++end;
       const float x0 = place.x(static_cast<double>(i) / count);
       const float x1 = std::max(place.x(static_cast<double>(end) / count), x0 + 1);
@@ -78,7 +74,7 @@ void paint_band(const Ui& ui, const view::CurveBand& band, const Place& place) {
 void paint_budget(const Ui& ui, const view::RowFrame& frame, const Place& place) {
   const auto& limit = frame.memory == MemoryKind::unified ? frame.budget.unified : frame.budget.device;
   if (!limit) return;
-  const float y = place.y(static_cast<double>(*limit), false);
+  const float y = place.y(*limit, false);
   if (y <= place.low().y + 1) return;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   for (float x = place.low().x; x < place.high().x; x += ui.px(8))
@@ -156,7 +152,7 @@ void draw_cell(Session& session, const Ui& ui, const view::PlanRow& row, const v
   draw->AddLine({place.low().x, place.water()}, {place.high().x, place.water()}, ui.theme->muted,
                 std::max(1.0f, ui.px(1)));
   paint_budget(ui, frame, place);
-  const ImVec2 peak = {place.x(curve.peak_place), place.y(static_cast<double>(row.leading.bytes), false)};
+  const ImVec2 peak = {place.x(curve.peak_place), place.y(row.leading.bytes, false)};
   draw->AddCircleFilled(peak, ui.px(3.6f), ui.theme->raised);
   draw->AddCircle(peak, ui.px(3.2f), ui.theme->text, 0, ui.px(1.5f));
   if (hot && pointed <= 1)
