@@ -188,8 +188,10 @@ void row_card(const Session& session, const Ui& ui, const view::PlanRow& row) {
       text_colored(ui.theme->muted, fmt::format("The allocator takes {} on the device, {} on the host",
                                                 format_bytes((*row.reserved)[index(Space::device)]),
                                                 format_bytes((*row.reserved)[index(Space::host)])));
-    const std::string verdict = verdict_text(row, session.comparison_frame());
-    if (!verdict.empty()) text_colored(row.fits() ? ui.theme->good : ui.theme->bad, verdict);
+    const view::RowFrame& frame = session.comparison_frame();
+    if (!frame.judged()) return;
+    text_colored(row.fits() ? ui.theme->good : ui.theme->bad, verdict_text(row, frame));
+    if (row.reserved) text_colored(ui.theme->muted, "Budgets are held against what the allocator takes.");
   });
 }
 
