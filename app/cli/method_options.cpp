@@ -54,9 +54,6 @@ void add_method_options(CLI::App& app, MethodArguments& arguments) {
       ->capture_default_str();
   app.add_option("--activations", arguments.activations, "Q: activations and caches on the device")
       ->capture_default_str();
-  app.add_option("--allocator", arguments.allocator,
-                 "Whose books are kept beside what is asked: " + id_list(allocators()))
-      ->capture_default_str();
   app.add_option(
       "--cast", arguments.cast,
       "What floating point weights become on their way: f32, f16, bf16, or a type that can only be "
@@ -101,27 +98,13 @@ Placement parse_placement(const MethodArguments& arguments, const MetaGraph& gra
   return place_by_rules(graph, rules);
 }
 
-std::string method_option_names(const Method& method) {
-  const MethodTraits& traits = method.traits;
-  std::string names;
-  const auto add = [&](bool taken, std::string_view options) {
-    if (taken) names.append(names.empty() ? "" : ", ").append(options);
-  };
-  add(traits.ring, "--staging, --slots");
-  add(traits.limit, "--memory-limit");
-  add(traits.casts, "--cast");
-  add(traits.shards, "--shard-size");
-  add(traits.flushes, "--flush, --doubled-ties");
-  add(traits.offloads, "--gpu-layers, --place, --max-memory");
-  return names;
-}
-
 Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {
   Json json = {{"memory", options.spaces == space_bit(Space::device) ? "discrete" : "unified"},
                {"staging_bytes", options.staging_bytes},
                {"slots", options.slots},
                {"memory_limit", options.memory_limit},
                {"activation_bytes", options.activation_bytes},
+               {"allocator", allocator_id(options.allocator)},
                {"cast", options.cast ? Json(dtype_info(*options.cast).name) : Json()},
                {"shard_bytes", options.shard_bytes == 0 ? Json() : Json(options.shard_bytes)},
                {"flush_bytes", options.flush_bytes},

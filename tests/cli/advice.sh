@@ -29,7 +29,7 @@ check 3 xl --method fastsafetensors_copy --device-budget 8GiB
 check 3 xl --method executorch_before --order forward --memory unified --device-budget 11908MiB
 check 3 xl --memory unified --device-budget 5GiB
 check 3 xl --method accelerate --memory unified --device-budget 5GiB
-check 2 xl --method state_dict --device rtx-4060-8gb --max-peak 3GiB --place 'name:*=device'
+check 2 xl --method accelerate --device rtx-4060-8gb --max-peak 3GiB --place 'name:*=device'
 check 1 xl --device-budget 6GiB
 check 3 70b --device-budget 8GiB --host-budget 32GiB
 check 3 70b --method state_dict --device-budget 80GiB --host-budget 32GiB --seq 64 --batch 2 --cache-limit 4GiB
