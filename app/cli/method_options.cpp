@@ -13,15 +13,6 @@
 namespace loadline::cli {
 namespace {
 
-// "name:*experts*=host": what stands behind the last "=" is the place.
-PlaceRule parse_rule(const std::string& text) {
-  const std::size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0)
-    throw Error(ErrorCode::usage, fmt::format("--place: '{}' is no EXPR=PLACE, such as name:*experts*=host",
-                                              safe_display(text)));
-  return {text.substr(0, at), find_home(text.substr(at + 1))};
-}
-
 void add_placement_options(CLI::App& app, MethodArguments& arguments) {
   CLI::Option* const layers =
       app.add_option("--gpu-layers", arguments.gpu_layers,
@@ -94,7 +85,7 @@ Placement parse_placement(const MethodArguments& arguments, const MetaGraph& gra
   }
   if (arguments.place.empty()) return {};
   std::vector<PlaceRule> rules;
-  for (const std::string& text : arguments.place) rules.push_back(parse_rule(text));
+  for (const std::string& text : arguments.place) rules.push_back(parse_place_rule(text));
   return place_by_rules(graph, rules);
 }
 

@@ -158,9 +158,10 @@ Action setup_plan(CLI::App& app) {
   app.add_option("--method", options->methods, "Methods, separated by commas, or all: " + id_list(methods()))
       ->delimiter(',')
       ->default_str("all");
-  app.add_option("--order", options->orders,
-                 "Orders, separated by commas, or all: " + id_list(orders()) +
-                     "; or a file that lists tensors, one a line")
+  app.add_option(
+         "--order", options->orders,
+         "Orders, separated by commas, or all: " + id_list(orders()) +
+             "; or a file that lists tensors, one a line (# begins a comment); others follow in file order")
       ->delimiter(',')
       ->default_str("file");
   add_method_options(app, options->method);
@@ -197,9 +198,10 @@ Action setup_plan(CLI::App& app) {
       ->check(CLI::IsMember({"time", "steps"}))
       ->default_str("time; steps with a forward pass");
   CLI::Option* const measure =
-      app.add_option("--measure", options->measure,
-                     "Run these methods for real in ordinary memory, and lay what the system counts over the "
-                     "projection")
+      app.add_option(
+             "--measure", options->measure,
+             "Run these methods for real in ordinary memory, and lay what the system counts over the "
+             "projection; ends with 0 whatever is found, 1 if none can be run, 3 if none has the memory")
           ->delimiter(',')
           ->type_name("METHODS");
   app.add_flag("--cold", options->cold, "Before each measured load the files' pages are dropped from memory")

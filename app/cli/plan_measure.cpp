@@ -120,8 +120,8 @@ Json measure_json(const MeasureAnswer& answer) {
 std::string measure_table(const MeasureAnswer& answer, bool colour) {
   const std::uint64_t weights = storage_bytes(answer.graph);
   std::string text = fmt::format(
-      "{}: {}, W = {} ({} bytes), loaded in ordinary memory\n\n", safe_display(model_name(answer.graph), 80),
-      counted(answer.graph.tensors.size(), "tensor"), format_bytes(weights), format_grouped(weights));
+      "{}: {}, W = {} ({}), loaded in ordinary memory\n\n", safe_display(model_name(answer.graph), 80),
+      counted(answer.graph.tensors.size(), "tensor"), format_bytes(weights), counted(weights, "byte"));
   Table table({"method", "order", "counter", "projected", "measured", "difference", "verdict"},
               {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
   for (const MeasuredRow& row : answer.rows) {

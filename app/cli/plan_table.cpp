@@ -212,9 +212,9 @@ std::string least_text(const PlanAnswer& answer) {
 
 std::string plan_table(const PlanAnswer& answer, bool colour) {
   const std::uint64_t weights = storage_bytes(answer.graph);
-  std::string text = fmt::format("{}: {}, W = {} ({} bytes)", safe_display(model_name(answer.graph), 80),
+  std::string text = fmt::format("{}: {}, W = {} ({})", safe_display(model_name(answer.graph), 80),
                                  counted(answer.graph.tensors.size(), "tensor"), format_bytes(weights),
-                                 format_grouped(weights));
+                                 counted(weights, "byte"));
   if (answer.options.activation_bytes > 0)
     text += fmt::format(", Q = {}", format_bytes(answer.options.activation_bytes));
   if (answer.device) text += "\n" + device_text(*answer.device, answer.frame);
