@@ -58,8 +58,12 @@ void ComparePanel::draw(Session& session, const Ui& ui) {
   text_colored(ui.theme->accent, fmt::format("peak: {}", method.peak_law));
   tooltip(ui, method.explanation);
   const std::string rates = rates_line(session.rates());
-  continue_line(ui, 14, text_width(rates));
-  muted(ui, rates);
+  const bool whole = ImGui::GetItemRectMax().x + ui.px(14) + text_width(rates) <
+                     ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
+  ImGui::SameLine(0, ui.px(14));
+  ImGui::AlignTextToFramePadding();
+  muted(ui, whole ? rates : session.rates() ? "Times by measured rates" : "Times by assumed rates");
+  tooltip(ui, rates);
   method_options(session, ui);
   placement_.draw(session, ui);
   if (roomy) {

@@ -126,7 +126,9 @@ void verdict_cell(const Session& session, const Ui& ui, const view::PlanRow& row
   if (!ImGui::TableNextColumn()) return;
   const float room = ImGui::GetContentRegionAvail().x;
   if (row.refusal) return text_colored(ui.theme->muted, elided("cannot be done", room));
-  if (!session.comparison_frame().judged()) return name_text(ui, row.method->peak_law, 0, ui.theme->muted);
+  if (!session.comparison_frame().judged())
+    return has_refusal(session.comparison()) ? text_colored(ui.theme->muted, "possible")
+                                             : name_text(ui, row.method->peak_law, 0, ui.theme->muted);
   if (row.fits()) return text_colored(ui.theme->good, "fits");
   text_colored(ui.theme->bad, short_verdict(ui, row, session.comparison_frame().budget, room));
 }

@@ -66,7 +66,7 @@ void PlacementControls::draw_way(Session& session, const Ui& ui) {
 void PlacementControls::draw_layers(Session& session, const Ui& ui) {
   PlanChoice choice = session.choice();
   const int most = session.model()->layer_count + 1;  // what is behind the last one counts as one more
-  const float width = ui.px(150);
+  const float width = ui.px(180);
   continue_line(ui, 8, width);
   ImGui::SetNextItemWidth(width);
   int value = static_cast<int>(std::min<std::uint64_t>(*choice.gpu_layers, static_cast<std::uint64_t>(most)));
