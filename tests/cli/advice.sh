@@ -24,6 +24,8 @@ check() {
 
 check 3 xl --method state_dict --device-budget 6GiB
 check 3 xl --method staged_ring --device-budget 6GiB --host-budget 20MiB
+check 3 xl --method staged_ring --staging 32MiB --slots 2 --device-budget 5GiB
+check 3 xl --memory-limit 1GB --device-budget 5GiB
 check 3 xl --method runai --host-budget 1GiB
 check 3 xl --method fastsafetensors_copy --device-budget 8GiB
 check 3 xl --method executorch_before --order forward --memory unified --device-budget 11908MiB
