@@ -150,6 +150,38 @@ std::string explanations() {
   return text;
 }
 
+void add_picture_options(CLI::App& app, PlanOptions& options) {
+  app.add_flag("--curve", options.curve, "Draw memory over the load, one plot per row");
+  app.add_option("--svg", options.svg, "Write the curves as one picture, small multiples to one scale")
+      ->type_name("FILE.svg");
+  app.add_option("--html", options.html,
+                 "Write curves, verdicts and explanations as one page that needs nothing else")
+      ->type_name("FILE.html");
+  app.add_option("--axis", options.axis, "Of curves: modelled time, or the plan's steps")
+      ->check(CLI::IsMember({"time", "steps"}))
+      ->default_str("time; steps with a forward pass");
+  app.add_flag("--explain", options.explain, "What each method does, and its peak as every counter shows it");
+  // what draws or explains for a person would be left out of JSON
+  for (const char* text : {"--curve", "--explain"}) app.get_option(text)->excludes(app.get_option("--json"));
+}
+
+// Behind the others: it excludes what is projected only.
+void add_measure_option(CLI::App& app, PlanOptions& options) {
+  CLI::Option* const measure =
+      app.add_option(
+             "--measure", options.measure,
+             "Run these methods for real in ordinary memory, and lay what the system counts over the "
+             "projection; ends with 0 whatever is found, 1 if none can be run, 3 if none has the memory")
+          ->delimiter(',')
+          ->type_name("METHODS");
+  app.add_flag("--cold", options.cold, "Before each measured load the files' pages are dropped from memory")
+      ->needs(measure);
+  for (const char* other :
+       {"--method", "--seq", "--device", "--device-budget", "--host-budget", "--max-peak", "--cache-limit",
+        "--allocator", "--activations", "--cache-dtype", "--dim", "--rates", "--axis", "--explain"})
+    measure->excludes(app.get_option(other));
+}
+
 }  // namespace
 
 Action setup_plan(CLI::App& app) {
@@ -188,32 +220,8 @@ Action setup_plan(CLI::App& app) {
       "that");
   app.add_option("--cache-limit", options->cache_limit,
                  "What the page cache may hold: how much is dropped and read again");
-  app.add_flag("--curve", options->curve, "Draw memory over the load, one plot per row");
-  app.add_option("--svg", options->svg, "Write the curves as one picture, small multiples to one scale")
-      ->type_name("FILE.svg");
-  app.add_option("--html", options->html,
-                 "Write curves, verdicts and explanations as one page that needs nothing else")
-      ->type_name("FILE.html");
-  app.add_option("--axis", options->axis, "Of curves: modelled time, or the plan's steps")
-      ->check(CLI::IsMember({"time", "steps"}))
-      ->default_str("time; steps with a forward pass");
-  CLI::Option* const measure =
-      app.add_option(
-             "--measure", options->measure,
-             "Run these methods for real in ordinary memory, and lay what the system counts over the "
-             "projection; ends with 0 whatever is found, 1 if none can be run, 3 if none has the memory")
-          ->delimiter(',')
-          ->type_name("METHODS");
-  app.add_flag("--cold", options->cold, "Before each measured load the files' pages are dropped from memory")
-      ->needs(measure);
-  app.add_flag("--explain", options->explain,
-               "What each method does, and its peak as every counter shows it");
-  for (const char* other :
-       {"--method", "--seq", "--device", "--device-budget", "--host-budget", "--max-peak", "--cache-limit",
-        "--allocator", "--activations", "--cache-dtype", "--dim", "--rates", "--axis", "--explain"})
-    measure->excludes(app.get_option(other));
-  // what draws or explains for a person would be left out of JSON
-  for (const char* text : {"--curve", "--explain"}) app.get_option(text)->excludes(app.get_option("--json"));
+  add_picture_options(app, *options);
+  add_measure_option(app, *options);
   app.footer(fmt::format("{}\n{}", explanations(), app.get_footer()));
   return [options, &app](Context& context) {
     options->given = given_options(app);

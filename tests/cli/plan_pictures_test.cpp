@@ -239,9 +239,9 @@ TEST(PlanTable, JudgesWhatAnAllocatorReservesAndSaysSo) {
   const Answered exact(graph_of(two()), {"direct"}, frame);
   EXPECT_EQ(verdict_text(exact.answer->rows[0], frame), "fits");
   EXPECT_EQ(plan_table(*exact.answer, false).find("reserves"), std::string::npos);
-  // segments of 20 MiB
+  // segments of 20 and of 2 MiB
   const Answered torch(graph_of(two()), {"direct"}, frame, {"file"}, AllocatorModel::torch);
-  EXPECT_EQ(verdict_text(torch.answer->rows[0], frame), "device 16.00 MiB over, first at a.weight");
+  EXPECT_EQ(verdict_text(torch.answer->rows[0], frame), "device 18.00 MiB over, first at a.weight");
   EXPECT_NE(plan_table(*torch.answer, false).find("Verdicts are by what the allocator 'torch' reserves.\n"),
             std::string::npos);
   EXPECT_NE(plan_page(*torch.answer, {}).find("Verdicts are by what the allocator reserves"),
