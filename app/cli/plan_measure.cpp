@@ -1,6 +1,7 @@
 // Tables and figures of measured loads.
 #include "app/cli/plan_measure.h"
 
+#include "app/cli/refusals.h"
 #include "app/cli/table.h"
 #include "core/base/text.h"
 
@@ -137,12 +138,16 @@ std::string measure_table(const MeasureAnswer& answer, bool colour) {
   }
   text += table.text(colour) + "\n";
   for (const MeasuredRow& row : answer.rows)
-    text += fmt::format("{}: {}, {}; of {} in files the page cache held {} before, {} at most, {} after.\n",
-                        row.method->id, format_seconds(row.seconds), counted(row.samples, "sample"),
-                        format_bytes(row.page_cache.files), format_bytes(row.page_cache.before),
-                        format_bytes(row.page_cache.most), format_bytes(row.page_cache.after));
+    text +=
+        fmt::format("{} ({}): {}, {}; of {} in files the page cache held {} before, {} at most, {} after.\n",
+                    row.method->id, safe_display(row.order, 40), format_seconds(row.seconds),
+                    counted(row.samples, "sample"), format_bytes(row.page_cache.files),
+                    format_bytes(row.page_cache.before), format_bytes(row.page_cache.most),
+                    format_bytes(row.page_cache.after));
+  std::vector<Refusal> refusals;
   for (const MeasureAnswer::Refused& row : answer.refused)
-    text += fmt::format("{} cannot be measured: {}.\n", row.method->id, safe_display(row.why));
+    refusals.push_back({row.method->id, safe_display(row.why)});
+  text += refusals_text(refusals, "cannot be measured");
   return text +
          std::string(
              "\nPeaks as differences to just before each load. RssAnon is what the plan holds on the host, "

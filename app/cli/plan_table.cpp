@@ -3,6 +3,7 @@
 
 #include "app/cli/order_gain.h"
 #include "app/cli/rates.h"
+#include "app/cli/refusals.h"
 #include "app/cli/table.h"
 #include "app/cli/wrap.h"
 #include "core/base/text.h"
@@ -12,7 +13,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace loadline::cli {
 namespace {
@@ -116,20 +116,11 @@ std::string gain_text(const PlanAnswer& answer) {
 
 constexpr std::size_t kColumns = 100;
 
-// Each reason once, with the methods it holds for.
-std::string refusals_text(const PlanAnswer& answer) {
-  std::vector<std::pair<std::string, std::vector<std::string_view>>> reasons;
-  for (const Row& row : answer.rows) {
-    if (!row.refusal) continue;
-    const auto same = std::find_if(reasons.begin(), reasons.end(),
-                                   [&](const auto& reason) { return reason.first == row.refusal->what(); });
-    auto& ids = (same == reasons.end() ? reasons.emplace_back(row.refusal->what(), 0) : *same).second;
-    if (std::find(ids.begin(), ids.end(), row.method->id) == ids.end()) ids.push_back(row.method->id);
-  }
-  std::string text;
-  for (const auto& [reason, ids] : reasons)
-    text += wrapped(fmt::format("{} cannot be done: {}.", fmt::join(ids, ", "), reason), "", kColumns);
-  return text;
+std::string refused_text(const PlanAnswer& answer) {
+  std::vector<Refusal> refusals;
+  for (const Row& row : answer.rows)
+    if (row.refusal) refusals.push_back({row.method->id, row.refusal->what()});
+  return refusals_text(refusals, "cannot be done");
 }
 
 // What is missed: a budget, --max-peak, or both.
@@ -219,7 +210,7 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
     text += fmt::format(", Q = {}", format_bytes(answer.options.activation_bytes));
   if (answer.device) text += "\n" + device_text(*answer.device, answer.frame);
   text += fmt::format("\n\n{}\n", rows_text(answer, colour));
-  text += refusals_text(answer) + least_text(answer);
+  text += refused_text(answer) + least_text(answer);
   if (answer.frame.memory == MemoryKind::unified)
     text +=
         " What it must hold is device, host and staging together; unified also counts file pages, which "
