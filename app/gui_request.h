@@ -3,8 +3,10 @@
 
 #include "core/forward/assets.h"
 #include "core/plan/device_preset.h"
+#include "core/plan/rates.h"
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -33,6 +35,7 @@ inline constexpr std::string_view kScriptHelp =
   operator N                  shows one, in Operators and Lifetimes
   method ID, order ID         of the load; ring SIZE, slots N, activations SIZE
   cast DTYPE|none             shards SIZE|none, flush SIZE|none, limit SIZE, gpu-layers N|all: where the method knows them
+  max-memory DEVICE[,HOST]|none               accelerate's automatic map; place EXPR=PLACE[; ...]|none: rules, as plan --place
   memory discrete|unified     preset ID|none, device-budget SIZE|none, host-budget SIZE|none, allocator ID
   every-order on|off          whether the methods are compared in every order
   methods-view table|curves|overlay|order     of the comparison; overlay METHOD: shows or hides its curve
@@ -56,9 +59,10 @@ struct GuiRequest {
   std::string panel;       // id of the panel to show first; empty = the default
   std::string hub_cache;   // for org/name
   std::shared_ptr<const ForwardAssets>
-      assets;                         // what a configuration alone may be of; null: what is built in
-  std::vector<DevicePreset> presets;  // devices to choose a budget from; empty: those built in
-  int width = 1280;                   // logical size; the picture has width*scale by height*scale pixels
+      assets;                          // what a configuration alone may be of; null: what is built in
+  std::vector<DevicePreset> presets;   // devices to choose a budget from; empty: those built in
+  std::optional<MeasuredRates> rates;  // what times are estimated with; absent: assumed ones
+  int width = 1280;                    // logical size; the picture has width*scale by height*scale pixels
   int height = 800;
   std::stop_token stop;  // requested by Ctrl-C: the window closes as if its close button was pressed
   bool dark = true;

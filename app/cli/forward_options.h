@@ -36,6 +36,10 @@ class ForwardAnswer {
   // The pass to put behind a load: none unless a sequence was asked for, nor where the operators are not
   // known.
   const ForwardPass* pass() const { return pass_ ? &*pass_ : nullptr; }
+  // As asked for, with what the file's own names settle.
+  const ForwardArguments& arguments() const { return arguments_; }
+  // Whose use of memory was taken; empty where nothing is known.
+  const std::string& profile() const { return model_.profile; }
   // The contract's "forward"; null where nothing is known.
   Json json() const;
   // Lines for a person; empty where nothing is known and nothing was asked.

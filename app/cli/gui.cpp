@@ -1,5 +1,6 @@
 // loadline gui: opens the window, or draws one frame of it into a picture.
 #include "app/cli/commands.h"
+#include "app/cli/rates.h"
 #include "app/gui_request.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -61,6 +62,7 @@ Action setup_gui(CLI::App& app) {
     if (!context.quiet)
       for (const std::string& fault : presets.faults) complain("left out: " + fault);
     wanted.presets = presets.rows;
+    wanted.rates = choose_rates(context, "");
     wanted.stop = context.stop;
     const int code = context.run_gui(wanted);
     if (context.json && !wanted.screenshot.empty())

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -197,23 +198,22 @@ std::vector<std::string> with_default_command(int argc, char** argv, const Conte
   return arguments;
 }
 
-}  // namespace
-
-int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
+// What every command gets, but for what the command line and the terminal say.
+Context make_context(int (*run_gui)(const GuiRequest&)) {
   Context context;
   context.run_gui = run_gui;
   context.hub_cache = hub_cache_folder();
   context.config_folder = configuration_folder();
-  // shared by all copies: read, and complained of, once
-  context.assets = [&context, loaded = std::make_shared<std::shared_ptr<const ForwardAssets>>()] {
-    if (!*loaded) *loaded = user_assets(context);
-    return *loaded;
-  };
+  return context;
+}
 
-  CLI::App app(
-      "How deep a model sits in memory before it is loaded: inspects checkpoints, projects the peak of "
-      "every way to load them, converts them and uploads them.",
-      "loadline");
+struct Parsers {
+  std::vector<Action> actions;
+  std::vector<CLI::App*> parsers;  // parallel to them
+};
+
+// Options are bound to `context`, which must live as long as `app`.
+Parsers add_commands(CLI::App& app, Context& context) {
   app.set_version_flag("--version", std::string("loadline ") + LOADLINE_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
@@ -224,17 +224,20 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
       "one shard.\nExit codes: 0 done, 1 failed, 2 usage, 3 does not fit the budget, 4 differs, 130 "
       "cancelled.");
   app.add_flag("-q,--quiet", context.quiet, "No progress and no notes on stderr");
-  std::vector<Action> actions;
-  std::vector<CLI::App*> parsers;
+  Parsers added;
   for (const Command& command : commands()) {
     CLI::App* const parser = app.add_subcommand(std::string(command.name), std::string(command.summary));
     parser->add_flag("--json", context.json, "Print one JSON object");
     if (command.opens_model)
       parser->add_flag("--follow-links", context.follow_links, "Allow links that leave the model's folder");
-    actions.push_back(command.setup(*parser));
-    parsers.push_back(parser);
+    added.actions.push_back(command.setup(*parser));
+    added.parsers.push_back(parser);
   }
+  return added;
+}
 
+// The exit code, if nothing is left to be run.
+std::optional<int> parse(CLI::App& app, int argc, char** argv, Context& context) {
   // what scripts get as JSON, they get as JSON also when the command line itself is wrong
   context.json =
       std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
@@ -242,6 +245,7 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
     std::vector<std::string> arguments = with_default_command(argc, argv, context);
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     app.parse(std::move(arguments));
+    return std::nullopt;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0)
       return report(context,
@@ -251,19 +255,20 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   } catch (const Error& error) {
     return report(context, error);
   }
+}
 
-  raise_file_limit();
+void look_at_terminal(Context& context) {
   context.colour = ::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty();
   context.unicode = locale_is_utf8();
   context.columns = terminal_columns();
   context.show_progress = ::isatty(STDERR_FILENO) == 1 && !context.quiet && !context.json;
+}
+
+int run_command(const Action& action, Context& context) {
   try {
-    for (std::size_t i = 0; i < parsers.size(); ++i) {
-      if (!parsers[i]->parsed()) continue;
-      const Interrupt interrupt;
-      context.stop = interrupt.token();
-      return flushed(actions[i](context));
-    }
+    const Interrupt interrupt;
+    context.stop = interrupt.token();
+    return flushed(action(context));
   } catch (const Error& error) {
     return report(context, error);
   } catch (const std::filesystem::filesystem_error& error) {
@@ -273,6 +278,27 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   } catch (const std::exception& error) {
     return report(context, Error(ErrorCode::io, fmt::format("unexpected failure: {}", error.what())));
   }
+}
+
+}  // namespace
+
+int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
+  Context context = make_context(run_gui);
+  // shared by all copies: read, and complained of, once
+  context.assets = [&context, loaded = std::make_shared<std::shared_ptr<const ForwardAssets>>()] {
+    if (!*loaded) *loaded = user_assets(context);
+    return *loaded;
+  };
+  CLI::App app(
+      "How deep a model sits in memory before it is loaded: inspects checkpoints, projects the peak of "
+      "every way to load them, converts them and uploads them.",
+      "loadline");
+  const Parsers commands = add_commands(app, context);
+  if (const std::optional<int> code = parse(app, argc, argv, context)) return *code;
+  raise_file_limit();
+  look_at_terminal(context);
+  for (std::size_t i = 0; i < commands.parsers.size(); ++i)
+    if (commands.parsers[i]->parsed()) return run_command(commands.actions[i], context);
   return kUsage;
 }
 

@@ -13,15 +13,6 @@
 namespace loadline::cli {
 namespace {
 
-// "name:*experts*=host": what stands behind the last "=" is the place.
-PlaceRule parse_rule(const std::string& text) {
-  const std::size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0)
-    throw Error(ErrorCode::usage, fmt::format("--place: '{}' is no EXPR=PLACE, such as name:*experts*=host",
-                                              safe_display(text)));
-  return {text.substr(0, at), find_home(text.substr(at + 1))};
-}
-
 void add_placement_options(CLI::App& app, MethodArguments& arguments) {
   CLI::Option* const layers =
       app.add_option("--gpu-layers", arguments.gpu_layers,
@@ -53,9 +44,6 @@ void add_method_options(CLI::App& app, MethodArguments& arguments) {
   app.add_option("--memory-limit", arguments.memory_limit, "Bytes of the buffer that runai reads ahead into")
       ->capture_default_str();
   app.add_option("--activations", arguments.activations, "Q: activations and caches on the device")
-      ->capture_default_str();
-  app.add_option("--allocator", arguments.allocator,
-                 "Whose books are kept beside what is asked: " + id_list(allocators()))
       ->capture_default_str();
   app.add_option(
       "--cast", arguments.cast,
@@ -97,23 +85,8 @@ Placement parse_placement(const MethodArguments& arguments, const MetaGraph& gra
   }
   if (arguments.place.empty()) return {};
   std::vector<PlaceRule> rules;
-  for (const std::string& text : arguments.place) rules.push_back(parse_rule(text));
+  for (const std::string& text : arguments.place) rules.push_back(parse_place_rule(text));
   return place_by_rules(graph, rules);
-}
-
-std::string method_option_names(const Method& method) {
-  const MethodTraits& traits = method.traits;
-  std::string names;
-  const auto add = [&](bool taken, std::string_view options) {
-    if (taken) names.append(names.empty() ? "" : ", ").append(options);
-  };
-  add(traits.ring, "--staging, --slots");
-  add(traits.limit, "--memory-limit");
-  add(traits.casts, "--cast");
-  add(traits.shards, "--shard-size");
-  add(traits.flushes, "--flush, --doubled-ties");
-  add(traits.offloads, "--gpu-layers, --place, --max-memory");
-  return names;
 }
 
 Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {
@@ -122,6 +95,7 @@ Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {
                {"slots", options.slots},
                {"memory_limit", options.memory_limit},
                {"activation_bytes", options.activation_bytes},
+               {"allocator", allocator_id(options.allocator)},
                {"cast", options.cast ? Json(dtype_info(*options.cast).name) : Json()},
                {"shard_bytes", options.shard_bytes == 0 ? Json() : Json(options.shard_bytes)},
                {"flush_bytes", options.flush_bytes},

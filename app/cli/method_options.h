@@ -29,15 +29,12 @@ struct MethodArguments {
   std::vector<std::string> max_memory = {};
 };
 
-// `arguments` must outlive parsing.
+// All but --allocator, which only a projection follows. `arguments` must outlive parsing.
 void add_method_options(CLI::App& app, MethodArguments& arguments);
 // All but the placement, which needs a model. Throws Error{usage}.
 MethodOptions parse_method_arguments(const MethodArguments& arguments);
 // Where --gpu-layers, --place or --max-memory put the model's weights. Throws Error{usage}.
 Placement parse_placement(const MethodArguments& arguments, const MetaGraph& graph);
-
-// The options of those above that mean something to the method: "--staging, --slots".
-std::string method_option_names(const Method& method);
 
 // For plan's "options": what was chosen, absent choices as null.
 Json method_options_json(const MethodOptions& options, const MetaGraph& graph);

@@ -40,13 +40,14 @@ std::string order_gain_text(std::span<const OrderFigures> rows, std::string_view
   }
   if (!compared) return "";
   if (best == nullptr)
-    return fmt::format("No order gains anything {} over file order; reads jump up to {} times in them.",
-                       where, format_grouped(most_jumps));
+    return fmt::format(
+        "No order gains anything {} over file order{}.", where,
+        most_jumps == 0 ? "" : fmt::format("; reads jump up to {} in them", counted(most_jumps, "time")));
   return fmt::format(
-      "The order that gains most {}: {} for {}, {} instead of {} in file order ({} less), with {} jumps "
+      "The order that gains most {}: {} for {}, {} instead of {} in file order ({} less), with {} "
       "between reads instead of {} and an estimated {}.",
       where, safe_display(best->order, 40), best->method, format_bytes(best->peak),
-      format_bytes(before->peak), format_bytes(gain), format_grouped(best->jumps),
+      format_bytes(before->peak), format_bytes(gain), counted(best->jumps, "jump"),
       format_grouped(before->jumps), seconds_text(best->seconds - before->seconds));
 }
 

@@ -9,7 +9,6 @@
 #include <map>
 #include <tuple>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -116,7 +115,8 @@ std::string command(const AdvisedLoad& load, const std::string& path, std::span<
     const bool changed = std::any_of(load.arguments.begin(), load.arguments.end(), [&](const auto& argument) {
       return argument.first == option.name || (places(argument.first) && places(option.name));
     });
-    if (changed || std::find(kShown.begin(), kShown.end(), option.name) != kShown.end()) continue;
+    const bool shown = std::find(kShown.begin(), kShown.end(), option.name) != kShown.end();
+    if (changed || shown || !takes(*load.method, option.name)) continue;
     if (option.values.empty()) text += " " + option.name;
     if (option.joined)
       text +=
@@ -148,17 +148,6 @@ Json load_json(const AdvisedLoad& load, const std::string& command_line) {
 }
 
 }  // namespace
-
-std::vector<GivenOption> given_options(const CLI::App& app) {
-  std::vector<GivenOption> given;
-  for (const CLI::Option* const option : app.get_options()) {
-    if (option->count() == 0 || option->get_positional() || option->get_lnames().empty()) continue;
-    const bool flag = option->get_items_expected_max() == 0;
-    given.push_back({"--" + option->get_lnames().front(),
-                     flag ? std::vector<std::string>() : option->results(), option->get_delimiter() != '\0'});
-  }
-  return given;
-}
 
 std::optional<PlanAdvice> plan_advice(const Context& context, const MetaGraph& graph,
                                       std::span<const Row> rows, std::span<const OrderChoice> orders,

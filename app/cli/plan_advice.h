@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/cli/command.h"
+#include "app/cli/option_use.h"
 #include "core/plan/advice.h"
 #include "core/view/plan_rows.h"
 
@@ -15,15 +16,6 @@ namespace loadline::cli {
 
 using view::RowFrame;
 using Row = view::PlanRow;
-
-// An option as it was given on the command line.
-struct GivenOption {
-  std::string name = {};  // "--seq"
-  std::vector<std::string> values = {};
-  bool joined = false;  // its values are separated by commas
-};
-// Those of the command line, the positional PATH aside.
-std::vector<GivenOption> given_options(const CLI::App& app);
 
 struct PlanAdvice {
   Advice advice = {};

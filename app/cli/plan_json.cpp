@@ -3,6 +3,7 @@
 
 #include "app/cli/method_options.h"
 #include "app/cli/rates.h"
+#include "core/plan/cast_summary.h"
 
 #include <nlohmann/json.hpp>
 
@@ -84,6 +85,14 @@ Json options_json(const PlanAnswer& answer) {
   json["unified_budget"] = or_null(frame.budget.unified);
   json["max_peak"] = or_null(frame.max_peak);
   json["cache_limit"] = or_null(frame.cache_limit);
+  const ForwardArguments& forward = answer.forward.arguments();
+  const bool pass = forward.sequence > 0 || answer.forward.pass() != nullptr;
+  json["seq"] = pass ? Json(forward.sequence) : Json();
+  json["batch"] = pass ? Json(forward.batch) : Json();
+  json["past"] = pass ? Json(forward.past) : Json();
+  json["profile"] =
+      pass && !answer.forward.profile().empty() ? Json(json_text(answer.forward.profile())) : Json();
+  json["axis"] = frame.curve ? Json(frame.curve->axis == view::CurveAxis::steps ? "steps" : "time") : Json();
   return json;
 }
 
@@ -98,6 +107,13 @@ Json plan_json(const PlanAnswer& answer) {
                {"rows", Json::array()},
                {"lower_bound",
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
+  if (answer.options.cast) {
+    const CastSummary cast = cast_summary(answer.graph, *answer.options.cast);
+    json["cast"] = {{"tensors", cast.tensors},
+                    {"bytes_before", cast.bytes_before},
+                    {"bytes_after", cast.bytes_after},
+                    {"kept", cast.kept}};
+  }
   if (Json pass = answer.forward.json(); !pass.is_null()) json["forward"] = std::move(pass);
   for (const Row& row : answer.rows) json["rows"].push_back(row_json(row, answer.frame));
   if (answer.advice) {

@@ -6,6 +6,7 @@
 #include "core/plan/measure.h"
 #include "core/plan/methods.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@ struct MeasuredRow {
   std::vector<CounterCurve> curves = {};  // parallel to kMemoryCounters
   std::size_t steps = 0;
 
-  // Within 2 % or 16 MiB of what was projected, every counter.
-  bool agrees() const;
+  // Whether every counter is within 2 % or 16 MiB of what was projected. Absent where nothing of that size
+  // was projected or measured: then it would always be.
+  std::optional<bool> agrees() const;
 };
 MeasuredRow measured_row(const Method& method, std::string order, const Plan& plan,
                          const HostMeasurement& measurement);

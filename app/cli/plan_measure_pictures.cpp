@@ -99,6 +99,10 @@ std::string measure_plots(const MeasureAnswer& answer, const PlotStyle& style) {
     text += fmt::format("\n{} ({})\n", row.method->id, safe_display(row.order, 40));
     for (std::size_t i = 0; i < kMemoryCounters.size(); ++i)
       if (shown(row, i)) text += counter_plot(row.curves[i], kMemoryCounters[i], width, style);
+    if (row.steps == 0) {
+      text += "  nothing is loaded\n";
+      continue;
+    }
     const std::string end = counted(row.steps, "step");
     text += fmt::format("{}0{:>{}}\n", std::string(kGutter + 1, ' '), end, width - 1);
   }

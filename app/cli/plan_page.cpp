@@ -10,8 +10,8 @@ namespace loadline::cli {
 namespace {
 
 std::string lead(const PlanAnswer& answer) {
-  std::string text = fmt::format("{}, W = {} bytes", counted(answer.graph.tensors.size(), "tensor"),
-                                 format_grouped(storage_bytes(answer.graph)));
+  std::string text = fmt::format("{}, W = {}", counted(answer.graph.tensors.size(), "tensor"),
+                                 counted(storage_bytes(answer.graph), "byte"));
   if (answer.options.activation_bytes > 0)
     text += fmt::format(", Q = {}", format_bytes(answer.options.activation_bytes));
   if (answer.device) text += ". " + device_text(*answer.device, answer.frame);

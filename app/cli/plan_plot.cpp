@@ -114,6 +114,9 @@ class Plot {
 
   std::string text() const {
     std::string text = head();
+    if (std::all_of(curve_.bands.begin(), curve_.bands.end(),
+                    [](const CurveBand& band) { return band.most == 0; }))
+      return text + "  nothing is loaded\n";
     for (const CurveBand& band : curve_.bands) text += band_text(band, &band == &curve_.bands.front());
     return text + axis_text();
   }

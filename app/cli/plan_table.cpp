@@ -3,9 +3,11 @@
 
 #include "app/cli/order_gain.h"
 #include "app/cli/rates.h"
+#include "app/cli/refusals.h"
 #include "app/cli/table.h"
 #include "app/cli/wrap.h"
 #include "core/base/text.h"
+#include "core/plan/cast_summary.h"
 
 #include <algorithm>
 #include <utility>
@@ -50,9 +52,10 @@ std::vector<Column> columns_of(const PlanAnswer& answer) {
   if (allocator == AllocatorModel::torch)
     columns.push_back({"allocated", [](const Row& row) { return row.allocated.value_or(0); }});
   if (blocks || allocator == AllocatorModel::torch)
-    columns.push_back({"reserved", reserved_in<Space::device>});
+    columns.push_back({"device reserved", reserved_in<Space::device>});
   columns.push_back({"host", peak_in<Space::host>});
-  if (arena || allocator == AllocatorModel::malloc) columns.push_back({"reserved", reserved_in<Space::host>});
+  if (arena || allocator == AllocatorModel::malloc)
+    columns.push_back({"host reserved", reserved_in<Space::host>});
   if (allocator == AllocatorModel::malloc) columns.push_back({"kept at end", kept_on_host});
   if (answer.frame.cache_limit) {
     columns.push_back({"page cache", [](const Row& row) { return row.cache ? row.cache->peak : 0; }});
@@ -61,7 +64,7 @@ std::vector<Column> columns_of(const PlanAnswer& answer) {
     columns.push_back({"page cache", peak_in<Space::page_cache>});
   }
   columns.push_back({"staging", peak_in<Space::staging>});
-  if (blocks) columns.push_back({"reserved", reserved_in<Space::staging>});
+  if (blocks) columns.push_back({"staging reserved", reserved_in<Space::staging>});
   columns.push_back({"unified", [](const Row& row) { return row.unified.bytes; }});
   return columns;
 }
@@ -94,7 +97,7 @@ std::string rows_text(const PlanAnswer& answer, bool colour) {
       cells.insert(cells.end(), {row.refusal ? "-" : format_grouped(row.reads.jumps),
                                  row.refusal ? "-" : format_seconds(row.seconds)});
     if (laws) cells.emplace_back(row.method->peak_law);
-    cells.push_back(verdict_text(row, answer.frame));
+    cells.push_back(verdicts ? verdict_text(row, answer.frame) : "");
     table.row(std::move(cells));
   }
   return table.text(colour);
@@ -111,12 +114,29 @@ std::string gain_text(const PlanAnswer& answer) {
   return order_gain_text(figures, unified ? "in one memory" : "on the device");
 }
 
+constexpr std::size_t kColumns = 100;
+
+std::string refused_text(const PlanAnswer& answer) {
+  std::vector<Refusal> refusals;
+  for (const Row& row : answer.rows)
+    if (row.refusal) refusals.push_back({row.method->id, row.refusal->what()});
+  return refusals_text(refusals, "cannot be done");
+}
+
+// What is missed: a budget, --max-peak, or both.
+std::string no_fit_text(const RowFrame& frame) {
+  const bool budget = frame.budget.device || frame.budget.host || frame.budget.unified;
+  if (!frame.max_peak) return "Nothing here fits the budget.\n";
+  const std::string peak = fmt::format("--max-peak, {}", format_bytes(*frame.max_peak));
+  return budget ? fmt::format("Nothing here fits the budget and stays within {}.\n", peak)
+                : fmt::format("Nothing here stays within {}.\n", peak);
+}
+
 constexpr std::size_t kTitle = 22;
 constexpr std::size_t kBytes = 11;
 
 // `title`, and `text` beside it.
 std::string beside(std::string_view title, std::string_view text) {
-  constexpr std::size_t kColumns = 100;
   const std::string head = fmt::format("  {:<{}}", title, kTitle);
   const std::string indent(head.size(), ' ');
   return head + wrapped(text, indent, kColumns).substr(indent.size());
@@ -134,12 +154,16 @@ std::string view_lines(const PlanAnswer& answer, const Row& row) {
 
 std::string device_text(const DevicePreset& device, const RowFrame& frame) {
   const Budget& budget = frame.budget;
+  const Budget own = device_budget(device, frame.memory);
   std::string text = fmt::format("On {}:", safe_display(device.name, 80));
-  if (budget.unified) text += fmt::format(" {} for everything", format_bytes(*budget.unified));
-  if (budget.unified && budget.device) text += ", of which";
-  if (budget.device)
-    text += fmt::format(" {} {}", format_bytes(*budget.device),
-                        budget.unified ? "may be the device's" : "of the device's own");
+  if (own.unified) text += fmt::format(" {} for everything", format_bytes(*own.unified));
+  if (own.unified && own.device) text += ", of which";
+  if (own.device)
+    text += fmt::format(" {} {}", format_bytes(*own.device),
+                        own.unified ? "may be the device's" : "of the device's own");
+  const auto& asked = budget.unified ? budget.unified : budget.device;
+  if (asked != (own.unified ? own.unified : own.device) && asked)
+    text += fmt::format("; --device-budget counts instead: {}", format_bytes(*asked));
   return text;
 }
 
@@ -167,6 +191,9 @@ std::string least_text(const PlanAnswer& answer) {
   if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
   const std::uint64_t bound = device_lower_bound(answer.graph, answer.options, answer.forward.pass());
   const std::string_view where = unified ? "in one memory" : "on the device";
+  if (least == 0) return fmt::format("Least {}: nothing, by {}.", where, by);
+  if (only_streams)
+    return fmt::format("Least {}: {}, by {}; no weights stay there.", where, format_bytes(least), by);
   if (least == bound)
     return fmt::format("Least {}: {}, which is {}, by {}.", where, format_bytes(least), answer.held_name(),
                        by);
@@ -176,18 +203,14 @@ std::string least_text(const PlanAnswer& answer) {
 
 std::string plan_table(const PlanAnswer& answer, bool colour) {
   const std::uint64_t weights = storage_bytes(answer.graph);
-  std::string text = fmt::format("{}: {}, W = {} ({} bytes)", safe_display(model_name(answer.graph), 80),
+  std::string text = fmt::format("{}: {}, W = {} ({})", safe_display(model_name(answer.graph), 80),
                                  counted(answer.graph.tensors.size(), "tensor"), format_bytes(weights),
-                                 format_grouped(weights));
+                                 counted(weights, "byte"));
   if (answer.options.activation_bytes > 0)
     text += fmt::format(", Q = {}", format_bytes(answer.options.activation_bytes));
   if (answer.device) text += "\n" + device_text(*answer.device, answer.frame);
   text += fmt::format("\n\n{}\n", rows_text(answer, colour));
-  const Method* told = nullptr;
-  for (const Row& row : answer.rows)
-    if (row.refusal && std::exchange(told, row.method) != row.method)
-      text += fmt::format("{} cannot be done: {}.\n", row.method->id, row.refusal->what());
-  text += least_text(answer);
+  text += refused_text(answer) + least_text(answer);
   if (answer.frame.memory == MemoryKind::unified)
     text +=
         " What it must hold is device, host and staging together; unified also counts file pages, which "
@@ -198,18 +221,22 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
         "system.\n";
   if (answer.several_orders)
     if (const std::string gain = gain_text(answer); !gain.empty()) text += gain + "\n";
+  if (answer.options.cast)
+    text += cast_text(cast_summary(answer.graph, *answer.options.cast), *answer.options.cast) + "\n";
+  if (answer.frame.judged() && answer.options.allocator != AllocatorModel::exact)
+    text += fmt::format("Verdicts are by what the allocator '{}' reserves.\n",
+                        allocator_id(answer.options.allocator));
   if (answer.frame.cache_limit)
     text += fmt::format("The page cache holds at most {}: what was dropped is read again.\n",
                         format_bytes(*answer.frame.cache_limit));
   if (const std::string pass = answer.forward.text(); !pass.empty()) text += "\n" + pass;
   if (answer.several_orders || answer.advice || answer.frame.curve) text += rates_line(answer.rates) + "\n";
-  if (!answer.any_fits()) text += "Nothing here fits the budget.\n";
+  if (!answer.any_fits()) text += no_fit_text(answer.frame);
   if (answer.advice) text += advice_text(*answer.advice);
   return text;
 }
 
 std::string plan_explanation(const PlanAnswer& answer, bool colour) {
-  constexpr std::size_t kColumns = 100;
   std::string text;
   std::vector<const Method*> told;
   for (const Row& row : answer.rows) {

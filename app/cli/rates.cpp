@@ -80,12 +80,6 @@ std::optional<MeasuredRates> choose_rates(const Context& context, const std::str
   }
 }
 
-std::string rates_line(const std::optional<MeasuredRates>& rates) {
-  if (!rates) return "Times by assumed rates: `loadline devices --measure` measures them.";
-  return fmt::format("Times by rates measured on {}{}.", safe_display(rates->measured, 40),
-                     rates->device.empty() ? ", but for those of a device" : "");
-}
-
 Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates) {
   Json json = {{"measured", rates ? Json(json_text(rates->measured)) : Json()}};
   for (const RateRow& row : rate_rows()) json[std::string(row.key)] = costs.*row.member;

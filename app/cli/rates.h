@@ -16,8 +16,6 @@ std::string rates_path(const Context& context);
 // with a complaint, if they cannot be read. Throws Error for a file that was asked for.
 std::optional<MeasuredRates> choose_rates(const Context& context, const std::string& wanted);
 
-// "Times by rates measured on ...", or by assumed ones.
-std::string rates_line(const std::optional<MeasuredRates>& rates);
 // Every rate of `costs`, and when those measured were.
 Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates);
 

@@ -1,6 +1,7 @@
 // loadline upload: loads a model onto a GPU and lays what was measured beside what was projected.
 #include "app/cli/commands.h"
 #include "app/cli/method_options.h"
+#include "app/cli/option_use.h"
 #include "app/cli/table.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
@@ -28,6 +29,7 @@ struct Options {
   MethodArguments arguments;
   bool verify = false;
   bool validation = false;
+  std::vector<GivenOption> given = {};  // what the command line says
 };
 
 #ifdef LOADLINE_HAS_GPU
@@ -85,7 +87,7 @@ std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_b
 
 // What the process really grew by, and why that can differ from the plan.
 void print_system_count(const gpu::UploadReport& report) {
-  fmt::print("The system counts {} more private memory of this process at the peak; the plan makes {} of it",
+  fmt::print("At the peak the system counts {} more private memory of this process; by the plan it is {}",
              format_bytes(report.rss_anon_peak), format_bytes(report.projected_rss_anon));
   constexpr std::uint64_t kWorthComparing = 8 << 20;
   if (report.projected_rss_anon >= kWorthComparing)
@@ -102,9 +104,11 @@ void print_system_count(const gpu::UploadReport& report) {
 }
 
 void print_report(const Context& context, const gpu::UploadReport& report, const Options& options) {
-  fmt::print("{}, {} onto {} in {} ({}), {} in {} order\n\n", counted(report.tensors, "tensor"),
+  const std::string rate =
+      report.bytes == 0 ? "" : fmt::format(" ({})", format_rate(report.bytes_per_second));
+  fmt::print("{}, {} onto {} in {}{}, {} in {} order\n\n", counted(report.tensors, "tensor"),
              format_bytes(report.bytes), safe_display(report.device, 60), format_seconds(report.seconds),
-             format_rate(report.bytes_per_second), options.method, safe_display(options.order, 60));
+             rate, options.method, safe_display(options.order, 60));
   Table table({"peak", "projected", "allocated", "error", "taken in all"},
               {Align::left, Align::right, Align::right, Align::right, Align::right});
   const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured, std::string taken) {
@@ -135,6 +139,8 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
 int upload(const Context& context, const Options& options) {
   const Method& method = find_method(options.method);
   check_order_choice(options.order);
+  const Method* const asked = &method;
+  require_taken(options.given, {&asked, 1});
   MethodOptions arguments = parse_method_arguments(options.arguments);
   const MetaGraphPtr graph = open_for(context, options.path);
   require_sound(*graph, "upload");
@@ -183,7 +189,10 @@ Action setup_upload(CLI::App& app) {
   add_method_options(app, options->arguments);
   app.add_flag("--verify", options->verify, "Read the device back and compare every byte with the file");
   app.add_flag("--validation", options->validation, "Run under the Vulkan validation layer");
-  return [options](Context& context) { return upload(context, *options); };
+  return [options, &app](Context& context) {
+    options->given = given_options(app);
+    return upload(context, *options);
+  };
 }
 
 }  // namespace loadline::cli

@@ -59,6 +59,7 @@ int run_gui(const GuiRequest& request) {
   GuiApp app(*window, request.hub_cache, request.stop, request.assets);
   app.session().dark = request.dark;
   if (!request.presets.empty()) app.session().set_presets(request.presets);
+  app.session().set_rates(request.rates);
   if (!request.panel.empty()) app.session().panel = request.panel;
   if (!request.path.empty()) app.session().open(request.path);
 

@@ -64,8 +64,8 @@ bool comes_before(const view::PlanRow& a, const view::PlanRow& b, CompareColumn 
 
 bool same_load(const PlanChoice& a, const PlanChoice& b) {
   return a.method == b.method && a.order == b.order && option_values(a.options) == option_values(b.options) &&
-         a.gpu_layers == b.gpu_layers && a.preset == b.preset && a.memory == b.memory &&
-         a.first_token == b.first_token;
+         a.gpu_layers == b.gpu_layers && a.memory_map == b.memory_map && a.place == b.place &&
+         a.preset == b.preset && a.memory == b.memory && a.first_token == b.first_token;
 }
 
 bool same_comparison(const PlanChoice& a, const PlanChoice& b) {
@@ -93,11 +93,50 @@ PlanChoice with_memory(PlanChoice choice, MemoryKind memory) {
   return choice;
 }
 
+bool has_placement(const PlanChoice& choice) {
+  return choice.gpu_layers || choice.memory_map || !choice.place.empty();
+}
+
+PlanChoice without_placement(PlanChoice choice) {
+  choice.gpu_layers.reset();
+  choice.memory_map.reset();
+  choice.place.clear();
+  return choice;
+}
+
+Placement choice_placement(const MetaGraph& graph, const PlanChoice& choice) {
+  if (choice.gpu_layers) return place_gpu_layers(graph, *choice.gpu_layers);
+  if (choice.memory_map)
+    return place_automatically(graph, choice.memory_map->device, choice.memory_map->host);
+  return choice.place.empty() ? Placement() : place_by_rules(graph, choice.place);
+}
+
+std::string place_text(std::span<const PlaceRule> rules) {
+  std::string text;
+  for (const PlaceRule& rule : rules)
+    text += fmt::format("{}{}={}", text.empty() ? "" : "; ", rule.filter, home_id(rule.place));
+  return text;
+}
+
+std::vector<PlaceRule> parse_place_text(std::string_view text) {
+  std::vector<PlaceRule> rules;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(';', at), text.size());
+    std::string_view rule = text.substr(at, end - at);
+    while (rule.starts_with(' ')) rule.remove_prefix(1);
+    while (rule.ends_with(' ')) rule.remove_suffix(1);
+    if (!rule.empty()) rules.push_back(parse_place_rule(rule));
+    at = end + 1;
+  }
+  return rules;
+}
+
 MethodOptions task_options(const PlanTask& task, bool with_pass) {
   MethodOptions options = task.choice.options;
   if (with_pass) options.activation_bytes = 0;
-  if (task.choice.gpu_layers) options.placement = place_gpu_layers(*task.graph, *task.choice.gpu_layers);
+  options.placement = choice_placement(*task.graph, task.choice);
   options.spaces = deciding_spaces(task.choice.memory);
+  if (task.rates) options.costs = task.rates->costs(options.costs);
   if (task.preset) options.costs = device_costs(*task.preset, options.costs);
   return options;
 }
@@ -142,8 +181,8 @@ view::PageText task_page_text(const PlanTask& task) {
   const MethodOptions& options = choice.options;
   view::PageText page;
   page.version = LOADLINE_VERSION;
-  page.lead = fmt::format("{}, W = {} bytes", counted(task.graph->tensors.size(), "tensor"),
-                          format_grouped(storage_bytes(*task.graph)));
+  page.lead = fmt::format("{}, W = {}", counted(task.graph->tensors.size(), "tensor"),
+                          counted(storage_bytes(*task.graph), "byte"));
   const auto add = [&](const char* name, std::string value) {
     page.options.emplace_back(name, std::move(value));
   };
@@ -160,11 +199,22 @@ view::PageText task_page_text(const PlanTask& task) {
       fmt::format("{} in {}", format_bytes(options.staging_bytes), counted(options.slots, "slot")));
   if (options.cast) add("cast", std::string(dtype_info(*options.cast).name));
   if (options.shard_bytes > 0) add("shards", format_bytes(options.shard_bytes));
+  if (options.allocator != AllocatorModel::exact)
+    add("allocator", std::string(allocator_id(options.allocator)));
+  if (options.memory_limit != MethodOptions{}.memory_limit)
+    add("runai's buffer", format_bytes(options.memory_limit));
+  if (options.flush_bytes > 0) add("staging is sent from", format_bytes(options.flush_bytes));
+  if (options.doubled_ties) add("ties prepacked twice", "yes");
   if (choice.gpu_layers) add("layers on the device", std::to_string(*choice.gpu_layers));
+  if (choice.memory_map)
+    add("filled up to", format_bytes(choice.memory_map->device) +
+                            (choice.memory_map->host ? ", " + format_bytes(*choice.memory_map->host) : ""));
+  if (!choice.place.empty()) add("placed", place_text(choice.place));
   if (choice.first_token)
     add("forward pass", "follows the load");
   else if (options.activation_bytes > 0)
     add("activations", format_bytes(options.activation_bytes));
+  add("times", rates_line(task.rates));
   return page;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/plan/device_preset.h"
+#include "core/plan/rates.h"
 #include "core/view/plan_page.h"
 #include "core/view/plan_rows.h"
 
@@ -18,14 +19,24 @@ namespace loadline::gui {
 // The order that somebody arranged by hand or read from a file.
 inline constexpr std::string_view kCustomOrder = "custom";
 
+// What accelerate's automatic map may fill.
+struct MemoryMap {
+  std::uint64_t device = 0;
+  std::optional<std::uint64_t> host = {};  // absent: unlimited
+  bool operator==(const MemoryMap&) const = default;
+};
+
 // A change plans anew.
 struct PlanChoice {
   std::string method = "staged_ring";
   std::string order = "file";  // of the table, or kCustomOrder
   bool every_order = false;    // the comparison has a row for each order, not for the chosen one alone
   MethodOptions options = {};  // its placement, spaces and costs follow from what is below
-  std::optional<std::uint64_t> gpu_layers = {};  // absent: everything goes to the device
-  std::string preset = {};                       // whose costs count; empty: none
+  // Where weights go, at most one of them; none: to the device.
+  std::optional<std::uint64_t> gpu_layers = {};
+  std::optional<MemoryMap> memory_map = {};
+  std::vector<PlaceRule> place = {};
+  std::string preset = {};  // whose costs count; empty: none
   MemoryKind memory = MemoryKind::discrete;
   Budget budget = {};
   bool first_token = false;  // the forward pass chosen follows the load
@@ -39,14 +50,24 @@ PlanChoice on_device(PlanChoice choice, const DevicePreset& preset);
 // `choice` with the other kind of memory; a budget goes along where it has a meaning.
 PlanChoice with_memory(PlanChoice choice, MemoryKind memory);
 
+// Whether some weights may go elsewhere than to the device; and `choice` without that.
+bool has_placement(const PlanChoice& choice);
+PlanChoice without_placement(PlanChoice choice);
+// Throws Error{usage} for a rule that cannot be read or that no tensor matches.
+Placement choice_placement(const MetaGraph& graph, const PlanChoice& choice);
+// "name:*experts*=host; layer:0-3=disk", and back. Throws Error{usage}.
+std::string place_text(std::span<const PlaceRule> rules);
+std::vector<PlaceRule> parse_place_text(std::string_view text);
+
 // A choice with what it refers to: enough for a job.
 struct PlanTask {
   MetaGraphPtr graph;
   PlanChoice choice;
   std::optional<DevicePreset> preset = {};
+  std::optional<MeasuredRates> rates = {};  // absent: assumed ones
   std::shared_ptr<const StorageOrder> custom = {};
 };
-// With a pass the activations are its own, not a figure that somebody chose. Throws as place_gpu_layers().
+// With a pass the activations are its own, not a figure that somebody chose. Throws as choice_placement().
 MethodOptions task_options(const PlanTask& task, bool with_pass);
 OrderChoice task_order(const PlanTask& task);
 view::RowFrame task_frame(const PlanChoice& choice, bool with_pass);

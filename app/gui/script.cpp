@@ -130,6 +130,17 @@ void change_plan(GuiApp& app, Change change) {
   app.session().set_plan(choice);
 }
 
+// DEVICE[,HOST] or none.
+void set_memory_map(GuiApp& app, const std::string& text) {
+  change_plan(app, [&](PlanChoice& choice) {
+    choice = without_placement(choice);
+    if (text == "none") return;
+    const std::size_t comma = std::min(text.find(','), text.size());
+    choice.memory_map = MemoryMap{parse_size(text.substr(0, comma), "max-memory")};
+    if (comma < text.size()) choice.memory_map->host = parse_size(text.substr(comma + 1), "max-memory");
+  });
+}
+
 template <typename Change>
 void change_forward(GuiApp& app, Change change) {
   ForwardChoice choice = app.session().forward_choice();
@@ -269,7 +280,7 @@ struct Command {
   void (*play)(GuiApp& app, const std::string& argument);
 };
 
-constexpr std::array<Command, 61> kCommands = {{
+constexpr std::array<Command, 63> kCommands = {{
     {"open", Needs::argument, open},
     {"demo", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().open_demo(); }},
     {"close", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().close_model(); }},
@@ -380,8 +391,16 @@ constexpr std::array<Command, 61> kCommands = {{
     {"gpu-layers", Needs::argument,
      [](GuiApp& app, const std::string& text) {
        change_plan(app, [&](PlanChoice& c) {
-         c.gpu_layers.reset();
+         c = without_placement(c);
          if (text != "all") c.gpu_layers = parse_number<std::uint64_t>(text, 0, 1'000'000);
+       });
+     }},
+    {"max-memory", Needs::argument, set_memory_map},
+    {"place", Needs::argument,
+     [](GuiApp& app, const std::string& text) {
+       change_plan(app, [&](PlanChoice& c) {
+         c = without_placement(c);
+         if (text != "none") c.place = parse_place_text(text);
        });
      }},
     {"methods-view", Needs::argument, show_comparison},

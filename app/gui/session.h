@@ -181,6 +181,9 @@ class Session {
   bool has_custom_order() const { return custom_ != nullptr; }
   const std::vector<DevicePreset>& presets() const { return presets_; }
   void set_presets(std::vector<DevicePreset> presets) { presets_ = std::move(presets); }
+  // What times are estimated with from the next plan on; absent: assumed rates.
+  const std::optional<MeasuredRates>& rates() const { return rates_; }
+  void set_rates(std::optional<MeasuredRates> rates) { rates_ = std::move(rates); }
   bool comparing() const { return comparing_ > 0; }
   // The last upload, as long as it is of the projection shown.
   std::shared_ptr<const UploadResult> upload_result() const;
@@ -259,6 +262,7 @@ class Session {
   view::RowFrame comparison_frame_;
   std::uint64_t comparisons_ = 0;
   std::vector<DevicePreset> presets_;
+  std::optional<MeasuredRates> rates_;
   std::shared_ptr<const StorageOrder> custom_;
   OrderList order_list_;
   std::string listed_;  // which order that is, and of which method where that matters; empty: none

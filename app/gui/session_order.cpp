@@ -38,9 +38,9 @@ void Session::forget_order() {
   listing_ = 0;
   jobs_.cancel_tagged("order");
   overlaid.clear();
-  // neither names of tensors nor a count of layers mean anything in another model
+  // neither names of tensors nor counts of layers or bytes mean anything in another model
   if (choice_.order == kCustomOrder) choice_.order = "file";
-  choice_.gpu_layers.reset();
+  choice_ = without_placement(choice_);
 }
 
 void Session::list_order() {

@@ -45,6 +45,7 @@ void Session::set_plan(const PlanChoice& choice) {
     throw Error(ErrorCode::usage, "no custom order was arranged or read from a file yet");
   find_preset(presets_, choice.preset);
   check_options(choice.options);
+  if (model_) choice_placement(*model_->graph, choice);
   const bool load = same_load(choice, choice_);
   const bool rows = same_comparison(choice, choice_);
   choice_ = choice;
@@ -118,7 +119,7 @@ std::optional<ForwardPass> Session::pass() const {
 }
 
 PlanTask Session::plan_task() const {
-  return {model_->graph, choice_, find_preset(presets_, choice_.preset), custom_};
+  return {model_->graph, choice_, find_preset(presets_, choice_.preset), rates_, custom_};
 }
 
 void Session::plan() {

@@ -46,9 +46,10 @@ void Session::upload() {
   std::string misfit = mapping_misfit(*model_, projection_->timeline.peaks[index(Space::page_cache)].bytes);
   if (misfit.empty()) misfit = reading_misfit(*model_);
   if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
+  const gpu::UploadOptions options = {
+      .device = device_, .verify = verify_upload_, .placement = choice_placement(*model_->graph, choice_)};
   uploading_ = true;
   upload_alone_ = jobs_.view().empty();
-  const gpu::UploadOptions options = {.device = device_, .verify = verify_upload_};
   jobs_.post(
       "Uploading", "upload",
       [graph = model_->graph, projection = projection_, options](Progress& progress) {

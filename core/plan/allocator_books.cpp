@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 namespace loadline {
 namespace {
@@ -35,6 +36,13 @@ BlockPool modelled_pool(std::uint64_t expected) {
 std::span<const AllocatorRow> allocators() { return kAllocators; }
 
 AllocatorModel allocator_model(std::string_view id) { return find_row(allocators(), id, "allocator").model; }
+
+std::string_view allocator_id(AllocatorModel model) {
+  const auto row = std::find_if(kAllocators.begin(), kAllocators.end(),
+                                [&](const AllocatorRow& r) { return r.model == model; });
+  assert(row != kAllocators.end());
+  return row->id;
+}
 
 AllocatorBooks::AllocatorBooks(AllocatorModel model, const PerSpace<std::uint64_t>& expected)
     : model_(model),

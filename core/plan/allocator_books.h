@@ -30,6 +30,7 @@ struct AllocatorRow {
 std::span<const AllocatorRow> allocators();
 // Throws Error{usage} that lists the ids.
 AllocatorModel allocator_model(std::string_view id);
+std::string_view allocator_id(AllocatorModel model);
 
 // The books of one run. Spaces that the model says nothing about take what is asked; `arena` too: its offsets
 // need the whole run (arena.h).

@@ -14,10 +14,10 @@ void check_options(const MethodOptions& options) {
     throw Error(ErrorCode::usage,
                 fmt::format("a ring needs 1 to {} slots, {} were asked for", kMostSlots, options.slots));
   if (options.staging_bytes / options.slots < kLeastSlot)
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("a ring of {} bytes in {} slots has slots of {} bytes, the least is {}",
-                    options.staging_bytes, options.slots, options.staging_bytes / options.slots, kLeastSlot));
+    throw Error(ErrorCode::usage,
+                fmt::format("a ring of {} in {} has less than {} for each, the least that a slot can be",
+                            counted(options.staging_bytes, "byte"), counted(options.slots, "slot"),
+                            counted(kLeastSlot, "byte")));
   if (options.activation_bytes >> 60 != 0)
     throw Error(ErrorCode::usage, fmt::format("activations of {} are over the limit of 1 EiB",
                                               format_bytes(options.activation_bytes)));
@@ -30,10 +30,9 @@ Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder&
                const MethodOptions& options) {
   check_options(options);
   if (options.cast && !method.traits.casts)
-    throw Error(ErrorCode::unsupported, fmt::format("{} loads weights as they are stored", method.id));
+    throw Error(ErrorCode::unsupported, "weights are loaded as they are stored");
   if (!options.placement.all_on_device() && !method.traits.offloads)
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{} has no other home for weights than the device", method.id));
+    throw Error(ErrorCode::unsupported, "weights can go nowhere but to the device");
   return method.make(graph, order, options);
 }
 

@@ -9,6 +9,7 @@
 #include "core/plan/cast_range.h"
 #include "core/plan/host_machine.h"
 #include "core/plan/projection.h"
+#include "core/plan/sample_log.h"
 #include "core/plan/space_sum.h"
 
 #include <algorithm>
@@ -151,14 +152,11 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
   result.page_cache.before = resident(reader, files);
   result.page_cache.most = result.page_cache.before;
 
-  std::vector<MemorySample> samples;
+  SampleLog samples;  // before the machine looks for the first time: what it takes is in no difference
   {
     HostMachine machine(reader);
     StepCounter counted(machine);
-    const auto look = [&] {
-      result.steps.push_back(counted.step());
-      samples.push_back({machine.now(), *machine.sample()});
-    };
+    const auto look = [&] { samples.add({machine.now(), *machine.sample()}, counted.step()); };
     look();
     Watch counters(std::chrono::milliseconds(1), look);
     Watch pages(std::chrono::milliseconds(20),
@@ -171,7 +169,8 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
   result.page_cache.after = resident(reader, files);
   result.page_cache.most = std::max(result.page_cache.most, result.page_cache.after);
 
-  result.timeline.measured = std::move(samples);
+  result.timeline.measured = samples.take_samples();
+  result.steps = samples.take_steps();
   for (const MemorySample& sample : result.timeline.measured)
     for (const MemoryCounter& counter : kMemoryCounters)
       result.measured.*counter.count = std::max(result.measured.*counter.count, sample.memory.*counter.count);

@@ -36,7 +36,7 @@ struct PageCacheUse {
 };
 
 struct HostMeasurement {
-  Timeline timeline;               // .measured: the samples, in the order of time
+  Timeline timeline;               // .measured: the samples (sample_log.h), in the order of time
   std::vector<std::size_t> steps;  // at which each sample was taken, parallel to them
   ProcessMemory projected;         // peaks of the plan's blocks by counter
   ProcessMemory measured;          // peaks of the samples, as differences to just before

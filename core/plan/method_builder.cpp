@@ -117,15 +117,15 @@ Plan MethodBuilder::finish() {
   return std::move(plan_);
 }
 
-TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes)
+TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes,
+                           std::string_view remedy)
     : plan_(plan), slot_bytes_(slot_bytes) {
   // a plan lists every transfer: a ring far too small for its model is refused before it fills memory
   constexpr std::uint64_t kMostTransfers = 2'000'000;
   if (bytes / slot_bytes > kMostTransfers)
-    throw Error(
-        ErrorCode::limit,
-        fmt::format("slots of {} need {} transfers for {}, the limit is {}: use larger slots",
-                    format_bytes(slot_bytes), bytes / slot_bytes, format_bytes(bytes), kMostTransfers));
+    throw Error(ErrorCode::limit, fmt::format("slots of {} need {} transfers for {}, the limit is {}{}",
+                                              format_bytes(slot_bytes), format_grouped(bytes / slot_bytes),
+                                              format_bytes(bytes), format_grouped(kMostTransfers), remedy));
   for (std::uint32_t i = 0; i < slots; ++i)
     slots_.push_back(alloc(plan_, {.space = Space::staging,
                                    .bytes = slot_bytes_,

@@ -64,8 +64,10 @@ class MethodBuilder {
 // transfer, so that a slot needs one wait when it comes round again.
 class TransferRing {
  public:
-  // Throws Error{limit} if `bytes` would take so many transfers that the plan itself became too large.
-  TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes);
+  // Throws Error{limit} if `bytes` would take so many transfers that the plan itself became too large;
+  // `remedy` ends its message, where somebody has a choice.
+  TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes,
+               std::string_view remedy = ": use larger slots");
 
   // All of a storage's `bytes`; what lies in the slots is cast already.
   void send(StorageId from, std::uint64_t bytes, BlockId to, std::optional<Cast> cast = {});

@@ -29,9 +29,13 @@ Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, cons
   constexpr std::uint64_t kSlotBytes = 1 << 20;
   MethodBuilder b(graph, order, options);
   std::vector<BlockId> model;
-  for (const StorageId id : b.order())
-    model.push_back(b.make(b.home(id) == Home::device ? Space::device : Space::host, id));
-  TransferRing ring(b.plan(), kSlots, kSlotBytes, b.all_bytes());
+  std::uint64_t sent = 0;  // what stays on the host does not go through the ring
+  for (const StorageId id : b.order()) {
+    const bool device = b.home(id) == Home::device;
+    model.push_back(b.make(device ? Space::device : Space::host, id));
+    sent += device ? b.bytes(id) : 0;
+  }
+  TransferRing ring(b.plan(), kSlots, kSlotBytes, sent, "");
   for (std::size_t i = 0; i < model.size(); ++i) {
     const StorageId id = b.order()[i];
     if (b.home(id) == Home::device)

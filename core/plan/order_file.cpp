@@ -2,6 +2,7 @@
 #include "core/plan/order_file.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/base/text_hash.h"
 #include "core/io/source_file.h"
 #include "core/plan/optimal_order.h"
@@ -23,6 +24,12 @@ bool counts(std::string_view line) {
   return !line.starts_with('#') && line.find_first_not_of(" \t") != std::string_view::npos;
 }
 
+std::string_view trimmed(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::size_t first = std::min(line.find_first_not_of(kBlanks), line.size());
+  return line.substr(first, line.find_last_not_of(kBlanks) + 1 - first);
+}
+
 const Order* find_row_of(std::string_view name) {
   try {
     return &find_order(name);
@@ -41,12 +48,17 @@ class OrderReader {
   }
 
   StorageOrder read(std::string_view text) {
-    for (std::size_t at = 0; at < text.size();) {
+    constexpr std::string_view kMark = "\xef\xbb\xbf";  // that some editors put before UTF-8
+    for (std::size_t at = text.starts_with(kMark) ? kMark.size() : 0; at < text.size();) {
       ++line_;
       const std::size_t end = std::min(text.find('\n', at), text.size());
       take(text.substr(at, end - at));
       at = end + 1;
     }
+    if (order_.empty() && !graph_.tensors.empty())
+      throw Error(ErrorCode::malformed, {.file = file_},
+                  fmt::format("names no tensor in its {}: an order lists tensors, one a line",
+                              counted(line_, "line")));
     for (const StorageId id : find_order("file").make(graph_)) place(id);
     return std::move(order_);
   }
@@ -62,8 +74,10 @@ class OrderReader {
     if (!counts(line)) return;
     const auto found = names_.find(line);
     if (found == names_.end())
-      throw fault(ErrorCode::malformed, std::string(line),
-                  fmt::format("not one of the model's {} tensors", graph_.tensors.size()));
+      throw fault(
+          ErrorCode::malformed, std::string(line),
+          fmt::format("not one of the model's {}{}", counted(graph_.tensors.size(), "tensor"),
+                      names_.contains(trimmed(line)) ? ", but it is without the blanks around it" : ""));
     std::size_t& listed = line_of_[found->second];
     if (listed != 0)
       throw fault(ErrorCode::malformed, std::string(line), fmt::format("listed on line {} already", listed));

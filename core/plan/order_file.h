@@ -9,13 +9,14 @@
 
 namespace loadline {
 
-// Lines end with \n or \r\n. Blank ones and those that begin with '#' do not count; any other is a name of
-// the model, from the line's first byte to its last. Storages come as their first name does; what is not
-// named follows in file order, and a further name of a storage (a tie) changes nothing. Throws Error that
-// names `file` and the line: malformed for a name that the model has not, one listed twice or a NUL byte,
-// limit for a line over 64 KiB.
+// Lines end with \n or \r\n; a byte order mark before the first does not count. Blank ones and those that
+// begin with '#' do not count; any other is a name of the model, from the line's first byte to its last.
+// Storages come as their first name does; what is not named follows in file order, and a further name of a
+// storage (a tie) changes nothing. Throws Error that names `file` and the line: malformed for a name that the
+// model has not, one listed twice, a NUL byte or no name at all, limit for a line over 64 KiB.
 StorageOrder parse_order(const MetaGraph& graph, std::string_view text, const std::string& file);
-// The same from a file. Throws Error{limit} for one over 256 MiB, Error{io}.
+// The same from a file. Throws Error{limit} for one over 256 MiB, Error{unsupported} for a folder or a pipe,
+// Error{io}.
 StorageOrder read_order(const MetaGraph& graph, const std::string& path);
 
 // What parse_order() gives `order` back from: the first name of each storage. Throws Error{unsupported} for

@@ -65,6 +65,14 @@ Home find_home(std::string_view id) {
 
 std::string_view home_id(Home place) { return kHomes[static_cast<std::size_t>(place)]; }
 
+PlaceRule parse_place_rule(std::string_view text) {
+  const std::size_t at = text.rfind('=');
+  if (at == std::string_view::npos || at == 0)
+    throw Error(ErrorCode::usage,
+                fmt::format("'{}' is no EXPR=PLACE, such as name:*experts*=host", safe_display(text, 80)));
+  return {std::string(text.substr(0, at)), find_home(text.substr(at + 1))};
+}
+
 bool Placement::all_on_device() const {
   return std::all_of(homes.begin(), homes.end(), [](Home place) { return place == Home::device; });
 }

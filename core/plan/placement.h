@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,7 +29,10 @@ struct Placement {
 struct PlaceRule {
   std::string filter;  // core/graph/filter.h
   Home place = Home::device;
+  bool operator==(const PlaceRule&) const = default;
 };
+// "name:*experts*=host": what stands behind the last "=" is the place. Throws Error{usage}.
+PlaceRule parse_place_rule(std::string_view text);
 // The first rule that matches a storage's first tensor decides, else the device. Throws Error{usage} for a
 // filter that cannot be read or that no tensor matches.
 Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules);

@@ -23,6 +23,11 @@ void plan_arenas(Projection& projection) {
     const std::uint64_t height = plan_arena(projection.plan, timeline, space).height;
     (*timeline.reserved_peak)[index(space)] = height;
     (*timeline.reserved_final)[index(space)] = timeline.final_bytes[index(space)] > 0 ? height : 0;
+    const auto used = [&](const UsagePoint& point) { return point.bytes[index(space)] > 0; };
+    const auto from = std::find_if(timeline.usage.begin(), timeline.usage.end(), used);
+    const auto to = std::find_if(timeline.usage.rbegin(), timeline.usage.rend(), used).base();
+    for (auto at = from; at < to; ++at)
+      timeline.reserved_usage[static_cast<std::size_t>(at - timeline.usage.begin())][index(space)] = height;
   }
 }
 
@@ -114,6 +119,10 @@ std::uint64_t held_peak(const Timeline& timeline) {
   return most;
 }
 
+const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i) {
+  return timeline.reserved_usage.empty() ? timeline.usage[i].bytes : timeline.reserved_usage[i];
+}
+
 Verdict check_budget(const Projection& projection, const Budget& budget) {
   Verdict verdict;
   const auto check = [](std::uint64_t bytes, const std::optional<std::uint64_t>& limit, bool& fits,
@@ -122,15 +131,17 @@ Verdict check_budget(const Projection& projection, const Budget& budget) {
     fits = false;
     over = std::max(over, bytes - *limit);
   };
-  for (const UsagePoint& point : projection.timeline.usage) {
-    const std::uint64_t device = point.bytes[index(Space::device)];
-    const std::uint64_t host = point.bytes[index(Space::host)] + point.bytes[index(Space::staging)];
+  const Timeline& timeline = projection.timeline;
+  for (std::size_t i = 0; i < timeline.usage.size(); ++i) {
+    const PerSpace<std::uint64_t>& bytes = judged_bytes(timeline, i);
+    const std::uint64_t device = bytes[index(Space::device)];
+    const std::uint64_t host = bytes[index(Space::host)] + bytes[index(Space::staging)];
     check(device, budget.device, verdict.device_fits, verdict.device_over);
     check(host, budget.host, verdict.host_fits, verdict.host_over);
     check(device + host, budget.unified, verdict.unified_fits, verdict.unified_over);
     if (!verdict.fits() && !verdict.step) {
-      verdict.step = point.step;
-      verdict.block = projection.plan.steps[point.step].block;
+      verdict.step = timeline.usage[i].step;
+      verdict.block = projection.plan.steps[*verdict.step].block;
     }
   }
   return verdict;

@@ -68,6 +68,10 @@ struct Verdict {
 // The peak of what budgets of unified memory cover: device, host and staging together.
 std::uint64_t held_peak(const Timeline& timeline);
 
+// What budgets are held against after usage[i]: what the allocator reserves where its books are kept, else
+// what is asked.
+const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i);
+
 Verdict check_budget(const Projection& projection, const Budget& budget);
 
 }  // namespace loadline

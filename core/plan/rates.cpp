@@ -51,6 +51,12 @@ CostModel MeasuredRates::costs(CostModel costs) const {
   return costs;
 }
 
+std::string rates_line(const std::optional<MeasuredRates>& rates) {
+  if (!rates) return "Times by assumed rates: `loadline devices --measure` measures them.";
+  return fmt::format("Times by rates measured on {}{}.", safe_display(rates->measured, 40),
+                     rates->device.empty() ? ", but for those of a device" : "");
+}
+
 MeasuredRates parse_rates(std::string_view json, const std::string& path) {
   const AssetNode root = parse_asset(json, path);
   root.allow({"measured", "device", "how", "disk_read", "memory_copy", "link", "pageable_link", "device_copy",

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ struct MeasuredRates {
   // `costs` with what was measured.
   CostModel costs(CostModel costs = {}) const;
 };
+
+// "Times by rates measured on ...", or by assumed ones.
+std::string rates_line(const std::optional<MeasuredRates>& rates);
 
 // Throws Error{malformed | limit} naming `path`, line, column and key: a rate is a positive number within
 // what any machine could do.

@@ -94,6 +94,7 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
     }
     const double now = machine.now();
     timeline.usage.push_back({at, now, machine.live_bytes().value_or(live)});
+    if (const auto reserved = machine.reserved()) timeline.reserved_usage.push_back(*reserved);
     // asking the system costs about 10 us: once a millisecond is enough to follow what takes time
     if (!timeline.measured.empty() && now - timeline.measured.back().seconds < kSamplePeriod) continue;
     if (const auto sample = machine.sample()) timeline.measured.push_back({now, *sample});

@@ -59,6 +59,8 @@ struct Timeline {
   // What the machine's allocator took from the system, rounding and whole blocks included. Absent
   // on machines that take exactly what is asked.
   std::optional<PerSpace<std::uint64_t>> reserved_peak;
+  // The same after each point of `usage`; empty on the same machines.
+  std::vector<PerSpace<std::uint64_t>> reserved_usage;
   // Of that, what it has not given back when the plan ends.
   std::optional<PerSpace<std::uint64_t>> reserved_final;
   // What the device's allocator itself called given out at most, where it keeps books of its own.

@@ -120,8 +120,13 @@ std::string table(const ChartSubject& subject) {
     html += fmt::format("<td class=\"left\">{}</td>", markup_text(row.method->peak_law));
     html += (verdicts ? verdict_cell(row, frame) : "") + "</tr>\n";
   }
+  html += "</table></div>\n";
+  const bool reserved = std::any_of(subject.rows.begin(), subject.rows.end(),
+                                    [](const PlanRow& row) { return row.reserved.has_value(); });
+  if (frame.judged() && reserved)
+    html += "<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks.</p>\n";
   return html +
-         "</table></div>\n<p class=\"lead\">W: all weights, w*: the largest tensor, S*: the largest "
+         "<p class=\"lead\">W: all weights, w*: the largest tensor, S*: the largest "
          "file, Q: activations, r*c: the staging ring.</p>\n";
 }
 

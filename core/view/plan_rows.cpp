@@ -2,6 +2,7 @@
 #include "core/view/plan_rows.h"
 
 #include "core/base/text.h"
+#include "core/plan/space_sum.h"
 
 #include <utility>
 
@@ -12,6 +13,20 @@ namespace {
 
 RowPeak row_peak(const Plan& plan, std::uint64_t bytes, std::size_t step, const Labels& labels) {
   return {bytes, step, bytes == 0 ? "" : labels.at_step(plan, step)};
+}
+
+RowPeak judged_peak(const Projection& projection, MemoryKind memory, const Labels& labels) {
+  const Timeline& timeline = projection.timeline;
+  const unsigned spaces = deciding_spaces(memory);
+  std::uint64_t most = 0;
+  std::size_t step = 0;
+  for (std::size_t i = 0; i < timeline.usage.size(); ++i) {
+    const std::uint64_t bytes = sum_over(judged_bytes(timeline, i), spaces);
+    if (bytes <= most) continue;
+    most = bytes;
+    step = timeline.usage[i].step;
+  }
+  return row_peak(projection.plan, most, step, labels);
 }
 
 }  // namespace
@@ -39,8 +54,9 @@ PlanRow make_row(const Projection& projection, const RowFrame& frame, const Labe
   if (frame.cache_limit) row.cache = limit_cache(projection.plan, timeline, *frame.cache_limit);
   row.verdict = check_budget(projection, frame.budget);
   if (row.verdict.block) row.first_over = labels.of(plan, *row.verdict.block);
-  if (frame.max_peak && row.leading.bytes > *frame.max_peak)
-    row.over_max_peak = row.leading.bytes - *frame.max_peak;
+  row.judged = judged_peak(projection, frame.memory, labels);
+  if (frame.max_peak && row.judged.bytes > *frame.max_peak)
+    row.over_max_peak = row.judged.bytes - *frame.max_peak;
   if (frame.curve)
     row.curve = row_curve(projection, frame.memory, *frame.curve, row.leading.step,
                           [&](BlockId id) { return labels.of(plan, id); });
@@ -75,7 +91,7 @@ std::vector<PlanRow> compare_rows(const MetaGraph& graph, std::span<const Method
 
 std::string verdict_text(const PlanRow& row, const RowFrame& frame) {
   if (row.refusal) return "cannot be done";
-  if (!frame.judged()) return "";
+  if (!frame.judged()) return "possible";
   if (row.fits()) return "fits";
   const Verdict& verdict = row.verdict;
   std::vector<std::string> parts;
@@ -89,7 +105,7 @@ std::string verdict_text(const PlanRow& row, const RowFrame& frame) {
   if (verdict.block) text += fmt::format(", first at {}", safe_display(row.first_over, 48));
   if (row.over_max_peak == 0) return text;
   const std::string over = fmt::format("{} over --max-peak", format_bytes(row.over_max_peak));
-  return text.empty() ? fmt::format("{} at {}", over, safe_display(row.leading.tensor, 48))
+  return text.empty() ? fmt::format("{} at {}", over, safe_display(row.judged.tensor, 48))
                       : fmt::format("{}; {}", text, over);
 }
 

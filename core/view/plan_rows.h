@@ -24,6 +24,7 @@ struct RowFrame {
   std::optional<std::uint64_t> cache_limit = {};  // what the page cache may hold
   std::optional<CurveOptions> curve = {};         // if curves are shown
 
+  // Whether there is anything to fit into.
   bool judged() const { return budget.device || budget.host || budget.unified || max_peak; }
 };
 
@@ -53,6 +54,7 @@ struct PlanRow {
   double seconds = 0;
   RowPeak unified = {};    // of the sum of all spaces
   RowPeak leading = {};    // of leading_view()
+  RowPeak judged = {};     // the same of judged_bytes(): what --max-peak is held against
   std::uint64_t held = 0;  // the peak of device, host and staging together
   PerSpace<std::uint64_t> final_bytes = {};
   std::optional<PerSpace<std::uint64_t>> reserved = {};
@@ -62,7 +64,7 @@ struct PlanRow {
   std::optional<CacheOutcome> cache = {};
   Verdict verdict = {};
   std::string first_over = {};      // what verdict.block is called; not escaped
-  std::uint64_t over_max_peak = 0;  // by how much the leading peak is over it
+  std::uint64_t over_max_peak = 0;  // by how much the judged peak is over it
   std::optional<RowCurve> curve = {};
   std::optional<Error> refusal = {};  // why the load cannot be done at all: then there are no figures
 
@@ -79,7 +81,8 @@ std::vector<PlanRow> compare_rows(const MetaGraph& graph, std::span<const Method
                                   std::span<const OrderChoice> orders, const MethodOptions& options,
                                   const ForwardPass* pass, const RowFrame& frame, Progress& progress);
 
-// "fits", or what is over by how much and where it first is; safe to show. Empty without a budget.
+// "fits", or what is over by how much and where it first is; safe to show. Without a budget "possible" or
+// "cannot be done".
 std::string verdict_text(const PlanRow& row, const RowFrame& frame);
 
 }  // namespace loadline::view

@@ -16,10 +16,18 @@ TEST(OrderGain, NamesTheFurthestBelowFileOrder) {
       order_gain_text(rows, "on the device"),
       "The order that gains most on the device: \\x1b for m, 3.91 KiB instead of 4.88 KiB in file order "
       "(1000 B less), with 3 jumps between reads instead of 1 and an estimated 500.0 ms less.");
+  rows[2].jumps = 1;
+  EXPECT_NE(order_gain_text(rows, "on the device").find("with 1 jump between reads instead of 1 and"),
+            std::string::npos);
   rows.resize(2);
   rows[1].peak = 6000;
   EXPECT_EQ(order_gain_text(rows, "on the device"),
             "No order gains anything on the device over file order; reads jump up to 7 times in them.");
+  rows[1].jumps = 1;
+  EXPECT_EQ(order_gain_text(rows, "on the device"),
+            "No order gains anything on the device over file order; reads jump up to 1 time in them.");
+  rows[1].jumps = 0;
+  EXPECT_EQ(order_gain_text(rows, "on the device"), "No order gains anything on the device over file order.");
 }
 
 TEST(OrderGain, SaysNothingWithoutSomethingToCompare) {

@@ -42,8 +42,10 @@ struct Answered {
   std::unique_ptr<PlanAnswer> answer = {};
 
   Answered(MetaGraph model, const std::vector<std::string>& methods, RowFrame asked,
-           const std::vector<std::string>& orders = {"file"})
+           const std::vector<std::string>& orders = {"file"},
+           AllocatorModel allocator = AllocatorModel::exact)
       : graph(std::move(model)), frame(std::move(asked)) {
+    options.allocator = allocator;
     context.assets = [] { return built_in_assets(); };
     forward = std::make_unique<ForwardAnswer>(context, graph, ForwardArguments{});
     const Labels labels(graph);
@@ -229,6 +231,24 @@ TEST(PlanTable, SaysByHowMuchAndWhere) {
   EXPECT_EQ(verdict_text(a.answer->rows[0], a.frame),
             "device 1.00 MiB over, host 3.00 MiB over, first at a.weight; 1.00 MiB over --max-peak");
   EXPECT_FALSE(a.answer->any_fits());
+}
+
+TEST(PlanTable, JudgesWhatAnAllocatorReservesAndSaysSo) {
+  RowFrame frame = curves();
+  frame.budget = {.device = 4 * kMiB};
+  const Answered exact(graph_of(two()), {"direct"}, frame);
+  EXPECT_EQ(verdict_text(exact.answer->rows[0], frame), "fits");
+  EXPECT_EQ(plan_table(*exact.answer, false).find("reserves"), std::string::npos);
+  // segments of 20 and of 2 MiB
+  const Answered torch(graph_of(two()), {"direct"}, frame, {"file"}, AllocatorModel::torch);
+  EXPECT_EQ(verdict_text(torch.answer->rows[0], frame), "device 18.00 MiB over, first at a.weight");
+  EXPECT_NE(plan_table(*torch.answer, false).find("Verdicts are by what the allocator 'torch' reserves.\n"),
+            std::string::npos);
+  EXPECT_NE(plan_page(*torch.answer, {}).find("Verdicts are by what the allocator reserves"),
+            std::string::npos);
+  // an arena is there from its first block to its last
+  const Answered arena(graph_of(two()), {"direct"}, frame, {"file"}, AllocatorModel::arena);
+  EXPECT_EQ(arena.answer->rows[0].judged.bytes, (*arena.answer->rows[0].reserved)[index(Space::device)]);
 }
 
 }  // namespace

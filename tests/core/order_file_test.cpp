@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 namespace loadline {
 namespace {
@@ -32,7 +33,10 @@ StorageOrder ids(const std::vector<std::uint32_t>& numbers) {
 TEST(OrderFile, ListsNamesAndTheRestFollows) {
   const MetaGraph graph = tied_graph();
   const auto parsed = [&](std::string_view text) { return parse_order(graph, text, "list"); };
-  EXPECT_EQ(parsed(""), ids({0, 1, 2}));
+  EXPECT_EQ(parsed("\xef\xbb\xbf"
+                   "c\r\n"),
+            ids({2, 0, 1}));
+  EXPECT_EQ(parse_order(MetaGraph(), "# nothing\n", "list"), StorageOrder());
   EXPECT_EQ(parsed("c"), ids({2, 0, 1}));
   EXPECT_EQ(parsed("# heads first\n\n  \nc\r\nb\n"), ids({2, 1, 0}));
   EXPECT_EQ(parsed("b\nd\na\nc"), ids({1, 0, 2}));  // d and a are one storage
@@ -57,10 +61,17 @@ TEST(OrderFile, FaultsNameFileAndLine) {
   const std::pair<std::string, std::string> rows[] = {
       {"a\nx\x1b", "list: tensor 'x\\x1b': line 2: not one of the model's 4 tensors"},
       {"a\n# one\na\n", "list: tensor 'a': line 3: listed on line 1 already"},
-      {"a \n", "list: tensor 'a ': line 1: not one of the model's 4 tensors"},
+      {"e \n", "list: tensor 'e ': line 1: not one of the model's 4 tensors"},
+      {"b\na \t\r\n",
+       "list: tensor 'a \\x09': line 2: not one of the model's 4 tensors, but it is without the blanks "
+       "around it"},
+      {" a\n",
+       "list: tensor ' a': line 1: not one of the model's 4 tensors, but it is without the blanks around it"},
+      {"", "list: names no tensor in its 0 lines: an order lists tensors, one a line"},
+      {"# one\n", "list: names no tensor in its 1 line: an order lists tensors, one a line"},
       {std::string("\n\0a", 3), "list: line 2: a NUL byte: this is no list of names"},
       {std::string(65537, 'a'), "list: line 1: 65537 bytes, the limit of a line is 65536"},
-      {std::string(65536, '#'), ""}};
+      {std::string(65536, '#') + "\na", ""}};
   for (const auto& [text, message] : rows) {
     std::string told;
     try {
@@ -79,6 +90,10 @@ TEST(OrderFile, IsChosenByItsPathUnlessAnOrderIsCalledSo) {
   EXPECT_EQ(choose_order(graph, folder / "list").listed, ids({2, 0, 1}));
   EXPECT_EQ(choose_order(graph, "offset").row, &find_order("file"));
   EXPECT_THROW(choose_order(graph, folder / "none"), Error);
+  std::filesystem::create_directory(folder / "folder");
+  EXPECT_THROW(choose_order(graph, folder / "folder"), Error);
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(choose_order(graph, folder / "pipe"), Error);  // and does not wait for a writer
   testing::write_file(folder / "large", "");
   std::filesystem::resize_file(folder / "large", (256 << 20) + 1);
   EXPECT_THROW(choose_order(graph, folder / "large"), Error);

@@ -131,6 +131,28 @@ TEST_F(Offscreen, a_whole_session_from_a_script) {
   EXPECT_GT(measure(picture("script")).colors, 8);
 }
 
+TEST_F(Offscreen, an_upload_misses_nothing_that_was_placed_elsewhere) {
+  Session session("");
+  const auto settle = [&] {
+    while (session.busy()) session.poll();
+  };
+  session.open_demo();
+  settle();
+  ASSERT_TRUE(session.model());
+  PlanChoice choice = session.choice();
+  choice.method = "accelerate";
+  choice.memory_map = MemoryMap{session.model()->weight_bytes / 2};
+  session.set_plan(choice);
+  settle();
+  session.upload();
+  settle();
+  ASSERT_TRUE(session.upload_result()) << (session.notices().empty() ? "" : session.notices()[0].text);
+  const gpu::UploadReport& report = session.upload_result()->report;
+  EXPECT_EQ(report.verified, true) << report.mismatch;
+  EXPECT_GT(report.bytes, 0u);
+  EXPECT_LE(report.bytes, session.model()->weight_bytes / 2);
+}
+
 TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
   Session session("");
   const auto settle = [&] {

@@ -118,7 +118,7 @@ TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
             session.model()->weight_bytes / 2);
   const view::PlanRow& refused = row_of(session, "direct", "file");
   ASSERT_TRUE(refused.refusal);
-  EXPECT_NE(std::string(refused.refusal->what()).find("no other home for weights"), std::string::npos);
+  EXPECT_NE(std::string(refused.refusal->what()).find("nowhere but to the device"), std::string::npos);
   for (const bool ascending : {true, false}) {
     const auto at = sorted_rows(session.comparison(), {CompareColumn::device, ascending});
     ASSERT_EQ(at.size(), session.comparison().size());
@@ -133,6 +133,78 @@ TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
   }
   session.show(tiny_graph(), "");
   EXPECT_FALSE(session.choice().gpu_layers);
+}
+
+TEST(Comparison, weights_are_placed_as_the_command_line_places_them) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  const MetaGraph& graph = *session.model()->graph;
+  const auto device = [&] { return row_of(session, "accelerate", "file").final_bytes[index(Space::device)]; };
+  const auto placed = [&](const Placement& placement) {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < graph.storages.size(); ++i)
+      if (placement.of(StorageId{i}) == Home::device) bytes += graph.storages[i].bytes;
+    return bytes;
+  };
+  choose(session, [](PlanChoice& choice) { choice.memory_map = MemoryMap{40ull << 30, 16ull << 30}; });
+  EXPECT_EQ(device(), placed(place_automatically(graph, 40ull << 30, 16ull << 30)));
+  EXPECT_GT(device(), 0u);
+  EXPECT_TRUE(row_of(session, "direct", "file").refusal);
+  const std::string rules = "name:*down_proj*=host; layer:70-79=disk";
+  choose(session, [&](PlanChoice& choice) {
+    choice = without_placement(choice);
+    choice.place = parse_place_text(rules);
+  });
+  EXPECT_EQ(place_text(session.choice().place), rules);
+  EXPECT_EQ(device(),
+            placed(place_by_rules(graph, {{"name:*down_proj*", Home::host}, {"layer:70-79", Home::disk}})));
+  // what cannot be meant changes nothing
+  for (const char* wrong : {"name:nobody=host", "host", "name:*=cupboard"})
+    EXPECT_NE(refusal([&] {
+                choose(session, [&](PlanChoice& choice) { choice.place = parse_place_text(wrong); });
+              }),
+              "")
+        << wrong;
+  EXPECT_EQ(place_text(session.choice().place), rules);
+  EXPECT_TRUE(parse_place_text(" ; ").empty());
+  session.show(tiny_graph(), "");
+  EXPECT_FALSE(has_placement(session.choice()));
+}
+
+TEST(Comparison, times_are_by_rates_that_were_measured) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  settle(session);
+  const double before = row_of(session, "per_tensor", "file").seconds;
+  MeasuredRates rates;
+  rates.measured = "2025-03-01T12:00Z";
+  rates.values["disk_read"] = 3.0e8;
+  session.set_rates(rates);
+  choose(session, [](PlanChoice& choice) { choice.every_order = true; });
+  EXPECT_GT(row_of(session, "per_tensor", "file").seconds, 4 * before);
+  EXPECT_EQ(rates_line(session.rates()),
+            "Times by rates measured on 2025-03-01T12:00Z, but for those of a device.");
+}
+
+TEST(Comparison, an_allocator_is_judged_by_what_it_reserves) {
+  Session session("");
+  session.show(llama_70b_graph(), "");
+  const auto row = [&]() -> const view::PlanRow& { return row_of(session, "executorch_after", "file"); };
+  choose(session, [](PlanChoice& choice) { choice.options.allocator = AllocatorModel::torch; });
+  const std::uint64_t asked = row().leading.bytes;
+  const std::uint64_t reserved = (*row().reserved)[index(Space::device)];
+  ASSERT_GT(reserved, asked);
+  EXPECT_EQ(row().judged.bytes, reserved);
+  choose(session, [&](PlanChoice& choice) { choice.budget.device = reserved - 1; });
+  EXPECT_EQ(row().verdict.device_over, 1u);
+  EXPECT_NE(row().first_over, "");
+  choose(session, [&](PlanChoice& choice) { choice.budget.device = reserved; });
+  EXPECT_TRUE(row().fits());
+  choose(session, [&](PlanChoice& choice) {
+    choice.options.allocator = AllocatorModel::exact;
+    choice.budget.device = asked;
+  });
+  EXPECT_TRUE(row().fits());
 }
 
 TEST(Comparison, encoded_files_cannot_be_mapped) {

@@ -145,6 +145,14 @@ TEST(Script, drives_the_comparison) {
   EXPECT_NE(play("methods-sort weight\n").find("no column 'weight'"), std::string::npos);
   EXPECT_NE(play("overlay teleport\n").find("teleport"), std::string::npos);
   EXPECT_NE(play("save-chart x.png\n").find(".svg"), std::string::npos);
+  EXPECT_EQ(play("cast none\nmethod accelerate\nmax-memory 8GiB,16GiB\nwait\nframes 2\n"), "");
+  EXPECT_EQ(session.choice().memory_map, (MemoryMap{8ull << 30, 16ull << 30}));
+  EXPECT_EQ(play("place layer:0=host\nwait\nframes 2\n"), "");
+  EXPECT_FALSE(session.choice().memory_map);
+  EXPECT_EQ(session.choice().place, (std::vector<PlaceRule>{{"layer:0", Home::host}}));
+  EXPECT_NE(play("place nothing\n").find("is no EXPR=PLACE"), std::string::npos);
+  EXPECT_EQ(play("gpu-layers 1\nwait\nframes 2\n"), "");
+  EXPECT_TRUE(session.choice().place.empty());
   EXPECT_EQ(play("preset none\ncast none\ngpu-layers all\ndevice-budget none\nwait\n"), "");
   EXPECT_FALSE(session.choice().budget.unified);
 }

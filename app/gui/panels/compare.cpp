@@ -27,6 +27,7 @@ class ComparePanel final : public Panel {
   CompareTable table_;
   OrderEditor editor_;
   MemoryControls memory_;
+  PlacementControls placement_;
   std::string chart_ = "methods.svg";
   float below_ = 0;  // what the explanation took in the last frame
 };
@@ -56,7 +57,15 @@ void ComparePanel::draw(Session& session, const Ui& ui) {
   ImGui::AlignTextToFramePadding();
   text_colored(ui.theme->accent, fmt::format("peak: {}", method.peak_law));
   tooltip(ui, method.explanation);
+  const std::string rates = rates_line(session.rates());
+  const bool whole = ImGui::GetItemRectMax().x + ui.px(14) + text_width(rates) <
+                     ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
+  ImGui::SameLine(0, ui.px(14));
+  ImGui::AlignTextToFramePadding();
+  muted(ui, whole ? rates : session.rates() ? "Times by measured rates" : "Times by assumed rates");
+  tooltip(ui, rates);
   method_options(session, ui);
+  placement_.draw(session, ui);
   if (roomy) {
     const FontScope font(ui.fonts.small);
     paragraph(ui, method.explanation, ui.theme->text);

@@ -126,7 +126,9 @@ void verdict_cell(const Session& session, const Ui& ui, const view::PlanRow& row
   if (!ImGui::TableNextColumn()) return;
   const float room = ImGui::GetContentRegionAvail().x;
   if (row.refusal) return text_colored(ui.theme->muted, elided("cannot be done", room));
-  if (!session.comparison_frame().judged()) return name_text(ui, row.method->peak_law, 0, ui.theme->muted);
+  if (!session.comparison_frame().judged())
+    return has_refusal(session.comparison()) ? text_colored(ui.theme->muted, "possible")
+                                             : name_text(ui, row.method->peak_law, 0, ui.theme->muted);
   if (row.fits()) return text_colored(ui.theme->good, "fits");
   text_colored(ui.theme->bad, short_verdict(ui, row, session.comparison_frame().budget, room));
 }
@@ -188,8 +190,10 @@ void row_card(const Session& session, const Ui& ui, const view::PlanRow& row) {
       text_colored(ui.theme->muted, fmt::format("The allocator takes {} on the device, {} on the host",
                                                 format_bytes((*row.reserved)[index(Space::device)]),
                                                 format_bytes((*row.reserved)[index(Space::host)])));
-    const std::string verdict = verdict_text(row, session.comparison_frame());
-    if (!verdict.empty()) text_colored(row.fits() ? ui.theme->good : ui.theme->bad, verdict);
+    const view::RowFrame& frame = session.comparison_frame();
+    if (!frame.judged()) return;
+    text_colored(row.fits() ? ui.theme->good : ui.theme->bad, verdict_text(row, frame));
+    if (row.reserved) text_colored(ui.theme->muted, "Budgets are held against what the allocator takes.");
   });
 }
 

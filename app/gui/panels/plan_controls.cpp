@@ -1,6 +1,7 @@
 // Combos over the tables of methods and orders; sliders for the ring.
 #include "app/gui/panels/plan_controls.h"
 
+#include "app/gui/panels/plan_values.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 
@@ -13,12 +14,6 @@
 
 namespace loadline::gui {
 namespace {
-
-constexpr std::array<std::uint64_t, 8> kRingSizes = {4ull << 20,   16ull << 20,  32ull << 20,  64ull << 20,
-                                                     128ull << 20, 256ull << 20, 512ull << 20, 1024ull << 20};
-constexpr std::array<std::uint32_t, 5> kSlots = {1, 2, 4, 8, 16};
-constexpr std::array<std::uint64_t, 7> kActivations = {0,          64ull << 20, 256ull << 20, 512ull << 20,
-                                                       1ull << 30, 2ull << 30,  4ull << 30};
 
 template <typename Row>
 std::optional<std::size_t> table_combo(const Ui& ui, const char* id, float width, std::span<const Row> rows,
@@ -81,7 +76,7 @@ void ring_controls(Session& session, const Ui& ui) {
   const auto ring =
       value_combo(ui, "##ring", field(ui, "Staging ring"), kRingSizes, choice.options.staging_bytes, sizes);
   const auto slots =
-      value_combo(ui, "##slots", field(ui, "Slots in the ring"), kSlots, choice.options.slots, count);
+      value_combo(ui, "##slots", field(ui, "Slots in the ring"), kRingSlots, choice.options.slots, count);
   std::optional<std::uint64_t> activations;
   const float width = field(ui, "Activations");
   if (choice.first_token && session.forward_figures()) {
@@ -93,7 +88,7 @@ void ring_controls(Session& session, const Ui& ui) {
                             pass.batch, format_grouped(pass.sequence)));
   } else {
     activations =
-        value_combo(ui, "##activations", width, kActivations, choice.options.activation_bytes, sizes);
+        value_combo(ui, "##activations", width, kActivationSizes, choice.options.activation_bytes, sizes);
   }
   if (ring) choice.options.staging_bytes = *ring;
   if (slots) choice.options.slots = *slots;

@@ -1,5 +1,6 @@
 // Controls that follow what the chosen method knows, and what it is judged by.
 #include "app/gui/panels/plan_controls.h"
+#include "app/gui/panels/plan_values.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 #include "core/plan/storage_cast.h"
@@ -15,40 +16,91 @@
 namespace loadline::gui {
 namespace {
 
-constexpr std::uint64_t kMiB = 1ull << 20, kGiB = 1ull << 30, kMB = 1'000'000, kGB = 1'000'000'000;
+constexpr std::uint64_t kMB = 1'000'000, kGB = 1'000'000'000;
 
 // A value and what it is called; figures without a name are sizes.
-template <typename Number>
 struct Named {
-  Number value = {};
+  std::uint64_t value = 0;
   std::string_view name = {};
 };
-constexpr std::array<Named<std::uint64_t>, 8> kRings = {
-    {{4 * kMiB}, {16 * kMiB}, {32 * kMiB}, {64 * kMiB}, {128 * kMiB}, {256 * kMiB}, {512 * kMiB}, {kGiB}}};
-constexpr std::array<Named<std::uint64_t>, 6> kLimits = {{{0, "one tensor"},
-                                                          {kGB, "1 GB"},
-                                                          {4 * kGB, "4 GB"},
-                                                          {10 * kGB, "10 GB"},
-                                                          {40 * kGB, "40 GB"},
-                                                          {UINT64_MAX, "all of it"}}};
-constexpr std::array<Named<std::uint64_t>, 6> kShards = {{{0, "as they are"},
-                                                          {500 * kMB, "500 MB"},
-                                                          {kGB, "1 GB"},
-                                                          {2 * kGB, "2 GB"},
-                                                          {5 * kGB, "5 GB"},
-                                                          {10 * kGB, "10 GB"}}};
-constexpr std::array<Named<std::uint64_t>, 5> kFlushes = {{{0, "at once"},
-                                                           {10 * kMB, "at 10 MB"},
-                                                           {50 * kMB, "at 50 MB"},
-                                                           {100 * kMB, "at 100 MB"},
-                                                           {500 * kMB, "at 500 MB"}}};
-constexpr std::array<Named<std::uint64_t>, 7> kActivations = {
-    {{0, "none"}, {64 * kMiB}, {256 * kMiB}, {512 * kMiB}, {kGiB}, {2 * kGiB}, {4 * kGiB}}};
-constexpr std::array<std::uint32_t, 5> kSlots = {1, 2, 4, 8, 16};
+constexpr std::array<Named, 6> kLimits = {{{0, "one tensor"},
+                                           {kGB, "1 GB"},
+                                           {4 * kGB, "4 GB"},
+                                           {10 * kGB, "10 GB"},
+                                           {40 * kGB, "40 GB"},
+                                           {UINT64_MAX, "all of it"}}};
+constexpr std::array<Named, 6> kShards = {{{0, "as they are"},
+                                           {500 * kMB, "500 MB"},
+                                           {kGB, "1 GB"},
+                                           {2 * kGB, "2 GB"},
+                                           {5 * kGB, "5 GB"},
+                                           {10 * kGB, "10 GB"}}};
+constexpr std::array<Named, 5> kFlushes = {{{0, "at once"},
+                                            {10 * kMB, "at 10 MB"},
+                                            {50 * kMB, "at 50 MB"},
+                                            {100 * kMB, "at 100 MB"},
+                                            {500 * kMB, "at 500 MB"}}};
 constexpr std::array<std::string_view, 9> kCasts = {"as stored", "f32",  "f16",  "bf16", "q8_0",
                                                     "q6_k",      "q5_k", "q4_k", "q4_0"};
 
-// A label and a combo, on the line where they fit.
+// One of `names`, or a size where that is empty.
+bool pick_value(const Ui& ui, std::string_view label, float width, std::span<const std::uint64_t> values,
+                std::span<const std::string_view> names, std::uint64_t& value, std::string_view hint) {
+  std::vector<std::string> words;
+  std::size_t at = values.size();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    words.push_back(names[i].empty() ? format_bytes(values[i]) : std::string(names[i]));
+    if (values[i] == value) at = i;
+  }
+  const std::vector<std::string_view> labels(words.begin(), words.end());
+  const auto picked = labelled_combo(ui, label, width, at < values.size() ? words[at] : format_bytes(value),
+                                     labels, at, hint);
+  if (picked) value = values[*picked];
+  return picked.has_value();
+}
+
+template <std::size_t N>
+bool pick_size(const Ui& ui, std::string_view label, float width, const std::array<Named, N>& rows,
+               std::uint64_t& value, std::string_view hint) {
+  std::array<std::uint64_t, N> values = {};
+  std::array<std::string_view, N> names = {};
+  for (std::size_t i = 0; i < N; ++i) values[i] = rows[i].value, names[i] = rows[i].name;
+  return pick_value(ui, label, width, values, names, value, hint);
+}
+
+template <std::size_t N>
+bool pick_size(const Ui& ui, std::string_view label, float width, const std::array<std::uint64_t, N>& values,
+               std::uint64_t& value, std::string_view hint) {
+  std::array<std::string_view, N> names = {};
+  if (values.front() == 0) names.front() = "none";
+  return pick_value(ui, label, width, values, names, value, hint);
+}
+
+bool pick_slots(const Ui& ui, std::uint32_t& slots) {
+  std::vector<std::string> words;
+  for (const std::uint32_t count : kRingSlots) words.push_back(std::to_string(count));
+  const std::vector<std::string_view> labels(words.begin(), words.end());
+  const auto at =
+      static_cast<std::size_t>(std::find(kRingSlots.begin(), kRingSlots.end(), slots) - kRingSlots.begin());
+  const auto picked = labelled_combo(ui, "in slots", 64, std::to_string(slots), labels, at,
+                                     "How many parts the ring has: one is filled while others are sent");
+  if (picked) slots = kRingSlots[*picked];
+  return picked.has_value();
+}
+
+bool pick_cast(const Ui& ui, std::optional<DType>& cast) {
+  const std::string current = cast ? std::string(dtype_info(*cast).name) : std::string(kCasts[0]);
+  std::size_t at = 0;
+  for (std::size_t i = 1; i < kCasts.size(); ++i)
+    if (cast && find_cast(kCasts[i]) == *cast) at = i;
+  const auto picked = labelled_combo(ui, "Cast", 112, current, kCasts, at,
+                                     "What floating point weights become on their way to the device");
+  if (picked) cast = *picked == 0 ? std::nullopt : std::optional(find_cast(kCasts[*picked]));
+  return picked.has_value();
+}
+
+}  // namespace
+
 std::optional<std::size_t> labelled_combo(const Ui& ui, std::string_view label, float width,
                                           std::string_view current, std::span<const std::string_view> values,
                                           std::size_t at, std::string_view hint) {
@@ -66,67 +118,6 @@ std::optional<std::size_t> labelled_combo(const Ui& ui, std::string_view label, 
   return picked;
 }
 
-template <std::size_t N>
-bool pick_size(const Ui& ui, std::string_view label, float width,
-               const std::array<Named<std::uint64_t>, N>& values, std::uint64_t& value,
-               std::string_view hint) {
-  std::vector<std::string> words;
-  std::size_t at = N;
-  for (std::size_t i = 0; i < N; ++i) {
-    words.push_back(values[i].name.empty() ? format_bytes(values[i].value) : std::string(values[i].name));
-    if (values[i].value == value) at = i;
-  }
-  const std::vector<std::string_view> labels(words.begin(), words.end());
-  const auto picked =
-      labelled_combo(ui, label, width, at < N ? words[at] : format_bytes(value), labels, at, hint);
-  if (picked) value = values[*picked].value;
-  return picked.has_value();
-}
-
-bool pick_slots(const Ui& ui, std::uint32_t& slots) {
-  std::vector<std::string> words;
-  for (const std::uint32_t count : kSlots) words.push_back(std::to_string(count));
-  const std::vector<std::string_view> labels(words.begin(), words.end());
-  const auto at = static_cast<std::size_t>(std::find(kSlots.begin(), kSlots.end(), slots) - kSlots.begin());
-  const auto picked = labelled_combo(ui, "in slots", 64, std::to_string(slots), labels, at,
-                                     "How many parts the ring has: one is filled while others are sent");
-  if (picked) slots = kSlots[*picked];
-  return picked.has_value();
-}
-
-bool pick_cast(const Ui& ui, std::optional<DType>& cast) {
-  const std::string current = cast ? std::string(dtype_info(*cast).name) : std::string(kCasts[0]);
-  std::size_t at = 0;
-  for (std::size_t i = 1; i < kCasts.size(); ++i)
-    if (cast && find_cast(kCasts[i]) == *cast) at = i;
-  const auto picked = labelled_combo(ui, "Cast", 112, current, kCasts, at,
-                                     "What floating point weights become on their way to the device");
-  if (picked) cast = *picked == 0 ? std::nullopt : std::optional(find_cast(kCasts[*picked]));
-  return picked.has_value();
-}
-
-bool pick_layers(const Ui& ui, const Model& model, std::optional<std::uint64_t>& layers) {
-  const int most = model.layer_count + 1;  // what is behind the last one counts as one more
-  constexpr std::string_view kLabel = "Layers on the device";
-  const float width = ui.px(150);
-  continue_line(ui, 14, text_width(kLabel) + ui.px(6) + width);
-  ImGui::AlignTextToFramePadding();
-  muted(ui, kLabel);
-  ImGui::SameLine(0, ui.px(6));
-  ImGui::SetNextItemWidth(width);
-  int value = layers ? static_cast<int>(std::min<std::uint64_t>(*layers, static_cast<std::uint64_t>(most)))
-                     : most + 1;
-  const std::string format = layers ? "%d" : "all, and the rest";
-  const bool moved =
-      ImGui::SliderInt("##layers", &value, 0, most + 1, format.c_str(), ImGuiSliderFlags_AlwaysClamp);
-  tooltip(ui,
-          "The last layers go to the device, everything else stays on the host; at the right end all of "
-          "it goes to the device");
-  if (moved) layers = value > most ? std::nullopt : std::optional(static_cast<std::uint64_t>(value));
-  return moved;
-}
-
-// What parse_size() reads back.
 std::string typed_size(const std::optional<std::uint64_t>& bytes) {
   if (!bytes) return "";
   if (*bytes > 0 && *bytes % kGiB == 0) return fmt::format("{}GiB", *bytes / kGiB);
@@ -134,15 +125,13 @@ std::string typed_size(const std::optional<std::uint64_t>& bytes) {
   return std::to_string(*bytes);
 }
 
-}  // namespace
-
 void method_options(Session& session, const Ui& ui) {
   PlanChoice choice = session.choice();
   MethodOptions& options = choice.options;
   const MethodTraits& traits = find_method(choice.method).traits;
   bool changed = false;
   if (traits.ring) {
-    changed |= pick_size(ui, "Staging ring", 116, kRings, options.staging_bytes,
+    changed |= pick_size(ui, "Staging ring", 116, kRingSizes, options.staging_bytes,
                          "Of the whole ring of pinned memory");
     changed |= pick_slots(ui, options.slots);
   }
@@ -160,10 +149,8 @@ void method_options(Session& session, const Ui& ui) {
   }
   // what is chosen for others shows, too: it is why this one cannot be done
   if (traits.casts || options.cast) changed |= pick_cast(ui, options.cast);
-  if ((traits.offloads || choice.gpu_layers) && session.model())
-    changed |= pick_layers(ui, *session.model(), choice.gpu_layers);
   if (!choice.first_token)
-    changed |= pick_size(ui, "Activations", 112, kActivations, options.activation_bytes,
+    changed |= pick_size(ui, "Activations", 112, kActivationSizes, options.activation_bytes,
                          "Allocated on the device, where the method allocates them");
   if (changed) session.attempt([&] { session.set_plan(choice); });
 }

@@ -1,0 +1,56 @@
+// What a log of samples keeps, and that a long one takes no memory while it is filled.
+#include "core/plan/sample_log.h"
+
+#include "core/io/process_memory.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+MemorySample sample(std::size_t at) {
+  const std::uint64_t peak = at == 777 ? 1000 : 0;
+  return {static_cast<double>(at), {.rss_anon = at, .rss_file = peak, .rss_shmem = 7}};
+}
+
+TEST(SampleLog, KeepsAllWhileThereIsRoom) {
+  SampleLog log(4);
+  for (std::size_t i = 0; i < 4; ++i) log.add(sample(i), 10 * i);
+  EXPECT_EQ(log.take_steps(), (std::vector<std::size_t>{0, 10, 20, 30}));
+  const std::vector<MemorySample> samples = log.take_samples();
+  ASSERT_EQ(samples.size(), 4u);
+  EXPECT_EQ(samples[3].memory.rss_anon, 3u);
+  EXPECT_EQ(samples[3].seconds, 3);
+}
+
+TEST(SampleLog, LosesNoPeakAndKeepsTheOrderWhenItIsFull) {
+  for (const std::size_t count : {5u, 9u, 64u, 1000u, 1023u}) {
+    SampleLog log(4);
+    for (std::size_t i = 0; i < count; ++i) log.add(sample(i), i / 3);
+    const std::vector<std::size_t> steps = log.take_steps();
+    const std::vector<MemorySample> samples = log.take_samples();
+    ASSERT_EQ(samples.size(), steps.size());
+    EXPECT_LE(samples.size(), 4u);
+    EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
+    EXPECT_EQ(steps.front(), 0u);
+    EXPECT_EQ(samples.back().memory.rss_anon, count - 1);
+    std::uint64_t most = 0;
+    for (const MemorySample& kept : samples) most = std::max(most, kept.memory.rss_file);
+    EXPECT_EQ(most, count > 777 ? 1000u : 0u);
+  }
+}
+
+// Twenty minutes at a thousand a second would be 46 MiB if each were kept.
+TEST(SampleLog, DoesNotGrowWhileItIsFilled) {
+  SampleLog log;
+  const std::uint64_t before = read_process_memory().rss_anon;
+  if (before == 0) GTEST_SKIP() << "the system does not say";
+  for (std::size_t i = 0; i < 1'200'000; ++i) log.add(sample(i), i);
+  const std::uint64_t after = read_process_memory().rss_anon;
+  EXPECT_LE(after, before + (1 << 20));
+}
+
+}  // namespace
+}  // namespace loadline
