@@ -52,6 +52,7 @@ Json row_json(const Row& row, const RowFrame& frame) {
       {"method", row.method->id},     {"order", json_text(row.order)},         {"peak", std::move(peaks)},
       {"peak_at", std::move(places)}, {"final", spaces_json(row.final_bytes)}, {"views", Json::object()},
       {"fits", fits_json(row, frame)}};
+  if (row.order_proven) json["order_proven"] = *row.order_proven;
   json["reads"] = {{"bytes", row.reads.bytes}, {"jumps", row.reads.jumps}, {"distance", row.reads.distance}};
   json["seconds"] = row.seconds;
   for (std::size_t i = 0; i < row.views.size(); ++i)

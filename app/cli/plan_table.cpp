@@ -111,6 +111,16 @@ std::string gain_text(const PlanAnswer& answer) {
   return order_gain_text(figures, unified ? "in one memory" : "on the device");
 }
 
+// Whose optimal order may not be the best.
+std::string unproven_text(const std::vector<Row>& rows) {
+  std::vector<std::string_view> ids;
+  for (const Row& row : rows)
+    if (row.order_proven == false) ids.push_back(row.method->id);
+  if (ids.empty()) return "";
+  return fmt::format("The order optimal is the best of those tried, not proven, for {}.\n",
+                     fmt::join(ids, ", "));
+}
+
 constexpr std::size_t kTitle = 22;
 constexpr std::size_t kBytes = 11;
 
@@ -198,6 +208,7 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
         "system.\n";
   if (answer.several_orders)
     if (const std::string gain = gain_text(answer); !gain.empty()) text += gain + "\n";
+  text += unproven_text(answer.rows);
   if (answer.frame.cache_limit)
     text += fmt::format("The page cache holds at most {}: what was dropped is read again.\n",
                         format_bytes(*answer.frame.cache_limit));

@@ -48,7 +48,7 @@ class Comparison {
   void run() {
     for (std::size_t i = 0; i < orders_.size(); ++i) {
       progress_.check_cancelled();
-      if (orders_[i].row != nullptr && orders_[i].row->make == nullptr)
+      if (is_own(i))
         own_orders_.push_back(i);
       else
         add(orders_[i].row != nullptr ? orders_[i].row->make(graph_) : orders_[i].listed, i);
@@ -60,6 +60,11 @@ class Comparison {
   }
 
  private:
+  // Whether each method makes it for itself.
+  bool is_own(std::size_t order) const {
+    return orders_[order].row != nullptr && orders_[order].row->make == nullptr;
+  }
+
   void add(StorageOrder storages, std::size_t order) {
     for (Sequence& sequence : sequences_)
       if (sequence.storages == storages) return sequence.orders.push_back(order);
@@ -71,7 +76,7 @@ class Comparison {
     own_.resize(methods_.size());
     ParallelLoop(methods_.size(), threads_, [&](std::size_t m) {
       try {
-        own_[m] = make_order(graph_, orders_[own_orders_.front()], *methods_[m], options_, progress_);
+        own_[m] = optimal_order(graph_, *methods_[m], options_, progress_);
       } catch (const Error& error) {
         if (!is_refusal(error)) throw;
         refuse(m, own_orders_, error);
@@ -86,9 +91,9 @@ class Comparison {
       for (const Sequence& sequence : sequences_) loads.push_back({m, &sequence.storages, sequence.orders});
       if (own_orders_.empty() || !own_[m]) continue;
       const auto same = std::find_if(loads.begin() + static_cast<std::ptrdiff_t>(first), loads.end(),
-                                     [&](const Load& load) { return *load.storages == *own_[m]; });
+                                     [&](const Load& load) { return *load.storages == own_[m]->order; });
       if (same == loads.end())
-        loads.push_back({m, &*own_[m], own_orders_});
+        loads.push_back({m, &own_[m]->order, own_orders_});
       else
         same->orders.insert(same->orders.end(), own_orders_.begin(), own_orders_.end());
     }
@@ -109,6 +114,7 @@ class Comparison {
     progress_.add(1);
     for (const std::size_t order : load.orders) {
       projection->order = orders_[order].name;
+      projection->order_proven = is_own(order) ? std::optional(own_[load.method]->proven) : std::nullopt;
       taker_.take(load.method * orders_.size() + order, *projection);
     }
   }
@@ -127,7 +133,7 @@ class Comparison {
   const std::size_t threads_;
   std::vector<Sequence> sequences_;               // whatever the method
   std::vector<std::size_t> own_orders_;           // that each method makes for itself
-  std::vector<std::optional<StorageOrder>> own_;  // by method; nothing where it was refused
+  std::vector<std::optional<OptimalOrder>> own_;  // by method; nothing where it was refused
 };
 
 }  // namespace

@@ -39,8 +39,12 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
                    const MethodOptions& options, Progress& progress, const ForwardPass* pass) {
   check_options(options);
   progress.check_cancelled();
-  return project(graph, method, std::string(order.id), make_order(graph, order, method, options, progress),
-                 options, progress, pass);
+  const std::string id(order.id);
+  if (order.make != nullptr) return project(graph, method, id, order.make(graph), options, progress, pass);
+  const OptimalOrder best = optimal_order(graph, method, options, progress);
+  Projection projection = project(graph, method, id, best.order, options, progress, pass);
+  projection.order_proven = best.proven;
+  return projection;
 }
 
 Projection project(const MetaGraph& graph, const Method& method, std::string order,

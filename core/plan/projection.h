@@ -15,6 +15,9 @@ namespace loadline {
 struct Projection {
   const Method* method = nullptr;
   std::string order;  // the id of an order, or what a custom one is called
+  // Of an order that depends on the method: whether none has a lower peak (optimal_order.h). Set by who made
+  // the order.
+  std::optional<bool> order_proven = {};
   Plan plan;
   Timeline timeline;
   ReadPattern reads;

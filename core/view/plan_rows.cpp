@@ -22,6 +22,7 @@ PlanRow make_row(const Projection& projection, const RowFrame& frame, const Labe
   PlanRow row;
   row.method = projection.method;
   row.order = projection.order;
+  row.order_proven = projection.order_proven;
   row.reads = projection.reads;
   row.seconds = projection.seconds;
   for (std::size_t i = 0; i < kSpaceCount; ++i)
