@@ -115,7 +115,7 @@ OptionList asked_for(const Options& options, const RowFrame& frame) {
   add("shards", options.method.shard_size);
   for (const std::string& rule : options.method.place) add("placed", rule);
   if (options.method.gpu_layers) add("layers on the device", std::to_string(*options.method.gpu_layers));
-  add("filled up to", fmt::format("{}", fmt::join(options.method.max_memory, ", ")));
+  add("filled up to", options.method.max_memory);
   if (options.method.activations != "0") add("activations", options.method.activations);
   if (options.forward.sequence > 0)
     add("forward pass",
@@ -221,11 +221,12 @@ std::string device_ids() {
 
 std::string explanations() {
   std::string text =
-      "Methods (w: a tensor, W: all of them, w*: the largest, V: all of them once cast, S*: the largest "
-      "file, g*: "
-      "the largest\ngroup that is fused, x*: the largest layer or other part that runs at once, Q: "
-      "activations, "
-      "r*c: the ring):\n";
+      "Methods (W: all weights as stored, w*: the largest, V: what stays on the device as it lands, W "
+      "without a\n"
+      "cast and a placement, v*: the largest so, c*: the most that one takes in both forms, S*: the largest\n"
+      "shard, g*: the largest group that is fused, x*: the largest layer or other part that runs at once, "
+      "y*: the\n"
+      "most that two in a row take, B: the ring, F: --flush, Q: activations):\n";
   constexpr std::string_view kIndent = "      ";
   constexpr std::size_t kColumns = 100;
   for (const Method& method : methods()) {

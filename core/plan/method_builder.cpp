@@ -26,10 +26,20 @@ MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, 
   prefer_large_pages(plan_.steps.data(), plan_.steps.capacity() * sizeof(Step));
 }
 
-std::uint64_t MethodBuilder::all_bytes() const {
-  std::uint64_t sum = 0;  // check_plan refuses what overflows
-  for (const StorageId id : order_) sum += bytes(id);
+namespace {
+
+// check_plan refuses what overflows
+template <typename BytesOf>
+std::uint64_t sum_of(const StorageOrder& order, const BytesOf& bytes_of) {
+  std::uint64_t sum = 0;
+  for (const StorageId id : order) sum += bytes_of(id);
   return sum;
+}
+
+}  // namespace
+
+std::uint64_t MethodBuilder::all_bytes() const {
+  return sum_of(order_, [&](StorageId id) { return bytes(id); });
 }
 
 std::uint64_t MethodBuilder::cast_bytes(StorageId id) const {
@@ -38,9 +48,7 @@ std::uint64_t MethodBuilder::cast_bytes(StorageId id) const {
 }
 
 std::uint64_t MethodBuilder::all_cast_bytes() const {
-  std::uint64_t sum = 0;
-  for (const StorageId id : order_) sum += cast_bytes(id);
-  return sum;
+  return sum_of(order_, [&](StorageId id) { return cast_bytes(id); });
 }
 
 std::uint64_t MethodBuilder::most_bytes() const {

@@ -28,6 +28,7 @@ class MethodBuilder {
   std::uint64_t cast_bytes(StorageId id) const;  // v: what it takes once loaded; bytes(id) without a cast
   std::uint64_t all_cast_bytes() const;
   Home home(StorageId id) const { return options_.placement.of(id); }
+  bool has_twin(StorageId id) const { return options_.placement.has_twin(id); }
 
   // A block for a storage as it is stored.
   BlockId make(Space space, StorageId id, BlockUse use = BlockUse::storage);
