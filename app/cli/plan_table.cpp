@@ -189,6 +189,11 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
   std::string text = fmt::format("{}: {}, W = {} ({} bytes)", safe_display(model_name(answer.graph), 80),
                                  counted(answer.graph.tensors.size(), "tensor"), format_bytes(weights),
                                  format_grouped(weights));
+  if (answer.options.cast || !answer.options.placement.all_on_device()) {
+    MethodOptions weights_alone = answer.options;
+    weights_alone.activation_bytes = 0;
+    text += fmt::format(", V = {}", format_bytes(device_lower_bound(answer.graph, weights_alone)));
+  }
   if (answer.options.activation_bytes > 0)
     text += fmt::format(", Q = {}", format_bytes(answer.options.activation_bytes));
   if (answer.device) text += "\n" + device_text(*answer.device, answer.frame);
@@ -209,7 +214,9 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
   if (answer.several_orders)
     if (const std::string gain = gain_text(answer); !gain.empty()) text += gain + "\n";
   text += unproven_text(answer.rows);
-  if (answer.frame.cache_limit)
+  const bool mapped = std::any_of(answer.rows.begin(), answer.rows.end(),
+                                  [](const Row& row) { return row.cache && row.cache->mapped > 0; });
+  if (answer.frame.cache_limit && mapped)
     text += fmt::format("The page cache holds at most {}: what was dropped is read again.\n",
                         format_bytes(*answer.frame.cache_limit));
   if (const std::string pass = answer.forward.text(); !pass.empty()) text += "\n" + pass;

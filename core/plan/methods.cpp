@@ -1,5 +1,4 @@
-// The table of load methods; w is a tensor's bytes, W their sum, w* the largest, V their sum once cast, Q the
-// activations.
+// The table of load methods; methods.h says what the symbols of their laws are.
 #include "core/plan/methods.h"
 
 #include "core/base/lookup.h"
@@ -13,7 +12,7 @@ namespace {
 constexpr std::array<Method, 27> kMethods = {{
     {"to_device",
      "model loaded on the host, then .to(device)",
-     "device W + Q, host W",
+     "device V + Q, host V (cast: V + w*)",
      "The checkpoint is loaded into a model in host memory (torch.load to the CPU), which then moves to the "
      "device parameter by parameter, each host copy going as its turn is over. The device never holds more "
      "than the model; the host holds all of it once.",
@@ -57,7 +56,7 @@ constexpr std::array<Method, 27> kMethods = {{
      load_mmap_state_dict},
     {"per_tensor",
      "empty model on the device, one tensor read at a time",
-     "device W + Q, host w*",
+     "device V + Q, host w* (cast: c*)",
      "The model is allocated on the device without initialising it, then each tensor is read into host "
      "memory, "
      "copied over and freed. The host needs the largest tensor only.",
@@ -65,7 +64,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.casts = true}},
     {"staged_ring",
      "empty model on the device, fed through a ring of pinned slots",
-     "device W + Q, staging r*c",
+     "device V + Q, staging B",
      "The model is allocated on the device; the files are read straight into a small ring of staging slots, "
      "many "
      "tensors to a slot and large ones over several, while earlier slots are still being transferred. No "
@@ -75,7 +74,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.casts = true, .ring = true}},
     {"executorch_before",
      "device tensors and activations first, then prepack from host copies",
-     "unified <= 2W + Q + w*",
+     "unified 2W + Q + w*",
      "ExecuTorch's Vulkan delegate up to mid-2025: file data on the host, all device tensors and the "
      "activations "
      "allocated at once, then each tensor goes through a staging buffer of its size and its host copy is "
@@ -84,14 +83,14 @@ constexpr std::array<Method, 27> kMethods = {{
      {.activations_first = true, .flushes = true}},
     {"executorch_after",
      "each device tensor allocated just before its prepack",
-     "unified max(W + 2w*, W + Q)",
+     "unified max(W + 2w* + F, W + Q)",
      "The same delegate since: a device tensor is allocated just before it is filled and its host copy freed "
      "straight after, and the activations come last, so the three copies exist for one tensor at a time.",
      load_executorch_after,
      {.flushes = true}},
     {"accelerate",
      "file by file: mapped, copied tensor by tensor, unmapped",
-     "device W + Q, page cache S*",
+     "device V + Q (cast: V + max(S*, Q)), page cache or host S*",
      "load_checkpoint_and_dispatch of accelerate: an empty model gets its tensors from one file at a time, "
      "mapped if it is safetensors, else loaded whole to the host, and its sources stay until the file is "
      "done; "
@@ -102,7 +101,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.casts = true, .offloads = true, .shards = true}},
     {"fastsafetensors",
      "files read whole to the device, tensors as views into them",
-     "device W + Q, staging r*c",
+     "device W + Q, staging B",
      "Each file's body is read to the device in one piece, through a ring of pinned slots where the disk "
      "cannot write there itself, and the tensors are views into it: nothing is copied again, and nothing of "
      "a file can be freed before all of it.",
@@ -110,7 +109,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.ring = true, .shards = true}},
     {"fastsafetensors_copy",
      "files read whole beside a model that they are copied into",
-     "device max(W + S*, W + Q), staging r*c",
+     "device max(W + S*, W + Q), staging B",
      "The same, for an engine whose parameters exist already: each file's body is on the device beside them "
      "until its tensors are copied. S* is the largest file, so that small shards keep the extra small.",
      load_fastsafetensors_copy,
@@ -125,7 +124,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.limit = true}},
     {"llama_cpp_ring",
      "four pinned buffers of 1 MiB",
-     "device W + Q, staging 4 MiB",
+     "device V + Q, staging 4 MiB",
      "llama.cpp without mmap on a backend with asynchronous uploads: the model is allocated, the file is "
      "read piece by piece into four pinned buffers of 1 MiB in turn. The same as staged_ring with a ring "
      "that nobody chooses.",
@@ -133,7 +132,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.offloads = true}},
     {"llama_cpp_mmap",
      "files mapped whole, every tensor to the device, unmapped at the end",
-     "device W + Q, page cache W",
+     "device V + Q, page cache W",
      "llama.cpp with mmap and all layers on the device: the file is mapped whole and each tensor copied from "
      "there; the mapping goes when all is done. Its pages count as resident until then, unless the system "
      "takes them back.",
@@ -141,7 +140,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.offloads = true}},
     {"pinned_pool",
      "the whole checkpoint in pinned chunks, then to the device",
-     "device W + Q, staging W",
+     "device W + Q, staging W in whole slots",
      "What ServerlessLLM does to load again fast: the checkpoint stays in a pool of pinned chunks (of the "
      "ring's slot size) from which the device is filled. All of it is pinned at once and can be swapped by "
      "nobody.",
@@ -149,7 +148,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.ring = true}},
     {"from_pretrained",
      "model built on the host, filled shard by shard, then .to(device)",
-     "device W + Q, host W + S*",
+     "device V + Q, host V + S*",
      "from_pretrained of transformers 4 without low_cpu_mem_usage: the model is built with its initial "
      "weights "
      "in host memory, each shard's state dict is loaded beside it, copied over and dropped, and the model "
@@ -159,18 +158,20 @@ constexpr std::array<Method, 27> kMethods = {{
      {.casts = true, .shards = true}},
     {"transformers_v5",
      "experts gathered, stacked and concatenated on the device",
-     "device at most V + max(2g*, Q), page cache w*",
+     "device V + max(2g*, Q), page cache W (cast: host v*)",
      "from_pretrained of transformers 5: the allocator is warmed up with one block of the model's size, then "
-     "tensors come from mapped files one by one. The experts of a mixture become one tensor: all sources, "
-     "their "
-     "stacks and the result exist at once, so that the group g* with the most bytes needs three times its "
-     "size "
-     "while it is made.",
+     "tensors come from the files, which stay mapped until all are there. The experts of a mixture become "
+     "one "
+     "tensor: all sources, their stacks and the result exist at once, so that the group g* with the most "
+     "bytes "
+     "needs three times its size while it is made. Its threads may bring tensors earlier than here, where "
+     "one "
+     "follows the other: that moves the peak within what the law says.",
      load_transformers_v5,
      {.casts = true}},
     {"fused_in_place",
      "fused tensors allocated first, each expert copied to its place in them",
-     "device V + Q, host w*",
+     "device V + Q, host v*",
      "What a fusing loader could do instead: allocate the fused tensor, read each expert into host memory, "
      "copy "
      "it to its place and free it at once. Fusing then costs one tensor on the host and nothing on the "
@@ -188,7 +189,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.casts = true}},
     {"cast_on_device",
      "each tensor brought over as stored and cast into memory of its own",
-     "device at most V + max(w*, Q), host w*",
+     "device V + max(w*, Q), host w*",
      "Each tensor is brought to the device as it is stored and cast there into a second block, then the "
      "first "
      "goes. The device holds one tensor more than the model while it does: least if the largest goes first, "
@@ -205,7 +206,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.streams = true, .activations_first = true}},
     {"layer_streaming_prefetch",
      "the same, with the next layer read ahead",
-     "device x* + Q, host two units",
+     "device x* + Q, host y*",
      "Layer streaming that reads the next layer into host memory while one runs: reading hides behind "
      "computing, and the host holds two units at once.",
      load_layer_streaming_prefetch,
@@ -214,12 +215,14 @@ constexpr std::array<Method, 27> kMethods = {{
      "Where the host can see all of the device's memory (unified memory, resizable BAR) the files are read "
      "straight to where the tensors stay: no host copy, no staging, no transfer.",
      load_direct},
-    {"host_import", "file pages imported by the device and copied from", "device W + Q, page cache w*",
+    {"host_import",
+     "file pages imported by the device and copied from",
+     "device W + Q, staging w*",
      "A tensor's file pages are mapped and imported as memory that the device can read "
      "(VK_EXT_external_memory_host), it copies from them, and they are given back. While they are imported "
-     "they "
-     "cannot be dropped.",
-     load_host_import},
+     "they cannot be dropped: they count as staging, not as page cache.",
+     load_host_import,
+     {.imports = true}},
 }};
 
 }  // namespace
