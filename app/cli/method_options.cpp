@@ -155,7 +155,8 @@ Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < owners.size(); ++i) {
       const StorageId id{static_cast<std::uint32_t>(i)};
-      if (owners[i] && options.placement.of(id) == home) bytes += graph.storage(id).bytes;
+      const bool twin = home == Home::host && options.placement.has_twin(id);
+      if (owners[i] && (twin || options.placement.of(id) == home)) bytes += graph.storage(id).bytes;
     }
     json["placement"][std::string(home_id(home))] = bytes;
   }

@@ -255,6 +255,29 @@ Plan file_by_file(const MetaGraph& graph, const StorageOrder& order, const Metho
   return plan;
 }
 
+Peaks finals_of(const Plan& plan) {
+  Peaks live = {};
+  for (const Step& step : plan.steps)
+    for (std::size_t i = 0; i < kMasks.size() && step.verb != Verb::copy; ++i)
+      if (const Block& block = plan.block(step.block); (kMasks[i] & space_bit(block.space)) != 0)
+        live[i] = step.verb == Verb::alloc ? live[i] + block.bytes : live[i] - block.bytes;
+  return live;
+}
+
+// What a peak that equals it is proven by.
+TEST(OptimalOrder, WhatALoadLeavesIsTheSameInEveryOrder) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    std::mt19937_64 random(seed);
+    const Method& method = methods()[seed % methods().size()];
+    const MetaGraph graph = random_model(random);
+    const MethodOptions options = random_options(random, method, graph);
+    StorageOrder order = find_order("file").make(graph);
+    const Peaks finals = finals_of(make_plan(graph, method, order, options));
+    std::shuffle(order.begin(), order.end(), random);
+    EXPECT_EQ(finals_of(make_plan(graph, method, order, options)), finals) << method.id << " seed " << seed;
+  }
+}
+
 // Where no order lowers the peak of the spaces that were asked for, none is left for: not to lower another
 // sum, and not by what the rule does not tell apart.
 TEST(OptimalOrder, LeavesFileOrderOnlyForALowerPeak) {
