@@ -24,36 +24,45 @@ constexpr std::array<Method, 27> kMethods = {{
      "device (torch.load with map_location) and copied over the weights. Until the state dict is dropped the "
      "device holds everything twice.",
      load_state_dict},
-    {"sequential", "model on the device, state dict on the host, copied tensor by tensor",
+    {"sequential",
+     "model on the device, state dict on the host, copied tensor by tensor",
      "device W + max(w*, Q), host W",
      "The model is built and moved to the device; the checkpoint is read whole into host memory and each "
      "tensor "
      "goes over through one temporary on the device. The device holds one extra tensor at a time; the host "
      "still "
      "holds the whole checkpoint.",
-     load_sequential},
+     load_sequential,
+     {.order_free = true}},
     {"meta_map_location", "empty model on the device, state dict beside it", "device max(2W, W + Q), host w*",
      "The model is made on the meta device and gets empty memory on the real one (to_empty); torch.load with "
      "map_location then brings the whole state dict to the same device before it is copied over. The host is "
      "spared, the device holds everything twice.",
      load_meta_map_location},
-    {"mmap_assign", "empty model, mapped file, tensors assigned", "device W + Q, page cache W",
+    {"mmap_assign",
+     "empty model, mapped file, tensors assigned",
+     "device W + Q, page cache W",
      "The model starts on the meta device without memory; the file is mapped (torch.load with mmap=True and "
      "assign=True) and each tensor is copied from the mapped pages to its place. Nothing is anonymous "
      "memory, "
      "but the mapped pages count as resident until the system drops them.",
-     load_mmap_assign},
-    {"mmap_copy", "mapped file copied into a model on the host, then .to(device)",
+     load_mmap_assign,
+     {.order_free = true}},
+    {"mmap_copy",
+     "mapped file copied into a model on the host, then .to(device)",
      "device W + Q, host W, page cache W",
      "The model is built in host memory, the file is mapped and copied over it without assign=True, and the "
      "model moves to the device. Mapping saves nothing here: the process counts the model and the mapped "
      "pages at once.",
-     load_mmap_copy},
-    {"mmap_state_dict", "mapped file brought to the device beside the model",
+     load_mmap_copy,
+     {.order_free = true}},
+    {"mmap_state_dict",
+     "mapped file brought to the device beside the model",
      "device max(2W, W + Q), host W, page cache W",
      "The model is on the device already when the mapped file is loaded there with map_location: mapping "
      "spares the host a copy of the state dict, and the device holds everything twice all the same.",
-     load_mmap_state_dict},
+     load_mmap_state_dict,
+     {.order_free = true}},
     {"per_tensor",
      "empty model on the device, one tensor read at a time",
      "device V + Q, host w* (cast: c*)",
@@ -61,7 +70,7 @@ constexpr std::array<Method, 27> kMethods = {{
      "memory, "
      "copied over and freed. The host needs the largest tensor only.",
      load_per_tensor,
-     {.casts = true}},
+     {.casts = true, .order_free = true}},
     {"staged_ring",
      "empty model on the device, fed through a ring of pinned slots",
      "device V + Q, staging B",
@@ -71,7 +80,7 @@ constexpr std::array<Method, 27> kMethods = {{
      "host "
      "copy exists and the ring's size does not depend on the model.",
      load_staged_ring,
-     {.casts = true, .ring = true}},
+     {.casts = true, .ring = true, .order_free = true}},
     {"executorch_before",
      "device tensors and activations first, then prepack from host copies",
      "unified 2W + Q + w*",
@@ -106,14 +115,14 @@ constexpr std::array<Method, 27> kMethods = {{
      "cannot write there itself, and the tensors are views into it: nothing is copied again, and nothing of "
      "a file can be freed before all of it.",
      load_fastsafetensors,
-     {.ring = true, .shards = true}},
+     {.ring = true, .shards = true, .order_free = true}},
     {"fastsafetensors_copy",
      "files read whole beside a model that they are copied into",
      "device max(W + S*, W + Q), staging B",
      "The same, for an engine whose parameters exist already: each file's body is on the device beside them "
      "until its tensors are copied. S* is the largest file, so that small shards keep the extra small.",
      load_fastsafetensors_copy,
-     {.ring = true, .shards = true}},
+     {.ring = true, .shards = true, .order_free = true}},
     {"runai",
      "a buffer on the host that threads fill and the loader empties",
      "device W + Q, host min(max(limit, w*), W)",
@@ -121,7 +130,7 @@ constexpr std::array<Method, 27> kMethods = {{
      "default, which for most models means all of it) and the loader takes tensor after tensor to the "
      "device. At the least limit the buffer holds the largest tensor.",
      load_runai,
-     {.limit = true}},
+     {.limit = true, .order_free = true}},
     {"llama_cpp_ring",
      "four pinned buffers of 1 MiB",
      "device V + Q, staging 4 MiB",
@@ -129,7 +138,7 @@ constexpr std::array<Method, 27> kMethods = {{
      "read piece by piece into four pinned buffers of 1 MiB in turn. The same as staged_ring with a ring "
      "that nobody chooses.",
      load_llama_cpp_ring,
-     {.offloads = true}},
+     {.offloads = true, .order_free = true}},
     {"llama_cpp_mmap",
      "files mapped whole, every tensor to the device, unmapped at the end",
      "device V + Q, page cache W",
@@ -137,7 +146,7 @@ constexpr std::array<Method, 27> kMethods = {{
      "there; the mapping goes when all is done. Its pages count as resident until then, unless the system "
      "takes them back.",
      load_llama_cpp_mmap,
-     {.offloads = true}},
+     {.offloads = true, .order_free = true}},
     {"pinned_pool",
      "the whole checkpoint in pinned chunks, then to the device",
      "device W + Q, staging W in whole slots",
@@ -145,7 +154,7 @@ constexpr std::array<Method, 27> kMethods = {{
      "ring's slot size) from which the device is filled. All of it is pinned at once and can be swapped by "
      "nobody.",
      load_pinned_pool,
-     {.ring = true}},
+     {.ring = true, .order_free = true}},
     {"from_pretrained",
      "model built on the host, filled shard by shard, then .to(device)",
      "device V + Q, host V + S*",
@@ -155,7 +164,7 @@ constexpr std::array<Method, 27> kMethods = {{
      "moves "
      "to the device. A checkpoint in one file needs everything twice; S* is the largest shard.",
      load_from_pretrained,
-     {.casts = true, .shards = true}},
+     {.casts = true, .shards = true, .order_free = true}},
     {"transformers_v5",
      "experts gathered, stacked and concatenated on the device",
      "device V + max(2g*, Q), page cache W (cast: host v*)",
@@ -203,18 +212,21 @@ constexpr std::array<Method, 27> kMethods = {{
      "and the next one follows; weights are read again for every token. x* is the largest unit, often the "
      "embedding or the head and no layer. Nothing stays on the device.",
      load_layer_streaming,
-     {.streams = true, .activations_first = true}},
+     {.streams = true, .activations_first = true, .order_free = true}},
     {"layer_streaming_prefetch",
      "the same, with the next layer read ahead",
      "device x* + Q, host y*",
      "Layer streaming that reads the next layer into host memory while one runs: reading hides behind "
      "computing, and the host holds two units at once.",
      load_layer_streaming_prefetch,
-     {.streams = true, .activations_first = true}},
-    {"direct", "files read straight into mapped device memory", "device W + Q",
+     {.streams = true, .activations_first = true, .order_free = true}},
+    {"direct",
+     "files read straight into mapped device memory",
+     "device W + Q",
      "Where the host can see all of the device's memory (unified memory, resizable BAR) the files are read "
      "straight to where the tensors stay: no host copy, no staging, no transfer.",
-     load_direct},
+     load_direct,
+     {.order_free = true}},
     {"host_import",
      "file pages imported by the device and copied from",
      "device W + Q, staging w*",
@@ -222,7 +234,7 @@ constexpr std::array<Method, 27> kMethods = {{
      "(VK_EXT_external_memory_host), it copies from them, and they are given back. While they are imported "
      "they cannot be dropped: they count as staging, not as page cache.",
      load_host_import,
-     {.imports = true}},
+     {.order_free = true, .imports = true}},
 }};
 
 }  // namespace

@@ -37,6 +37,7 @@ struct MethodTraits {
   bool limit = false;              // memory_limit
   bool shards = false;             // shard_bytes
   bool flushes = false;            // flush_bytes, doubled_ties
+  bool order_free = false;         // no order has another peak, over whatever spaces and with any options
   bool imports = false;            // the files' own pages become memory of the device: they must be mapped
 };
 

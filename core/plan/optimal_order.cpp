@@ -25,7 +25,7 @@ class Search {
 
   OptimalOrder best() {
     // what a load leaves is the same in every order, and none is below it
-    if (cut_.peak == cut_.final_level) return in_file_order(true);
+    if (cut_.peak == cut_.final_level || method_.traits.order_free) return in_file_order(true);
     probes_ = probes();
     probe();
     if (!fixed_) probe_files();
@@ -45,6 +45,7 @@ class Search {
     std::size_t breaks = 0;  // of file order itself
     StorageOrder best = file_;
     const auto attempt = [&](StorageOrder candidate) {
+      if (candidate == file_) return;
       const std::int64_t peak = peak_of_order(candidate);
       // without gain the reads stay sequential
       if (peak > least || peak == cut_.peak) return;

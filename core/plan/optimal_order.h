@@ -18,10 +18,10 @@ namespace loadline {
 struct OptimalOrder {
   StorageOrder order;
   std::uint64_t peak = 0;  // of the load alone, over MethodOptions::spaces
-  // No order has a lower peak: it is what the load leaves in the end, the same in every order; or it equals
-  // the greatest bound, and the plans in file order and shuffled (of less than 1,000 storages also reversed
-  // and rotated) have the same turns, with no buffer that waits for others (flush_bytes). Else it is the best
-  // of the candidates.
+  // No order has a lower peak: the method is order_free; or it is what the load leaves in the end, the same
+  // in every order; or it equals the greatest bound, and the plans in file order and shuffled (of less than
+  // 1,000 storages also reversed and rotated) have the same turns, with no buffer that waits for others
+  // (flush_bytes). Else it is the best of the candidates.
   bool proven = false;
 };
 

@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace loadline {
@@ -276,6 +277,34 @@ TEST(OptimalOrder, WhatALoadLeavesIsTheSameInEveryOrder) {
     std::shuffle(order.begin(), order.end(), random);
     EXPECT_EQ(finals_of(make_plan(graph, method, order, options)), finals) << method.id << " seed " << seed;
   }
+}
+
+// Over each sum of spaces. Every other method of the table has a model and orders that differ.
+TEST(OptimalOrder, ChangesNothingForMethodsThatAreOrderFree) {
+  std::map<std::string_view, int> differ;
+  for (std::uint64_t seed = 0; seed < 5400; ++seed) {
+    std::mt19937_64 random(seed);
+    const Method& method = methods()[seed % methods().size()];
+    SCOPED_TRACE(std::string(method.id) + " seed " + std::to_string(seed));
+    MetaGraph graph = random_model(random);
+    for (Tensor& tensor : graph.tensors)  // in up to three layers, or one by one
+      if (seed % 3 != 0) tensor.name = Name(fmt::format("layers.{}.{}", random() % 3, tensor.name.str()));
+    MethodOptions options = random_options(random, method, graph);
+    if (seed % 2 == 0) options.placement = {};
+    const StorageOrder file = find_order("file").make(graph);
+    StorageOrder order = file;
+    std::shuffle(order.begin(), order.end(), random);
+    DryMachine one, other;
+    const Timeline timeline = run(make_plan(graph, method, file, options), one);
+    const Timeline shuffled = run(make_plan(graph, method, order, options), other);
+    for (unsigned mask = 1; mask <= kAllSpaces; ++mask) {
+      const std::uint64_t peak = peak_over(timeline, mask).bytes, again = peak_over(shuffled, mask).bytes;
+      if (method.traits.order_free) EXPECT_EQ(peak, again) << "mask " << mask;
+      differ[method.id] += peak != again;
+    }
+  }
+  for (const Method& method : methods())
+    EXPECT_EQ(differ[method.id] == 0, method.traits.order_free) << method.id;
 }
 
 // Where no order lowers the peak of the spaces that were asked for, none is left for: not to lower another
