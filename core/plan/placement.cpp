@@ -12,7 +12,7 @@
 #include <array>
 #include <functional>
 #include <map>
-#include <set>
+#include <numeric>
 #include <string>
 
 #include <fmt/format.h>
@@ -34,8 +34,6 @@ void put(Placement& placement, const LoadUnit& unit, Home place) {
   for (const StorageId id : unit.storages) placement.homes[index(id)] = place;
 }
 
-std::string_view module_of(std::string_view name) { return name.substr(0, name.rfind('.')); }
-
 // What accelerate moves in one piece: a numbered layer, or one module of what is not in a layer.
 struct Piece {
   std::vector<StorageId> storages = {};
@@ -43,41 +41,59 @@ struct Piece {
   std::uint64_t largest = 0;  // of one module among those that share a weight
 };
 
+std::string piece_of(std::string_view name) {
+  const auto [phase, stack, number] = forward_key(name);
+  return phase == Phase::layer ? fmt::format("layer {} {}", stack, number)
+                               : std::string(name.substr(0, name.rfind('.')));
+}
+
+using PiecePlaces = std::map<std::string, std::size_t, std::less<>>;
+
+// Of pieces that share a weight the first takes all, however many are linked so; the others are left empty.
+void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Piece>& list) {
+  std::vector<std::size_t> leads(list.size());
+  std::iota(leads.begin(), leads.end(), std::size_t{0});
+  const auto lead_of = [&](std::size_t at) {
+    while (leads[at] != at) at = leads[at] = leads[leads[at]];
+    return at;
+  };
+  const auto owners = first_owner(graph);
+  for (const std::vector<TensorId>& group : tied_groups(graph)) {
+    // the storage's first tensor, which need not be one of these, has a piece
+    const TensorId owner = *owners[index(graph.tensor(group.front()).storage)];
+    const std::size_t first = places.find(piece_of(graph.tensor(owner).name))->second;
+    for (const TensorId id : group) {
+      const auto found = places.find(piece_of(graph.tensor(id).name));
+      if (found == places.end()) continue;  // a module of nothing else
+      const auto [low, high] = std::minmax({lead_of(first), lead_of(found->second)});
+      leads[high] = low;
+    }
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (lead_of(i) == i) continue;
+    Piece& lead = list[lead_of(i)];
+    lead.storages.insert(lead.storages.end(), list[i].storages.begin(), list[i].storages.end());
+    lead.bytes += list[i].bytes;
+    lead.largest = std::max(lead.largest, list[i].largest);
+    list[i] = {};
+  }
+}
+
 // The pieces in forward order; those that share a weight are one, in the place of the first.
 std::vector<Piece> pieces(const MetaGraph& graph, const std::vector<std::uint64_t>& sizes) {
   const auto owners = first_owner(graph);
   std::vector<Piece> list;
-  std::map<std::string, std::size_t, std::less<>> places;  // by module, and by layer
-  const auto key_of = [](std::string_view name) {
-    const auto [phase, stack, number] = forward_key(name);
-    return phase == Phase::layer ? fmt::format("layer {} {}", stack, number) : std::string(module_of(name));
-  };
+  PiecePlaces places;
   for (const LoadUnit& unit : load_units(graph, used_storages(graph)))
     for (const StorageId id : unit.storages) {
       const auto [place, fresh] =
-          places.try_emplace(key_of(graph.tensor(*owners[index(id)]).name), list.size());
+          places.try_emplace(piece_of(graph.tensor(*owners[index(id)]).name), list.size());
       if (fresh) list.emplace_back();
       Piece& piece = list[place->second];
       piece.storages.push_back(id);
       piece.largest = piece.bytes += sizes[index(id)];
     }
-  for (const std::vector<TensorId>& group : tied_groups(graph)) {
-    std::set<std::size_t> shared;
-    for (const TensorId id : group)
-      if (const auto found = places.find(key_of(graph.tensor(id).name)); found != places.end())
-        shared.insert(found->second);
-    if (shared.size() < 2) continue;
-    Piece& first = list[*shared.begin()];
-    for (auto next = std::next(shared.begin()); next != shared.end(); ++next) {
-      Piece& other = list[*next];
-      first.storages.insert(first.storages.end(), other.storages.begin(), other.storages.end());
-      first.bytes += other.bytes;
-      first.largest = std::max(first.largest, other.largest);
-      other = {};
-      for (auto& [key, place] : places)
-        if (place == *next) place = *shared.begin();
-    }
-  }
+  join_tied(graph, places, list);
   std::erase_if(list, [](const Piece& piece) { return piece.storages.empty(); });
   return list;
 }

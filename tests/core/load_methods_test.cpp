@@ -355,6 +355,21 @@ TEST(Placement, AutomaticKeepsTiedModulesTogether) {
   EXPECT_EQ(letters(place_automatically(graph, 0, 110 * row)), "hhhh");
 }
 
+// Links over a third module, and names of which the storage's first is none.
+TEST(Placement, AutomaticFollowsTiesThroughOthers) {
+  MetaGraph graph = model_of({{"a.x", 10}, {"b.x", 10}, {"c.x", 10}, {"d.x", 10}, {"b.y", 10}});
+  tie(graph, "b.tied", 0);
+  tie(graph, "d.tied", 4);
+  graph.tensors.push_back(graph.tensors[2]);  // of a part of c.x, under two names
+  graph.tensors.back().name = Name("e.part");
+  graph.tensors.back().shape = {5, 32};
+  tie(graph, "f.part", static_cast<std::uint32_t>(graph.tensors.size() - 1));
+  const std::uint64_t row = 32 * 2;
+  // a, b with both of its tensors, and d: 40 in one piece, whose largest module is b
+  EXPECT_EQ(letters(place_automatically(graph, 60 * row, {})), "DDDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 59 * row, {})), "hhhhh");
+}
+
 // llama.cpp makes the head of the embedding, which stays on the host for looking up: it is there twice.
 TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
   const std::vector<Weight> weights = {
