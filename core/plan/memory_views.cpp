@@ -41,8 +41,8 @@ constexpr std::array<MemoryView, 8> kViews = {{
      kHost | kPageCache | kStaging, kHost | kPageCache | kStaging},
     {"commit_charge", "Commit charge",
      "What the system has promised to hold: Committed_AS in /proc/meminfo, the commit size in the task "
-     "manager. Mapped files are not in it, but for pages that a device imported, which take as much; the "
-     "device's memory is where it is the host's.",
+     "manager. Mapped files are not in it (pages that a device imported are counted here all the same: they "
+     "must be held); the device's memory is where it is the host's.",
      kHost | kStaging, kHeld},
     {"unified", "All as one memory",
      "The sum of all spaces, file pages included: how full a phone or an integrated GPU's memory looks while "
