@@ -6,6 +6,9 @@
 #include "core/base/text.h"
 #include "core/plan/storage_cast.h"
 
+#include <charconv>
+#include <system_error>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,23 +16,36 @@
 namespace loadline::cli {
 namespace {
 
+// CLI11 takes what is too large for the largest number.
+CLI::Validator whole_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        std::uint64_t number = 0;
+        const auto end = text.data() + text.size();
+        const auto read = std::from_chars(text.data(), end, number);
+        return read.ec == std::errc() && read.ptr == end
+                   ? std::string()
+                   : fmt::format("'{}' is no whole number below 2^64", safe_display(text, 40));
+      },
+      "");
+}
+
 void add_placement_options(CLI::App& app, MethodArguments& arguments) {
   CLI::Option* const layers =
       app.add_option("--gpu-layers", arguments.gpu_layers,
                      "N layers on the device: norm and head count as one, the others are the last N - 1 "
                      "numbered layers; the rest on the host (llama_cpp_*, accelerate)")
-          ->check(CLI::Range(std::int64_t{0}, kMostNumber));
+          ->check(CLI::Range(std::int64_t{0}, kMostNumber))
+          ->check(whole_number());
   CLI::Option* const place =
       app.add_option(
              "--place", arguments.place,
              "EXPR=device|host|disk: where tensors go that match a filter (see inspect --filter); the "
              "first that matches counts")
           ->excludes(layers);
-  app.add_option(
-         "--max-memory", arguments.max_memory,
-         "DEVICE[,HOST]: fill the device, then the host, then disk, as accelerate's device_map=\"auto\"")
-      ->delimiter(',')
-      ->expected(1, 2)
+  app.add_option("--max-memory", arguments.max_memory,
+                 "DEVICE[,HOST]: fill the device, then the host, then disk, as accelerate's "
+                 "device_map=\"auto\"; each keeps room free for the largest module still to be placed")
       ->excludes(layers)
       ->excludes(place);
 }
@@ -79,9 +95,14 @@ MethodOptions parse_method_arguments(const MethodArguments& arguments) {
 Placement parse_placement(const MethodArguments& arguments, const MetaGraph& graph) {
   if (arguments.gpu_layers) return place_gpu_layers(graph, *arguments.gpu_layers);
   if (!arguments.max_memory.empty()) {
+    const std::string& text = arguments.max_memory;
+    const std::size_t comma = text.find(',');
     std::optional<std::uint64_t> host;
-    if (arguments.max_memory.size() > 1) host = parse_size(arguments.max_memory[1], "--max-memory");
-    return place_automatically(graph, parse_size(arguments.max_memory[0], "--max-memory"), host);
+    if (comma != std::string::npos) host = parse_size(text.substr(comma + 1), "--max-memory, of the host");
+    const std::optional<DType> cast =
+        arguments.cast.empty() ? std::nullopt : std::optional(find_cast(arguments.cast));
+    return place_automatically(graph, parse_size(text.substr(0, comma), "--max-memory, of the device"), host,
+                               cast);
   }
   if (arguments.place.empty()) return {};
   std::vector<PlaceRule> rules;
@@ -107,7 +128,8 @@ Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < owners.size(); ++i) {
       const StorageId id{static_cast<std::uint32_t>(i)};
-      if (owners[i] && options.placement.of(id) == home) bytes += graph.storage(id).bytes;
+      const bool twin = home == Home::host && options.placement.has_twin(id);
+      if (owners[i] && (twin || options.placement.of(id) == home)) bytes += graph.storage(id).bytes;
     }
     json["placement"][std::string(home_id(home))] = bytes;
   }

@@ -26,7 +26,7 @@ struct MethodArguments {
   bool doubled_ties = false;
   std::optional<std::uint64_t> gpu_layers = {};
   std::vector<std::string> place = {};
-  std::vector<std::string> max_memory = {};
+  std::string max_memory = {};
 };
 
 // All but --allocator, which only a projection follows. `arguments` must outlive parsing.

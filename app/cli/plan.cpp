@@ -132,11 +132,10 @@ std::string device_ids() {
 
 std::string explanations() {
   std::string text =
-      "Methods (w: a tensor, W: all of them, w*: the largest, V: all of them once cast, S*: the largest "
-      "file, g*: "
-      "the largest\ngroup that is fused, x*: the largest layer or other part that runs at once, Q: "
-      "activations, "
-      "r*c: the ring):\n";
+      "Methods (W: all weights as stored, w*: the largest, V: what stays on the device as it lands, W\n"
+      "without a cast and a placement, v*: the largest so, c*: the most that one takes in both forms,\n"
+      "S*: the largest shard, g*: the largest group that is fused, x*: the largest layer or other part that\n"
+      "runs at once, y*: the most that two in a row take, B: the ring, F: --flush, Q: activations):\n";
   constexpr std::string_view kIndent = "      ";
   constexpr std::size_t kColumns = 100;
   for (const Method& method : methods()) {

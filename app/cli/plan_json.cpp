@@ -53,13 +53,17 @@ Json row_json(const Row& row, const RowFrame& frame) {
       {"method", row.method->id},     {"order", json_text(row.order)},         {"peak", std::move(peaks)},
       {"peak_at", std::move(places)}, {"final", spaces_json(row.final_bytes)}, {"views", Json::object()},
       {"fits", fits_json(row, frame)}};
+  json["law"] = row.method->peak_law;
+  if (row.order_proven) json["order_proven"] = *row.order_proven;
   json["reads"] = {{"bytes", row.reads.bytes}, {"jumps", row.reads.jumps}, {"distance", row.reads.distance}};
   json["seconds"] = row.seconds;
   for (std::size_t i = 0; i < row.views.size(); ++i)
     json["views"][std::string(memory_views()[i].id)] = row.views[i];
   if (row.cache)
-    json["cache"] = {
-        {"limit", row.cache->limit}, {"peak", row.cache->peak}, {"reread_bytes", row.cache->reread_bytes}};
+    json["cache"] = {{"limit", row.cache->limit},
+                     {"mapped", row.cache->mapped},
+                     {"peak", row.cache->peak},
+                     {"reread_bytes", row.cache->reread_bytes}};
   if (row.reserved) json["reserved"] = spaces_json(*row.reserved);
   if (row.reserved_final) json["reserved_final"] = spaces_json(*row.reserved_final);
   if (row.allocated) json["allocated"] = {{"device", *row.allocated}};

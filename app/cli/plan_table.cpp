@@ -132,6 +132,16 @@ std::string no_fit_text(const RowFrame& frame) {
                 : fmt::format("Nothing here stays within {}.\n", peak);
 }
 
+// Whose optimal order may not be the best.
+std::string unproven_text(const std::vector<Row>& rows) {
+  std::vector<std::string_view> ids;
+  for (const Row& row : rows)
+    if (row.order_proven == false) ids.push_back(row.method->id);
+  if (ids.empty()) return "";
+  return fmt::format("The order optimal is the best of those tried, not proven, for {}.\n",
+                     fmt::join(ids, ", "));
+}
+
 constexpr std::size_t kTitle = 22;
 constexpr std::size_t kBytes = 11;
 
@@ -206,6 +216,11 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
   std::string text = fmt::format("{}: {}, W = {} ({})", safe_display(model_name(answer.graph), 80),
                                  counted(answer.graph.tensors.size(), "tensor"), format_bytes(weights),
                                  counted(weights, "byte"));
+  if (answer.options.cast || !answer.options.placement.all_on_device()) {
+    MethodOptions weights_alone = answer.options;
+    weights_alone.activation_bytes = 0;
+    text += fmt::format(", V = {}", format_bytes(device_lower_bound(answer.graph, weights_alone)));
+  }
   if (answer.options.activation_bytes > 0)
     text += fmt::format(", Q = {}", format_bytes(answer.options.activation_bytes));
   if (answer.device) text += "\n" + device_text(*answer.device, answer.frame);
@@ -226,7 +241,10 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
   if (answer.frame.judged() && answer.options.allocator != AllocatorModel::exact)
     text += fmt::format("Verdicts are by what the allocator '{}' reserves.\n",
                         allocator_id(answer.options.allocator));
-  if (answer.frame.cache_limit)
+  text += unproven_text(answer.rows);
+  const bool mapped = std::any_of(answer.rows.begin(), answer.rows.end(),
+                                  [](const Row& row) { return row.cache && row.cache->mapped > 0; });
+  if (answer.frame.cache_limit && mapped)
     text += fmt::format("The page cache holds at most {}: what was dropped is read again.\n",
                         format_bytes(*answer.frame.cache_limit));
   if (const std::string pass = answer.forward.text(); !pass.empty()) text += "\n" + pass;

@@ -107,7 +107,8 @@ PlanChoice without_placement(PlanChoice choice) {
 Placement choice_placement(const MetaGraph& graph, const PlanChoice& choice) {
   if (choice.gpu_layers) return place_gpu_layers(graph, *choice.gpu_layers);
   if (choice.memory_map)
-    return place_automatically(graph, choice.memory_map->device, choice.memory_map->host);
+    return place_automatically(graph, choice.memory_map->device, choice.memory_map->host,
+                               choice.options.cast);
   return choice.place.empty() ? Placement() : place_by_rules(graph, choice.place);
 }
 

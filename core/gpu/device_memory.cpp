@@ -13,14 +13,14 @@
 namespace loadline::gpu {
 namespace {
 
-std::string_view kind_name(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::device:
-    case MemoryKind::direct:
+std::string_view use_name(MemoryUse use) {
+  switch (use) {
+    case MemoryUse::device:
+    case MemoryUse::direct:
       return "device";
-    case MemoryKind::upload:
+    case MemoryUse::upload:
       return "staging";
-    case MemoryKind::readback:
+    case MemoryUse::readback:
       return "readback";
   }
   return "";
@@ -28,7 +28,7 @@ std::string_view kind_name(MemoryKind kind) {
 
 // Larger is better; nothing = cannot serve.
 std::optional<std::uint64_t> type_rank(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t type,
-                                       MemoryKind kind) {
+                                       MemoryUse use) {
   constexpr VkMemoryPropertyFlags kMapped =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   const VkMemoryPropertyFlags flags = memory.memoryTypes[type].propertyFlags;
@@ -38,43 +38,48 @@ std::optional<std::uint64_t> type_rank(const VkPhysicalDeviceMemoryProperties& m
   if ((flags & kSpecial) != 0) return std::nullopt;
   const bool local = (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
   const bool cached = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
-  if (kind == MemoryKind::device) {
+  if (use == MemoryUse::device) {
     if (!local) return std::nullopt;
     const std::uint64_t heap = memory.memoryHeaps[memory.memoryTypes[type].heapIndex].size;
     const bool unmapped = (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) == 0;
     return (heap << 1) + (unmapped ? 1 : 0);
   }
   if ((flags & kMapped) != kMapped) return std::nullopt;
-  if (kind == MemoryKind::direct) {
+  if (use == MemoryUse::direct) {
     if (!local) return std::nullopt;
     return memory.memoryHeaps[memory.memoryTypes[type].heapIndex].size;
   }
-  return (local ? 0u : 2u) + (cached == (kind == MemoryKind::readback) ? 1u : 0u);
+  return (local ? 0u : 2u) + (cached == (use == MemoryUse::readback) ? 1u : 0u);
 }
 
 }  // namespace
 
 std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
-                                 MemoryKind kind) {
+                                 MemoryUse use) {
   std::optional<std::uint32_t> best;
   for (std::uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
     if ((allowed & (1u << type)) == 0) continue;
-    const auto rank = type_rank(memory, type, kind);
-    if (rank && (!best || *rank > *type_rank(memory, *best, kind))) best = type;
+    const auto rank = type_rank(memory, type, use);
+    if (rank && (!best || *rank > *type_rank(memory, *best, use))) best = type;
   }
   if (!best)
-    throw Error(ErrorCode::gpu, fmt::format("the device has no {} memory for buffers", kind_name(kind)));
+    throw Error(ErrorCode::gpu, fmt::format("the device has no {} memory for buffers", use_name(use)));
   return *best;
 }
 
-bool can_map_device_memory(const VkPhysicalDeviceMemoryProperties& memory) {
+bool can_map_device_memory(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed) {
   std::uint64_t largest = 0, mapped = 0;
   for (std::uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
+    if ((allowed & (1u << type)) == 0) continue;
     const std::uint64_t heap = memory.memoryHeaps[memory.memoryTypes[type].heapIndex].size;
-    if (type_rank(memory, type, MemoryKind::device)) largest = std::max(largest, heap);
-    if (type_rank(memory, type, MemoryKind::direct)) mapped = std::max(mapped, heap);
+    if (type_rank(memory, type, MemoryUse::device)) largest = std::max(largest, heap);
+    if (type_rank(memory, type, MemoryUse::direct)) mapped = std::max(mapped, heap);
   }
   return mapped > 0 && mapped == largest;
+}
+
+bool can_map_device_memory(const Device& device) {
+  return can_map_device_memory(device.memory(), buffer_memory_types(device, MemoryUse::direct));
 }
 
 std::uint64_t pool_alignment(const Device& device) {
@@ -83,38 +88,54 @@ std::uint64_t pool_alignment(const Device& device) {
       {256, limits.optimalBufferCopyOffsetAlignment, limits.minStorageBufferOffsetAlignment});
 }
 
+namespace {
+
+UniqueBuffer make_buffer(const Device& device, MemoryUse use, std::uint64_t bytes) {
+  VkBufferCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+  info.size = bytes;
+  info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  if (use == MemoryUse::device || use == MemoryUse::direct) info.usage |= VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  VkBuffer made = VK_NULL_HANDLE;
+  check(vkCreateBuffer(device.get(), &info, nullptr, &made),
+        fmt::format("create a buffer of {} bytes", bytes));
+  return {device.get(), made};
+}
+
+VkMemoryRequirements needs_of(const Device& device, const UniqueBuffer& buffer) {
+  VkMemoryRequirements needs = {};
+  vkGetBufferMemoryRequirements(device.get(), buffer.get(), &needs);
+  return needs;
+}
+
+}  // namespace
+
+// The specification: the same for all buffers of the same usage.
+std::uint32_t buffer_memory_types(const Device& device, MemoryUse use) {
+  return needs_of(device, make_buffer(device, use, 4096)).memoryTypeBits;
+}
+
 // One allocation and the buffer that covers it.
 class MemoryBlock {
  public:
-  MemoryBlock(const Device& device, MemoryKind kind, std::uint64_t bytes) {
-    VkBufferCreateInfo info = {};
-    info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
-    info.size = bytes;
-    info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-    if (kind == MemoryKind::device || kind == MemoryKind::direct)
-      info.usage |= VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
-    info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-    VkBuffer made = VK_NULL_HANDLE;
-    check(vkCreateBuffer(device.get(), &info, nullptr, &made),
-          fmt::format("create a buffer of {} bytes", bytes));
-    buffer = UniqueBuffer(device.get(), made);
-
-    VkMemoryRequirements needs = {};
-    vkGetBufferMemoryRequirements(device.get(), made, &needs);
+  MemoryBlock(const Device& device, MemoryUse use, std::uint64_t bytes) {
+    buffer = make_buffer(device, use, bytes);
+    const VkMemoryRequirements needs = needs_of(device, buffer);
     reserved = needs.size;
     VkMemoryAllocateInfo allocate = {};
     allocate.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
     allocate.allocationSize = needs.size;
-    allocate.memoryTypeIndex = choose_memory_type(device.memory(), needs.memoryTypeBits, kind);
+    allocate.memoryTypeIndex = choose_memory_type(device.memory(), needs.memoryTypeBits, use);
     VkDeviceMemory taken = VK_NULL_HANDLE;
     result = vkAllocateMemory(device.get(), &allocate, nullptr, &taken);
     if (result != VK_SUCCESS) return;
     memory = UniqueMemory(device.get(), taken);
-    check(vkBindBufferMemory(device.get(), made, taken, 0), "bind a buffer to its memory");
-    if (kind == MemoryKind::device) return;
+    check(vkBindBufferMemory(device.get(), buffer.get(), taken, 0), "bind a buffer to its memory");
+    if (use == MemoryUse::device) return;
     void* address = nullptr;
     check(vkMapMemory(device.get(), taken, 0, VK_WHOLE_SIZE, 0, &address),
-          fmt::format("map {} bytes of {} memory", bytes, kind_name(kind)));
+          fmt::format("map {} bytes of {} memory", bytes, use_name(use)));
     mapped = {static_cast<std::byte*>(address), static_cast<std::size_t>(bytes)};
   }
 
@@ -125,9 +146,9 @@ class MemoryBlock {
   VkResult result = VK_SUCCESS;
 };
 
-MemoryPool::MemoryPool(const Device& device, MemoryKind kind, std::uint64_t expected)
+MemoryPool::MemoryPool(const Device& device, MemoryUse use, std::uint64_t expected)
     : device_(device),
-      kind_(kind),
+      use_(use),
       alignment_(pool_alignment(device)),
       pool_(
           {.alignment = alignment_,
@@ -145,7 +166,7 @@ Allocation MemoryPool::allocate(std::uint64_t bytes) {
   if (bytes > device_.info().max_allocation / alignment_ * alignment_)
     throw Error(ErrorCode::gpu,
                 fmt::format("a {} block needs {} bytes in one piece, the device allows {} in one allocation",
-                            kind_name(kind_), bytes, device_.info().max_allocation));
+                            use_name(use_), bytes, device_.info().max_allocation));
   Allocation made;
   made.place = pool_.allocate(bytes);
   const MemoryBlock& home = *blocks_.at(made.place.block);
@@ -157,14 +178,14 @@ Allocation MemoryPool::allocate(std::uint64_t bytes) {
 }
 
 PoolBlock MemoryPool::take_block(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact) {
-  auto block = std::make_unique<MemoryBlock>(device_, kind_, wanted);
+  auto block = std::make_unique<MemoryBlock>(device_, use_, wanted);
   std::uint64_t bytes = wanted;
   if (block->result != VK_SUCCESS && wanted > exact) {
-    block = std::make_unique<MemoryBlock>(device_, kind_, exact);
+    block = std::make_unique<MemoryBlock>(device_, use_, exact);
     bytes = exact;
   }
   check(block->result, fmt::format("allocate {} ({} bytes) of {} memory while {} are taken",
-                                   format_bytes(exact), exact, kind_name(kind_), format_bytes(reserved())));
+                                   format_bytes(exact), exact, use_name(use_), format_bytes(reserved())));
   const std::uint64_t reserved = block->reserved;
   blocks_.emplace(id, std::move(block));
   return {bytes, reserved};

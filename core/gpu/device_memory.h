@@ -13,22 +13,27 @@
 
 namespace loadline::gpu {
 
-enum class MemoryKind : std::uint8_t {
+// What memory is taken for.
+enum class MemoryUse : std::uint8_t {
   device,    // the accelerator's own
   direct,    // the same, mapped: the host writes to where it stays
   upload,    // mapped, written by the host
   readback,  // mapped, read by the host: cached where there is such memory
 };
 
-// Whether all of the device's own memory can be mapped: unified memory, or a window as large as the heap.
-bool can_map_device_memory(const VkPhysicalDeviceMemoryProperties& memory);
+// Whether all of the device's own memory can be mapped: unified memory, or a window as large as the heap. As
+// for choose_memory_type(), of the types that `allowed` has a bit for.
+bool can_map_device_memory(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed);
+// The types that a pool's buffers for this use may lie in, whatever their size.
+std::uint32_t buffer_memory_types(const Device& device, MemoryUse use);
+bool can_map_device_memory(const Device& device);
 
 // The memory type to use among those that `allowed` has a bit for. device: the largest local heap,
 // and there a type that is not mapped. direct: the largest local heap, mapped. upload, readback: coherent,
 // outside the device's heap when possible (a small mapped window into it is scarce), cached only for
 // readback. Throws Error{gpu} when there is none.
 std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
-                                 MemoryKind kind);
+                                 MemoryUse use);
 
 class MemoryBlock;
 
@@ -45,7 +50,7 @@ struct Allocation {
 class MemoryPool {
  public:
   // `expected` bytes are taken at most at a time, each block rounded up to the alignment.
-  MemoryPool(const Device& device, MemoryKind kind, std::uint64_t expected);
+  MemoryPool(const Device& device, MemoryUse use, std::uint64_t expected);
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
   ~MemoryPool();
@@ -63,7 +68,7 @@ class MemoryPool {
   PoolBlock take_block(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact);
 
   const Device& device_;
-  MemoryKind kind_;
+  MemoryUse use_;
   std::uint64_t alignment_;
   std::map<std::uint32_t, std::unique_ptr<MemoryBlock>> blocks_;
   BlockPool pool_;

@@ -163,7 +163,7 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
   const unsigned anonymous =
       report.software_device ? space_bit(Space::host) | space_bit(Space::staging) | space_bit(Space::device)
                              : space_bit(Space::host);
-  report.projected_rss_anon = peak_over(report.projected, plan, anonymous).bytes;
+  report.projected_rss_anon = peak_over(report.projected, anonymous).bytes;
   // after the device is gone, so that what was left on it is among the messages
   const std::shared_ptr<const MessageLog> log = device->log();
   device.reset();

@@ -35,13 +35,12 @@ bool reads_to_device(const Plan& plan) {
   });
 }
 
-MemoryKind device_kind(const Device& device, const Plan& plan) {
-  return reads_to_device(plan) && can_map_device_memory(device.memory()) ? MemoryKind::direct
-                                                                         : MemoryKind::device;
+MemoryUse device_use(const Device& device, const Plan& plan) {
+  return reads_to_device(plan) && can_map_device_memory(device) ? MemoryUse::direct : MemoryUse::device;
 }
 
-bool needs_bounce(const Plan& plan, MemoryKind device_memory) {
-  if (device_memory == MemoryKind::direct) return false;
+bool needs_bounce(const Plan& plan, MemoryUse device_memory) {
+  if (device_memory == MemoryUse::direct) return false;
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
     if (step.verb != Verb::copy || !on_device(plan.block(step.block).space)) return false;
     const auto* const from = std::get_if<BlockId>(&step.from);
@@ -49,14 +48,15 @@ bool needs_bounce(const Plan& plan, MemoryKind device_memory) {
   });
 }
 
-std::uint32_t heap_of(const Device& device, MemoryKind kind) {
+std::uint32_t heap_of(const Device& device, MemoryUse use) {
   const VkPhysicalDeviceMemoryProperties& memory = device.memory();
-  return memory.memoryTypes[choose_memory_type(memory, ~0u, kind)].heapIndex;
+  return memory.memoryTypes[choose_memory_type(memory, buffer_memory_types(device, use), use)].heapIndex;
 }
 
-MemorySupply supply_of(const Device& device) {
-  const std::uint32_t device_heap = heap_of(device, MemoryKind::device);
-  const std::uint32_t staging_heap = heap_of(device, MemoryKind::upload);
+// `device_memory` is what the device's blocks will be.
+MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
+  const std::uint32_t device_heap = heap_of(device, device_memory);
+  const std::uint32_t staging_heap = heap_of(device, MemoryUse::upload);
   const auto room = [&](std::uint32_t heap) {
     if (!device.info().memory_budget) return device.info().heaps[heap].bytes;
     const HeapUse use = heap_use(device.physical())[heap];
@@ -73,8 +73,9 @@ MemorySupply supply_of(const Device& device) {
 PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
   const PerSpace<std::uint64_t> peaks = padded_peaks(plan, pool_alignment(device));
   PerSpace<std::uint64_t> needs = peaks;
-  if (needs_bounce(plan, device_kind(device, plan))) needs[index(Space::staging)] += kBounceBytes;
-  require_fit(needs, supply_of(device), device.info().name);
+  const MemoryUse device_memory = device_use(device, plan);
+  if (needs_bounce(plan, device_memory)) needs[index(Space::staging)] += kBounceBytes;
+  require_fit(needs, supply_of(device, device_memory), device.info().name);
   const std::uint64_t alignment = pool_alignment(device);
   for (const Block& block : plan.blocks)
     if (device_sees(block.space) && block.bytes > device.info().max_allocation / alignment * alignment)
@@ -92,18 +93,18 @@ std::uint64_t flush_bytes(std::uint64_t staging_peak) {
 }  // namespace
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan)
-    : VulkanMachine(device, reader, plan.blocks.size(), device_kind(device, plan),
+    : VulkanMachine(device, reader, plan.blocks.size(), device_use(device, plan),
                     fitting_peaks(device, plan)) {}
 
 VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                             MemoryKind device_memory, const PerSpace<std::uint64_t>& peaks)
+                             MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks)
     : device_(device),
       reader_(reader),
       host_(reader),
       device_memory_(device, device_memory, peaks[index(Space::device)]),
-      staging_memory_(device, MemoryKind::upload, peaks[index(Space::staging)]),
-      bounce_memory_(device, MemoryKind::upload, kBounceBytes),
-      readback_memory_(device, MemoryKind::readback, kBounceBytes),
+      staging_memory_(device, MemoryUse::upload, peaks[index(Space::staging)]),
+      bounce_memory_(device, MemoryUse::upload, kBounceBytes),
+      readback_memory_(device, MemoryUse::readback, kBounceBytes),
       transfers_(device, flush_bytes(peaks[index(Space::staging)])),
       upload_bounce_(bounce_memory_, transfers_),
       readback_(readback_memory_, transfers_),
@@ -186,12 +187,9 @@ void VulkanMachine::copy_on_device(const Step& step, BlockState& from, BlockStat
 }
 
 void VulkanMachine::copy_to_device(const Step& step, BlockState& to) {
-  const auto fetch_part = [&](std::uint64_t offset, std::span<std::byte> out) {
-    fetch(step.from, step.from_offset + offset, out);
-  };
-  const auto fill = [&](std::uint64_t offset, std::span<std::byte> out) {
-    if (step.cast) return cast_range(*step.cast, offset, out, fetch_part);
-    fetch_part(offset, out);
+  const auto fill = [&](std::uint64_t at, std::span<std::byte> out) {
+    fill_from(step, at, out,
+              [&](std::uint64_t offset, std::span<std::byte> piece) { fetch(step.from, offset, piece); });
   };
   if (!to.memory.mapped.empty()) {
     // what the device still does with the block comes first; what it does later sees these bytes
@@ -206,11 +204,8 @@ void VulkanMachine::copy_to_device(const Step& step, BlockState& to) {
 void VulkanMachine::copy_to_host(const Step& step, BlockState& to) {
   const std::uint64_t written = step.written();
   if (to.space == Space::staging) wait_for(to, to.uses.before_write(step.offset, step.offset + written));
-  const std::span<std::byte> out = host_bytes(step.block, step.offset, written);
-  if (!step.cast) return fetch(step.from, step.from_offset, out);
-  cast_range(*step.cast, 0, out, [&](std::uint64_t offset, std::span<std::byte> piece) {
-    fetch(step.from, step.from_offset + offset, piece);
-  });
+  fill_from(step, 0, host_bytes(step.block, step.offset, written),
+            [&](std::uint64_t offset, std::span<std::byte> piece) { fetch(step.from, offset, piece); });
 }
 
 // Bytes of a mapping are read from its file: the pages are the same, and a file that became shorter

@@ -59,7 +59,7 @@ class VulkanMachine final : public Machine {
     std::uint64_t last_use = 0;        // value that ends the newest use by the device
   };
   VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
-                MemoryKind device_memory, const PerSpace<std::uint64_t>& peaks);
+                MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks);
 
   BlockState& state(BlockId id) { return blocks_[index(id)]; }
 

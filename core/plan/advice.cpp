@@ -164,7 +164,7 @@ class Search {
       const Projection projection = project(graph_, *candidate.method, candidate.order->name,
                                             sequence(candidate, options), options, own, request_.pass);
       const PerSpace<Peak>& peaks = projection.timeline.peaks;
-      if (!mapped_ && peaks[index(Space::page_cache)].bytes > 0) return std::nullopt;
+      if (!mapped_ && maps_files(projection)) return std::nullopt;
       Tried tried{candidate, {}};
       for (const Change& change : candidate.changes) tried.load.changes.push_back(change.text);
       tried.load.arguments = space_.arguments(candidate);

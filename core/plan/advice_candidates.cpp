@@ -139,6 +139,9 @@ std::uint64_t AdviceSpace::bound(const std::optional<DType>& cast, const Placeme
   MethodOptions options = request_.options;
   options.cast = cast;
   if (placement != nullptr) options.placement = placement->placement;
+  // not made before it is tried: that takes longer than a bound saves
+  if (placement != nullptr && placement->map && cast != request_.options.cast)
+    options.placement.homes.assign(graph_.storages.size(), Home::host);
   return device_lower_bound(graph_, options) + pass_;
 }
 
@@ -227,10 +230,11 @@ void AdviceSpace::place_map(std::uint64_t room) {
                                : *host == 0
                                    ? "the rest on disk"
                                    : fmt::format("{} on the host, the rest on disk", format_bytes(*host));
-      keep({.placement = place_automatically(graph_, device, host),
+      keep({.placement = place_automatically(graph_, device, host, request_.options.cast),
             .option = "--max-memory",
             .value = size_argument(device) + (host ? "," + size_argument(*host) : ""),
-            .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest)});
+            .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest),
+            .map = PlacementChoice::AutomaticMap{device, host}});
     }
   }
 }
@@ -386,7 +390,11 @@ MethodOptions AdviceSpace::options(const AdviceCandidate& candidate) const {
   options.flush_bytes = candidate.flush_bytes;
   options.shard_bytes = candidate.shard_bytes;
   options.cast = candidate.cast;
-  if (candidate.placement != nullptr) options.placement = candidate.placement->placement;
+  if (const PlacementChoice* const choice = candidate.placement; choice != nullptr)
+    options.placement =
+        choice->map && candidate.cast != request_.options.cast
+            ? place_automatically(graph_, choice->map->device, choice->map->host, candidate.cast)
+            : choice->placement;
   return options;
 }
 

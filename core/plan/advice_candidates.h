@@ -46,6 +46,12 @@ struct PlacementChoice {
   std::string value = {};
   std::string text = {};
   std::uint64_t off_device = 0;  // bytes; what goes to disk counts twice
+  // Sizes decide: with another cast it is made anew of these.
+  struct AutomaticMap {
+    std::uint64_t device = 0;
+    std::optional<std::uint64_t> host = {};
+  };
+  std::optional<AutomaticMap> map = {};
 };
 
 // A load, and how it differs from one that was asked for.

@@ -119,8 +119,9 @@ class Cache {
 }  // namespace
 
 CacheOutcome limit_cache(const Plan& plan, const Timeline& timeline, std::uint64_t limit) {
-  CacheOutcome outcome = {limit, std::min(timeline.peaks[index(Space::page_cache)].bytes, limit), 0};
-  if (timeline.peaks[index(Space::page_cache)].bytes <= limit) return outcome;
+  const std::uint64_t mapped = timeline.peaks[index(Space::page_cache)].bytes;
+  CacheOutcome outcome = {limit, mapped, std::min(mapped, limit), 0};
+  if (mapped <= limit) return outcome;
   Cache cache(plan, limit);
   Pass last;
   for (const Step& step : plan.steps) {

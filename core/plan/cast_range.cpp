@@ -34,6 +34,13 @@ void cast_range(const Cast& cast, std::uint64_t at, std::span<std::byte> out, co
   }
 }
 
+void fill_from(const Step& step, std::uint64_t at, std::span<std::byte> out, const Fetch& fetch) {
+  if (!step.cast) return fetch(step.from_offset + at, out);
+  cast_range(*step.cast, at, out, [&](std::uint64_t offset, std::span<std::byte> piece) {
+    fetch(step.from_offset + offset, piece);
+  });
+}
+
 std::string cast_refusal(const Plan& plan) {
   for (const Step& step : plan.steps)
     if (step.cast && !can_cast(step.cast->from, step.cast->to)) return refusal(*step.cast);

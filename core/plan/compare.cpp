@@ -31,6 +31,12 @@ struct Load {
   std::vector<std::size_t> orders;
 };
 
+// The order that a method makes for itself.
+struct OwnOrder {
+  StorageOrder storages;
+  bool proven = false;
+};
+
 class Comparison {
  public:
   Comparison(const MetaGraph& graph, std::span<const Method* const> methods,
@@ -48,7 +54,7 @@ class Comparison {
   void run() {
     for (std::size_t i = 0; i < orders_.size(); ++i) {
       progress_.check_cancelled();
-      if (orders_[i].row != nullptr && orders_[i].row->make == nullptr)
+      if (is_own(i))
         own_orders_.push_back(i);
       else
         add(orders_[i].row != nullptr ? orders_[i].row->make(graph_) : orders_[i].listed, i);
@@ -60,6 +66,11 @@ class Comparison {
   }
 
  private:
+  // Whether each method makes it for itself.
+  bool is_own(std::size_t order) const {
+    return orders_[order].row != nullptr && orders_[order].row->make == nullptr;
+  }
+
   void add(StorageOrder storages, std::size_t order) {
     for (Sequence& sequence : sequences_)
       if (sequence.storages == storages) return sequence.orders.push_back(order);
@@ -71,7 +82,13 @@ class Comparison {
     own_.resize(methods_.size());
     ParallelLoop(methods_.size(), threads_, [&](std::size_t m) {
       try {
-        own_[m] = make_order(graph_, orders_[own_orders_.front()], *methods_[m], options_, progress_);
+        // where all are alike no plan needs to be made to know
+        if (methods_[m]->traits.order_free) {
+          own_[m] = {find_order("file").make(graph_), true};
+          return;
+        }
+        OptimalOrder best = optimal_order(graph_, *methods_[m], options_, progress_);
+        own_[m] = {std::move(best.order), best.proven};
       } catch (const Error& error) {
         if (!is_refusal(error)) throw;
         refuse(m, own_orders_, error);
@@ -86,9 +103,9 @@ class Comparison {
       for (const Sequence& sequence : sequences_) loads.push_back({m, &sequence.storages, sequence.orders});
       if (own_orders_.empty() || !own_[m]) continue;
       const auto same = std::find_if(loads.begin() + static_cast<std::ptrdiff_t>(first), loads.end(),
-                                     [&](const Load& load) { return *load.storages == *own_[m]; });
+                                     [&](const Load& load) { return *load.storages == own_[m]->storages; });
       if (same == loads.end())
-        loads.push_back({m, &*own_[m], own_orders_});
+        loads.push_back({m, &own_[m]->storages, own_orders_});
       else
         same->orders.insert(same->orders.end(), own_orders_.begin(), own_orders_.end());
     }
@@ -109,6 +126,7 @@ class Comparison {
     progress_.add(1);
     for (const std::size_t order : load.orders) {
       projection->order = orders_[order].name;
+      projection->order_proven = is_own(order) ? std::optional(own_[load.method]->proven) : std::nullopt;
       taker_.take(load.method * orders_.size() + order, *projection);
     }
   }
@@ -125,9 +143,9 @@ class Comparison {
   const RowTaker& taker_;
   Progress& progress_;
   const std::size_t threads_;
-  std::vector<Sequence> sequences_;               // whatever the method
-  std::vector<std::size_t> own_orders_;           // that each method makes for itself
-  std::vector<std::optional<StorageOrder>> own_;  // by method; nothing where it was refused
+  std::vector<Sequence> sequences_;           // whatever the method
+  std::vector<std::size_t> own_orders_;       // that each method makes for itself
+  std::vector<std::optional<OwnOrder>> own_;  // by method; nothing where it was refused
 };
 
 }  // namespace

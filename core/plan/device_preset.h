@@ -5,8 +5,9 @@
 //    "memory": "discrete",            or "unified": one memory for host and device
 //    "device_bytes": "8GiB",          the device's own memory; where memory is unified, what the device may
 //                                     use of it, if less than all
-//    "host_bytes": "16GiB",           the one memory, where it is unified; else left out: it is not the
-//    card's "device_bandwidth": 272000000000,  bytes per second, of the memory; may be left out
+//    "host_bytes": "16GiB",           the one memory, where it is unified; else the host's, and so the host's
+//                                     budget: may be left out, as a card does not say what it is put into
+//    "device_bandwidth": 272000000000,  bytes per second, of the memory; may be left out
 //    "link_bandwidth": 15750000000,   bytes per second one way, of the bus; may be left out
 //    "source": "..."}                 the data sheet
 //
@@ -32,7 +33,7 @@ struct DevicePreset {
   std::string device_class = {};
   MemoryKind memory = MemoryKind::discrete;
   std::optional<std::uint64_t> device_bytes = {};  // there where memory is discrete
-  std::optional<std::uint64_t> host_bytes = {};    // there where memory is unified
+  std::optional<std::uint64_t> host_bytes = {};    // there where memory is unified; may be where it is not
   std::optional<std::uint64_t> device_bandwidth = {};
   std::optional<std::uint64_t> link_bandwidth = {};
   std::string source = {};

@@ -28,8 +28,9 @@ void DryMachine::copy(const Step& step, const Block& to) {
   const auto bytes = static_cast<double>(step.bytes);
   if (std::holds_alternative<StorageId>(step.from)) {
     wait_for(step.block);
-    reader_ += bytes / costs_.disk_read + cast_seconds(step);
-    if (to.space == Space::device) reader_ += bytes / costs_.pageable_link;
+    double seconds = bytes / costs_.disk_read;
+    if (to.space == Space::device) seconds = std::max(seconds, bytes / costs_.link);
+    reader_ += seconds + cast_seconds(step);
     return;
   }
   const BlockId from = std::get<BlockId>(step.from);

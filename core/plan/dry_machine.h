@@ -22,7 +22,10 @@ struct CostModel {
 };
 
 // Copies from staging to the device run on a link engine beside the reader, everything else takes
-// the reader's time; touching a block waits for what is in flight on it, as on a real machine.
+// the reader's time; touching a block waits for what is in flight on it, as on a real machine. What is read
+// from a file straight to the device takes the longer of the disk's and the link's time: the system reads
+// ahead while the bytes are written through the device's mapped memory, at the rate of the link, or through a
+// small ring where that memory cannot be mapped.
 class DryMachine final : public Machine {
  public:
   // Keeps the books of `allocator` for a plan with these padded_peaks.

@@ -125,10 +125,8 @@ void HostMachine::copy(const Step& step, const Block& to) {
   const auto out =
       bytes(step.block)
           .subspan(static_cast<std::size_t>(step.offset), static_cast<std::size_t>(step.written()));
-  if (!step.cast) return fetch(step.from, step.from_offset, out);
-  cast_range(*step.cast, 0, out, [&](std::uint64_t offset, std::span<std::byte> piece) {
-    fetch(step.from, step.from_offset + offset, piece);
-  });
+  fill_from(step, 0, out,
+            [&](std::uint64_t offset, std::span<std::byte> piece) { fetch(step.from, offset, piece); });
 }
 
 void HostMachine::fetch(const CopySource& source, std::uint64_t offset, std::span<std::byte> out) {

@@ -36,8 +36,9 @@ std::string unit_label(Phase phase, int stack, std::uint64_t number) {
 
 }  // namespace
 
-Phase phase_of(std::string_view name) {
-  if (layer_number(name)) return Phase::layer;
+namespace {
+
+Phase phase_outside_layers(std::string_view name) {
   // "embed_out" is GPT-NeoX's head, "embeddings.LayerNorm" no final norm, "output_norm" no head
   if (has_any(name, {"embed_out"})) return Phase::head;
   if (has_any(name, {"emb", "wte", "wpe"})) return Phase::embedding;
@@ -46,8 +47,15 @@ Phase phase_of(std::string_view name) {
   return Phase::rest;
 }
 
+}  // namespace
+
+Phase phase_of(std::string_view name) {
+  return layer_number(name) ? Phase::layer : phase_outside_layers(name);
+}
+
 std::tuple<Phase, int, std::uint64_t> forward_key(std::string_view name) {
-  return {phase_of(name), stack_rank(name), layer_number(name).value_or(0)};
+  const auto number = layer_number(name);
+  return {number ? Phase::layer : phase_outside_layers(name), stack_rank(name), number.value_or(0)};
 }
 
 std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<StorageId>& order) {

@@ -27,8 +27,8 @@ struct LoadUnit {
   std::uint64_t bytes = 0;
 };
 
-// Units in forward order; a unit's storages stand as in `order`. A storage belongs to its first tensor's
-// unit.
+// Units in forward order; a unit's storages stand as in `order`, which holds storages of this graph that a
+// tensor uses, each once. A storage belongs to its first tensor's unit.
 std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<StorageId>& order);
 
 }  // namespace loadline

@@ -36,10 +36,13 @@ class MallocHeap {
   void grow(std::uint64_t bytes);
   void trim();
 
-  std::array<int, 66> cached_ = {};  // pieces by size in units
-  Holes holes_;                      // below the top; none touches it
-  std::uint64_t top_ = 0;            // where what is free to the end begins
-  std::uint64_t heap_ = 0;           // bytes of the heap
+  // Pieces that the thread's cache holds, by size in units. None is taken out again: they are of at most 1
+  // KiB, seven of a size, and requests of a load are larger or few; the heap counts at most 240 kB too much
+  // for it.
+  std::array<int, 66> cached_ = {};
+  Holes holes_;             // below the top; none touches it
+  std::uint64_t top_ = 0;   // where what is free to the end begins
+  std::uint64_t heap_ = 0;  // bytes of the heap
   std::uint64_t mapped_ = 0;
   std::uint64_t used_ = 0;
   std::uint64_t mmap_threshold_ = 128 << 10;

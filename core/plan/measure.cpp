@@ -93,8 +93,8 @@ void require_runnable(const MetaGraph& graph, const Plan& plan) {
 }
 
 // All but the mapped pages is taken from the system's memory.
-void require_room(const Timeline& projected, const Plan& plan) {
-  const std::uint64_t needs = peak_over(projected, plan, kAllSpaces & ~space_bit(Space::page_cache)).bytes;
+void require_room(const Timeline& projected) {
+  const std::uint64_t needs = peak_over(projected, kAllSpaces & ~space_bit(Space::page_cache)).bytes;
   const auto room = available_system_memory();
   if (room && needs > *room)
     throw Error(
@@ -139,9 +139,9 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
   {
     DryMachine dry;
     const Timeline projected = run(plan, dry);
-    require_room(projected, plan);
+    require_room(projected);
     for (const MemoryCounter& counter : kMemoryCounters)
-      result.projected.*counter.count = peak_over(projected, plan, counter.spaces).bytes;
+      result.projected.*counter.count = peak_over(projected, counter.spaces).bytes;
   }
   const StorageReader reader(graph);
   const std::vector<StorageId> files = one_of_each_file(*graph);

@@ -3,10 +3,10 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/plan/space_sum.h"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -27,12 +27,12 @@ constexpr std::array<MemoryView, 8> kViews = {{
     {"host_anonymous", "Host, anonymous",
      "RssAnon in /proc/PID/status: pages that no file backs, which only swap can take away.", kHost, kHost},
     {"pinned_staging", "Pinned staging",
-     "Memory that a driver keeps in place for transfers: it cannot be swapped, and shows as less "
-     "MemAvailable "
-     "in /proc/meminfo.",
+     "Memory that a driver keeps in place for transfers, file pages that a device imported among it: it can "
+     "be neither swapped nor dropped, and shows as less MemAvailable in /proc/meminfo.",
      kStaging, kStaging},
     {"file_backed", "File-backed",
-     "RssFile in /proc/PID/status: clean pages of mapped files, which the system can drop and read again.",
+     "RssFile in /proc/PID/status: clean pages of mapped files, which the system can drop and read again "
+     "(it also counts imported ones, which stay).",
      kPageCache, kPageCache},
     {"resident_set", "Resident set",
      "VmRSS in /proc/PID/status, RES in top, the working set in the task manager: anonymous, file and "
@@ -41,7 +41,8 @@ constexpr std::array<MemoryView, 8> kViews = {{
      kHost | kPageCache | kStaging, kHost | kPageCache | kStaging},
     {"commit_charge", "Commit charge",
      "What the system has promised to hold: Committed_AS in /proc/meminfo, the commit size in the task "
-     "manager. Mapped files are not in it; the device's memory is where it is the host's.",
+     "manager. Mapped files are not in it (pages that a device imported are counted here all the same: they "
+     "must be held); the device's memory is where it is the host's.",
      kHost | kStaging, kHeld},
     {"unified", "All as one memory",
      "The sum of all spaces, file pages included: how full a phone or an integrated GPU's memory looks while "
@@ -74,6 +75,8 @@ MemoryKind memory_kind(std::string_view name) {
 
 std::span<const MemoryView> memory_views() { return kViews; }
 
+std::size_t view_position(std::string_view id) { return position(id); }
+
 std::size_t leading_view(MemoryKind kind) {
   return kind == MemoryKind::unified ? position("unified_held") : position("device");
 }
@@ -84,15 +87,20 @@ std::vector<ViewPeak> view_peaks(const Timeline& timeline, MemoryKind kind,
                                  std::optional<std::uint64_t> cache_limit) {
   // by mask: several views may share one
   std::array<ViewPeak, kAllSpaces + 1> peaks = {};
+  std::vector<unsigned> masks;
+  for (const MemoryView& view : kViews)
+    if (std::find(masks.begin(), masks.end(), view.mask(kind)) == masks.end())
+      masks.push_back(view.mask(kind));
   for (const UsagePoint& point : timeline.usage) {
     PerSpace<std::uint64_t> bytes = point.bytes;
     std::uint64_t& cached = bytes[index(Space::page_cache)];
     if (cache_limit) cached = std::min(cached, *cache_limit);
-    for (const MemoryView& view : kViews) {
-      const unsigned mask = view.mask(kind);
-      const std::uint64_t sum = sum_over(bytes, mask);
-      if (sum > peaks[mask].bytes) peaks[mask] = {sum, point.step};
-    }
+    // each sum is that of one space less, and that space
+    std::array<std::uint64_t, kAllSpaces + 1> sums = {};
+    for (unsigned mask = 1; mask <= kAllSpaces; ++mask)
+      sums[mask] = sums[mask & (mask - 1)] + bytes[static_cast<std::size_t>(std::countr_zero(mask))];
+    for (const unsigned mask : masks)
+      if (sums[mask] > peaks[mask].bytes) peaks[mask] = {sums[mask], point.step};
   }
   std::vector<ViewPeak> result;
   for (const MemoryView& view : kViews) result.push_back(peaks[view.mask(kind)]);

@@ -29,6 +29,9 @@ struct MemoryView {
 };
 std::span<const MemoryView> memory_views();
 
+// Where the row called `id`, which there must be, stands.
+std::size_t view_position(std::string_view id);
+
 // The row that decides whether a load fits: the device's own memory, or, where memory is unified, all that
 // the one memory must hold, without the file pages that the system can drop.
 std::size_t leading_view(MemoryKind kind);

@@ -4,10 +4,10 @@
 #include "core/base/error.h"
 #include "core/base/large_pages.h"
 #include "core/base/text.h"
+#include "core/plan/shards.h"
 #include "core/plan/storage_cast.h"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -26,10 +26,20 @@ MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, 
   prefer_large_pages(plan_.steps.data(), plan_.steps.capacity() * sizeof(Step));
 }
 
-std::uint64_t MethodBuilder::all_bytes() const {
-  std::uint64_t sum = 0;  // check_plan refuses what overflows
-  for (const StorageId id : order_) sum += bytes(id);
+namespace {
+
+// check_plan refuses what overflows
+template <typename BytesOf>
+std::uint64_t sum_of(const StorageOrder& order, const BytesOf& bytes_of) {
+  std::uint64_t sum = 0;
+  for (const StorageId id : order) sum += bytes_of(id);
   return sum;
+}
+
+}  // namespace
+
+std::uint64_t MethodBuilder::all_bytes() const {
+  return sum_of(order_, [&](StorageId id) { return bytes(id); });
 }
 
 std::uint64_t MethodBuilder::cast_bytes(StorageId id) const {
@@ -38,9 +48,7 @@ std::uint64_t MethodBuilder::cast_bytes(StorageId id) const {
 }
 
 std::uint64_t MethodBuilder::all_cast_bytes() const {
-  std::uint64_t sum = 0;
-  for (const StorageId id : order_) sum += cast_bytes(id);
-  return sum;
+  return sum_of(order_, [&](StorageId id) { return cast_bytes(id); });
 }
 
 std::uint64_t MethodBuilder::most_bytes() const {
@@ -50,28 +58,17 @@ std::uint64_t MethodBuilder::most_bytes() const {
 }
 
 std::vector<StorageOrder> MethodBuilder::by_shard() const {
-  if (options_.shard_bytes > 0) return resharded(order_, options_.shard_bytes);
-  std::map<FileId, std::size_t> places;
-  std::vector<StorageOrder> files;
-  for (const StorageId id : order_) {
-    const auto [place, fresh] = places.try_emplace(graph_.storage(id).file, files.size());
-    if (fresh) files.emplace_back();
-    files[place->second].push_back(id);
-  }
-  return files;
-}
-
-// As save_pretrained splits: in order, a new shard when the next tensor would make this one too large.
-std::vector<StorageOrder> MethodBuilder::resharded(const StorageOrder& order, std::uint64_t most) const {
+  constexpr std::size_t kUnmet = static_cast<std::size_t>(-1);
+  const std::vector<std::uint32_t> numbers = shards_of(graph_, options_.shard_bytes);
+  std::vector<std::size_t> places(graph_.files.size() + numbers.size() + 1, kUnmet);
   std::vector<StorageOrder> shards;
-  std::uint64_t room = 0;
-  for (const StorageId id : order) {
-    if (shards.empty() || bytes(id) > room) {
+  for (const StorageId id : order_) {
+    std::size_t& place = places[numbers[index(id)]];
+    if (place == kUnmet) {
+      place = shards.size();
       shards.emplace_back();
-      room = most;
     }
-    shards.back().push_back(id);
-    room -= std::min(room, bytes(id));
+    shards[place].push_back(id);
   }
   return shards;
 }

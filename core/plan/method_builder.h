@@ -20,8 +20,7 @@ class MethodBuilder {
   std::uint64_t all_bytes() const;
   std::uint64_t most_bytes() const;  // of one storage; 0 if there is none
   Plan& plan() { return plan_; }
-  // The storages of each file, in load order; files by their first one. With options().shard_bytes the files
-  // are as if saved again in shards of at most so many bytes (one storage at least).
+  // The storages of each shard (shards.h), in load order; shards by their first one in it.
   std::vector<StorageOrder> by_shard() const;
 
   // What options().cast makes of a storage, if anything.
@@ -29,6 +28,7 @@ class MethodBuilder {
   std::uint64_t cast_bytes(StorageId id) const;  // v: what it takes once loaded; bytes(id) without a cast
   std::uint64_t all_cast_bytes() const;
   Home home(StorageId id) const { return options_.placement.of(id); }
+  bool has_twin(StorageId id) const { return options_.placement.has_twin(id); }
 
   // A block for a storage as it is stored.
   BlockId make(Space space, StorageId id, BlockUse use = BlockUse::storage);
@@ -51,8 +51,6 @@ class MethodBuilder {
   Plan finish();
 
  private:
-  std::vector<StorageOrder> resharded(const StorageOrder& order, std::uint64_t most) const;
-
   const MetaGraph& graph_;
   const MethodOptions& options_;
   std::vector<std::optional<Cast>> casts_;  // by storage; empty: none

@@ -37,13 +37,33 @@ struct MethodTraits {
   bool limit = false;              // memory_limit
   bool shards = false;             // shard_bytes
   bool flushes = false;            // flush_bytes, doubled_ties
+  bool order_free = false;         // no order has another peak, over whatever spaces and with any options
+  bool imports = false;            // the files' own pages become memory of the device: they must be mapped
 };
 
-// `summary` fits a table; `explanation` is one paragraph for a person who chooses.
+// `summary` fits a table; `explanation` is one paragraph for a person who chooses. The symbols of a law, in
+// bytes:
+//
+//   W   all weights as they are stored, each once; w* the largest storage of them
+//   V   what stays on the device, as it lands there: W without a cast and a placement; v* the largest as it
+//       lands
+//   c*  the most that one storage takes as it is stored and as it lands together
+//   S*  the largest shard, as it is stored
+//   g*  the largest fused group, as it lands
+//   x*  the largest unit of load_units(), a tied weight in each unit that uses it; y* the most that a unit
+//   and
+//       the next one take together
+//   B   the ring: its slots times the bytes of one
+//   F   MethodOptions::flush_bytes; limit: MethodOptions::memory_limit
+//   Q   the activations
+//
+// A law names the spaces that a load needs, and bounds each peak from above in every order; "cast:" is what
+// holds where there is one, "whole slots" rounds up to them. What a placement keeps on the host is beside it,
+// and so is what ExecuTorch holds for weights of two names (doubled_ties, and their host copies).
 struct Method {
   std::string_view id;
   std::string_view summary;
-  std::string_view peak_law;  // closed form, for people: "2W", "W + w"
+  std::string_view peak_law;  // closed form, for people: "device W + Q, host w*"
   std::string_view explanation;
   // For make_plan() only. May throw Error{limit} for options that make the plan itself too large.
   Plan (*make)(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options);

@@ -11,12 +11,13 @@ Plan load_direct(const MetaGraph& graph, const StorageOrder& order, const Method
   return b.finish();
 }
 
-// A tensor's pages are mapped, imported as device-visible memory, copied from and given back.
+// A tensor's pages are mapped, imported as device-visible memory, copied from and given back. Nothing can
+// drop them meanwhile: they are transfer memory, not page cache.
 Plan load_host_import(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
   MethodBuilder b(graph, order, options);
   const std::vector<BlockId> model = b.make_all(Space::device);
   for (std::size_t i = 0; i < model.size(); ++i) {
-    const BlockId pages = b.make(Space::page_cache, b.order()[i], BlockUse::temporary);
+    const BlockId pages = b.make(Space::staging, b.order()[i], BlockUse::temporary);
     b.read(pages, b.order()[i]);
     b.move(model[i], pages);
     b.drop(pages);

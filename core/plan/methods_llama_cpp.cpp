@@ -42,6 +42,7 @@ Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, cons
       ring.send(id, b.bytes(id), model[i]);
     else
       b.read(model[i], id);
+    if (b.has_twin(id)) b.read(b.make(Space::host, id), id);
   }
   ring.close();
   return b.finish();
@@ -51,13 +52,14 @@ Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, cons
 // what lies before the first and behind the last of them in their file is unmapped.
 Plan load_llama_cpp_mmap(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
   MethodBuilder b(graph, order, options);
+  const auto stays_mapped = [&](StorageId id) { return b.home(id) != Home::device || b.has_twin(id); };
   std::map<FileId, Range> kept;
   for (const StorageId id : b.order())
-    if (b.home(id) != Home::device) kept[graph.storage(id).file].add(graph.storage(id));
+    if (stays_mapped(id)) kept[graph.storage(id).file].add(graph.storage(id));
   std::vector<BlockId> mapped;
   for (const StorageId id : b.order())
     mapped.push_back(
-        b.make(Space::page_cache, id, b.home(id) == Home::device ? BlockUse::temporary : BlockUse::storage));
+        b.make(Space::page_cache, id, stays_mapped(id) ? BlockUse::storage : BlockUse::temporary));
   mark(b.plan(), "files mapped");
   for (std::size_t i = 0; i < mapped.size(); ++i) {
     const StorageId id = b.order()[i];

@@ -40,8 +40,9 @@ std::uint64_t cast_bytes_of(const MethodBuilder& b, const ExpertGroup& group) {
   return sum;
 }
 
-// Mapped pages to a block of its own on the device; a cast takes a copy on the host.
-BlockId materialise(MethodBuilder& b, StorageId id, BlockUse use) {
+// Mapped pages to a block of its own on the device; a cast takes a copy on the host. The files stay open, and
+// mapped, until all is loaded.
+BlockId materialise(MethodBuilder& b, StorageId id, BlockUse use, std::vector<BlockId>& mapped) {
   const BlockId pages = b.make(Space::page_cache, id, BlockUse::temporary);
   b.read(pages, id);
   BlockId from = pages;
@@ -52,14 +53,15 @@ BlockId materialise(MethodBuilder& b, StorageId id, BlockUse use) {
   const BlockId made = b.make_cast(Space::device, id, use);
   b.move(made, from);
   if (from != pages) b.drop(from);
-  b.drop(pages);
+  mapped.push_back(pages);
   return made;
 }
 
 // All sources, then a stack of each column, then the columns side by side; the lists are alive to the end.
-void fuse_from_lists(MethodBuilder& b, const ExpertGroup& group) {
+void fuse_from_lists(MethodBuilder& b, const ExpertGroup& group, std::vector<BlockId>& mapped) {
   std::vector<BlockId> sources;
-  for (const StorageId id : group.storages) sources.push_back(materialise(b, id, BlockUse::temporary));
+  for (const StorageId id : group.storages)
+    sources.push_back(materialise(b, id, BlockUse::temporary, mapped));
   const std::uint64_t bytes = cast_bytes_of(b, group);
   std::vector<BlockId> stacks;
   for (std::size_t column = 0; column < group.columns; ++column) {
@@ -128,12 +130,14 @@ Plan load_transformers_v5(const MetaGraph& graph, const StorageOrder& order, con
     mark(b.plan(), "allocator warmed up");
   }
   const std::vector<ExpertGroup> groups = expert_groups(graph, b.order());
+  std::vector<BlockId> mapped;
   for (const Item& item : items_of(b, groups)) {
     if (item.group != nullptr)
-      fuse_from_lists(b, *item.group);
+      fuse_from_lists(b, *item.group, mapped);
     else
-      materialise(b, item.storage, BlockUse::storage);
+      materialise(b, item.storage, BlockUse::storage, mapped);
   }
+  b.drop_all(mapped);
   return b.finish();
 }
 

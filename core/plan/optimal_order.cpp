@@ -1,28 +1,17 @@
 // Candidates for the best order, their peaks, and the bound that proves one.
 #include "core/plan/optimal_order.h"
 
+#include "core/plan/shards.h"
 #include "core/plan/turns.h"
 
 #include <algorithm>
-#include <optional>
+#include <map>
 #include <random>
 #include <utility>
 #include <vector>
 
 namespace loadline {
 namespace {
-
-// The peaks that candidates are compared by, the first counts more.
-struct Peaks {
-  std::int64_t chosen = 0;  // over the spaces asked for
-  std::int64_t all = 0;     // over all spaces
-  auto operator<=>(const Peaks&) const = default;
-};
-
-// A method's turns over the chosen spaces and over all.
-struct Cuts {
-  TurnCut chosen, all;
-};
 
 class Search {
  public:
@@ -32,88 +21,83 @@ class Search {
         options_(options),
         progress_(progress),
         file_(find_order("file").make(graph)),
-        cuts_(cuts_in(file_)),
-        probes_(probes()) {}
+        cut_(cut_in(file_)) {}
 
   OptimalOrder best() {
+    // what a load leaves is the same in every order, and none is below it
+    if (cut_.peak == cut_.final_level || method_.traits.order_free) return in_file_order(true);
+    probes_ = probes();
     probe();
-    if (!fixed_chosen_) probe_files();
+    if (!fixed_) probe_files();
     OptimalOrder found = search();
-    if (static_cast<std::uint64_t>(cuts_in(found.order).chosen.peak) == found.peak) return found;
+    if (static_cast<std::uint64_t>(cut_in(found.order).peak) == found.peak) return found;
     // turns that were the same in every order tried are not in this one
-    fixed_chosen_ = fixed_all_ = fixed_files_ = false;
+    fixed_ = fixed_files_ = false;
     return search();
   }
 
  private:
-  OptimalOrder search() {
-    const bool bounded = fixed_chosen_ || fixed_files_;
-    const Peaks bound = {least_peak(fixed_chosen_ ? cuts_.chosen : files_cut_.cut), least_peak(cuts_.all)};
-    StorageOrder order = file_;
-    Peaks least = {cuts_.chosen.peak, cuts_.all.peak};
-    // nothing is left to gain: over the chosen spaces, or over all as well where that is what was chosen
-    const auto done = [&] {
-      if (!bounded || least.chosen > bound.chosen) return false;
-      return options_.spaces == kAllSpaces || (fixed_all_ && least.all == bound.all);
-    };
+  OptimalOrder search() const {
+    const bool bounded = fixed_ || fixed_files_;
+    const std::int64_t bound = least_peak(fixed_ ? cut_ : files_cut_.cut);
+    if (bounded && cut_.peak == bound) return in_file_order(true);
+    std::int64_t least = cut_.peak;
+    std::size_t breaks = 0;  // of file order itself
+    StorageOrder best = file_;
     const auto attempt = [&](StorageOrder candidate) {
-      const Peaks peaks = peaks_in(candidate);
-      if (peaks >= least) return;
-      least = peaks;
-      order = std::move(candidate);
+      if (candidate == file_) return;
+      const std::int64_t peak = peak_of_order(candidate);
+      // without gain the reads stay sequential
+      if (peak > least || peak == cut_.peak) return;
+      const std::size_t now = breaks_of(candidate);
+      if (peak == least && now >= breaks) return;
+      least = peak;
+      breaks = now;
+      best = std::move(candidate);
     };
-    for (const TurnCut* cut : {&cuts_.chosen, &cuts_.all, &std::as_const(files_cut_.cut)})
-      for (const TurnPhase* phase : highest_phases(*cut))
-        if (!done()) attempt(by_rule(*phase, cut == &files_cut_.cut));
+    for (const TurnCut* cut : {&cut_, &files_cut_.cut})
+      for (const TurnPhase* phase : highest_phases(*cut)) attempt(by_rule(*phase, cut == &files_cut_.cut));
     for (const Order& row : orders())
-      if (row.make != nullptr && !done()) attempt(row.make(graph_));
-    return {std::move(order), static_cast<std::uint64_t>(least.chosen),
-            bounded && least.chosen == bound.chosen};
+      if (row.make != nullptr) attempt(row.make(graph_));
+    return {std::move(best), static_cast<std::uint64_t>(least), bounded && least == bound};
   }
 
- private:
-  Cuts cuts_in(const StorageOrder& order) const {
+  OptimalOrder in_file_order(bool proven) const {
+    return {file_, static_cast<std::uint64_t>(cut_.peak), proven};
+  }
+
+  TurnCut cut_in(const StorageOrder& order) const {
     progress_.check_cancelled();
-    const Plan plan = make_plan(graph_, method_, order, options_);
-    Cuts cuts = {cut_turns(plan, graph_.storages.size(), options_.spaces), {}};
-    cuts.all =
-        options_.spaces == kAllSpaces ? cuts.chosen : cut_turns(plan, graph_.storages.size(), kAllSpaces);
-    return cuts;
+    return cut_turns(make_plan(graph_, method_, order, options_), graph_.storages.size(), options_.spaces);
   }
 
   // Whether turns depend on the order. Buffers that wait until so many bytes are there can look alike in many
   // orders.
   void probe() {
     const std::size_t storages = graph_.storages.size();
-    fixed_chosen_ = !waits() && follows(cuts_.chosen, file_, storages);
-    fixed_all_ = !waits() && follows(cuts_.all, file_, storages);
+    fixed_ = !waits() && follows(cut_, file_, storages);
     for (const StorageOrder& order : probes_) {
-      if (!fixed_chosen_ && !fixed_all_) return;
+      if (!fixed_) return;
       if (order == file_) continue;
-      const Cuts cuts = cuts_in(order);
-      const auto fixed = [&](const TurnCut& file, const TurnCut& now) {
-        return same_turns(file, now, storages) && follows(now, order, storages);
-      };
-      fixed_chosen_ = fixed_chosen_ && fixed(cuts_.chosen, cuts.chosen);
-      fixed_all_ = fixed_all_ && fixed(cuts_.all, cuts.all);
+      const TurnCut now = cut_in(order);
+      fixed_ = same_turns(cut_, now, storages) && follows(now, order, storages);
     }
   }
 
-  // Where storages depend on their neighbours, files may not: they are taken as their first storage comes.
+  // Where storages depend on their neighbours, shards may not: they are taken as their first storage comes.
   void probe_files() {
     const std::size_t storages = graph_.storages.size();
-    std::vector<std::optional<StorageId>> first(graph_.files.size() + 1);  // the last: without a file
+    const std::vector<std::uint32_t> shards =
+        shards_of(graph_, method_.traits.shards ? options_.shard_bytes : 0);
+    std::map<std::uint32_t, StorageId> first;
     first_of_file_.resize(storages);
-    for (const StorageId id : file_) {
-      auto& found = first[std::min(index(graph_.storage(id).file), graph_.files.size())];
-      if (!found) found = id;
-      first_of_file_[index(id)] = *found;
-    }
-    const auto cut_in = [&](const StorageOrder& order) {
+    for (const StorageId id : file_)
+      first_of_file_[index(id)] = first.try_emplace(shards[index(id)], id).first->second;
+    const auto grouped_in = [&](const StorageOrder& order) {
       progress_.check_cancelled();
       return cut_groups(make_plan(graph_, method_, order, options_), first_of_file_, options_.spaces);
     };
-    files_cut_ = cut_in(file_);
+    files_cut_ = grouped_in(file_);
     fixed_files_ = !waits();
     for (const StorageOrder& order : probes_) {
       if (!fixed_files_) return;
@@ -125,7 +109,7 @@ class Search {
         seen[index(file)] = true;
         files.push_back(file);
       }
-      const GroupCut now = cut_in(order);
+      const GroupCut now = grouped_in(order);
       fixed_files_ = same_turns(files_cut_, now, storages) && follows(now.cut, files, storages);
     }
   }
@@ -141,8 +125,7 @@ class Search {
     for (int i = 0; i < 7; ++i) orders.push_back(shuffled(random));
     return orders;
   }
-  // Buffers that wait for each other, and shards cut by size, can look alike in many orders and not in all.
-  bool waits() const { return options_.flush_bytes > 0 || options_.shard_bytes > 0; }
+  bool waits() const { return options_.flush_bytes > 0; }
 
   StorageOrder reversed() const { return {file_.rbegin(), file_.rend()}; }
   StorageOrder rotated() const {
@@ -157,12 +140,18 @@ class Search {
   }
 
   // Turns that are the same in every order give the peak without a plan.
-  Peaks peaks_in(const StorageOrder& order) const {
-    const std::size_t storages = graph_.storages.size();
-    if (fixed_chosen_ && fixed_all_)
-      return {peak_in(cuts_.chosen, order, storages), peak_in(cuts_.all, order, storages)};
-    const Cuts cuts = cuts_in(order);
-    return {cuts.chosen.peak, cuts.all.peak};
+  std::int64_t peak_of_order(const StorageOrder& order) const {
+    return fixed_ ? peak_in(cut_, order, graph_.storages.size()) : cut_in(order).peak;
+  }
+
+  // How often an order goes on elsewhere than file order does.
+  std::size_t breaks_of(const StorageOrder& order) const {
+    std::vector<std::size_t> places(graph_.storages.size());
+    for (std::size_t i = 0; i < file_.size(); ++i) places[index(file_[i])] = i;
+    std::size_t breaks = 0;
+    for (std::size_t i = 1; i < order.size(); ++i)
+      breaks += places[index(order[i])] != places[index(order[i - 1])] + 1;
+    return breaks;
   }
 
   // Those that file order lifts highest, at most four.
@@ -197,13 +186,12 @@ class Search {
   const MethodOptions& options_;
   const Progress& progress_;
   const StorageOrder file_;
-  const Cuts cuts_;
-  const std::vector<StorageOrder> probes_;
-  std::vector<StorageId> first_of_file_;  // by storage: the one that stands for its file
-  GroupCut files_cut_;                    // over the chosen spaces, a turn for each file
-  bool fixed_files_ = false;              // its turns are the same in every order
-  bool fixed_chosen_ = false;             // the turns over the chosen spaces are the same in every order
-  bool fixed_all_ = false;
+  const TurnCut cut_;  // in file order
+  std::vector<StorageOrder> probes_;
+  std::vector<StorageId> first_of_file_;  // by storage: the one that stands for its file or shard
+  GroupCut files_cut_;                    // a turn for each file or shard
+  bool fixed_ = false;                    // the turns are the same in every order
+  bool fixed_files_ = false;              // those of files are
 };
 
 }  // namespace

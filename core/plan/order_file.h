@@ -19,7 +19,8 @@ StorageOrder parse_order(const MetaGraph& graph, std::string_view text, const st
 // Error{io}.
 StorageOrder read_order(const MetaGraph& graph, const std::string& path);
 
-// What parse_order() gives `order` back from: the first name of each storage. Throws Error{unsupported} for
+// What parse_order() gives `order` back from: the first name of each storage. `order` holds storages of this
+// graph that a tensor uses, as make_order() gives them. Throws Error{unsupported} for
 // names that a line cannot hold.
 std::string order_text(const MetaGraph& graph, const StorageOrder& order);
 

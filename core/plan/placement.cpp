@@ -1,13 +1,19 @@
 // Rules, layers counted from the end, and accelerate's automatic map.
 #include "core/plan/placement.h"
 
+#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/filter.h"
 #include "core/plan/load_units.h"
+#include "core/plan/storage_cast.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -29,28 +35,89 @@ void put(Placement& placement, const LoadUnit& unit, Home place) {
 }
 
 // What accelerate moves in one piece: a numbered layer, or one module of what is not in a layer.
-std::vector<LoadUnit> pieces(const MetaGraph& graph) {
-  const auto owners = first_owner(graph);
-  const auto module_of = [&](StorageId id) {
-    const std::string_view name = graph.tensor(*owners[index(id)]).name;
-    return name.substr(0, name.rfind('.'));
+struct Piece {
+  std::vector<StorageId> storages = {};
+  std::uint64_t bytes = 0;    // of all of them
+  std::uint64_t largest = 0;  // of one module among those that share a weight
+};
+
+std::string piece_of(std::string_view name) {
+  const auto [phase, stack, number] = forward_key(name);
+  return phase == Phase::layer ? fmt::format("layer {} {}", stack, number)
+                               : std::string(name.substr(0, name.rfind('.')));
+}
+
+using PiecePlaces = std::map<std::string, std::size_t, std::less<>>;
+
+// Of pieces that share a weight the first takes all, however many are linked so; the others are left empty.
+void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Piece>& list) {
+  std::vector<std::size_t> leads(list.size());
+  std::iota(leads.begin(), leads.end(), std::size_t{0});
+  const auto lead_of = [&](std::size_t at) {
+    while (leads[at] != at) at = leads[at] = leads[leads[at]];
+    return at;
   };
-  std::vector<LoadUnit> list;
-  for (LoadUnit& unit : load_units(graph, used_storages(graph))) {
-    if (unit.phase == Phase::layer) {
-      list.push_back(std::move(unit));
-      continue;
-    }
-    std::string_view module;
-    for (const StorageId id : unit.storages) {
-      if (id == unit.storages.front() || module_of(id) != module)
-        list.push_back({unit.label, unit.phase, {}, 0});
-      module = module_of(id);
-      list.back().storages.push_back(id);
-      list.back().bytes += graph.storage(id).bytes;
+  const auto owners = first_owner(graph);
+  for (const std::vector<TensorId>& group : tied_groups(graph)) {
+    // the storage's first tensor, which need not be one of these, has a piece
+    const TensorId owner = *owners[index(graph.tensor(group.front()).storage)];
+    const std::size_t first = places.find(piece_of(graph.tensor(owner).name))->second;
+    for (const TensorId id : group) {
+      const auto found = places.find(piece_of(graph.tensor(id).name));
+      if (found == places.end()) continue;  // a module of nothing else
+      const auto [low, high] = std::minmax({lead_of(first), lead_of(found->second)});
+      leads[high] = low;
     }
   }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (lead_of(i) == i) continue;
+    Piece& lead = list[lead_of(i)];
+    lead.storages.insert(lead.storages.end(), list[i].storages.begin(), list[i].storages.end());
+    lead.bytes += list[i].bytes;
+    lead.largest = std::max(lead.largest, list[i].largest);
+    list[i] = {};
+  }
+}
+
+// The pieces in forward order; those that share a weight are one, in the place of the first.
+std::vector<Piece> pieces(const MetaGraph& graph, const std::vector<std::uint64_t>& sizes) {
+  const auto owners = first_owner(graph);
+  std::vector<Piece> list;
+  PiecePlaces places;
+  for (const LoadUnit& unit : load_units(graph, used_storages(graph)))
+    for (const StorageId id : unit.storages) {
+      const auto [place, fresh] =
+          places.try_emplace(piece_of(graph.tensor(*owners[index(id)]).name), list.size());
+      if (fresh) list.emplace_back();
+      Piece& piece = list[place->second];
+      piece.storages.push_back(id);
+      piece.largest = piece.bytes += sizes[index(id)];
+    }
+  join_tied(graph, places, list);
+  std::erase_if(list, [](const Piece& piece) { return piece.storages.empty(); });
   return list;
+}
+
+// The embedding that is the head as well, if there is one.
+std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
+  bool head = false;
+  std::optional<StorageId> embedding;
+  for (const Tensor& tensor : graph.tensors) {
+    const std::string_view name = tensor.name.view();
+    head = head || phase_of(name) == Phase::head;
+    if (!embedding && (name == "token_embd.weight" || name.ends_with("embed_tokens.weight") ||
+                       name.ends_with("wte.weight")))
+      embedding = tensor.storage;
+  }
+  if (!head) return embedding;
+  for (const std::vector<TensorId>& group : tied_groups(graph)) {
+    const auto any = [&](Phase phase) {
+      return std::any_of(group.begin(), group.end(),
+                         [&](TensorId id) { return phase_of(graph.tensor(id).name) == phase; });
+    };
+    if (any(Phase::embedding) && any(Phase::head)) return graph.tensor(group.front()).storage;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -77,6 +144,10 @@ bool Placement::all_on_device() const {
   return std::all_of(homes.begin(), homes.end(), [](Home place) { return place == Home::device; });
 }
 
+bool Placement::has_twin(StorageId id) const {
+  return std::find(twins.begin(), twins.end(), id) != twins.end();
+}
+
 Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules) {
   Placement placement{std::vector<Home>(graph.storages.size(), Home::device)};
   const auto owners = first_owner(graph);
@@ -101,6 +172,10 @@ Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers) {
   if (layers == 0) return placement;
   for (const LoadUnit& unit : units)
     if (unit.phase == Phase::final_norm || unit.phase == Phase::head) put(placement, unit, Home::device);
+  if (const auto shared = shared_embedding(graph)) {
+    placement.homes[index(*shared)] = Home::device;
+    placement.twins.push_back(*shared);
+  }
   std::uint64_t left = layers - 1;
   for (auto unit = units.rbegin(); unit != units.rend() && left > 0; ++unit) {
     if (unit->phase != Phase::layer) continue;
@@ -111,22 +186,23 @@ Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers) {
 }
 
 Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
-                              std::optional<std::uint64_t> host_bytes) {
-  Placement placement{std::vector<Home>(graph.storages.size(), Home::disk)};
-  const std::vector<LoadUnit> list = pieces(graph);
-  // device and host keep room for the largest piece that is still to be placed: it may have to pass through
+                              std::optional<std::uint64_t> host_bytes, std::optional<DType> cast) {
+  Placement placement = {std::vector<Home>(graph.storages.size(), Home::disk)};
+  const std::vector<Piece> list = pieces(graph, loaded_bytes(graph, cast));
   std::vector<std::uint64_t> reserve(list.size());
   std::uint64_t largest = 0;
-  for (std::size_t i = list.size(); i-- > 0;) reserve[i] = largest = std::max(largest, list[i].bytes);
+  for (std::size_t i = list.size(); i-- > 0;) reserve[i] = largest = std::max(largest, list[i].largest);
   const std::array<std::uint64_t, 2> room = {device_bytes, host_bytes.value_or(UINT64_MAX)};
   std::array<std::uint64_t, 2> used = {};
   std::size_t home = 0;
   const auto fits = [&](std::size_t i) {
-    return room[home] >= reserve[i] && used[home] + list[i].bytes <= room[home] - reserve[i];
+    if (room[home] < reserve[i]) return false;
+    const auto all = checked_add(used[home], list[i].bytes);
+    return all && *all <= room[home] - reserve[i];
   };
   for (std::size_t i = 0; i < list.size(); ++i) {
     while (home < room.size() && !fits(i)) ++home;
-    put(placement, list[i], static_cast<Home>(home));
+    for (const StorageId id : list[i].storages) placement.homes[index(id)] = static_cast<Home>(home);
     if (home < room.size()) used[home] += list[i].bytes;
   }
   return placement;

@@ -128,12 +128,12 @@ BlockId alloc(Plan& plan, Block block) {
 void copy(Plan& plan, BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
           std::uint64_t bytes, std::optional<Cast> cast) {
   plan.steps.push_back({.verb = Verb::copy,
+                        .cast = cast,
                         .block = to,
                         .from = from,
                         .offset = offset,
                         .from_offset = from_offset,
-                        .bytes = bytes,
-                        .cast = cast});
+                        .bytes = bytes});
 }
 
 std::optional<std::uint64_t> cast_bytes(const Cast& cast, std::uint64_t bytes) {

@@ -15,7 +15,7 @@ namespace loadline {
 
 // host       anonymous memory of the process; counts against the commit limit
 // page_cache file pages that the process maps; clean, so the system can drop them
-// staging    pinned or mapped transfer memory
+// staging    pinned or mapped transfer memory, file pages that the device has imported among it
 // device     the accelerator's memory
 // Unified memory is the sum of all four, not a fifth space.
 enum class Space : std::uint8_t { host, page_cache, staging, device };
@@ -58,12 +58,12 @@ std::optional<std::uint64_t> cast_bytes(const Cast& cast, std::uint64_t bytes);
 // page_cache block touches the mapped pages: there it must be the same storage at the same offset.
 struct Step {
   Verb verb = Verb::alloc;
+  std::optional<Cast> cast = {};  // here it fills a gap: plans have a million steps
   BlockId block{};
   CopySource from{};
   std::uint64_t offset = 0;
   std::uint64_t from_offset = 0;
   std::uint64_t bytes = 0;
-  std::optional<Cast> cast = {};
   bool operator==(const Step&) const = default;
 
   // What a copy writes. The step must have passed check_plan.

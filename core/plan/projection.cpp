@@ -44,8 +44,12 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
                    const MethodOptions& options, Progress& progress, const ForwardPass* pass) {
   check_options(options);
   progress.check_cancelled();
-  return project(graph, method, std::string(order.id), make_order(graph, order, method, options, progress),
-                 options, progress, pass);
+  const std::string id(order.id);
+  if (order.make != nullptr) return project(graph, method, id, order.make(graph), options, progress, pass);
+  const OptimalOrder best = optimal_order(graph, method, options, progress);
+  Projection projection = project(graph, method, id, best.order, options, progress, pass);
+  projection.order_proven = best.proven;
+  return projection;
 }
 
 Projection project(const MetaGraph& graph, const Method& method, std::string order,
@@ -98,15 +102,18 @@ std::string mapping_refusal(const MetaGraph& graph) {
                      kinds);
 }
 
+bool maps_files(const Projection& projection) {
+  return projection.method->traits.imports || projection.timeline.peaks[index(Space::page_cache)].bytes > 0;
+}
+
 std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
                                  const ForwardPass* pass) {
   std::uint64_t needed = options.activation_bytes;
   const auto owners = first_owner(graph);
-  const auto casts = options.cast ? storage_casts(graph, *options.cast)
-                                  : std::vector<std::optional<Cast>>(graph.storages.size());
+  const std::vector<std::uint64_t> sizes = loaded_bytes(graph, options.cast);
   for (std::size_t i = 0; i < graph.storages.size(); ++i)
     if (owners[i] && options.placement.of(StorageId{static_cast<std::uint32_t>(i)}) == Home::device)
-      needed += casts[i] ? *cast_bytes(*casts[i], graph.storages[i].bytes) : graph.storages[i].bytes;
+      needed += sizes[i];
   if (pass != nullptr) needed += forward_peak(*pass);
   return needed;
 }

@@ -15,6 +15,9 @@ namespace loadline {
 struct Projection {
   const Method* method = nullptr;
   std::string order;  // the id of an order, or what a custom one is called
+  // Of an order that depends on the method: whether none has a lower peak (optimal_order.h). Set by who made
+  // the order.
+  std::optional<bool> order_proven = {};
   Plan plan;
   Timeline timeline;
   ReadPattern reads;
@@ -36,6 +39,8 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
 // Why a plan with page_cache blocks cannot be run on the model's files, although it can be projected: what is
 // encoded must be decoded. Empty if all of them can be mapped.
 std::string mapping_refusal(const MetaGraph& graph);
+// Whether the load needs files that can be mapped.
+bool maps_files(const Projection& projection);
 
 // What no method that keeps the weights on the device can go below: every storage placed there, as it is once
 // loaded, with the activations or what the pass needs at most.

@@ -36,21 +36,16 @@ std::vector<BlockId> largest_first(const Plan& plan, std::vector<BlockId> blocks
 }
 
 void raise(Peak& peak, std::uint64_t bytes, const UsagePoint& point) {
-  if (bytes > peak.bytes) peak = {.bytes = bytes, .step = point.step, .seconds = point.seconds, .alive = {}};
+  if (bytes > peak.bytes) peak = {.bytes = bytes, .step = point.step, .seconds = point.seconds};
 }
 
 // Of each space and of all, in one pass.
-void find_peaks(Timeline& timeline, const Plan& plan) {
+void find_peaks(Timeline& timeline) {
   for (const UsagePoint& point : timeline.usage) {
     for (std::size_t space = 0; space < kSpaceCount; ++space)
       raise(timeline.peaks[space], point.bytes[space], point);
     raise(timeline.unified, sum_over(point.bytes, kAllSpaces), point);
   }
-  for (std::size_t space = 0; space < kSpaceCount; ++space)
-    if (Peak& peak = timeline.peaks[space]; peak.bytes > 0)
-      peak.alive = alive_at(timeline, plan, peak.step, 1u << space);
-  if (timeline.unified.bytes > 0)
-    timeline.unified.alive = alive_at(timeline, plan, timeline.unified.step, kAllSpaces);
 }
 
 }  // namespace
@@ -71,6 +66,8 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
   prefer_large_pages(timeline.lifetimes.data(), plan.blocks.size() * sizeof(Lifetime));
   timeline.lifetimes.resize(plan.blocks.size());
   PerSpace<std::uint64_t> live = {};
+  const bool own_books = machine.live_bytes().has_value();
+  const bool counted = machine.sample().has_value();
   for (std::size_t at = 0; at < plan.steps.size(); ++at) {
     progress.check_cancelled();
     const Step& step = plan.steps[at];
@@ -93,8 +90,9 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
       life.to_seconds = machine.now();
     }
     const double now = machine.now();
-    timeline.usage.push_back({at, now, machine.live_bytes().value_or(live)});
+    timeline.usage.push_back({at, now, own_books ? *machine.live_bytes() : live});
     if (const auto reserved = machine.reserved()) timeline.reserved_usage.push_back(*reserved);
+    if (!counted) continue;
     // asking the system costs about 10 us: once a millisecond is enough to follow what takes time
     if (!timeline.measured.empty() && now - timeline.measured.back().seconds < kSamplePeriod) continue;
     if (const auto sample = machine.sample()) timeline.measured.push_back({now, *sample});
@@ -109,7 +107,7 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
   timeline.reserved_peak = machine.reserved_peak();
   timeline.reserved_final = machine.reserved();
   timeline.allocated_peak = machine.allocated_peak();
-  find_peaks(timeline, plan);
+  find_peaks(timeline);
   return timeline;
 }
 
@@ -124,10 +122,9 @@ std::uint64_t usage_at(const Timeline& timeline, std::size_t step, unsigned mask
   return after == timeline.usage.begin() ? 0 : sum_over(std::prev(after)->bytes, mask);
 }
 
-Peak peak_over(const Timeline& timeline, const Plan& plan, unsigned mask) {
+Peak peak_over(const Timeline& timeline, unsigned mask) {
   Peak peak;
   for (const UsagePoint& point : timeline.usage) raise(peak, sum_over(point.bytes, mask), point);
-  if (peak.bytes > 0) peak.alive = alive_at(timeline, plan, peak.step, mask);
   return peak;
 }
 

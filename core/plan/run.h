@@ -25,6 +25,8 @@ class Machine {
   virtual double now() const = 0;
   virtual void drain() = 0;
 
+  // What a machine has of the following does not change while it runs.
+
   // Bytes of the blocks that the machine holds now, from its own books: what it mapped or was given,
   // less what it gave back. Nothing on a machine that holds nothing.
   virtual std::optional<PerSpace<std::uint64_t>> live_bytes() const { return std::nullopt; }

@@ -40,6 +40,16 @@ std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to)
   return casts;
 }
 
+std::vector<std::uint64_t> loaded_bytes(const MetaGraph& graph, const std::optional<DType>& cast) {
+  std::vector<std::uint64_t> sizes;
+  for (const Storage& storage : graph.storages) sizes.push_back(storage.bytes);
+  if (!cast) return sizes;
+  const std::vector<std::optional<Cast>> casts = storage_casts(graph, *cast);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (casts[i]) sizes[i] = *cast_bytes(*casts[i], sizes[i]);
+  return sizes;
+}
+
 DType find_cast(std::string_view name) {
   std::string upper(name);
   std::transform(upper.begin(), upper.end(), upper.begin(),

@@ -13,6 +13,9 @@ namespace loadline {
 // storage has two dimensions or more and rows of whole blocks, as converters do it.
 std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to);
 
+// By storage: what it takes once loaded, cast where it is cast.
+std::vector<std::uint64_t> loaded_bytes(const MetaGraph& graph, const std::optional<DType>& cast);
+
 // A type to cast to: "f32", "bf16", "q4_k"; upper or lower case. Throws Error{usage}: none of that name, or
 // one that weights cannot have.
 DType find_cast(std::string_view name);

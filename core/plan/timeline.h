@@ -1,4 +1,4 @@
-// What running a plan shows: lifetimes, usage per space over time, peaks and what is alive at them.
+// What running a plan shows: lifetimes, usage per space over time, and peaks.
 #pragma once
 
 #include "core/plan/plan.h"
@@ -28,13 +28,11 @@ struct UsagePoint {
   PerSpace<std::uint64_t> bytes = {};
 };
 
-// The highest sum over some spaces, where it is first reached, and the blocks alive there
-// (largest first).
+// The highest sum over some spaces, where it is first reached; alive_at() tells what is alive there.
 struct Peak {
   std::uint64_t bytes = 0;
   std::size_t step = 0;
   double seconds = 0;
-  std::vector<BlockId> alive;
 };
 
 // What the system counted while a machine ran, as differences to just before the run. Bytes.
@@ -74,7 +72,7 @@ inline constexpr unsigned kAllSpaces = (1u << kSpaceCount) - 1;
 constexpr unsigned space_bit(Space space) { return 1u << index(space); }
 
 // The peak of the sum over the spaces in `mask`.
-Peak peak_over(const Timeline& timeline, const Plan& plan, unsigned mask);
+Peak peak_over(const Timeline& timeline, unsigned mask);
 // Blocks alive after `step` in the spaces of `mask`, largest first, ties by id.
 std::vector<BlockId> alive_at(const Timeline& timeline, const Plan& plan, std::size_t step, unsigned mask);
 

@@ -37,13 +37,20 @@ PlanRow make_row(const Projection& projection, const RowFrame& frame, const Labe
   PlanRow row;
   row.method = projection.method;
   row.order = projection.order;
+  row.order_proven = projection.order_proven;
   row.reads = projection.reads;
   row.seconds = projection.seconds;
   for (std::size_t i = 0; i < kSpaceCount; ++i)
     row.peaks[i] = row_peak(plan, timeline.peaks[i].bytes, timeline.peaks[i].step, labels);
-  row.unified = row_peak(plan, timeline.unified.bytes, timeline.unified.step, labels);
   const std::vector<ViewPeak> views = view_peaks(timeline, frame.memory, frame.cache_limit);
   for (const ViewPeak& view : views) row.views.push_back(view.bytes);
+  // a limit of the page cache holds for every figure that counts it
+  const auto view_peak = [&](std::string_view id) {
+    const ViewPeak& view = views[view_position(id)];
+    return row_peak(plan, view.bytes, view.step, labels);
+  };
+  row.unified = view_peak("unified");
+  row.peaks[index(Space::page_cache)] = view_peak("file_backed");
   const ViewPeak& leading = views[leading_view(frame.memory)];
   row.leading = row_peak(plan, leading.bytes, leading.step, labels);
   row.held = held_peak(timeline);
@@ -81,7 +88,7 @@ std::vector<PlanRow> compare_rows(const MetaGraph& graph, std::span<const Method
     rows[at] = refused_row(*methods[at / orders.size()], orders[at % orders.size()].name, error);
   };
   const auto take = [&](std::size_t at, const Projection& projection) {
-    if (!unmapped.empty() && projection.timeline.peaks[index(Space::page_cache)].bytes > 0)
+    if (!unmapped.empty() && maps_files(projection))
       return refuse(at, Error(ErrorCode::unsupported, unmapped));
     rows[at] = make_row(projection, frame, labels);
   };

@@ -49,6 +49,7 @@ struct RowPeak {
 struct PlanRow {
   const Method* method = nullptr;
   std::string order = {};
+  std::optional<bool> order_proven = {};  // Projection::order_proven
   PerSpace<RowPeak> peaks = {};
   ReadPattern reads = {};
   double seconds = 0;

@@ -1,6 +1,8 @@
 // Rows of a comparison against projections one by one.
 #include "core/plan/compare.h"
 
+#include "core/plan/optimal_order.h"
+
 #include <atomic>
 #include <stop_token>
 #include <string>
@@ -54,6 +56,9 @@ TEST(Compare, RowsAreProjectionsOneByOne) {
           EXPECT_EQ(projection.order, choice.name);
           EXPECT_EQ(projection.plan, alone.plan) << method.id << " " << choice.name;
           EXPECT_EQ(projection.reads, alone.reads);
+          EXPECT_EQ(projection.order_proven.has_value(), choice.name == "optimal");
+          if (choice.name == "optimal")
+            EXPECT_EQ(projection.order_proven, optimal_order(graph, method, {}).proven);
           EXPECT_EQ(projection.seconds, alone.seconds);
         },
         [](std::size_t row, const Error& error) { ADD_FAILURE() << row << ": " << error.what(); }};

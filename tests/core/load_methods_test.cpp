@@ -6,6 +6,7 @@
 #include "core/plan/methods.h"
 #include "core/plan/projection.h"
 #include "core/plan/storage_cast.h"
+#include "tests/support/plan_models.h"
 
 #include <algorithm>
 #include <random>
@@ -16,32 +17,9 @@
 namespace loadline {
 namespace {
 
-struct Weight {
-  std::string name;
-  std::uint64_t rows = 1;  // of 32 bf16 numbers
-};
-
-// One file in the order given.
-MetaGraph model_of(const std::vector<Weight>& weights, DType dtype = DType::bf16) {
-  MetaGraph graph;
-  graph.files.push_back({"model.safetensors", 0});
-  std::uint64_t offset = 0;
-  for (const Weight& weight : weights) {
-    const StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
-    const std::uint64_t bytes = *byte_size(dtype, weight.rows * 32);
-    graph.storages.push_back(plain_storage(FileId{0}, offset, bytes));
-    graph.tensors.push_back({Name(weight.name), dtype, {weight.rows, 32}, {}, id, 0});
-    offset += bytes;
-  }
-  graph.files[0].bytes = offset;
-  return graph;
-}
-
-void tie(MetaGraph& graph, const std::string& name, std::uint32_t storage) {
-  Tensor twin = graph.tensors[storage];
-  twin.name = Name(name);
-  graph.tensors.push_back(twin);
-}
+using testing::model_of;
+using testing::tie;
+using testing::Weight;
 
 Timeline project_with(const MetaGraph& graph, std::string_view method, const MethodOptions& options,
                       std::string_view order = "file") {
@@ -308,18 +286,27 @@ TEST(StorageCast, OnlyWholeTensorsOfNumbers) {
   for (const char* wrong : {"", "i8", "opaque", "f128"}) EXPECT_THROW(find_cast(wrong), Error) << wrong;
 }
 
+// An embedding, three layers, norm and head.
+MetaGraph six_units() {
+  return model_of({{"embed", 50},
+                   {"layers.0.w", 10},
+                   {"layers.1.w", 10},
+                   {"layers.2.w", 10},
+                   {"norm", 1},
+                   {"lm_head", 40}});
+}
+
+// Device, host, disk, or both: on the device with a twin on the host.
+std::string letters(const Placement& placement) {
+  std::string text;
+  for (std::uint32_t i = 0; i < placement.homes.size(); ++i)
+    text += placement.has_twin(StorageId{i}) ? 'B' : "Dhd"[static_cast<int>(placement.homes[i])];
+  return text;
+}
+
 TEST(Placement, LayersCountFromTheEnd) {
-  const MetaGraph graph = model_of({{"embed", 50},
-                                    {"layers.0.w", 10},
-                                    {"layers.1.w", 10},
-                                    {"layers.2.w", 10},
-                                    {"norm", 1},
-                                    {"lm_head", 40}});
-  const auto on_device = [&](std::uint64_t layers) {
-    std::string places;
-    for (const Home home : place_gpu_layers(graph, layers).homes) places += home == Home::device ? 'D' : 'h';
-    return places;
-  };
+  const MetaGraph graph = six_units();
+  const auto on_device = [&](std::uint64_t layers) { return letters(place_gpu_layers(graph, layers)); };
   EXPECT_EQ(on_device(0), "hhhhhh");
   EXPECT_EQ(on_device(1), "hhhhDD");
   EXPECT_EQ(on_device(3), "hhDDDD");
@@ -327,18 +314,10 @@ TEST(Placement, LayersCountFromTheEnd) {
 }
 
 TEST(Placement, AutomaticFillsInTurn) {
-  const MetaGraph graph = model_of({{"embed", 50},
-                                    {"layers.0.w", 10},
-                                    {"layers.1.w", 10},
-                                    {"layers.2.w", 10},
-                                    {"norm", 1},
-                                    {"lm_head", 40}});
+  const MetaGraph graph = six_units();
   const std::uint64_t row = 32 * 2;
   const auto map = [&](std::uint64_t device, std::optional<std::uint64_t> host) {
-    std::string places;
-    for (const Home home : place_automatically(graph, device * row, host ? *host * row : host).homes)
-      places += "Dhd"[static_cast<int>(home)];
-    return places;
+    return letters(place_automatically(graph, device * row, host ? *host * row : host));
   };
   // the head is the largest that is left behind the embedding: 40 stay free
   EXPECT_EQ(map(161, 0), "DDDDDD");
@@ -348,6 +327,73 @@ TEST(Placement, AutomaticFillsInTurn) {
             "DDdddd");  // the embedding with 50 free, and one layer; the host keeps 40 free, too
   EXPECT_EQ(map(100, 60), "DDhhdd");
   EXPECT_EQ(map(0, {}), "hhhhhh");
+}
+
+// As f32 the bf16 weights, and the room that is kept free, are twice as large.
+TEST(Placement, AutomaticCountsBytesAsTheyLand) {
+  const MetaGraph graph = six_units();
+  const std::uint64_t row = 32 * 2;
+  EXPECT_EQ(letters(place_automatically(graph, 211 * row, 0)), "DDDDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 211 * row, {}, DType::f32)), "DDhhhh");
+  EXPECT_EQ(letters(place_automatically(graph, 322 * row, 0, DType::f32)), "DDDDDD");
+  MethodOptions options = {.cast = DType::f32};
+  options.placement = place_automatically(graph, 322 * row - 1, {}, DType::f32);
+  EXPECT_LE(device_lower_bound(graph, options), 322 * row - 1);
+}
+
+// A head with a bias of its own that shares the embedding's weight is placed with it, the weight counted
+// once.
+TEST(Placement, AutomaticKeepsTiedModulesTogether) {
+  MetaGraph graph =
+      model_of({{"embed.weight", 50}, {"layers.0.w", 10}, {"layers.1.w", 10}, {"lm_head.bias", 5}});
+  tie(graph, "lm_head.weight", 0);
+  const std::uint64_t row = 32 * 2;
+  // the embedding and the bias with 50 free
+  EXPECT_EQ(letters(place_automatically(graph, 105 * row, {})), "DDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 104 * row, {})), "hhhh");
+  EXPECT_EQ(letters(place_automatically(graph, 75 * row, 200 * row)), "hhhh");
+  EXPECT_EQ(letters(place_automatically(graph, 0, 110 * row)), "hhhh");
+}
+
+// Links over a third module, and names of which the storage's first is none.
+TEST(Placement, AutomaticFollowsTiesThroughOthers) {
+  MetaGraph graph = model_of({{"a.x", 10}, {"b.x", 10}, {"c.x", 10}, {"d.x", 10}, {"b.y", 10}});
+  tie(graph, "b.tied", 0);
+  tie(graph, "d.tied", 4);
+  graph.tensors.push_back(graph.tensors[2]);  // of a part of c.x, under two names
+  graph.tensors.back().name = Name("e.part");
+  graph.tensors.back().shape = {5, 32};
+  tie(graph, "f.part", static_cast<std::uint32_t>(graph.tensors.size() - 1));
+  const std::uint64_t row = 32 * 2;
+  // a, b with both of its tensors, and d: 40 in one piece, whose largest module is b
+  EXPECT_EQ(letters(place_automatically(graph, 60 * row, {})), "DDDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 59 * row, {})), "hhhhh");
+}
+
+// llama.cpp makes the head of the embedding, which stays on the host for looking up: it is there twice.
+TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
+  const std::vector<Weight> weights = {
+      {"token_embd.weight", 50}, {"blk.0.w", 10}, {"blk.1.w", 10}, {"output_norm.weight", 1}};
+  const MetaGraph headless = model_of(weights);
+  EXPECT_EQ(letters(place_gpu_layers(headless, 0)), "hhhh");
+  EXPECT_EQ(letters(place_gpu_layers(headless, 1)), "BhhD");
+  EXPECT_EQ(letters(place_gpu_layers(headless, 2)), "BhDD");
+  MetaGraph tied = model_of({{"lm_head.weight", 50}, {"model.layers.0.w", 10}, {"model.norm.weight", 1}});
+  tie(tied, "model.embed_tokens.weight", 0);
+  EXPECT_EQ(letters(place_gpu_layers(tied, 1)), "BhD");
+  const std::uint64_t row = 32 * 2;
+  MethodOptions options;
+  options.placement = place_gpu_layers(headless, 3);
+  const Timeline ring = project_with(headless, "llama_cpp_ring", options);
+  EXPECT_EQ(ring.final_bytes[index(Space::device)], 71 * row);
+  EXPECT_EQ(ring.final_bytes[index(Space::host)], 50 * row);
+  const Timeline mapped = project_with(headless, "llama_cpp_mmap", options);
+  EXPECT_EQ(mapped.final_bytes[index(Space::device)], 71 * row);
+  EXPECT_EQ(mapped.final_bytes[index(Space::page_cache)], 50 * row);
+  // other loaders keep one
+  const Timeline one = project_with(headless, "accelerate", options);
+  EXPECT_EQ(one.final_bytes[index(Space::device)], 71 * row);
+  EXPECT_EQ(one.final_bytes[index(Space::host)], 0u);
 }
 
 TEST(Placement, RulesInTheirOrder) {

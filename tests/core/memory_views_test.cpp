@@ -5,7 +5,7 @@
 #include "core/plan/cache_limit.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/projection.h"
-#include "tests/support/builders.h"
+#include "tests/support/plan_models.h"
 #include "tests/support/random_plans.h"
 
 #include <algorithm>
@@ -16,15 +16,7 @@
 namespace loadline {
 namespace {
 
-MetaGraph graph_of(const std::vector<std::uint64_t>& sizes) {
-  MetaGraph graph;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    graph.storages.push_back(shapes_only_storage(sizes[i]));
-    graph.tensors.push_back(
-        {"t" + std::to_string(i), DType::u8, {sizes[i]}, {}, StorageId{static_cast<std::uint32_t>(i)}, 0});
-  }
-  return graph;
-}
+using testing::graph_of;
 
 Projection projected(const MetaGraph& graph, const char* method, const MethodOptions& options = {}) {
   return project(graph, find_method(method), find_order("file"), options);
@@ -46,7 +38,7 @@ TEST(MemoryViews, ArePeaksOverTheirSpaces) {
       const std::vector<ViewPeak> peaks = view_peaks(timeline, kind);
       ASSERT_EQ(peaks.size(), memory_views().size());
       for (std::size_t i = 0; i < peaks.size(); ++i) {
-        const Peak expected = peak_over(timeline, plan, memory_views()[i].mask(kind));
+        const Peak expected = peak_over(timeline, memory_views()[i].mask(kind));
         EXPECT_EQ(peaks[i].bytes, expected.bytes) << memory_views()[i].id << " seed " << seed;
         EXPECT_EQ(peaks[i].step, expected.step) << memory_views()[i].id << " seed " << seed;
       }
@@ -144,6 +136,23 @@ TEST(CacheLimit, OnePassOverTheFileReadsNothingAgain) {
       EXPECT_EQ(outcome.peak, limit) << method;
       EXPECT_EQ(outcome.reread_bytes, 0u) << method << " " << limit;
     }
+}
+
+// What the device has imported cannot be dropped: it is held, and no limit of the page cache makes it less.
+TEST(CacheLimit, LeavesImportedPagesAlone) {
+  const Projection projection = projected(graph_of({kMiB, 3 * kMiB, kMiB}), "host_import");
+  const CacheOutcome outcome = limited(projection, 0);
+  EXPECT_EQ(outcome.mapped, 0u);
+  EXPECT_EQ(outcome.reread_bytes, 0u);
+  EXPECT_TRUE(maps_files(projection));
+  for (const std::optional<std::uint64_t> limit :
+       {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(0)}) {
+    const std::vector<ViewPeak> views = view_peaks(projection.timeline, MemoryKind::unified, limit);
+    EXPECT_EQ(views[view_position("unified_held")].bytes, 8 * kMiB);
+    EXPECT_EQ(views[view_position("unified")].bytes, 8 * kMiB);
+    EXPECT_EQ(views[view_position("pinned_staging")].bytes, 3 * kMiB);
+  }
+  EXPECT_FALSE(check_budget(projection, {.unified = 8 * kMiB - 1}).fits());
 }
 
 // Two passes in the same order find nothing of the first one left, unless all of it is.

@@ -6,6 +6,7 @@
 #include "core/plan/optimal_order.h"
 #include "core/plan/projection.h"
 #include "tests/support/builders.h"
+#include "tests/support/plan_models.h"
 #include "tests/support/random_plans.h"
 #include "tests/support/simulation.h"
 
@@ -18,15 +19,7 @@
 namespace loadline {
 namespace {
 
-MetaGraph graph_of(const std::vector<std::uint64_t>& sizes) {
-  MetaGraph graph;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    graph.storages.push_back(shapes_only_storage(sizes[i]));
-    graph.tensors.push_back(
-        {"t" + std::to_string(i), DType::u8, {sizes[i]}, {}, StorageId{static_cast<std::uint32_t>(i)}, 0});
-  }
-  return graph;
-}
+using testing::graph_of;
 
 // Peaks as the formulas of the methods' sources give them, over weights in load order.
 struct Law {
@@ -50,14 +43,14 @@ std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const 
           {"mmap_state_dict", {sum, sum, 0, twice}},
           {"accelerate", {0, sum, 0, sum + q}},  // of a single file, as all storages of these graphs are
           {"from_pretrained", {2 * sum, 0, 0, sum + q}},
-          {"transformers_v5", {0, most, 0, sum + q}},
+          {"transformers_v5", {0, sum, 0, sum + q}},
           {"fused_in_place", {most, 0, 0, sum + q}},
           {"cast_on_host", {sum, 0, 0, sum + q}},
           {"cast_on_device", {most, 0, 0, std::max(with_turn, sum + q)}},
           {"layer_streaming", {sum, 0, 0, sum + q}},  // no layers: all is one unit
           {"layer_streaming_prefetch", {sum, 0, 0, sum + q}},
           {"direct", {0, 0, 0, sum + q}},
-          {"host_import", {0, most, 0, sum + q}},
+          {"host_import", {0, 0, most, sum + q}},
           {"fastsafetensors", {0, 0, ring, sum + q}},
           {"fastsafetensors_copy", {0, 0, ring, twice}},
           {"runai", {room, 0, 0, sum + q}},
@@ -298,7 +291,7 @@ TEST(Run, AgreesWithBruteForceOnRandomPlans) {
       const Peak& peak = timeline.peaks[i];
       EXPECT_EQ(peak.bytes, brute_force_peak(plan, static_cast<Space>(i)));
       std::uint64_t alive = 0;
-      for (const BlockId id : peak.alive) alive += plan.block(id).bytes;
+      for (const BlockId id : alive_at(timeline, plan, peak.step, 1u << i)) alive += plan.block(id).bytes;
       EXPECT_EQ(alive, peak.bytes);
       EXPECT_EQ(usage_at(timeline, peak.step, 1u << i), peak.bytes);
     }
@@ -318,9 +311,28 @@ TEST(Run, WhatIsAliveComesLargestFirst) {
     }
     std::sort(expected.begin(), expected.end());
     DryMachine machine;
-    const Peak peak = run(plan, machine).peaks[index(Space::device)];
-    ASSERT_EQ(peak.alive.size(), expected.size());
-    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(peak.alive[i], expected[i].second);
+    const Timeline timeline = run(plan, machine);
+    const std::vector<BlockId> alive =
+        alive_at(timeline, plan, timeline.peaks[index(Space::device)].step, space_bit(Space::device));
+    ASSERT_EQ(alive.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(alive[i], expected[i].second);
+  }
+}
+
+// Reads into mapped device memory hide the shorter of disk and link; a ring of one slot hides nothing.
+TEST(DryMachine, DirectReadsTakeNoLongerThanARingWithoutOverlap) {
+  for (const auto& [disk, link] : {std::pair(3e9, 20e9), std::pair(20e9, 3e9), std::pair(5e9, 5e9)}) {
+    const MetaGraph graph = graph_of({3'000'000, 500, 70'000'000});
+    MethodOptions options = {.slots = 1};
+    options.costs.disk_read = disk;
+    options.costs.link = link;
+    const auto seconds = [&](const char* method) {
+      return project(graph, find_method(method), find_order("file"), options).timeline.seconds;
+    };
+    const auto bytes = static_cast<double>(storage_bytes(graph));
+    EXPECT_NEAR(seconds("direct"), bytes / std::min(disk, link), 1e-9);
+    EXPECT_NEAR(seconds("staged_ring"), bytes / disk + bytes / link, 1e-9);
+    EXPECT_LE(seconds("direct"), seconds("staged_ring"));
   }
 }
 

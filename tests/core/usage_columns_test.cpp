@@ -51,7 +51,7 @@ TEST(UsageColumns, HoldTheMostOfEveryMomentInThem) {
           ASSERT_EQ(columns.size(), count);
           std::uint64_t most = 0;
           for (const UsageColumn& column : columns) most = std::max(most, sum_of(column.bytes, mask));
-          EXPECT_EQ(most, peak_over(run.timeline, run.plan, mask).bytes) << seed;
+          EXPECT_EQ(most, peak_over(run.timeline, mask).bytes) << seed;
           // the parts of a column were there at once
           for (const UsageColumn& column : columns)
             for (std::size_t space = 0; space < kSpaceCount; ++space)

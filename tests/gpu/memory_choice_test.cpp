@@ -37,30 +37,38 @@ TEST(MemoryType, DiscreteCardWithASmallWindow) {
   // system memory, the card's memory, and 256 MiB of it through which the host can see
   const auto card = memory({64ull << 30, 8ull << 30, 256ull << 20},
                            {{kMapped | kLocal, 2}, {kLocal, 1}, {kMapped | kCached, 0}, {kMapped, 0}});
-  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::device), 1u);
-  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::upload), 3u);
-  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::readback), 2u);
-  EXPECT_EQ(choose_memory_type(card, 0b0101, MemoryKind::upload), 2u);
-  EXPECT_EQ(choose_memory_type(card, 0b0001, MemoryKind::device), 0u);
-  EXPECT_THROW(choose_memory_type(card, 0b1100, MemoryKind::device), Error);
-  EXPECT_THROW(choose_memory_type(card, 0b0010, MemoryKind::upload), Error);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::device), 1u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::upload), 3u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::readback), 2u);
+  EXPECT_EQ(choose_memory_type(card, 0b0101, MemoryUse::upload), 2u);
+  EXPECT_EQ(choose_memory_type(card, 0b0001, MemoryUse::device), 0u);
+  EXPECT_THROW(choose_memory_type(card, 0b1100, MemoryUse::device), Error);
+  EXPECT_THROW(choose_memory_type(card, 0b0010, MemoryUse::upload), Error);
 }
 
 TEST(MemoryType, WholeCardVisible) {
   const auto card = memory({64ull << 30, 8ull << 30}, {{kLocal | kMapped, 1}, {kLocal, 1}, {kMapped, 0}});
-  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::device), 1u);
-  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::upload), 2u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::device), 1u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::upload), 2u);
+}
+
+// A window as large as the card's memory, of a type that buffers may not have.
+TEST(MemoryType, MappedOnlyWhereBuffersMayLie) {
+  const auto card = memory({64ull << 30, 8ull << 30}, {{kLocal | kMapped, 1}, {kLocal, 1}, {kMapped, 0}});
+  EXPECT_TRUE(can_map_device_memory(card, ~0u));
+  EXPECT_FALSE(can_map_device_memory(card, 0b110));
+  EXPECT_EQ(choose_memory_type(card, 0b111, MemoryUse::direct), 0u);
 }
 
 TEST(MemoryType, OneTypeForAll) {
   const auto software = memory({2ull << 30}, {{kLocal | kMapped | kCached, 0}});
-  for (const MemoryKind kind : {MemoryKind::device, MemoryKind::upload, MemoryKind::readback})
+  for (const MemoryUse kind : {MemoryUse::device, MemoryUse::upload, MemoryUse::readback})
     EXPECT_EQ(choose_memory_type(software, ~0u, kind), 0u);
 }
 
 TEST(MemoryType, MappedButNotCoherentIsNotUsed) {
   const auto card = memory({1 << 30}, {{VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | kCached, 0}, {kMapped, 0}});
-  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryKind::readback), 1u);
+  EXPECT_EQ(choose_memory_type(card, ~0u, MemoryUse::readback), 1u);
 }
 
 TEST(MemoryNeed, PeaksAreRoundedPerBlock) {

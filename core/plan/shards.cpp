@@ -1,0 +1,33 @@
+// Cuts a model into shards.
+#include "core/plan/shards.h"
+
+#include <algorithm>
+
+namespace loadline {
+
+std::vector<std::uint32_t> shards_of(const MetaGraph& graph, std::uint64_t most) {
+  std::vector<std::uint32_t> shards(graph.storages.size(), 0);
+  if (most == 0) {
+    const auto without = static_cast<std::uint32_t>(graph.files.size());
+    for (std::size_t i = 0; i < shards.size(); ++i)
+      shards[i] = std::min(static_cast<std::uint32_t>(index(graph.storages[i].file)), without);
+    return shards;
+  }
+  std::uint32_t shard = 0;
+  std::uint64_t room = most;
+  bool empty = true;
+  for (const StorageId id : find_order("file").make(graph)) {
+    const std::uint64_t bytes = graph.storage(id).bytes;
+    if (bytes > room && !empty) {
+      ++shard;
+      room = most;
+      empty = true;
+    }
+    shards[index(id)] = shard;
+    room -= std::min(room, bytes);
+    empty = empty && bytes == 0;
+  }
+  return shards;
+}
+
+}  // namespace loadline
