@@ -12,6 +12,7 @@ Action setup_gui(CLI::App& app);
 Action setup_inspect(CLI::App& app);
 Action setup_plan(CLI::App& app);
 Action setup_synth(CLI::App& app);
+Action setup_pack(CLI::App& app);
 Action setup_upload(CLI::App& app);
 
 }  // namespace loadline::cli

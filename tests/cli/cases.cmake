@@ -247,3 +247,14 @@ add_test(NAME cli.interrupt COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/interrupt.sh
 add_test(NAME cli.interrupt_stats
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/interrupt_stats.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/70b)
 set_tests_properties(cli.interrupt_stats PROPERTIES FIXTURES_REQUIRED seventy)
+
+# arena planning
+file(WRITE ${CLI_FOLDER}/pack.csv "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n")
+file(WRITE ${CLI_FOLDER}/pack_bad.csv "id,lower,upper,size\nb1,0,3,four\n")
+cli_case(pack 0 "pack pack.csv --capacity 12" STDOUT "height 12 B .12 bytes. of 12 B, the least there is.*Feasible")
+cli_case(pack_infeasible 3 "pack pack.csv --capacity 11" STDOUT "Infeasible: proved")
+cli_case(pack_minimize 0 "pack pack.csv --minimize --json" STDOUT "\"lower_bound\": 12,.*\"height\": 12,.*\"verdict\": \"feasible\",.*\"proven_optimal\": true")
+cli_case(pack_out 0 "pack pack.csv -o packed.csv --force")
+cli_case(pack_bad 1 "pack pack_bad.csv" STDERR "pack_bad.csv: line 2: size 'four' is no whole number")
+cli_case(pack_missing 1 "pack no-such.csv" STDERR "no-such.csv")
+cli_case(pack_no_file 2 "pack" STDERR "FILE is required")

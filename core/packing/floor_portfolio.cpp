@@ -1,0 +1,139 @@
+// Attempts dealt out to threads so that their number, not the clock, decides.
+#include "core/packing/floor_portfolio.h"
+
+#include "core/base/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace loadline {
+namespace {
+
+// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...; `index` counts from 1.
+std::uint64_t luby(std::uint64_t index) {
+  while (true) {
+    std::uint64_t power = 1;
+    while (power - 1 < index) power *= 2;
+    if (power - 1 == index) return power / 2;
+    index -= power / 2 - 1;
+  }
+}
+
+}  // namespace
+
+Attempt floor_attempt(std::uint64_t index, std::uint32_t boxes, std::uint64_t seed) {
+  struct Way {
+    Selection selection;
+    Preference preference;
+  };
+  constexpr Way kWays[] = {{Selection::fullest, Preference::size},
+                           {Selection::weighted, Preference::longest},
+                           {Selection::fullest, Preference::area},
+                           {Selection::fewest, Preference::busiest}};
+  constexpr std::uint64_t kWayCount = std::size(kWays);
+  constexpr double kNoise = 1.2;
+  const Way& way = kWays[index % kWayCount];
+  Attempt attempt;
+  attempt.selection = way.selection;
+  attempt.preference = way.preference;
+  attempt.noise = index < kWayCount ? 0 : kNoise;
+  attempt.seed = seed * 0x9e3779b97f4a7c15u + index;
+  attempt.nodes = 2 * (std::uint64_t{boxes} + 8) * luby(index / kWayCount + 1);
+  return attempt;
+}
+
+std::uint64_t floor_search_bytes(const SectionModel& model) {
+  std::uint64_t places = 0;
+  for (const SectionRange& range : model.ranges) places += range.last - range.first;
+  for (const auto& obstacle : model.obstacles) places += obstacle.range.last - obstacle.range.first;
+  constexpr std::uint64_t kPerPlace = 16, kPerBox = 256, kPerSection = 128, kPerPair = 16;
+  // each pair of a box and an obstacle may bar it
+  return places * kPerPlace + model.box_count() * kPerBox + model.sections * kPerSection +
+         std::uint64_t{model.box_count()} * model.obstacles.size() * kPerPair;
+}
+
+class FloorPortfolio::Lane {
+ public:
+  Lane() = default;
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+  virtual ~Lane() = default;
+  virtual SearchEnd attempt(const Attempt& attempt, const StopRule& rule) = 0;
+  virtual std::vector<std::uint64_t> offsets() const = 0;
+  virtual std::uint64_t nodes() const = 0;
+};
+
+template <typename T>
+class FloorPortfolio::LaneOf : public FloorPortfolio::Lane {
+ public:
+  LaneOf(const SectionModel& model, std::uint64_t capacity) : search_(model, static_cast<T>(capacity)) {}
+  SearchEnd attempt(const Attempt& attempt, const StopRule& rule) override {
+    return search_.attempt(attempt, rule);
+  }
+  std::vector<std::uint64_t> offsets() const override {
+    return {search_.offsets().begin(), search_.offsets().end()};
+  }
+  std::uint64_t nodes() const override { return search_.nodes(); }
+
+ private:
+  FloorSearch<T> search_;
+};
+
+FloorPortfolio::FloorPortfolio(const SectionModel& model, std::uint64_t capacity, unsigned threads,
+                               std::uint64_t seed)
+    : boxes_(model.box_count()), seed_(seed) {
+  const bool narrow = fits_in<std::int32_t>(model, capacity);
+  for (unsigned lane = 0; lane < std::max(1u, threads); ++lane) {
+    if (narrow)
+      lanes_.push_back(std::make_unique<LaneOf<std::int32_t>>(model, capacity));
+    else
+      lanes_.push_back(std::make_unique<LaneOf<std::int64_t>>(model, capacity));
+  }
+}
+
+FloorPortfolio::~FloorPortfolio() = default;
+
+SearchEnd FloorPortfolio::run(std::uint64_t attempts, const StopRule& rule) {
+  constexpr std::uint64_t kNone = UINT64_MAX;
+  std::atomic<std::uint64_t> first_ended = kNone;
+  std::vector<SearchEnd> ends(lanes_.size(), SearchEnd::gave_up);
+  std::vector<std::uint64_t> ended(lanes_.size(), kNone);
+  const auto turn = [&](std::size_t lane) {
+    for (std::uint64_t i = done_ + lane; i < attempts; i += lanes_.size()) {
+      StopRule mine = rule;
+      mine.first_ended = &first_ended;
+      mine.attempt = i;
+      if (mine.due()) return;
+      ends[lane] = lanes_[lane]->attempt(floor_attempt(i, boxes_, seed_), mine);
+      if (ends[lane] == SearchEnd::gave_up) continue;
+      if (ends[lane] == SearchEnd::stopped) return;
+      ended[lane] = i;
+      std::uint64_t known = first_ended.load();
+      while (i < known && !first_ended.compare_exchange_weak(known, i)) {
+      }
+      return;
+    }
+  };
+  if (lanes_.size() == 1) {
+    turn(0);
+  } else {
+    ParallelLoop(lanes_.size(), lanes_.size(), turn).finish();
+  }
+  const auto first = std::min_element(ended.begin(), ended.end());
+  if (*first == kNone) {
+    if (rule.out_of_time()) return SearchEnd::stopped;
+    done_ = std::max(done_, attempts);
+    return SearchEnd::gave_up;
+  }
+  const auto lane = static_cast<std::size_t>(first - ended.begin());
+  if (ends[lane] == SearchEnd::solved) offsets_ = lanes_[lane]->offsets();
+  return ends[lane];
+}
+
+std::uint64_t FloorPortfolio::nodes() const {
+  std::uint64_t sum = 0;
+  for (const auto& lane : lanes_) sum += lane->nodes();
+  return sum;
+}
+
+}  // namespace loadline

@@ -1,0 +1,48 @@
+// Exact packing by many short attempts: floor searches that differ in what they prefer, on several threads.
+#pragma once
+
+#include "core/packing/floor_search.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace loadline {
+
+// The i-th of all attempts: four ways to choose in turn, preferences shaken after the first of each, and as
+// many nodes as Luby's sequence says (Luby, Sinclair, Zuckerman 1993): run times have a heavy tail, a new
+// attempt is often worth more than patience.
+Attempt floor_attempt(std::uint64_t index, std::uint32_t boxes, std::uint64_t seed);
+
+// Bytes that a floor search of the model needs at most for its lists, per thread.
+std::uint64_t floor_search_bytes(const SectionModel& model);
+
+// Attempts at one capacity. Thread k of n runs attempts k, k + n, ..., with a search of its own; of those
+// that end the first counts, so the answer hangs on seed and thread count alone, unless the clock ends it.
+class FloorPortfolio {
+ public:
+  // The model outlives the portfolio; fits_in<std::int64_t>(model, capacity) must hold.
+  FloorPortfolio(const SectionModel& model, std::uint64_t capacity, unsigned threads, std::uint64_t seed);
+  ~FloorPortfolio();
+  FloorPortfolio(const FloorPortfolio&) = delete;
+  FloorPortfolio& operator=(const FloorPortfolio&) = delete;
+
+  // Goes on up to attempt number `attempts`. `gave_up`: none of them ended.
+  SearchEnd run(std::uint64_t attempts, const StopRule& rule);
+  // After `solved`, by box.
+  const std::vector<std::uint64_t>& offsets() const { return offsets_; }
+  std::uint64_t nodes() const;
+
+ private:
+  class Lane;
+  template <typename T>
+  class LaneOf;
+
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::uint64_t done_ = 0;
+  std::uint32_t boxes_;
+  std::uint64_t seed_;
+  std::vector<std::uint64_t> offsets_;
+};
+
+}  // namespace loadline

@@ -1,0 +1,284 @@
+// Depth-first search on an explicit stack, with failed states kept across attempts.
+#include "core/packing/floor_search.h"
+
+#include "core/packing/mix.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace loadline {
+
+template <typename T>
+FloorSearch<T>::FloorSearch(const SectionModel& model, T capacity, unsigned most_bits)
+    : order_(by_first_section(model)),
+      skyline_(reordered(model, order_), capacity),
+      weights_(model.sections, 1.0),
+      failed_(std::size_t{1} << std::min(most_bits, 12u)),
+      most_bits_(most_bits) {
+  const auto sums = section_sums(model);
+  for (std::uint32_t box = 0; box < order_.size(); ++box) {
+    std::uint64_t most = 0;
+    for (const SectionRange& range : skyline_.model().ranges_of(box))
+      for (std::uint32_t section = range.first; section < range.last; ++section)
+        most = std::max(most, (*sums)[section]);
+    busiest_.push_back(static_cast<double>(most));
+  }
+}
+
+template <typename T>
+void FloorSearch<T>::rank(const Attempt& attempt) {
+  MixedSequence random(attempt.seed);
+  ranks_.clear();
+  for (std::uint32_t i = 0; i < order_.size(); ++i) {
+    double length = 0;
+    for (const SectionRange& range : skyline_.model().ranges_of(i)) length += range.last - range.first;
+    const auto size = static_cast<double>(skyline_.model().height_of(i));
+    double rank = 0;
+    switch (attempt.preference) {
+      case Preference::longest:
+        rank = 1.1 * std::log(length) + 0.1 * std::log(size);
+        break;
+      case Preference::area:
+        rank = std::log(length) + std::log(size);
+        break;
+      case Preference::size:
+        rank = std::log(size);
+        break;
+      case Preference::busiest:
+        rank = std::log(busiest_[i]) + 1e-6 * length;
+        break;
+    }
+    ranks_.push_back(rank + attempt.noise * (2 * random.fraction() - 1));
+  }
+}
+
+// What is listed between two sections falls apart where nothing stands over both neighbours.
+template <typename T>
+void FloorSearch<T>::split(std::uint32_t from, std::uint32_t to, std::size_t rest, std::size_t maker) {
+  todo_ = rest;
+  for (std::uint32_t section = from;;) {
+    std::uint32_t end = section;
+    while (end != to && skyline_.crossing(end) > 0) end = skyline_.next(end);
+    if (!skyline_.waiting(section).empty()) {
+      components_.push_back({section, end, todo_, maker});
+      todo_ = components_.size() - 1;
+    }
+    if (end == to) return;
+    section = skyline_.next(end);
+  }
+}
+
+template <typename T>
+double FloorSearch<T>::score(std::uint32_t section) const {
+  const SectionStack<T>& stack = skyline_.stack(section);
+  const double choices = stack.on_floor + (skyline_.room(section) > 0 ? 1.0 : 0.0);
+  switch (selection_) {
+    case Selection::weighted:
+      return choices / weights_[section];
+    case Selection::fullest:
+      return choices + static_cast<double>(skyline_.capacity() - stack.total) /
+                           (static_cast<double>(skyline_.capacity()) + 1);
+    case Selection::fewest:
+      break;
+  }
+  return choices;
+}
+
+template <typename T>
+std::uint32_t FloorSearch<T>::choose(const Component& component) const {
+  const auto floor = [&](std::uint32_t section) { return skyline_.stack(section).floor; };
+  T deepest = std::numeric_limits<T>::max();
+  if (!skyline_.whole())
+    for (std::uint32_t at = component.from;; at = skyline_.next(at)) {
+      deepest = std::min(deepest, floor(at));
+      if (at == component.to) break;
+    }
+  double least = std::numeric_limits<double>::infinity();
+  std::uint32_t best = component.from;
+  for (std::uint32_t section = component.from;;) {
+    std::uint32_t end = section;
+    while (end != component.to && floor(skyline_.next(end)) == floor(section)) end = skyline_.next(end);
+    const bool lowest = floor(section) <= deepest &&
+                        (section == component.from || floor(skyline_.previous(section)) > floor(section)) &&
+                        (end == component.to || floor(skyline_.next(end)) > floor(section));
+    for (std::uint32_t at = section; lowest; at = skyline_.next(at)) {
+      if (const double s = score(at); s < least) least = s, best = at;
+      if (at == end) break;
+    }
+    if (end == component.to) return best;
+    section = skyline_.next(end);
+  }
+}
+
+// Of boxes that are alike only one is tried.
+template <typename T>
+bool FloorSearch<T>::is_copy(std::size_t from, std::uint32_t box) const {
+  return std::any_of(candidates_.begin() + static_cast<std::ptrdiff_t>(from), candidates_.end(),
+                     [&](std::uint32_t other) { return skyline_.model().alike(box, other); });
+}
+
+template <typename T>
+void FloorSearch<T>::open_frame() {
+  const Component& component = components_[todo_];
+  Frame frame{};
+  frame.component = todo_;
+  frame.moment = skyline_.now();
+  frame.components = components_.size();
+  frame.first_candidate = frame.tried = candidates_.size();
+  frame.hash = skyline_.hash(component.from, component.to);
+  frame.known = has_failed(frame.hash);
+  if (!frame.known) {
+    frame.section = choose(component);
+    const T floor = skyline_.stack(frame.section).floor;
+    for (const std::uint32_t box : skyline_.waiting(frame.section))
+      if (skyline_.start(box) == floor && !is_copy(frame.first_candidate, box)) candidates_.push_back(box);
+    std::sort(candidates_.begin() + static_cast<std::ptrdiff_t>(frame.first_candidate), candidates_.end(),
+              [&](std::uint32_t a, std::uint32_t b) {
+                return ranks_[a] != ranks_[b] ? ranks_[a] > ranks_[b] : a < b;
+              });
+    frame.may_stay_empty = skyline_.room(frame.section) > 0;
+  }
+  frame.end = candidates_.size();
+  frames_.push_back(frame);
+}
+
+template <typename T>
+bool FloorSearch<T>::place_next(Frame& frame) {
+  if (!skyline_.place(candidates_[frame.tried++])) {
+    weights_[skyline_.broken_section()] += 1;
+    return false;
+  }
+  const Component component = components_[frame.component];
+  // its ends may have left the list
+  std::uint32_t from = component.from, to = component.to;
+  if (!skyline_.listed(from)) from = skyline_.next(from);
+  if (!skyline_.listed(to)) to = skyline_.previous(to);
+  split(from, to, component.rest, frames_.size() - 1);
+  return true;
+}
+
+// The height up to which a section is empty if nothing sits on its floor: the least at which one of its boxes
+// can rest on something that is not over it.
+template <typename T>
+T FloorSearch<T>::level_if_empty(std::uint32_t section) const {
+  const T floor = skyline_.stack(section).floor;
+  T level = std::numeric_limits<T>::max();
+  for (const std::uint32_t box : skyline_.waiting(section)) {
+    if (skyline_.start(box) > floor) {
+      level = std::min(level, skyline_.start(box));
+      continue;
+    }
+    for (const SectionRange& range : skyline_.model().ranges_of(box)) {
+      std::uint32_t at = range.first;
+      while (!skyline_.listed(at)) ++at;
+      for (; at < range.last; at = skyline_.next(at))
+        for (const std::uint32_t other : skyline_.waiting(at))
+          if (!skyline_.model().over(other, section))
+            level = std::min(level, skyline_.fitting(box, skyline_.top_over(other, at)));
+    }
+  }
+  return level;
+}
+
+template <typename T>
+bool FloorSearch<T>::leave_empty(Frame& frame) {
+  frame.may_stay_empty = false;
+  const T level = level_if_empty(frame.section);
+  if (level - skyline_.stack(frame.section).floor > skyline_.room(frame.section)) return false;
+  if (!skyline_.raise(frame.section, level)) {
+    weights_[skyline_.broken_section()] += 1;
+    return false;
+  }
+  const Component component = components_[frame.component];
+  components_.push_back({component.from, component.to, component.rest, frames_.size() - 1});
+  todo_ = components_.size() - 1;
+  return true;
+}
+
+// The next choice of the last frame. False when none is left.
+template <typename T>
+bool FloorSearch<T>::advance() {
+  Frame& frame = frames_.back();
+  while (true) {
+    skyline_.undo(frame.moment);
+    components_.resize(frame.components);
+    if (frame.tried < frame.end) {
+      if (place_next(frame)) return true;
+    } else if (frame.may_stay_empty) {
+      if (leave_empty(frame)) return true;
+    } else {
+      return false;
+    }
+  }
+}
+
+// The last frame's component has no solution: back to the choice that made it. False when nothing made it.
+template <typename T>
+bool FloorSearch<T>::fail() {
+  const Frame& failed = frames_.back();
+  if (!failed.known) record_failure(failed.hash);
+  const std::size_t maker = components_[failed.component].maker;
+  if (maker == kNone) return false;
+  frames_.resize(maker + 1);
+  candidates_.resize(frames_.back().end);
+  return true;
+}
+
+template <typename T>
+bool FloorSearch<T>::has_failed(const Hash& hash) const {
+  const Hash& entry = failed_[hash.b & (failed_.size() - 1)];
+  return entry.a == hash.a && entry.b == hash.b;
+}
+
+template <typename T>
+void FloorSearch<T>::record_failure(const Hash& hash) {
+  if (++failures_ > failed_.size() / 2 && failed_.size() < std::size_t{1} << most_bits_) {
+    std::vector<Hash> wider(failed_.size() * 4);
+    for (const Hash& entry : failed_)
+      if (entry.a != 0 || entry.b != 0) wider[entry.b & (wider.size() - 1)] = entry;
+    failed_ = std::move(wider);
+  }
+  failed_[hash.b & (failed_.size() - 1)] = hash;
+}
+
+template <typename T>
+void FloorSearch<T>::keep_solution() {
+  offsets_.resize(order_.size());
+  for (std::uint32_t box = 0; box < order_.size(); ++box) offsets_[order_[box]] = skyline_.start(box);
+}
+
+template <typename T>
+SearchEnd FloorSearch<T>::attempt(const Attempt& attempt, const StopRule& rule) {
+  constexpr std::uint64_t kBetweenLooks = 256;
+  skyline_.undo({});
+  components_.clear();
+  frames_.clear();
+  candidates_.clear();
+  for (std::uint32_t section = 0; section < skyline_.section_count(); ++section)
+    if (skyline_.slack(section) < 0) return SearchEnd::infeasible;
+  rank(attempt);
+  selection_ = attempt.selection;
+  if (skyline_.section_count() == 0) {
+    keep_solution();
+    return SearchEnd::solved;
+  }
+  split(0, skyline_.section_count() - 1, kNone, kNone);
+  for (std::uint64_t used = 0; todo_ != kNone; ++used) {
+    if (used >= attempt.nodes) return SearchEnd::gave_up;
+    if (used % kBetweenLooks == 0 && rule.due()) return SearchEnd::stopped;
+    ++nodes_;
+    open_frame();
+    while (!advance())
+      if (!fail()) return SearchEnd::infeasible;
+  }
+  keep_solution();
+  return SearchEnd::solved;
+}
+
+template class FloorSearch<std::int32_t>;
+template class FloorSearch<std::int64_t>;
+
+}  // namespace loadline

@@ -1,0 +1,108 @@
+// Exact packing of boxes by filling the floor: at a section where the floor is lowest, some box sits exactly
+// on it or none does.
+#pragma once
+
+#include "core/packing/skyline.h"
+#include "core/packing/stop_rule.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace loadline {
+
+// Why it is complete: push every box of a solution down as far as it goes. Take a section t in a stretch
+// of listed sections whose floor is lower than on both sides. A box over t that may start at the floor stands
+// within the stretch (it could not start so low elsewhere). Either exactly one such box sits on the floor at
+// t, or none; then the lowest over t rests on a box that is not over t, and t is empty up to there. These
+// cases exclude each other, and none needs an order among decisions elsewhere: search stays local in time.
+// Components are solved one after the other; when one cannot be solved, what created it is undone, over the
+// solutions of its siblings.
+
+// Which section is filled next. `c` candidates may sit on its floor, one more if it may stay empty.
+enum class Selection : std::uint8_t {
+  weighted,  // least c for how often the section broke
+  fullest,   // least c, then the most that is still to be stacked there
+  fewest     // least c, then the leftmost
+};
+// Which candidate is tried first: the greatest.
+enum class Preference : std::uint8_t { longest, area, size, busiest };
+
+struct Attempt {
+  Selection selection = Selection::fullest;
+  Preference preference = Preference::size;
+  double noise = 0;  // preferences times e^x, x in [-noise, noise)
+  std::uint64_t seed = 0;
+  std::uint64_t nodes = 0;  // decisions before it gives up
+};
+
+enum class SearchEnd : std::uint8_t { solved, infeasible, gave_up, stopped };
+
+// T as for Skyline. Attempts share what they learn: which states have no solution, which sections break.
+template <typename T>
+class FloorSearch {
+ public:
+  // Holds at most 2^most_bits failed states of 16 bytes.
+  FloorSearch(const SectionModel& model, T capacity, unsigned most_bits = 22);
+
+  // `infeasible` is proved: an attempt that went through everything.
+  SearchEnd attempt(const Attempt& attempt, const StopRule& rule);
+  // By box as given; after `solved`.
+  const std::vector<T>& offsets() const { return offsets_; }
+  std::uint64_t nodes() const { return nodes_; }
+
+ private:
+  using Hash = typename Skyline<T>::Hash;
+  // Listed sections `from` to `to`; still to be solved after it: `rest`. Made by a choice of frame `maker`.
+  struct Component {
+    std::uint32_t from, to;
+    std::size_t rest, maker;
+  };
+  struct Frame {
+    std::size_t component;
+    typename Skyline<T>::Moment moment;
+    std::size_t components;  // how many there were
+    std::size_t tried, end;  // candidates
+    std::size_t first_candidate;
+    std::uint32_t section;
+    bool may_stay_empty;
+    bool known;  // to fail: nothing to record
+    Hash hash;
+  };
+  static constexpr std::size_t kNone = SIZE_MAX;
+
+  void rank(const Attempt& attempt);
+  void split(std::uint32_t from, std::uint32_t to, std::size_t rest, std::size_t maker);
+  void open_frame();
+  bool advance();
+  bool place_next(Frame& frame);
+  bool leave_empty(Frame& frame);
+  bool fail();
+  std::uint32_t choose(const Component& component) const;
+  double score(std::uint32_t section) const;
+  T level_if_empty(std::uint32_t section) const;
+  bool is_copy(std::size_t from, std::uint32_t box) const;
+  bool has_failed(const Hash& hash) const;
+  void record_failure(const Hash& hash);
+  void keep_solution();
+
+  std::vector<std::uint32_t> order_;  // by box of the skyline: the box as given
+  Skyline<T> skyline_;
+  std::vector<T> offsets_;
+  std::vector<double> ranks_, weights_, busiest_;
+  Selection selection_ = Selection::fullest;
+
+  std::vector<Component> components_;
+  std::vector<Frame> frames_;
+  std::vector<std::uint32_t> candidates_;
+  std::size_t todo_ = kNone;
+
+  std::vector<Hash> failed_;
+  std::size_t failures_ = 0;
+  unsigned most_bits_;
+  std::uint64_t nodes_ = 0;
+};
+
+extern template class FloorSearch<std::int32_t>;
+extern template class FloorSearch<std::int64_t>;
+
+}  // namespace loadline

@@ -1,0 +1,151 @@
+// Orders, placement in order, and blame.
+#include "core/packing/greedy.h"
+
+#include "core/packing/mix.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace loadline {
+namespace {
+
+double length_of(const SectionModel& model, std::uint32_t box) {
+  double length = 0;
+  for (const SectionRange& range : model.ranges_of(box)) length += range.last - range.first;
+  return length;
+}
+
+double area_of(const SectionModel& model, std::uint32_t box) {
+  double area = 0;
+  for (const SectionRange& range : model.ranges_of(box))
+    area += static_cast<double>(range.last - range.first) * static_cast<double>(range.size);
+  return area;
+}
+
+bool throughout(const SectionModel& model, std::uint32_t box) {
+  return model.first_of(box) == 0 && model.last_of(box) == model.sections;
+}
+
+bool by_size_then_start(const SectionModel& model, std::uint32_t a, std::uint32_t b) {
+  if (throughout(model, a) != throughout(model, b)) return throughout(model, a);
+  const std::uint64_t x = model.height_of(a), y = model.height_of(b);
+  if (x != y) return x > y;
+  return model.first_of(a) < model.first_of(b);
+}
+
+bool by_size_then_length(const SectionModel& model, std::uint32_t a, std::uint32_t b) {
+  const std::uint64_t x = model.height_of(a), y = model.height_of(b);
+  return x != y ? x > y : length_of(model, a) > length_of(model, b);
+}
+
+bool by_length(const SectionModel& model, std::uint32_t a, std::uint32_t b) {
+  const double x = length_of(model, a), y = length_of(model, b);
+  return x != y ? x > y : model.height_of(a) > model.height_of(b);
+}
+
+bool by_area(const SectionModel& model, std::uint32_t a, std::uint32_t b) {
+  return area_of(model, a) > area_of(model, b);
+}
+
+bool by_start(const SectionModel& model, std::uint32_t a, std::uint32_t b) {
+  return model.first_of(a) < model.first_of(b);
+}
+
+constexpr GreedyRule kRules[] = {
+    {"size", Fit::best, by_size_then_start}, {"size-length", Fit::first, by_size_then_length},
+    {"area", Fit::first, by_area},           {"length", Fit::best, by_length},
+    {"start", Fit::best, by_start},
+};
+
+std::uint64_t top_of(const SectionModel& model, std::uint32_t box, std::uint64_t offset) {
+  return offset + model.height_of(box);
+}
+
+}  // namespace
+
+std::span<const GreedyRule> greedy_rules() { return kRules; }
+
+std::vector<std::uint32_t> order_by(const SectionModel& model, const GreedyRule& rule) {
+  std::vector<std::uint32_t> order(model.box_count());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return rule.before(model, a, b); });
+  return order;
+}
+
+GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
+                            std::span<const std::uint32_t> order, Fit fit, std::uint64_t most) {
+  GreedyPacking packing;
+  packing.offsets.assign(model.box_count(), 0);
+  index.clear();
+  std::uint64_t height = 0;
+  for (const auto& obstacle : model.obstacles)
+    height = std::max(height, obstacle.offset + obstacle.range.size);
+  for (const std::uint32_t box : order) {
+    const std::uint64_t offset = index.find(box, fit);
+    height = std::max(height, top_of(model, box, offset));
+    if (height > most) return packing;
+    index.take(box, offset);
+    packing.offsets[box] = offset;
+  }
+  packing.height = height;
+  return packing;
+}
+
+SqueakyResult squeaky_wheel(const SectionModel& model, std::uint64_t target, std::uint64_t rounds,
+                            std::uint64_t seed, const StopRule& rule) {
+  ArenaIndex index(model);
+  SqueakyResult best;
+  std::vector<std::uint32_t> order, best_order;
+  Fit fit = Fit::best;
+  std::uint64_t round = 0;
+  for (const GreedyRule& start : greedy_rules()) {
+    if (best.packing.height <= target || (round > 0 && rule.due())) return best;
+    order = order_by(model, start);
+    GreedyPacking packing =
+        pack_in_order(model, index, order, start.fit, round == 0 ? UINT64_MAX : best.packing.height - 1);
+    if (packing.height < best.packing.height) {
+      best = {std::move(packing), start.id, round};
+      best_order = order;
+      fit = start.fit;
+    }
+    ++round;
+  }
+  // A box's rank is its place in the order; blame moves it forward.
+  MixedSequence random(seed);
+  const auto count = static_cast<double>(model.box_count());
+  std::vector<double> rank(model.box_count());
+  const auto ranks_from = [&](const std::vector<std::uint32_t>& from) {
+    for (std::uint32_t i = 0; i < from.size(); ++i) rank[from[i]] = i;
+  };
+  ranks_from(best_order);
+  order = best_order;
+  std::uint64_t since = 0;
+  for (; round < rounds && best.packing.height > target && !rule.due(); ++round) {
+    GreedyPacking packing = pack_in_order(model, index, order, fit);
+    ++since;
+    if (packing.height < best.packing.height) {
+      best.packing = packing;
+      best.round = round;
+      best_order = order;
+      since = 0;
+    }
+    if (since > 30) {
+      since = 0;
+      ranks_from(best_order);
+    }
+    for (std::uint32_t box = 0; box < model.box_count(); ++box) {
+      const std::uint64_t top = top_of(model, box, packing.offsets[box]);
+      if (top <= target) continue;
+      rank[box] -= (0.05 + 0.3 * random.fraction()) * count;
+    }
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return rank[a] != rank[b] ? rank[a] < rank[b] : a < b;
+    });
+    for (std::uint32_t i = 0; i < order.size(); ++i) rank[order[i]] = i;
+  }
+  return best;
+}
+
+}  // namespace loadline

@@ -1,0 +1,45 @@
+// One box after the other, each where it fits: fast heuristics of any size.
+#pragma once
+
+#include "core/packing/arena_index.h"
+#include "core/packing/stop_rule.h"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace loadline {
+
+// In what order boxes are placed, and where.
+struct GreedyRule {
+  std::string_view id;
+  Fit fit;
+  // Whether a goes before b; ties by number.
+  bool (*before)(const SectionModel& model, std::uint32_t a, std::uint32_t b);
+};
+// The first is TensorFlow Lite's planner: those that live throughout, then the largest, then the earliest.
+std::span<const GreedyRule> greedy_rules();
+
+std::vector<std::uint32_t> order_by(const SectionModel& model, const GreedyRule& rule);
+
+struct GreedyPacking {
+  std::vector<std::uint64_t> offsets = {};  // by box
+  std::uint64_t height = UINT64_MAX;        // of boxes and obstacles; UINT64_MAX: given up
+};
+// Gives up as soon as something ends above `most`. `index` is the model's; it is cleared first.
+GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
+                            std::span<const std::uint32_t> order, Fit fit, std::uint64_t most = UINT64_MAX);
+
+// Squeaky wheel (Joslin and Clements 1999): boxes that end too high go earlier next time. Starts from every
+// rule, goes on from the best; stops at `target`, after `rounds` rounds, or when `rule` is due, and returns
+// the best so far.
+struct SqueakyResult {
+  GreedyPacking packing = {};
+  std::string_view rule;    // which order it began with
+  std::uint64_t round = 0;  // in which it was found; below the number of rules: a plain order
+};
+SqueakyResult squeaky_wheel(const SectionModel& model, std::uint64_t target, std::uint64_t rounds,
+                            std::uint64_t seed, const StopRule& rule);
+
+}  // namespace loadline

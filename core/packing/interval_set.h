@@ -1,0 +1,40 @@
+// Disjoint intervals that grow together.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace loadline {
+
+// [from, to), from < to.
+struct Interval {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+};
+
+// What any of the added intervals covers, from low to high; touching ones are one.
+class IntervalSet {
+ public:
+  void add(const Interval& interval) {
+    const auto begin = std::lower_bound(parts_.begin(), parts_.end(), interval.from,
+                                        [](const Interval& part, std::uint64_t at) { return part.to < at; });
+    auto end = begin;
+    Interval sum = interval;
+    for (; end != parts_.end() && end->from <= interval.to; ++end)
+      sum = {std::min(sum.from, end->from), std::max(sum.to, end->to)};
+    if (begin == end) {
+      parts_.insert(begin, sum);
+    } else {
+      *begin = sum;
+      parts_.erase(begin + 1, end);
+    }
+  }
+  void clear() { parts_.clear(); }
+  const std::vector<Interval>& parts() const { return parts_; }
+
+ private:
+  std::vector<Interval> parts_;
+};
+
+}  // namespace loadline

@@ -1,0 +1,306 @@
+// Groups, gaps, pins and idle ticks become boxes, ranges, obstacles and components.
+#include "core/packing/normal_form.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/packing/validator.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+// Bytes that are taken in ticks [lower, upper).
+struct Piece {
+  std::uint64_t lower = 0;
+  std::uint64_t upper = 0;
+  std::uint64_t size = 0;
+  std::uint32_t first = 0;  // sections, once they are known
+  std::uint32_t last = 0;
+};
+
+// What takes one offset.
+struct Item {
+  std::size_t from = 0;  // pieces [from, to)
+  std::size_t to = 0;
+  std::uint64_t alignment = 1;
+  std::optional<std::uint64_t> offset = {};
+};
+
+struct Items {
+  std::vector<Piece> pieces = {};
+  std::vector<Item> items = {};
+  std::vector<std::uint32_t> of_buffer = {};  // kNoBox: never alive
+};
+
+void add_pieces(const Buffer& buffer, std::vector<Piece>& pieces) {
+  const std::size_t begin = pieces.size();
+  const auto add = [&](std::uint64_t lower, std::uint64_t upper) {
+    if (lower >= upper || buffer.size == 0) return;
+    if (pieces.size() > begin && pieces.back().upper == lower) {
+      pieces.back().upper = upper;
+    } else {
+      pieces.push_back({lower, upper, buffer.size});
+    }
+  };
+  std::uint64_t from = buffer.lower;
+  for (const Lifespan& gap : buffer.gaps) {
+    add(from, gap.lower);
+    from = std::max(from, gap.upper);
+  }
+  add(from, buffer.upper);
+}
+
+// Pieces of several buffers at one offset: at any tick the largest counts.
+std::vector<Piece> united(const std::vector<Piece>& pieces) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> events;  // ends before beginnings: the map does not care
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    events.emplace_back(pieces[i].lower, i);
+    events.emplace_back(pieces[i].upper, i);
+  }
+  std::sort(events.begin(), events.end());
+  std::map<std::uint64_t, std::size_t> alive;  // sizes and how many have them
+  std::vector<char> open(pieces.size(), 0);
+  std::vector<Piece> result;
+  std::uint64_t since = 0;
+  for (std::size_t at = 0; at < events.size();) {
+    const std::uint64_t tick = events[at].first;
+    if (!alive.empty() && since < tick) {
+      const std::uint64_t size = alive.rbegin()->first;
+      if (!result.empty() && result.back().upper == since && result.back().size == size) {
+        result.back().upper = tick;
+      } else {
+        result.push_back({since, tick, size});
+      }
+    }
+    for (; at < events.size() && events[at].first == tick; ++at) {
+      const std::size_t piece = events[at].second;
+      const std::uint64_t size = pieces[piece].size;
+      if (!open[piece]) {
+        ++alive[size];
+        open[piece] = 1;
+      } else if (--alive[size] == 0) {
+        alive.erase(size);
+      }
+    }
+    since = tick;
+  }
+  return result;
+}
+
+std::uint64_t common_alignment(const Problem& problem, std::size_t buffer, std::uint64_t a) {
+  const std::uint64_t b = problem.buffers[buffer].alignment;
+  const auto both = checked_mul(a / std::gcd(a, b), b);
+  if (!both || *both >= std::uint64_t{1} << 62)
+    throw Error(ErrorCode::limit,
+                fmt::format("buffer '{}': alignment {} and its group's {} have no common multiple below 2^62",
+                            safe_display(problem.id_of(buffer)), b, a));
+  return *both;
+}
+
+Items items_of(const Problem& problem, std::uint32_t arena) {
+  Items all;
+  all.of_buffer.assign(problem.buffers.size(), NormalForm::kNoBox);
+  std::map<std::uint32_t, std::vector<std::size_t>> groups;
+  const auto close = [&](std::size_t from, std::uint64_t alignment, std::optional<std::uint64_t> offset) {
+    all.items.push_back({from, all.pieces.size(), alignment, offset});
+    return static_cast<std::uint32_t>(all.items.size() - 1);
+  };
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
+    const Buffer& buffer = problem.buffers[i];
+    if (buffer.arena != arena) continue;
+    if (buffer.group != kNoGroup) {
+      groups[buffer.group].push_back(i);
+      continue;
+    }
+    const std::size_t from = all.pieces.size();
+    add_pieces(buffer, all.pieces);
+    if (all.pieces.size() > from) all.of_buffer[i] = close(from, buffer.alignment, buffer.offset);
+  }
+  for (const auto& [group, members] : groups) {
+    std::vector<Piece> pieces;
+    std::uint64_t alignment = 1;
+    for (const std::size_t i : members) {
+      add_pieces(problem.buffers[i], pieces);
+      alignment = common_alignment(problem, i, alignment);
+    }
+    const std::size_t from = all.pieces.size();
+    for (const Piece& piece : united(pieces)) all.pieces.push_back(piece);
+    // Members that are never alive still lie where the group does.
+    if (all.pieces.size() == from) continue;
+    const std::uint32_t item = close(from, alignment, problem.buffers[members.front()].offset);
+    for (const std::size_t i : members) all.of_buffer[i] = item;
+  }
+  return all;
+}
+
+// Gives every piece its sections and returns their ticks.
+std::vector<Lifespan> cut_time(std::vector<Piece>& pieces) {
+  struct Event {
+    std::uint64_t tick;
+    bool begins;
+    std::uint32_t piece;
+  };
+  std::vector<Event> events;
+  events.reserve(pieces.size() * 2);
+  for (std::uint32_t i = 0; i < pieces.size(); ++i) {
+    events.push_back({pieces[i].lower, true, i});
+    events.push_back({pieces[i].upper, false, i});
+  }
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return a.tick != b.tick ? a.tick < b.tick : a.begins < b.begins;
+  });
+  std::vector<Lifespan> ticks;
+  bool ended = true;
+  for (const Event& event : events) {
+    if (!event.begins) {
+      if (!ended) ticks.back().upper = event.tick;
+      ended = true;
+      pieces[event.piece].last = static_cast<std::uint32_t>(ticks.size());
+      continue;
+    }
+    if (ended) ticks.push_back({});
+    ended = false;
+    ticks.back().lower = event.tick;  // the last to begin: from here on all are alive
+    pieces[event.piece].first = static_cast<std::uint32_t>(ticks.size() - 1);
+  }
+  return ticks;
+}
+
+// By section: the component that it belongs to; sections over which no box stands have none.
+std::vector<std::uint32_t> components_of(const Items& all, std::size_t sections, std::uint32_t& count) {
+  std::vector<std::int64_t> over(sections + 1, 0), crossing(sections + 1, 0);
+  for (const Item& item : all.items) {
+    if (item.offset) continue;
+    const std::uint32_t first = all.pieces[item.from].first, last = all.pieces[item.to - 1].last;
+    ++over[first], --over[last];
+    ++crossing[first], --crossing[last - 1];  // from its first section on into its last
+  }
+  std::vector<std::uint32_t> result(sections, NormalForm::kNoBox);
+  std::int64_t alive = 0, passing = 0;
+  count = 0;
+  for (std::size_t section = 0; section < sections; ++section) {
+    alive += over[section];
+    if (alive > 0) {
+      if (passing == 0) ++count;
+      result[section] = count - 1;
+    }
+    passing += crossing[section];
+  }
+  return result;
+}
+
+void set_unit(PackingComponent& component) {
+  std::uint64_t unit = 0;
+  SectionModel& model = component.model;
+  for (const SectionRange& range : model.ranges) unit = std::gcd(unit, range.size);
+  for (const auto& obstacle : model.obstacles)
+    unit = std::gcd(std::gcd(unit, obstacle.range.size), obstacle.offset);
+  const auto kept = [&](std::uint64_t alignment) { return unit % alignment == 0; };
+  if (std::all_of(model.alignments.begin(), model.alignments.end(), kept)) model.alignments.clear();
+  for (const std::uint64_t alignment : model.alignments) unit = std::gcd(unit, alignment);
+  component.unit = unit;
+  for (SectionRange& range : model.ranges) range.size /= unit;
+  for (auto& obstacle : model.obstacles) obstacle.range.size /= unit, obstacle.offset /= unit;
+  for (std::uint64_t& alignment : model.alignments) alignment /= unit;
+}
+
+void add_obstacles(const Items& all, const std::vector<std::uint32_t>& component_of,
+                   const std::vector<std::uint32_t>& begins, NormalForm& form) {
+  for (const Item& item : all.items) {
+    if (!item.offset) continue;
+    for (std::size_t i = item.from; i < item.to; ++i) {
+      const Piece& piece = all.pieces[i];
+      for (std::uint32_t section = piece.first; section < piece.last;) {
+        const std::uint32_t component = component_of[section];
+        std::uint32_t end = section + 1;
+        while (end < piece.last && component_of[end] == component) ++end;
+        if (component != NormalForm::kNoBox)
+          form.components[component].model.obstacles.push_back(
+              {{section - begins[component], end - begins[component], piece.size}, *item.offset});
+        section = end;
+      }
+    }
+  }
+}
+
+void check_pins(const Problem& problem, std::uint32_t arena) {
+  std::vector<std::size_t> pinned;
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i)
+    if (problem.buffers[i].offset && problem.buffers[i].size > 0 && problem.buffers[i].arena == arena)
+      pinned.push_back(i);
+  std::sort(pinned.begin(), pinned.end(), [&](std::size_t a, std::size_t b) {
+    return *problem.buffers[a].offset < *problem.buffers[b].offset;
+  });
+  for (std::size_t i = 0; i < pinned.size(); ++i) {
+    const Buffer& a = problem.buffers[pinned[i]];
+    for (std::size_t j = i + 1; j < pinned.size(); ++j) {
+      const Buffer& b = problem.buffers[pinned[j]];
+      if (*b.offset >= *a.offset + a.size) break;
+      if ((a.group != kNoGroup && a.group == b.group) || !alive_together(a, b)) continue;
+      throw Error(ErrorCode::malformed,
+                  fmt::format("buffers '{}' and '{}' are pinned to {} and {} and overlap",
+                              safe_display(problem.id_of(pinned[i])), safe_display(problem.id_of(pinned[j])),
+                              *a.offset, *b.offset));
+    }
+  }
+}
+
+void check_sums(const PackingComponent& component) {
+  const auto sums = section_sums(component.model);
+  const std::uint64_t limit = (std::uint64_t{1} << 62) / component.unit;
+  if (sums && std::all_of(sums->begin(), sums->end(), [&](std::uint64_t sum) { return sum < limit; })) return;
+  throw Error(ErrorCode::limit, "buffers that are alive together take 2^62 bytes or more");
+}
+
+}  // namespace
+
+NormalForm normal_form(const Problem& problem, std::uint32_t arena) {
+  check_pins(problem, arena);
+  Items all = items_of(problem, arena);
+  const std::vector<Lifespan> ticks = cut_time(all.pieces);
+  std::uint32_t count = 0;
+  const std::vector<std::uint32_t> component_of = components_of(all, ticks.size(), count);
+  NormalForm form;
+  form.components.resize(count);
+  std::vector<std::uint32_t> begins(count, 0);
+  for (std::uint32_t section = 0; section < ticks.size(); ++section) {
+    const std::uint32_t at = component_of[section];
+    if (at == NormalForm::kNoBox) continue;
+    PackingComponent& component = form.components[at];
+    if (component.ticks.empty()) begins[at] = section;
+    component.ticks.push_back(ticks[section]);
+    component.model.sections = static_cast<std::uint32_t>(component.ticks.size());
+  }
+  std::vector<NormalForm::Place> place_of(all.items.size());
+  for (std::size_t i = 0; i < all.items.size(); ++i) {
+    const Item& item = all.items[i];
+    if (item.offset) continue;
+    const std::uint32_t at = component_of[all.pieces[item.from].first];
+    SectionModel& model = form.components[at].model;
+    place_of[i] = {at, model.box_count()};
+    for (std::size_t piece = item.from; piece < item.to; ++piece)
+      model.ranges.push_back({all.pieces[piece].first - begins[at], all.pieces[piece].last - begins[at],
+                              all.pieces[piece].size});
+    model.ranges_from.push_back(static_cast<std::uint32_t>(model.ranges.size()));
+    model.alignments.push_back(item.alignment);
+  }
+  add_obstacles(all, component_of, begins, form);
+  for (PackingComponent& component : form.components) {
+    set_unit(component);
+    check_sums(component);
+  }
+  form.places.resize(problem.buffers.size());
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i)
+    if (all.of_buffer[i] != NormalForm::kNoBox) form.places[i] = place_of[all.of_buffer[i]];
+  return form;
+}
+
+}  // namespace loadline

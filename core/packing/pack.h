@@ -1,0 +1,51 @@
+// Offsets for the buffers of a problem: from fast heuristics to proof, as far as time goes.
+#pragma once
+
+#include "core/base/progress.h"
+#include "core/packing/problem.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+struct PackOptions {
+  std::vector<std::optional<std::uint64_t>> capacity = {};  // by arena; nothing: unbounded
+  // Look for the least height, and for proof; else the first packing within the capacity ends the search, or
+  // what is quick where there is none.
+  bool minimize = false;
+  std::optional<double> seconds = {};  // of the clock; nothing: until it is decided
+  unsigned threads = 1;
+  std::uint64_t seed = 1;
+};
+
+struct ArenaPacking {
+  std::uint64_t height = 0;       // the highest end
+  std::uint64_t lower_bound = 0;  // what no packing undercuts; raised by proofs
+  Lifespan bound_ticks = {};      // where the first bound is attained: every tick in it
+  bool proven_optimal = false;    // height == lower_bound
+};
+
+struct Packing {
+  Verdict verdict = Verdict::undecided;
+  // By buffer; of every rule but perhaps the capacity. Where there is no such packing (alignments that pass
+  // 2^62), empty.
+  std::vector<std::uint64_t> offsets = {};
+  std::vector<ArenaPacking> arenas = {};  // at least one
+  std::string algorithm = {};             // the rung of the ladder that gave the highest component its height
+  std::uint64_t nodes = 0;                // decisions of exact search
+  double seconds = 0;
+
+  std::uint64_t height() const;       // the highest of all arenas
+  std::uint64_t lower_bound() const;  // likewise
+  bool proven_optimal() const;        // of all
+};
+
+// The problem is checked first (check_problem(), normal_form()). The same problem, options and seed give the
+// same packing unless the clock ends the search. Throws Error{cancelled}.
+Packing pack(const Problem& problem, const PackOptions& options, Progress& progress);
+Packing pack(const Problem& problem, const PackOptions& options);
+
+}  // namespace loadline

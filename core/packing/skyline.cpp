@@ -1,0 +1,328 @@
+// Placing, lifting and undoing, each proportional to what changes.
+#include "core/packing/skyline.h"
+
+#include "core/packing/mix.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace loadline {
+
+template <typename T>
+Skyline<T>::Skyline(SectionModel model, T capacity)
+    : model_(std::move(model)),
+      capacity_(capacity),
+      free_(model_.alignments.empty() && model_.obstacles.empty()),
+      whole_(model_.ranges.size() == model_.box_count()) {
+  const std::uint32_t count = model_.box_count(), sections = model_.sections;
+  starts_.assign(count, 0);
+  waits_.assign(count, 1);
+  hashes_.resize(count);
+  stacks_.resize(sections);
+  listed_.assign(sections, 1);
+  next_.resize(sections);
+  previous_.resize(sections);
+  for (std::uint32_t section = 0; section < sections; ++section) {
+    next_[section] = section + 1 < sections ? section + 1 : kEnd;
+    previous_[section] = section > 0 ? section - 1 : kEnd;
+  }
+  index_boxes();
+  index_obstacles();
+  for (std::uint32_t box = 0; box < count; ++box) {
+    starts_[box] = fitting(box, 0);
+    rehash(box);
+  }
+  for (std::uint32_t section = 0; section < sections; ++section) measure(section);
+}
+
+template <typename T>
+void Skyline<T>::index_boxes() {
+  const std::uint32_t sections = model_.sections;
+  waiting_.assign(sections, 0);
+  crossing_.assign(sections, 0);
+  beginning_.assign(sections + 1, 0);
+  std::size_t places = 0, longest = 0;
+  for (std::uint32_t box = 0; box < model_.box_count(); ++box) {
+    slots_.push_back(places);
+    ++beginning_[model_.first_of(box) + 1];
+    for (const SectionRange& range : model_.ranges_of(box)) {
+      for (std::uint32_t section = range.first; section < range.last; ++section) ++waiting_[section];
+      places += range.last - range.first;
+    }
+    for (std::uint32_t section = model_.first_of(box); section + 1 < model_.last_of(box); ++section)
+      ++crossing_[section];
+  }
+  rows_.assign(sections + 1, 0);
+  for (std::uint32_t section = 0; section < sections; ++section) {
+    beginning_[section + 1] += beginning_[section];
+    rows_[section + 1] = rows_[section] + waiting_[section];
+    longest = std::max<std::size_t>(longest, waiting_[section]);
+  }
+  ids_.assign(places + kStackPadding, 0);
+  row_sizes_.assign(places + kStackPadding, 0);
+  places_.resize(places);
+  scratch_.resize(longest + kStackPadding);
+  std::vector<std::uint32_t> fill(rows_.begin(), rows_.end());
+  std::size_t place = 0;
+  for (std::uint32_t box = 0; box < model_.box_count(); ++box)
+    for (const SectionRange& range : model_.ranges_of(box))
+      for (std::uint32_t section = range.first; section < range.last; ++section) {
+        const std::uint32_t at = fill[section]++;
+        ids_[at] = box;
+        row_sizes_[at] = static_cast<T>(range.size);
+        places_[place++] = at;
+      }
+}
+
+// Each box's bars, by where they end: starts that would put one of its ranges into an obstacle.
+template <typename T>
+void Skyline<T>::index_obstacles() {
+  if (model_.obstacles.empty()) return;
+  obstacle_rows_.assign(model_.sections + 1, 0);
+  for (const auto& obstacle : model_.obstacles)
+    for (std::uint32_t section = obstacle.range.first; section < obstacle.range.last; ++section)
+      ++obstacle_rows_[section + 1];
+  std::partial_sum(obstacle_rows_.begin(), obstacle_rows_.end(), obstacle_rows_.begin());
+  obstacles_.resize(obstacle_rows_.back());
+  std::vector<std::uint32_t> fill(obstacle_rows_.begin(), obstacle_rows_.end());
+  for (std::uint32_t i = 0; i < model_.obstacles.size(); ++i) {
+    const SectionRange& range = model_.obstacles[i].range;
+    for (std::uint32_t section = range.first; section < range.last; ++section)
+      obstacles_[fill[section]++] = i;
+  }
+  bars_from_.assign(1, 0);
+  for (std::uint32_t box = 0; box < model_.box_count(); ++box) {
+    const auto begin = static_cast<std::ptrdiff_t>(bars_.size());
+    for (const SectionRange& range : model_.ranges_of(box))
+      for (const auto& obstacle : model_.obstacles) {
+        if (obstacle.range.last <= range.first || range.last <= obstacle.range.first) continue;
+        const auto low = static_cast<T>(obstacle.offset);
+        bars_.push_back({static_cast<T>(low - static_cast<T>(range.size)),
+                         static_cast<T>(low + static_cast<T>(obstacle.range.size))});
+      }
+    std::sort(bars_.begin() + begin, bars_.end(),
+              [](const Barred& a, const Barred& b) { return a.to != b.to ? a.to < b.to : a.from < b.from; });
+    bars_from_.push_back(bars_.size());
+  }
+}
+
+template <typename T>
+T Skyline<T>::fitting(std::uint32_t box, T level) const {
+  if (free_) return level;
+  const auto alignment = static_cast<T>(model_.alignment_of(box));
+  const auto aligned = [&](T at) {
+    const T rest = at % alignment;
+    return rest == 0 ? at : static_cast<T>(at + (alignment - rest));
+  };
+  T at = aligned(level);
+  if (bars_from_.empty()) return at;
+  // Bars end in order, but a later one may begin lower: it can bar again what an earlier one let through.
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t i = bars_from_[box]; i < bars_from_[box + 1]; ++i) {
+      if (at <= bars_[i].from || bars_[i].to <= at) continue;
+      at = aligned(bars_[i].to);
+      moved = true;
+    }
+  }
+  return at;
+}
+
+template <typename T>
+void Skyline<T>::rehash(std::uint32_t box) {
+  if (!waits_[box]) {
+    hashes_[box] = {};
+    return;
+  }
+  const std::uint64_t key =
+      mixed(static_cast<std::uint64_t>(starts_[box])) + std::uint64_t{box} * 0x9e3779b97f4a7c15u;
+  hashes_[box] = {mixed(key), mixed(key ^ 0x5851f42d4c957f2du)};
+}
+
+template <typename T>
+typename Skyline<T>::Hash Skyline<T>::hash(std::uint32_t from, std::uint32_t to) const {
+  // what begins in a section that left the list stands over the next listed one
+  const std::uint32_t first = previous_[from] == kEnd ? 0 : previous_[from] + 1;
+  Hash sum;
+  for (std::uint32_t box = beginning_[first]; box < beginning_[to + 1]; ++box) {
+    sum.a ^= hashes_[box].a;
+    sum.b ^= hashes_[box].b;
+  }
+  return sum;
+}
+
+template <typename T>
+void Skyline<T>::lift(std::uint32_t box, T start) {
+  lifts_.push_back({box, starts_[box]});
+  starts_[box] = start;
+  rehash(box);
+}
+
+// The box changes places with the last that waits over the section, so that coming back is a count.
+template <typename T>
+void Skyline<T>::leave(std::uint32_t box, std::uint32_t section) {
+  const std::uint32_t end = rows_[section] + --waiting_[section];
+  std::uint32_t& place = places_[slot(box, section)];
+  if (place == end) return;
+  const std::uint32_t other = ids_[end];
+  std::swap(ids_[place], ids_[end]);
+  std::swap(row_sizes_[place], row_sizes_[end]);
+  places_[slot(other, section)] = place;
+  place = end;
+}
+
+template <typename T>
+void Skyline<T>::close(std::uint32_t box) {
+  std::uint32_t first = model_.first_of(box);
+  while (!listed(first)) ++first;
+  placements_.push_back({box, first, unlinked_.size()});
+  waits_[box] = 0;
+  rehash(box);
+  const std::uint32_t end = model_.last_of(box);
+  for (const SectionRange& range : model_.ranges_of(box))
+    for (std::uint32_t section = std::max(first, range.first); section < range.last; section = next_[section])
+      leave(box, section);
+  for (std::uint32_t section = first; section < end; section = next_[section])
+    if (next_[section] < end) --crossing_[section];
+}
+
+template <typename T>
+void Skyline<T>::reopen(const Placement& placement) {
+  while (unlinked_.size() > placement.unlinked) {
+    relink(unlinked_.back());
+    unlinked_.pop_back();
+  }
+  const std::uint32_t box = placement.box, end = model_.last_of(box);
+  for (const SectionRange& range : model_.ranges_of(box))
+    for (std::uint32_t section = std::max(placement.first, range.first); section < range.last;
+         section = next_[section])
+      ++waiting_[section];
+  for (std::uint32_t section = placement.first; section < end; section = next_[section])
+    if (next_[section] < end) ++crossing_[section];
+  waits_[box] = 1;
+  rehash(box);
+}
+
+// Only the ends of what a box stood over can have come to hold nothing that a neighbour does not.
+template <typename T>
+void Skyline<T>::merge_ends(std::uint32_t first, std::uint32_t last) {
+  const std::uint32_t before = previous_[first];
+  if (before != kEnd && crossing_[before] > 0 && crossing_[before] == waiting_[first]) {
+    unlink(first, before);
+    if (first == last) return;
+  }
+  if (crossing_[last] > 0 && crossing_[last] == waiting_[last]) unlink(last, kEnd);
+}
+
+template <typename T>
+void Skyline<T>::unlink(std::uint32_t section, std::uint32_t crossing_of) {
+  unlinked_.push_back({section, crossing_of, crossing_of == kEnd ? 0 : crossing_[crossing_of]});
+  if (crossing_of != kEnd) crossing_[crossing_of] = crossing_[section];
+  if (previous_[section] != kEnd) next_[previous_[section]] = next_[section];
+  if (next_[section] != kEnd) previous_[next_[section]] = previous_[section];
+  listed_[section] = 0;
+}
+
+template <typename T>
+void Skyline<T>::relink(const Unlinked& gone) {
+  if (previous_[gone.section] != kEnd) next_[previous_[gone.section]] = gone.section;
+  if (next_[gone.section] != kEnd) previous_[next_[gone.section]] = gone.section;
+  listed_[gone.section] = 1;
+  if (gone.crossing_of != kEnd) crossing_[gone.crossing_of] = gone.crossing;
+}
+
+template <typename T>
+void Skyline<T>::measure(std::uint32_t section) {
+  if (waiting_[section] == 0) {
+    stacks_[section] = {capacity_, 0, capacity_, 0};
+    return;
+  }
+  const std::uint32_t row = rows_[section];
+  stacks_[section] = stack_section(starts_.data(), ids_.data() + row, row_sizes_.data() + row,
+                                   waiting_[section], scratch_.data());
+  if (!obstacle_rows_.empty() && obstacle_rows_[section] < obstacle_rows_[section + 1])
+    measure_around(section);
+}
+
+// Obstacles above the floor are part of the stack.
+template <typename T>
+void Skyline<T>::measure_around(std::uint32_t section) {
+  std::vector<std::pair<T, T>> parts;
+  const std::uint32_t row = rows_[section];
+  for (std::uint32_t i = 0; i < waiting_[section]; ++i)
+    parts.emplace_back(starts_[ids_[row + i]], row_sizes_[row + i]);
+  for (std::uint32_t i = obstacle_rows_[section]; i < obstacle_rows_[section + 1]; ++i) {
+    const auto& obstacle = model_.obstacles[obstacles_[i]];
+    const auto offset = static_cast<T>(obstacle.offset), size = static_cast<T>(obstacle.range.size);
+    if (offset >= stacks_[section].floor) parts.emplace_back(offset, size);
+  }
+  std::sort(parts.begin(), parts.end());
+  T top = 0;
+  for (const auto& [start, size] : parts) top = std::max(top, start) + size;
+  stacks_[section].top = top;
+}
+
+template <typename T>
+bool Skyline<T>::remeasure(Changed range) {
+  std::uint32_t section = range.first;
+  while (section < range.last && !listed(section)) ++section;
+  for (; section < range.last; section = next_[section]) {
+    figures_.push_back({section, stacks_[section]});
+    measure(section);
+    if (stacks_[section].top <= capacity_) continue;
+    broken_ = section;
+    return false;
+  }
+  return true;
+}
+
+template <typename T>
+void Skyline<T>::raise_over(std::uint32_t section, T level, Changed& changed) {
+  for (const std::uint32_t box : waiting(section)) {
+    if (starts_[box] >= level) continue;
+    lift(box, fitting(box, level));
+    changed = {std::min(changed.first, model_.first_of(box)), std::max(changed.last, model_.last_of(box))};
+  }
+}
+
+template <typename T>
+bool Skyline<T>::place(std::uint32_t box) {
+  Changed changed = {model_.first_of(box), model_.last_of(box)};
+  close(box);
+  const std::uint32_t first = placements_.back().first;
+  std::uint32_t last = first;
+  for (const SectionRange& range : model_.ranges_of(box)) {
+    const T level = starts_[box] + static_cast<T>(range.size);
+    for (std::uint32_t section = std::max(first, range.first); section < range.last;
+         section = next_[section]) {
+      raise_over(section, level, changed);
+      last = section;
+    }
+  }
+  if (whole_) merge_ends(first, last);
+  return remeasure(changed);
+}
+
+template <typename T>
+bool Skyline<T>::raise(std::uint32_t section, T level) {
+  Changed changed = {section, section + 1};
+  raise_over(section, level, changed);
+  return remeasure(changed);
+}
+
+template <typename T>
+void Skyline<T>::undo(const Moment& moment) {
+  for (; figures_.size() > moment.figures; figures_.pop_back())
+    stacks_[figures_.back().section] = figures_.back().stack;
+  for (; lifts_.size() > moment.lifts; lifts_.pop_back()) {
+    starts_[lifts_.back().box] = lifts_.back().start;
+    rehash(lifts_.back().box);
+  }
+  for (; placements_.size() > moment.placements; placements_.pop_back()) reopen(placements_.back());
+}
+
+template class Skyline<std::int32_t>;
+template class Skyline<std::int64_t>;
+
+}  // namespace loadline
