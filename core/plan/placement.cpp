@@ -37,8 +37,9 @@ void put(Placement& placement, const LoadUnit& unit, Home place) {
 // What accelerate moves in one piece: a numbered layer, or one module of what is not in a layer.
 struct Piece {
   std::vector<StorageId> storages = {};
-  std::uint64_t bytes = 0;    // of all of them
-  std::uint64_t largest = 0;  // of one module among those that share a weight
+  std::uint64_t bytes = 0;     // of all of them
+  std::uint64_t largest = 0;   // of one module among those that share a weight
+  std::uint64_t partners = 0;  // the same without the first of these
 };
 
 std::string piece_of(std::string_view name) {
@@ -74,6 +75,7 @@ void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Pi
     Piece& lead = list[lead_of(i)];
     lead.storages.insert(lead.storages.end(), list[i].storages.begin(), list[i].storages.end());
     lead.bytes += list[i].bytes;
+    lead.partners = std::max(lead.partners, list[i].largest);
     lead.largest = std::max(lead.largest, list[i].largest);
     list[i] = {};
   }
@@ -191,7 +193,8 @@ Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes
   const std::vector<Piece> list = pieces(graph, loaded_bytes(graph, cast));
   std::vector<std::uint64_t> reserve(list.size());
   std::uint64_t largest = 0;
-  for (std::size_t i = list.size(); i-- > 0;) reserve[i] = largest = std::max(largest, list[i].largest);
+  for (std::size_t i = list.size(); i-- > 0; largest = std::max(largest, list[i].largest))
+    reserve[i] = std::max(largest, list[i].partners);
   const std::array<std::uint64_t, 2> room = {device_bytes, host_bytes.value_or(UINT64_MAX)};
   std::array<std::uint64_t, 2> used = {};
   std::size_t home = 0;

@@ -47,9 +47,10 @@ Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
 
 // accelerate's infer_auto_device_map with one device: module by module in forward order onto the device until
 // the next does not fit, then onto the host in the same way, then on disk; layers are not split and no module
-// goes back to an earlier home. Device and host keep a reserve: room for the largest module that is not
-// placed yet, the one in question included, so that what is offloaded can pass through. Modules that share a
-// weight go together, as one that counts it once. Sizes are as loaded with `cast`. `host` absent: unlimited.
+// goes back to an earlier home. Beside the module in question device and host keep room for the largest of
+// those still to be placed after it, so that what is offloaded can pass through: for the last one none.
+// Modules that share a weight go together, as one that counts it once; while the first of them is in question
+// the others are still to be placed. Sizes are as loaded with `cast`. `host` absent: unlimited.
 Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
                               std::optional<std::uint64_t> host_bytes, std::optional<DType> cast = {});
 

@@ -319,13 +319,13 @@ TEST(Placement, AutomaticFillsInTurn) {
   const auto map = [&](std::uint64_t device, std::optional<std::uint64_t> host) {
     return letters(place_automatically(graph, device * row, host ? *host * row : host));
   };
-  // the head is the largest that is left behind the embedding: 40 stay free
-  EXPECT_EQ(map(161, 0), "DDDDDD");
-  EXPECT_EQ(map(121, {}), "DDDDDh");
+  // the head is the largest behind every other: 40 stay free until it is placed itself, with none behind it
+  EXPECT_EQ(map(121, 0), "DDDDDD");
   EXPECT_EQ(map(120, {}), "DDDDhh");
-  EXPECT_EQ(map(100, 11),
-            "DDdddd");  // the embedding with 50 free, and one layer; the host keeps 40 free, too
-  EXPECT_EQ(map(100, 60), "DDhhdd");
+  EXPECT_EQ(map(110, {}), "DDDhhh");
+  EXPECT_EQ(map(90, 49), "Dddddd");  // the host keeps 40 free, too
+  EXPECT_EQ(map(90, 50), "Dhdddd");
+  EXPECT_EQ(map(89, 90), "hddddd");
   EXPECT_EQ(map(0, {}), "hhhhhh");
 }
 
@@ -333,12 +333,13 @@ TEST(Placement, AutomaticFillsInTurn) {
 TEST(Placement, AutomaticCountsBytesAsTheyLand) {
   const MetaGraph graph = six_units();
   const std::uint64_t row = 32 * 2;
-  EXPECT_EQ(letters(place_automatically(graph, 211 * row, 0)), "DDDDDD");
-  EXPECT_EQ(letters(place_automatically(graph, 211 * row, {}, DType::f32)), "DDhhhh");
-  EXPECT_EQ(letters(place_automatically(graph, 322 * row, 0, DType::f32)), "DDDDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 200 * row, 0)), "DDDDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 200 * row, {}, DType::f32)), "DDhhhh");
+  EXPECT_EQ(letters(place_automatically(graph, 242 * row, 0, DType::f32)), "DDDDDD");
   MethodOptions options = {.cast = DType::f32};
-  options.placement = place_automatically(graph, 322 * row - 1, {}, DType::f32);
-  EXPECT_LE(device_lower_bound(graph, options), 322 * row - 1);
+  options.placement = place_automatically(graph, 242 * row - 1, {}, DType::f32);
+  EXPECT_EQ(letters(options.placement), "DDDDhh");
+  EXPECT_LE(device_lower_bound(graph, options), 242 * row - 1);
 }
 
 // A head with a bias of its own that shares the embedding's weight is placed with it, the weight counted
@@ -348,11 +349,12 @@ TEST(Placement, AutomaticKeepsTiedModulesTogether) {
       model_of({{"embed.weight", 50}, {"layers.0.w", 10}, {"layers.1.w", 10}, {"lm_head.bias", 5}});
   tie(graph, "lm_head.weight", 0);
   const std::uint64_t row = 32 * 2;
-  // the embedding and the bias with 50 free
-  EXPECT_EQ(letters(place_automatically(graph, 105 * row, {})), "DDDD");
-  EXPECT_EQ(letters(place_automatically(graph, 104 * row, {})), "hhhh");
-  EXPECT_EQ(letters(place_automatically(graph, 75 * row, 200 * row)), "hhhh");
-  EXPECT_EQ(letters(place_automatically(graph, 0, 110 * row)), "hhhh");
+  // the embedding and the bias with a layer free, then the layers
+  EXPECT_EQ(letters(place_automatically(graph, 75 * row, {})), "DDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 74 * row, {})), "DhhD");
+  EXPECT_EQ(letters(place_automatically(graph, 65 * row, {})), "DhhD");
+  EXPECT_EQ(letters(place_automatically(graph, 64 * row, 75 * row)), "hhhh");
+  EXPECT_EQ(letters(place_automatically(graph, 64 * row, 64 * row)), "dddd");
 }
 
 // Links over a third module, and names of which the storage's first is none.
@@ -365,7 +367,7 @@ TEST(Placement, AutomaticFollowsTiesThroughOthers) {
   graph.tensors.back().shape = {5, 32};
   tie(graph, "f.part", static_cast<std::uint32_t>(graph.tensors.size() - 1));
   const std::uint64_t row = 32 * 2;
-  // a, b with both of its tensors, and d: 40 in one piece, whose largest module is b
+  // a, b with both of its tensors, and d: 40 in one piece; b of 20 is the largest that comes behind a
   EXPECT_EQ(letters(place_automatically(graph, 60 * row, {})), "DDDDD");
   EXPECT_EQ(letters(place_automatically(graph, 59 * row, {})), "hhhhh");
 }
