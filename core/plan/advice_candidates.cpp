@@ -135,12 +135,16 @@ AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)
   }
 }
 
+const Placement& AdviceSpace::chosen(const PlacementChoice* placement) const {
+  return placement != nullptr ? placement->placement : request_.options.placement;
+}
+
 std::uint64_t AdviceSpace::bound(const std::optional<DType>& cast, const PlacementChoice* placement) const {
   MethodOptions options = request_.options;
   options.cast = cast;
-  if (placement != nullptr) options.placement = placement->placement;
-  // not made before it is tried: that takes longer than a bound saves
-  if (placement != nullptr && placement->map && cast != request_.options.cast)
+  options.placement = chosen(placement);
+  // a map for other sizes is not made before it is tried: that takes longer than a bound saves
+  if (options.placement.map && cast != request_.options.cast)
     options.placement.homes.assign(graph_.storages.size(), Home::host);
   return device_lower_bound(graph_, options) + pass_;
 }
@@ -150,9 +154,15 @@ std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const 
 }
 
 void AdviceSpace::find_types() {
-  const std::uint64_t now = bound(request_.options.cast, nullptr);
+  MethodOptions options = request_.options;
+  if (options.placement.map) options.placement = {};  // it is not the same for each type
+  const auto landed = [&](const std::optional<DType>& cast) {
+    options.cast = cast;
+    return device_lower_bound(graph_, options);
+  };
+  const std::uint64_t now = landed(request_.options.cast);
   for (const DType type : {DType::bf16, DType::f16, DType::q8_0, DType::q4_0}) {
-    const std::uint64_t bytes = bound(type, nullptr);
+    const std::uint64_t bytes = landed(type);
     if (bytes < now) types_.emplace_back(type, now - bytes);
   }
 }
@@ -181,7 +191,8 @@ void AdviceSpace::keep(PlacementChoice choice) {
     choice.off_device = saturated(choice.off_device, counted_bytes);
   }
   for (const auto& known : placements_)
-    if (known->placement == choice.placement) return;
+    if (known->placement.homes == choice.placement.homes && known->placement.twins == choice.placement.twins)
+      return;
   if (choice.off_device > 0)
     placements_.push_back(std::make_unique<const PlacementChoice>(std::move(choice)));
 }
@@ -233,8 +244,7 @@ void AdviceSpace::place_map(std::uint64_t room) {
       keep({.placement = place_automatically(graph_, device, host, request_.options.cast),
             .option = "--max-memory",
             .value = size_argument(device) + (host ? "," + size_argument(*host) : ""),
-            .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest),
-            .map = PlacementChoice::AutomaticMap{device, host}});
+            .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest)});
     }
   }
 }
@@ -390,11 +400,11 @@ MethodOptions AdviceSpace::options(const AdviceCandidate& candidate) const {
   options.flush_bytes = candidate.flush_bytes;
   options.shard_bytes = candidate.shard_bytes;
   options.cast = candidate.cast;
-  if (const PlacementChoice* const choice = candidate.placement; choice != nullptr)
-    options.placement =
-        choice->map && candidate.cast != request_.options.cast
-            ? place_automatically(graph_, choice->map->device, choice->map->host, candidate.cast)
-            : choice->placement;
+  options.placement = chosen(candidate.placement);
+  // of a method that follows no placement, plan is not asked for one
+  if (const auto map = options.placement.map;
+      map && candidate.cast != request_.options.cast && candidate.method->traits.offloads)
+    options.placement = place_automatically(graph_, map->device, map->host, candidate.cast);
   return options;
 }
 

@@ -189,7 +189,8 @@ Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers) {
 
 Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
                               std::optional<std::uint64_t> host_bytes, std::optional<DType> cast) {
-  Placement placement = {std::vector<Home>(graph.storages.size(), Home::disk)};
+  Placement placement = {.homes = std::vector<Home>(graph.storages.size(), Home::disk),
+                         .map = AutomaticMap{device_bytes, host_bytes}};
   const std::vector<Piece> list = pieces(graph, loaded_bytes(graph, cast));
   std::vector<std::uint64_t> reserve(list.size());
   std::uint64_t largest = 0;

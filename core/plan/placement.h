@@ -16,10 +16,19 @@ enum class Home : std::uint8_t { device, host, disk };
 Home find_home(std::string_view id);
 std::string_view home_id(Home place);
 
+// What place_automatically() fills.
+struct AutomaticMap {
+  std::uint64_t device = 0;
+  std::optional<std::uint64_t> host = {};
+  bool operator==(const AutomaticMap&) const = default;
+};
+
 struct Placement {
   std::vector<Home> homes = {};  // empty: everything on the device; else one for each storage of the graph
   // Storages of the device that llama.cpp keeps on the host, too: an embedding that is the head as well.
   std::vector<StorageId> twins = {};
+  // Of what it was made, where sizes decided: for weights that are cast otherwise it must be made anew.
+  std::optional<AutomaticMap> map = {};
 
   Home of(StorageId id) const { return homes.empty() ? Home::device : homes[index(id)]; }
   bool has_twin(StorageId id) const;

@@ -67,6 +67,11 @@ AdviceRequest random_request(std::mt19937_64& random, const MetaGraph& graph) {
     request.budget.device = budget();
     if (random() % 2 == 0) request.budget.host = budget();
   }
+  if (random() % 4 == 0) {
+    request.loads = {{&find_method("accelerate"), request.loads[0].order}};
+    const auto host = random() % 2 == 0 ? std::nullopt : std::optional(weights / 16 * (random() % 16));
+    request.options.placement = place_automatically(graph, weights / 16 * (random() % 16), host);
+  }
   return request;
 }
 
@@ -202,6 +207,29 @@ TEST(Advice, ALoaderOfTheFilesGoesBeforeOneOfOthers) {
   for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change))
     told |= candidate.changes[0].text == "method llama_cpp_ring, for files of the format gguf";
   EXPECT_TRUE(told);
+}
+
+// The command says --max-memory, which plan counts in bytes as they land.
+TEST(Advice, AMapThatWasAskedForIsMadeAnewForAnotherType) {
+  const MetaGraph graph = model_of(1 << 16);  // four of 8 MiB
+  AdviceRequest request = request_of("accelerate", {.host = 8 << 20});
+  request.options.placement = place_automatically(graph, 17 << 20, {});
+  EXPECT_EQ(request.options.placement.homes,
+            (std::vector<Home>{Home::device, Home::host, Home::host, Home::host}));
+  const AdviceSpace space(graph, request);
+  std::size_t casts = 0;
+  for (const AdviceStage stage : kStages)
+    for (const AdviceCandidate& candidate : space.candidates(stage)) {
+      if (!candidate.cast) continue;
+      ++casts;
+      const MethodOptions options = space.options(candidate);
+      EXPECT_EQ(options.placement, place_automatically(graph, 17 << 20, {}, candidate.cast));
+      const Projection projection = project(graph, *candidate.method, *candidate.order->row, options);
+      EXPECT_EQ(projection.timeline.peaks[index(Space::host)].bytes,
+                0u);  // half as large, all are on the device
+      EXPECT_LE(space.device_bound(candidate), projection.timeline.peaks[index(Space::device)].bytes);
+    }
+  EXPECT_GT(casts, 4u);
 }
 
 TEST(Advice, WhereNothingFitsItTellsTheNearest) {
