@@ -203,14 +203,15 @@ void AdviceSpace::place_layers(std::uint64_t room) {
   const auto owners = first_owner(graph_);
   for (std::size_t i = 0; i < owners.size(); ++i)
     if (owners[i]) used.push_back(StorageId{static_cast<std::uint32_t>(i)});
-  std::uint64_t behind = 0;  // norm and head, the first layer to go to the device
   std::vector<std::uint64_t> layers;
-  for (const LoadUnit& unit : load_units(graph_, used)) {
+  for (const LoadUnit& unit : load_units(graph_, used))
     if (unit.phase == Phase::layer) layers.push_back(unit.bytes);
-    if (unit.phase == Phase::final_norm || unit.phase == Phase::head) behind += unit.bytes;
-  }
+  // norm and head are the first layer to go to the device, and an embedding that is the head as well
+  const Placement behind = place_gpu_layers(graph_, 1);
   std::uint64_t most = 0;
-  std::uint64_t placed = behind;
+  std::uint64_t placed = 0;
+  for (const StorageId id : used)
+    if (behind.of(id) == Home::device) placed += graph_.storage(id).bytes;
   for (std::size_t i = layers.size() + 1; i-- > 0 && placed <= room; ++most)
     if (i > 0) placed += layers[i - 1];
   std::set<std::uint64_t> counts = {0, most / 4, most / 2, most * 3 / 4, most};

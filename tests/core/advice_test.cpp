@@ -232,6 +232,24 @@ TEST(Advice, AMapThatWasAskedForIsMadeAnewForAnotherType) {
   EXPECT_GT(casts, 4u);
 }
 
+// An embedding that is the head as well comes to the device with the first layer, like a head of its own.
+TEST(Advice, LayersCountAnEmbeddingThatIsTheHead) {
+  MetaGraph graph = model_of(1 << 16);  // four of 8 MiB
+  graph.tensors[0].name = Name("token_embd.weight");
+  for (std::uint32_t i = 1; i < 4; ++i) graph.tensors[i].name = Name("blk." + std::to_string(i) + ".w");
+  const std::uint64_t budget = 25 << 20;
+  const AdviceRequest request = request_of("llama_cpp_ring", {.device = budget});
+  const AdviceSpace space(graph, request);
+  std::uint64_t most = 0;
+  for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change))
+    for (const auto& [option, value] : space.arguments(candidate)) {
+      if (option != "--gpu-layers") continue;
+      most = std::max<std::uint64_t>(most, std::stoull(value));
+      EXPECT_LE(device_lower_bound(graph, space.options(candidate)), budget) << value;
+    }
+  EXPECT_EQ(most, 3u);
+}
+
 TEST(Advice, WhereNothingFitsItTellsTheNearest) {
   const MetaGraph graph = model_of(1 << 16);
   AdviceRequest request = request_of("per_tensor", {.device = 1 << 20});
