@@ -4,6 +4,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/config_text.h"
 #include "core/graph/filter.h"
 #include "core/plan/load_units.h"
 #include "core/plan/storage_cast.h"
@@ -100,6 +101,12 @@ std::vector<Piece> pieces(const MetaGraph& graph, const std::vector<std::uint64_
   return list;
 }
 
+// bert, nomic-bert, modern-bert, ...: of these llama.cpp makes no head. Without a word decoders are assumed.
+bool is_bert(const MetaGraph& graph) {
+  const std::optional<std::string> family = model_family(graph);
+  return family && family->find("bert") != std::string::npos;
+}
+
 // The embedding that is the head as well, if there is one.
 std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
   bool head = false;
@@ -111,7 +118,7 @@ std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
                        name.ends_with("wte.weight")))
       embedding = tensor.storage;
   }
-  if (!head) return embedding;
+  if (!head) return is_bert(graph) ? std::nullopt : embedding;
   for (const std::vector<TensorId>& group : tied_groups(graph)) {
     const auto any = [&](Phase phase) {
       return std::any_of(group.begin(), group.end(),

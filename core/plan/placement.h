@@ -51,7 +51,8 @@ Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& r
 // llama.cpp's --gpu-layers: of N layers the first is what lies behind the last numbered one (final norm,
 // head), the others are the last N - 1 numbered ones; everything else on the host. Its embedding is always on
 // the host: one that is the head as well, under a second name or because the model has no head (output.weight
-// made of token_embd.weight), is loaded twice then.
+// made of token_embd.weight), is loaded twice then. Encoders whose model_type or general.architecture has
+// "bert" in it have no head and need none.
 Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
 
 // accelerate's infer_auto_device_map with one device: module by module in forward order onto the device until

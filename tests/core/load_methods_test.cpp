@@ -398,6 +398,18 @@ TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
   EXPECT_EQ(one.final_bytes[index(Space::host)], 0u);
 }
 
+// llama.cpp asks for no head of an encoder.
+TEST(Placement, AnEncoderNeedsNoHead) {
+  MetaGraph graph = model_of({{"token_embd.weight", 50}, {"blk.0.w", 10}, {"blk.1.w", 10}});
+  const auto placed_as = [&](const std::string& architecture) {
+    graph.metadata = {{"general.architecture", architecture}};
+    return letters(place_gpu_layers(graph, 2));
+  };
+  EXPECT_EQ(placed_as("llama"), "BhD");
+  EXPECT_EQ(placed_as("bert"), "hhD");
+  EXPECT_EQ(placed_as("nomic-bert-moe"), "hhD");
+}
+
 TEST(Placement, RulesInTheirOrder) {
   const MetaGraph graph = model_of({{"a.experts.w", 1}, {"a.attn.w", 1}, {"b", 1}});
   const Placement placement =
