@@ -24,7 +24,7 @@ using Bytes = std::uint64_t;
 struct Symbols {
   Bytes W = 0, w = 0, V = 0, v = 0, c = 0, S = 0, g = 0, x = 0, y = 0, B = 0, F = 0, Q = 0;
   Bytes slot = 0, limit = 0;
-  Bytes off = 0;  // what a placement keeps off the device, as it lands
+  Bytes host = 0, disk = 0;  // what a placement puts there, as it lands
   bool cast = false;
   bool pickled = false;
 };
@@ -41,7 +41,8 @@ Symbols symbols_of(const MetaGraph& graph, const MethodOptions& options) {
     s.v = std::max(s.v, lands);
     s.c = std::max(s.c, stored + lands);
     s.S = std::max(s.S, shard_bytes[shards[index(id)]] += stored);
-    (options.placement.of(id) == Home::device ? s.V : s.off) += lands;
+    const Home home = options.placement.of(id);
+    (home == Home::device ? s.V : home == Home::host ? s.host : s.disk) += lands;
   }
   for (const ExpertGroup& group : expert_groups(graph, find_order("file").make(graph))) {
     Bytes bytes = 0;
@@ -116,8 +117,8 @@ const std::map<std::string_view, LawOf>& laws() {
        [](const Symbols& s) { return Law{.unified = std::max(s.W + 2 * s.w + s.F, s.W + s.Q)}; }},
       {"accelerate",
        [](const Symbols& s) {
-         return Law{s.V + (s.cast ? std::max(s.S, s.Q) : s.Q), (s.pickled ? s.S : 0) + s.off,
-                    s.pickled ? 0 : s.S};
+         return Law{s.V + (s.cast ? std::max(s.S, s.Q) : s.Q),
+                    (s.pickled ? s.S : 0) + s.host + (s.disk > 0 ? s.v : 0), s.pickled ? 0 : s.S};
        }},
       {"fastsafetensors",
        [](const Symbols& s) {
@@ -133,7 +134,7 @@ const std::map<std::string_view, LawOf>& laws() {
        }},
       {"llama_cpp_ring",
        [](const Symbols& s) {
-         return Law{s.V + s.Q, s.off, 0, 4 << 20};
+         return Law{s.V + s.Q, s.host + s.disk, 0, 4 << 20};
        }},
       {"llama_cpp_mmap",
        [](const Symbols& s) {
@@ -261,9 +262,9 @@ TEST(PeakLaws, HoldInEveryOrderAndAreReached) {
 // What the words of a law are made of: a symbol that methods.h does not define would say nothing.
 TEST(PeakLaws, UseTheSymbolsThatAreDefined) {
   const std::set<std::string> known = {"device", "host", "page", "cache", "staging", "unified", "or",
-                                       "max",    "min",  "cast", "in",    "whole",   "slots",   "limit",
-                                       "MiB",    "W",    "w",    "V",     "v",       "c",       "S",
-                                       "g",      "x",    "y",    "B",     "F",       "Q"};
+                                       "disk",   "max",  "min",  "cast",  "in",      "whole",   "slots",
+                                       "limit",  "MiB",  "W",    "w",     "V",       "v",       "c",
+                                       "S",      "g",    "x",    "y",     "B",       "F",       "Q"};
   for (const Method& method : methods()) {
     std::string word;
     for (const char letter : std::string(method.peak_law) + " ") {
