@@ -74,6 +74,10 @@ MethodOptions random_options(std::mt19937_64& random, const Method& method, cons
   if (method.traits.offloads && random() % 2 == 0)
     for (std::size_t i = 0; i < graph.storages.size(); ++i)
       options.placement.homes.push_back(static_cast<Home>(random() % 3));
+  if (method.id.starts_with("llama_cpp"))
+    for (std::uint32_t i = 0; i < graph.storages.size(); ++i)
+      if (options.placement.of(StorageId{i}) == Home::device && random() % 4 == 0)
+        options.placement.twins.push_back(StorageId{i});
   return options;
 }
 
@@ -290,7 +294,7 @@ TEST(OptimalOrder, ChangesNothingForMethodsThatAreOrderFree) {
     for (Tensor& tensor : graph.tensors)  // in up to three layers, or one by one
       if (seed % 3 != 0) tensor.name = Name(fmt::format("layers.{}.{}", random() % 3, tensor.name.str()));
     MethodOptions options = random_options(random, method, graph);
-    if (seed % 2 == 0) options.placement = {};
+    if (seed % 2 == 0) options.placement.homes.clear();
     const StorageOrder file = find_order("file").make(graph);
     StorageOrder order = file;
     std::shuffle(order.begin(), order.end(), random);
