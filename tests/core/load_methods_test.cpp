@@ -5,6 +5,7 @@
 #include "core/plan/load_units.h"
 #include "core/plan/methods.h"
 #include "core/plan/projection.h"
+#include "core/plan/shards.h"
 #include "core/plan/storage_cast.h"
 #include "tests/support/plan_models.h"
 
@@ -284,6 +285,19 @@ TEST(StorageCast, OnlyWholeTensorsOfNumbers) {
   EXPECT_EQ(find_cast("bf16"), DType::bf16);
   EXPECT_EQ(find_cast("q4_K"), DType::q4_k);
   for (const char* wrong : {"", "i8", "opaque", "f128"}) EXPECT_THROW(find_cast(wrong), Error) << wrong;
+}
+
+// A tensor over the limit is saved by itself, and the shard before it goes on being filled.
+TEST(Shards, AreCutAsSavePretrainedDoes) {
+  const auto shards = [](const std::vector<std::uint64_t>& rows) {
+    std::vector<Weight> weights;
+    for (std::size_t i = 0; i < rows.size(); ++i) weights.push_back({fmt::format("t{}", i), rows[i]});
+    return shards_of(model_of(weights), 100 * 32 * 2);
+  };
+  using Numbers = std::vector<std::uint32_t>;
+  EXPECT_EQ(shards({60, 200, 40}), (Numbers{0, 1, 0}));
+  EXPECT_EQ(shards({60, 50, 101, 40, 10, 1}), (Numbers{0, 1, 2, 1, 1, 3}));
+  EXPECT_EQ(shards({200, 100, 300, 1}), (Numbers{1, 0, 2, 3}));
 }
 
 // An embedding, three layers, norm and head.
