@@ -133,7 +133,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.limit = true, .order_free = true}},
     {"llama_cpp_ring",
      "four pinned buffers of 1 MiB",
-     "device V + Q, staging 4 MiB",
+     "device V + Q, staging at most 4 MiB",
      "llama.cpp without mmap on a backend with asynchronous uploads: the model is allocated, the file is "
      "read piece by piece into four pinned buffers of 1 MiB in turn. The same as staged_ring with a ring "
      "that nobody chooses.",

@@ -412,6 +412,18 @@ TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
   EXPECT_EQ(one.final_bytes[index(Space::host)], 0u);
 }
 
+// With --gpu-layers 0 nothing goes through the pinned buffers: there are none.
+TEST(Placement, WithoutLayersOnTheDeviceNothingIsPinned) {
+  const MetaGraph graph = six_units();
+  const auto staging = [&](std::uint64_t layers) {
+    MethodOptions options;
+    options.placement = place_gpu_layers(graph, layers);
+    return project_with(graph, "llama_cpp_ring", options).peaks[index(Space::staging)].bytes;
+  };
+  EXPECT_EQ(staging(0), 0u);
+  EXPECT_EQ(staging(1), 4u << 20);
+}
+
 // llama.cpp asks for no head of an encoder.
 TEST(Placement, AnEncoderNeedsNoHead) {
   MetaGraph graph = model_of({{"token_embd.weight", 50}, {"blk.0.w", 10}, {"blk.1.w", 10}});
