@@ -3,10 +3,18 @@
 
 #include "core/plan/plan.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace loadline {
+
+// What keeps a tensor as it is stored, whatever else is on its storage.
+enum class KeptWhy : std::uint8_t { already, quantised, no_float, uneven, rows, too_large };
+inline constexpr std::size_t kKeptWhys = 6;
+// Nothing where it can be cast.
+std::optional<KeptWhy> why_kept(const MetaGraph& graph, const Tensor& tensor, DType to);
 
 // By storage: how its bytes become `to`, or nothing where they stay as they are. Cast is what holds floating
 // point numbers of one type in whole tensors; to blocks (quantised types) only where every tensor on the
