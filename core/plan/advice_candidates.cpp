@@ -2,6 +2,7 @@
 #include "core/plan/advice_candidates.h"
 
 #include "core/base/checked.h"
+#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plan/load_units.h"
 #include "core/plan/storage_cast.h"
@@ -156,9 +157,14 @@ std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const 
 void AdviceSpace::find_types() {
   MethodOptions options = request_.options;
   if (options.placement.map) options.placement = {};  // it is not the same for each type
-  const auto landed = [&](const std::optional<DType>& cast) {
+  const auto landed = [&](const std::optional<DType>& cast) -> std::uint64_t {
     options.cast = cast;
-    return device_lower_bound(graph_, options);
+    try {
+      return device_lower_bound(graph_, options);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::limit) throw;
+      return UINT64_MAX;  // too wide to be narrower
+    }
   };
   const std::uint64_t now = landed(request_.options.cast);
   for (const DType type : {DType::bf16, DType::f16, DType::q8_0, DType::q4_0}) {

@@ -53,7 +53,7 @@ CastSummary cast_summary(const MetaGraph& graph, DType to) {
     if (counted_storage[at]) continue;
     counted_storage[at] = true;
     summary.bytes_before += graph.storages[at].bytes;
-    summary.bytes_after += *cast_bytes(*casts[at], graph.storages[at].bytes);
+    summary.bytes_after = add_loaded(summary.bytes_after, *cast_bytes(*casts[at], graph.storages[at].bytes));
   }
   for (std::size_t i = 0; i < kept.size(); ++i)
     if (kept[i] > 0) summary.reasons.emplace_back(reason_text(i, kept[i], to), kept[i]);

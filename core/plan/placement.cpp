@@ -75,7 +75,7 @@ void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Pi
     if (lead_of(i) == i) continue;
     Piece& lead = list[lead_of(i)];
     lead.storages.insert(lead.storages.end(), list[i].storages.begin(), list[i].storages.end());
-    lead.bytes += list[i].bytes;
+    lead.bytes = add_loaded(lead.bytes, list[i].bytes);
     lead.partners = std::max(lead.partners, list[i].largest);
     lead.largest = std::max(lead.largest, list[i].largest);
     list[i] = {};
@@ -94,7 +94,7 @@ std::vector<Piece> pieces(const MetaGraph& graph, const std::vector<std::uint64_
       if (fresh) list.emplace_back();
       Piece& piece = list[place->second];
       piece.storages.push_back(id);
-      piece.largest = piece.bytes += sizes[index(id)];
+      piece.largest = piece.bytes = add_loaded(piece.bytes, sizes[index(id)]);
     }
   join_tied(graph, places, list);
   std::erase_if(list, [](const Piece& piece) { return piece.storages.empty(); });

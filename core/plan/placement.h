@@ -60,7 +60,8 @@ Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
 // goes back to an earlier home. Beside the module in question device and host keep room for the largest of
 // those still to be placed after it, so that what is offloaded can pass through: for the last one none.
 // Modules that share a weight go together, as one that counts it once; while the first of them is in question
-// the others are still to be placed. Sizes are as loaded with `cast`. `host` absent: unlimited.
+// the others are still to be placed. Sizes are as loaded with `cast`. `host` absent: unlimited. Throws
+// Error{limit} where those of one module have no sum.
 Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
                               std::optional<std::uint64_t> host_bytes, std::optional<DType> cast = {});
 

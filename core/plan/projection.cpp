@@ -113,8 +113,8 @@ std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& op
   const std::vector<std::uint64_t> sizes = loaded_bytes(graph, options.cast);
   for (std::size_t i = 0; i < graph.storages.size(); ++i)
     if (owners[i] && options.placement.of(StorageId{static_cast<std::uint32_t>(i)}) == Home::device)
-      needed += sizes[i];
-  if (pass != nullptr) needed += forward_peak(*pass);
+      needed = add_loaded(needed, sizes[i]);
+  if (pass != nullptr) needed = add_loaded(needed, forward_peak(*pass));
   return needed;
 }
 

@@ -53,6 +53,14 @@ std::vector<std::uint64_t> loaded_bytes(const MetaGraph& graph, const std::optio
   return sizes;
 }
 
+std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes) {
+  if (const auto both = checked_add(sum, bytes)) return *both;
+  throw Error(ErrorCode::limit,
+              fmt::format("as they are loaded, weights of {} bytes and {} more are too large "
+                          "to be counted in 64 bits",
+                          sum, bytes));
+}
+
 DType find_cast(std::string_view name) {
   std::string upper(name);
   std::transform(upper.begin(), upper.end(), upper.begin(),

@@ -24,6 +24,10 @@ std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to)
 // By storage: what it takes once loaded, cast where it is cast.
 std::vector<std::uint64_t> loaded_bytes(const MetaGraph& graph, const std::optional<DType>& cast);
 
+// The sum of sizes as loaded. Throws Error{limit}: what files hold together has a size, but a cast can make
+// it larger than 64 bits can say.
+std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes);
+
 // A type to cast to: "f32", "bf16", "q4_k"; upper or lower case. Throws Error{usage}: none of that name, or
 // one that weights cannot have.
 DType find_cast(std::string_view name);

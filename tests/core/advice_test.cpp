@@ -250,6 +250,23 @@ TEST(Advice, LayersCountAnEmbeddingThatIsTheHead) {
   EXPECT_EQ(most, 3u);
 }
 
+TEST(Advice, ATypeInWhichTheModelHasNoSizeIsNoWayOut) {
+  MetaGraph graph = model_of(1);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    graph.storages[i].bytes = std::uint64_t{1} << 61;
+    graph.tensors[i].dtype = DType::f8_e4m3;
+  }
+  AdviceRequest request = request_of("per_tensor", {.device = 1 << 20});
+  const AdviceSpace space(graph, request);
+  std::size_t casts = 0;
+  for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change)) {
+    if (!candidate.cast) continue;
+    ++casts;
+    EXPECT_EQ(candidate.cast, DType::q4_0);
+  }
+  EXPECT_EQ(casts, 1u);
+}
+
 TEST(Advice, WhereNothingFitsItTellsTheNearest) {
   const MetaGraph graph = model_of(1 << 16);
   AdviceRequest request = request_of("per_tensor", {.device = 1 << 20});

@@ -1,5 +1,6 @@
 // Load methods with casts, homes, shards and ties: closed forms, and what every plan must leave behind.
 #include "core/base/error.h"
+#include "core/plan/cast_summary.h"
 #include "core/plan/contents.h"
 #include "core/plan/expert_groups.h"
 #include "core/plan/load_units.h"
@@ -287,6 +288,35 @@ TEST(StorageCast, OnlyWholeTensorsOfNumbers) {
   for (const char* wrong : {"", "i8", "opaque", "f128"}) EXPECT_THROW(find_cast(wrong), Error) << wrong;
 }
 
+// Device, host, disk, or both: on the device with a twin on the host.
+std::string letters(const Placement& placement) {
+  std::string text;
+  for (std::uint32_t i = 0; i < placement.homes.size(); ++i)
+    text += placement.has_twin(StorageId{i}) ? 'B' : "Dhd"[static_cast<int>(placement.homes[i])];
+  return text;
+}
+
+// What f8 weights of 2^62 bytes become as f32 has no size: a sum that wraps would fit everywhere.
+TEST(StorageCast, SumsThatWrapAreRefused) {
+  MetaGraph graph = model_of({{"layers.0.a", 1}, {"layers.0.b", 1}}, DType::f8_e4m3);
+  for (Storage& storage : graph.storages) storage.bytes = std::uint64_t{1} << 61;
+  const auto is_refused = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::limit;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_refused([&] { device_lower_bound(graph, {.cast = DType::f32}); }));
+  EXPECT_TRUE(is_refused([&] { place_automatically(graph, 1, {}, DType::f32); }));
+  EXPECT_TRUE(is_refused([&] { cast_summary(graph, DType::f32); }));
+  EXPECT_EQ(device_lower_bound(graph, {.cast = DType::bf16}), std::uint64_t{1} << 63);
+  // in modules of their own only what is added up is refused
+  graph.tensors[1].name = Name("layers.1.b");
+  EXPECT_EQ(letters(place_automatically(graph, 1, 1, DType::f32)), "dd");
+}
+
 // A tensor over the limit is saved by itself, and the shard before it goes on being filled.
 TEST(Shards, AreCutAsSavePretrainedDoes) {
   const auto shards = [](const std::vector<std::uint64_t>& rows) {
@@ -308,14 +338,6 @@ MetaGraph six_units() {
                    {"layers.2.w", 10},
                    {"norm", 1},
                    {"lm_head", 40}});
-}
-
-// Device, host, disk, or both: on the device with a twin on the host.
-std::string letters(const Placement& placement) {
-  std::string text;
-  for (std::uint32_t i = 0; i < placement.homes.size(); ++i)
-    text += placement.has_twin(StorageId{i}) ? 'B' : "Dhd"[static_cast<int>(placement.homes[i])];
-  return text;
 }
 
 TEST(Placement, LayersCountFromTheEnd) {
