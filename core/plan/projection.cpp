@@ -119,11 +119,8 @@ std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& op
 }
 
 std::uint64_t held_peak(const Timeline& timeline) {
-  std::uint64_t most = 0;
-  for (const UsagePoint& point : timeline.usage)
-    most = std::max(most, point.bytes[index(Space::device)] + point.bytes[index(Space::host)] +
-                              point.bytes[index(Space::staging)]);
-  return most;
+  return peak_over(timeline, space_bit(Space::device) | space_bit(Space::host) | space_bit(Space::staging))
+      .bytes;
 }
 
 const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i) {
