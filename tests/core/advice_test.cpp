@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <stop_token>
@@ -202,11 +203,23 @@ TEST(Advice, ALoaderOfTheFilesGoesBeforeOneOfOthers) {
   EXPECT_TRUE(advises_llama_cpp());
   graph.format = "safetensors";
   EXPECT_FALSE(advises_llama_cpp());
+  const auto place_of = [&](const std::vector<AdviceCandidate>& candidates, std::string_view change) {
+    return std::find_if(
+               candidates.begin(), candidates.end(),
+               [&](const AdviceCandidate& candidate) { return candidate.changes[0].text == change; }) -
+           candidates.begin();
+  };
   const AdviceSpace space(graph, request);
-  bool told = false;
-  for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change))
-    told |= candidate.changes[0].text == "method llama_cpp_ring, for files of the format gguf";
-  EXPECT_TRUE(told);
+  const std::vector<AdviceCandidate> tensors = space.candidates(AdviceStage::one_change);
+  const auto other = place_of(tensors, "method llama_cpp_ring, for files of the format gguf");
+  EXPECT_LT(other, std::ssize(tensors));
+  EXPECT_LT(place_of(tensors, "method fastsafetensors"), other);
+  graph.format = "gguf";
+  const AdviceSpace of_gguf(graph, request);
+  const std::vector<AdviceCandidate> blocks = of_gguf.candidates(AdviceStage::one_change);
+  const auto safetensors = place_of(blocks, "method fastsafetensors, for files of the format safetensors");
+  EXPECT_LT(safetensors, std::ssize(blocks));
+  EXPECT_LT(place_of(blocks, "method llama_cpp_ring"), safetensors);
 }
 
 // The command says --max-memory, which plan counts in bytes as they land.
