@@ -45,7 +45,8 @@ void add_placement_options(CLI::App& app, MethodArguments& arguments) {
           ->excludes(layers);
   app.add_option("--max-memory", arguments.max_memory,
                  "DEVICE[,HOST]: fill the device, then the host, then disk, as accelerate's "
-                 "device_map=\"auto\"; each keeps room free for the largest module still to be placed")
+                 "device_map=\"auto\"; each keeps room free for the largest module still to be placed "
+                 "after it")
       ->excludes(layers)
       ->excludes(place);
 }

@@ -158,8 +158,8 @@ class Search {
   }
 
   std::optional<Tried> project_one(const AdviceCandidate& candidate) const {
-    const MethodOptions options = space_.options(candidate);
     try {
+      const MethodOptions options = space_.options(candidate);
       Progress own(progress_.stop_token());
       const Projection projection = project(graph_, *candidate.method, candidate.order->name,
                                             sequence(candidate, options), options, own, request_.pass);

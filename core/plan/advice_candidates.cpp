@@ -2,6 +2,7 @@
 #include "core/plan/advice_candidates.h"
 
 #include "core/base/checked.h"
+#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plan/load_units.h"
 #include "core/plan/storage_cast.h"
@@ -135,12 +136,16 @@ AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)
   }
 }
 
+const Placement& AdviceSpace::chosen(const PlacementChoice* placement) const {
+  return placement != nullptr ? placement->placement : request_.options.placement;
+}
+
 std::uint64_t AdviceSpace::bound(const std::optional<DType>& cast, const PlacementChoice* placement) const {
   MethodOptions options = request_.options;
   options.cast = cast;
-  if (placement != nullptr) options.placement = placement->placement;
-  // not made before it is tried: that takes longer than a bound saves
-  if (placement != nullptr && placement->map && cast != request_.options.cast)
+  options.placement = chosen(placement);
+  // a map for other sizes is not made before it is tried: that takes longer than a bound saves
+  if (options.placement.map && cast != request_.options.cast)
     options.placement.homes.assign(graph_.storages.size(), Home::host);
   return device_lower_bound(graph_, options) + pass_;
 }
@@ -150,9 +155,20 @@ std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const 
 }
 
 void AdviceSpace::find_types() {
-  const std::uint64_t now = bound(request_.options.cast, nullptr);
+  MethodOptions options = request_.options;
+  if (options.placement.map) options.placement = {};  // it is not the same for each type
+  const auto landed = [&](const std::optional<DType>& cast) -> std::uint64_t {
+    options.cast = cast;
+    try {
+      return device_lower_bound(graph_, options);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::limit) throw;
+      return UINT64_MAX;  // too wide to be narrower
+    }
+  };
+  const std::uint64_t now = landed(request_.options.cast);
   for (const DType type : {DType::bf16, DType::f16, DType::q8_0, DType::q4_0}) {
-    const std::uint64_t bytes = bound(type, nullptr);
+    const std::uint64_t bytes = landed(type);
     if (bytes < now) types_.emplace_back(type, now - bytes);
   }
 }
@@ -181,7 +197,8 @@ void AdviceSpace::keep(PlacementChoice choice) {
     choice.off_device = saturated(choice.off_device, counted_bytes);
   }
   for (const auto& known : placements_)
-    if (known->placement == choice.placement) return;
+    if (known->placement.homes == choice.placement.homes && known->placement.twins == choice.placement.twins)
+      return;
   if (choice.off_device > 0)
     placements_.push_back(std::make_unique<const PlacementChoice>(std::move(choice)));
 }
@@ -192,14 +209,15 @@ void AdviceSpace::place_layers(std::uint64_t room) {
   const auto owners = first_owner(graph_);
   for (std::size_t i = 0; i < owners.size(); ++i)
     if (owners[i]) used.push_back(StorageId{static_cast<std::uint32_t>(i)});
-  std::uint64_t behind = 0;  // norm and head, the first layer to go to the device
   std::vector<std::uint64_t> layers;
-  for (const LoadUnit& unit : load_units(graph_, used)) {
+  for (const LoadUnit& unit : load_units(graph_, used))
     if (unit.phase == Phase::layer) layers.push_back(unit.bytes);
-    if (unit.phase == Phase::final_norm || unit.phase == Phase::head) behind += unit.bytes;
-  }
+  // norm and head are the first layer to go to the device, and an embedding that is the head as well
+  const Placement behind = place_gpu_layers(graph_, 1);
   std::uint64_t most = 0;
-  std::uint64_t placed = behind;
+  std::uint64_t placed = 0;
+  for (const StorageId id : used)
+    if (behind.of(id) == Home::device) placed += graph_.storage(id).bytes;
   for (std::size_t i = layers.size() + 1; i-- > 0 && placed <= room; ++most)
     if (i > 0) placed += layers[i - 1];
   std::set<std::uint64_t> counts = {0, most / 4, most / 2, most * 3 / 4, most};
@@ -233,8 +251,7 @@ void AdviceSpace::place_map(std::uint64_t room) {
       keep({.placement = place_automatically(graph_, device, host, request_.options.cast),
             .option = "--max-memory",
             .value = size_argument(device) + (host ? "," + size_argument(*host) : ""),
-            .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest),
-            .map = PlacementChoice::AutomaticMap{device, host}});
+            .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest)});
     }
   }
 }
@@ -390,11 +407,11 @@ MethodOptions AdviceSpace::options(const AdviceCandidate& candidate) const {
   options.flush_bytes = candidate.flush_bytes;
   options.shard_bytes = candidate.shard_bytes;
   options.cast = candidate.cast;
-  if (const PlacementChoice* const choice = candidate.placement; choice != nullptr)
-    options.placement =
-        choice->map && candidate.cast != request_.options.cast
-            ? place_automatically(graph_, choice->map->device, choice->map->host, candidate.cast)
-            : choice->placement;
+  options.placement = chosen(candidate.placement);
+  // of a method that follows no placement, plan is not asked for one
+  if (const auto map = options.placement.map;
+      map && candidate.cast != request_.options.cast && candidate.method->traits.offloads)
+    options.placement = place_automatically(graph_, map->device, map->host, candidate.cast);
   return options;
 }
 

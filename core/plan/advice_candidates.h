@@ -46,12 +46,6 @@ struct PlacementChoice {
   std::string value = {};
   std::string text = {};
   std::uint64_t off_device = 0;  // bytes; what goes to disk counts twice
-  // Sizes decide: with another cast it is made anew of these.
-  struct AutomaticMap {
-    std::uint64_t device = 0;
-    std::optional<std::uint64_t> host = {};
-  };
-  std::optional<AutomaticMap> map = {};
 };
 
 // A load, and how it differs from one that was asked for.
@@ -104,6 +98,7 @@ class AdviceSpace {
   void place_layers(std::uint64_t room);
   void place_map(std::uint64_t room);
   void keep(PlacementChoice choice);
+  const Placement& chosen(const PlacementChoice* placement) const;
   std::uint64_t bound(const std::optional<DType>& cast, const PlacementChoice* placement) const;
 
   const MetaGraph& graph_;

@@ -12,35 +12,25 @@
 namespace loadline {
 namespace {
 
-enum class Why : std::uint8_t { already, quantised, no_float, rows, shared };
-
-Why why_kept(const MetaGraph& graph, const Tensor& tensor, DType to) {
-  const DTypeInfo &from = dtype_info(tensor.dtype), &target = dtype_info(to);
-  if (tensor.dtype == to) return Why::already;
-  if (from.kind == DTypeKind::block) return Why::quantised;
-  if (from.kind != DTypeKind::floating || from.block_elements != 1) return Why::no_float;
-  const std::uint64_t elements = graph.storage(tensor.storage).bytes / from.block_bytes;
-  if (target.kind == DTypeKind::block &&
-      (tensor.shape.size() < 2 || tensor.shape.back() % target.block_elements != 0 ||
-       elements % target.block_elements != 0))
-    return Why::rows;
-  return Why::shared;
-}
+// Behind the reasons of a tensor itself: another on its storage has one, or another type.
+constexpr std::size_t kShared = kKeptWhys;
 
 // Behind "1 " and behind any other count.
 struct Words {
   std::string_view one;
   std::string_view many;
 };
-std::string reason_text(Why why, std::uint64_t count, DType to) {
-  constexpr std::array<Words, 5> kWords = {
+std::string reason_text(std::size_t why, std::uint64_t count, DType to) {
+  constexpr std::array<Words, kKeptWhys + 1> kWords = {
       {{"is {} already", "are {} already"},
        {"is quantised already", "are quantised already"},
        {"does not hold floating point numbers", "do not hold floating point numbers"},
+       {"has bytes that are no whole numbers", "have bytes that are no whole numbers"},
        {"has no rows of whole blocks", "have no rows of whole blocks"},
+       {"would be too large", "would be too large"},
        {"shares its bytes with one that is kept or of another type",
         "share their bytes with ones that are kept or of another type"}}};
-  const Words& words = kWords[static_cast<std::size_t>(why)];
+  const Words& words = kWords[why];
   return fmt::format(fmt::runtime(count == 1 ? words.one : words.many), dtype_info(to).name);
 }
 
@@ -50,11 +40,12 @@ CastSummary cast_summary(const MetaGraph& graph, DType to) {
   CastSummary summary;
   const auto casts = storage_casts(graph, to);
   std::vector<bool> counted_storage(graph.storages.size(), false);
-  std::array<std::uint64_t, 5> kept = {};
+  std::array<std::uint64_t, kKeptWhys + 1> kept = {};
   for (const Tensor& tensor : graph.tensors) {
     const std::size_t at = index(tensor.storage);
     if (!casts[at]) {
-      ++kept[static_cast<std::size_t>(why_kept(graph, tensor, to))];
+      const std::optional<KeptWhy> why = why_kept(graph, tensor, to);
+      ++kept[why ? static_cast<std::size_t>(*why) : kShared];
       ++summary.kept;
       continue;
     }
@@ -62,10 +53,10 @@ CastSummary cast_summary(const MetaGraph& graph, DType to) {
     if (counted_storage[at]) continue;
     counted_storage[at] = true;
     summary.bytes_before += graph.storages[at].bytes;
-    summary.bytes_after += *cast_bytes(*casts[at], graph.storages[at].bytes);
+    summary.bytes_after = add_loaded(summary.bytes_after, *cast_bytes(*casts[at], graph.storages[at].bytes));
   }
   for (std::size_t i = 0; i < kept.size(); ++i)
-    if (kept[i] > 0) summary.reasons.emplace_back(reason_text(static_cast<Why>(i), kept[i], to), kept[i]);
+    if (kept[i] > 0) summary.reasons.emplace_back(reason_text(i, kept[i], to), kept[i]);
   std::stable_sort(summary.reasons.begin(), summary.reasons.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   return summary;

@@ -18,7 +18,7 @@ struct CastSummary {
   // Of those, how many and why: "are F32 already". Largest first.
   std::vector<std::pair<std::string, std::uint64_t>> reasons = {};
 };
-// As storage_casts() does it.
+// As storage_casts() does it. Throws Error{limit} where what becomes of them has no sum.
 CastSummary cast_summary(const MetaGraph& graph, DType to);
 
 // "Cast to F16: 74 tensors, 61.02 MiB become 30.51 MiB; 1 tensor stays as stored: 1 is F16 already."

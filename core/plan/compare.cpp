@@ -31,12 +31,6 @@ struct Load {
   std::vector<std::size_t> orders;
 };
 
-// The order that a method makes for itself.
-struct OwnOrder {
-  StorageOrder storages;
-  bool proven = false;
-};
-
 class Comparison {
  public:
   Comparison(const MetaGraph& graph, std::span<const Method* const> methods,
@@ -82,13 +76,7 @@ class Comparison {
     own_.resize(methods_.size());
     ParallelLoop(methods_.size(), threads_, [&](std::size_t m) {
       try {
-        // where all are alike no plan needs to be made to know
-        if (methods_[m]->traits.order_free) {
-          own_[m] = {find_order("file").make(graph_), true};
-          return;
-        }
-        OptimalOrder best = optimal_order(graph_, *methods_[m], options_, progress_);
-        own_[m] = {std::move(best.order), best.proven};
+        own_[m] = optimal_order(graph_, *methods_[m], options_, progress_);
       } catch (const Error& error) {
         if (!is_refusal(error)) throw;
         refuse(m, own_orders_, error);
@@ -103,9 +91,9 @@ class Comparison {
       for (const Sequence& sequence : sequences_) loads.push_back({m, &sequence.storages, sequence.orders});
       if (own_orders_.empty() || !own_[m]) continue;
       const auto same = std::find_if(loads.begin() + static_cast<std::ptrdiff_t>(first), loads.end(),
-                                     [&](const Load& load) { return *load.storages == own_[m]->storages; });
+                                     [&](const Load& load) { return *load.storages == own_[m]->order; });
       if (same == loads.end())
-        loads.push_back({m, &own_[m]->storages, own_orders_});
+        loads.push_back({m, &own_[m]->order, own_orders_});
       else
         same->orders.insert(same->orders.end(), own_orders_.begin(), own_orders_.end());
     }
@@ -143,9 +131,9 @@ class Comparison {
   const RowTaker& taker_;
   Progress& progress_;
   const std::size_t threads_;
-  std::vector<Sequence> sequences_;           // whatever the method
-  std::vector<std::size_t> own_orders_;       // that each method makes for itself
-  std::vector<std::optional<OwnOrder>> own_;  // by method; nothing where it was refused
+  std::vector<Sequence> sequences_;               // whatever the method
+  std::vector<std::size_t> own_orders_;           // that each method makes for itself
+  std::vector<std::optional<OptimalOrder>> own_;  // by method; nothing where it was refused
 };
 
 }  // namespace

@@ -169,8 +169,9 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
   result.page_cache.after = resident(reader, files);
   result.page_cache.most = std::max(result.page_cache.most, result.page_cache.after);
 
-  result.timeline.measured = samples.take_samples();
-  result.steps = samples.take_steps();
+  SampleLog::Entries taken = samples.take();
+  result.timeline.measured = std::move(taken.samples);
+  result.steps = std::move(taken.steps);
   for (const MemorySample& sample : result.timeline.measured)
     for (const MemoryCounter& counter : kMemoryCounters)
       result.measured.*counter.count = std::max(result.measured.*counter.count, sample.memory.*counter.count);

@@ -99,13 +99,13 @@ constexpr std::array<Method, 27> kMethods = {{
      {.flushes = true}},
     {"accelerate",
      "file by file: mapped, copied tensor by tensor, unmapped",
-     "device V + Q (cast: V + max(S*, Q)), page cache or host S*",
+     "device V + Q (cast: V + max(S*, Q)), page cache or host S* (disk: + host v*)",
      "load_checkpoint_and_dispatch of accelerate: an empty model gets its tensors from one file at a time, "
      "mapped if it is safetensors, else loaded whole to the host, and its sources stay until the file is "
      "done; "
      "with a cast they stay on the device too, beside what they became. What the map places on the host "
      "stays "
-     "there, what it places on disk passes through. S* is the largest file.",
+     "there, what it places on disk passes through, one tensor at a time. S* is the largest file.",
      load_accelerate,
      {.casts = true, .offloads = true, .shards = true}},
     {"fastsafetensors",
@@ -133,7 +133,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.limit = true, .order_free = true}},
     {"llama_cpp_ring",
      "four pinned buffers of 1 MiB",
-     "device V + Q, staging 4 MiB",
+     "device V + Q, staging at most 4 MiB",
      "llama.cpp without mmap on a backend with asynchronous uploads: the model is allocated, the file is "
      "read piece by piece into four pinned buffers of 1 MiB in turn. The same as staged_ring with a ring "
      "that nobody chooses.",

@@ -51,15 +51,15 @@ struct MethodTraits {
 //   S*  the largest shard, as it is stored
 //   g*  the largest fused group, as it lands
 //   x*  the largest unit of load_units(), a tied weight in each unit that uses it; y* the most that a unit
-//   and
-//       the next one take together
+//       and the next one take together
 //   B   the ring: its slots times the bytes of one
 //   F   MethodOptions::flush_bytes; limit: MethodOptions::memory_limit
 //   Q   the activations
 //
-// A law names the spaces that a load needs, and bounds each peak from above in every order; "cast:" is what
-// holds where there is one, "whole slots" rounds up to them. What a placement keeps on the host is beside it,
-// and so is what ExecuTorch holds for weights of two names (doubled_ties, and their host copies).
+// A law names the spaces that a load needs, and bounds each peak from above in every order; "cast:" and
+// "disk:" are what holds where there is one and where a placement puts weights on disk, "whole slots" rounds
+// up to them. What a placement keeps on the host is beside it, and so is what ExecuTorch holds for weights of
+// two names (doubled_ties, and their host copies).
 struct Method {
   std::string_view id;
   std::string_view summary;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace loadline {
 namespace {
@@ -22,8 +23,8 @@ struct Range {
 
 }  // namespace
 
-// llama-model-loader.cpp: four pinned buffers of 1 MiB, whatever the model. What stays on the host is read
-// into its place there.
+// llama-model-loader.cpp: four pinned buffers of 1 MiB, whatever the model, and none where nothing is sent.
+// What stays on the host is read into its place there.
 Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
   constexpr std::uint32_t kSlots = 4;
   constexpr std::uint64_t kSlotBytes = 1 << 20;
@@ -35,16 +36,17 @@ Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, cons
     model.push_back(b.make(device ? Space::device : Space::host, id));
     sent += device ? b.bytes(id) : 0;
   }
-  TransferRing ring(b.plan(), kSlots, kSlotBytes, sent, "");
+  std::optional<TransferRing> ring;
+  if (sent > 0) ring.emplace(b.plan(), kSlots, kSlotBytes, sent, "");
   for (std::size_t i = 0; i < model.size(); ++i) {
     const StorageId id = b.order()[i];
     if (b.home(id) == Home::device)
-      ring.send(id, b.bytes(id), model[i]);
+      ring->send(id, b.bytes(id), model[i]);
     else
       b.read(model[i], id);
     if (b.has_twin(id)) b.read(b.make(Space::host, id), id);
   }
-  ring.close();
+  if (ring) ring->close();
   return b.finish();
 }
 

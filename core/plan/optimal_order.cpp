@@ -25,12 +25,12 @@ class Search {
 
   OptimalOrder best() {
     // what a load leaves is the same in every order, and none is below it
-    if (cut_.peak == cut_.final_level || method_.traits.order_free) return in_file_order(true);
+    if (cut_.peak == cut_.final_level) return in_file_order(true);
     probes_ = probes();
     probe();
     if (!fixed_) probe_files();
     OptimalOrder found = search();
-    if (static_cast<std::uint64_t>(cut_in(found.order).peak) == found.peak) return found;
+    if (static_cast<std::uint64_t>(cut_in(found.order).peak) == *found.peak) return found;
     // turns that were the same in every order tried are not in this one
     fixed_ = fixed_files_ = false;
     return search();
@@ -198,6 +198,8 @@ class Search {
 
 OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const MethodOptions& options,
                            const Progress& progress) {
+  progress.check_cancelled();
+  if (method.traits.order_free) return {.order = find_order("file").make(graph), .proven = true};
   return Search(graph, method, options, progress).best();
 }
 

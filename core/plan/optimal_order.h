@@ -12,23 +12,27 @@
 #include "core/plan/methods.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace loadline {
 
 struct OptimalOrder {
   StorageOrder order;
-  std::uint64_t peak = 0;  // of the load alone, over MethodOptions::spaces
+  // Of the load alone, over MethodOptions::spaces. Absent where the method is order_free: file order is known
+  // to be one of the best without any plan.
+  std::optional<std::uint64_t> peak = {};
   // No order has a lower peak: the method is order_free; or it is what the load leaves in the end, the same
   // in every order; or it equals the greatest bound, and the plans in file order and shuffled (of less than
   // 1,000 storages also reversed and rotated) have the same turns, with no buffer that waits for others
-  // (flush_bytes). Else it is the best of the candidates.
+  // (flush_bytes). Else it is the best of the candidates. All of this is about the bytes that blocks ask for:
+  // of what an allocator model reserves for them (--allocator), which verdicts go by, it says nothing.
   bool proven = false;
 };
 
 // File order, unless a candidate has a lower peak over options.spaces: without gain the reads stay
 // sequential. Of those with the lowest peak the one that leaves file order least often; among equals the
-// earlier one. O(n log n) and a handful of plans. Throws what make_plan() does, Error{limit} for a load of
-// 2^62 bytes, Error{cancelled}.
+// earlier one. O(n log n) and a handful of plans. Throws Error{cancelled}; unless the method is order_free
+// also what make_plan() does, and Error{limit} for a load of 2^62 bytes.
 OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const MethodOptions& options,
                            const Progress& progress = Progress());
 

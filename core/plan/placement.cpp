@@ -4,6 +4,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/config_text.h"
 #include "core/graph/filter.h"
 #include "core/plan/load_units.h"
 #include "core/plan/storage_cast.h"
@@ -37,8 +38,9 @@ void put(Placement& placement, const LoadUnit& unit, Home place) {
 // What accelerate moves in one piece: a numbered layer, or one module of what is not in a layer.
 struct Piece {
   std::vector<StorageId> storages = {};
-  std::uint64_t bytes = 0;    // of all of them
-  std::uint64_t largest = 0;  // of one module among those that share a weight
+  std::uint64_t bytes = 0;     // of all of them
+  std::uint64_t largest = 0;   // of one module among those that share a weight
+  std::uint64_t partners = 0;  // the same without the first of these
 };
 
 std::string piece_of(std::string_view name) {
@@ -73,7 +75,8 @@ void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Pi
     if (lead_of(i) == i) continue;
     Piece& lead = list[lead_of(i)];
     lead.storages.insert(lead.storages.end(), list[i].storages.begin(), list[i].storages.end());
-    lead.bytes += list[i].bytes;
+    lead.bytes = add_loaded(lead.bytes, list[i].bytes);
+    lead.partners = std::max(lead.partners, list[i].largest);
     lead.largest = std::max(lead.largest, list[i].largest);
     list[i] = {};
   }
@@ -91,11 +94,17 @@ std::vector<Piece> pieces(const MetaGraph& graph, const std::vector<std::uint64_
       if (fresh) list.emplace_back();
       Piece& piece = list[place->second];
       piece.storages.push_back(id);
-      piece.largest = piece.bytes += sizes[index(id)];
+      piece.largest = piece.bytes = add_loaded(piece.bytes, sizes[index(id)]);
     }
   join_tied(graph, places, list);
   std::erase_if(list, [](const Piece& piece) { return piece.storages.empty(); });
   return list;
+}
+
+// bert, nomic-bert, modern-bert, ...: of these llama.cpp makes no head. Without a word decoders are assumed.
+bool is_bert(const MetaGraph& graph) {
+  const std::optional<std::string> family = model_family(graph);
+  return family && family->find("bert") != std::string::npos;
 }
 
 // The embedding that is the head as well, if there is one.
@@ -109,7 +118,7 @@ std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
                        name.ends_with("wte.weight")))
       embedding = tensor.storage;
   }
-  if (!head) return embedding;
+  if (!head) return is_bert(graph) ? std::nullopt : embedding;
   for (const std::vector<TensorId>& group : tied_groups(graph)) {
     const auto any = [&](Phase phase) {
       return std::any_of(group.begin(), group.end(),
@@ -187,11 +196,13 @@ Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers) {
 
 Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
                               std::optional<std::uint64_t> host_bytes, std::optional<DType> cast) {
-  Placement placement = {std::vector<Home>(graph.storages.size(), Home::disk)};
+  Placement placement = {.homes = std::vector<Home>(graph.storages.size(), Home::disk),
+                         .map = AutomaticMap{device_bytes, host_bytes}};
   const std::vector<Piece> list = pieces(graph, loaded_bytes(graph, cast));
   std::vector<std::uint64_t> reserve(list.size());
   std::uint64_t largest = 0;
-  for (std::size_t i = list.size(); i-- > 0;) reserve[i] = largest = std::max(largest, list[i].largest);
+  for (std::size_t i = list.size(); i-- > 0; largest = std::max(largest, list[i].largest))
+    reserve[i] = std::max(largest, list[i].partners);
   const std::array<std::uint64_t, 2> room = {device_bytes, host_bytes.value_or(UINT64_MAX)};
   std::array<std::uint64_t, 2> used = {};
   std::size_t home = 0;

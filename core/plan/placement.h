@@ -16,10 +16,19 @@ enum class Home : std::uint8_t { device, host, disk };
 Home find_home(std::string_view id);
 std::string_view home_id(Home place);
 
+// What place_automatically() fills.
+struct AutomaticMap {
+  std::uint64_t device = 0;
+  std::optional<std::uint64_t> host = {};
+  bool operator==(const AutomaticMap&) const = default;
+};
+
 struct Placement {
   std::vector<Home> homes = {};  // empty: everything on the device; else one for each storage of the graph
   // Storages of the device that llama.cpp keeps on the host, too: an embedding that is the head as well.
   std::vector<StorageId> twins = {};
+  // Of what it was made, where sizes decided: for weights that are cast otherwise it must be made anew.
+  std::optional<AutomaticMap> map = {};
 
   Home of(StorageId id) const { return homes.empty() ? Home::device : homes[index(id)]; }
   bool has_twin(StorageId id) const;
@@ -42,14 +51,17 @@ Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& r
 // llama.cpp's --gpu-layers: of N layers the first is what lies behind the last numbered one (final norm,
 // head), the others are the last N - 1 numbered ones; everything else on the host. Its embedding is always on
 // the host: one that is the head as well, under a second name or because the model has no head (output.weight
-// made of token_embd.weight), is loaded twice then.
+// made of token_embd.weight), is loaded twice then. Encoders whose model_type or general.architecture has
+// "bert" in it have no head and need none.
 Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
 
 // accelerate's infer_auto_device_map with one device: module by module in forward order onto the device until
 // the next does not fit, then onto the host in the same way, then on disk; layers are not split and no module
-// goes back to an earlier home. Device and host keep a reserve: room for the largest module that is not
-// placed yet, the one in question included, so that what is offloaded can pass through. Modules that share a
-// weight go together, as one that counts it once. Sizes are as loaded with `cast`. `host` absent: unlimited.
+// goes back to an earlier home. Beside the module in question device and host keep room for the largest of
+// those still to be placed after it, so that what is offloaded can pass through: for the last one none.
+// Modules that share a weight go together, as one that counts it once; while the first of them is in question
+// the others are still to be placed. Sizes are as loaded with `cast`. `host` absent: unlimited. Throws
+// Error{limit} where those of one module have no sum.
 Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
                               std::optional<std::uint64_t> host_bytes, std::optional<DType> cast = {});
 

@@ -113,17 +113,14 @@ std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& op
   const std::vector<std::uint64_t> sizes = loaded_bytes(graph, options.cast);
   for (std::size_t i = 0; i < graph.storages.size(); ++i)
     if (owners[i] && options.placement.of(StorageId{static_cast<std::uint32_t>(i)}) == Home::device)
-      needed += sizes[i];
-  if (pass != nullptr) needed += forward_peak(*pass);
+      needed = add_loaded(needed, sizes[i]);
+  if (pass != nullptr) needed = add_loaded(needed, forward_peak(*pass));
   return needed;
 }
 
 std::uint64_t held_peak(const Timeline& timeline) {
-  std::uint64_t most = 0;
-  for (const UsagePoint& point : timeline.usage)
-    most = std::max(most, point.bytes[index(Space::device)] + point.bytes[index(Space::host)] +
-                              point.bytes[index(Space::staging)]);
-  return most;
+  return peak_over(timeline, space_bit(Space::device) | space_bit(Space::host) | space_bit(Space::staging))
+      .bytes;
 }
 
 const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i) {

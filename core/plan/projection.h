@@ -43,7 +43,7 @@ std::string mapping_refusal(const MetaGraph& graph);
 bool maps_files(const Projection& projection);
 
 // What no method that keeps the weights on the device can go below: every storage placed there, as it is once
-// loaded, with the activations or what the pass needs at most.
+// loaded, with the activations or what the pass needs at most. Throws Error{limit} where that has no sum.
 std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
                                  const ForwardPass* pass = nullptr);
 

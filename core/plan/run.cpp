@@ -66,6 +66,10 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
   prefer_large_pages(timeline.lifetimes.data(), plan.blocks.size() * sizeof(Lifetime));
   timeline.lifetimes.resize(plan.blocks.size());
   PerSpace<std::uint64_t> live = {};
+  if (machine.reserved()) {
+    timeline.reserved_usage.reserve(points);
+    prefer_large_pages(timeline.reserved_usage.data(), points * sizeof(PerSpace<std::uint64_t>));
+  }
   const bool own_books = machine.live_bytes().has_value();
   const bool counted = machine.sample().has_value();
   for (std::size_t at = 0; at < plan.steps.size(); ++at) {

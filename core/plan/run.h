@@ -32,7 +32,7 @@ class Machine {
   virtual std::optional<PerSpace<std::uint64_t>> live_bytes() const { return std::nullopt; }
   // Peak of what the allocator took per space, if that can differ from what was asked.
   virtual std::optional<PerSpace<std::uint64_t>> reserved_peak() const { return std::nullopt; }
-  // What the allocator holds now per space, given out or not, under the same condition.
+  // What the allocator holds now per space, given out or not, where the machine can tell that at any time.
   virtual std::optional<PerSpace<std::uint64_t>> reserved() const { return std::nullopt; }
   // The most that the device's allocator counted as given out, if that can differ from what was asked: it
   // rounds, and keeps rests with their block.

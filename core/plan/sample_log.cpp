@@ -41,14 +41,11 @@ void SampleLog::halve() {
   group_ *= 2;
 }
 
-std::vector<MemorySample> SampleLog::take_samples() {
-  samples_.resize(count_);
-  return std::move(samples_);
-}
-
-std::vector<std::size_t> SampleLog::take_steps() {
-  steps_.resize(count_);
-  return std::move(steps_);
+SampleLog::Entries SampleLog::take() {
+  SampleLog taken = std::exchange(*this, SampleLog(samples_.size()));
+  taken.samples_.resize(taken.count_);
+  taken.steps_.resize(taken.count_);
+  return {std::move(taken.samples_), std::move(taken.steps_)};
 }
 
 }  // namespace loadline

@@ -16,9 +16,12 @@ class SampleLog {
   explicit SampleLog(std::size_t most = 1 << 16);
 
   void add(const MemorySample& sample, std::size_t step);
-  // Each empties its half: the samples, and parallel to them the steps at which they were taken.
-  std::vector<MemorySample> take_samples();
-  std::vector<std::size_t> take_steps();
+  // The samples, and parallel to them the steps at which they were taken. Leaves the log as it was made.
+  struct Entries {
+    std::vector<MemorySample> samples = {};
+    std::vector<std::size_t> steps = {};
+  };
+  Entries take();
 
  private:
   void halve();

@@ -13,19 +13,21 @@ std::vector<std::uint32_t> shards_of(const MetaGraph& graph, std::uint64_t most)
       shards[i] = std::min(static_cast<std::uint32_t>(index(graph.storages[i].file)), without);
     return shards;
   }
-  std::uint32_t shard = 0;
+  std::uint32_t shard = 0;  // that is being filled
+  std::uint32_t next = 1;
   std::uint64_t room = most;
-  bool empty = true;
   for (const StorageId id : find_order("file").make(graph)) {
     const std::uint64_t bytes = graph.storage(id).bytes;
-    if (bytes > room && !empty) {
-      ++shard;
+    if (bytes > most) {
+      shards[index(id)] = next++;
+      continue;
+    }
+    if (bytes > room) {
+      shard = next++;
       room = most;
-      empty = true;
     }
     shards[index(id)] = shard;
-    room -= std::min(room, bytes);
-    empty = empty && bytes == 0;
+    room -= bytes;
   }
   return shards;
 }

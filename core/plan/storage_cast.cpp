@@ -12,18 +12,21 @@
 #include <fmt/format.h>
 
 namespace loadline {
-namespace {
 
-bool castable(const MetaGraph& graph, const Tensor& tensor, DType to) {
+std::optional<KeptWhy> why_kept(const MetaGraph& graph, const Tensor& tensor, DType to) {
   const DTypeInfo &from = dtype_info(tensor.dtype), &target = dtype_info(to);
-  if (from.kind != DTypeKind::floating || from.block_elements != 1 || tensor.dtype == to) return false;
-  if (tensor.offset % from.block_bytes != 0) return false;
-  if (target.kind != DTypeKind::block) return true;
-  return tensor.shape.size() >= 2 && tensor.shape.back() % target.block_elements == 0 &&
-         graph.storage(tensor.storage).bytes / from.block_bytes % target.block_elements == 0;
+  if (tensor.dtype == to) return KeptWhy::already;
+  if (from.kind == DTypeKind::block) return KeptWhy::quantised;
+  if (from.kind != DTypeKind::floating || from.block_elements != 1) return KeptWhy::no_float;
+  const std::uint64_t bytes = graph.storage(tensor.storage).bytes;
+  if (tensor.offset % from.block_bytes != 0 || bytes % from.block_bytes != 0) return KeptWhy::uneven;
+  if (target.kind == DTypeKind::block &&
+      (tensor.shape.size() < 2 || tensor.shape.back() % target.block_elements != 0 ||
+       bytes / from.block_bytes % target.block_elements != 0))
+    return KeptWhy::rows;
+  if (!cast_bytes({tensor.dtype, to}, bytes)) return KeptWhy::too_large;
+  return std::nullopt;
 }
-
-}  // namespace
 
 std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to) {
   std::vector<std::optional<Cast>> casts(graph.storages.size());
@@ -32,7 +35,7 @@ std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to)
     const std::size_t at = index(tensor.storage);
     const Cast cast{tensor.dtype, to};
     const bool other = casts[at] && *casts[at] != cast;
-    if (other || !castable(graph, tensor, to) || !cast_bytes(cast, graph.storages[at].bytes)) kept[at] = true;
+    if (other || why_kept(graph, tensor, to)) kept[at] = true;
     casts[at] = cast;
   }
   for (std::size_t i = 0; i < casts.size(); ++i)
@@ -48,6 +51,14 @@ std::vector<std::uint64_t> loaded_bytes(const MetaGraph& graph, const std::optio
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (casts[i]) sizes[i] = *cast_bytes(*casts[i], sizes[i]);
   return sizes;
+}
+
+std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes) {
+  if (const auto both = checked_add(sum, bytes)) return *both;
+  throw Error(ErrorCode::limit,
+              fmt::format("as they are loaded, weights of {} bytes and {} more are too large "
+                          "to be counted in 64 bits",
+                          sum, bytes));
 }
 
 DType find_cast(std::string_view name) {

@@ -57,9 +57,10 @@ struct Timeline {
   // What the machine's allocator took from the system, rounding and whole blocks included. Absent
   // on machines that take exactly what is asked.
   std::optional<PerSpace<std::uint64_t>> reserved_peak;
-  // The same after each point of `usage`; empty on the same machines.
+  // The same after each point of `usage`; empty on those machines, and on one that knows no more than its
+  // peak.
   std::vector<PerSpace<std::uint64_t>> reserved_usage;
-  // Of that, what it has not given back when the plan ends.
+  // What it has not given back when the plan ends; absent where reserved_usage is not kept.
   std::optional<PerSpace<std::uint64_t>> reserved_final;
   // What the device's allocator itself called given out at most, where it keeps books of its own.
   std::optional<std::uint64_t> allocated_peak;

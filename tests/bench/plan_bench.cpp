@@ -41,7 +41,7 @@ void one_method(const MetaGraph& graph) {
         {{"plan, check, dry run, peaks, reads",
           [&] { sum += project(graph, method, "file", order, {}, progress).timeline.unified.bytes; }},
          {"the plan alone", [&] { sum += make_plan(graph, method, order, {}).steps.size(); }},
-         {"the optimal order", [&] { sum += optimal_order(graph, method, {}).peak; }},
+         {"the optimal order", [&] { sum += optimal_order(graph, method, {}).order.size(); }},
          {"ceiling: one sum over the steps",
           [&] {
             sum = std::accumulate(plan.steps.begin(), plan.steps.end(), sum,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <stop_token>
@@ -66,6 +67,11 @@ AdviceRequest random_request(std::mt19937_64& random, const MetaGraph& graph) {
   } else {
     request.budget.device = budget();
     if (random() % 2 == 0) request.budget.host = budget();
+  }
+  if (random() % 4 == 0) {
+    request.loads = {{&find_method("accelerate"), request.loads[0].order}};
+    const auto host = random() % 2 == 0 ? std::nullopt : std::optional(weights / 16 * (random() % 16));
+    request.options.placement = place_automatically(graph, weights / 16 * (random() % 16), host);
   }
   return request;
 }
@@ -197,11 +203,81 @@ TEST(Advice, ALoaderOfTheFilesGoesBeforeOneOfOthers) {
   EXPECT_TRUE(advises_llama_cpp());
   graph.format = "safetensors";
   EXPECT_FALSE(advises_llama_cpp());
+  const auto place_of = [&](const std::vector<AdviceCandidate>& candidates, std::string_view change) {
+    return std::find_if(
+               candidates.begin(), candidates.end(),
+               [&](const AdviceCandidate& candidate) { return candidate.changes[0].text == change; }) -
+           candidates.begin();
+  };
   const AdviceSpace space(graph, request);
-  bool told = false;
+  const std::vector<AdviceCandidate> tensors = space.candidates(AdviceStage::one_change);
+  const auto other = place_of(tensors, "method llama_cpp_ring, for files of the format gguf");
+  EXPECT_LT(other, std::ssize(tensors));
+  EXPECT_LT(place_of(tensors, "method fastsafetensors"), other);
+  graph.format = "gguf";
+  const AdviceSpace of_gguf(graph, request);
+  const std::vector<AdviceCandidate> blocks = of_gguf.candidates(AdviceStage::one_change);
+  const auto safetensors = place_of(blocks, "method fastsafetensors, for files of the format safetensors");
+  EXPECT_LT(safetensors, std::ssize(blocks));
+  EXPECT_LT(place_of(blocks, "method llama_cpp_ring"), safetensors);
+}
+
+// The command says --max-memory, which plan counts in bytes as they land.
+TEST(Advice, AMapThatWasAskedForIsMadeAnewForAnotherType) {
+  const MetaGraph graph = model_of(1 << 16);  // four of 8 MiB
+  AdviceRequest request = request_of("accelerate", {.host = 8 << 20});
+  request.options.placement = place_automatically(graph, 17 << 20, {});
+  EXPECT_EQ(request.options.placement.homes,
+            (std::vector<Home>{Home::device, Home::host, Home::host, Home::host}));
+  const AdviceSpace space(graph, request);
+  std::size_t casts = 0;
+  for (const AdviceStage stage : kStages)
+    for (const AdviceCandidate& candidate : space.candidates(stage)) {
+      if (!candidate.cast) continue;
+      ++casts;
+      const MethodOptions options = space.options(candidate);
+      EXPECT_EQ(options.placement, place_automatically(graph, 17 << 20, {}, candidate.cast));
+      const Projection projection = project(graph, *candidate.method, *candidate.order->row, options);
+      EXPECT_EQ(projection.timeline.peaks[index(Space::host)].bytes,
+                0u);  // half as large, all are on the device
+      EXPECT_LE(space.device_bound(candidate), projection.timeline.peaks[index(Space::device)].bytes);
+    }
+  EXPECT_GT(casts, 4u);
+}
+
+// An embedding that is the head as well comes to the device with the first layer, like a head of its own.
+TEST(Advice, LayersCountAnEmbeddingThatIsTheHead) {
+  MetaGraph graph = model_of(1 << 16);  // four of 8 MiB
+  graph.tensors[0].name = Name("token_embd.weight");
+  for (std::uint32_t i = 1; i < 4; ++i) graph.tensors[i].name = Name("blk." + std::to_string(i) + ".w");
+  const std::uint64_t budget = 17 << 20;
+  const AdviceRequest request = request_of("llama_cpp_ring", {.device = budget});
+  const AdviceSpace space(graph, request);
+  std::uint64_t most = 0;
   for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change))
-    told |= candidate.changes[0].text == "method llama_cpp_ring, for files of the format gguf";
-  EXPECT_TRUE(told);
+    for (const auto& [option, value] : space.arguments(candidate)) {
+      if (option != "--gpu-layers") continue;
+      most = std::max<std::uint64_t>(most, std::stoull(value));
+      EXPECT_LE(device_lower_bound(graph, space.options(candidate)), budget) << value;
+    }
+  EXPECT_EQ(most, 2u);
+}
+
+TEST(Advice, ATypeInWhichTheModelHasNoSizeIsNoWayOut) {
+  MetaGraph graph = model_of(1);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    graph.storages[i].bytes = std::uint64_t{1} << 61;
+    graph.tensors[i].dtype = DType::f8_e4m3;
+  }
+  AdviceRequest request = request_of("per_tensor", {.device = 1 << 20});
+  const AdviceSpace space(graph, request);
+  std::size_t casts = 0;
+  for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change)) {
+    if (!candidate.cast) continue;
+    ++casts;
+    EXPECT_EQ(candidate.cast, DType::q4_0);
+  }
+  EXPECT_EQ(casts, 1u);
 }
 
 TEST(Advice, WhereNothingFitsItTellsTheNearest) {

@@ -58,6 +58,15 @@ TEST(CastSummary, SaysWhatCastsNothing) {
       cast_text(cast_summary(shared, DType::f16), DType::f16),
       "The cast to F16 changes nothing: 2 tensors stay as stored: 1 does not hold floating point numbers, "
       "1 shares its bytes with one that is kept or of another type.");
+  MetaGraph uneven = graph_of({{"w", DType::f32, {7}, 32, 0}});
+  uneven.tensors[0].offset = 2;
+  EXPECT_EQ(
+      cast_text(cast_summary(uneven, DType::f16), DType::f16),
+      "The cast to F16 changes nothing: 1 tensor stays as stored: 1 has bytes that are no whole numbers.");
+  const std::uint64_t most = std::uint64_t{1} << 63;
+  const MetaGraph large = graph_of({{"w", DType::f8_e4m3, {most}, most, 0}});
+  EXPECT_EQ(cast_text(cast_summary(large, DType::f32), DType::f32),
+            "The cast to F32 changes nothing: 1 tensor stays as stored: 1 would be too large.");
   const MetaGraph blocks = graph_of({{"w", DType::q8_0, {32}, 34, 0}});
   EXPECT_EQ(cast_text(cast_summary(blocks, DType::f16), DType::f16),
             "The cast to F16 changes nothing: 1 tensor stays as stored: 1 is quantised already.");

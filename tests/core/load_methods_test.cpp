@@ -1,10 +1,12 @@
 // Load methods with casts, homes, shards and ties: closed forms, and what every plan must leave behind.
 #include "core/base/error.h"
+#include "core/plan/cast_summary.h"
 #include "core/plan/contents.h"
 #include "core/plan/expert_groups.h"
 #include "core/plan/load_units.h"
 #include "core/plan/methods.h"
 #include "core/plan/projection.h"
+#include "core/plan/shards.h"
 #include "core/plan/storage_cast.h"
 #include "tests/support/plan_models.h"
 
@@ -286,6 +288,48 @@ TEST(StorageCast, OnlyWholeTensorsOfNumbers) {
   for (const char* wrong : {"", "i8", "opaque", "f128"}) EXPECT_THROW(find_cast(wrong), Error) << wrong;
 }
 
+// Device, host, disk, or both: on the device with a twin on the host.
+std::string letters(const Placement& placement) {
+  std::string text;
+  for (std::uint32_t i = 0; i < placement.homes.size(); ++i)
+    text += placement.has_twin(StorageId{i}) ? 'B' : "Dhd"[static_cast<int>(placement.homes[i])];
+  return text;
+}
+
+// What f8 weights of 2^62 bytes become as f32 has no size: a sum that wraps would fit everywhere.
+TEST(StorageCast, SumsThatWrapAreRefused) {
+  MetaGraph graph = model_of({{"layers.0.a", 1}, {"layers.0.b", 1}}, DType::f8_e4m3);
+  for (Storage& storage : graph.storages) storage.bytes = std::uint64_t{1} << 61;
+  const auto is_refused = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::limit;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_refused([&] { device_lower_bound(graph, {.cast = DType::f32}); }));
+  EXPECT_TRUE(is_refused([&] { place_automatically(graph, 1, {}, DType::f32); }));
+  EXPECT_TRUE(is_refused([&] { cast_summary(graph, DType::f32); }));
+  EXPECT_EQ(device_lower_bound(graph, {.cast = DType::bf16}), std::uint64_t{1} << 63);
+  // in modules of their own only what is added up is refused
+  graph.tensors[1].name = Name("layers.1.b");
+  EXPECT_EQ(letters(place_automatically(graph, 1, 1, DType::f32)), "dd");
+}
+
+// A tensor over the limit is saved by itself, and the shard before it goes on being filled.
+TEST(Shards, AreCutAsSavePretrainedDoes) {
+  const auto shards = [](const std::vector<std::uint64_t>& rows) {
+    std::vector<Weight> weights;
+    for (std::size_t i = 0; i < rows.size(); ++i) weights.push_back({fmt::format("t{}", i), rows[i]});
+    return shards_of(model_of(weights), 100 * 32 * 2);
+  };
+  using Numbers = std::vector<std::uint32_t>;
+  EXPECT_EQ(shards({60, 200, 40}), (Numbers{0, 1, 0}));
+  EXPECT_EQ(shards({60, 50, 101, 40, 10, 1}), (Numbers{0, 1, 2, 1, 1, 3}));
+  EXPECT_EQ(shards({200, 100, 300, 1}), (Numbers{1, 0, 2, 3}));
+}
+
 // An embedding, three layers, norm and head.
 MetaGraph six_units() {
   return model_of({{"embed", 50},
@@ -294,14 +338,6 @@ MetaGraph six_units() {
                    {"layers.2.w", 10},
                    {"norm", 1},
                    {"lm_head", 40}});
-}
-
-// Device, host, disk, or both: on the device with a twin on the host.
-std::string letters(const Placement& placement) {
-  std::string text;
-  for (std::uint32_t i = 0; i < placement.homes.size(); ++i)
-    text += placement.has_twin(StorageId{i}) ? 'B' : "Dhd"[static_cast<int>(placement.homes[i])];
-  return text;
 }
 
 TEST(Placement, LayersCountFromTheEnd) {
@@ -319,13 +355,13 @@ TEST(Placement, AutomaticFillsInTurn) {
   const auto map = [&](std::uint64_t device, std::optional<std::uint64_t> host) {
     return letters(place_automatically(graph, device * row, host ? *host * row : host));
   };
-  // the head is the largest that is left behind the embedding: 40 stay free
-  EXPECT_EQ(map(161, 0), "DDDDDD");
-  EXPECT_EQ(map(121, {}), "DDDDDh");
+  // the head is the largest behind every other: 40 stay free until it is placed itself, with none behind it
+  EXPECT_EQ(map(121, 0), "DDDDDD");
   EXPECT_EQ(map(120, {}), "DDDDhh");
-  EXPECT_EQ(map(100, 11),
-            "DDdddd");  // the embedding with 50 free, and one layer; the host keeps 40 free, too
-  EXPECT_EQ(map(100, 60), "DDhhdd");
+  EXPECT_EQ(map(110, {}), "DDDhhh");
+  EXPECT_EQ(map(90, 49), "Dddddd");  // the host keeps 40 free, too
+  EXPECT_EQ(map(90, 50), "Dhdddd");
+  EXPECT_EQ(map(89, 90), "hddddd");
   EXPECT_EQ(map(0, {}), "hhhhhh");
 }
 
@@ -333,12 +369,13 @@ TEST(Placement, AutomaticFillsInTurn) {
 TEST(Placement, AutomaticCountsBytesAsTheyLand) {
   const MetaGraph graph = six_units();
   const std::uint64_t row = 32 * 2;
-  EXPECT_EQ(letters(place_automatically(graph, 211 * row, 0)), "DDDDDD");
-  EXPECT_EQ(letters(place_automatically(graph, 211 * row, {}, DType::f32)), "DDhhhh");
-  EXPECT_EQ(letters(place_automatically(graph, 322 * row, 0, DType::f32)), "DDDDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 200 * row, 0)), "DDDDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 200 * row, {}, DType::f32)), "DDhhhh");
+  EXPECT_EQ(letters(place_automatically(graph, 242 * row, 0, DType::f32)), "DDDDDD");
   MethodOptions options = {.cast = DType::f32};
-  options.placement = place_automatically(graph, 322 * row - 1, {}, DType::f32);
-  EXPECT_LE(device_lower_bound(graph, options), 322 * row - 1);
+  options.placement = place_automatically(graph, 242 * row - 1, {}, DType::f32);
+  EXPECT_EQ(letters(options.placement), "DDDDhh");
+  EXPECT_LE(device_lower_bound(graph, options), 242 * row - 1);
 }
 
 // A head with a bias of its own that shares the embedding's weight is placed with it, the weight counted
@@ -348,11 +385,12 @@ TEST(Placement, AutomaticKeepsTiedModulesTogether) {
       model_of({{"embed.weight", 50}, {"layers.0.w", 10}, {"layers.1.w", 10}, {"lm_head.bias", 5}});
   tie(graph, "lm_head.weight", 0);
   const std::uint64_t row = 32 * 2;
-  // the embedding and the bias with 50 free
-  EXPECT_EQ(letters(place_automatically(graph, 105 * row, {})), "DDDD");
-  EXPECT_EQ(letters(place_automatically(graph, 104 * row, {})), "hhhh");
-  EXPECT_EQ(letters(place_automatically(graph, 75 * row, 200 * row)), "hhhh");
-  EXPECT_EQ(letters(place_automatically(graph, 0, 110 * row)), "hhhh");
+  // the embedding and the bias with a layer free, then the layers
+  EXPECT_EQ(letters(place_automatically(graph, 75 * row, {})), "DDDD");
+  EXPECT_EQ(letters(place_automatically(graph, 74 * row, {})), "DhhD");
+  EXPECT_EQ(letters(place_automatically(graph, 65 * row, {})), "DhhD");
+  EXPECT_EQ(letters(place_automatically(graph, 64 * row, 75 * row)), "hhhh");
+  EXPECT_EQ(letters(place_automatically(graph, 64 * row, 64 * row)), "dddd");
 }
 
 // Links over a third module, and names of which the storage's first is none.
@@ -365,7 +403,7 @@ TEST(Placement, AutomaticFollowsTiesThroughOthers) {
   graph.tensors.back().shape = {5, 32};
   tie(graph, "f.part", static_cast<std::uint32_t>(graph.tensors.size() - 1));
   const std::uint64_t row = 32 * 2;
-  // a, b with both of its tensors, and d: 40 in one piece, whose largest module is b
+  // a, b with both of its tensors, and d: 40 in one piece; b of 20 is the largest that comes behind a
   EXPECT_EQ(letters(place_automatically(graph, 60 * row, {})), "DDDDD");
   EXPECT_EQ(letters(place_automatically(graph, 59 * row, {})), "hhhhh");
 }
@@ -394,6 +432,30 @@ TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
   const Timeline one = project_with(headless, "accelerate", options);
   EXPECT_EQ(one.final_bytes[index(Space::device)], 71 * row);
   EXPECT_EQ(one.final_bytes[index(Space::host)], 0u);
+}
+
+// With --gpu-layers 0 nothing goes through the pinned buffers: there are none.
+TEST(Placement, WithoutLayersOnTheDeviceNothingIsPinned) {
+  const MetaGraph graph = six_units();
+  const auto staging = [&](std::uint64_t layers) {
+    MethodOptions options;
+    options.placement = place_gpu_layers(graph, layers);
+    return project_with(graph, "llama_cpp_ring", options).peaks[index(Space::staging)].bytes;
+  };
+  EXPECT_EQ(staging(0), 0u);
+  EXPECT_EQ(staging(1), 4u << 20);
+}
+
+// llama.cpp asks for no head of an encoder.
+TEST(Placement, AnEncoderNeedsNoHead) {
+  MetaGraph graph = model_of({{"token_embd.weight", 50}, {"blk.0.w", 10}, {"blk.1.w", 10}});
+  const auto placed_as = [&](const std::string& architecture) {
+    graph.metadata = {{"general.architecture", architecture}};
+    return letters(place_gpu_layers(graph, 2));
+  };
+  EXPECT_EQ(placed_as("llama"), "BhD");
+  EXPECT_EQ(placed_as("bert"), "hhD");
+  EXPECT_EQ(placed_as("nomic-bert-moe"), "hhD");
 }
 
 TEST(Placement, RulesInTheirOrder) {

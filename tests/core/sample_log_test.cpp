@@ -18,19 +18,30 @@ MemorySample sample(std::size_t at) {
 TEST(SampleLog, KeepsAllWhileThereIsRoom) {
   SampleLog log(4);
   for (std::size_t i = 0; i < 4; ++i) log.add(sample(i), 10 * i);
-  EXPECT_EQ(log.take_steps(), (std::vector<std::size_t>{0, 10, 20, 30}));
-  const std::vector<MemorySample> samples = log.take_samples();
+  const auto [samples, steps] = log.take();
+  EXPECT_EQ(steps, (std::vector<std::size_t>{0, 10, 20, 30}));
   ASSERT_EQ(samples.size(), 4u);
   EXPECT_EQ(samples[3].memory.rss_anon, 3u);
   EXPECT_EQ(samples[3].seconds, 3);
+}
+
+// Also of one that had halved what it holds: a new one stands for single samples again.
+TEST(SampleLog, IsAsNewWhenItWasEmptied) {
+  SampleLog log(4);
+  for (std::size_t i = 0; i < 6; ++i) log.add(sample(i), i);
+  EXPECT_EQ(log.take().steps, (std::vector<std::size_t>{0, 2, 4}));
+  EXPECT_TRUE(log.take().steps.empty());
+  for (std::size_t i = 7; i < 11; ++i) log.add(sample(i), i);
+  const auto [samples, steps] = log.take();
+  EXPECT_EQ(steps, (std::vector<std::size_t>{7, 8, 9, 10}));
+  EXPECT_EQ(samples.front().memory.rss_anon, 7u);
 }
 
 TEST(SampleLog, LosesNoPeakAndKeepsTheOrderWhenItIsFull) {
   for (const std::size_t count : {5u, 9u, 64u, 1000u, 1023u}) {
     SampleLog log(4);
     for (std::size_t i = 0; i < count; ++i) log.add(sample(i), i / 3);
-    const std::vector<std::size_t> steps = log.take_steps();
-    const std::vector<MemorySample> samples = log.take_samples();
+    const auto [samples, steps] = log.take();
     ASSERT_EQ(samples.size(), steps.size());
     EXPECT_LE(samples.size(), 4u);
     EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
