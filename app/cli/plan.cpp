@@ -131,13 +131,9 @@ std::string device_ids() {
 }
 
 std::string explanations() {
-  std::string text =
-      "Methods (W: all weights as stored, w*: the largest, V: what stays on the device as it lands, W\n"
-      "without a cast and a placement, v*: the largest so, c*: the most that one takes in both forms,\n"
-      "S*: the largest shard, g*: the largest group that is fused, x*: the largest layer or other part that\n"
-      "runs at once, y*: the most that two in a row take, B: the ring, F: --flush, Q: activations):\n";
   constexpr std::string_view kIndent = "      ";
   constexpr std::size_t kColumns = 100;
+  std::string text = "Methods and their peaks:\n" + wrapped(law_symbols(), "  ", kColumns);
   for (const Method& method : methods()) {
     text += fmt::format("  {}: {}\n", method.id, method.peak_law);
     text += wrapped(method.explanation, kIndent, kColumns);

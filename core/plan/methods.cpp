@@ -241,6 +241,15 @@ constexpr std::array<Method, 27> kMethods = {{
 
 std::span<const Method> methods() { return kMethods; }
 
+std::string_view law_symbols() {
+  return "W: all weights as they are stored, w*: the largest of them, V: what stays on the device as it "
+         "lands (W without a cast and a placement), v*: the largest as it lands, c*: the most that one takes "
+         "as it is stored and as it lands together, S*: the largest shard, g*: the largest group that is "
+         "fused, x*: the largest layer or other part that runs at once, y*: the most that two in a row take, "
+         "B: the staging ring, F: what --flush collects before it is sent, limit: --memory-limit, Q: "
+         "activations.";
+}
+
 const Method& find_method(std::string_view id) { return find_row(methods(), id, "method"); }
 
 }  // namespace loadline

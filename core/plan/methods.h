@@ -71,6 +71,8 @@ struct Method {
 };
 
 std::span<const Method> methods();
+// What the symbols of the laws stand for, each as "W: all weights", for people.
+std::string_view law_symbols();
 // Throws Error{usage} that lists the ids.
 const Method& find_method(std::string_view id);
 // Throws Error{usage} unless the ring has 1 to 1024 slots of at least 4 KiB, at most 1 TiB in all, and

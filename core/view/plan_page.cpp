@@ -125,9 +125,7 @@ std::string table(const ChartSubject& subject) {
                                     [](const PlanRow& row) { return row.reserved.has_value(); });
   if (frame.judged() && reserved)
     html += "<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks.</p>\n";
-  return html +
-         "<p class=\"lead\">W: all weights, w*: the largest tensor, S*: the largest "
-         "file, Q: activations, r*c: the staging ring.</p>\n";
+  return html + fmt::format("<p class=\"lead\">{}</p>\n", markup_text(law_symbols()));
 }
 
 std::string explanations(const ChartSubject& subject) {

@@ -189,6 +189,7 @@ cli_case(plan_max_memory_no_host 2 "plan demo --method accelerate --max-memory 1
 cli_case(plan_gpu_layers_too_many 2 "plan demo --method accelerate --gpu-layers 99999999999999999999" STDERR "99999999999999999999.* whole number")
 cli_case(plan_max_memory 0 "plan demo --method accelerate --max-memory 30MiB,10MiB --json" STDOUT "\"disk\": [1-9]")
 cli_case(plan_help_explains 0 "plan --help" STDOUT "accelerate: device V . Q .cast: V . max.S., Q.., page cache or host S.*load_checkpoint_and_dispatch.*Takes --cast, --shard-size, --gpu-layers")
+cli_case(plan_help_symbols 0 "plan --help" STDOUT "W: all weights as they are stored, .*limit:[ \n]+--memory-limit")
 cli_case(plan_cold_alone 2 "plan demo --cold" STDERR "--measure")
 
 cli_case(convert_gguf 0 "convert demo out/demo.gguf --force --verify" STDOUT "read back and equal")
