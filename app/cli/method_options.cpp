@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
+#include "core/plan/projection.h"
 #include "core/plan/storage_cast.h"
 
 #include <charconv>
@@ -108,6 +109,12 @@ Placement parse_placement(const MethodArguments& arguments, const MetaGraph& gra
   std::vector<PlaceRule> rules;
   for (const std::string& text : arguments.place) rules.push_back(parse_place_rule(text));
   return place_by_rules(graph, rules);
+}
+
+void require_importable(const MetaGraph& graph, const Method& method) {
+  if (!method.traits.imports) return;
+  if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
+    throw Error(ErrorCode::unsupported, refusal);
 }
 
 Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {

@@ -59,6 +59,7 @@ int measure(const Context& context, const PlanOptions& options, const MetaGraphP
       const Method& method = *asked;
       Progress progress(context.stop);
       try {
+        require_importable(*graph, method);
         const Plan plan = make_plan(
             *graph, method, make_order(*graph, order, method, method_options, progress), method_options);
         const ProgressLine line(context, fmt::format("measuring {}", method.id), progress);

@@ -38,7 +38,9 @@ struct MethodTraits {
   bool shards = false;             // shard_bytes
   bool flushes = false;            // flush_bytes, doubled_ties
   bool order_free = false;         // no order has another peak, over whatever spaces and with any options
-  bool imports = false;            // the files' own pages become memory of the device: they must be mapped
+  // The device reads the files' own pages, which are staging in the plan: they must lie as they are
+  // (maps_files()).
+  bool imports = false;
 };
 
 // `summary` fits a table; `explanation` is one paragraph for a person who chooses. The symbols of a law, in
