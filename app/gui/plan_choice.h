@@ -42,6 +42,8 @@ struct PlanChoice {
   bool first_token = false;  // the forward pass chosen follows the load
 };
 
+// Whether weights go to the same places of one model. An automatic map counts bytes as cast.
+bool same_placement(const PlanChoice& a, const PlanChoice& b);
 // Whether the load is the same, and whether the comparison is.
 bool same_load(const PlanChoice& a, const PlanChoice& b);
 bool same_comparison(const PlanChoice& a, const PlanChoice& b);
