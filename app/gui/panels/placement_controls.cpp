@@ -21,7 +21,7 @@ Way way_of(const PlanChoice& choice) {
   return choice.place.empty() ? kDevice : kRules;
 }
 
-// Something to begin with: half of it.
+// Something to begin with: half of it. Of rules there are none until some are typed.
 PlanChoice begin(const Session& session, std::size_t way) {
   PlanChoice choice = without_placement(session.choice());
   const Model& model = *session.model();
@@ -58,9 +58,9 @@ void PlacementControls::draw_way(Session& session, const Ui& ui) {
       ui, "Weights", 142, kWays[now], kWays, now,
       "Where they go: llama.cpp's layers, accelerate's map that fills device, host and disk in "
       "turn, or rules for tensors by their names");
-  if (!picked) return;
-  wants_rules_ = *picked == kRules && session.choice().place.empty();
-  if (*picked != now && !wants_rules_) session.attempt([&] { session.set_plan(begin(session, *picked)); });
+  if (!picked || *picked == now) return;
+  wants_rules_ = *picked == kRules;
+  session.attempt([&] { session.set_plan(begin(session, *picked)); });
 }
 
 void PlacementControls::draw_layers(Session& session, const Ui& ui) {
