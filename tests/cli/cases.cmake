@@ -93,6 +93,7 @@ cli_case(plan_advice_json 3 "plan xl --method state_dict --device-budget 4GiB --
 cli_case(plan_advice_nearest 3 "plan xl --method per_tensor --device-budget 1MiB --activations 2MiB" STDOUT "No change that is known makes it fit .[0-9]+ other loads projected.\\. Nearest: .* device 2.00 MiB, .*; device 1.00 MiB over\\.\n  .loadline plan")
 cli_case(plan_advice_among_rows 0 "plan xl --method state_dict,per_tensor --device-budget 6GiB" STDOUT "Fastest that fits: per_tensor in file order: ")
 cli_case(plan_no_fit 3 "plan xl --method per_tensor,state_dict --device-budget 5GiB" STDOUT "over, first at")
+cli_case(plan_advice_uncut 0 "plan xl --method state_dict,mmap_assign --device-budget 6GiB --cache-limit 1GiB" STDOUT "Fastest that fits: mmap_assign in file order: device 5.80 GiB, page cache 5.80 GiB, ")
 cli_case(plan_bare_unit 2 "plan xl --device-budget 5G" STDERR "ambiguous")
 cli_case(plan_unknown_method 2 "plan xl --method nope" STDERR "there are: to_device")
 file(WRITE ${CLI_FOLDER}/heads.txt "# the head first\nwte.weight\n")
