@@ -175,9 +175,12 @@ std::string device_text(const DevicePreset& device, const RowFrame& frame) {
   if (asked != (own.unified ? own.unified : own.device) && asked)
     text += fmt::format("; --device-budget counts instead: {}", format_bytes(*asked));
   return text;
+  if (own.host) text += fmt::format(", {} for the host", format_bytes(*own.host));
 }
 
 std::string least_text(const PlanAnswer& answer) {
+  if (own.host && budget.host && budget.host != own.host)
+    text += fmt::format("; --host-budget counts instead: {}", format_bytes(*budget.host));
   const bool unified = answer.frame.memory == MemoryKind::unified;
   // what streams its weights is compared with others only where nothing else is
   const bool only_streams = std::all_of(answer.rows.begin(), answer.rows.end(), [](const Row& row) {

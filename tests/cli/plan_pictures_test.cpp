@@ -121,6 +121,19 @@ TEST(Laws, EachSymbolIsExplainedToWhoReadsThem) {
   EXPECT_NE(plan_page(*a.answer, {}).find(law_symbols()), std::string::npos);
 }
 
+TEST(DeviceText, TellsEachBudgetAndWhatTakesItsPlace) {
+  const DevicePreset card = {.name = "Card", .device_bytes = 8192 * kMiB, .host_bytes = 16384 * kMiB};
+  RowFrame frame;
+  frame.budget = device_budget(card, frame.memory);
+  const std::string own = "On Card: 8.00 GiB of the device's own, 16.00 GiB for the host";
+  EXPECT_EQ(device_text(card, frame), own);
+  frame.budget.host = 4096 * kMiB;
+  EXPECT_EQ(device_text(card, frame), own + "; --host-budget counts instead: 4.00 GiB");
+  frame.budget.device = 1024 * kMiB;
+  EXPECT_EQ(device_text(card, frame),
+            own + "; --device-budget counts instead: 1.00 GiB; --host-budget counts instead: 4.00 GiB");
+}
+
 TEST(PlanPlot, FitsTheTerminal) {
   const Answered a(graph_of(two()), {"to_device", "mmap_copy"}, curves());
   for (const std::size_t columns : {40u, 80u, 133u}) {
