@@ -131,6 +131,11 @@ std::string no_fit_text(const RowFrame& frame) {
   return budget ? fmt::format("Nothing here fits the budget and stays within {}.\n", peak)
                 : fmt::format("Nothing here stays within {}.\n", peak);
 }
+// Whether some row is in an order that was made for its method.
+bool has_own_order(const std::vector<Row>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.order_proven.has_value(); });
+}
+
 
 // Whose optimal order may not be the best.
 std::string unproven_text(const std::vector<Row>& rows) {
@@ -242,8 +247,9 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
   if (answer.options.cast)
     text += cast_text(cast_summary(answer.graph, *answer.options.cast), *answer.options.cast) + "\n";
   if (answer.frame.judged() && answer.options.allocator != AllocatorModel::exact)
-    text += fmt::format("Verdicts are by what the allocator '{}' reserves.\n",
-                        allocator_id(answer.options.allocator));
+    text += fmt::format("Verdicts are by what the allocator '{}' reserves{}.\n",
+                        allocator_id(answer.options.allocator),
+                        has_own_order(answer.rows) ? "; the order optimal is by the bytes asked for" : "");
   text += unproven_text(answer.rows);
   const bool mapped = std::any_of(answer.rows.begin(), answer.rows.end(),
                                   [](const Row& row) { return row.cache && row.cache->mapped > 0; });
