@@ -122,7 +122,7 @@ int plan(const Context& context, const PlanOptions& options) {
   if (advice) name_commands(*advice, options.path, options.given);
   return show(context, options,
               {*graph, method, forward, frame, device, orders_asked.size() > 1, std::move(rows),
-               std::move(advice), rates});
+               std::move(advice), rates, !options.rates.empty()});
 }
 
 std::string device_ids() {

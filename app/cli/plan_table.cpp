@@ -82,10 +82,10 @@ std::string rows_text(const PlanAnswer& answer, bool colour) {
   }
   // what orders change, or a verdict, needs the room: --explain has the law
   const bool laws = !answer.frame.judged() && !answer.several_orders;
-  if (answer.several_orders) {
-    header.insert(header.end(), {"jumps", "time"});
-    alignment.insert(alignment.end(), 2, Align::right);
-  }
+  const bool times = answer.several_orders || answer.rates_asked;
+  if (answer.several_orders) header.emplace_back("jumps");
+  if (times) header.emplace_back("time");
+  alignment.resize(header.size(), Align::right);
   if (laws) header.emplace_back("law");
   header.emplace_back(verdicts ? "verdict" : "");
   alignment.insert(alignment.end(), 2, Align::left);
@@ -93,9 +93,8 @@ std::string rows_text(const PlanAnswer& answer, bool colour) {
   for (const Row& row : answer.rows) {
     std::vector<std::string> cells = {std::string(row.method->id), safe_display(row.order, 40)};
     for (const Column& column : columns) cells.push_back(row.refusal ? "-" : peak_cell(column.bytes(row)));
-    if (answer.several_orders)
-      cells.insert(cells.end(), {row.refusal ? "-" : format_grouped(row.reads.jumps),
-                                 row.refusal ? "-" : format_seconds(row.seconds)});
+    if (answer.several_orders) cells.push_back(row.refusal ? "-" : format_grouped(row.reads.jumps));
+    if (times) cells.push_back(row.refusal ? "-" : format_seconds(row.seconds));
     if (laws) cells.emplace_back(row.method->peak_law);
     cells.push_back(verdicts ? verdict_text(row, answer.frame) : "");
     table.row(std::move(cells));
@@ -131,11 +130,11 @@ std::string no_fit_text(const RowFrame& frame) {
   return budget ? fmt::format("Nothing here fits the budget and stays within {}.\n", peak)
                 : fmt::format("Nothing here stays within {}.\n", peak);
 }
+
 // Whether some row is in an order that was made for its method.
 bool has_own_order(const std::vector<Row>& rows) {
   return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.order_proven.has_value(); });
 }
-
 
 // Whose optimal order may not be the best.
 std::string unproven_text(const std::vector<Row>& rows) {
@@ -176,16 +175,16 @@ std::string device_text(const DevicePreset& device, const RowFrame& frame) {
   if (own.device)
     text += fmt::format(" {} {}", format_bytes(*own.device),
                         own.unified ? "may be the device's" : "of the device's own");
+  if (own.host) text += fmt::format(", {} for the host", format_bytes(*own.host));
   const auto& asked = budget.unified ? budget.unified : budget.device;
   if (asked != (own.unified ? own.unified : own.device) && asked)
     text += fmt::format("; --device-budget counts instead: {}", format_bytes(*asked));
+  if (own.host && budget.host && budget.host != own.host)
+    text += fmt::format("; --host-budget counts instead: {}", format_bytes(*budget.host));
   return text;
-  if (own.host) text += fmt::format(", {} for the host", format_bytes(*own.host));
 }
 
 std::string least_text(const PlanAnswer& answer) {
-  if (own.host && budget.host && budget.host != own.host)
-    text += fmt::format("; --host-budget counts instead: {}", format_bytes(*budget.host));
   const bool unified = answer.frame.memory == MemoryKind::unified;
   // what streams its weights is compared with others only where nothing else is
   const bool only_streams = std::all_of(answer.rows.begin(), answer.rows.end(), [](const Row& row) {
@@ -257,7 +256,8 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
     text += fmt::format("The page cache holds at most {}: what was dropped is read again.\n",
                         format_bytes(*answer.frame.cache_limit));
   if (const std::string pass = answer.forward.text(); !pass.empty()) text += "\n" + pass;
-  if (answer.several_orders || answer.advice || answer.frame.curve) text += rates_line(answer.rates) + "\n";
+  if (answer.several_orders || answer.rates_asked || answer.advice || answer.frame.curve)
+    text += rates_line(answer.rates) + "\n";
   if (!answer.any_fits()) text += no_fit_text(answer.frame);
   if (answer.advice) text += advice_text(*answer.advice);
   return text;

@@ -77,6 +77,7 @@ cli_case(plan_optimal 0 "plan xl --method executorch_before --order file,optimal
 cli_case(plan_jumps 0 "plan xl --method per_tensor --order file,largest" STDOUT "unified +jumps +time.*file .* 1 +[0-9.]+ s.*largest .* [0-9][0-9][0-9] +[0-9.]+ s.*No order gains anything on the device")
 cli_case(plan_gain 0 "plan xl --method executorch_before --order all --memory unified" STDOUT "gains most in one memory: smallest for executorch_before, 11\\.61 GiB instead of 11\\.63 GiB")
 cli_case(plan_reads_json 0 "plan xl --method per_tensor --json" STDOUT "\"reads\": {[^}]*\"bytes\": 6230444800,[^}]*\"jumps\": 1,[^}]*\"distance\": [0-9]+[^}]*}.*\"seconds\": [0-9.]+")
+cli_case(plan_rates_shown 0 "plan xl --method per_tensor --rates assumed" STDOUT "unified +time +law *\nper_tensor +file [^\n]* [0-9.]+ m?s +device V [^\n]*\n.*\nTimes by assumed rates")
 cli_case(plan_memory_json 0 "plan xl --method per_tensor --memory unified --json" STDOUT "\"memory\": \"unified\"")
 cli_case(plan_memory_unknown 2 "plan xl --memory shared" STDERR "discrete")
 cli_case(plan_least 0 "plan xl" STDOUT "Least on the device: 5.80 GiB, which is W, by to_device, mmap_assign, mmap_copy, per_tensor and 1[0-9] more\\.")
