@@ -96,14 +96,10 @@ MethodOptions parse_method_arguments(const MethodArguments& arguments) {
 Placement parse_placement(const MethodArguments& arguments, const MetaGraph& graph) {
   if (arguments.gpu_layers) return place_gpu_layers(graph, *arguments.gpu_layers);
   if (!arguments.max_memory.empty()) {
-    const std::string& text = arguments.max_memory;
-    const std::size_t comma = text.find(',');
-    std::optional<std::uint64_t> host;
-    if (comma != std::string::npos) host = parse_size(text.substr(comma + 1), "--max-memory, of the host");
+    const MemoryMap map = parse_memory_map(arguments.max_memory, "--max-memory");
     const std::optional<DType> cast =
         arguments.cast.empty() ? std::nullopt : std::optional(find_cast(arguments.cast));
-    return place_automatically(graph, parse_size(text.substr(0, comma), "--max-memory, of the device"), host,
-                               cast);
+    return place_automatically(graph, map.device, map.host, cast);
   }
   if (arguments.place.empty()) return {};
   std::vector<PlaceRule> rules;

@@ -19,13 +19,6 @@ namespace loadline::gui {
 // The order that somebody arranged by hand or read from a file.
 inline constexpr std::string_view kCustomOrder = "custom";
 
-// What accelerate's automatic map may fill.
-struct MemoryMap {
-  std::uint64_t device = 0;
-  std::optional<std::uint64_t> host = {};  // absent: unlimited
-  bool operator==(const MemoryMap&) const = default;
-};
-
 // A change plans anew.
 struct PlanChoice {
   std::string method = "staged_ring";

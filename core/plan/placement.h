@@ -45,6 +45,15 @@ Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& r
 // made of token_embd.weight), is loaded twice then.
 Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
 
+// What an automatic map may fill.
+struct MemoryMap {
+  std::uint64_t device = 0;
+  std::optional<std::uint64_t> host = {};  // absent: unlimited
+  bool operator==(const MemoryMap&) const = default;
+};
+// "DEVICE[,HOST]", sizes both. Throws Error{usage} that says `what` was given and which of them is no size.
+MemoryMap parse_memory_map(std::string_view text, std::string_view what);
+
 // accelerate's infer_auto_device_map with one device: module by module in forward order onto the device until
 // the next does not fit, then onto the host in the same way, then on disk; layers are not split and no module
 // goes back to an earlier home. Device and host keep a reserve: room for the largest module that is not
