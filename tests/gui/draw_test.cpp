@@ -245,6 +245,36 @@ TEST(Mouse, a_click_in_the_curves_chooses_the_method) {
   EXPECT_EQ(app.session().projection()->method->id, app.session().choice().method);
 }
 
+TEST(Mouse, choosing_rules_takes_the_layers_back) {
+  const auto window = open_null_window({});
+  window->set_size(1280, 720);
+  GuiApp app(*window, "");
+  Session& session = app.session();
+  session.show(llama_70b_graph(), "");
+  session.panel = "methods";
+  app.settle();
+  const auto click = [&](int y) {
+    play_script(app, parse_script("click 800 " + std::to_string(y) + "\n", "inline"), "inline");
+  };
+  // what each entry of the combo makes of ten layers, from the first to the last
+  constexpr int kCombo = 533;
+  std::string found;
+  for (int y = kCombo - 130; y < kCombo + 130; y += 10) {
+    PlanChoice choice = without_placement(session.choice());
+    choice.method = "accelerate";
+    choice.gpu_layers = 10;
+    session.set_plan(choice);
+    app.settle();
+    app.draw_settled();
+    click(kCombo);
+    click(y);
+    const PlanChoice& now = session.choice();
+    const char what = now.memory_map ? 'm' : now.gpu_layers ? 'l' : '-';
+    if (found.empty() || found.back() != what) found += what;
+  }
+  EXPECT_NE(found.find("-lm-"), std::string::npos) << found;
+}
+
 TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");

@@ -46,6 +46,7 @@ void PlacementControls::draw(Session& session, const Ui& ui) {
     case kMap:
       return draw_map(session, ui);
     case kRules:
+  if (has_placement(session.choice())) wants_rules_ = false;  // something else put it there
       return draw_rules(session, ui);
     case kDevice:
       return;
