@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
+#include "core/plan/projection.h"
 #include "core/plan/storage_cast.h"
 
 #include <charconv>
@@ -96,19 +97,21 @@ MethodOptions parse_method_arguments(const MethodArguments& arguments) {
 Placement parse_placement(const MethodArguments& arguments, const MetaGraph& graph) {
   if (arguments.gpu_layers) return place_gpu_layers(graph, *arguments.gpu_layers);
   if (!arguments.max_memory.empty()) {
-    const std::string& text = arguments.max_memory;
-    const std::size_t comma = text.find(',');
-    std::optional<std::uint64_t> host;
-    if (comma != std::string::npos) host = parse_size(text.substr(comma + 1), "--max-memory, of the host");
+    const MemoryMap map = parse_memory_map(arguments.max_memory, "--max-memory");
     const std::optional<DType> cast =
         arguments.cast.empty() ? std::nullopt : std::optional(find_cast(arguments.cast));
-    return place_automatically(graph, parse_size(text.substr(0, comma), "--max-memory, of the device"), host,
-                               cast);
+    return place_automatically(graph, map.device, map.host, cast);
   }
   if (arguments.place.empty()) return {};
   std::vector<PlaceRule> rules;
   for (const std::string& text : arguments.place) rules.push_back(parse_place_rule(text));
   return place_by_rules(graph, rules);
+}
+
+void require_importable(const MetaGraph& graph, const Method& method) {
+  if (!method.traits.imports) return;
+  if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
+    throw Error(ErrorCode::unsupported, refusal);
 }
 
 Json method_options_json(const MethodOptions& options, const MetaGraph& graph) {

@@ -36,6 +36,10 @@ MethodOptions parse_method_arguments(const MethodArguments& arguments);
 // Where --gpu-layers, --place or --max-memory put the model's weights. Throws Error{usage}.
 Placement parse_placement(const MethodArguments& arguments, const MetaGraph& graph);
 
+// Throws Error{unsupported} where the method imports pages of files that cannot be mapped: its plan does not
+// tell, as imported pages are staging there.
+void require_importable(const MetaGraph& graph, const Method& method);
+
 // For plan's "options": what was chosen, absent choices as null.
 Json method_options_json(const MethodOptions& options, const MetaGraph& graph);
 

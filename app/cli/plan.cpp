@@ -59,6 +59,7 @@ int measure(const Context& context, const PlanOptions& options, const MetaGraphP
       const Method& method = *asked;
       Progress progress(context.stop);
       try {
+        require_importable(*graph, method);
         const Plan plan = make_plan(
             *graph, method, make_order(*graph, order, method, method_options, progress), method_options);
         const ProgressLine line(context, fmt::format("measuring {}", method.id), progress);
@@ -121,7 +122,7 @@ int plan(const Context& context, const PlanOptions& options) {
   if (advice) name_commands(*advice, options.path, options.given);
   return show(context, options,
               {*graph, method, forward, frame, device, orders_asked.size() > 1, std::move(rows),
-               std::move(advice), rates});
+               std::move(advice), rates, !options.rates.empty()});
 }
 
 std::string device_ids() {
@@ -131,13 +132,9 @@ std::string device_ids() {
 }
 
 std::string explanations() {
-  std::string text =
-      "Methods (W: all weights as stored, w*: the largest, V: what stays on the device as it lands, W\n"
-      "without a cast and a placement, v*: the largest so, c*: the most that one takes in both forms,\n"
-      "S*: the largest shard, g*: the largest group that is fused, x*: the largest layer or other part that\n"
-      "runs at once, y*: the most that two in a row take, B: the ring, F: --flush, Q: activations):\n";
   constexpr std::string_view kIndent = "      ";
   constexpr std::size_t kColumns = 100;
+  std::string text = "Methods and their peaks:\n" + wrapped(law_symbols(), "  ", kColumns);
   for (const Method& method : methods()) {
     text += fmt::format("  {}: {}\n", method.id, method.peak_law);
     text += wrapped(method.explanation, kIndent, kColumns);

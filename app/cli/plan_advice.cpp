@@ -34,6 +34,8 @@ AdvisedLoad as_asked(const Row& row) {
   load.method = row.method;
   load.order = row.order;
   for (std::size_t i = 0; i < kSpaceCount; ++i) load.peaks[i] = row.peaks[i].bytes;
+  // what the search finds is told without --cache-limit, too
+  if (row.cache) load.peaks[index(Space::page_cache)] = row.cache->mapped;
   load.held = row.held;
   load.seconds = row.seconds;
   load.verdict = row.verdict;

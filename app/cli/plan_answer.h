@@ -50,6 +50,7 @@ struct PlanAnswer {
   std::vector<Row> rows;
   std::optional<PlanAdvice> advice = {};    // where not all rows fit
   std::optional<MeasuredRates> rates = {};  // absent: assumed ones
+  bool rates_asked = false;                 // then the times that they give are shown
 
   // Whether some row has figures, fits its budgets and is below --max-peak.
   bool any_fits() const;

@@ -48,7 +48,7 @@ std::string_view judgement(std::uint64_t projected, std::uint64_t measured) {
   return near(projected, measured) ? "agrees" : "differs";
 }
 
-// "2 of 3 loads agree: each counter within 2 % or 16 MiB. 1 load is too small to judge."
+// "2 of 3 loads within 2 % or 16 MiB. 1 load is too small to judge: all counts are below 16 MiB."
 std::string summary(const std::vector<MeasuredRow>& rows) {
   std::uint64_t agreeing = 0, small = 0;
   for (const MeasuredRow& row : rows) {

@@ -13,16 +13,19 @@
 namespace loadline::cli {
 namespace {
 
-// Each id once, where it comes first.
+// Each id once, where it comes first; "all" stands for those of the table.
 template <typename Row>
 std::vector<std::string> ids_of(const std::vector<std::string>& asked, std::span<const Row> table) {
   std::vector<std::string> ids;
-  if (std::find(asked.begin(), asked.end(), "all") != asked.end()) {
-    for (const Row& row : table) ids.emplace_back(row.id);
-    return ids;
+  const auto add = [&](std::string_view id) {
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.emplace_back(id);
+  };
+  for (const std::string& id : asked) {
+    if (id != "all")
+      add(id);
+    else
+      for (const Row& row : table) add(row.id);
   }
-  for (const std::string& id : asked)
-    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
   return ids;
 }
 

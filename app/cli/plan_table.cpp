@@ -82,10 +82,10 @@ std::string rows_text(const PlanAnswer& answer, bool colour) {
   }
   // what orders change, or a verdict, needs the room: --explain has the law
   const bool laws = !answer.frame.judged() && !answer.several_orders;
-  if (answer.several_orders) {
-    header.insert(header.end(), {"jumps", "time"});
-    alignment.insert(alignment.end(), 2, Align::right);
-  }
+  const bool times = answer.several_orders || answer.rates_asked;
+  if (answer.several_orders) header.emplace_back("jumps");
+  if (times) header.emplace_back("time");
+  alignment.resize(header.size(), Align::right);
   if (laws) header.emplace_back("law");
   header.emplace_back(verdicts ? "verdict" : "");
   alignment.insert(alignment.end(), 2, Align::left);
@@ -93,9 +93,8 @@ std::string rows_text(const PlanAnswer& answer, bool colour) {
   for (const Row& row : answer.rows) {
     std::vector<std::string> cells = {std::string(row.method->id), safe_display(row.order, 40)};
     for (const Column& column : columns) cells.push_back(row.refusal ? "-" : peak_cell(column.bytes(row)));
-    if (answer.several_orders)
-      cells.insert(cells.end(), {row.refusal ? "-" : format_grouped(row.reads.jumps),
-                                 row.refusal ? "-" : format_seconds(row.seconds)});
+    if (answer.several_orders) cells.push_back(row.refusal ? "-" : format_grouped(row.reads.jumps));
+    if (times) cells.push_back(row.refusal ? "-" : format_seconds(row.seconds));
     if (laws) cells.emplace_back(row.method->peak_law);
     cells.push_back(verdicts ? verdict_text(row, answer.frame) : "");
     table.row(std::move(cells));
@@ -130,6 +129,11 @@ std::string no_fit_text(const RowFrame& frame) {
   const std::string peak = fmt::format("--max-peak, {}", format_bytes(*frame.max_peak));
   return budget ? fmt::format("Nothing here fits the budget and stays within {}.\n", peak)
                 : fmt::format("Nothing here stays within {}.\n", peak);
+}
+
+// Whether some row is in an order that was made for its method.
+bool has_own_order(const std::vector<Row>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.order_proven.has_value(); });
 }
 
 // Whose optimal order may not be the best.
@@ -171,9 +175,12 @@ std::string device_text(const DevicePreset& device, const RowFrame& frame) {
   if (own.device)
     text += fmt::format(" {} {}", format_bytes(*own.device),
                         own.unified ? "may be the device's" : "of the device's own");
+  if (own.host) text += fmt::format(", {} for the host", format_bytes(*own.host));
   const auto& asked = budget.unified ? budget.unified : budget.device;
   if (asked != (own.unified ? own.unified : own.device) && asked)
     text += fmt::format("; --device-budget counts instead: {}", format_bytes(*asked));
+  if (own.host && budget.host && budget.host != own.host)
+    text += fmt::format("; --host-budget counts instead: {}", format_bytes(*budget.host));
   return text;
 }
 
@@ -239,8 +246,9 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
   if (answer.options.cast)
     text += cast_text(cast_summary(answer.graph, *answer.options.cast), *answer.options.cast) + "\n";
   if (answer.frame.judged() && answer.options.allocator != AllocatorModel::exact)
-    text += fmt::format("Verdicts are by what the allocator '{}' reserves.\n",
-                        allocator_id(answer.options.allocator));
+    text += fmt::format("Verdicts are by what the allocator '{}' reserves{}.\n",
+                        allocator_id(answer.options.allocator),
+                        has_own_order(answer.rows) ? "; the order optimal is by the bytes asked for" : "");
   text += unproven_text(answer.rows);
   const bool mapped = std::any_of(answer.rows.begin(), answer.rows.end(),
                                   [](const Row& row) { return row.cache && row.cache->mapped > 0; });
@@ -248,7 +256,8 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
     text += fmt::format("The page cache holds at most {}: what was dropped is read again.\n",
                         format_bytes(*answer.frame.cache_limit));
   if (const std::string pass = answer.forward.text(); !pass.empty()) text += "\n" + pass;
-  if (answer.several_orders || answer.advice || answer.frame.curve) text += rates_line(answer.rates) + "\n";
+  if (answer.several_orders || answer.rates_asked || answer.advice || answer.frame.curve)
+    text += rates_line(answer.rates) + "\n";
   if (!answer.any_fits()) text += no_fit_text(answer.frame);
   if (answer.advice) text += advice_text(*answer.advice);
   return text;

@@ -144,6 +144,7 @@ int upload(const Context& context, const Options& options) {
   MethodOptions arguments = parse_method_arguments(options.arguments);
   const MetaGraphPtr graph = open_for(context, options.path);
   require_sound(*graph, "upload");
+  require_importable(*graph, method);
   arguments.placement = parse_placement(options.arguments, *graph);
   const OrderChoice order = choose_order(*graph, options.order);
   const Plan plan = make_plan(

@@ -64,8 +64,8 @@ std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype) 
   return total;
 }
 
-std::string mapping_misfit(const Model& model, std::uint64_t page_cache_peak) {
-  return page_cache_peak == 0 ? "" : model.mapping_refusal;
+std::string mapping_misfit(const Model& model, const Projection& projection) {
+  return maps_files(projection) ? model.mapping_refusal : "";
 }
 
 std::string reading_misfit(const Model& model) {

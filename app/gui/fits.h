@@ -4,6 +4,7 @@
 #include "app/gui/model.h"
 #include "core/gpu/device_info.h"
 #include "core/io/file_system.h"
+#include "core/plan/projection.h"
 #include "core/plan/timeline.h"
 #include "exporters/convert.h"
 
@@ -19,9 +20,9 @@ namespace loadline::gui {
 std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& device,
                           std::optional<std::uint64_t> system);
 
-// Why a load with this peak of mapped pages cannot be done from the model's files; empty if it maps
-// nothing, or if all weights lie as they are.
-std::string mapping_misfit(const Model& model, std::uint64_t page_cache_peak);
+// Why this load of the model cannot be done from its files; empty if it needs no mapped files, or if all
+// weights lie as they are.
+std::string mapping_misfit(const Model& model, const Projection& projection);
 // Why no load and no conversion can have all weights; empty if they can be read.
 std::string reading_misfit(const Model& model);
 // Why the model can be looked at only, whatever one would do with its weights; empty if it can be used.

@@ -62,10 +62,15 @@ bool comes_before(const view::PlanRow& a, const view::PlanRow& b, CompareColumn 
 
 }  // namespace
 
+bool same_placement(const PlanChoice& a, const PlanChoice& b) {
+  return a.gpu_layers == b.gpu_layers && a.memory_map == b.memory_map && a.place == b.place &&
+         (!a.memory_map || a.options.cast == b.options.cast);
+}
+
 bool same_load(const PlanChoice& a, const PlanChoice& b) {
   return a.method == b.method && a.order == b.order && option_values(a.options) == option_values(b.options) &&
-         a.gpu_layers == b.gpu_layers && a.memory_map == b.memory_map && a.place == b.place &&
-         a.preset == b.preset && a.memory == b.memory && a.first_token == b.first_token;
+         same_placement(a, b) && a.preset == b.preset && a.memory == b.memory &&
+         a.first_token == b.first_token;
 }
 
 bool same_comparison(const PlanChoice& a, const PlanChoice& b) {

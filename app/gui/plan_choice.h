@@ -19,13 +19,6 @@ namespace loadline::gui {
 // The order that somebody arranged by hand or read from a file.
 inline constexpr std::string_view kCustomOrder = "custom";
 
-// What accelerate's automatic map may fill.
-struct MemoryMap {
-  std::uint64_t device = 0;
-  std::optional<std::uint64_t> host = {};  // absent: unlimited
-  bool operator==(const MemoryMap&) const = default;
-};
-
 // A change plans anew.
 struct PlanChoice {
   std::string method = "staged_ring";
@@ -42,6 +35,8 @@ struct PlanChoice {
   bool first_token = false;  // the forward pass chosen follows the load
 };
 
+// Whether weights go to the same places of one model. An automatic map counts bytes as cast.
+bool same_placement(const PlanChoice& a, const PlanChoice& b);
 // Whether the load is the same, and whether the comparison is.
 bool same_load(const PlanChoice& a, const PlanChoice& b);
 bool same_comparison(const PlanChoice& a, const PlanChoice& b);

@@ -134,10 +134,7 @@ void change_plan(GuiApp& app, Change change) {
 void set_memory_map(GuiApp& app, const std::string& text) {
   change_plan(app, [&](PlanChoice& choice) {
     choice = without_placement(choice);
-    if (text == "none") return;
-    const std::size_t comma = std::min(text.find(','), text.size());
-    choice.memory_map = MemoryMap{parse_size(text.substr(0, comma), "max-memory")};
-    if (comma < text.size()) choice.memory_map->host = parse_size(text.substr(comma + 1), "max-memory");
+    if (text != "none") choice.memory_map = parse_memory_map(text, "max-memory");
   });
 }
 

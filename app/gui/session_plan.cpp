@@ -45,7 +45,9 @@ void Session::set_plan(const PlanChoice& choice) {
     throw Error(ErrorCode::usage, "no custom order was arranged or read from a file yet");
   find_preset(presets_, choice.preset);
   check_options(choice.options);
-  if (model_) choice_placement(*model_->graph, choice);
+  // whether it can be done is asked only when it is another one: that looks at every tensor (a new model has
+  // none yet)
+  if (model_ && !same_placement(choice, choice_)) choice_placement(*model_->graph, choice);
   const bool load = same_load(choice, choice_);
   const bool rows = same_comparison(choice, choice_);
   choice_ = choice;

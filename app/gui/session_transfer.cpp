@@ -43,7 +43,7 @@ void Session::upload() {
   // an older projection may still be shown: what goes to the device is what was chosen last
   if (!projection_ || planning()) throw Error(ErrorCode::usage, "the load is still being projected");
   require_sound(*model_->graph, "upload");
-  std::string misfit = mapping_misfit(*model_, projection_->timeline.peaks[index(Space::page_cache)].bytes);
+  std::string misfit = mapping_misfit(*model_, *projection_);
   if (misfit.empty()) misfit = reading_misfit(*model_);
   if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
   const gpu::UploadOptions options = {
@@ -90,7 +90,7 @@ void Session::set_device(std::string device) {
 void Session::weigh_upload() {
   misfit_.clear();
   if (!projection_) return;
-  misfit_ = mapping_misfit(*model_, projection_->timeline.peaks[index(Space::page_cache)].bytes);
+  misfit_ = mapping_misfit(*model_, *projection_);
   if (!misfit_.empty()) return;
   const gpu::DeviceChoice choice = gpu::choose_device(devices_, device_);
   if (choice.chosen)

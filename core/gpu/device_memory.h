@@ -24,7 +24,8 @@ enum class MemoryUse : std::uint8_t {
 // Whether all of the device's own memory can be mapped: unified memory, or a window as large as the heap. As
 // for choose_memory_type(), of the types that `allowed` has a bit for.
 bool can_map_device_memory(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed);
-// The types that a pool's buffers for this use may lie in, whatever their size.
+// The types that a pool's buffers for this use may lie in, whatever their size; and the same question of what
+// MemoryUse::direct may use there. Throw Error{gpu} when the device refuses a buffer to ask with.
 std::uint32_t buffer_memory_types(const Device& device, MemoryUse use);
 bool can_map_device_memory(const Device& device);
 

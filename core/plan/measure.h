@@ -47,7 +47,8 @@ struct HostMeasurement {
 // thousand times a second and another follows the page cache. With `cold` the system is asked to drop the
 // files' pages first. Nothing else should run in this process. Throws Error: malformed or usage for a model
 // that is not whole or has no files, usage for a plan that breaks check_plan, unsupported for what can only
-// be projected, no_fit before anything is taken, io, cancelled.
+// be projected or maps files that cannot be (a method that imports their pages must be asked beside: its plan
+// has them in staging), no_fit before anything is taken, io, cancelled.
 HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, bool cold, Progress& progress);
 
 // The curves of one counter over the plan's steps in equal columns, at least one: the most in each.

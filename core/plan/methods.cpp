@@ -105,7 +105,7 @@ constexpr std::array<Method, 27> kMethods = {{
      "done; "
      "with a cast they stay on the device too, beside what they became. What the map places on the host "
      "stays "
-     "there, what it places on disk passes through, one tensor at a time. S* is the largest file.",
+     "there, what it places on disk passes through, one tensor at a time. S* is the largest shard.",
      load_accelerate,
      {.casts = true, .offloads = true, .shards = true}},
     {"fastsafetensors",
@@ -120,7 +120,7 @@ constexpr std::array<Method, 27> kMethods = {{
      "files read whole beside a model that they are copied into",
      "device max(W + S*, W + Q), staging B",
      "The same, for an engine whose parameters exist already: each file's body is on the device beside them "
-     "until its tensors are copied. S* is the largest file, so that small shards keep the extra small.",
+     "until its tensors are copied. S* is the largest shard, so that small ones keep the extra small.",
      load_fastsafetensors_copy,
      {.ring = true, .shards = true, .order_free = true}},
     {"runai",
@@ -240,6 +240,15 @@ constexpr std::array<Method, 27> kMethods = {{
 }  // namespace
 
 std::span<const Method> methods() { return kMethods; }
+
+std::string_view law_symbols() {
+  return "W: all weights as they are stored, w*: the largest of them, V: what stays on the device as it "
+         "lands (W without a cast and a placement), v*: the largest as it lands, c*: the most that one takes "
+         "as it is stored and as it lands together, S*: the largest shard, g*: the largest group that is "
+         "fused, x*: the largest layer or other part that runs at once, y*: the most that two in a row take, "
+         "B: the staging ring, F: what --flush collects before it is sent, limit: --memory-limit, Q: "
+         "activations.";
+}
 
 const Method& find_method(std::string_view id) { return find_row(methods(), id, "method"); }
 

@@ -38,7 +38,9 @@ struct MethodTraits {
   bool shards = false;             // shard_bytes
   bool flushes = false;            // flush_bytes, doubled_ties
   bool order_free = false;         // no order has another peak, over whatever spaces and with any options
-  bool imports = false;            // the files' own pages become memory of the device: they must be mapped
+  // The device reads the files' own pages, which are staging in the plan: they must lie as they are
+  // (maps_files()).
+  bool imports = false;
 };
 
 // `summary` fits a table; `explanation` is one paragraph for a person who chooses. The symbols of a law, in
@@ -71,6 +73,8 @@ struct Method {
 };
 
 std::span<const Method> methods();
+// What the symbols of the laws stand for, each as "W: all weights", for people.
+std::string_view law_symbols();
 // Throws Error{usage} that lists the ids.
 const Method& find_method(std::string_view id);
 // Throws Error{usage} unless the ring has 1 to 1024 slots of at least 4 KiB, at most 1 TiB in all, and

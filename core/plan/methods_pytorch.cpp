@@ -46,12 +46,6 @@ Plan state_dict_over(MethodBuilder& b, const std::vector<BlockId>& model) {
   return b.finish();
 }
 
-std::vector<BlockId> map_all(MethodBuilder& b) {
-  const std::vector<BlockId> mapped = b.make_all(Space::page_cache, BlockUse::temporary);
-  for (std::size_t i = 0; i < mapped.size(); ++i) b.read(mapped[i], b.order()[i]);
-  return mapped;
-}
-
 }  // namespace
 
 Plan load_to_device(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
@@ -121,8 +115,12 @@ Plan load_mmap_copy(const MetaGraph& graph, const StorageOrder& order, const Met
   MethodBuilder b(graph, order, options);
   const std::vector<BlockId> model = b.make_all(Space::host);
   mark(b.plan(), "built on the host");
-  const std::vector<BlockId> mapped = map_all(b);
-  for (std::size_t i = 0; i < model.size(); ++i) b.move(model[i], mapped[i]);
+  std::vector<BlockId> mapped;
+  for (std::size_t i = 0; i < model.size(); ++i) {
+    mapped.push_back(b.make(Space::page_cache, b.order()[i], BlockUse::temporary));
+    b.read(mapped.back(), b.order()[i]);
+    b.move(model[i], mapped.back());
+  }
   b.drop_all(mapped);
   mark(b.plan(), "loaded on the host");
   move_all(b, model);

@@ -194,10 +194,18 @@ Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers) {
   return placement;
 }
 
+MemoryMap parse_memory_map(std::string_view text, std::string_view what) {
+  const std::size_t comma = std::min(text.find(','), text.size());
+  MemoryMap map{parse_size(text.substr(0, comma), fmt::format("{}, of the device", what))};
+  if (comma < text.size())
+    map.host = parse_size(text.substr(comma + 1), fmt::format("{}, of the host", what));
+  return map;
+}
+
 Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
                               std::optional<std::uint64_t> host_bytes, std::optional<DType> cast) {
   Placement placement = {.homes = std::vector<Home>(graph.storages.size(), Home::disk),
-                         .map = AutomaticMap{device_bytes, host_bytes}};
+                         .map = MemoryMap{device_bytes, host_bytes}};
   const std::vector<Piece> list = pieces(graph, loaded_bytes(graph, cast));
   std::vector<std::uint64_t> reserve(list.size());
   std::uint64_t largest = 0;

@@ -16,11 +16,11 @@ enum class Home : std::uint8_t { device, host, disk };
 Home find_home(std::string_view id);
 std::string_view home_id(Home place);
 
-// What place_automatically() fills.
-struct AutomaticMap {
+// What an automatic map may fill.
+struct MemoryMap {
   std::uint64_t device = 0;
-  std::optional<std::uint64_t> host = {};
-  bool operator==(const AutomaticMap&) const = default;
+  std::optional<std::uint64_t> host = {};  // absent: unlimited
+  bool operator==(const MemoryMap&) const = default;
 };
 
 struct Placement {
@@ -28,7 +28,7 @@ struct Placement {
   // Storages of the device that llama.cpp keeps on the host, too: an embedding that is the head as well.
   std::vector<StorageId> twins = {};
   // Of what it was made, where sizes decided: for weights that are cast otherwise it must be made anew.
-  std::optional<AutomaticMap> map = {};
+  std::optional<MemoryMap> map = {};
 
   Home of(StorageId id) const { return homes.empty() ? Home::device : homes[index(id)]; }
   bool has_twin(StorageId id) const;
@@ -54,6 +54,9 @@ Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& r
 // made of token_embd.weight), is loaded twice then. Encoders whose model_type or general.architecture has
 // "bert" in it have no head and need none.
 Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
+
+// "DEVICE[,HOST]", sizes both. Throws Error{usage} that says `what` was given and which of them is no size.
+MemoryMap parse_memory_map(std::string_view text, std::string_view what);
 
 // accelerate's infer_auto_device_map with one device: module by module in forward order onto the device until
 // the next does not fit, then onto the host in the same way, then on disk; layers are not split and no module

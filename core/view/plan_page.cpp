@@ -123,11 +123,13 @@ std::string table(const ChartSubject& subject) {
   html += "</table></div>\n";
   const bool reserved = std::any_of(subject.rows.begin(), subject.rows.end(),
                                     [](const PlanRow& row) { return row.reserved.has_value(); });
+  const bool own_order = std::any_of(subject.rows.begin(), subject.rows.end(),
+                                     [](const PlanRow& row) { return row.order_proven.has_value(); });
   if (frame.judged() && reserved)
-    html += "<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks.</p>\n";
-  return html +
-         "<p class=\"lead\">W: all weights, w*: the largest tensor, S*: the largest "
-         "file, Q: activations, r*c: the staging ring.</p>\n";
+    html +=
+        fmt::format("<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks{}.</p>\n",
+                    own_order ? "; the order optimal is by the bytes asked for" : "");
+  return html + fmt::format("<p class=\"lead\">{}</p>\n", markup_text(law_symbols()));
 }
 
 std::string explanations(const ChartSubject& subject) {

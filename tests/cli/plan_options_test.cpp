@@ -50,6 +50,15 @@ TEST(OptionUse, CountsWhatIsNamedTwiceOnce) {
   EXPECT_EQ(order_names_of({"name", "file", "name"}), (std::vector<std::string>{"name", "file"}));
 }
 
+TEST(OptionUse, AllLeavesWhatIsNamedBesideIt) {
+  const std::vector<std::string> names = order_names_of({"largest", "all", "heads.txt"});
+  ASSERT_EQ(names.size(), orders().size() + 1);
+  EXPECT_EQ(names.front(), "largest");
+  EXPECT_EQ(names.back(), "heads.txt");
+  EXPECT_EQ(methods_of({"direct", "all"}).front(), &find_method("direct"));
+  EXPECT_THROW(methods_of({"all", "typo"}), Error);
+}
+
 TEST(OptionUse, NamesTheCompanyThatIsMissing) {
   EXPECT_EQ(refusal({{"--axis", {"time"}, false}}, {"all"}),
             "--axis changes nothing without --curve or --svg or --html");

@@ -9,10 +9,13 @@
 #include "core/forward/assets.h"
 #include "tests/support/builders.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <regex>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace loadline::cli {
@@ -89,6 +92,46 @@ TEST(PlanPlot, ShowsEachSpaceAndNamesThePeak) {
   EXPECT_NE(text.find("▓"), std::string::npos);
   EXPECT_EQ(text.find('\033'), std::string::npos);
   for (const std::string& line : lines_of(text)) EXPECT_LE(display_width(line), 80u) << line;
+}
+
+// What a law is written with beside its symbols.
+bool is_word_of_laws(const std::string& word) {
+  constexpr std::array<std::string_view, 17> kWords = {
+      "device", "host", "page",  "cache", "staging", "unified", "max", "min", "cast",
+      "or",     "in",   "whole", "slots", "MiB",     "disk",    "at",  "most"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
+TEST(Laws, EachSymbolIsExplainedToWhoReadsThem) {
+  const std::regex kWord("[A-Za-z]+\\*?");
+  const std::string legend = " " + std::string(law_symbols());
+  std::size_t found = 0;
+  for (const Method& method : methods()) {
+    const std::string law(method.peak_law);
+    for (auto word = std::sregex_iterator(law.begin(), law.end(), kWord); word != std::sregex_iterator();
+         ++word) {
+      if (is_word_of_laws(word->str())) continue;
+      ++found;
+      EXPECT_NE(legend.find(fmt::format(" {}: ", word->str())), std::string::npos)
+          << word->str() << " in " << law;
+    }
+  }
+  EXPECT_GT(found, methods().size());
+  const Answered a(graph_of(two()), {"runai"}, curves());
+  EXPECT_NE(plan_page(*a.answer, {}).find(law_symbols()), std::string::npos);
+}
+
+TEST(DeviceText, TellsEachBudgetAndWhatTakesItsPlace) {
+  const DevicePreset card = {.name = "Card", .device_bytes = 8192 * kMiB, .host_bytes = 16384 * kMiB};
+  RowFrame frame;
+  frame.budget = device_budget(card, frame.memory);
+  const std::string own = "On Card: 8.00 GiB of the device's own, 16.00 GiB for the host";
+  EXPECT_EQ(device_text(card, frame), own);
+  frame.budget.host = 4096 * kMiB;
+  EXPECT_EQ(device_text(card, frame), own + "; --host-budget counts instead: 4.00 GiB");
+  frame.budget.device = 1024 * kMiB;
+  EXPECT_EQ(device_text(card, frame),
+            own + "; --device-budget counts instead: 1.00 GiB; --host-budget counts instead: 4.00 GiB");
 }
 
 TEST(PlanPlot, FitsTheTerminal) {

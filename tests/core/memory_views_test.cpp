@@ -130,7 +130,7 @@ TEST(CacheLimit, NothingIsReadAgainWhileEverythingFits) {
 // A loader that reads and copies tensor by tensor passes over the file once, whatever the cache holds.
 TEST(CacheLimit, OnePassOverTheFileReadsNothingAgain) {
   const MetaGraph graph = graph_of({kMiB, 3 * kMiB, kMiB});
-  for (const char* method : {"mmap_assign", "mmap_state_dict", "llama_cpp_mmap", "accelerate"})
+  for (const char* method : {"mmap_assign", "mmap_copy", "mmap_state_dict", "llama_cpp_mmap", "accelerate"})
     for (const std::uint64_t limit : {std::uint64_t{0}, kMiB / 2, 2 * kMiB}) {
       const CacheOutcome outcome = limited(projected(graph, method), limit);
       EXPECT_EQ(outcome.peak, limit) << method;
@@ -157,12 +157,27 @@ TEST(CacheLimit, LeavesImportedPagesAlone) {
 
 // Two passes in the same order find nothing of the first one left, unless all of it is.
 TEST(CacheLimit, ASecondPassReadsEverythingAgain) {
-  const MetaGraph graph = graph_of({kMiB, 3 * kMiB, kMiB});
-  const Projection projection = projected(graph, "mmap_copy");
-  EXPECT_EQ(limited(projection, 5 * kMiB).reread_bytes, 0u);
-  EXPECT_EQ(limited(projection, 5 * kMiB - 1).reread_bytes, 5 * kMiB);
-  EXPECT_EQ(limited(projection, 2 * kMiB).reread_bytes, 5 * kMiB);
-  EXPECT_EQ(limited(projection, 0).reread_bytes, 5 * kMiB);
+  const std::vector<std::uint64_t> sizes = {kMiB, 3 * kMiB, kMiB};
+  const MetaGraph graph = graph_of(sizes);
+  Plan plan;
+  std::vector<BlockId> model, mapped;
+  for (std::uint32_t i = 0; i < sizes.size(); ++i) {
+    model.push_back(alloc(plan, {.space = Space::host, .bytes = sizes[i], .storage = StorageId{i}}));
+    mapped.push_back(alloc(plan, {.space = Space::page_cache, .bytes = sizes[i], .storage = StorageId{i}}));
+    copy(plan, mapped[i], 0, StorageId{i}, 0, sizes[i]);
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) copy(plan, model[i], 0, mapped[i], 0, sizes[i]);
+  for (const BlockId id : mapped) free(plan, id);
+  ASSERT_EQ(check_plan(plan, graph), std::nullopt);
+  DryMachine machine;
+  const Timeline timeline = run(plan, machine);
+  const auto read_again = [&](std::uint64_t limit) {
+    return limit_cache(plan, timeline, limit).reread_bytes;
+  };
+  EXPECT_EQ(read_again(5 * kMiB), 0u);
+  EXPECT_EQ(read_again(5 * kMiB - 1), 5 * kMiB);
+  EXPECT_EQ(read_again(2 * kMiB), 5 * kMiB);
+  EXPECT_EQ(read_again(0), 5 * kMiB);
 }
 
 // Three blocks of one granule each, used as A B C A C B, in a cache of two: A goes for C, B for A, and the

@@ -245,6 +245,42 @@ TEST(Mouse, a_click_in_the_curves_chooses_the_method) {
   EXPECT_EQ(app.session().projection()->method->id, app.session().choice().method);
 }
 
+TEST(Mouse, choosing_rules_takes_the_layers_back) {
+  const auto window = open_null_window({});
+  window->set_size(1280, 720);
+  GuiApp app(*window, "");
+  Session& session = app.session();
+  session.show(llama_70b_graph(), "");
+  session.panel = "methods";
+  app.settle();
+  const auto click = [&](int y) {
+    play_script(app, parse_script("click 440 " + std::to_string(y) + "\n", "inline"), "inline");
+  };
+  // what each entry of a combo at that height makes of ten layers, from the first to the last
+  const auto entries = [&](int combo) {
+    std::string found;
+    for (int y = combo - 130; y < combo + 130; y += 10) {
+      PlanChoice choice = without_placement(session.choice());
+      choice.method = "accelerate";
+      choice.gpu_layers = 10;
+      session.set_plan(choice);
+      app.settle();
+      app.draw_settled();
+      click(combo);
+      click(y);
+      const PlanChoice& now = session.choice();
+      const char what = now.memory_map ? 'm' : now.gpu_layers ? 'l' : '-';
+      if (found.empty() || found.back() != what) found += what;
+    }
+    return found;
+  };
+  // explanations above it move the combo
+  bool chosen = false;
+  for (int combo = 500; combo < 600 && !chosen; combo += 12)
+    chosen = entries(combo).find("-lm-") != std::string::npos;
+  EXPECT_TRUE(chosen);
+}
+
 TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");

@@ -135,6 +135,30 @@ TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
   EXPECT_FALSE(session.choice().gpu_layers);
 }
 
+TEST(Choice, is_placed_anew_for_another_placement_or_a_cast_that_a_map_counts) {
+  PlanChoice before;
+  PlanChoice now = before;
+  now.method = "accelerate";
+  now.order = "largest";
+  now.options.slots = 8;
+  now.options.cast = DType::f32;
+  now.budget.device = 1;
+  EXPECT_TRUE(same_placement(before, now));
+  now.gpu_layers = 3;
+  EXPECT_FALSE(same_placement(before, now));
+  now = without_placement(now);
+  now.place = {{"name:*", Home::host}};
+  EXPECT_FALSE(same_placement(before, now));
+  before.memory_map = MemoryMap{1 << 30};
+  now = before;
+  EXPECT_TRUE(same_placement(before, now));
+  now.options.cast = DType::f32;
+  EXPECT_FALSE(same_placement(before, now));
+  now = before;
+  now.memory_map->host = 1 << 30;
+  EXPECT_FALSE(same_placement(before, now));
+}
+
 TEST(Comparison, weights_are_placed_as_the_command_line_places_them) {
   Session session("");
   session.show(llama_70b_graph(), "");

@@ -58,6 +58,8 @@ TEST(Script, failing_commands_name_their_line) {
   EXPECT_EQ(play("theme blue\n"), "s: line 1: no theme 'blue'; there are: dark, light");
   EXPECT_NE(play("panel nowhere\n").find("there are: explore"), std::string::npos);
   EXPECT_NE(play("method teleport\n").find("line 1"), std::string::npos);
+  EXPECT_NE(play("max-memory 8GiB,\n").find("line 1: max-memory, of the host: '' is not a size"),
+            std::string::npos);
   EXPECT_EQ(play("sort weight\n"),
             "s: line 1: no column 'weight'; there are: name, dtype, shape, bytes, file, offset");
   EXPECT_EQ(play("zoom a.b\n"), "s: line 1: no module 'a.b'");

@@ -257,12 +257,14 @@ TEST(Encoded, models_are_neither_mapped_nor_written_when_they_cannot_be_read) {
   EXPECT_NE(message([&] { session.upload(); }).find("cannot be read"), std::string::npos);
   EXPECT_NE(message([&] { session.convert({.exporter = "gguf", .out = "x"}); }).find("cannot be read"),
             std::string::npos);
-  PlanChoice choice = session.choice();
-  choice.method = "mmap_assign";
-  session.set_plan(choice);
-  settle(session);
-  EXPECT_NE(session.upload_misfit().find("cannot be mapped"), std::string::npos);
-  EXPECT_NE(message([&] { session.upload(); }).find("cannot be mapped"), std::string::npos);
+  for (const char* method : {"mmap_assign", "host_import"}) {
+    PlanChoice choice = session.choice();
+    choice.method = method;
+    session.set_plan(choice);
+    settle(session);
+    EXPECT_NE(session.upload_misfit().find("cannot be mapped"), std::string::npos) << method;
+    EXPECT_NE(message([&] { session.upload(); }).find("cannot be mapped"), std::string::npos) << method;
+  }
 }
 
 TEST(Filter, a_fault_is_told_and_the_last_good_selection_stays) {

@@ -183,7 +183,7 @@ void FindingsPanel::draw_use(const Session& session, const Ui& ui) {
     paragraph(ui, shown(why), ui.theme->text);
   };
   refusal("cannot be converted or uploaded", use_misfit(model), ui.theme->bad);
-  refusal("cannot be mapped", mapping_misfit(model, 1), ui.theme->warning);
+  refusal("cannot be mapped", model.mapping_refusal, ui.theme->warning);
 }
 
 void FindingsPanel::draw_item(Session& session, const Ui& ui, const Item& item) {

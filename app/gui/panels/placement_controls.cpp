@@ -7,7 +7,6 @@
 #include <array>
 
 #include <fmt/format.h>
-#include <imgui_stdlib.h>
 
 namespace loadline::gui {
 namespace {
@@ -15,13 +14,22 @@ namespace {
 enum Way : std::size_t { kDevice, kLayers, kMap, kRules };
 constexpr std::array<std::string_view, 4> kWays = {"all on the device", "layers", "automatic map", "rules"};
 
+constexpr float kSlider = 180, kSize = 84, kRulesText = 300;
+
+// What a way asks for stands on one line with its name.
+float width_behind(const Ui& ui, std::size_t way) {
+  if (way == kLayers) return ui.px(8 + kSlider);
+  if (way == kMap) return labelled_field_width(ui, "device", kSize) + labelled_field_width(ui, "host", kSize);
+  return way == kRules ? labelled_field_width(ui, "", kRulesText) : 0;
+}
+
 Way way_of(const PlanChoice& choice) {
   if (choice.gpu_layers) return kLayers;
   if (choice.memory_map) return kMap;
   return choice.place.empty() ? kDevice : kRules;
 }
 
-// Something to begin with: half of it.
+// Something to begin with: half of it. Of rules there are none until some are typed.
 PlanChoice begin(const Session& session, std::size_t way) {
   PlanChoice choice = without_placement(session.choice());
   const Model& model = *session.model();
@@ -38,6 +46,7 @@ void PlacementControls::draw(Session& session, const Ui& ui) {
     wants_rules_ = false;
     return;
   }
+  if (has_placement(session.choice())) wants_rules_ = false;  // something else put it there
   draw_way(session, ui);
   if (wants_rules_) return draw_rules(session, ui);
   switch (way_of(session.choice())) {
@@ -57,16 +66,17 @@ void PlacementControls::draw_way(Session& session, const Ui& ui) {
   const auto picked = labelled_combo(
       ui, "Weights", 142, kWays[now], kWays, now,
       "Where they go: llama.cpp's layers, accelerate's map that fills device, host and disk in "
-      "turn, or rules for tensors by their names");
-  if (!picked) return;
-  wants_rules_ = *picked == kRules && session.choice().place.empty();
-  if (*picked != now && !wants_rules_) session.attempt([&] { session.set_plan(begin(session, *picked)); });
+      "turn, or rules for tensors by their names",
+      width_behind(ui, now));
+  if (!picked || *picked == now) return;
+  wants_rules_ = *picked == kRules;
+  session.attempt([&] { session.set_plan(begin(session, *picked)); });
 }
 
 void PlacementControls::draw_layers(Session& session, const Ui& ui) {
   PlanChoice choice = session.choice();
   const int most = session.model()->layer_count + 1;  // what is behind the last one counts as one more
-  const float width = ui.px(180);
+  const float width = ui.px(kSlider);
   continue_line(ui, 8, width);
   ImGui::SetNextItemWidth(width);
   int value = static_cast<int>(std::min<std::uint64_t>(*choice.gpu_layers, static_cast<std::uint64_t>(most)));
@@ -81,33 +91,14 @@ void PlacementControls::draw_layers(Session& session, const Ui& ui) {
   session.attempt([&] { session.set_plan(choice); });
 }
 
-bool PlacementControls::draw_field(const Ui& ui, const char* id, std::string_view label, float width,
-                                   Field& field, const std::string& now, const char* empty,
-                                   std::string_view hint) {
-  if (!field.editing) field.typed = now;
-  continue_line(ui, 8, (label.empty() ? 0 : text_width(label) + ui.px(6)) + ui.px(width));
-  if (!label.empty()) {
-    ImGui::AlignTextToFramePadding();
-    muted(ui, label);
-    ImGui::SameLine(0, ui.px(6));
-  }
-  ImGui::SetNextItemWidth(ui.px(width));
-  const bool entered =
-      ImGui::InputTextWithHint(id, empty, &field.typed, ImGuiInputTextFlags_EnterReturnsTrue);
-  field.editing = ImGui::IsItemActive();
-  const bool left = ImGui::IsItemDeactivatedAfterEdit();
-  if (!field.editing) tooltip(ui, hint);
-  return entered || left;
-}
-
 void PlacementControls::draw_map(Session& session, const Ui& ui) {
   PlanChoice choice = session.choice();
   MemoryMap& map = *choice.memory_map;
-  bool changed = draw_field(ui, "##map device", "device", 84, device_, typed_size(map.device), "0",
-                            "What is placed there until the next piece does not fit, such as 8GiB");
+  bool changed = labelled_field(ui, "##map device", "device", kSize, device_, typed_size(map.device), "0",
+                                "What is placed there until the next piece does not fit, such as 8GiB");
   changed |=
-      draw_field(ui, "##map host", "host", 84, host_, typed_size(map.host), "no limit",
-                 "What goes to the host after that; the rest stays on disk. Empty: as much as there is");
+      labelled_field(ui, "##map host", "host", kSize, host_, typed_size(map.host), "no limit",
+                     "What goes to the host after that; the rest stays on disk. Empty: as much as there is");
   if (!changed) return;
   session.attempt([&] {
     map.device = parse_size(device_.typed, "device");
@@ -118,10 +109,11 @@ void PlacementControls::draw_map(Session& session, const Ui& ui) {
 
 void PlacementControls::draw_rules(Session& session, const Ui& ui) {
   PlanChoice choice = session.choice();
-  if (!draw_field(ui, "##rules", "", 300, rules_, place_text(choice.place),
-                  "name:*experts*=host; layer:0-3=disk",
-                  "EXPR=device, host or disk, as in the tensors' filter; the first that matches counts, and "
-                  "what none matches goes to the device"))
+  if (!labelled_field(
+          ui, "##rules", "", kRulesText, rules_, place_text(choice.place),
+          "name:*experts*=host; layer:0-3=disk",
+          "EXPR=device, host or disk, as in the tensors' filter; the first that matches counts, and "
+          "what none matches goes to the device"))
     return;
   session.attempt([&] {
     choice = without_placement(choice);

@@ -19,10 +19,20 @@ void ring_controls(Session& session, const Ui& ui);
 // What the chosen method has a choice in, side by side in as many lines as it takes.
 void method_options(Session& session, const Ui& ui);
 
-// A label and a combo, on the line where they fit.
+// A label and a combo, on the line where they fit with `behind` more pixels.
 std::optional<std::size_t> labelled_combo(const Ui& ui, std::string_view label, float width,
                                           std::string_view current, std::span<const std::string_view> values,
-                                          std::size_t at, std::string_view hint);
+                                          std::size_t at, std::string_view hint, float behind = 0);
+// What is typed stays until enter is pressed or the field is left.
+struct TypedField {
+  std::string typed = {};
+  bool editing = false;
+};
+// A label, which may be empty, and a field of `width` for text, on the line where they fit: `now` until
+// somebody types. True when what was typed counts. They take labelled_field_width() of a line that goes on.
+float labelled_field_width(const Ui& ui, std::string_view label, float width);
+bool labelled_field(const Ui& ui, const char* id, std::string_view label, float width, TypedField& field,
+                    const std::string& now, const char* empty, std::string_view hint);
 // What parse_size() reads back; empty for none.
 std::string typed_size(const std::optional<std::uint64_t>& bytes);
 
@@ -33,20 +43,13 @@ class PlacementControls {
   void draw(Session& session, const Ui& ui);
 
  private:
-  // As typed, until enter is pressed or the field is left.
-  struct Field {
-    std::string typed = {};
-    bool editing = false;
-  };
   void draw_way(Session& session, const Ui& ui);
   static void draw_layers(Session& session, const Ui& ui);
   void draw_map(Session& session, const Ui& ui);
   void draw_rules(Session& session, const Ui& ui);
-  static bool draw_field(const Ui& ui, const char* id, std::string_view label, float width, Field& field,
-                         const std::string& now, const char* empty, std::string_view hint);
 
   bool wants_rules_ = false;  // chosen, before there are any
-  Field device_, host_, rules_;
+  TypedField device_, host_, rules_;
 };
 
 // Kind of memory, device, budgets and allocator, side by side in as many lines as it takes.
@@ -58,17 +61,10 @@ class MemoryControls {
   static void draw_memory(Session& session, const Ui& ui);
   void draw_device(Session& session, const Ui& ui) const;
   void draw_allocator(Session& session, const Ui& ui) const;
-  // What is typed stays until it is a size.
-  struct Field {
-    std::string typed = {};
-    bool editing = false;
-  };
-  void draw_budget(Session& session, const Ui& ui, const char* id, std::string_view label, Field& field,
+  void draw_budget(Session& session, const Ui& ui, const char* id, std::string_view label, TypedField& field,
                    std::optional<std::uint64_t> Budget::*limit) const;
 
-  Field device_;
-  Field host_;
-  Field unified_;
+  TypedField device_, host_, unified_;
   bool narrow_ = false;
 };
 

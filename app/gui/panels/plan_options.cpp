@@ -16,6 +16,7 @@
 namespace loadline::gui {
 namespace {
 
+constexpr float kBeforeField = 10;
 constexpr std::uint64_t kMB = 1'000'000, kGB = 1'000'000'000;
 
 // A value and what it is called; figures without a name are sizes.
@@ -103,9 +104,9 @@ bool pick_cast(const Ui& ui, std::optional<DType>& cast) {
 
 std::optional<std::size_t> labelled_combo(const Ui& ui, std::string_view label, float width,
                                           std::string_view current, std::span<const std::string_view> values,
-                                          std::size_t at, std::string_view hint) {
+                                          std::size_t at, std::string_view hint, float behind) {
   const float combo_width = ui.px(width);
-  continue_line(ui, 14, text_width(label) + ui.px(6) + combo_width);
+  continue_line(ui, 14, text_width(label) + ui.px(6) + combo_width + behind);
   if (!label.empty()) {
     ImGui::AlignTextToFramePadding();
     muted(ui, label);
@@ -116,6 +117,28 @@ std::optional<std::size_t> labelled_combo(const Ui& ui, std::string_view label, 
   tooltip(ui, hint);
   ImGui::PopID();
   return picked;
+}
+
+float labelled_field_width(const Ui& ui, std::string_view label, float width) {
+  return ui.px(kBeforeField + width) + (label.empty() ? 0 : text_width(label) + ui.px(6));
+}
+
+bool labelled_field(const Ui& ui, const char* id, std::string_view label, float width, TypedField& field,
+                    const std::string& now, const char* empty, std::string_view hint) {
+  if (!field.editing) field.typed = now;
+  continue_line(ui, kBeforeField, labelled_field_width(ui, label, width) - ui.px(kBeforeField));
+  if (!label.empty()) {
+    ImGui::AlignTextToFramePadding();
+    muted(ui, label);
+    ImGui::SameLine(0, ui.px(6));
+  }
+  ImGui::SetNextItemWidth(ui.px(width));
+  const bool entered =
+      ImGui::InputTextWithHint(id, empty, &field.typed, ImGuiInputTextFlags_EnterReturnsTrue);
+  field.editing = ImGui::IsItemActive();
+  const bool left = ImGui::IsItemDeactivatedAfterEdit();
+  if (!field.editing) tooltip(ui, hint);
+  return entered || left;
 }
 
 std::string typed_size(const std::optional<std::uint64_t>& bytes) {
@@ -212,20 +235,11 @@ void MemoryControls::draw_allocator(Session& session, const Ui& ui) const {
 }
 
 void MemoryControls::draw_budget(Session& session, const Ui& ui, const char* id, std::string_view label,
-                                 Field& field, std::optional<std::uint64_t> Budget::*limit) const {
+                                 TypedField& field, std::optional<std::uint64_t> Budget::*limit) const {
   PlanChoice choice = session.choice();
-  if (!field.editing) field.typed = typed_size(choice.budget.*limit);
-  const float width = ui.px(narrow_ ? 66 : 84);
-  continue_line(ui, 14, text_width(label) + ui.px(6) + width);
-  ImGui::AlignTextToFramePadding();
-  muted(ui, label);
-  ImGui::SameLine(0, ui.px(6));
-  ImGui::SetNextItemWidth(width);
-  const bool entered =
-      ImGui::InputTextWithHint(id, "no limit", &field.typed, ImGuiInputTextFlags_EnterReturnsTrue);
-  field.editing = ImGui::IsItemActive();
-  if (!field.editing) tooltip(ui, "What may be held there, such as 8GiB or 24GB; empty: as much as it takes");
-  if (!entered && !ImGui::IsItemDeactivatedAfterEdit()) return;
+  if (!labelled_field(ui, id, label, narrow_ ? 66 : 84, field, typed_size(choice.budget.*limit), "no limit",
+                      "What may be held there, such as 8GiB or 24GB; empty: as much as it takes"))
+    return;
   session.attempt([&] {
     choice.budget.*limit =
         field.typed.empty() ? std::nullopt : std::optional(parse_size(field.typed, "budget"));

@@ -99,8 +99,7 @@ bool UploadPanel::draw_devices(Session& session, const Ui& ui, float width) {
 
 // Its reason stands beside the projection, as every misfit does.
 bool maps_encoded(const Session& session) {
-  const auto& peaks = session.projection()->timeline.peaks;
-  return !mapping_misfit(*session.model(), peaks[index(Space::page_cache)].bytes).empty();
+  return !mapping_misfit(*session.model(), *session.projection()).empty();
 }
 
 void UploadPanel::draw_form(Session& session, const Ui& ui) {
