@@ -252,9 +252,11 @@ std::string plan_table(const PlanAnswer& answer, bool colour) {
   text += unproven_text(answer.rows);
   const bool mapped = std::any_of(answer.rows.begin(), answer.rows.end(),
                                   [](const Row& row) { return row.cache && row.cache->mapped > 0; });
+  const bool again = std::any_of(answer.rows.begin(), answer.rows.end(),
+                                 [](const Row& row) { return row.cache && row.cache->reread_bytes > 0; });
   if (answer.frame.cache_limit && mapped)
-    text += fmt::format("The page cache holds at most {}: what was dropped is read again.\n",
-                        format_bytes(*answer.frame.cache_limit));
+    text += fmt::format("The page cache holds at most {}: {}.\n", format_bytes(*answer.frame.cache_limit),
+                        again ? "what was dropped is read again" : "what it drops is not needed again");
   if (const std::string pass = answer.forward.text(); !pass.empty()) text += "\n" + pass;
   if (answer.several_orders || answer.rates_asked || answer.advice || answer.frame.curve)
     text += rates_line(answer.rates) + "\n";

@@ -87,11 +87,13 @@ Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rate
 }
 
 void add_measure_options(CLI::App& app, MeasureArguments& arguments) {
-  app.add_flag("--measure", arguments.measure,
-               "Measure disk, memory and the chosen device, and keep the rates for plan's times");
+  CLI::Option* const measure =
+      app.add_flag("--measure", arguments.measure,
+                   "Measure disk, memory and the chosen device, and keep the rates for plan's times");
   app.add_option("--measure-dir", arguments.folder,
                  "The folder whose disk is measured, with a file of 512 MiB that goes away")
-      ->default_str("the working directory");
+      ->default_str("the working directory")
+      ->needs(measure);
 }
 
 RatesAnswer measure_rates(const Context& context, const MeasureArguments& arguments) {

@@ -129,8 +129,10 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
   if (report.device_budget_peak)
     fmt::print("The driver counts {} more on the device.\n", format_bytes(*report.device_budget_peak));
   if (report.verified)
-    fmt::print("{}\n", *report.verified ? "Verified: every byte on the device equals the file."
-                                        : "DIFFERENT: " + report.mismatch);
+    fmt::print("{}\n", *report.verified
+                           ? fmt::format("Verified: every byte on the device equals the file{}.",
+                                         options.arguments.cast.empty() ? "" : ", cast where --cast says so")
+                           : "DIFFERENT: " + report.mismatch);
   if (options.validation)
     fmt::print("The validation layer has {}.\n", counted(report.validation_messages.size(), "message"));
   for (const std::string& message : report.validation_messages) fmt::print("  {}\n", safe_display(message));

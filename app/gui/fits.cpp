@@ -34,10 +34,8 @@ gpu::MemorySupply supply_of(const gpu::DeviceInfo& device, std::optional<std::ui
 
 std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& device,
                           std::optional<std::uint64_t> system) {
-  PerSpace<std::uint64_t> peaks = {};
-  for (std::size_t space = 0; space < kSpaceCount; ++space) peaks[space] = timeline.peaks[space].bytes;
   try {
-    gpu::require_fit(peaks, supply_of(device, system), device.name);
+    gpu::require_fit(gpu::needs_of(timeline), supply_of(device, system), device.name);
   } catch (const Error& error) {
     return error.what();
   }

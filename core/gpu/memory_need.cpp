@@ -1,8 +1,12 @@
-// Sums of peaks against what is there.
+// What is held at once against what is there.
 #include "core/gpu/memory_need.h"
 
+#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/plan/space_sum.h"
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -18,23 +22,52 @@ void require(std::uint64_t need, std::uint64_t there, std::string_view what) {
 
 }  // namespace
 
-void require_fit(const PerSpace<std::uint64_t>& peaks, const MemorySupply& supply, std::string_view device) {
-  const std::uint64_t on_device = peaks[index(Space::device)];
-  const std::uint64_t staging = peaks[index(Space::staging)];
-  const std::uint64_t host = peaks[index(Space::host)];
+MemoryNeeds padded_needs(const Plan& plan, std::uint64_t alignment, std::uint64_t staging) {
+  PerSpace<std::uint64_t> live = {};
+  MemoryNeeds needs = {};
+  const auto note = [&] {
+    for (unsigned mask = 0; mask < needs.size(); ++mask)
+      needs[mask] = std::max(needs[mask], sum_over(live, mask));
+  };
+  live[index(Space::staging)] = staging;
+  note();
+  for (const Step& step : plan.steps) {
+    if (step.verb == Verb::copy) continue;
+    const Block& block = plan.block(step.block);
+    const std::uint64_t bytes = align_up(block.bytes, alignment);
+    if (step.verb == Verb::alloc) {
+      live[index(block.space)] += bytes;
+      note();
+    } else {
+      live[index(block.space)] -= bytes;
+    }
+  }
+  return needs;
+}
+
+MemoryNeeds needs_of(const Timeline& timeline) {
+  MemoryNeeds needs = {};
+  for (unsigned mask = 1; mask < needs.size(); ++mask) needs[mask] = peak_over(timeline, mask).bytes;
+  return needs;
+}
+
+void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::string_view device) {
+  constexpr unsigned kDevice = space_bit(Space::device), kStaging = space_bit(Space::staging),
+                     kHost = space_bit(Space::host);
   if (supply.device_is_system) {
     if (supply.system)
-      require(on_device + staging + host, *supply.system,
+      require(needs[kDevice | kStaging | kHost], *supply.system,
               fmt::format("system memory ({} has no other)", device));
     return;
   }
   if (supply.same_heap) {
-    require(on_device + staging, supply.device, fmt::format("memory that {} shares with the host", device));
+    require(needs[kDevice | kStaging], supply.device,
+            fmt::format("memory that {} shares with the host", device));
   } else {
-    require(on_device, supply.device, fmt::format("device memory on {}", device));
-    require(staging, supply.staging, fmt::format("transfer memory for {}", device));
+    require(needs[kDevice], supply.device, fmt::format("device memory on {}", device));
+    require(needs[kStaging], supply.staging, fmt::format("transfer memory for {}", device));
   }
-  if (supply.system) require(host + staging, *supply.system, "system memory");
+  if (supply.system) require(needs[kHost | kStaging], *supply.system, "system memory");
 }
 
 }  // namespace loadline::gpu

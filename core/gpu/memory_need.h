@@ -2,7 +2,9 @@
 #pragma once
 
 #include "core/plan/plan.h"
+#include "core/plan/timeline.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -18,8 +20,15 @@ struct MemorySupply {
   bool device_is_system = false;             // a CPU-type device: everything is system memory
 };
 
-// Throws Error{no_fit} with both numbers unless the peaks fit. Mapped file pages do not count: the
+// What must be had: by mask of spaces (space_bit), the most that they hold together at one moment. It can be
+// far less than their peaks together: a load that moves weights holds each once.
+using MemoryNeeds = std::array<std::uint64_t, kAllSpaces + 1>;
+// Every block rounded up to `alignment`, and `staging` bytes more wherever staging memory counts.
+MemoryNeeds padded_needs(const Plan& plan, std::uint64_t alignment, std::uint64_t staging = 0);
+MemoryNeeds needs_of(const Timeline& timeline);
+
+// Throws Error{no_fit} with both numbers unless the needs are there. Mapped file pages do not count: the
 // system can drop them.
-void require_fit(const PerSpace<std::uint64_t>& peaks, const MemorySupply& supply, std::string_view device);
+void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::string_view device);
 
 }  // namespace loadline::gpu

@@ -72,10 +72,10 @@ MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
 // Checked before the first member that takes memory is made.
 PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
   const PerSpace<std::uint64_t> peaks = padded_peaks(plan, pool_alignment(device));
-  PerSpace<std::uint64_t> needs = peaks;
   const MemoryUse device_memory = device_use(device, plan);
-  if (needs_bounce(plan, device_memory)) needs[index(Space::staging)] += kBounceBytes;
-  require_fit(needs, supply_of(device, device_memory), device.info().name);
+  const std::uint64_t bounce = needs_bounce(plan, device_memory) ? kBounceBytes : 0;
+  require_fit(padded_needs(plan, pool_alignment(device), bounce), supply_of(device, device_memory),
+              device.info().name);
   const std::uint64_t alignment = pool_alignment(device);
   for (const Block& block : plan.blocks)
     if (device_sees(block.space) && block.bytes > device.info().max_allocation / alignment * alignment)

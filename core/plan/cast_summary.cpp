@@ -26,7 +26,7 @@ std::string reason_text(std::size_t why, std::uint64_t count, DType to) {
        {"is quantised already", "are quantised already"},
        {"does not hold floating point numbers", "do not hold floating point numbers"},
        {"has bytes that are no whole numbers", "have bytes that are no whole numbers"},
-       {"has no rows of whole blocks", "have no rows of whole blocks"},
+       {"is no matrix of rows of whole blocks", "are no matrices of rows of whole blocks"},
        {"would be too large", "would be too large"},
        {"shares its bytes with one that is kept or of another type",
         "share their bytes with ones that are kept or of another type"}}};

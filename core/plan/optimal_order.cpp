@@ -125,7 +125,7 @@ class Search {
     for (int i = 0; i < 7; ++i) orders.push_back(shuffled(random));
     return orders;
   }
-  bool waits() const { return options_.flush_bytes > 0; }
+  bool waits() const { return method_.traits.flushes && options_.flush_bytes > 0; }
 
   StorageOrder reversed() const { return {file_.rbegin(), file_.rend()}; }
   StorageOrder rotated() const {

@@ -137,7 +137,10 @@ std::string order_text(const MetaGraph& graph, const StorageOrder& order) {
 
 void check_order_choice(const std::string& name) {
   std::error_code none;
-  if (find_row_of(name) == nullptr && !std::filesystem::exists(name, none)) find_order(name);
+  if (find_row_of(name) != nullptr || std::filesystem::exists(name, none)) return;
+  if (name.find_first_of("./") != std::string::npos)
+    throw Error(ErrorCode::usage, fmt::format("there is no file '{}' with an order", safe_display(name)));
+  find_order(name);
 }
 
 OrderChoice choose_order(const MetaGraph& graph, const std::string& name) {

@@ -58,7 +58,10 @@ PlanRow make_row(const Projection& projection, const RowFrame& frame, const Labe
   row.reserved = timeline.reserved_peak;
   row.reserved_final = timeline.reserved_final;
   row.allocated = timeline.allocated_peak;
-  if (frame.cache_limit) row.cache = limit_cache(projection.plan, timeline, *frame.cache_limit);
+  if (frame.cache_limit) {
+    row.cache = limit_cache(projection.plan, timeline, *frame.cache_limit);
+    row.seconds += static_cast<double>(row.cache->reread_bytes) / frame.disk_read;
+  }
   row.verdict = check_budget(projection, frame.budget);
   if (row.verdict.block) row.first_over = labels.of(plan, *row.verdict.block);
   row.judged = judged_peak(projection, frame.memory, labels);
@@ -83,6 +86,8 @@ std::vector<PlanRow> compare_rows(const MetaGraph& graph, std::span<const Method
                                   const ForwardPass* pass, const RowFrame& frame, Progress& progress) {
   const Labels labels(graph);
   const std::string unmapped = mapping_refusal(graph);
+  RowFrame rated = frame;
+  rated.disk_read = options.costs.disk_read;
   std::vector<PlanRow> rows(methods.size() * orders.size());
   const auto refuse = [&](std::size_t at, const Error& error) {
     rows[at] = refused_row(*methods[at / orders.size()], orders[at % orders.size()].name, error);
@@ -90,7 +95,7 @@ std::vector<PlanRow> compare_rows(const MetaGraph& graph, std::span<const Method
   const auto take = [&](std::size_t at, const Projection& projection) {
     if (!unmapped.empty() && maps_files(projection))
       return refuse(at, Error(ErrorCode::unsupported, unmapped));
-    rows[at] = make_row(projection, frame, labels);
+    rows[at] = make_row(projection, rated, labels);
   };
   compare(graph, methods, orders, options, pass, {take, refuse}, progress);
   return rows;

@@ -22,7 +22,9 @@ struct RowFrame {
   Budget budget = {};
   std::optional<std::uint64_t> max_peak = {};     // of the leading figure
   std::optional<std::uint64_t> cache_limit = {};  // what the page cache may hold
-  std::optional<CurveOptions> curve = {};         // if curves are shown
+  double disk_read =
+      CostModel{}.disk_read;  // bytes per second: what is read again takes time; compare_rows() sets it
+  std::optional<CurveOptions> curve = {};  // if curves are shown
 
   // Whether there is anything to fit into.
   bool judged() const { return budget.device || budget.host || budget.unified || max_peak; }
@@ -52,7 +54,7 @@ struct PlanRow {
   std::optional<bool> order_proven = {};  // Projection::order_proven
   PerSpace<RowPeak> peaks = {};
   ReadPattern reads = {};
-  double seconds = 0;
+  double seconds = 0;      // the projection's, and what a small page cache has read again
   RowPeak unified = {};    // of the sum of all spaces
   RowPeak leading = {};    // of leading_view()
   RowPeak judged = {};     // the same of judged_bytes(): what --max-peak is held against

@@ -43,7 +43,7 @@ TEST(CastSummary, CountsTiesOnceInBytesAndSaysWhyTheRestStays) {
   EXPECT_EQ(
       cast_text(blocks, DType::q8_0),
       "Cast to Q8_0: 3 tensors, 1.50 KiB become 544 B; 3 tensors stay as stored: 2 do not hold floating "
-      "point numbers, 1 has no rows of whole blocks.");
+      "point numbers, 1 is no matrix of rows of whole blocks.");
 }
 
 TEST(CastSummary, SaysWhatCastsNothing) {

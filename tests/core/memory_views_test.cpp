@@ -5,6 +5,7 @@
 #include "core/plan/cache_limit.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/projection.h"
+#include "core/view/plan_rows.h"
 #include "tests/support/plan_models.h"
 #include "tests/support/random_plans.h"
 
@@ -178,6 +179,15 @@ TEST(CacheLimit, ASecondPassReadsEverythingAgain) {
   EXPECT_EQ(read_again(5 * kMiB - 1), 5 * kMiB);
   EXPECT_EQ(read_again(2 * kMiB), 5 * kMiB);
   EXPECT_EQ(read_again(0), 5 * kMiB);
+  // and it takes its time
+  Projection projection;
+  projection.method = &find_method("mmap_copy");
+  projection.plan = plan;
+  projection.timeline = timeline;
+  projection.seconds = 2;
+  const view::PlanRow row =
+      view::make_row(projection, {.cache_limit = 0, .disk_read = 1.0 * kMiB}, view::Labels(graph));
+  EXPECT_DOUBLE_EQ(row.seconds, 7);
 }
 
 // Three blocks of one granule each, used as A B C A C B, in a cache of two: A goes for C, B for A, and the

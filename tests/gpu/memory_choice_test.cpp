@@ -3,6 +3,7 @@
 #include "core/gpu/device_memory.h"
 #include "core/gpu/memory_need.h"
 #include "core/plan/allocator_books.h"
+#include "core/plan/space_sum.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,9 +82,12 @@ TEST(MemoryNeed, PeaksAreRoundedPerBlock) {
   EXPECT_EQ(padded_peaks(plan, 256), (PerSpace<std::uint64_t>{0, 0, 0, 768}));
 }
 
+// Of a plan that holds all its peaks at once.
 std::string refusal(const PerSpace<std::uint64_t>& peaks, const MemorySupply& supply) {
+  MemoryNeeds needs = {};
+  for (unsigned mask = 0; mask < needs.size(); ++mask) needs[mask] = sum_over(peaks, mask);
   try {
-    require_fit(peaks, supply, "the card");
+    require_fit(needs, supply, "the card");
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::no_fit);
     return error.what();
@@ -106,6 +110,26 @@ TEST(MemoryNeed, RefusalsNameBothNumbers) {
   EXPECT_THAT(
       refusal(peaks, {.device = 1 << 30, .staging = 1 << 30, .system = 1109, .device_is_system = true}),
       HasSubstr("system memory (the card has no other)"));
+}
+
+// What moves from the host to the device piece by piece is held once, though each side has it whole at some
+// time.
+TEST(MemoryNeed, SpacesThatTakeTurnsAreNotAddedUp) {
+  Plan plan;
+  std::vector<BlockId> host;
+  for (int i = 0; i < 3; ++i) host.push_back(alloc(plan, {.space = Space::host, .bytes = 256}));
+  for (const BlockId id : host) {
+    alloc(plan, {.space = Space::device, .bytes = 200});
+    free(plan, id);
+  }
+  const MemoryNeeds needs = padded_needs(plan, 256, 7);
+  const unsigned host_and_device = space_bit(Space::host) | space_bit(Space::device);
+  EXPECT_EQ(needs[space_bit(Space::host)], 768u);
+  EXPECT_EQ(needs[space_bit(Space::device)], 768u);
+  EXPECT_EQ(needs[host_and_device], 1024u);
+  EXPECT_EQ(needs[host_and_device | space_bit(Space::staging)], 1031u);
+  EXPECT_NO_THROW(require_fit(needs, {.system = 1031, .device_is_system = true}, "the card"));
+  EXPECT_THROW(require_fit(needs, {.system = 1030, .device_is_system = true}, "the card"), Error);
 }
 
 }  // namespace

@@ -18,6 +18,9 @@ Timeline peaks(std::uint64_t device, std::uint64_t staging, std::uint64_t host) 
   timeline.peaks[index(Space::device)].bytes = device;
   timeline.peaks[index(Space::staging)].bytes = staging;
   timeline.peaks[index(Space::host)].bytes = host;
+  UsagePoint all;  // at once
+  for (std::size_t space = 0; space < kSpaceCount; ++space) all.bytes[space] = timeline.peaks[space].bytes;
+  timeline.usage.push_back(all);
   return timeline;
 }
 
