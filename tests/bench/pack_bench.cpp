@@ -1,13 +1,13 @@
 // Arena planning: MiniMalloc's instances at their capacity, another solver beside them, and large problems
 // beside TensorFlow Lite's greedy planner.
 //   bench_pack [--data FOLDER] [--peer PATH] [--seeds N]
-#include "core/packing/bounds.h"
 #include "core/packing/csv.h"
 #include "core/packing/greedy.h"
 #include "core/packing/mix.h"
 #include "core/packing/normal_form.h"
 #include "core/packing/pack.h"
 #include "core/packing/validator.h"
+#include "tests/packing/guillotine.h"
 
 #include <algorithm>
 #include <chrono>
@@ -114,37 +114,6 @@ void hard_instances(const Arguments& arguments) {
   };
   line("one thread", one);
   line("two threads", two);
-}
-
-// A square cut again and again, from side to side: zero slack.
-Problem guillotine(std::size_t count, std::uint64_t seed) {
-  struct Rect {
-    std::uint64_t left, right, low, high;
-  };
-  constexpr std::uint64_t kTicks = 1 << 20, kHeight = 1024;
-  MixedSequence random(seed);
-  std::vector<Rect> rects = {{0, kTicks, 0, kHeight}};
-  while (rects.size() < count) {
-    const std::size_t at = random.below(rects.size());
-    Rect rect = rects[at];
-    const double width = static_cast<double>(rect.right - rect.left) / kTicks;
-    const double height = static_cast<double>(rect.high - rect.low) / kHeight;
-    if (random.fraction() < width / (width + height)) {
-      if (rect.right - rect.left < 2) continue;
-      const std::uint64_t cut = rect.left + 1 + random.below(rect.right - rect.left - 1);
-      rects[at].right = rect.left = cut;
-    } else {
-      if (rect.high - rect.low < 2) continue;
-      const std::uint64_t cut = rect.low + 1 + random.below(rect.high - rect.low - 1);
-      rects[at].high = rect.low = cut;
-    }
-    rects.push_back(rect);
-  }
-  for (std::size_t i = rects.size(); i > 1; --i) std::swap(rects[i - 1], rects[random.below(i)]);
-  Problem problem;
-  for (const Rect& r : rects)
-    problem.buffers.push_back({.lower = r.left, .upper = r.right, .size = (r.high - r.low) * 1024});
-  return problem;
 }
 
 void zero_slack() {

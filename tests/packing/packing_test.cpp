@@ -1,18 +1,14 @@
 // Bounds, heuristics, files, and what must not change an answer.
 #include "core/base/error.h"
-#include "core/packing/arena_index.h"
-#include "core/packing/bounds.h"
 #include "core/packing/csv.h"
-#include "core/packing/greedy.h"
-#include "core/packing/normal_form.h"
 #include "core/packing/pack.h"
 #include "core/packing/section_stack.h"
 #include "core/packing/validator.h"
+#include "tests/packing/guillotine.h"
 #include "tests/packing/random_problem.h"
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -45,43 +41,12 @@ std::uint64_t least_height(const Problem& problem) {
   return packing.height();
 }
 
-// A square cut from side to side again and again: zero slack, one packing known.
-Problem guillotine(std::size_t count, std::uint64_t seed) {
-  struct Rect {
-    std::uint64_t left, right, low, high;
-  };
-  constexpr std::uint64_t kSide = 1024;
-  MixedSequence random(seed);
-  std::vector<Rect> rects = {{0, kSide * 1024, 0, kSide}};
-  while (rects.size() < count) {
-    const std::size_t at = random.below(rects.size());
-    Rect rect = rects[at];
-    if (random.below(2) == 0) {
-      if (rect.right - rect.left < 2) continue;
-      const std::uint64_t cut = rect.left + 1 + random.below(rect.right - rect.left - 1);
-      rects[at].right = cut;
-      rect.left = cut;
-    } else {
-      if (rect.high - rect.low < 2) continue;
-      const std::uint64_t cut = rect.low + 1 + random.below(rect.high - rect.low - 1);
-      rects[at].high = cut;
-      rect.low = cut;
-    }
-    rects.push_back(rect);
-  }
-  Problem problem;
-  for (std::size_t i = rects.size(); i-- > 0;)
-    problem.buffers.push_back(
-        {.lower = rects[i].left, .upper = rects[i].right, .size = rects[i].high - rects[i].low});
-  return problem;
-}
-
 TEST(Packing, ZeroSlackIsFilledOnOneThreadAndOnTwo) {
   for (const unsigned threads : {1u, 2u})
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       const Problem problem = guillotine(150, seed);
       PackOptions options;
-      options.capacity = {1024};
+      options.capacity = {kGuillotineCapacity};
       options.threads = threads;
       const Packing packing = pack(problem, options);
       ASSERT_EQ(packing.verdict, Verdict::feasible);
@@ -107,11 +72,11 @@ TEST(Packing, HeuristicsKeepEveryRule) {
 TEST(Packing, ATimeoutIsNoProof) {
   const Problem problem = guillotine(400, 7);
   PackOptions options;
-  options.capacity = {1024};
+  options.capacity = {kGuillotineCapacity};
   options.seconds = 0;
   const Packing packing = pack(problem, options);
   EXPECT_NE(packing.verdict, Verdict::infeasible);
-  options.capacity = {1023};
+  options.capacity = {kGuillotineCapacity - 1};
   EXPECT_EQ(pack(problem, options).verdict, Verdict::infeasible) << "the bound alone proves this";
 }
 
