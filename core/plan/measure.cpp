@@ -18,6 +18,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -103,10 +104,14 @@ void require_room(const Timeline& projected) {
                     format_bytes(needs), needs, format_bytes(*room), *room));
 }
 
-// Counts the steps that the machine behind it has done, for a thread that asks.
+// Counts the steps that the machine behind it has done, for a thread that asks, and has somebody look before
+// a block goes that is worth a look: the peak that it ends may be younger than the watching thread's last
+// one.
 class StepCounter final : public Machine {
  public:
   explicit StepCounter(HostMachine& machine) : machine_(machine) {}
+  // Called from the thread that runs the steps.
+  void look_before_release(std::function<void()> look) { look_ = std::move(look); }
   void alloc(BlockId id, const Block& block) override {
     machine_.alloc(id, block);
     ++done_;
@@ -116,6 +121,8 @@ class StepCounter final : public Machine {
     ++done_;
   }
   void free(BlockId id, const Block& block) override {
+    constexpr std::uint64_t worth = std::uint64_t{1} << 20;  // giving it back takes longer than a look
+    if (block.bytes >= worth && look_) look_();
     machine_.free(id, block);
     ++done_;
   }
@@ -128,6 +135,7 @@ class StepCounter final : public Machine {
 
  private:
   HostMachine& machine_;
+  std::function<void()> look_;
   std::atomic<std::size_t> done_ = 0;
 };
 
@@ -156,8 +164,13 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
   {
     HostMachine machine(reader);
     StepCounter counted(machine);
-    const auto look = [&] { samples.add({machine.now(), *machine.sample()}, counted.step()); };
+    std::mutex one_at_a_time;
+    const auto look = [&] {
+      const std::lock_guard lock(one_at_a_time);
+      samples.add({machine.now(), *machine.sample()}, counted.step());
+    };
     look();
+    counted.look_before_release(look);
     Watch counters(std::chrono::milliseconds(1), look);
     Watch pages(std::chrono::milliseconds(20),
                 [&] { result.page_cache.most = std::max(result.page_cache.most, resident(reader, files)); });

@@ -44,7 +44,8 @@ struct HostMeasurement {
 };
 
 // Runs the plan on a HostMachine against the model's files, while a thread samples the process's counters a
-// thousand times a second and another follows the page cache. With `cold` the system is asked to drop the
+// thousand times a second, as does the one that runs the plan before it gives back a MiB or more, and another
+// follows the page cache. With `cold` the system is asked to drop the
 // files' pages first. Nothing else should run in this process. Throws Error: malformed or usage for a model
 // that is not whole or has no files, usage for a plan that breaks check_plan, unsupported for what can only
 // be projected or maps files that cannot be (a method that imports their pages must be asked beside: its plan

@@ -33,7 +33,6 @@ double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20);
 
 TEST(Measure, TheSystemCountsWhatIsProjected) {
   const testing::TemporaryFolder folder;
-  // small ones come last: a peak that ends the load may stand for less time than lies between two samples
   const MetaGraphPtr graph =
       testing::byte_model(folder, {9 << 20, 40 << 20, 8 << 20, 2 << 20, 1 << 20, 1 << 20, 1 << 20});
   for (const char* method : {"state_dict", "mmap_copy", "per_tensor"}) {
