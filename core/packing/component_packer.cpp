@@ -80,15 +80,16 @@ void ComponentPacker::descend(std::uint64_t attempts, const StopRule& rule) {
   }
 }
 
-void ComponentPacker::minimize(const StopRule& rule) {
+void ComponentPacker::minimize(std::uint64_t effort, const StopRule& rule) {
   if (height_ == lower_) return;
   if (!exact_fits(height_)) {
-    squeak(lower_, UINT64_MAX, rule);
+    squeak(lower_, effort == 0 ? UINT64_MAX : kFewRounds, rule);
     return;
   }
   squeak(lower_, model_.box_count() > kFewBoxes ? 4 * kFewRounds : kFewRounds, rule);
   constexpr std::uint64_t kFirstAttempts = 32;
-  for (std::uint64_t attempts = kFirstAttempts; height_ > lower_ && !rule.due(); attempts *= 2) {
+  for (std::uint64_t attempts = kFirstAttempts;
+       height_ > lower_ && !rule.due() && (effort == 0 || attempts <= effort); attempts *= 2) {
     probe(lower_, attempts, rule);
     descend(attempts, rule);
   }

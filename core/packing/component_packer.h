@@ -22,8 +22,8 @@ class ComponentPacker {
   // Looks for a packing of at most `capacity`. False: there is none (proved: lower() says so), or not in
   // the time or the effort given. `effort` counts attempts of exact search; 0 for no end but time.
   bool reach(std::uint64_t capacity, std::uint64_t effort, const StopRule& rule);
-  // Lowers the height until it is proved or time is over.
-  void minimize(const StopRule& rule);
+  // Lowers the height until it is proved, or time or the effort is over.
+  void minimize(std::uint64_t effort, const StopRule& rule);
 
   std::uint64_t height() const { return height_; }
   std::uint64_t lower() const { return lower_; }

@@ -14,6 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::uint64_t kBoundedAttempts = 64;
+
 // The components of one arena and what became of them.
 class ArenaPacker {
  public:
@@ -32,15 +34,17 @@ class ArenaPacker {
 
   void run(const StopRule& rule) {
     for (std::size_t i = 0; i < packers_.size(); ++i) packers_[i]->begin(rule);
+    if (options_.effort == Effort::greedy) return;
+    const bool bounded = options_.effort == Effort::bounded;
     for (const std::size_t i : highest_first()) {
       ComponentPacker& packer = *packers_[i];
       const std::uint64_t unit = form_.components[i].unit;
       if (capacity_ && !options_.minimize) {
-        packer.reach(*capacity_ / unit, 0, rule);
+        packer.reach(*capacity_ / unit, bounded ? kBoundedAttempts : 0, rule);
       } else if (options_.minimize || !capacity_) {
         // lower than what another component needs for sure is of no use
         if (packer.height() * unit <= lower_bound()) continue;
-        packer.minimize(rule);
+        packer.minimize(bounded ? kBoundedAttempts : 0, rule);
       }
     }
   }

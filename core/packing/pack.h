@@ -11,12 +11,20 @@
 
 namespace loadline {
 
+// How far up the ladder. What is below `full` hangs on the problem and the seed alone, unless time is short.
+enum class Effort : std::uint8_t {
+  greedy,   // the plain orders: a fraction of a second for 100,000 buffers
+  bounded,  // then some rounds of the squeaky wheel and some attempts of exact search
+  full      // until it is decided
+};
+
 struct PackOptions {
   std::vector<std::optional<std::uint64_t>> capacity = {};  // by arena; nothing: unbounded
   // Look for the least height, and for proof; else the first packing within the capacity ends the search, or
   // what is quick where there is none.
   bool minimize = false;
-  std::optional<double> seconds = {};  // of the clock; nothing: until it is decided
+  Effort effort = Effort::full;
+  std::optional<double> seconds = {};  // of the clock; nothing: as long as it takes
   unsigned threads = 1;
   std::uint64_t seed = 1;
 };
