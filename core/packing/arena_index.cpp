@@ -39,16 +39,16 @@ void ArenaIndex::add(std::size_t node, std::uint32_t first, std::uint32_t last, 
   if (middle < range.last) add(2 * node + 1, middle, last, range, taken);
 }
 
-void ArenaIndex::bar(const IntervalSet& taken, std::uint64_t size) {
-  for (const Interval& part : taken.parts())
-    barred_.push_back({part.from >= size ? part.from - size + 1 : 0, part.to});
+void ArenaIndex::meet(const IntervalSet& taken, std::uint64_t size) {
+  const std::vector<Interval>& parts = taken.parts();
+  if (!parts.empty()) taken_.push_back({parts.data(), parts.data() + parts.size(), size});
 }
 
 void ArenaIndex::collect(std::size_t node, std::uint32_t first, std::uint32_t last,
                          const SectionRange& range) {
-  bar(nodes_[node].whole, range.size);
+  meet(nodes_[node].whole, range.size);
   if (range.first <= first && last <= range.last) {
-    bar(nodes_[node].parts, range.size);
+    meet(nodes_[node].parts, range.size);
     return;
   }
   const std::uint32_t middle = first + (last - first) / 2;
@@ -56,24 +56,38 @@ void ArenaIndex::collect(std::size_t node, std::uint32_t first, std::uint32_t la
   if (middle < range.last) collect(2 * node + 1, middle, last, range);
 }
 
+// From node to node, each moves the start up behind what is in the way there, until all agree.
+ArenaIndex::Gap ArenaIndex::next_gap(std::uint64_t start, std::uint64_t alignment) {
+  Gap gap{start};
+  std::size_t agree = 0;
+  for (std::size_t i = 0; agree < taken_.size(); i = i + 1 == taken_.size() ? 0 : i + 1) {
+    Taken& taken = taken_[i];
+    const std::uint64_t before = start;
+    while (true) {
+      while (taken.next != taken.end && taken.next->to <= start) ++taken.next;
+      if (taken.next == taken.end || start + taken.size <= taken.next->from) break;
+      start = alignment == 1 ? taken.next->to : align_up(taken.next->to, alignment);
+    }
+    if (start != before) gap = {start}, agree = 0;
+    ++agree;
+    if (taken.next != taken.end && taken.next->from - taken.size - start < gap.spare)
+      gap.spare = taken.next->from - taken.size - start, gap.behind = taken.next->to;
+  }
+  return gap;
+}
+
 std::uint64_t ArenaIndex::find(std::uint32_t box, Fit fit) {
-  barred_.clear();
+  taken_.clear();
   for (const SectionRange& range : model_.ranges_of(box))
     collect(1, 0, static_cast<std::uint32_t>(nodes_.size() / 2), range);
-  std::sort(barred_.begin(), barred_.end(),
-            [](const Interval& a, const Interval& b) { return a.from < b.from; });
   const std::uint64_t alignment = model_.alignment_of(box);
-  const auto aligned = [&](std::uint64_t at) { return alignment == 1 ? at : align_up(at, alignment); };
-  std::uint64_t start = 0, best = 0, least = UINT64_MAX;
-  for (const Interval& bar : barred_) {
-    if (start < bar.from) {
-      const std::uint64_t spare = bar.from - 1 - start;
-      if (fit == Fit::first) return start;
-      if (spare < least) least = spare, best = start;
-    }
-    if (bar.to > start) start = aligned(bar.to);
+  Gap best = next_gap(0, alignment);
+  if (fit == Fit::first) return best.from;
+  for (Gap gap = best; gap.spare < UINT64_MAX;) {
+    gap = next_gap(alignment == 1 ? gap.behind : align_up(gap.behind, alignment), alignment);
+    if (gap.spare < best.spare) best = gap;
   }
-  return least < UINT64_MAX ? best : start;
+  return best.from;
 }
 
 void ArenaIndex::take(std::uint32_t box, std::uint64_t offset) {

@@ -35,12 +35,25 @@ class ArenaIndex {
   void add(std::size_t node, std::uint32_t first, std::uint32_t last, const SectionRange& range,
            const Interval& taken);
   void collect(std::size_t node, std::uint32_t first, std::uint32_t last, const SectionRange& range);
-  void bar(const IntervalSet& taken, std::uint64_t size);
+  void meet(const IntervalSet& taken, std::uint64_t size);
+  // Starts from `from` on that nothing is in the way of, up to the part that ends them; none does at the top.
+  struct Gap {
+    std::uint64_t from = 0;
+    std::uint64_t spare = UINT64_MAX;  // how far up
+    std::uint64_t behind = 0;          // where that part ends
+  };
+  Gap next_gap(std::uint64_t start, std::uint64_t alignment);
   void take_obstacles();
 
   const SectionModel& model_;
-  std::vector<Node> nodes_;       // of node i: children 2i and 2i + 1; 1 is the root
-  std::vector<Interval> barred_;  // starts that a box cannot have; while find() runs
+  std::vector<Node> nodes_;  // of node i: children 2i and 2i + 1; 1 is the root
+  // What is taken in one node, from the first part on that may still be in a box's way; while find() runs.
+  struct Taken {
+    const Interval* next;
+    const Interval* end;
+    std::uint64_t size;  // of the box there
+  };
+  std::vector<Taken> taken_;
 };
 
 }  // namespace loadline

@@ -1,97 +1,166 @@
 // Which rung when, and for how long.
 #include "core/packing/component_packer.h"
 
-#include "core/packing/floor_portfolio.h"
-
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
 namespace loadline {
 namespace {
 
-// Lists of exact search: more would neither fit nor help.
+// What the exact searches of a component may take together.
 constexpr std::uint64_t kMostSearchBytes = std::uint64_t{512} << 20;
-// Plain greedy rounds cost little; the squeaky wheel turns while exact search would be out of its depth.
-constexpr std::uint64_t kFewBoxes = 2000;
-constexpr std::uint64_t kFewRounds = 16;
+// Up to here an attempt of exact search takes milliseconds, and comes before heuristics.
+constexpr std::uint64_t kFewPlaces = 400'000;
+// Beyond this many boxes ejection gains more in the same time than tightest gaps, further orders and the
+// squeaky wheel.
+constexpr std::uint32_t kManyBoxes = 50'000;
+// As far as whole rounds of the wheel go.
+constexpr std::uint32_t kWheelBoxes = 10'000;
+
+constexpr std::uint64_t kFirstAttempts = 8;
+constexpr std::uint64_t kSqueakyRounds = 16;
+constexpr std::uint64_t kFirstPatience = 4000;  // of ejection
 
 }  // namespace
 
 ComponentPacker::ComponentPacker(const SectionModel& model, unsigned threads, std::uint64_t seed)
-    : model_(model), threads_(threads), seed_(seed) {
+    : model_(model), threads_(std::max(1u, threads)), seed_(seed), index_(model) {
   const LowerBound bound = lower_bound(model);
   lower_ = bound.units;
   bound_section_ = bound.section;
+  for (const SectionRange& range : model.ranges) places_ += range.last - range.first;
+  for (const auto& obstacle : model.obstacles) places_ += obstacle.range.last - obstacle.range.first;
 }
 
-void ComponentPacker::keep(std::vector<std::uint64_t> offsets, std::string algorithm) {
+bool ComponentPacker::keep(std::vector<std::uint64_t> offsets, std::string algorithm) {
   std::uint64_t height = 0;
   for (std::uint32_t box = 0; box < model_.box_count(); ++box)
     height = std::max(height, offsets[box] + model_.height_of(box));
   for (const auto& obstacle : model_.obstacles)
     height = std::max(height, obstacle.offset + obstacle.range.size);
-  if (height >= height_) return;
+  if (height >= height_) return false;
   height_ = height;
   offsets_ = std::move(offsets);
   algorithm_ = std::move(algorithm);
+  portfolios_.erase(portfolios_.lower_bound(height_), portfolios_.end());
+  return true;
 }
 
-void ComponentPacker::squeak(std::uint64_t target, std::uint64_t rounds, const StopRule& rule) {
-  SqueakyResult result = squeaky_wheel(model_, target, rounds, seed_, rule);
-  const bool plain = result.round < greedy_rules().size();
-  keep(std::move(result.packing.offsets),
-       plain ? fmt::format("greedy by {}", result.rule) : fmt::format("squeaky wheel from {}", result.rule));
+namespace {
+
+Fit fit_of(const GreedyRule& rule, const SectionModel& model) {
+  return model.box_count() > kManyBoxes ? Fit::first : rule.fit;
 }
 
-void ComponentPacker::begin(const StopRule& rule) { squeak(lower_, greedy_rules().size(), rule); }
+}  // namespace
 
-bool ComponentPacker::exact_fits(std::uint64_t capacity) const {
-  return fits_in<std::int64_t>(model_, capacity) &&
-         floor_search_bytes(model_) <= kMostSearchBytes / std::max(1u, threads_);
+void ComponentPacker::begin() {
+  best_rule_ = &greedy_rules().front();
+  keep(pack_in_order(model_, index_, order_by(model_, *best_rule_), fit_of(*best_rule_, model_)).offsets,
+       fmt::format("greedy by {}", best_rule_->id));
 }
 
-bool ComponentPacker::probe(std::uint64_t capacity, std::uint64_t attempts, const StopRule& rule) {
-  FloorPortfolio portfolio(model_, capacity, threads_, seed_);
-  const SearchEnd end = portfolio.run(attempts == 0 ? UINT64_MAX : attempts, rule);
-  nodes_ += portfolio.nodes();
-  if (end == SearchEnd::infeasible) lower_ = std::max(lower_, capacity + 1);
-  if (end == SearchEnd::solved) keep(portfolio.offsets(), "floor filling");
-  return end == SearchEnd::solved;
+void ComponentPacker::try_orders(std::uint64_t target, const StopRule& rule) {
+  if (orders_tried_ || model_.box_count() > kManyBoxes) return;
+  orders_tried_ = true;
+  for (const GreedyRule& order : greedy_rules().subspan(1)) {
+    if (done(target) || rule.due()) return;
+    GreedyPacking packing =
+        pack_in_order(model_, index_, order_by(model_, order), fit_of(order, model_), height_ - 1, rule);
+    if (packing.height == UINT64_MAX) continue;
+    keep(std::move(packing.offsets), fmt::format("greedy by {}", order.id));
+    best_rule_ = &order;
+  }
 }
 
-bool ComponentPacker::reach(std::uint64_t capacity, std::uint64_t effort, const StopRule& rule) {
-  if (height_ <= capacity) return true;
-  if (lower_ > capacity || rule.due()) return false;
-  const bool exact = exact_fits(capacity);
-  const std::uint64_t rounds = !exact && effort == 0            ? UINT64_MAX
-                               : model_.box_count() > kFewBoxes ? 4 * kFewRounds
-                                                                : kFewRounds;
-  squeak(capacity, rounds, rule);
-  if (height_ <= capacity) return true;
-  return exact && probe(capacity, effort, rule);
+void ComponentPacker::squeak(std::uint64_t target, const StopRule& rule) {
+  if (done(target) || model_.box_count() > kWheelBoxes) return;
+  GreedyPacking packing =
+      squeaky_wheel(model_, index_, order_by(model_, *best_rule_), fit_of(*best_rule_, model_), height_,
+                    target, kSqueakyRounds, seed_, rule);
+  if (packing.height < height_)
+    keep(std::move(packing.offsets), fmt::format("squeaky wheel from {}", best_rule_->id));
 }
 
-// Bisects between what is proved and what is known, as far as the attempts at each height go.
-void ComponentPacker::descend(std::uint64_t attempts, const StopRule& rule) {
-  for (std::uint64_t from = lower_; from < height_ && !rule.due();) {
+bool ComponentPacker::eject(std::uint64_t target, std::uint64_t patience, const StopRule& rule) {
+  if (!ejection_) ejection_.emplace(model_);
+  std::vector<std::uint64_t> offsets = offsets_;
+  return ejection_->lower(offsets, target, patience, rule) && keep(std::move(offsets), "ejection");
+}
+
+// Bisects between what is proved and what is known, down to a small part of it.
+void ComponentPacker::eject_downwards(std::uint64_t patience, const StopRule& rule) {
+  const std::uint64_t least = (height_ - lower_) / 16;
+  for (std::uint64_t from = lower_; height_ > from && height_ - from > least && !rule.due();) {
     const std::uint64_t middle = from + (height_ - 1 - from) / 2;
-    if (!probe(middle, attempts, rule)) from = std::max(middle + 1, lower_);
+    if (!eject(middle, patience, rule)) from = middle + 1;
   }
 }
 
-void ComponentPacker::minimize(std::uint64_t effort, const StopRule& rule) {
-  if (height_ == lower_) return;
-  if (!exact_fits(height_)) {
-    squeak(lower_, effort == 0 ? UINT64_MAX : kFewRounds, rule);
-    return;
+bool ComponentPacker::quick_to_search() const {
+  return places_ <= kFewPlaces && fits_in<std::int64_t>(model_, height_);
+}
+
+bool ComponentPacker::search(std::uint64_t capacity, std::uint64_t attempts, const StopRule& rule) {
+  const std::uint64_t bytes = floor_search_bytes(model_) * threads_;
+  if (!fits_in<std::int64_t>(model_, capacity) || bytes > kMostSearchBytes) return false;
+  if ((portfolios_.size() + 1) * bytes > kMostSearchBytes) portfolios_.clear();
+  std::unique_ptr<FloorPortfolio>& portfolio = portfolios_[capacity];
+  if (!portfolio) portfolio = std::make_unique<FloorPortfolio>(model_, capacity, threads_, seed_);
+  const std::uint64_t before = portfolio->nodes();
+  const SearchEnd end = portfolio->run(attempts, rule);
+  nodes_ += portfolio->nodes() - before;
+  if (end == SearchEnd::infeasible) {
+    lower_ = std::max(lower_, capacity + 1);
+    portfolios_.erase(portfolios_.begin(), portfolios_.lower_bound(lower_));
   }
-  squeak(lower_, model_.box_count() > kFewBoxes ? 4 * kFewRounds : kFewRounds, rule);
-  constexpr std::uint64_t kFirstAttempts = 32;
-  for (std::uint64_t attempts = kFirstAttempts;
-       height_ > lower_ && !rule.due() && (effort == 0 || attempts <= effort); attempts *= 2) {
-    probe(lower_, attempts, rule);
-    descend(attempts, rule);
+  return end == SearchEnd::solved && keep(portfolio->offsets(), "floor filling");
+}
+
+// Leaps from the height that is known, the farthest with the least effort: either they are easy, or it takes
+// too long to find out.
+void ComponentPacker::search_downwards(unsigned turn, const StopRule& rule) {
+  constexpr unsigned kLeaps = 6;
+  const std::uint64_t attempts = kFirstAttempts << turn;
+  unsigned leap = 0;
+  while (height_ > lower_ && leap <= kLeaps && !rule.due()) {
+    const std::uint64_t way = std::max<std::uint64_t>((height_ - lower_) >> leap, 1);
+    const std::uint64_t effort = std::max<std::uint64_t>(attempts >> ((kLeaps - leap) / 2), 1);
+    if (search(height_ - way, effort, rule))
+      leap = leap > 0 ? leap - 1 : 0;
+    else if (way == 1)
+      return;
+    else
+      ++leap;
+  }
+}
+
+bool ComponentPacker::reach(std::uint64_t capacity, unsigned turns, const StopRule& rule) {
+  if (done(capacity)) return height_ <= capacity;
+  const bool quick = quick_to_search();
+  if (quick) search(capacity, kFirstAttempts, rule);
+  if (!done(capacity)) try_orders(capacity, rule);
+  for (unsigned turn = 0; turn < turns && !done(capacity) && !rule.due(); ++turn) {
+    const unsigned doubled = std::min(turn, 32u);
+    if (!quick || turn == 0) eject(capacity, kFirstPatience << doubled, rule);
+    if (turn == 0) squeak(capacity, rule);
+    if (!done(capacity) && quick) search(capacity, 2 * kFirstAttempts << doubled, rule);
+  }
+  return height_ <= capacity;
+}
+
+void ComponentPacker::minimize(unsigned turns, const StopRule& rule) {
+  if (height_ == lower_) return;
+  const bool quick = quick_to_search();
+  if (quick) search(lower_, kFirstAttempts, rule);
+  if (!done(lower_)) try_orders(lower_, rule);
+  for (unsigned turn = 0; turn < turns && height_ > lower_ && !rule.due(); ++turn) {
+    const unsigned doubled = std::min(turn, 32u);
+    if (turn == 0) squeak(lower_, rule);
+    if (!quick || turn == 0) eject_downwards(kFirstPatience << doubled, rule);
+    if (quick) search_downwards(doubled, rule);
   }
 }
 

@@ -1,12 +1,18 @@
-// The ladder for one component: greedy orders, the squeaky wheel, exact floor filling, windows.
+// The ladder for one component: greedy orders, the squeaky wheel, ejection, exact floor filling.
 #pragma once
 
+#include "core/packing/arena_index.h"
 #include "core/packing/bounds.h"
+#include "core/packing/ejection.h"
+#include "core/packing/floor_portfolio.h"
 #include "core/packing/greedy.h"
 #include "core/packing/section_model.h"
 #include "core/packing/stop_rule.h"
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,13 +23,15 @@ class ComponentPacker {
  public:
   ComponentPacker(const SectionModel& model, unsigned threads, std::uint64_t seed);
 
-  // The best of the greedy orders: always some packing.
-  void begin(const StopRule& rule);
-  // Looks for a packing of at most `capacity`. False: there is none (proved: lower() says so), or not in
-  // the time or the effort given. `effort` counts attempts of exact search; 0 for no end but time.
-  bool reach(std::uint64_t capacity, std::uint64_t effort, const StopRule& rule);
-  // Lowers the height until it is proved, or time or the effort is over.
-  void minimize(std::uint64_t effort, const StopRule& rule);
+  // The first greedy order: always some packing.
+  void begin();
+  // The other greedy orders.
+  void try_orders(std::uint64_t target, const StopRule& rule);
+  // Looks for a packing of at most `capacity`, for `turns` turns, each of twice the effort of the one before.
+  // False: there is none (proved: lower() says so), or not in the time or the turns given.
+  bool reach(std::uint64_t capacity, unsigned turns, const StopRule& rule);
+  // Lowers the height until it is proved, or time or the turns are over.
+  void minimize(unsigned turns, const StopRule& rule);
 
   std::uint64_t height() const { return height_; }
   std::uint64_t lower() const { return lower_; }
@@ -33,21 +41,32 @@ class ComponentPacker {
   std::uint64_t nodes() const { return nodes_; }
 
  private:
-  void keep(std::vector<std::uint64_t> offsets, std::string algorithm);
-  bool exact_fits(std::uint64_t capacity) const;
-  bool probe(std::uint64_t capacity, std::uint64_t attempts, const StopRule& rule);
-  void squeak(std::uint64_t target, std::uint64_t rounds, const StopRule& rule);
-  void descend(std::uint64_t attempts, const StopRule& rule);
+  bool done(std::uint64_t target) const { return height_ <= target || lower_ > target; }
+  bool keep(std::vector<std::uint64_t> offsets, std::string algorithm);
+  bool quick_to_search() const;
+  void squeak(std::uint64_t target, const StopRule& rule);
+  bool eject(std::uint64_t target, std::uint64_t patience, const StopRule& rule);
+  void eject_downwards(std::uint64_t patience, const StopRule& rule);
+  bool search(std::uint64_t capacity, std::uint64_t attempts, const StopRule& rule);
+  void search_downwards(unsigned turn, const StopRule& rule);
 
   const SectionModel& model_;
   unsigned threads_;
   std::uint64_t seed_;
+  std::uint64_t places_ = 0;  // boxes and obstacles, each counted once for every section that it stands over
   std::uint64_t height_ = UINT64_MAX;
   std::uint64_t lower_ = 0;
   std::uint32_t bound_section_ = 0;
   std::vector<std::uint64_t> offsets_;
   std::string algorithm_;
   std::uint64_t nodes_ = 0;
+
+  ArenaIndex index_;
+  const GreedyRule* best_rule_ = nullptr;
+  bool orders_tried_ = false;
+  std::optional<EjectionSearch> ejection_;
+  // By capacity, between lower_ and height_: what they learnt stays true. No more than memory allows.
+  std::map<std::uint64_t, std::unique_ptr<FloorPortfolio>> portfolios_;
 };
 
 }  // namespace loadline

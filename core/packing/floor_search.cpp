@@ -252,7 +252,7 @@ void FloorSearch<T>::keep_solution() {
 
 template <typename T>
 SearchEnd FloorSearch<T>::attempt(const Attempt& attempt, const StopRule& rule) {
-  constexpr std::uint64_t kBetweenLooks = 256;
+  constexpr std::uint64_t kBetweenLooks = 16;
   skyline_.undo({});
   components_.clear();
   frames_.clear();

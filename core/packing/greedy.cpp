@@ -75,14 +75,18 @@ std::vector<std::uint32_t> order_by(const SectionModel& model, const GreedyRule&
 }
 
 GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
-                            std::span<const std::uint32_t> order, Fit fit, std::uint64_t most) {
+                            std::span<const std::uint32_t> order, Fit fit, std::uint64_t most,
+                            const StopRule& rule) {
+  constexpr std::uint32_t kBetweenLooks = 64;
   GreedyPacking packing;
   packing.offsets.assign(model.box_count(), 0);
   index.clear();
   std::uint64_t height = 0;
   for (const auto& obstacle : model.obstacles)
     height = std::max(height, obstacle.offset + obstacle.range.size);
-  for (const std::uint32_t box : order) {
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    if (i % kBetweenLooks == 0 && rule.due()) return packing;
+    const std::uint32_t box = order[i];
     const std::uint64_t offset = index.find(box, fit);
     height = std::max(height, top_of(model, box, offset));
     if (height > most) return packing;
@@ -93,25 +97,13 @@ GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
   return packing;
 }
 
-SqueakyResult squeaky_wheel(const SectionModel& model, std::uint64_t target, std::uint64_t rounds,
+GreedyPacking squeaky_wheel(const SectionModel& model, ArenaIndex& index, std::vector<std::uint32_t> order,
+                            Fit fit, std::uint64_t height, std::uint64_t target, std::uint64_t rounds,
                             std::uint64_t seed, const StopRule& rule) {
-  ArenaIndex index(model);
-  SqueakyResult best;
-  std::vector<std::uint32_t> order, best_order;
-  Fit fit = Fit::best;
-  std::uint64_t round = 0;
-  for (const GreedyRule& start : greedy_rules()) {
-    if (best.packing.height <= target || (round > 0 && rule.due())) return best;
-    order = order_by(model, start);
-    GreedyPacking packing =
-        pack_in_order(model, index, order, start.fit, round == 0 ? UINT64_MAX : best.packing.height - 1);
-    if (packing.height < best.packing.height) {
-      best = {std::move(packing), start.id, round};
-      best_order = order;
-      fit = start.fit;
-    }
-    ++round;
-  }
+  constexpr int kPatience = 30;  // rounds without a gain before it goes back to the best order
+  GreedyPacking best;
+  best.height = height;
+  std::vector<std::uint32_t> best_order = order;
   // A box's rank is its place in the order; blame moves it forward.
   MixedSequence random(seed);
   const auto count = static_cast<double>(model.box_count());
@@ -119,32 +111,31 @@ SqueakyResult squeaky_wheel(const SectionModel& model, std::uint64_t target, std
   const auto ranks_from = [&](const std::vector<std::uint32_t>& from) {
     for (std::uint32_t i = 0; i < from.size(); ++i) rank[from[i]] = i;
   };
-  ranks_from(best_order);
-  order = best_order;
-  std::uint64_t since = 0;
-  for (; round < rounds && best.packing.height > target && !rule.due(); ++round) {
-    GreedyPacking packing = pack_in_order(model, index, order, fit);
+  ranks_from(order);
+  int since = 0;
+  for (std::uint64_t round = 0; round < rounds && best.height > target; ++round) {
+    GreedyPacking packing = pack_in_order(model, index, order, fit, UINT64_MAX, rule);
+    if (packing.height == UINT64_MAX) break;
+    for (std::uint32_t box = 0; box < model.box_count(); ++box) {
+      if (top_of(model, box, packing.offsets[box]) <= target) continue;
+      rank[box] -= (0.05 + 0.3 * random.fraction()) * count;
+    }
     ++since;
-    if (packing.height < best.packing.height) {
-      best.packing = packing;
-      best.round = round;
+    if (packing.height < best.height) {
+      best = std::move(packing);
       best_order = order;
       since = 0;
     }
-    if (since > 30) {
+    if (since > kPatience) {
       since = 0;
       ranks_from(best_order);
-    }
-    for (std::uint32_t box = 0; box < model.box_count(); ++box) {
-      const std::uint64_t top = top_of(model, box, packing.offsets[box]);
-      if (top <= target) continue;
-      rank[box] -= (0.05 + 0.3 * random.fraction()) * count;
     }
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       return rank[a] != rank[b] ? rank[a] < rank[b] : a < b;
     });
-    for (std::uint32_t i = 0; i < order.size(); ++i) rank[order[i]] = i;
+    ranks_from(order);
   }
+  if (best.offsets.empty()) best.height = UINT64_MAX;
   return best;
 }
 

@@ -27,19 +27,17 @@ struct GreedyPacking {
   std::vector<std::uint64_t> offsets = {};  // by box
   std::uint64_t height = UINT64_MAX;        // of boxes and obstacles; UINT64_MAX: given up
 };
-// Gives up as soon as something ends above `most`. `index` is the model's; it is cleared first.
+// Gives up as soon as something ends above `most`, or when `rule` is due. `index` is the model's; it is
+// cleared first.
 GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
-                            std::span<const std::uint32_t> order, Fit fit, std::uint64_t most = UINT64_MAX);
+                            std::span<const std::uint32_t> order, Fit fit, std::uint64_t most = UINT64_MAX,
+                            const StopRule& rule = {});
 
-// Squeaky wheel (Joslin and Clements 1999): boxes that end too high go earlier next time. Starts from every
-// rule, goes on from the best; stops at `target`, after `rounds` rounds, or when `rule` is due, and returns
-// the best so far.
-struct SqueakyResult {
-  GreedyPacking packing = {};
-  std::string_view rule;    // which order it began with
-  std::uint64_t round = 0;  // in which it was found; below the number of rules: a plain order
-};
-SqueakyResult squeaky_wheel(const SectionModel& model, std::uint64_t target, std::uint64_t rounds,
+// Squeaky wheel (Joslin and Clements 1999): boxes that end above `target` go earlier next time. Goes on from
+// `order`, whose packing has `height`; stops at `target`, after `rounds` rounds, or when `rule` is due.
+// Returns the best that is lower, or nothing (height UINT64_MAX).
+GreedyPacking squeaky_wheel(const SectionModel& model, ArenaIndex& index, std::vector<std::uint32_t> order,
+                            Fit fit, std::uint64_t height, std::uint64_t target, std::uint64_t rounds,
                             std::uint64_t seed, const StopRule& rule);
 
 }  // namespace loadline

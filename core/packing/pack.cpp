@@ -14,7 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kBoundedAttempts = 64;
+constexpr unsigned kBoundedTurns = 2;
+constexpr unsigned kAllTurns = UINT32_MAX;
 
 // The components of one arena and what became of them.
 class ArenaPacker {
@@ -33,18 +34,22 @@ class ArenaPacker {
   }
 
   void run(const StopRule& rule) {
-    for (std::size_t i = 0; i < packers_.size(); ++i) packers_[i]->begin(rule);
-    if (options_.effort == Effort::greedy) return;
-    const bool bounded = options_.effort == Effort::bounded;
+    for (const auto& packer : packers_) packer->begin();
+    const unsigned turns = options_.effort == Effort::full ? kAllTurns : kBoundedTurns;
     for (const std::size_t i : highest_first()) {
       ComponentPacker& packer = *packers_[i];
       const std::uint64_t unit = form_.components[i].unit;
-      if (capacity_ && !options_.minimize) {
-        packer.reach(*capacity_ / unit, bounded ? kBoundedAttempts : 0, rule);
-      } else if (options_.minimize || !capacity_) {
-        // lower than what another component needs for sure is of no use
-        if (packer.height() * unit <= lower_bound()) continue;
-        packer.minimize(bounded ? kBoundedAttempts : 0, rule);
+      const bool lowest = options_.minimize || !capacity_;
+      // lower than what another component needs for sure is of no use
+      const std::uint64_t target =
+          lowest ? std::max(lower_bound() / unit, packer.lower()) : *capacity_ / unit;
+      if (packer.height() <= target) continue;
+      if (options_.effort == Effort::greedy) {
+        packer.try_orders(target, rule);
+      } else if (lowest) {
+        packer.minimize(turns, rule);
+      } else {
+        packer.reach(target, turns, rule);
       }
     }
   }

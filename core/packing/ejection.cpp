@@ -1,0 +1,158 @@
+// A sweep over the starts that a box may have, and a heap of those without a place.
+#include "core/packing/ejection.h"
+
+#include "core/base/checked.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace loadline {
+namespace {
+
+// Pieces whose end is looked at in one go.
+constexpr std::size_t kBlock = 32;
+
+}  // namespace
+
+EjectionSearch::EjectionSearch(const SectionModel& model) : model_(model), offsets_(model.box_count(), 0) {
+  for (std::uint32_t box = 0; box < model.box_count(); ++box) {
+    double length = 0;
+    for (const SectionRange& range : model.ranges_of(box)) {
+      pieces_.push_back({range.first, range.last, box, range.size, 0});
+      length += range.last - range.first;
+    }
+    weights_.push_back(std::sqrt(length * static_cast<double>(model.height_of(box))));
+  }
+  for (const auto& obstacle : model.obstacles)
+    pieces_.push_back(
+        {obstacle.range.first, obstacle.range.last, kObstacle, obstacle.range.size, obstacle.offset});
+  std::stable_sort(pieces_.begin(), pieces_.end(),
+                   [](const Piece& a, const Piece& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (i % kBlock == 0) reach_.push_back(0);
+    reach_.back() = std::max(reach_.back(), pieces_[i].last);
+  }
+}
+
+// What is placed over the sections of the box.
+void EjectionSearch::meet(std::uint32_t box) {
+  near_.clear();
+  from_.clear();
+  to_.clear();
+  for (const SectionRange& range : model_.ranges_of(box)) {
+    const auto end = static_cast<std::size_t>(
+        std::lower_bound(pieces_.begin(), pieces_.end(), range.last,
+                         [](const Piece& piece, std::uint32_t last) { return piece.first < last; }) -
+        pieces_.begin());
+    for (std::size_t block = 0; block * kBlock < end; ++block) {
+      if (reach_[block] <= range.first) continue;
+      for (std::size_t i = block * kBlock; i < std::min(end, (block + 1) * kBlock); ++i) {
+        const Piece& piece = pieces_[i];
+        const bool fixed = piece.box == kObstacle;
+        if (piece.last <= range.first || piece.box == box || (!fixed && placed_[piece.box] == 0)) continue;
+        const std::uint64_t offset = fixed ? piece.offset : offsets_[piece.box];
+        const double cost = fixed ? 0 : cost_of(piece.box);
+        near_.push_back({&piece, cost});
+        from_.push_back(offset >= range.size ? offset - range.size + 1 : 0);
+        to_.push_back(offset + piece.size);
+      }
+    }
+  }
+}
+
+// The tightest gap; where there is none, the start at which the least would have to go. False where obstacles
+// or the target leave no start at all.
+bool EjectionSearch::best_place(std::uint32_t box, std::uint64_t target, Place& place) {
+  meet(box);
+  const std::uint64_t height = model_.height_of(box);
+  if (height > target) return false;
+  const std::uint64_t alignment = model_.alignment_of(box), most = target - height;
+  bool found = false;
+  std::uint64_t least = 0;
+  double cost = 0;
+  int obstacles = 0, boxes = 0;
+  const auto take = [&](const Near& near, int sign) {
+    (near.piece->box == kObstacle ? obstacles : boxes) += sign;
+    cost += sign * near.cost;
+  };
+  const auto rises = rises_.sort(from_), falls = falls_.sort(to_);
+  auto rise = rises.begin(), fall = falls.begin();
+  for (std::uint64_t at = 0; at <= most;) {
+    for (; rise != rises.end() && from_[*rise] <= at; ++rise) take(near_[*rise], 1);
+    for (; fall != falls.end() && to_[*fall] <= at; ++fall) take(near_[*fall], -1);
+    std::uint64_t next = most + 1;
+    if (rise != rises.end()) next = std::min(next, from_[*rise]);
+    if (fall != falls.end()) next = std::min(next, to_[*fall]);
+    const std::uint64_t start = alignment == 1 ? at : align_up(at, alignment);
+    if (obstacles == 0 && start < next) {
+      const bool free = boxes == 0;
+      if (free) cost = 0;  // what sums of fractions left
+      const bool better =
+          !found || (free ? !place.free || next - at < least : !place.free && cost < place.cost);
+      if (better) place = {start, cost, free}, least = next - at;
+      found = true;
+    }
+    at = next;
+  }
+  return found;
+}
+
+bool EjectionSearch::lighter(std::uint32_t a, std::uint32_t b) const {
+  return weights_[a] != weights_[b] ? weights_[a] < weights_[b] : a > b;
+}
+
+void EjectionSearch::wait(std::uint32_t box) {
+  placed_[box] = 0;
+  waiting_.push_back(box);
+  std::push_heap(waiting_.begin(), waiting_.end(),
+                 [this](std::uint32_t a, std::uint32_t b) { return lighter(a, b); });
+}
+
+std::uint32_t EjectionSearch::next_waiting() {
+  std::pop_heap(waiting_.begin(), waiting_.end(),
+                [this](std::uint32_t a, std::uint32_t b) { return lighter(a, b); });
+  const std::uint32_t box = waiting_.back();
+  waiting_.pop_back();
+  return box;
+}
+
+// Everything that is in the way of the box at this offset. near_ is what meet() found.
+void EjectionSearch::drive_out(std::uint32_t box, std::uint64_t offset) {
+  for (const Near& near : near_) {
+    const Piece* const piece = near.piece;
+    if (piece->box == kObstacle || placed_[piece->box] == 0) continue;
+    for (const SectionRange& range : model_.ranges_of(box)) {
+      const bool together = range.first < piece->last && piece->first < range.last;
+      const std::uint64_t other = offsets_[piece->box];
+      if (!together || other >= offset + range.size || offset >= other + piece->size) continue;
+      wait(piece->box);
+      break;
+    }
+  }
+  driven_[box] += 1;
+}
+
+bool EjectionSearch::lower(std::vector<std::uint64_t>& offsets, std::uint64_t target, std::uint64_t patience,
+                           const StopRule& rule) {
+  offsets_ = offsets;
+  placed_.assign(model_.box_count(), 1);
+  driven_.assign(model_.box_count(), 0);
+  waiting_.clear();
+  for (std::uint32_t box = 0; box < model_.box_count(); ++box)
+    if (offsets_[box] + model_.height_of(box) > target) wait(box);
+  std::size_t fewest = waiting_.size();
+  for (std::uint64_t step = 0; !waiting_.empty(); ++step) {
+    if (waiting_.size() < fewest) fewest = waiting_.size(), step = 0;
+    if (step == patience || rule.due()) return false;
+    const std::uint32_t box = next_waiting();
+    Place place;
+    if (!best_place(box, target, place)) return false;
+    if (!place.free) drive_out(box, place.offset);
+    offsets_[box] = place.offset;
+    placed_[box] = 1;
+  }
+  offsets = offsets_;
+  return true;
+}
+
+}  // namespace loadline

@@ -1,0 +1,31 @@
+// Key and number share 64 bits where they have room there: Highway's sort is several times as fast as one
+// that compares.
+#include "core/packing/key_order.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include <hwy/contrib/sort/vqsort.h>
+
+namespace loadline {
+
+std::span<const std::uint32_t> KeyOrder::sort(std::span<const std::uint64_t> keys) {
+  order_.resize(keys.size());
+  const std::uint64_t most = keys.empty() ? 0 : *std::max_element(keys.begin(), keys.end());
+  const auto bits = static_cast<unsigned>(std::bit_width(keys.size()));
+  if (bits + static_cast<unsigned>(std::bit_width(most)) > 64) {
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
+    return order_;
+  }
+  packed_.clear();
+  for (std::size_t i = 0; i < keys.size(); ++i) packed_.push_back(keys[i] << bits | i);
+  if (packed_.size() > 1) hwy::Sorter()(packed_.data(), packed_.size(), hwy::SortAscending());
+  const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+  for (std::size_t i = 0; i < keys.size(); ++i) order_[i] = static_cast<std::uint32_t>(packed_[i] & mask);
+  return order_;
+}
+
+}  // namespace loadline

@@ -1,0 +1,22 @@
+// Sorts numbers by keys, as fast as the machine's vectors allow.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace loadline {
+
+// Keeps its memory from one call to the next.
+class KeyOrder {
+ public:
+  // 0, 1, ... by keys[0], keys[1], ..., equal ones by number. Fewer than 2^32 keys. Valid until the next
+  // call.
+  std::span<const std::uint32_t> sort(std::span<const std::uint64_t> keys);
+
+ private:
+  std::vector<std::uint64_t> packed_;
+  std::vector<std::uint32_t> order_;
+};
+
+}  // namespace loadline
