@@ -142,10 +142,12 @@ bool ComponentPacker::reach(std::uint64_t capacity, unsigned turns, const StopRu
   const bool quick = quick_to_search();
   if (quick) search(capacity, kFirstAttempts, rule);
   if (!done(capacity)) try_orders(capacity, rule);
+  // where search is quick, a few dozen attempts are worth more than any heuristic
+  const unsigned patient = quick ? 2 : 0;
   for (unsigned turn = 0; turn < turns && !done(capacity) && !rule.due(); ++turn) {
     const unsigned doubled = std::min(turn, 32u);
-    if (!quick || turn == 0) eject(capacity, kFirstPatience << doubled, rule);
-    if (turn == 0) squeak(capacity, rule);
+    if (turn == patient) squeak(capacity, rule);
+    if (!done(capacity) && (!quick || turn == patient)) eject(capacity, kFirstPatience << doubled, rule);
     if (!done(capacity) && quick) search(capacity, 2 * kFirstAttempts << doubled, rule);
   }
   return height_ <= capacity;
