@@ -2,12 +2,16 @@
 #include "core/packing/floor_portfolio.h"
 
 #include "core/base/parallel.h"
+#include "core/packing/mix.h"
 
 #include <algorithm>
 #include <atomic>
 
 namespace loadline {
 namespace {
+
+// The first ones, without noise, are the same for every seed. Most problems need no more.
+constexpr std::uint64_t kPlainAttempts = 4;
 
 // 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...; `index` counts from 1.
 std::uint64_t luby(std::uint64_t index) {
@@ -31,6 +35,7 @@ Attempt floor_attempt(std::uint64_t index, std::uint32_t boxes, std::uint64_t se
                            {Selection::fullest, Preference::area},
                            {Selection::fewest, Preference::busiest}};
   constexpr std::uint64_t kWayCount = std::size(kWays);
+  static_assert(kWayCount == kPlainAttempts);
   constexpr double kNoise = 1.2;
   const Way& way = kWays[index % kWayCount];
   Attempt attempt;
@@ -93,32 +98,41 @@ FloorPortfolio::FloorPortfolio(const SectionModel& model, std::uint64_t capacity
 
 FloorPortfolio::~FloorPortfolio() = default;
 
+// Behind the plain ones all differ.
+Attempt FloorPortfolio::attempt_of(std::size_t lane, std::uint64_t index) const {
+  return lane == 0 ? floor_attempt(index, boxes_, seed_)
+                   : floor_attempt(index + kPlainAttempts, boxes_, mixed(seed_ + lane));
+}
+
 SearchEnd FloorPortfolio::run(std::uint64_t attempts, const StopRule& rule) {
   constexpr std::uint64_t kNone = UINT64_MAX;
   std::atomic<std::uint64_t> first_ended = kNone;
   std::vector<SearchEnd> ends(lanes_.size(), SearchEnd::gave_up);
   std::vector<std::uint64_t> ended(lanes_.size(), kNone);
-  const auto turn = [&](std::size_t lane) {
-    for (std::uint64_t i = done_ + lane; i < attempts; i += lanes_.size()) {
+  const auto turn = [&](std::size_t lane, std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t i = from; i < to; ++i) {
+      const std::uint64_t number = i * lanes_.size() + lane;
       StopRule mine = rule;
       mine.first_ended = &first_ended;
-      mine.attempt = i;
+      mine.attempt = number;
       if (mine.due()) return;
-      ends[lane] = lanes_[lane]->attempt(floor_attempt(i, boxes_, seed_), mine);
+      ends[lane] = lanes_[lane]->attempt(attempt_of(lane, i), mine);
       if (ends[lane] == SearchEnd::gave_up) continue;
       if (ends[lane] == SearchEnd::stopped) return;
-      ended[lane] = i;
+      ended[lane] = number;
       std::uint64_t known = first_ended.load();
-      while (i < known && !first_ended.compare_exchange_weak(known, i)) {
+      while (number < known && !first_ended.compare_exchange_weak(known, number)) {
       }
       return;
     }
   };
-  if (lanes_.size() == 1) {
-    turn(0);
-  } else {
-    ParallelLoop(lanes_.size(), lanes_.size(), turn).finish();
-  }
+  // the plain ones alone: they take less time than a thread does to begin
+  const std::uint64_t alone = lanes_.size() == 1 ? attempts : std::min(attempts, kPlainAttempts);
+  if (done_ < alone) turn(0, done_, alone);
+  if (alone < attempts && ended[0] == kNone && !rule.out_of_time())
+    ParallelLoop(lanes_.size(), lanes_.size(), [&](std::size_t lane) {
+      turn(lane, lane == 0 ? std::max(done_, alone) : done_, attempts);
+    }).finish();
   const auto first = std::min_element(ended.begin(), ended.end());
   if (*first == kNone) {
     if (rule.out_of_time()) return SearchEnd::stopped;

@@ -17,8 +17,10 @@ Attempt floor_attempt(std::uint64_t index, std::uint32_t boxes, std::uint64_t se
 // Bytes that a floor search of the model needs at most for its lists, per thread.
 std::uint64_t floor_search_bytes(const SectionModel& model);
 
-// Attempts at one capacity. Thread k of n runs attempts k, k + n, ..., with a search of its own; of those
-// that end the first counts, so the answer hangs on seed and thread count alone, unless the clock ends it.
+// Attempts at one capacity, in lanes of a thread and a search each. The first lane does what it would do
+// alone, the others begin behind the plain attempts with seeds of their own; of those that end, the one with
+// the least number in its lane counts (the first lane's of equals), so the answer hangs on seed and thread
+// count alone, unless the clock ends it.
 class FloorPortfolio {
  public:
   // The model outlives the portfolio; fits_in<std::int64_t>(model, capacity) must hold.
@@ -27,7 +29,7 @@ class FloorPortfolio {
   FloorPortfolio(const FloorPortfolio&) = delete;
   FloorPortfolio& operator=(const FloorPortfolio&) = delete;
 
-  // Goes on up to attempt number `attempts`. `gave_up`: none of them ended.
+  // Each lane goes on up to its attempt number `attempts`. `gave_up`: none of them ended.
   SearchEnd run(std::uint64_t attempts, const StopRule& rule);
   // After `solved`, by box.
   const std::vector<std::uint64_t>& offsets() const { return offsets_; }
@@ -35,6 +37,7 @@ class FloorPortfolio {
 
  private:
   class Lane;
+  Attempt attempt_of(std::size_t lane, std::uint64_t index) const;
   template <typename T>
   class LaneOf;
 
