@@ -4,7 +4,6 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/packing/validator.h"
 
 #include <algorithm>
 #include <array>
@@ -231,25 +230,50 @@ void add_obstacles(const Items& all, const std::vector<std::uint32_t>& component
   }
 }
 
-void check_pins(const Problem& problem, std::uint32_t arena) {
-  std::vector<std::size_t> pinned;
-  for (std::size_t i = 0; i < problem.buffers.size(); ++i)
-    if (problem.buffers[i].offset && problem.buffers[i].size > 0 && problem.buffers[i].arena == arena)
-      pinned.push_back(i);
-  std::sort(pinned.begin(), pinned.end(), [&](std::size_t a, std::size_t b) {
-    return *problem.buffers[a].offset < *problem.buffers[b].offset;
-  });
-  for (std::size_t i = 0; i < pinned.size(); ++i) {
-    const Buffer& a = problem.buffers[pinned[i]];
-    for (std::size_t j = i + 1; j < pinned.size(); ++j) {
-      const Buffer& b = problem.buffers[pinned[j]];
-      if (*b.offset >= *a.offset + a.size) break;
-      if ((a.group != kNoGroup && a.group == b.group) || !alive_together(a, b)) continue;
-      throw Error(ErrorCode::malformed,
-                  fmt::format("buffers '{}' and '{}' are pinned to {} and {} and overlap",
-                              safe_display(problem.id_of(pinned[i])), safe_display(problem.id_of(pinned[j])),
-                              *a.offset, *b.offset));
+[[noreturn]] void refuse_pins(const Problem& problem, const Items& all, std::size_t a, std::size_t b) {
+  const auto buffer_of = [&](std::size_t item) {
+    const auto at = std::find(all.of_buffer.begin(), all.of_buffer.end(), static_cast<std::uint32_t>(item));
+    return problem.id_of(static_cast<std::size_t>(at - all.of_buffer.begin()));
+  };
+  throw Error(ErrorCode::malformed, fmt::format("buffers '{}' and '{}' are pinned to {} and {} and overlap",
+                                                safe_display(buffer_of(a)), safe_display(buffer_of(b)),
+                                                *all.items[a].offset, *all.items[b].offset));
+}
+
+// What is alive never overlaps, so whoever begins has to look at its two neighbours only.
+void check_pins(const Problem& problem, const Items& all) {
+  struct Event {
+    std::uint64_t tick;
+    bool begins;
+    std::size_t item, piece;
+  };
+  std::vector<Event> events;
+  for (std::size_t i = 0; i < all.items.size(); ++i) {
+    if (!all.items[i].offset) continue;
+    for (std::size_t piece = all.items[i].from; piece < all.items[i].to; ++piece) {
+      events.push_back({all.pieces[piece].lower, true, i, piece});
+      events.push_back({all.pieces[piece].upper, false, i, piece});
     }
+  }
+  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return a.tick != b.tick ? a.tick < b.tick : a.begins < b.begins;
+  });
+  std::map<std::uint64_t, Event> alive;  // by offset
+  for (const Event& event : events) {
+    const std::uint64_t offset = *all.items[event.item].offset;
+    if (!event.begins) {
+      alive.erase(offset);
+      continue;
+    }
+    const auto above = alive.lower_bound(offset);
+    if (above != alive.end() && above->first < offset + all.pieces[event.piece].size)
+      refuse_pins(problem, all, event.item, above->second.item);
+    if (above != alive.begin()) {
+      const auto below = std::prev(above);
+      if (below->first + all.pieces[below->second.piece].size > offset)
+        refuse_pins(problem, all, below->second.item, event.item);
+    }
+    alive.emplace(offset, event);
   }
 }
 
@@ -263,8 +287,8 @@ void check_sums(const PackingComponent& component) {
 }  // namespace
 
 NormalForm normal_form(const Problem& problem, std::uint32_t arena) {
-  check_pins(problem, arena);
   Items all = items_of(problem, arena);
+  check_pins(problem, all);
   const std::vector<Lifespan> ticks = cut_time(all.pieces);
   std::uint32_t count = 0;
   const std::vector<std::uint32_t> component_of = components_of(all, ticks.size(), count);

@@ -1,6 +1,7 @@
 // Bounds, heuristics, files, and what must not change an answer.
 #include "core/base/error.h"
 #include "core/packing/csv.h"
+#include "core/packing/mix.h"
 #include "core/packing/pack.h"
 #include "core/packing/section_stack.h"
 #include "core/packing/validator.h"
@@ -162,6 +163,45 @@ TEST(Packing, PinsThatOverlapAreRefused) {
   EXPECT_NE(text.find("'first' and 'second' are pinned to 0 and 7"), std::string::npos) << text;
   problem.buffers[1].lower = 4;
   EXPECT_EQ(pack(problem, {}).height(), 15u);
+}
+
+TEST(Packing, PinsAreRefusedExactlyWhereTheyOverlap) {
+  MixedSequence random(11);
+  int refused = 0, taken = 0;
+  for (int round = 0; round < 2000; ++round) {
+    Problem problem;
+    std::vector<std::uint64_t> offsets;
+    for (std::uint64_t i = 0; i < 2 + random.below(5); ++i) {
+      const std::uint64_t lower = random.below(12), size = random.below(6);
+      Buffer buffer = {.lower = lower, .upper = lower + 1 + random.below(8), .size = size};
+      buffer.offset = random.below(20);
+      if (buffer.upper - lower > 2 && random.below(3) == 0) buffer.gaps = {{lower + 1, buffer.upper - 1}};
+      if (random.below(4) == 0 && i > 0) {
+        buffer.group = 1;
+        for (const Buffer& other : problem.buffers)
+          if (other.group == 1) buffer.offset = other.offset;
+      }
+      offsets.push_back(*buffer.offset);
+      problem.buffers.push_back(buffer);
+    }
+    const auto fault = find_fault(problem, offsets);
+    const std::string text = refusal([&] { pack(problem, {}); });
+    EXPECT_EQ(fault.has_value(), !text.empty()) << round << ": " << (fault ? *fault : text);
+    ++(fault ? refused : taken);
+  }
+  EXPECT_GT(refused, 300);
+  EXPECT_GT(taken, 300);
+}
+
+TEST(Packing, ManyPinsAreNoTrouble) {
+  Problem problem;
+  for (std::uint64_t i = 0; i < 50'000; ++i)
+    problem.buffers.push_back({.lower = 0, .upper = 1 + i % 7, .size = 3, .offset = 4 * i});
+  problem.buffers.push_back({.lower = 0, .upper = 1, .size = 2});
+  PackOptions options;
+  options.effort = Effort::greedy;
+  const Packing packing = pack(problem, options);
+  EXPECT_EQ(packing.offsets.back(), 200'000u - 1) << "the gaps are a byte each";
 }
 
 TEST(SectionStack, NarrowAndWideAgreeWithSorting) {
