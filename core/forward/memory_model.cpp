@@ -2,7 +2,7 @@
 #include "core/forward/memory_model.h"
 
 #include "core/base/checked.h"
-#include "core/forward/holes.h"
+#include "core/base/holes.h"
 #include "core/forward/torch_cache.h"
 
 #include <algorithm>

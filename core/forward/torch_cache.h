@@ -2,7 +2,7 @@
 // (rounding, the 2 MiB and 20 MiB segments, when a rest is split off).
 #pragma once
 
-#include "core/forward/holes.h"
+#include "core/base/holes.h"
 
 #include <cstdint>
 

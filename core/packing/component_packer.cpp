@@ -1,8 +1,9 @@
 // Which rung when, and for how long.
 #include "core/packing/component_packer.h"
 
+#include "core/packing/time_sweep.h"
+
 #include <algorithm>
-#include <bit>
 
 #include <fmt/format.h>
 
@@ -56,10 +57,15 @@ Fit fit_of(const GreedyRule& rule, const SectionModel& model) {
 
 }  // namespace
 
-void ComponentPacker::begin() {
+void ComponentPacker::begin(const StopRule& rule) {
+  GreedyPacking packing = pack_by_time(model_);
+  if (packing.height != UINT64_MAX) keep(std::move(packing.offsets), "best fit in the order of time");
   best_rule_ = &greedy_rules().front();
-  keep(pack_in_order(model_, index_, order_by(model_, *best_rule_), fit_of(*best_rule_, model_)).offsets,
-       fmt::format("greedy by {}", best_rule_->id));
+  if (done(lower_)) return;
+  packing = pack_in_order(model_, index_, order_by(model_, *best_rule_), fit_of(*best_rule_, model_),
+                          height_ - 1, rule);
+  if (packing.height != UINT64_MAX)
+    keep(std::move(packing.offsets), fmt::format("greedy by {}", best_rule_->id));
 }
 
 void ComponentPacker::try_orders(std::uint64_t target, const StopRule& rule) {
@@ -138,7 +144,7 @@ void ComponentPacker::search_downwards(unsigned turn, const StopRule& rule) {
 }
 
 bool ComponentPacker::reach(std::uint64_t capacity, unsigned turns, const StopRule& rule) {
-  if (done(capacity)) return height_ <= capacity;
+  if (!packed() || done(capacity)) return height_ <= capacity;
   const bool quick = quick_to_search();
   if (quick) search(capacity, kFirstAttempts, rule);
   if (!done(capacity)) try_orders(capacity, rule);
@@ -154,7 +160,7 @@ bool ComponentPacker::reach(std::uint64_t capacity, unsigned turns, const StopRu
 }
 
 void ComponentPacker::minimize(unsigned turns, const StopRule& rule) {
-  if (height_ == lower_) return;
+  if (!packed() || height_ == lower_) return;
   const bool quick = quick_to_search();
   if (quick) search(lower_, kFirstAttempts, rule);
   if (!done(lower_)) try_orders(lower_, rule);

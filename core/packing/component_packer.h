@@ -23,8 +23,8 @@ class ComponentPacker {
  public:
   ComponentPacker(const SectionModel& model, unsigned threads, std::uint64_t seed);
 
-  // The first greedy order: always some packing.
-  void begin();
+  // What is quick: some packing, unless sizes and alignments pass kHighestPacking.
+  void begin(const StopRule& rule);
   // The other greedy orders.
   void try_orders(std::uint64_t target, const StopRule& rule);
   // Looks for a packing of at most `capacity`, for `turns` turns, each of twice the effort of the one before.
@@ -33,7 +33,8 @@ class ComponentPacker {
   // Lowers the height until it is proved, or time or the turns are over.
   void minimize(unsigned turns, const StopRule& rule);
 
-  std::uint64_t height() const { return height_; }
+  bool packed() const { return !offsets_.empty(); }
+  std::uint64_t height() const { return height_; }  // UINT64_MAX where nothing is packed
   std::uint64_t lower() const { return lower_; }
   std::uint32_t bound_section() const { return bound_section_; }
   const std::vector<std::uint64_t>& offsets() const { return offsets_; }

@@ -78,6 +78,7 @@ GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
                             std::span<const std::uint32_t> order, Fit fit, std::uint64_t most,
                             const StopRule& rule) {
   constexpr std::uint32_t kBetweenLooks = 64;
+  most = std::min(most, kHighestPacking);
   GreedyPacking packing;
   packing.offsets.assign(model.box_count(), 0);
   index.clear();

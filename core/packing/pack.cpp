@@ -34,7 +34,7 @@ class ArenaPacker {
   }
 
   void run(const StopRule& rule) {
-    for (const auto& packer : packers_) packer->begin();
+    for (const auto& packer : packers_) packer->begin(rule);
     const unsigned turns = options_.effort == Effort::full ? kAllTurns : kBoundedTurns;
     for (const std::size_t i : highest_first()) {
       ComponentPacker& packer = *packers_[i];
@@ -62,8 +62,7 @@ class ArenaPacker {
   }
   std::uint64_t height() const {
     std::uint64_t height = pins_;
-    for (std::size_t i = 0; i < packers_.size(); ++i)
-      height = std::max(height, packers_[i]->height() * form_.components[i].unit);
+    for (std::size_t i = 0; i < packers_.size(); ++i) height = std::max(height, bytes_of(i));
     return height;
   }
 
@@ -74,9 +73,7 @@ class ArenaPacker {
     result.proven_optimal = result.height == result.lower_bound;
     for (std::size_t i = 0; i < packers_.size(); ++i) {
       packing.nodes += packers_[i]->nodes();
-      const PackingComponent& component = form_.components[i];
-      if (packers_[i]->height() * component.unit == result.height)
-        packing.algorithm = packers_[i]->algorithm();
+      if (bytes_of(i) == result.height) packing.algorithm = packers_[i]->algorithm();
     }
     if (const auto at = highest_bound()) {
       const PackingComponent& component = form_.components[*at];
@@ -89,25 +86,27 @@ class ArenaPacker {
       const NormalForm::Place& place = form_.places[i];
       packing.offsets[i] =
           buffer.offset ? *buffer.offset
-          : place.box == NormalForm::kNoBox
+          : place.box == NormalForm::kNoBox || !packers_[place.component]->packed()
               ? 0
               : packers_[place.component]->offsets()[place.box] * form_.components[place.component].unit;
     }
   }
 
   Verdict verdict() const {
-    if (!capacity_ || height() <= *capacity_) return Verdict::feasible;
-    return lower_bound() > *capacity_ ? Verdict::infeasible : Verdict::undecided;
+    if (height() <= capacity_.value_or(kHighestPacking)) return Verdict::feasible;
+    return capacity_ && lower_bound() > *capacity_ ? Verdict::infeasible : Verdict::undecided;
   }
 
  private:
+  std::uint64_t bytes_of(std::size_t component) const {
+    const ComponentPacker& packer = *packers_[component];
+    return packer.packed() ? packer.height() * form_.components[component].unit : ArenaPacking::kNotPacked;
+  }
   std::vector<std::size_t> highest_first() const {
     std::vector<std::size_t> order(packers_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return packers_[a]->height() * form_.components[a].unit >
-             packers_[b]->height() * form_.components[b].unit;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return bytes_of(a) > bytes_of(b); });
     return order;
   }
   std::optional<std::size_t> highest_bound() const {
@@ -171,6 +170,7 @@ Packing pack(const Problem& problem, const PackOptions& options, Progress& progr
     else if (verdict == Verdict::undecided)
       packing.verdict = Verdict::undecided;
   }
+  if (packing.height() == ArenaPacking::kNotPacked) packing.offsets.clear();
   packing.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return packing;
 }

@@ -30,7 +30,8 @@ struct PackOptions {
 };
 
 struct ArenaPacking {
-  std::uint64_t height = 0;       // the highest end
+  static constexpr std::uint64_t kNotPacked = UINT64_MAX;
+  std::uint64_t height = 0;       // the highest end; kNotPacked where no packing below 2^62 is known
   std::uint64_t lower_bound = 0;  // what no packing undercuts; raised by proofs
   Lifespan bound_ticks = {};      // where the first bound is attained: every tick in it
   bool proven_optimal = false;    // height == lower_bound
@@ -38,8 +39,7 @@ struct ArenaPacking {
 
 struct Packing {
   Verdict verdict = Verdict::undecided;
-  // By buffer; of every rule but perhaps the capacity. Where there is no such packing (alignments that pass
-  // 2^62), empty.
+  // By buffer; of every rule but perhaps the capacity. Empty where an arena is not packed.
   std::vector<std::uint64_t> offsets = {};
   std::vector<ArenaPacking> arenas = {};  // at least one
   std::string algorithm = {};             // the rung of the ladder that gave the highest component its height

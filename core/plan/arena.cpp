@@ -2,7 +2,7 @@
 #include "core/plan/arena.h"
 
 #include "core/base/checked.h"
-#include "core/forward/holes.h"
+#include "core/base/holes.h"
 
 #include <algorithm>
 #include <numeric>

@@ -2,7 +2,7 @@
 // malloc/malloc.c of glibc 2.36 (sysmalloc, systrim, munmap_chunk, the moving mmap threshold).
 #pragma once
 
-#include "core/forward/holes.h"
+#include "core/base/holes.h"
 
 #include <array>
 #include <cstdint>

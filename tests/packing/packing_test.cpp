@@ -61,7 +61,7 @@ TEST(Packing, HeuristicsKeepEveryRule) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const Problem problem = random_problem(kEverything, seed);
     PackOptions options;
-    options.seconds = 0;  // what is quick
+    options.effort = Effort::greedy;
     const Packing packing = pack(problem, options);
     const auto fault = find_fault(problem, packing.offsets);
     ASSERT_FALSE(fault) << "seed " << seed << ": " << *fault;
@@ -202,6 +202,33 @@ TEST(Packing, ManyPinsAreNoTrouble) {
   options.effort = Effort::greedy;
   const Packing packing = pack(problem, options);
   EXPECT_EQ(packing.offsets.back(), 200'000u - 1) << "the gaps are a byte each";
+}
+
+TEST(Packing, WhatIsQuickIsThereHoweverShortTheTime) {
+  PackOptions options;
+  options.seconds = 0;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const Problem problem = random_problem(kEverything, seed);
+    const Packing packing = pack(problem, options);
+    EXPECT_EQ(packing.algorithm, packing.height() == 0 ? "" : "best fit in the order of time");
+    EXPECT_FALSE(find_fault(problem, packing.offsets));
+  }
+}
+
+TEST(Packing, WhereNothingCanBePackedNothingIsClaimed) {
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 61;
+  Problem problem;
+  // no two of them at once, but each at a multiple of its own prime power
+  problem.buffers = {{.lower = 0, .upper = 2, .size = kHuge / 2, .alignment = kHuge - 1},
+                     {.lower = 1, .upper = 3, .size = kHuge / 2, .alignment = kHuge - 3},
+                     {.lower = 1, .upper = 2, .size = kHuge / 2, .alignment = kHuge - 5},
+                     {.lower = 1, .upper = 2, .size = kHuge / 4, .alignment = kHuge - 7}};
+  PackOptions options;
+  options.seconds = 0.1;
+  const Packing packing = pack(problem, options);
+  EXPECT_EQ(packing.height(), ArenaPacking::kNotPacked);
+  EXPECT_EQ(packing.verdict, Verdict::undecided);
+  EXPECT_TRUE(packing.offsets.empty());
 }
 
 TEST(SectionStack, NarrowAndWideAgreeWithSorting) {

@@ -1,5 +1,5 @@
 // The same holes in two trees.
-#include "core/forward/holes.h"
+#include "core/base/holes.h"
 
 #include <iterator>
 
