@@ -36,6 +36,7 @@ class ArenaPacker {
     for (std::size_t i = 0; i < packers_.size(); ++i) packers_[i]->begin(rule);
     if (options_.effort == Effort::greedy) return;
     const bool bounded = options_.effort == Effort::bounded;
+    std::uint64_t needed = lower_bound();  // asked of all components once: there may be very many
     for (const std::size_t i : highest_first()) {
       ComponentPacker& packer = *packers_[i];
       const std::uint64_t unit = form_.components[i].unit;
@@ -43,8 +44,9 @@ class ArenaPacker {
         packer.reach(*capacity_ / unit, bounded ? kBoundedAttempts : 0, rule);
       } else if (options_.minimize || !capacity_) {
         // lower than what another component needs for sure is of no use
-        if (packer.height() * unit <= lower_bound()) continue;
+        if (packer.height() * unit <= needed) continue;
         packer.minimize(bounded ? kBoundedAttempts : 0, rule);
+        needed = std::max(needed, packer.lower() * unit);
       }
     }
   }

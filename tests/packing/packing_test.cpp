@@ -69,6 +69,21 @@ TEST(Packing, HeuristicsKeepEveryRule) {
   }
 }
 
+// One after the other, as a load that passes its tensors on. Quadratic time would not come back.
+TEST(Packing, VeryManyComponentsAreNoTask) {
+  constexpr std::uint64_t kCount = 200'000;
+  Problem problem;
+  for (std::uint64_t i = 0; i < kCount; ++i)
+    problem.buffers.push_back({.lower = 2 * i, .upper = 2 * i + 1, .size = 1 + i % 1000});
+  for (const Effort effort : {Effort::greedy, Effort::bounded, Effort::full}) {
+    PackOptions options;
+    options.effort = effort;
+    const Packing packing = pack(problem, options);
+    EXPECT_EQ(packing.height(), 1000u);
+    EXPECT_TRUE(packing.proven_optimal());
+  }
+}
+
 TEST(Packing, ATimeoutIsNoProof) {
   const Problem problem = guillotine(400, 7);
   PackOptions options;
