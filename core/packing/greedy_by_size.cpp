@@ -3,6 +3,7 @@
 
 #include "core/packing/greedy.h"
 #include "core/packing/normal_form.h"
+#include "core/packing/validator.h"
 
 #include <algorithm>
 
@@ -30,7 +31,7 @@ std::uint64_t greedy_by_size_height(const Problem& problem) {
   for (const Buffer& buffer : problem.buffers) {
     arenas = std::max(arenas, buffer.arena + 1);
     // pins where nobody else is alive are in no component
-    if (buffer.offset && buffer.size > 0 && buffer.lower < buffer.upper)
+    if (buffer.offset && buffer.size > 0 && alive_together(buffer, buffer))
       height = std::max(height, *buffer.offset + buffer.size);
   }
   for (std::uint32_t arena = 0; arena < arenas; ++arena) height = std::max(height, height_in(problem, arena));

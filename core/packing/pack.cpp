@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/packing/component_packer.h"
 #include "core/packing/normal_form.h"
+#include "core/packing/validator.h"
 
 #include <algorithm>
 #include <chrono>
@@ -28,7 +29,7 @@ class ArenaPacker {
     for (const PackingComponent& component : form_.components)
       packers_.push_back(std::make_unique<ComponentPacker>(component.model, options.threads, options.seed));
     for (const Buffer& buffer : problem.buffers)
-      if (buffer.arena == arena && buffer.offset && buffer.size > 0 && buffer.lower < buffer.upper)
+      if (buffer.arena == arena && buffer.offset && buffer.size > 0 && alive_together(buffer, buffer))
         pins_ = std::max(pins_, *buffer.offset + buffer.size);
   }
 

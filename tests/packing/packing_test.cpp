@@ -84,6 +84,21 @@ TEST(Packing, VeryManyComponentsAreNoTask) {
   }
 }
 
+// What is never alive, or only in a gap, needs no room: for the solver and for who checks it.
+TEST(Packing, WhoIsNeverAliveNeedsNoRoom) {
+  Problem problem;
+  problem.buffers = {{.lower = 0, .upper = 5, .size = 3},
+                     {.lower = 4, .upper = 4, .size = 9},
+                     {.lower = 1, .upper = 3, .size = 9, .gaps = {{1, 3}}},
+                     {.lower = 1, .upper = 3, .size = 9, .offset = 8, .gaps = {{1, 3}}}};
+  PackOptions options;
+  options.capacity = {3};
+  const Packing packing = pack(problem, options);
+  EXPECT_EQ(packing.verdict, Verdict::feasible);
+  const auto fault = find_fault(problem, packing.offsets, options.capacity);
+  EXPECT_FALSE(fault) << *fault;
+}
+
 TEST(Packing, ATimeoutIsNoProof) {
   const Problem problem = guillotine(400, 7);
   PackOptions options;
