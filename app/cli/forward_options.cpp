@@ -126,6 +126,11 @@ void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
       ->type_name("ROWS");
 }
 
+void require_one_pass(const MethodOptions& options, const ForwardPass* pass) {
+  if (pass != nullptr && options.activation_bytes > 0)
+    throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
+}
+
 ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
                              const ForwardArguments& arguments)
     : arguments_(arguments), assets_(context.assets()) {
@@ -152,7 +157,7 @@ ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
   figures_ = forward_figures(model_, symbols_);
   if (!figures_) {
     bound_ = activation_lower_bound(model_, arguments.batch, arguments.sequence);
-    if (bound_ || model_.cache_bytes_per_token) return;
+    if (bound_ || model_.cache_bytes_per_token || !arguments.needs_estimate) return;
     // a configuration that cannot be read leaves the load: the remark says what is wrong with it
     if (find_metadata(graph, kConfigKey) != nullptr && !model_.remark.empty()) return;
     throw Error(ErrorCode::unsupported,
