@@ -56,10 +56,14 @@ bool is_csv(const std::string& path) {
   return extension == ".csv";
 }
 
-void write_csv(const Options& options, const std::string& text) {
+// Before the search, which may take its time.
+void check_out(const Options& options) {
   std::error_code ignored;
-  if (!options.force && std::filesystem::exists(options.out, ignored))
+  if (!options.out.empty() && !options.force && std::filesystem::exists(options.out, ignored))
     throw Error(ErrorCode::usage, {.file = options.out}, "exists; --force replaces it");
+}
+
+void write_csv(const Options& options, const std::string& text) {
   AtomicFile file(options.out);
   file.write_at(0, std::as_bytes(std::span(text)));
   file.sync();
@@ -69,11 +73,13 @@ void write_csv(const Options& options, const std::string& text) {
 // `answer` lacks the packing.
 int solve(const Context& context, const Options& options, Progress& progress, PackAnswer answer) {
   answer.asked = pack_options(options);
-  answer.out = options.out;
   answer.packing = pack(answer.problem, answer.asked, progress);
   const Packing& packing = answer.packing;
   const bool fits = packing.verdict == Verdict::feasible;
-  if (!options.out.empty() && fits) write_csv(options, packing_csv(answer.problem, packing.offsets));
+  if (!options.out.empty() && fits) {
+    write_csv(options, packing_csv(answer.problem, packing.offsets));
+    answer.out = options.out;
+  }
   if (context.json) {
     print_json(packing_json(answer));
   } else if (!context.quiet || !fits) {
@@ -88,6 +94,7 @@ int pack_file(const Context& context, const Options& options) {
     if (is_pack_run_option(option.name))
       throw Error(ErrorCode::usage, fmt::format("{} is for models: {} lists buffers", option.name,
                                                 safe_display(options.path, 80)));
+  check_out(options);
   const Problem problem = file_problem(options.path, options.alignment.value_or(1));
   Progress progress(context.stop);
   return solve(context, options, progress, {.problem = problem});
@@ -95,6 +102,7 @@ int pack_file(const Context& context, const Options& options) {
 
 int pack_model(const Context& context, const Options& options) {
   check_pack_run(options.run, options.given);
+  check_out(options);
   Progress progress(context.stop);
   const PackRun run = pack_run(context, options.path, options.run, progress);
   const std::uint64_t alignment = options.alignment.value_or(kRunAlignment);

@@ -13,7 +13,7 @@ struct PackAnswer {
   const Problem& problem;
   PackOptions asked = {};
   Packing packing = {};
-  std::string out = {};                // where it was asked to be written
+  std::string out = {};                // where it was written
   const PackRun* run = nullptr;        // of a model,
   const RunProblem* of_run = nullptr;  // with its problem
   std::uint64_t alignment = 1;         // of all of them

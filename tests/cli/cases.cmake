@@ -264,6 +264,8 @@ cli_case(pack 0 "pack pack.csv --capacity 12" STDOUT "height 12 B .12 bytes. of 
 cli_case(pack_infeasible 3 "pack pack.csv --capacity 11" STDOUT "Infeasible: proved")
 cli_case(pack_minimize 0 "pack pack.csv --minimize --json" STDOUT "\"lower_bound\": 12,.*\"height\": 12,.*\"verdict\": \"feasible\",.*\"proven_optimal\": true")
 cli_case(pack_out 0 "pack pack.csv -o packed.csv --force")
+cli_case(pack_out_infeasible 3 "pack pack.csv --capacity 11 -o never.csv --json" STDOUT "\"capacity\": 11[^\"]*$")
+cli_case(pack_out_exists 2 "pack pack.csv -o pack_bad.csv" STDERR "pack_bad.csv: exists; --force replaces it")
 cli_case(pack_bad 1 "pack pack_bad.csv" STDERR "pack_bad.csv: line 2: size 'four' is no whole number")
 cli_case(pack_missing 1 "pack no-such.csv" STDERR "no-such.csv")
 cli_case(pack_no_file 2 "pack" STDERR "PATH is required")
