@@ -192,22 +192,23 @@ Json ForwardAnswer::sizes_json() const {
   return json;
 }
 
-// What the file's own names were taken as, where that may be wrong.
-std::string ForwardAnswer::sizes_text() const {
+std::vector<std::string> ForwardAnswer::size_notes() const {
+  if (!figures_ || model_.source != ForwardSource::file) return {};
   const ForwardGraph& graph = *model_.graph;
-  std::string text;
-  if (!depends_on_tokens(graph)) text += "  no size in the file depends on --batch, --seq or --past\n";
+  std::vector<std::string> notes;
+  if (!depends_on_tokens(graph))
+    notes.emplace_back("no size in the file depends on --batch, --seq or --past");
   std::vector<std::string> guessed;
   for (const NamedSize& size : graph.sizes)
     if (size.guessed)
       guessed.push_back(fmt::format("{} as the {}", size.name,
                                     size.taken_as == SizePoly::symbol(kBatch) ? "batch" : "sequence"));
-  if (!guessed.empty()) text += fmt::format("  guessed: {}; --dim sets them\n", list_text(guessed));
+  if (!guessed.empty()) notes.push_back(fmt::format("guessed: {}; --dim sets them", list_text(guessed)));
   const std::vector<std::string> left = sizes_left_at_1(graph, arguments_.sizes);
   if (!left.empty())
-    text +=
-        fmt::format("  {} taken as 1: --dim sets {}\n", list_text(left), left.size() == 1 ? "it" : "them");
-  return text;
+    notes.push_back(
+        fmt::format("{} taken as 1: --dim sets {}", list_text(left), left.size() == 1 ? "it" : "them"));
+  return notes;
 }
 
 Json ForwardAnswer::json() const {
@@ -284,7 +285,7 @@ std::string ForwardAnswer::figures_text() const {
   std::string text = fmt::format(
       "Forward pass {}{}:\n", of,
       model_.profile.empty() ? "" : fmt::format(", profile {}", safe_display(model_.profile, 40)));
-  if (file) text += sizes_text();
+  for (const std::string& note : size_notes()) text += fmt::format("  {}\n", note);
   const std::string unknown = fmt::format("the size{} of {} {} not known", peak.unknown == 1 ? "" : "s",
                                           counted(peak.unknown, "value"), peak.unknown == 1 ? "is" : "are");
   if (peak.bytes == 0 && peak.unknown > 0) {

@@ -47,6 +47,8 @@ class ForwardAnswer {
   const std::string& remark() const { return model_.remark; }
   // What a reader should know beside the pass.
   const std::vector<std::string>& notes() const { return notes_; }
+  // What a file's own names for sizes were taken as, where that may be wrong.
+  std::vector<std::string> size_notes() const;
   // Values that pass() leaves out because nobody knows their size.
   std::size_t unknown_values() const { return figures_ ? figures_->peak.unknown : 0; }
   // Whose use of memory was taken; empty where nothing is known.
@@ -59,7 +61,6 @@ class ForwardAnswer {
  private:
   void choose_sizes();
   Json sizes_json() const;
-  std::string sizes_text() const;
   std::string figures_text() const;
   std::string estimates_text() const;
   std::uint64_t estimated_cache() const;

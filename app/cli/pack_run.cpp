@@ -140,6 +140,7 @@ PackRun pack_run(const Context& context, const std::string& path, const PackRunA
     result.forward = forward;
     result.text += (load ? ", then " : "") + pass_text(*forward);
     result.notes = forward->notes();
+    for (std::string& note : forward->size_notes()) result.notes.push_back(std::move(note));
     if (forward->unknown_values() > 0)
       result.notes.push_back(
           fmt::format("{} of unknown size left out", counted(forward->unknown_values(), "value")));

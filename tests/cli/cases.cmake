@@ -283,6 +283,7 @@ cli_case(pack_load_activations 2 "pack demo --method per_tensor --seq 8 --activa
 cli_case(pack_space_unknown 2 "pack demo --space page_cache" STDERR "page_cache not in")
 cli_case(pack_file_useless 2 "pack pack.csv --seq 8" STDERR "--seq is for models: pack.csv lists buffers")
 cli_case(pack_pass_unknown 1 "pack ${SMALL}" STDERR "f4: no .*; --method ID packs a load instead, such as --method per_tensor")
+cli_case(pack_pass_of_file 0 "pack ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/onnx/if" STDOUT "profile onnxruntime.: 4 blocks.*note: no size in the file depends on --batch")
 cli_case(pack_pass_out 0 "pack demo --seq 16 -o demo_pass.csv --force" SETUP demo_pass)
 set_tests_properties(cli.pack_pass_out PROPERTIES FIXTURES_REQUIRED demo)
 cli_case(pack_pass_again 0 "pack demo_pass.csv --json" STDOUT "\"buffers\": [1-9].*\"proven_optimal\": ")
