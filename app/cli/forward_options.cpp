@@ -126,6 +126,11 @@ void add_forward_options(CLI::App& app, ForwardArguments& arguments) {
       ->type_name("ROWS");
 }
 
+void require_one_pass(const MethodOptions& options, const ForwardPass* pass) {
+  if (pass != nullptr && options.activation_bytes > 0)
+    throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
+}
+
 ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
                              const ForwardArguments& arguments)
     : arguments_(arguments), assets_(context.assets()) {
@@ -152,7 +157,7 @@ ForwardAnswer::ForwardAnswer(const Context& context, const MetaGraph& graph,
   figures_ = forward_figures(model_, symbols_);
   if (!figures_) {
     bound_ = activation_lower_bound(model_, arguments.batch, arguments.sequence);
-    if (bound_ || model_.cache_bytes_per_token) return;
+    if (bound_ || model_.cache_bytes_per_token || !arguments.needs_estimate) return;
     // a configuration that cannot be read leaves the load: the remark says what is wrong with it
     if (find_metadata(graph, kConfigKey) != nullptr && !model_.remark.empty()) return;
     throw Error(ErrorCode::unsupported,
@@ -187,22 +192,23 @@ Json ForwardAnswer::sizes_json() const {
   return json;
 }
 
-// What the file's own names were taken as, where that may be wrong.
-std::string ForwardAnswer::sizes_text() const {
+std::vector<std::string> ForwardAnswer::size_notes() const {
+  if (!figures_ || model_.source != ForwardSource::file) return {};
   const ForwardGraph& graph = *model_.graph;
-  std::string text;
-  if (!depends_on_tokens(graph)) text += "  no size in the file depends on --batch, --seq or --past\n";
+  std::vector<std::string> notes;
+  if (!depends_on_tokens(graph))
+    notes.emplace_back("no size in the file depends on --batch, --seq or --past");
   std::vector<std::string> guessed;
   for (const NamedSize& size : graph.sizes)
     if (size.guessed)
       guessed.push_back(fmt::format("{} as the {}", size.name,
                                     size.taken_as == SizePoly::symbol(kBatch) ? "batch" : "sequence"));
-  if (!guessed.empty()) text += fmt::format("  guessed: {}; --dim sets them\n", list_text(guessed));
+  if (!guessed.empty()) notes.push_back(fmt::format("guessed: {}; --dim sets them", list_text(guessed)));
   const std::vector<std::string> left = sizes_left_at_1(graph, arguments_.sizes);
   if (!left.empty())
-    text +=
-        fmt::format("  {} taken as 1: --dim sets {}\n", list_text(left), left.size() == 1 ? "it" : "them");
-  return text;
+    notes.push_back(
+        fmt::format("{} taken as 1: --dim sets {}", list_text(left), left.size() == 1 ? "it" : "them"));
+  return notes;
 }
 
 Json ForwardAnswer::json() const {
@@ -279,7 +285,7 @@ std::string ForwardAnswer::figures_text() const {
   std::string text = fmt::format(
       "Forward pass {}{}:\n", of,
       model_.profile.empty() ? "" : fmt::format(", profile {}", safe_display(model_.profile, 40)));
-  if (file) text += sizes_text();
+  for (const std::string& note : size_notes()) text += fmt::format("  {}\n", note);
   const std::string unknown = fmt::format("the size{} of {} {} not known", peak.unknown == 1 ? "" : "s",
                                           counted(peak.unknown, "value"), peak.unknown == 1 ? "is" : "are");
   if (peak.bytes == 0 && peak.unknown > 0) {

@@ -5,6 +5,7 @@
 #include "core/forward/forward_model.h"
 #include "core/forward/pass_sizes.h"
 #include "core/plan/forward_pass.h"
+#include "core/plan/methods.h"
 
 #include <optional>
 #include <string>
@@ -18,10 +19,14 @@ struct ForwardArguments {
   std::uint64_t past = 0;
   ForwardOptions options = {};
   std::vector<SizeChoice> sizes = {};  // by the file's own names
+  bool needs_estimate = true;          // a pass of which nothing is known is an Error
 };
 
 // `arguments` must outlive parsing.
 void add_forward_options(CLI::App& app, ForwardArguments& arguments);
+
+// Throws Error{usage} for activations that are asked for beside a pass, which has its own.
+void require_one_pass(const MethodOptions& options, const ForwardPass* pass);
 
 // The forward pass of a model, as asked for.
 class ForwardAnswer {
@@ -38,6 +43,14 @@ class ForwardAnswer {
   const ForwardPass* pass() const { return pass_ ? &*pass_ : nullptr; }
   // As asked for, with what the file's own names settle.
   const ForwardArguments& arguments() const { return arguments_; }
+  // Why there is no more than there is; may be empty.
+  const std::string& remark() const { return model_.remark; }
+  // What a reader should know beside the pass.
+  const std::vector<std::string>& notes() const { return notes_; }
+  // What a file's own names for sizes were taken as, where that may be wrong.
+  std::vector<std::string> size_notes() const;
+  // Values that pass() leaves out because nobody knows their size.
+  std::size_t unknown_values() const { return figures_ ? figures_->peak.unknown : 0; }
   // Whose use of memory was taken; empty where nothing is known.
   const std::string& profile() const { return model_.profile; }
   // The contract's "forward"; null where nothing is known.
@@ -48,7 +61,6 @@ class ForwardAnswer {
  private:
   void choose_sizes();
   Json sizes_json() const;
-  std::string sizes_text() const;
   std::string figures_text() const;
   std::string estimates_text() const;
   std::uint64_t estimated_cache() const;

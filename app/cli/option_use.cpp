@@ -73,6 +73,8 @@ bool takes(const Method& method, std::string_view option) {
   return row == nullptr || method.traits.*row->taken;
 }
 
+bool is_method_option(std::string_view name) { return find_option(name) != nullptr; }
+
 std::string taken_options(const Method& method) {
   std::vector<std::string_view> names;
   for (const MethodOption& option : kMethodOptions)

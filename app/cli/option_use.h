@@ -25,6 +25,8 @@ std::vector<GivenOption> given_options(const CLI::App& app);
 
 // False for an option of load methods that changes nothing of this one's load.
 bool takes(const Method& method, std::string_view option);
+// Whether load methods differ in what they make of it.
+bool is_method_option(std::string_view name);
 // The options of load methods that this one takes: "--staging, --slots".
 std::string taken_options(const Method& method);
 // Throws Error{usage} that names the option and who takes it, for one that none of the methods takes.

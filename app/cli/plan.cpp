@@ -105,8 +105,7 @@ int plan(const Context& context, const PlanOptions& options) {
   const MetaGraphPtr graph = open_for(context, options.path);
   method.placement = parse_placement(options.method, *graph);
   const ForwardAnswer forward(context, *graph, options.forward);
-  if (forward.pass() != nullptr && method.activation_bytes > 0)
-    throw Error(ErrorCode::usage, "--activations and --seq exclude each other: a forward pass has its own");
+  require_one_pass(method, forward.pass());
   frame.curve = curve_of(options, forward.pass() != nullptr);
 
   std::vector<OrderChoice> orders_asked;

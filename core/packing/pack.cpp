@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/packing/component_packer.h"
 #include "core/packing/normal_form.h"
+#include "core/packing/validator.h"
 
 #include <algorithm>
 #include <chrono>
@@ -29,25 +30,26 @@ class ArenaPacker {
     for (const PackingComponent& component : form_.components)
       packers_.push_back(std::make_unique<ComponentPacker>(component.model, options.threads, options.seed));
     for (const Buffer& buffer : problem.buffers)
-      if (buffer.arena == arena && buffer.offset && buffer.size > 0 && buffer.lower < buffer.upper)
+      if (buffer.arena == arena && buffer.offset && buffer.size > 0 && alive_together(buffer, buffer))
         pins_ = std::max(pins_, *buffer.offset + buffer.size);
   }
 
   void run(const StopRule& rule) {
     for (const auto& packer : packers_) packer->begin(rule);
+    std::uint64_t needed = lower_bound();  // asked of all components once: there may be very many
     const unsigned turns = options_.effort == Effort::full ? kAllTurns : kBoundedTurns;
     for (const std::size_t i : highest_first()) {
       ComponentPacker& packer = *packers_[i];
       const std::uint64_t unit = form_.components[i].unit;
       const bool lowest = options_.minimize || !capacity_;
       // lower than what another component needs for sure is of no use
-      const std::uint64_t target =
-          lowest ? std::max(lower_bound() / unit, packer.lower()) : *capacity_ / unit;
+      const std::uint64_t target = lowest ? std::max(needed / unit, packer.lower()) : *capacity_ / unit;
       if (packer.height() <= target) continue;
       if (options_.effort == Effort::greedy) {
         packer.try_orders(target, rule);
       } else if (lowest) {
         packer.minimize(turns, rule);
+        needed = std::max(needed, packer.lower() * unit);
       } else {
         packer.reach(target, turns, rule);
       }

@@ -49,7 +49,7 @@ std::optional<std::string> find_fault(const Problem& problem, std::span<const st
     const auto end = checked_add(offsets[i], buffer.size);
     if (!end) return fmt::format("buffer {} at {} wraps", i, offsets[i]);
     const auto limit = buffer.arena < capacity.size() ? capacity[buffer.arena] : std::nullopt;
-    if (limit && buffer.size > 0 && *end > *limit)
+    if (limit && buffer.size > 0 && *end > *limit && alive_together(buffer, buffer))
       return fmt::format("buffer {} ends at {}, past {}", i, *end, *limit);
   }
   for (std::size_t i = 0; i < buffers.size(); ++i)

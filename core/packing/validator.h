@@ -10,8 +10,9 @@
 namespace loadline {
 
 // What is wrong with offsets, one per buffer: the first of an offset that breaks alignment or pin, an end
-// past `capacity` (by arena; nothing: unbounded), members of a group that lie apart, or two buffers alive at
-// the same tick that share a byte. Nothing: the packing keeps every rule. O(n^2) on purpose.
+// past `capacity` (by arena; nothing: unbounded) of a buffer that is ever alive, members of a group that lie
+// apart, or two buffers alive at the same tick that share a byte. Nothing: the packing keeps every rule.
+// O(n^2) on purpose.
 std::optional<std::string> find_fault(const Problem& problem, std::span<const std::uint64_t> offsets,
                                       std::span<const std::optional<std::uint64_t>> capacity = {});
 

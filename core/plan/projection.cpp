@@ -17,10 +17,10 @@ namespace loadline {
 namespace {
 
 // An arena is one range from the first block to the last: it goes back as a whole.
-void plan_arenas(Projection& projection) {
+void plan_arenas(Projection& projection, Progress& progress) {
   Timeline& timeline = projection.timeline;
   for (const Space space : {Space::host, Space::staging, Space::device}) {
-    const std::uint64_t height = plan_arena(projection.plan, timeline, space).height;
+    const std::uint64_t height = plan_arena(projection.plan, timeline, space, progress).height;
     (*timeline.reserved_peak)[index(space)] = height;
     (*timeline.reserved_final)[index(space)] = timeline.final_bytes[index(space)] > 0 ? height : 0;
     const auto used = [&](const UsagePoint& point) { return point.bytes[index(space)] > 0; };
@@ -73,7 +73,7 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
     expected = padded_peaks(projection.plan, BlockPoolRules{}.alignment);
   DryMachine machine(options.costs, options.allocator, expected);
   projection.timeline = run(projection.plan, machine, progress);
-  if (options.allocator == AllocatorModel::arena) plan_arenas(projection);
+  if (options.allocator == AllocatorModel::arena) plan_arenas(projection, progress);
   projection.reads = read_pattern(projection.plan, graph);
   projection.seconds =
       projection.timeline.seconds + static_cast<double>(projection.reads.jumps) * options.costs.seek_seconds;

@@ -2,11 +2,11 @@
 // beside TensorFlow Lite's greedy planner.
 //   bench_pack [--data FOLDER] [--peer PATH] [--seeds N]
 #include "core/packing/csv.h"
-#include "core/packing/greedy.h"
+#include "core/packing/greedy_by_size.h"
 #include "core/packing/mix.h"
-#include "core/packing/normal_form.h"
 #include "core/packing/pack.h"
 #include "core/packing/validator.h"
+#include "tests/bench/pack_forward_bench.h"
 #include "tests/packing/guillotine.h"
 
 #include <algorithm>
@@ -151,15 +151,7 @@ double percent(std::uint64_t height, std::uint64_t bound) {
 
 void large(const std::string& name, const Problem& problem, double seconds) {
   std::uint64_t greedy = 0;
-  const double greedy_seconds = seconds_of([&] {
-    const NormalForm form = normal_form(problem);
-    for (const PackingComponent& component : form.components) {
-      ArenaIndex index(component.model);
-      const GreedyRule& rule = greedy_rules().front();
-      const auto packing = pack_in_order(component.model, index, order_by(component.model, rule), rule.fit);
-      greedy = std::max(greedy, packing.height * component.unit);
-    }
-  });
+  const double greedy_seconds = seconds_of([&] { greedy = greedy_by_size_height(problem); });
   PackOptions options;
   options.minimize = true;
   options.seconds = seconds;
@@ -194,6 +186,7 @@ int main_with(int count, char** words) {
   else
     fmt::print("no {}: the published instances are left out\n", arguments.data.string());
   zero_slack();
+  bench::pack_forward_passes();
   if (fs::exists(arguments.data)) large_problems(arguments);
   return 0;
 }

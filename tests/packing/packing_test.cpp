@@ -70,6 +70,36 @@ TEST(Packing, HeuristicsKeepEveryRule) {
   }
 }
 
+// One after the other, as a load that passes its tensors on. Quadratic time would not come back.
+TEST(Packing, VeryManyComponentsAreNoTask) {
+  constexpr std::uint64_t kCount = 200'000;
+  Problem problem;
+  for (std::uint64_t i = 0; i < kCount; ++i)
+    problem.buffers.push_back({.lower = 2 * i, .upper = 2 * i + 1, .size = 1 + i % 1000});
+  for (const Effort effort : {Effort::greedy, Effort::bounded, Effort::full}) {
+    PackOptions options;
+    options.effort = effort;
+    const Packing packing = pack(problem, options);
+    EXPECT_EQ(packing.height(), 1000u);
+    EXPECT_TRUE(packing.proven_optimal());
+  }
+}
+
+// What is never alive, or only in a gap, needs no room: for the solver and for who checks it.
+TEST(Packing, WhoIsNeverAliveNeedsNoRoom) {
+  Problem problem;
+  problem.buffers = {{.lower = 0, .upper = 5, .size = 3},
+                     {.lower = 4, .upper = 4, .size = 9},
+                     {.lower = 1, .upper = 3, .size = 9, .gaps = {{1, 3}}},
+                     {.lower = 1, .upper = 3, .size = 9, .offset = 8, .gaps = {{1, 3}}}};
+  PackOptions options;
+  options.capacity = {3};
+  const Packing packing = pack(problem, options);
+  EXPECT_EQ(packing.verdict, Verdict::feasible);
+  const auto fault = find_fault(problem, packing.offsets, options.capacity);
+  EXPECT_FALSE(fault) << *fault;
+}
+
 TEST(Packing, ATimeoutIsNoProof) {
   const Problem problem = guillotine(400, 7);
   PackOptions options;

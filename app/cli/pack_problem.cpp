@@ -1,0 +1,112 @@
+// From files and runs to buffers.
+#include "app/cli/pack_problem.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/io/source_file.h"
+#include "core/packing/csv.h"
+#include "core/packing/greedy_by_size.h"
+#include "core/plan/space_problem.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+namespace loadline::cli {
+namespace {
+
+// "device 549 blocks, host 3 blocks".
+std::string spaces_with_blocks(const PackRun& run) {
+  std::string text;
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    const auto count = std::count_if(run.plan.blocks.begin(), run.plan.blocks.end(), [&](const Block& block) {
+      return index(block.space) == i && block.bytes > 0;
+    });
+    if (count > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", space_name(static_cast<Space>(i)),
+                          counted(static_cast<std::uint64_t>(count), "block"));
+  }
+  return text.empty() ? "no blocks anywhere" : text;
+}
+
+// What people call the blocks; of those called alike, the second gets " #2".
+std::vector<std::string> unique_labels(const PackRun& run, const std::vector<BlockId>& blocks) {
+  const auto owners = first_owner(*run.graph);
+  std::vector<std::string> labels;
+  std::unordered_set<std::string> taken;
+  for (const BlockId id : blocks) {
+    labels.push_back(safe_display(block_label(run.plan.block(id), *run.graph, owners)));
+    taken.insert(labels.back());
+  }
+  std::unordered_map<std::string, std::uint64_t> seen;
+  for (std::string& label : labels) {
+    std::uint64_t& count = seen[label];
+    if (++count == 1) continue;
+    std::string other;
+    do {
+      other = fmt::format("{} #{}", label, count++);
+    } while (!taken.insert(other).second);
+    --count;
+    label = std::move(other);
+  }
+  return labels;
+}
+
+std::uint64_t& sum_of(BytesByUse& bytes, const Block& block) {
+  switch (block.use) {
+    case BlockUse::storage:
+      return bytes.weights;
+    case BlockUse::ring_slot:
+      return bytes.ring_slots;
+    case BlockUse::value:
+      return bytes.values;
+    case BlockUse::temporary:
+      break;
+  }
+  return block.storage ? bytes.weight_copies : bytes.temporaries;
+}
+
+void add_bytes(BytesByUse& bytes, const Block& block) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  const auto together = checked_add(bytes.sum(), block.bytes);
+  if (!together || *together > kMost)
+    throw Error(ErrorCode::limit, "the blocks of the run take more than 2^62 bytes together");
+  sum_of(bytes, block) += block.bytes;
+}
+
+}  // namespace
+
+Problem file_problem(const std::string& path, std::uint64_t alignment) {
+  constexpr std::uint64_t kMostFile = std::uint64_t{1} << 32;
+  const SourceFile file = SourceFile::open(path);
+  if (file.size() > kMostFile)
+    throw Error(
+        ErrorCode::limit, {.file = path},
+        fmt::format("{} is over the limit of {}", format_bytes(file.size()), format_bytes(kMostFile)));
+  const std::vector<std::byte> bytes = file.head(file.size());
+  Problem problem = read_packing_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  // what every buffer needs beside its own alignment
+  for (Buffer& buffer : problem.buffers)
+    if (buffer.alignment != 0) buffer.alignment = std::lcm(buffer.alignment, alignment);
+  return problem;
+}
+
+RunProblem run_problem(const PackRun& run, std::uint64_t alignment) {
+  SpaceProblem space = space_problem(run.plan, run.timeline, run.space, alignment);
+  if (space.blocks.empty())
+    throw Error(ErrorCode::usage, fmt::format("--space {}: {} has no blocks there, but {}",
+                                              space_name(run.space), run.text, spaces_with_blocks(run)));
+  RunProblem result;
+  for (const BlockId id : space.blocks) add_bytes(result.bytes, run.plan.block(id));
+  space.problem.ids = unique_labels(run, space.blocks);
+  result.problem = std::move(space.problem);
+  result.alive = run.timeline.peaks[index(run.space)].bytes;
+  result.greedy = greedy_by_size_height(result.problem);
+  return result;
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,168 @@
+// Packings as text and JSON.
+#include "app/cli/pack_report.h"
+
+#include "core/base/text.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+double percent_above(std::uint64_t height, std::uint64_t bound) {
+  if (bound == 0) return 0;
+  return 100 * (static_cast<double>(height) - static_cast<double>(bound)) / static_cast<double>(bound);
+}
+
+// Of the arena, what nobody asks for even when it is fullest.
+double fragmentation_percent(const PackAnswer& answer) {
+  const double height = static_cast<double>(answer.packing.height());
+  return height == 0 ? 0 : 100 * (height - static_cast<double>(answer.of_run->alive)) / height;
+}
+
+// Ticks are steps of a run's plan: the last to begin of those that need most.
+std::string bound_block(const PackAnswer& answer, const ArenaPacking& arena) {
+  for (std::size_t i = 0; i < answer.problem.buffers.size(); ++i)
+    if (answer.problem.buffers[i].lower == arena.bound_ticks.lower) return answer.problem.id_of(i);
+  return "";
+}
+
+std::optional<std::uint64_t> capacity_of(const PackAnswer& answer, std::size_t arena) {
+  return arena < answer.asked.capacity.size() ? answer.asked.capacity[arena] : std::nullopt;
+}
+
+bool packed(std::uint64_t height) { return height != ArenaPacking::kNotPacked; }
+
+Json arena_json(const PackAnswer& answer, std::size_t at) {
+  const ArenaPacking& arena = answer.packing.arenas[at];
+  const bool known = packed(arena.height);
+  Json json = {{"height", known ? Json(arena.height) : Json()},
+               {"lower_bound", arena.lower_bound},
+               {"bound", {{"lower", arena.bound_ticks.lower}, {"upper", arena.bound_ticks.upper}}},
+               {"gap_percent", known ? Json(percent_above(arena.height, arena.lower_bound)) : Json()},
+               {"proven_optimal", arena.proven_optimal}};
+  if (answer.run != nullptr) json["bound"]["block"] = json_text(bound_block(answer, arena));
+  if (const auto capacity = capacity_of(answer, at)) json["capacity"] = *capacity;
+  return json;
+}
+
+void add_run(Json& json, const PackAnswer& answer) {
+  const PackRun& run = *answer.run;
+  const BytesByUse& bytes = answer.of_run->bytes;
+  json["model"] = json_text(model_name(*run.graph));
+  json["space"] = space_name(run.space);
+  json["method"] = run.method.empty() ? Json() : Json(run.method);
+  json["order"] = run.order.empty() ? Json() : Json(json_text(run.order));
+  json["forward"] = run.forward == nullptr ? Json() : run.forward->json();
+  json["alignment"] = answer.alignment;
+  json["bytes"] = {{"weights", bytes.weights},
+                   {"weight_copies", bytes.weight_copies},
+                   {"ring_slots", bytes.ring_slots},
+                   {"activations_and_cache", bytes.values},
+                   {"temporaries", bytes.temporaries}};
+  json["unshared_bytes"] = bytes.sum();
+  json["most_alive_bytes"] = answer.of_run->alive;
+  json["fragmentation_percent"] = fragmentation_percent(answer);
+  json["greedy_by_size_height"] = answer.of_run->greedy;
+}
+
+std::string run_text(const PackAnswer& answer) {
+  const PackRun& run = *answer.run;
+  const BytesByUse& bytes = answer.of_run->bytes;
+  std::string parts;
+  const auto part = [&](std::uint64_t count, std::string_view what) {
+    if (count > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", what, format_bytes(count));
+  };
+  part(bytes.weights, "weights");
+  part(bytes.weight_copies, "copies of weights");
+  part(bytes.ring_slots, "ring slots");
+  part(bytes.values, run.forward != nullptr ? "activations and cache" : "activations");
+  part(bytes.temporaries, "temporaries");
+  return fmt::format("{} of {}: {}{}\n  {} for itself: {}\n", space_name(run.space), run.text,
+                     counted(answer.problem.buffers.size(), "block"),
+                     run.method.empty() ? ", without the weights" : "",
+                     answer.problem.buffers.size() == 1 ? "it" : "each", parts);
+}
+
+std::string comparison_text(const PackAnswer& answer) {
+  const RunProblem& of = *answer.of_run;
+  const double height = static_cast<double>(answer.packing.height());
+  return fmt::format(
+      "  fragmentation {:.2f} %: at most {} are asked for at once\n"
+      "  without sharing {}, {:.2f} times as much\n"
+      "  greedy by size, as TensorFlow Lite plans: {}, {:.3f} % above the least that is needed\n",
+      fragmentation_percent(answer), format_bytes(of.alive), format_bytes(of.bytes.sum()),
+      height == 0 ? 0.0 : static_cast<double>(of.bytes.sum()) / height, format_bytes(of.greedy),
+      percent_above(of.greedy, answer.packing.lower_bound()));
+}
+
+std::string arena_text(const PackAnswer& answer, std::size_t at) {
+  const ArenaPacking& arena = answer.packing.arenas[at];
+  if (!packed(arena.height))
+    return fmt::format("no packing below 2^62 bytes is known\n  at least {} ({}) are needed\n",
+                       format_bytes(arena.lower_bound), counted(arena.lower_bound, "byte"));
+  std::string text = fmt::format("height {} ({})", format_bytes(arena.height), counted(arena.height, "byte"));
+  if (const auto capacity = capacity_of(answer, at)) text += fmt::format(" of {}", format_bytes(*capacity));
+  if (arena.proven_optimal) return text + ", the least there is\n";
+  const std::string when =
+      answer.run == nullptr
+          ? fmt::format("in ticks {} to {}", arena.bound_ticks.lower, arena.bound_ticks.upper)
+          : fmt::format("from '{}' on", safe_display(bound_block(answer, arena), 80));
+  return text + fmt::format("\n  at least {} ({}) are needed, {}: {:.3f} % above that\n",
+                            format_bytes(arena.lower_bound), counted(arena.lower_bound, "byte"), when,
+                            percent_above(arena.height, arena.lower_bound));
+}
+
+std::string verdict_text(const PackAnswer& answer) {
+  switch (answer.packing.verdict) {
+    case Verdict::feasible:
+      return answer.asked.capacity.empty() ? "" : "Feasible.\n";
+    case Verdict::infeasible:
+      return "Infeasible: proved, no offsets keep the capacity.\n";
+    case Verdict::undecided:
+      break;
+  }
+  return "Undecided: neither a packing nor a proof was found in the time given.\n";
+}
+
+}  // namespace
+
+Json packing_json(const PackAnswer& answer) {
+  const Packing& packing = answer.packing;
+  Json json = {{"buffers", answer.problem.buffers.size()},
+               {"lower_bound", packing.lower_bound()},
+               {"height", packed(packing.height()) ? Json(packing.height()) : Json()},
+               {"verdict", verdict_name(packing.verdict)},
+               {"proven_optimal", packing.proven_optimal()},
+               {"seconds", packing.seconds},
+               {"algorithm", packing.algorithm},
+               {"seed", answer.asked.seed},
+               {"threads", answer.asked.threads},
+               {"nodes", packing.nodes},
+               {"arenas", Json::array()}};
+  for (std::size_t i = 0; i < packing.arenas.size(); ++i) json["arenas"].push_back(arena_json(answer, i));
+  if (!answer.out.empty()) json["out"] = json_text(answer.out);
+  if (answer.run != nullptr) add_run(json, answer);
+  return json;
+}
+
+std::string packing_text(const PackAnswer& answer) {
+  const Packing& packing = answer.packing;
+  std::string text = answer.run == nullptr ? "" : run_text(answer);
+  for (std::size_t i = 0; i < packing.arenas.size(); ++i) {
+    if (packing.arenas.size() > 1) text += fmt::format("Arena {}: ", i);
+    text += arena_text(answer, i);
+  }
+  if (answer.run != nullptr) text += comparison_text(answer);
+  text += verdict_text(answer);
+  text +=
+      fmt::format("{} packed in {} by {}", counted(answer.problem.buffers.size(), "buffer"),
+                  format_seconds(packing.seconds), packing.algorithm.empty() ? "rule" : packing.algorithm);
+  if (packing.nodes > 0) text += fmt::format(", {}", counted(packing.nodes, "decision"));
+  text += "\n";
+  if (answer.run != nullptr)
+    for (const std::string& note : answer.run->notes) text += fmt::format("note: {}\n", note);
+  return text;
+}
+
+}  // namespace loadline::cli

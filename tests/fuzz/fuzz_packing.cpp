@@ -1,0 +1,61 @@
+// libFuzzer target for files of buffers: whatever the bytes are, reading and packing them gives offsets that
+// keep every rule, or an Error; what fits is never called infeasible, and what is written reads back alike.
+#include "core/base/error.h"
+#include "core/packing/csv.h"
+#include "core/packing/pack.h"
+#include "core/packing/validator.h"
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace {
+
+using namespace loadline;
+
+constexpr double kSeconds = 0.05;
+
+Packing packed(const Problem& problem, std::vector<std::optional<std::uint64_t>> capacity) {
+  PackOptions options;
+  options.capacity = std::move(capacity);
+  options.effort = Effort::bounded;
+  options.seconds = kSeconds;
+  Packing packing = pack(problem, options);
+  if (packing.height() < packing.lower_bound()) std::abort();
+  if (packing.verdict == Verdict::feasible && find_fault(problem, packing.offsets, options.capacity))
+    std::abort();
+  return packing;
+}
+
+// With its offsets every buffer is pinned: there is nothing left to decide.
+void read_back(const Problem& problem, const Packing& packing) {
+  const Problem again = read_packing_csv(packing_csv(problem, packing.offsets), "output");
+  if (again.buffers.size() != problem.buffers.size()) std::abort();
+  std::vector<std::uint64_t> offsets;
+  for (const Buffer& buffer : again.buffers) offsets.push_back(buffer.offset.value());
+  if (offsets != packing.offsets || find_fault(again, offsets)) std::abort();
+}
+
+void run(std::string_view text) {
+  const Problem problem = read_packing_csv(text, "input");
+  const Packing any = packed(problem, {});
+  if (any.offsets.size() != problem.buffers.size()) return;
+  if (any.verdict != Verdict::feasible) std::abort();  // without a capacity there is always room
+  read_back(problem, any);
+  std::vector<std::optional<std::uint64_t>> heights, less;
+  for (const ArenaPacking& arena : any.arenas) {
+    heights.emplace_back(arena.height);
+    less.emplace_back(arena.lower_bound == 0 ? std::nullopt : std::optional(arena.lower_bound - 1));
+  }
+  if (packed(problem, heights).verdict == Verdict::infeasible) std::abort();
+  if (any.lower_bound() > 0 && packed(problem, less).verdict == Verdict::feasible) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    run({reinterpret_cast<const char*>(data), size});
+  } catch (const Error&) {
+  }
+  return 0;
+}
