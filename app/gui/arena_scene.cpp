@@ -64,10 +64,8 @@ void add_values(ArenaProblem& arena, const std::vector<ValueId>& values, ArenaKi
     const std::uint64_t bytes = arena.of.figures->sizes[at].value_or(0);
     const OpRange& ops = scene.model.lives[at];
     if (bytes == 0 || ops.empty()) continue;
-    arena.problem.buffers.push_back({.lower = ops.first,
-                                     .upper = ops.end,
-                                     .size = align_up(bytes, kAlignment),
-                                     .alignment = kAlignment});
+    arena.problem.buffers.push_back(
+        {.lower = ops.first, .upper = ops.end, .size = align_up(bytes, kAlignment), .alignment = kAlignment});
     arena.values.push_back(id);
     arena.kinds.push_back(static_cast<std::uint8_t>(kind));
   }
@@ -146,9 +144,9 @@ ArenaProblemPtr example_arena() {
 ArenaProblemPtr file_arena(const std::string& path) {
   const SourceFile file = SourceFile::open(path);
   if (file.size() > kMostFileBytes)
-    throw Error(ErrorCode::limit, {.file = path},
-                fmt::format("{} bytes are too many for a packing problem, at most {}", file.size(),
-                            kMostFileBytes));
+    throw Error(
+        ErrorCode::limit, {.file = path},
+        fmt::format("{} bytes are too many for a packing problem, at most {}", file.size(), kMostFileBytes));
   std::string text(file.size(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
   auto arena = std::make_shared<ArenaProblem>();
@@ -156,7 +154,8 @@ ArenaProblemPtr file_arena(const std::string& path) {
   arena->title = std::filesystem::path(path).filename().string();
   arena->problem = read_packing_csv(text, path);
   check_problem(arena->problem);
-  for (const Buffer& buffer : arena->problem.buffers) arena->arenas = std::max(arena->arenas, buffer.arena + 1);
+  for (const Buffer& buffer : arena->problem.buffers)
+    arena->arenas = std::max(arena->arenas, buffer.arena + 1);
   set_kinds_by_size(*arena);
   return arena;
 }
@@ -174,10 +173,11 @@ std::shared_ptr<const ArenaScene> make_arena_scene(ArenaProblemPtr problem, cons
   else
     wanted.minimize = true;
   scene->packing = pack(scene->of->problem, wanted, progress);
+  if (scene->packing.offsets.size() != scene->of->problem.buffers.size())
+    throw Error(ErrorCode::limit, "alignments leave no packing below 2^62 bytes");
   for (std::uint32_t arena = 0; arena < scene->of->arenas; ++arena) {
     progress.check_cancelled();
-    scene->greedy.push_back(
-        greedy_trace(scene->of->problem, greedy_rules()[0], UINT64_MAX, arena).height);
+    scene->greedy.push_back(greedy_trace(scene->of->problem, greedy_rules()[0], UINT64_MAX, arena).height);
     scene->charts.emplace_back(scene->of->problem, scene->packing.offsets, arena);
     double live = 0;
     for (const view::CurvePoint& point : scene->charts.back().taken()) live = std::max(live, point.y);

@@ -71,9 +71,9 @@ struct ArenaScene {
   ArenaProblemPtr of;
   ArenaOptions options = {};
   Packing packing = {};
-  std::vector<std::uint64_t> greedy = {};      // by arena: the height that TensorFlow Lite's planner has
-  std::vector<view::ArenaChart> charts = {};   // by arena
-  std::vector<std::uint64_t> most_live = {};   // by arena: bytes alive at once
+  std::vector<std::uint64_t> greedy = {};     // by arena: the height that TensorFlow Lite's planner has
+  std::vector<view::ArenaChart> charts = {};  // by arena
+  std::vector<std::uint64_t> most_live = {};  // by arena: bytes alive at once
 };
 std::shared_ptr<const ArenaScene> make_arena_scene(ArenaProblemPtr problem, const ArenaOptions& options,
                                                    Progress& progress);

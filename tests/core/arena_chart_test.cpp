@@ -158,18 +158,20 @@ TEST(ArenaChart, AnEmptyArenaHasNothing) {
 
 // Printed, not judged: how long a frame's geometry takes.
 TEST(ArenaChart, AHundredThousandBuffers) {
-  Problem problem;
+  // shelves of buffers of every length
+  Packed arena;
   MixedSequence random(1);
-  for (int i = 0; i < 100'000; ++i) {
-    const std::uint64_t lower = random.below(100'000);
-    problem.buffers.push_back(
-        {.lower = lower, .upper = lower + 1 + random.below(400), .size = 1 + random.below(1 << 20)});
-  }
+  for (std::uint64_t shelf = 0; shelf < 250; ++shelf)
+    for (std::uint64_t i = 0, tick = 0; i < 400; ++i) {
+      const std::uint64_t lower = tick + random.below(100);
+      tick = lower + 1 + random.below(400);
+      arena.problem.buffers.push_back({.lower = lower, .upper = tick, .size = 1 + random.below(1 << 20)});
+      arena.offsets.push_back(shelf << 20);
+    }
   using Clock = std::chrono::steady_clock;
   const auto ms = [](Clock::time_point from) {
     return std::chrono::duration<double, std::milli>(Clock::now() - from).count();
   };
-  const Packed arena = packed(std::move(problem));
   auto begin = Clock::now();
   const ArenaChart chart(arena.problem, arena.offsets);
   const double made = ms(begin);
