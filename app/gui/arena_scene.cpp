@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -41,19 +40,18 @@ ArenaKind kind_of(BlockUse use) {
   return ArenaKind::temporaries;
 }
 
-// Eighths of the range of sizes, on a logarithmic scale.
+// Eighths of the sizes that there are, from small to large.
 void set_kinds_by_size(ArenaProblem& arena) {
-  constexpr double kKinds = 8;
-  double least = HUGE_VAL, most = 0;
-  const auto scale = [](std::uint64_t size) { return std::log2(static_cast<double>(size) + 1); };
-  for (const Buffer& buffer : arena.problem.buffers) {
-    least = std::min(least, scale(buffer.size));
-    most = std::max(most, scale(buffer.size));
-  }
+  constexpr std::size_t kKinds = 8;
+  std::vector<std::uint64_t> sizes;
+  for (const Buffer& buffer : arena.problem.buffers) sizes.push_back(buffer.size);
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   arena.by_size = true;
   for (const Buffer& buffer : arena.problem.buffers) {
-    const double share = most > least ? (scale(buffer.size) - least) / (most - least) : 0;
-    arena.kinds.push_back(static_cast<std::uint8_t>(std::min(share * kKinds, kKinds - 1)));
+    const auto rank = std::lower_bound(sizes.begin(), sizes.end(), buffer.size) - sizes.begin();
+    const std::size_t last = std::max<std::size_t>(sizes.size() - 1, 1);
+    arena.kinds.push_back(static_cast<std::uint8_t>(static_cast<std::size_t>(rank) * (kKinds - 1) / last));
   }
 }
 
@@ -228,8 +226,8 @@ std::string step_text(const ArenaSteps& steps, const PackingTrace& trace, std::s
       case TraceEnd::packed:
         return fmt::format("All placed: ends at {}", format_bytes(trace.height));
       case TraceEnd::too_high:
-        return fmt::format("All placed, too high: ends at {}, {} over", format_bytes(trace.height),
-                           format_bytes(trace.height - steps.capacity));
+        return fmt::format("Failed: ends at {}, capacity {}", format_bytes(trace.height),
+                           format_bytes(steps.capacity));
       case TraceEnd::infeasible:
         return "Everything was tried: there is no such packing";
       case TraceEnd::gave_up:

@@ -40,7 +40,7 @@ struct ArenaProblem {
   std::string title = {};            // not escaped
   std::string_view tick = "tick";    // what a tick is called
   Problem problem = {};              // passed check_problem()
-  bool by_size = false;              // kinds are eighths of the range of sizes, else ArenaKind
+  bool by_size = false;              // kinds are eighths of the sizes there are, else ArenaKind
   std::vector<std::uint8_t> kinds;   // by buffer
   std::vector<BlockId> blocks = {};  // by buffer, of a plan
   std::vector<ValueId> values = {};  // by buffer, of a pass

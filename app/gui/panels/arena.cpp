@@ -38,9 +38,9 @@ class ArenaPanel final : public Panel {
   Layout layout(const Session& session, const Ui& ui, ImVec2 low, ImVec2 size) const;
   void refresh(const Session& session);
   void arrange(const Ui& ui, const Layout& at);
-  void paint_bands(const Ui& ui, const Layout& at) const;
+  void paint_binding(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const;
   void paint_strip(const Ui& ui, const Layout& at) const;
-  void paint_levels(const Ui& ui, const Layout& at) const;
+  void paint_levels(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const;
   void paint_selection(const Session& session, const Ui& ui, const Layout& at);
   void handle_mouse(Session& session, const Ui& ui, const Layout& at);
   void describe(const Ui& ui, std::uint32_t buffer, std::uint64_t tick) const;
@@ -167,19 +167,19 @@ void ArenaPanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
   ImGui::PushClipRect(at.plot.area.low, at.plot.area.high, true);
   paint_arena(ui, at.plot, picture_, *scene_->of);
   ImGui::PopClipRect();
-  paint_bands(ui, at);
-  paint_selection(session, ui, at);
   if (at.strip.high.y > at.strip.low.y) paint_strip(ui, at);
-  paint_levels(ui, at);
+  std::vector<PlotArea> taken;
+  paint_levels(ui, at, taken);
+  paint_binding(ui, at, taken);
+  paint_selection(session, ui, at);
   paint_arena_ticks(ui, at.plot, at.strip, scene_->of->tick);
   handle_mouse(session, ui, at);
 }
 
 // Where the lower bound comes from; and the buffer that ends highest, where that is higher.
-void ArenaPanel::paint_bands(const Ui& ui, const Layout& at) const {
+void ArenaPanel::paint_binding(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const Lifespan& bound = packing().bound_ticks;
-  std::vector<PlotArea> taken;
   if (bound.lower<bound.upper&& static_cast<double>(bound.upper)> at.plot.sight.x0 &&
       static_cast<double>(bound.lower) < at.plot.sight.x1) {
     const float left = std::round(at.plot.x_of(static_cast<double>(bound.lower)));
@@ -189,8 +189,7 @@ void ArenaPanel::paint_bands(const Ui& ui, const Layout& at) const {
     for (const float x : {left, right})
       draw->AddLine({x, at.plot.area.low.y}, {x, at.strip.high.y}, with_alpha(color, 0.8f),
                     std::max(1.0f, ui.px(1)));
-    PlotArea area = at.plot.area;
-    paint_flag(ui, area, (left + right) / 2, color, "binding: the lower bound is here", taken);
+    paint_flag(ui, at.plot.area, right - ui.px(6), color, "binding: the lower bound is here", taken);
   }
   const auto highest = chart().highest();
   if (highest && packing().height > packing().lower_bound) outline(ui, at, *highest, ui.theme->bad, 2);
@@ -214,9 +213,8 @@ void ArenaPanel::paint_strip(const Ui& ui, const Layout& at) const {
   }
 }
 
-void ArenaPanel::paint_levels(const Ui& ui, const Layout& at) const {
+void ArenaPanel::paint_levels(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const {
   const ArenaPacking& arena = packing();
-  std::vector<PlotArea> taken;
   const auto level = [&](std::uint64_t bytes, ImU32 color, bool dashed, const std::string& label) {
     const auto byte = static_cast<double>(bytes);
     paint_level_line(ui, at.plot, byte, color, dashed);

@@ -18,13 +18,13 @@ namespace {
 std::string source_title(ArenaSource source, const ArenaWork& work) {
   switch (source) {
     case ArenaSource::device:
-      return "The plan's device memory";
+      return "Plan: device memory";
     case ArenaSource::host:
-      return "The plan's host memory";
+      return "Plan: host memory";
     case ArenaSource::staging:
-      return "The plan's staging memory";
+      return "Plan: staging memory";
     case ArenaSource::pass:
-      return "Forward pass: activations";
+      return "Forward pass";
     case ArenaSource::file:
       return work.file()->title;
     case ArenaSource::example:
@@ -34,12 +34,24 @@ std::string source_title(ArenaSource source, const ArenaWork& work) {
 }
 
 // A figure under what it is called.
-void fact(const Ui& ui, std::string_view label, std::string_view value, ImU32 color, std::string_view hint) {
+class Facts {
+ public:
+  explicit Facts(const Ui& ui) : ui_(ui) {}
+  void put(std::string_view label, std::string_view value, ImU32 color, std::string_view hint);
+
+ private:
+  const Ui& ui_;
+  bool first_ = true;
+};
+
+void Facts::put(std::string_view label, std::string_view value, ImU32 color, std::string_view hint) {
+  const Ui& ui = ui_;
   const auto width = [&](ImFont* font, std::string_view words) {
     const FontScope scope(font);
     return text_width(words);
   };
-  continue_line(ui, 22, std::max(width(ui.fonts.small, label), width(ui.fonts.strong, value)));
+  if (!first_) continue_line(ui, 22, std::max(width(ui.fonts.small, label), width(ui.fonts.strong, value)));
+  first_ = false;
   ImGui::BeginGroup();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(1)});
   {
@@ -53,6 +65,10 @@ void fact(const Ui& ui, std::string_view label, std::string_view value, ImU32 co
   ImGui::PopStyleVar();
   ImGui::EndGroup();
   if (!hint.empty()) tooltip(ui, hint);
+}
+
+std::string seconds_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1000) : fmt::format("{:.2f} s", seconds);
 }
 
 std::string over_text(std::uint64_t height, std::uint64_t bound) {
@@ -167,32 +183,33 @@ void arena_figures(const Session& session, const Ui& ui, const ArenaScene& scene
   const ArenaPacking& arena = scene.packing.arenas[number];
   const std::uint64_t greedy = scene.greedy[number];
   const auto bytes = [](std::uint64_t value) { return format_grouped(value) + " bytes"; };
-  ImGui::Dummy({0, 0});
-  fact(ui, "Buffers", format_grouped(scene.of->problem.buffers.size()), theme.text, shown(scene.of->title));
-  fact(ui, "Height", format_bytes(arena.height), theme.text, bytes(arena.height));
-  fact(ui, "Lower bound", format_bytes(arena.lower_bound), theme.text,
-       bytes(arena.lower_bound) + ": no packing needs less");
-  fact(ui, "Gap",
-       arena.proven_optimal ? "none: proved least"
-                            : over_text(arena.height, arena.lower_bound) + ", not proved",
-       arena.proven_optimal ? theme.good : theme.warning, "How much the height is over the lower bound");
-  fact(ui, "Greedy (TensorFlow Lite)",
-       greedy > arena.height ? fmt::format("{}, +{}", format_bytes(greedy), over_text(greedy, arena.height))
-                             : format_bytes(greedy),
-       greedy > arena.height ? theme.bad : theme.text,
-       bytes(greedy) + ": by size, each buffer where it fits best");
-  fact(ui, "Found by", scene.packing.algorithm.empty() ? "pins" : scene.packing.algorithm, theme.text,
-       counted(scene.packing.nodes, "decision") + " of exact search");
-  fact(ui, "Seconds", fmt::format("{:.3f}", scene.packing.seconds), theme.text, "");
+  Facts facts(ui);
+  facts.put("Buffers", format_grouped(scene.of->problem.buffers.size()), theme.text, shown(scene.of->title));
+  facts.put("Height", format_bytes(arena.height), theme.text, bytes(arena.height));
+  facts.put("Lower bound", format_bytes(arena.lower_bound), theme.text,
+            bytes(arena.lower_bound) + ": no packing needs less");
+  facts.put("Gap",
+            arena.proven_optimal ? "none: proved least"
+                                 : over_text(arena.height, arena.lower_bound) + ", not proved",
+            arena.proven_optimal ? theme.good : theme.warning, "How much the height is over the lower bound");
+  facts.put("Greedy (TensorFlow Lite)",
+            greedy > arena.height
+                ? fmt::format("{}, +{}", format_bytes(greedy), over_text(greedy, arena.height))
+                : format_bytes(greedy),
+            greedy > arena.height ? theme.bad : theme.text,
+            bytes(greedy) + ": by size, each buffer where it fits best");
+  facts.put("Found by", scene.packing.algorithm.empty() ? "pins" : scene.packing.algorithm, theme.text,
+            counted(scene.packing.nodes, "decision") + " of exact search");
+  facts.put("Time", seconds_text(scene.packing.seconds), theme.text, "");
   const std::string verdict = capacity_text(scene, number);
   if (!verdict.empty())
-    fact(ui, fmt::format("In {}", format_bytes(*scene.options.capacity)), verdict,
-         arena.height <= *scene.options.capacity       ? theme.good
-         : arena.lower_bound > *scene.options.capacity ? theme.bad
-                                                       : theme.warning,
-         "");
+    facts.put(fmt::format("In {}", format_bytes(*scene.options.capacity)), verdict,
+              arena.height <= *scene.options.capacity       ? theme.good
+              : arena.lower_bound > *scene.options.capacity ? theme.bad
+                                                            : theme.warning,
+              "");
   if (session.arena().cancelled())
-    fact(ui, "Then", "cancelled", theme.warning, "A later packing was cancelled");
+    facts.put("Then", "cancelled", theme.warning, "A later packing was cancelled");
 }
 
 namespace {
@@ -237,9 +254,10 @@ void arena_legend(const Ui& ui, const ArenaScene& scene, std::uint32_t arena) {
     legend_of_sizes(ui, problem);
   else
     legend_of_uses(ui, problem);
-  const std::string free =
-      fmt::format("at most {} free below the highest end: fragmentation",
-                  format_bytes(static_cast<std::uint64_t>(scene.charts[arena].most_free())));
+  const auto most = static_cast<std::uint64_t>(scene.charts[arena].most_free());
+  const std::string free = most > 0
+                               ? fmt::format("free below the highest end: at most {}", format_bytes(most))
+                               : std::string("nothing is free below the highest end");
   continue_line(ui, 24, text_width(free) + ui.px(20));
   legend_entry(ui, mix(ui.theme->panel, ui.theme->warning, 0.55f), free, "");
 }

@@ -112,7 +112,8 @@ void ArenaStepsView::draw(Session& session, const Ui& ui) {
   const auto steps = session.arena().steps();
   advance(session.arena().view, *steps);
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float controls = ImGui::GetFrameHeight() + ui.px(10), gap = ui.px(18);
+  const float controls = ImGui::GetFrameHeight() + 2 * ImGui::GetStyle().ItemSpacing.y + ui.px(4);
+  const float gap = ui.px(18);
   const ImVec2 side = {(room.x - gap) / 2, room.y - controls};
   if (side.x < ui.px(160) || side.y < ui.px(120)) return;
   draw_side(session, ui, steps->greedy, true, side);
@@ -196,9 +197,14 @@ void ArenaStepsView::draw_plot(const Ui& ui, const ArenaSteps& steps, const Pack
                                static_cast<double>(frame.area.high.y - frame.area.low.y),
                                static_cast<double>(ui.px(2))),
               problem);
-  for (const view::ArenaBox& box : boxes)
-    if (box.to > steps.capacity)
-      paint_box(ui, frame, box, {ui.theme->bad, ui.theme->panel, 1}, problem.name(box.buffer));
+  std::vector<PlotArea> taken;  // the label keeps off what is too high
+  for (const view::ArenaBox& box : boxes) {
+    if (box.to <= steps.capacity) continue;
+    taken.push_back(
+        {{frame.x_of(static_cast<double>(box.lower)), frame.y_of(static_cast<double>(box.to))},
+         {frame.x_of(static_cast<double>(box.upper)), frame.y_of(static_cast<double>(box.from))}});
+    paint_box(ui, frame, box, {ui.theme->bad, ui.theme->panel, 1}, problem.name(box.buffer));
+  }
   // what was just placed, or the run of what was just taken back: the older the fainter
   float strength = 1;
   for (std::size_t i = at; i-- > 0;) {
@@ -218,7 +224,6 @@ void ArenaStepsView::draw_plot(const Ui& ui, const ArenaSteps& steps, const Pack
     strength *= 0.6f;
   }
   paint_level_line(ui, frame, static_cast<double>(steps.capacity), ui.theme->accent, false);
-  std::vector<PlotArea> taken;
   paint_level_label(ui, frame, static_cast<double>(steps.capacity), ui.theme->accent,
                     fmt::format("capacity {}", format_bytes(steps.capacity)), taken);
 }
@@ -258,7 +263,7 @@ void ArenaStepsView::draw_controls(Session& session, const Ui& ui, const ArenaSt
   ImGui::SameLine(0, ui.px(14));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   auto step = static_cast<int>(view.step);
-  if (ImGui::SliderInt("##step", &step, 0, static_cast<int>(length), "%d", ImGuiSliderFlags_AlwaysClamp))
+  if (ImGui::SliderInt("##step", &step, 0, static_cast<int>(length), "", ImGuiSliderFlags_AlwaysClamp))
     step_to(view, static_cast<std::size_t>(std::max(step, 0)), length);
 }
 
