@@ -40,14 +40,19 @@ ArenaKind kind_of(BlockUse use) {
   return ArenaKind::temporaries;
 }
 
-// Eighths of the sizes that there are, from small to large.
-void set_kinds_by_size(ArenaProblem& arena) {
-  constexpr std::size_t kKinds = 8;
+// Few are told apart by their colour; of many it says the size: eighths of the sizes that there are.
+void set_kinds(ArenaProblem& arena) {
+  constexpr std::size_t kKinds = 8, kFew = 16;
+  arena.palette = arena.problem.buffers.size() <= kFew ? ArenaPalette::each : ArenaPalette::sizes;
+  if (arena.palette == ArenaPalette::each) {
+    for (std::size_t i = 0; i < arena.problem.buffers.size(); ++i)
+      arena.kinds.push_back(static_cast<std::uint8_t>(i % kKinds));
+    return;
+  }
   std::vector<std::uint64_t> sizes;
   for (const Buffer& buffer : arena.problem.buffers) sizes.push_back(buffer.size);
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  arena.by_size = true;
   for (const Buffer& buffer : arena.problem.buffers) {
     const auto rank = std::lower_bound(sizes.begin(), sizes.end(), buffer.size) - sizes.begin();
     const std::size_t last = std::max<std::size_t>(sizes.size() - 1, 1);
@@ -135,7 +140,7 @@ ArenaProblemPtr example_arena() {
   arena->source = ArenaSource::example;
   arena->title = "Ten buffers that greedy cannot pack";
   arena->problem = teaching_problem();
-  set_kinds_by_size(*arena);
+  set_kinds(*arena);
   return arena;
 }
 
@@ -154,7 +159,7 @@ ArenaProblemPtr file_arena(const std::string& path) {
   check_problem(arena->problem);
   for (const Buffer& buffer : arena->problem.buffers)
     arena->arenas = std::max(arena->arenas, buffer.arena + 1);
-  set_kinds_by_size(*arena);
+  set_kinds(*arena);
   return arena;
 }
 

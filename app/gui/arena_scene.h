@@ -31,17 +31,20 @@ struct ArenaModel {
   std::shared_ptr<const ForwardFigures> figures = {};
 };
 
-// What buffers are coloured by. `size` has eight kinds, from small to large.
-enum class ArenaKind : std::uint8_t { weights, activations, temporaries, ring, size };
+// What buffers are coloured by: what they are for, the size in eighths from small to large, or each by
+// itself.
+enum class ArenaPalette : std::uint8_t { uses, sizes, each };
+enum class ArenaKind : std::uint8_t { weights, activations, temporaries, ring };
+inline constexpr std::size_t kArenaKinds = 4;
 
 // Immutable once made. Keeps alive what names are looked up in.
 struct ArenaProblem {
   ArenaSource source = ArenaSource::example;
-  std::string title = {};            // not escaped
-  std::string_view tick = "tick";    // what a tick is called
-  Problem problem = {};              // passed check_problem()
-  bool by_size = false;              // kinds are eighths of the sizes there are, else ArenaKind
-  std::vector<std::uint8_t> kinds;   // by buffer
+  std::string title = {};          // not escaped
+  std::string_view tick = "tick";  // what a tick is called
+  Problem problem = {};            // passed check_problem()
+  ArenaPalette palette = ArenaPalette::uses;
+  std::vector<std::uint8_t> kinds;   // by buffer; of `uses` an ArenaKind, else below 8
   std::vector<BlockId> blocks = {};  // by buffer, of a plan
   std::vector<ValueId> values = {};  // by buffer, of a pass
   ArenaModel of = {};

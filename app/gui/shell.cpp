@@ -31,7 +31,7 @@ float tab_padding(const Ui& ui) {
   float titles = 0;
   for (const PanelRow& row : panels()) titles += text_width(row.title);
   const float slack = ImGui::GetContentRegionAvail().x - titles;
-  return std::clamp(slack / static_cast<float>(2 * panels().size()), ui.px(5), ui.px(12));
+  return std::clamp(slack / static_cast<float>(2 * panels().size()), ui.px(3), ui.px(12));
 }
 
 }  // namespace

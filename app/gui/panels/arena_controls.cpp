@@ -225,14 +225,14 @@ void legend_of_sizes(const Ui& ui, const ArenaProblem& problem) {
   for (std::uint8_t kind = 0; kind < 8; ++kind)
     ImGui::GetWindowDrawList()->AddRectFilled(
         {at.x + step * kind, at.y + ui.px(2)}, {at.x + step * static_cast<float>(kind + 1), at.y + height},
-        mix(ui.theme->panel, arena_kind_color(*ui.theme, true, kind), 0.8f));
+        mix(ui.theme->panel, arena_kind_color(*ui.theme, ArenaPalette::sizes, kind), 0.8f));
   ImGui::Dummy({step * 8, height});
   ImGui::SameLine(0, ui.px(6));
   muted(ui, format_bytes(most) + " a buffer");
 }
 
 void legend_of_uses(const Ui& ui, const ArenaProblem& problem) {
-  std::array<std::uint64_t, 5> bytes = {};
+  std::array<std::uint64_t, kArenaKinds> bytes = {};
   for (std::size_t i = 0; i < problem.kinds.size(); ++i)
     bytes[problem.kinds[i]] += problem.problem.buffers[i].size;
   bool first = true;
@@ -241,7 +241,7 @@ void legend_of_uses(const Ui& ui, const ArenaProblem& problem) {
     const std::string_view name = arena_kind_name(static_cast<ArenaKind>(kind));
     if (!first) continue_line(ui, 18, legend_width(ui, name, ""));
     first = false;
-    legend_entry(ui, arena_kind_color(*ui.theme, false, kind), name, "");
+    legend_entry(ui, arena_kind_color(*ui.theme, ArenaPalette::uses, kind), name, "");
   }
 }
 
@@ -250,10 +250,17 @@ void legend_of_uses(const Ui& ui, const ArenaProblem& problem) {
 void arena_legend(const Ui& ui, const ArenaScene& scene, std::uint32_t arena) {
   const FontScope font(ui.fonts.small);
   const ArenaProblem& problem = *scene.of;
-  if (problem.by_size)
-    legend_of_sizes(ui, problem);
-  else
-    legend_of_uses(ui, problem);
+  switch (problem.palette) {
+    case ArenaPalette::sizes:
+      legend_of_sizes(ui, problem);
+      break;
+    case ArenaPalette::uses:
+      legend_of_uses(ui, problem);
+      break;
+    case ArenaPalette::each:
+      muted(ui, "a colour for each buffer");
+      break;
+  }
   const auto most = static_cast<std::uint64_t>(scene.charts[arena].most_free());
   const std::string free = most > 0
                                ? fmt::format("free below the highest end: at most {}", format_bytes(most))

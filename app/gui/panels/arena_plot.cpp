@@ -48,15 +48,16 @@ void paint_name(const Ui& ui, const view::Rect& rect, ImVec2 low, ImU32 ground, 
 
 }  // namespace
 
-ImU32 arena_kind_color(const Theme& theme, bool by_size, std::uint8_t kind) {
-  if (by_size) return theme.ramp(0.12 + 0.88 * std::min<int>(kind, 7) / 7.0);
-  constexpr std::array<std::size_t, 4> kCategories = {0, 1, 3, 2};  // as the lanes of a pass
+ImU32 arena_kind_color(const Theme& theme, ArenaPalette palette, std::uint8_t kind) {
+  if (palette == ArenaPalette::each) return theme.category(kind);
+  if (palette == ArenaPalette::sizes) return theme.ramp(0.12 + 0.88 * std::min<int>(kind, 7) / 7.0);
+  constexpr std::array<std::size_t, kArenaKinds> kCategories = {0, 1, 3, 2};  // as the lanes of a pass
   return theme.category(kCategories[std::min<std::size_t>(kind, 3)]);
 }
 
 std::string_view arena_kind_name(ArenaKind kind) {
-  constexpr std::array<std::string_view, 5> kNames = {"Weights", "Activations", "Temporaries", "Ring slots",
-                                                      "Size"};
+  constexpr std::array<std::string_view, kArenaKinds> kNames = {"Weights", "Activations", "Temporaries",
+                                                                "Ring slots"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -119,7 +120,7 @@ void paint_arena(const Ui& ui, const ArenaFrame& frame, const view::ArenaPicture
   };
   std::array<ImU32, view::kMostArenaKinds> colors = {};
   for (std::uint8_t kind = 0; kind < colors.size(); ++kind)
-    colors[kind] = arena_kind_color(*ui.theme, problem.by_size, kind);
+    colors[kind] = arena_kind_color(*ui.theme, problem.palette, kind);
   for (const view::ArenaCells& cells : picture.cells) {
     const float strength = 0.15f + 0.65f * static_cast<float>(cells.eighths) / 8;
     draw->AddRectFilled(corner(cells.rect), opposite(cells.rect),
@@ -174,8 +175,10 @@ void paint_level_label(const Ui& ui, const ArenaFrame& frame, double byte, ImU32
   const auto covers = [](const PlotArea& a, const PlotArea& b) {
     return a.low.x < b.high.x && b.low.x < a.high.x && a.low.y < b.high.y && b.low.y < a.high.y;
   };
-  for (const float top : {y - height, y + ui.px(1)}) {
-    const PlotArea box = {{frame.area.high.x - width, top}, {frame.area.high.x, top + height}};
+  const float right = frame.area.high.x - width, left = frame.area.low.x;
+  const float above = y - height, below = y + ui.px(1);
+  for (const ImVec2 low : {ImVec2{right, above}, {left, above}, {right, below}, {left, below}}) {
+    const PlotArea box = {low, {low.x + width, low.y + height}};
     if (box.low.y < frame.area.low.y || box.high.y > frame.area.high.y) continue;
     if (std::any_of(taken.begin(), taken.end(), [&](const PlotArea& other) { return covers(box, other); }))
       continue;

@@ -14,7 +14,7 @@
 
 namespace loadline::gui {
 
-ImU32 arena_kind_color(const Theme& theme, bool by_size, std::uint8_t kind);
+ImU32 arena_kind_color(const Theme& theme, ArenaPalette palette, std::uint8_t kind);
 std::string_view arena_kind_name(ArenaKind kind);
 
 // A plot of `area` that shows `sight`.
@@ -45,7 +45,7 @@ void paint_box(const Ui& ui, const ArenaFrame& frame, const view::ArenaBox& box,
                std::string_view name = {});
 // From edge to edge at that height, if it is in sight.
 void paint_level_line(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color, bool dashed);
-// Its label at the right edge, above it where that is free of `taken`, else below.
+// Its label where that is free of `taken`: at the right edge or the left, above it or below.
 void paint_level_label(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color,
                        std::string_view label, std::vector<PlotArea>& taken);
 

@@ -145,8 +145,10 @@ void ArenaStepsView::draw_side(Session& session, const Ui& ui, const PackingTrac
     if (picked) view.rule = *picked;
   } else {
     ImGui::AlignTextToFramePadding();
-    muted(ui, trace.attempts > 1 ? fmt::format("the last of {} attempts", format_grouped(trace.attempts))
-                                 : std::string("fills the lowest place, takes back what leaves no room"));
+    const std::string about = trace.attempts > 1
+                                  ? fmt::format("the last of {} attempts", format_grouped(trace.attempts))
+                                  : std::string("fills the lowest place, takes back what leaves no room");
+    name_text(ui, about, 0, ui.theme->muted);
   }
   draw_status(ui, steps, trace, at);
   draw_plot(ui, steps, trace, at, ImGui::GetContentRegionAvail());
@@ -161,8 +163,7 @@ void ArenaStepsView::draw_status(const Ui& ui, const ArenaSteps& steps, const Pa
   const bool good = ended && trace.end == TraceEnd::packed;
   const bool back = !ended && at > 0 && trace.steps[at - 1].event == PackingEvent::taken_back;
   const ImU32 color = bad ? ui.theme->bad : good ? ui.theme->good : back ? ui.theme->warning : ui.theme->text;
-  const std::string count =
-      fmt::format("step {} of {}", format_grouped(at), format_grouped(trace.steps.size()));
+  const std::string count = fmt::format("{} / {}", format_grouped(at), format_grouped(trace.steps.size()));
   const float width = ImGui::GetContentRegionAvail().x;
   const float x = ImGui::GetCursorPosX();
   const FontScope font(ui.fonts.body);
