@@ -68,7 +68,7 @@ void set_arena_number(GuiApp& app, const std::string& text) {
 
 // TIME0 TIME1 [LOW HIGH], as shares.
 void zoom_arena(GuiApp& app, const std::string& text) {
-  constexpr double kLeast = 1e-4;
+  constexpr double kLeast = 0.99e-4;  // what the wheel goes down to, before rounding
   std::array<double, 4> shares = {0, 1, 0, 1};
   std::size_t count = 0;
   for (std::size_t at = 0; at < text.size();) {

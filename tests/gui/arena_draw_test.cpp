@@ -90,6 +90,25 @@ TEST(ArenaPanel, ScriptsDriveIt) {
   EXPECT_EQ(refusal(app, "arena-step 1\n"), "") << "those of the example are still there";
 }
 
+// Ticks and sizes as large as a file can have them, names that are none.
+TEST(ArenaPanel, DrawsWhatAHostileFileHas) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  const loadline::testing::TemporaryFolder folder;
+  loadline::testing::write_file(
+      folder / "far.csv",
+      "id,lower,upper,size,gaps\n\x1b[31m,0,18446744073709551615,1,\n\"a,b\",18446744073709551000,"
+      "18446744073709551615,4611686018427387000,\n,5,5,7,\n\xff\xfe,1,9,0,\nz,2,100,3,4-5 7-9\n");
+  play(app, "open " + folder / "far.csv" + "\nwait\n");
+  ASSERT_TRUE(app.session().notices().empty()) << app.session().notices().front().text;
+  ASSERT_TRUE(app.session().arena().scene()) << app.session().arena().error();
+  for (const char* how :
+       {"arena-zoom", "arena-zoom 0.9999 1 0.9999 1", "arena-zoom 0 0.0001 0 0.0001", "arena-view steps"}) {
+    play(app, std::string(how) + "\nframes 2\nwait\nframes 2\n");
+    move_everywhere(app, 1280, 800);
+  }
+}
+
 TEST(ArenaPanel, PlaysToTheEndAndStops) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");

@@ -265,13 +265,13 @@ void ArenaPanel::handle_mouse(Session& session, const Ui& ui, const Layout& at) 
   if (mouse.y >= at.plot.area.high.y) return hover_card(ui, [&] { describe_tick(ui, tick, "Everything"); });
   const double byte = std::floor(at.plot.byte_at(mouse.y));
   if (byte < 0) return;
-  const auto buffer = chart().buffer_at(static_cast<std::uint64_t>(tick), static_cast<std::uint64_t>(byte));
+  const auto buffer = chart().buffer_at(whole(tick), whole(byte));
   if (!buffer) return hover_card(ui, [&] { describe_tick(ui, tick, "Free"); });
   outline(ui, at, *buffer, ui.theme->highlight, 2);
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left))
     if (const auto tensor = scene_->of->tensor(*buffer)) session.select(*tensor);
   if (!ImGui::IsMouseDown(ImGuiMouseButton_Right))
-    hover_card(ui, [&] { describe(ui, *buffer, static_cast<std::uint64_t>(tick)); });
+    hover_card(ui, [&] { describe(ui, *buffer, whole(tick)); });
 }
 
 void ArenaPanel::describe(const Ui& ui, std::uint32_t buffer, std::uint64_t tick) const {
@@ -296,8 +296,8 @@ void ArenaPanel::describe(const Ui& ui, std::uint32_t buffer, std::uint64_t tick
 
 void ArenaPanel::describe_tick(const Ui& ui, double tick, std::string_view what) const {
   const double taken = view::value_at(chart().taken(), tick), top = view::value_at(chart().tops(), tick);
-  const auto bytes = [](double value) { return format_bytes(static_cast<std::uint64_t>(value)); };
-  text(fmt::format("{} at {} {}", what, scene_->of->tick, format_grouped(static_cast<std::uint64_t>(tick))));
+  const auto bytes = [](double value) { return format_bytes(whole(value)); };
+  text(fmt::format("{} at {} {}", what, scene_->of->tick, format_grouped(whole(tick))));
   text_colored(ui.theme->muted, fmt::format("{} taken, highest end {}", bytes(taken), bytes(top)));
   text_colored(ui.theme->muted,
                fmt::format("{} free below it{}", bytes(top - taken),

@@ -27,9 +27,9 @@ float shade(std::uint32_t buffer) {
 // "1.50 MiB", or every byte where that would be the same at two ticks.
 std::string byte_label(double byte, double apart) {
   if (byte <= 0) return "0";
-  const auto bytes = static_cast<std::uint64_t>(byte);
+  const std::uint64_t bytes = whole(byte);
   std::string label = format_bytes(bytes);
-  if (label == format_bytes(static_cast<std::uint64_t>(byte + apart))) return format_grouped(bytes);
+  if (label == format_bytes(whole(byte + apart))) return format_grouped(bytes);
   if (const std::size_t zeros = label.find(".00"); zeros != std::string::npos) label.erase(zeros, 3);
   return label;
 }
@@ -59,6 +59,11 @@ std::string_view arena_kind_name(ArenaKind kind) {
   constexpr std::array<std::string_view, kArenaKinds> kNames = {"Weights", "Activations", "Temporaries",
                                                                 "Ring slots"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::uint64_t whole(double place) {
+  constexpr double kMost = 0x1p64 - 2048;  // the last double below
+  return static_cast<std::uint64_t>(std::clamp(std::floor(place), 0.0, kMost));
 }
 
 float ArenaFrame::x_of(double tick) const {
@@ -101,8 +106,7 @@ void paint_arena_ticks(const Ui& ui, const ArenaFrame& frame, const PlotArea& ar
   const auto wanted = static_cast<std::size_t>(std::max(1.0f, (area.high.x - area.low.x) / ui.px(110)));
   for (const double at : view::decimal_ticks(frame.sight.x0, frame.sight.x1, wanted)) {
     if (at != std::floor(at)) continue;
-    paint_tick(ui, area, frame.x_of(at),
-               fmt::format("{} {}", tick, format_grouped(static_cast<std::uint64_t>(at))));
+    paint_tick(ui, area, frame.x_of(at), fmt::format("{} {}", tick, format_grouped(whole(at))));
   }
 }
 
