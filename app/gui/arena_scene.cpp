@@ -246,8 +246,11 @@ std::string step_text(const ArenaSteps& steps, const PackingTrace& trace, std::s
   switch (step.event) {
     case PackingEvent::placed:
       return fmt::format("Places {} at {}", name, format_bytes(step.offset));
-    case PackingEvent::taken_back:
-      return fmt::format("Takes {} back", name);
+    case PackingEvent::taken_back: {
+      const bool at_once = at >= 2 && trace.steps[at - 2].buffer == step.buffer;
+      return fmt::format("Takes {} back: {}", name,
+                         at_once ? "some tick has no room left for the rest" : "nothing that follows fits");
+    }
     case PackingEvent::too_high:
       break;
   }

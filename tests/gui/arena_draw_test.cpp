@@ -147,6 +147,10 @@ TEST(ArenaPanel, IsAPageOfItsOwnWithoutAModel) {
   for (int y = 66; y < 100 && app.session().panel == "arena"; y += 6)
     play(app, "click 60 " + std::to_string(y) + "\n");
   EXPECT_EQ(app.session().panel, "explore") << "the button that leads back";
+  play(app, "frames 2\n");
+  for (int y = 280; y < 440 && app.session().panel != "arena"; y += 12)
+    play(app, "click 790 " + std::to_string(y) + "\n");
+  EXPECT_EQ(app.session().panel, "arena") << "the button that leads here";
 }
 
 }  // namespace

@@ -54,6 +54,11 @@ TEST(Arena, TheExampleNeedsNoModel) {
   EXPECT_EQ(steps.capacity, kTeachingCapacity);
   EXPECT_EQ(step_text(steps, steps.greedy, 0), "Nothing is placed yet");
   EXPECT_EQ(step_text(steps, steps.search, steps.search.steps.size()), "All placed: ends at 1.00 MiB");
+  const auto back = std::find_if(steps.search.steps.begin(), steps.search.steps.end(),
+                                 [](const PackingStep& s) { return s.event == PackingEvent::taken_back; });
+  ASSERT_NE(back, steps.search.steps.end());
+  EXPECT_EQ(step_text(steps, steps.search, static_cast<std::size_t>(back - steps.search.steps.begin()) + 1),
+            "Takes E back: some tick has no room left for the rest");
   const auto failing = std::find_if(steps.greedy.steps.begin(), steps.greedy.steps.end(),
                                     [](const PackingStep& s) { return s.event == PackingEvent::too_high; });
   ASSERT_NE(failing, steps.greedy.steps.end());
