@@ -225,22 +225,23 @@ std::string capacity_text(const ArenaScene& scene, std::uint32_t arena) {
 
 std::string step_text(const ArenaSteps& steps, const PackingTrace& trace, std::size_t at) {
   const ArenaProblem& of = *steps.of->of;
-  if (at == 0) return "Nothing is placed yet";
+  if (at == 0 && !trace.steps.empty()) return "Nothing is placed yet";
   if (at >= trace.steps.size()) {
     switch (trace.end) {
       case TraceEnd::packed:
         return fmt::format("All placed: ends at {}", format_bytes(trace.height));
       case TraceEnd::too_high:
-        return fmt::format("Failed: ends at {}, capacity {}", format_bytes(trace.height),
+        if (trace.steps.back().event == PackingEvent::too_high) break;
+        return fmt::format("Ends at {}, capacity {}", format_bytes(trace.height),
                            format_bytes(steps.capacity));
       case TraceEnd::infeasible:
-        return "Everything was tried: there is no such packing";
+        return "Everything was tried: no packing is that low";
       case TraceEnd::gave_up:
         return fmt::format("Gave up after {}", counted(trace.attempts, "attempt"));
     }
   }
   constexpr std::size_t kMostName = 48;
-  const PackingStep& step = trace.steps[at - 1];
+  const PackingStep& step = trace.steps[std::min(at, trace.steps.size()) - 1];
   const std::uint64_t end = step.offset + of.problem.buffers[step.buffer].size;
   const std::string name = safe_display(of.name(step.buffer), kMostName);
   switch (step.event) {

@@ -67,6 +67,19 @@ TEST(Arena, TheExampleNeedsNoModel) {
       << step_text(steps, steps.greedy, at);
 }
 
+TEST(Arena, SaysWhenThereIsNothingToSearch) {
+  Session session("");
+  session.arena().view.steps = true;
+  ArenaOptions options;
+  options.capacity = kTeachingCapacity / 2;
+  session.arena().set_options(options);
+  show(session);
+  ASSERT_TRUE(session.arena().steps());
+  const ArenaSteps& steps = *session.arena().steps();
+  EXPECT_TRUE(steps.search.steps.empty());
+  EXPECT_EQ(step_text(steps, steps.search, 0), "Everything was tried: no packing is that low");
+}
+
 TEST(Arena, PacksThePassAndEverySpaceOfThePlan) {
   Session session("");
   session.show(preset_graph("demo"), "");

@@ -38,7 +38,7 @@ class ArenaPanel final : public Panel {
   Layout layout(const Session& session, const Ui& ui, ImVec2 low, ImVec2 size) const;
   void refresh(const Session& session);
   void arrange(const Ui& ui, const Layout& at);
-  void paint_binding(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const;
+  std::optional<float> paint_binding(const Ui& ui, const Layout& at) const;  // where it ends
   void paint_strip(const Ui& ui, const Layout& at) const;
   void paint_levels(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const;
   void paint_selection(const Session& session, const Ui& ui, const Layout& at);
@@ -168,31 +168,32 @@ void ArenaPanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
   paint_arena(ui, at.plot, picture_, *scene_->of);
   ImGui::PopClipRect();
   if (at.strip.high.y > at.strip.low.y) paint_strip(ui, at);
+  const auto binding = paint_binding(ui, at);
   std::vector<PlotArea> taken;
   paint_levels(ui, at, taken);
-  paint_binding(ui, at, taken);
+  if (binding)
+    paint_flag(ui, at.plot.area, *binding, ui.theme->good, "binding: the lower bound is here", taken);
   paint_selection(session, ui, at);
   paint_arena_ticks(ui, at.plot, at.strip, scene_->of->tick);
   handle_mouse(session, ui, at);
 }
 
 // Where the lower bound comes from; and the buffer that ends highest, where that is higher.
-void ArenaPanel::paint_binding(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const Lifespan& bound = packing().bound_ticks;
-  if (bound.lower<bound.upper&& static_cast<double>(bound.upper)> at.plot.sight.x0 &&
-      static_cast<double>(bound.lower) < at.plot.sight.x1) {
-    const float left = std::round(at.plot.x_of(static_cast<double>(bound.lower)));
-    const float right = std::max(std::round(at.plot.x_of(static_cast<double>(bound.upper))), left + ui.px(2));
-    const ImU32 color = ui.theme->good;
-    draw->AddRectFilled({left, at.plot.area.low.y}, {right, at.strip.high.y}, with_alpha(color, 0.16f));
-    for (const float x : {left, right})
-      draw->AddLine({x, at.plot.area.low.y}, {x, at.strip.high.y}, with_alpha(color, 0.8f),
-                    std::max(1.0f, ui.px(1)));
-    paint_flag(ui, at.plot.area, right - ui.px(6), color, "binding: the lower bound is here", taken);
-  }
+std::optional<float> ArenaPanel::paint_binding(const Ui& ui, const Layout& at) const {
   const auto highest = chart().highest();
   if (highest && packing().height > packing().lower_bound) outline(ui, at, *highest, ui.theme->bad, 2);
+  const auto lower = static_cast<double>(packing().bound_ticks.lower);
+  const auto upper = static_cast<double>(packing().bound_ticks.upper);
+  if (lower >= upper || upper <= at.plot.sight.x0 || lower >= at.plot.sight.x1) return std::nullopt;
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const float left = std::round(at.plot.x_of(lower));
+  const float right = std::max(std::round(at.plot.x_of(upper)), left + ui.px(2));
+  draw->AddRectFilled({left, at.plot.area.low.y}, {right, at.strip.high.y},
+                      with_alpha(ui.theme->good, 0.16f));
+  for (const float x : {left, right})
+    draw->AddLine({x, at.plot.area.low.y}, {x, at.strip.high.y}, with_alpha(ui.theme->good, 0.8f),
+                  std::max(1.0f, ui.px(1)));
+  return right - ui.px(6);
 }
 
 void ArenaPanel::paint_strip(const Ui& ui, const Layout& at) const {
