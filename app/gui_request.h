@@ -42,6 +42,10 @@ inline constexpr std::string_view kScriptHelp =
   methods-sort COLUMN [descending]            a wrong column lists them
   move-item FROM TO, unfold-item N            rows of the order as it is listed, from 1
   load-order FILE, save-order FILE            names of tensors, one a line; save-chart FILE.svg|FILE.html: the comparison
+  arena device|host|staging|pass|file|example   what the panel Arena packs; open FILE.csv opens a problem
+  arena-time SECONDS          arena-threads N, arena-capacity SIZE|none, arena-number N: of several arenas
+  arena-zoom [TIME0 TIME1 [LOW HIGH]]         shares of the plot; alone: everything
+  arena-view packing|steps    arena-rule ID, arena-step N|end, arena-play on|off: greedy beside search
   first-token on|off          whether the timeline goes on to the first token
   device ID, upload           to a GPU
   convert EXPORTER FILE       browse [FOLDER]: the dialog that opens files

@@ -92,7 +92,7 @@ std::string what(const AdvisedLoad& load) {
 }
 
 // How much it lacks, by budget.
-std::string lack(const Verdict& verdict) {
+std::string lack(const BudgetVerdict& verdict) {
   std::vector<std::string> parts;
   const auto add = [&](std::string_view name, std::uint64_t over) {
     if (over > 0) parts.push_back(fmt::format("{} {} over", name, format_bytes(over)));

@@ -67,7 +67,7 @@ Json row_json(const Row& row, const RowFrame& frame) {
   if (row.reserved) json["reserved"] = spaces_json(*row.reserved);
   if (row.reserved_final) json["reserved_final"] = spaces_json(*row.reserved_final);
   if (row.allocated) json["allocated"] = {{"device", *row.allocated}};
-  const Verdict& verdict = row.verdict;
+  const BudgetVerdict& verdict = row.verdict;
   if (verdict.step)
     json["first_over_budget"] = {{"step", *verdict.step}, {"tensor", json_text(row.first_over)}};
   if (!verdict.fits()) {

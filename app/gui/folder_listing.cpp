@@ -72,7 +72,8 @@ FolderListing list_folder(const std::string& path) {
     FolderEntry row;
     row.name = name;
     row.folder = entry->is_directory(unknown);
-    row.model = row.folder ? is_model_folder(entry->path()) : is_model_file(name);
+    // a packing problem is no model, but it can be opened
+    row.model = row.folder ? is_model_folder(entry->path()) : is_model_file(name) || name.ends_with(".csv");
     if (!row.folder) {
       const std::uintmax_t bytes = entry->file_size(unknown);
       row.bytes = unknown ? 0 : bytes;

@@ -14,6 +14,7 @@ namespace {
 // Waiting costs nothing; a job's progress is worth a look ten times a second, a blinking cursor two.
 constexpr double kBusyWait = 0.1;
 constexpr double kIdleWait = 0.5;
+constexpr double kMovingWait = 0.03;
 constexpr std::uint64_t kMostScriptBytes = 1 << 20;
 
 std::string read_text(const std::string& path) {
@@ -39,7 +40,10 @@ void run_until_closed(GuiApp& app) {
       app.frame();
       app.window().wait_events(0);
     }
-    frames = app.window().wait_events(app.session().busy() ? kBusyWait : kIdleWait) ? kAfterEvent : 1;
+    const double wait = app.session().arena().view.playing ? kMovingWait
+                        : app.session().busy()             ? kBusyWait
+                                                           : kIdleWait;
+    frames = app.window().wait_events(wait) ? kAfterEvent : 1;
   }
 }
 

@@ -10,13 +10,14 @@
 namespace loadline::gui {
 namespace {
 
-constexpr std::array<PanelRow, 12> kPanels = {{
+constexpr std::array<PanelRow, 13> kPanels = {{
     {"explore", "Explore", make_explore_panel},
     {"treemap", "Map", make_treemap_panel},
     {"timeline", "Timeline", make_timeline_panel},
     {"methods", "Methods", make_compare_panel},
     {"operators", "Operators", make_operators_panel},
     {"lifetimes", "Lifetimes", make_lifetimes_panel},
+    {"arena", "Arena", make_arena_panel},
     {"tensors", "Tensors", make_tensor_table_panel},
     {"overview", "Model", make_overview_panel},
     {"metadata", "Metadata", make_metadata_panel},

@@ -1,44 +1,23 @@
 // A table of commands, one function each.
 #include "app/gui/script.h"
 
+#include "app/gui/script_arena.h"
+#include "app/gui/script_words.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/plan/storage_cast.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include <fmt/format.h>
 
 namespace loadline::gui {
 namespace {
 
-[[noreturn]] void refuse(std::string_view detail) { throw Error(ErrorCode::usage, detail); }
-
-template <typename Number>
-Number parse_number(std::string_view text, Number least, Number most) {
-  Number value{};
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  // in this form a NaN is out of range
-  if (failed != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most))
-    refuse(fmt::format("'{}' is not a number between {} and {}", text, least, most));
-  return value;
-}
-
 const Model& model_of(GuiApp& app) {
   if (!app.session().model()) refuse("no model is open");
   return *app.session().model();
-}
-
-template <typename Names>
-std::size_t position(std::string_view word, std::size_t count, Names name, std::string_view what) {
-  std::string known;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (name(i) == word) return i;
-    known += (known.empty() ? "" : ", ") + std::string(name(i));
-  }
-  refuse(fmt::format("no {} '{}'; there are: {}", what, word, known));
 }
 
 void wait(GuiApp& app, const std::string&) { app.settle(); }
@@ -145,11 +124,6 @@ void change_forward(GuiApp& app, Change change) {
   app.session().set_forward(choice);
 }
 
-// A size, or none at all.
-std::optional<std::uint64_t> size_or_none(const std::string& text, std::string_view what) {
-  return text == "none" ? std::nullopt : std::optional(parse_size(text, what));
-}
-
 void set_memory(GuiApp& app, const std::string& kind) {
   app.session().set_plan(with_memory(app.session().choice(), memory_kind(kind)));
 }
@@ -207,11 +181,6 @@ void unfold_item(GuiApp& app, const std::string& text) {
   if (list.items().empty()) refuse("no order is listed: methods-view order lists it");
   list.unfold(*model.graph, parse_number<std::size_t>(text, 1, list.items().size()) - 1);
   app.session().arrange_order(std::move(list));
-}
-
-bool on_or_off(const std::string& word) {
-  if (word != "on" && word != "off") refuse(fmt::format("'{}' is neither on nor off", word));
-  return word == "on";
 }
 
 void set_color(GuiApp& app, const std::string& mode) {
@@ -277,7 +246,7 @@ struct Command {
   void (*play)(GuiApp& app, const std::string& argument);
 };
 
-constexpr std::array<Command, 63> kCommands = {{
+constexpr std::array<Command, 73> kCommands = {{
     {"open", Needs::argument, open},
     {"demo", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().open_demo(); }},
     {"close", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().close_model(); }},
@@ -408,6 +377,16 @@ constexpr std::array<Command, 63> kCommands = {{
     {"load-order", Needs::argument, [](GuiApp& app, const std::string& path) { app.session().load_order(path); }},
     {"save-order", Needs::argument, [](GuiApp& app, const std::string& path) { app.session().save_order(path); }},
     {"save-chart", Needs::argument, [](GuiApp& app, const std::string& path) { app.session().save_chart(path); }},
+    {"arena", Needs::argument, choose_arena},
+    {"arena-time", Needs::argument, set_arena_time},
+    {"arena-threads", Needs::argument, set_arena_threads},
+    {"arena-capacity", Needs::argument, set_arena_capacity},
+    {"arena-number", Needs::argument, set_arena_number},
+    {"arena-zoom", Needs::optional, zoom_arena},
+    {"arena-view", Needs::argument, show_arena_view},
+    {"arena-rule", Needs::argument, set_arena_rule},
+    {"arena-step", Needs::argument, set_arena_step},
+    {"arena-play", Needs::argument, play_arena},
     {"device", Needs::argument, [](GuiApp& app, const std::string& id) { app.session().set_device(id); }},
     {"upload", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().upload(); }},
     {"convert", Needs::argument, convert},

@@ -28,6 +28,7 @@ Session::Session(std::string hub_cache, std::shared_ptr<const ForwardAssets> ass
     : hub_cache_(std::move(hub_cache)),
       assets_(assets ? std::move(assets) : built_in_assets()),
       presets_(built_in_devices().begin(), built_in_devices().end()),
+      arena_(jobs_, [this](const Error& error) { fail("open", error, About::work); }),
       jobs_(kWorkers) {}
 
 Session::~Session() = default;
@@ -59,6 +60,10 @@ void Session::post_open(std::string name, std::function<std::string(Progress&)> 
 }
 
 void Session::open(const std::string& path) {
+  if (path.ends_with(".csv")) {
+    panel = "arena";
+    return arena_.open(path);
+  }
   post_open("Opening " + safe_display(path, 60), [path](Progress&) { return path; });
 }
 
@@ -77,6 +82,7 @@ void Session::show(MetaGraphPtr graph, std::string path) {
 void Session::close_model() {
   opening_ = 0;
   jobs_.cancel_tagged("open");
+  if (panel == "arena") panel = "explore";  // without a model it is a page of its own
   adopt(nullptr);
 }
 
@@ -87,6 +93,7 @@ void Session::adopt(ModelPtr model) {
   zoomed_ = kRootNode;
   operator_shown.reset();
   projection_.reset();
+  arena_.forget_model();
   upload_result_.reset();
   convert_report_.reset();
   comparison_ = std::make_shared<const std::vector<view::PlanRow>>();

@@ -1,6 +1,7 @@
 // The window's state and what a user can do, without a window: no ImGui, no Vulkan types.
 #pragma once
 
+#include "app/gui/arena_work.h"
 #include "app/gui/array_view.h"
 #include "app/gui/fits.h"
 #include "app/gui/folder_listing.h"
@@ -76,7 +77,8 @@ class Session {
   explicit Session(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets = nullptr);
   ~Session();
 
-  // Opens in the background; the model shown stays until the new one is there.
+  // Opens in the background; the model shown stays until the new one is there. A .csv file is a packing
+  // problem: it stays beside the model, in the panel "arena".
   void open(const std::string& path);
   // Writes the built-in demo model to a temporary folder, once, and opens it.
   void open_demo();
@@ -105,6 +107,10 @@ class Session {
   // Its sizes are bounded by kMostBatch and the like; what the options are wrong for is forward_error().
   void set_forward(const ForwardChoice& choice);
   void set_device(std::string device);
+  // Which buffers the arena panel packs. Error{usage} for a source that has none.
+  void set_arena(ArenaSource source) { arena_.choose(source, arena_model()); }
+  // The panel is in sight: packs, unless what it would pack is still being worked out.
+  void show_arena();
   void set_verify_upload(bool verify) { verify_upload_ = verify; }
 
   // Shows an entry of the metadata; an array is opened for reading. No such entry: nothing is shown.
@@ -171,6 +177,11 @@ class Session {
   // Nothing while it is being planned for the first time.
   const std::shared_ptr<const Projection>& projection() const { return projection_; }
   bool planning() const { return planning_ > 0; }
+  ArenaWork& arena() { return arena_; }
+  const ArenaWork& arena() const { return arena_; }
+  ArenaModel arena_model() const { return {model_, projection_, forward_, forward_figures_}; }
+  // Of the model shown the plan or the pass is not there yet.
+  bool arena_waits() const;
   const std::vector<view::PlanRow>& comparison() const { return *comparison_; }
   // By what its rows were made and judged.
   const view::RowFrame& comparison_frame() const { return comparison_frame_; }
@@ -302,6 +313,7 @@ class Session {
   std::uint64_t browsing_ = 0;
   std::uint64_t browse_count_ = 0;
   std::vector<Notice> notices_;
+  ArenaWork arena_;
   Jobs jobs_;  // last: stops before what its deliveries touch goes
 };
 

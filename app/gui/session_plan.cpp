@@ -120,6 +120,12 @@ std::optional<ForwardPass> Session::pass() const {
   return ForwardPass{forward_->forward(), symbols_of(*forward_->forward(), forward_choice_)};
 }
 
+bool Session::arena_waits() const { return model_ && (lowering() || (planning() && !projection_)); }
+
+void Session::show_arena() {
+  if (!arena_waits() && !arena_.opening()) arena_.update(arena_model());
+}
+
 PlanTask Session::plan_task() const {
   return {model_->graph, choice_, find_preset(presets_, choice_.preset), rates_, custom_};
 }

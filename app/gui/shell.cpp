@@ -31,7 +31,7 @@ float tab_padding(const Ui& ui) {
   float titles = 0;
   for (const PanelRow& row : panels()) titles += text_width(row.title);
   const float slack = ImGui::GetContentRegionAvail().x - titles;
-  return std::clamp(slack / static_cast<float>(2 * panels().size()), ui.px(5), ui.px(12));
+  return std::clamp(slack / static_cast<float>(2 * panels().size()), ui.px(3), ui.px(12));
 }
 
 }  // namespace
@@ -86,7 +86,14 @@ void Shell::draw_body(const Ui& ui, float height) {
   if (!session_.model()) {
     ImGui::BeginChild("body", {width, height});
     draw_notices(ui);
-    begin_card(ui, "start", {0, 0}, false);
+    const bool arena = session_.panel == "arena";  // it needs no model
+    begin_card(ui, "start", {0, 0}, arena);
+    if (arena) {
+      panel("arena").draw(session_, ui);
+      end_card();
+      ImGui::EndChild();
+      return;
+    }
     start_->draw(session_, ui);
     end_card();
     ImGui::EndChild();

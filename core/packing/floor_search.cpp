@@ -147,7 +147,9 @@ void FloorSearch<T>::open_frame() {
 
 template <typename T>
 bool FloorSearch<T>::place_next(Frame& frame) {
-  if (!skyline_.place(candidates_[frame.tried++])) {
+  const std::uint32_t box = candidates_[frame.tried++];
+  if (observer_ != nullptr) observer_->placed(order_[box], static_cast<std::uint64_t>(skyline_.start(box)));
+  if (!skyline_.place(box)) {
     weights_[skyline_.broken_section()] += 1;
     return false;
   }
@@ -204,6 +206,7 @@ bool FloorSearch<T>::advance() {
   Frame& frame = frames_.back();
   while (true) {
     skyline_.undo(frame.moment);
+    if (observer_ != nullptr) observer_->kept(frame.moment.placements);
     components_.resize(frame.components);
     if (frame.tried < frame.end) {
       if (place_next(frame)) return true;

@@ -37,6 +37,18 @@ struct Attempt {
 
 enum class SearchEnd : std::uint8_t { solved, infeasible, gave_up, stopped };
 
+// Looks on while a search decides: every placement, also one that leaves a section without room, and how many
+// of them are left when some are taken back.
+class FloorObserver {
+ public:
+  FloorObserver() = default;
+  FloorObserver(const FloorObserver&) = delete;
+  FloorObserver& operator=(const FloorObserver&) = delete;
+  virtual ~FloorObserver() = default;
+  virtual void placed(std::uint32_t box, std::uint64_t offset) = 0;
+  virtual void kept(std::size_t placements) = 0;
+};
+
 // T as for Skyline. Attempts share what they learn: which states have no solution, which sections break.
 template <typename T>
 class FloorSearch {
@@ -49,6 +61,7 @@ class FloorSearch {
   // By box as given; after `solved`.
   const std::vector<T>& offsets() const { return offsets_; }
   std::uint64_t nodes() const { return nodes_; }
+  void observe(FloorObserver* observer) { observer_ = observer; }
 
  private:
   using Hash = typename Skyline<T>::Hash;
@@ -100,6 +113,7 @@ class FloorSearch {
   std::size_t failures_ = 0;
   unsigned most_bits_;
   std::uint64_t nodes_ = 0;
+  FloorObserver* observer_ = nullptr;
 };
 
 extern template class FloorSearch<std::int32_t>;

@@ -21,7 +21,7 @@ struct AdvisedLoad {
   PerSpace<std::uint64_t> peaks = {};
   std::uint64_t held = 0;  // the peak of device, host and staging together
   double seconds = 0;
-  Verdict verdict = {};
+  BudgetVerdict verdict = {};
 };
 
 struct Advice {

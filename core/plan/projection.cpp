@@ -127,8 +127,8 @@ const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_
   return timeline.reserved_usage.empty() ? timeline.usage[i].bytes : timeline.reserved_usage[i];
 }
 
-Verdict check_budget(const Projection& projection, const Budget& budget) {
-  Verdict verdict;
+BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
+  BudgetVerdict verdict;
   const auto check = [](std::uint64_t bytes, const std::optional<std::uint64_t>& limit, bool& fits,
                         std::uint64_t& over) {
     if (!limit || bytes <= *limit) return;

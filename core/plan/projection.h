@@ -55,7 +55,7 @@ struct Budget {
   std::optional<std::uint64_t> unified = {};
 };
 
-struct Verdict {
+struct BudgetVerdict {
   bool device_fits = true;
   bool host_fits = true;
   bool unified_fits = true;
@@ -77,6 +77,6 @@ std::uint64_t held_peak(const Timeline& timeline);
 // what is asked.
 const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i);
 
-Verdict check_budget(const Projection& projection, const Budget& budget);
+BudgetVerdict check_budget(const Projection& projection, const Budget& budget);
 
 }  // namespace loadline

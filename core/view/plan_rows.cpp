@@ -105,7 +105,7 @@ std::string verdict_text(const PlanRow& row, const RowFrame& frame) {
   if (row.refusal) return "cannot be done";
   if (!frame.judged()) return "possible";
   if (row.fits()) return "fits";
-  const Verdict& verdict = row.verdict;
+  const BudgetVerdict& verdict = row.verdict;
   std::vector<std::string> parts;
   const auto add = [&](bool fits, std::string_view what, std::uint64_t over) {
     if (!fits) parts.push_back(fmt::format("{} {} over", what, format_bytes(over)));

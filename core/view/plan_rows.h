@@ -65,7 +65,7 @@ struct PlanRow {
   std::optional<std::uint64_t> allocated = {};
   std::vector<std::uint64_t> views = {};  // parallel to memory_views()
   std::optional<CacheOutcome> cache = {};
-  Verdict verdict = {};
+  BudgetVerdict verdict = {};
   std::string first_over = {};      // what verdict.block is called; not escaped
   std::uint64_t over_max_peak = 0;  // by how much the judged peak is over it
   std::optional<RowCurve> curve = {};

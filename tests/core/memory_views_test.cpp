@@ -100,7 +100,7 @@ TEST(Budget, OfUnifiedMemoryHoldsAllButThePageCache) {
   EXPECT_TRUE(check_budget(mapped, {.unified = 400}).fits());
   const Projection copied = projected(graph_of({100, 300}), "per_tensor");
   EXPECT_TRUE(check_budget(copied, {.unified = 700}).fits());
-  const Verdict verdict = check_budget(copied, {.unified = 650});
+  const BudgetVerdict verdict = check_budget(copied, {.unified = 650});
   EXPECT_FALSE(verdict.unified_fits);
   EXPECT_TRUE(verdict.device_fits);
   EXPECT_EQ(verdict.unified_over, 50u);
@@ -110,7 +110,7 @@ TEST(Budget, OfUnifiedMemoryHoldsAllButThePageCache) {
 // By how much is counted at the peak, not at the first allocation that is over.
 TEST(Budget, TellsByHowMuchThePeakIsOver) {
   const Projection projection = projected(graph_of({100, 300, 50}), "state_dict");
-  const Verdict verdict = check_budget(projection, {.device = 500, .host = 430});
+  const BudgetVerdict verdict = check_budget(projection, {.device = 500, .host = 430});
   EXPECT_EQ(verdict.device_over, 400u);
   EXPECT_EQ(verdict.host_over, 20u);
 }

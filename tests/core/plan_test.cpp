@@ -455,11 +455,11 @@ TEST(Budget, NamesTheFirstAllocationThatBreaksIt) {
   const Projection projection = project(graph, find_method("per_tensor"), find_order("file"), {});
   EXPECT_TRUE(check_budget(projection, {}).fits());
   EXPECT_TRUE(check_budget(projection, {.device = 450, .host = 300}).fits());
-  const Verdict device = check_budget(projection, {.device = 449, .host = {}});
+  const BudgetVerdict device = check_budget(projection, {.device = 449, .host = {}});
   EXPECT_FALSE(device.device_fits);
   EXPECT_TRUE(device.host_fits);
   EXPECT_EQ(projection.plan.block(*device.block).storage, StorageId{2});
-  const Verdict host = check_budget(projection, {.device = {}, .host = 299});
+  const BudgetVerdict host = check_budget(projection, {.device = {}, .host = 299});
   EXPECT_FALSE(host.host_fits);
   EXPECT_EQ(projection.plan.block(*host.block).storage, StorageId{1});
 }

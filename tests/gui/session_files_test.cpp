@@ -321,10 +321,10 @@ TEST(MetaText, needles_ignore_case) {
   EXPECT_FALSE(Needle("x").in(""));
 }
 
-TEST(Folders, models_are_known_by_the_extensions_of_the_importers) {
+TEST(Folders, what_can_be_opened_is_known_by_the_extensions_of_the_importers) {
   const TemporaryFolder folder;
   for (const char* name : {"a.gguf", "b.onnx", "c.pt", "d.npz", "e.safetensors.index.json", "config.json",
-                           "tokenizer.json", "notes.txt", "generation_config.json", "gguf"})
+                           "tokenizer.json", "notes.txt", "p.csv", "generation_config.json", "gguf"})
     write_file(folder / name, "x");
   const auto sub = [&](const std::string& name, std::initializer_list<const char*> files) {
     std::filesystem::create_directory(folder / name);
@@ -341,7 +341,7 @@ TEST(Folders, models_are_known_by_the_extensions_of_the_importers) {
   for (const FolderEntry& entry : session.folder().entries)
     if (entry.model) models.push_back(entry.name);
   EXPECT_EQ(models, (std::vector<std::string>{"hub", "one", "a.gguf", "b.onnx", "c.pt", "config.json",
-                                              "d.npz", "e.safetensors.index.json"}));
+                                              "d.npz", "e.safetensors.index.json", "p.csv"}));
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ bool has_refusal(const std::vector<view::PlanRow>& rows) {
 // "13.92 GiB over: ...down_proj.weight": in the room there is the end of a name says most. The rest is
 // in the row's card.
 std::string short_verdict(const Ui& ui, const view::PlanRow& row, const Budget& budget, float room) {
-  const Verdict& verdict = row.verdict;
+  const BudgetVerdict& verdict = row.verdict;
   const bool one = budget.device.has_value() != budget.host.has_value();  // else it must be said which
   std::string words;
   const auto add = [&](bool fits, std::string_view what, std::uint64_t over) {

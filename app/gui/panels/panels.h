@@ -9,6 +9,7 @@ std::unique_ptr<Panel> make_explore_panel();
 std::unique_ptr<Panel> make_treemap_panel();
 std::unique_ptr<Panel> make_timeline_panel();
 std::unique_ptr<Panel> make_lifetimes_panel();
+std::unique_ptr<Panel> make_arena_panel();
 std::unique_ptr<Panel> make_compare_panel();
 std::unique_ptr<Panel> make_tensor_table_panel();
 std::unique_ptr<Panel> make_overview_panel();

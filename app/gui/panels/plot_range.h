@@ -14,4 +14,9 @@ struct PlotRange {
 // button pulls, on an axis of `width` pixels; a double click shows everything.
 void zoom_with_mouse(PlotRange& range, double share, float width);
 
+// The same in both directions at once: `share_y` and `height` count from below. With Shift only the first is
+// zoomed, with Ctrl only the second.
+void zoom_with_mouse(PlotRange& across, PlotRange& up, double share_x, double share_y, float width,
+                     float height);
+
 }  // namespace loadline::gui

@@ -27,13 +27,17 @@ class StartPanel final : public Panel {
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(18), ui.px(10)});
     const float gap = ui.px(10);
     const float buttons = ImGui::CalcTextSize("Open a model").x +
-                          ImGui::CalcTextSize("Open the demo model").x + 4 * ui.px(18) + gap + ui.px(8);
+                          ImGui::CalcTextSize("Open the demo model").x +
+                          ImGui::CalcTextSize("Pack an arena").x + 6 * ui.px(18) + 2 * gap + ui.px(8);
     ImGui::SetCursorPosX((room.x - buttons) / 2);
     const bool busy = session.opening();
     if (button(ui, "Open a model", ButtonKind::primary)) session.wants_browser = true;
     ImGui::SameLine(0, gap);
     if (button(ui, "Open the demo model", ButtonKind::normal, !busy))
       session.attempt([&] { session.open_demo(); });
+    ImGui::SameLine(0, gap);
+    if (button(ui, "Pack an arena")) session.panel = "arena";
+    tooltip(ui, "Watch buffers get their offsets: an example that greedy cannot pack, or a .csv problem");
     ImGui::PopStyleVar();
     centered(ui.fonts.body, ui.theme->muted,
              busy ? "Reading the headers" : "or drop a file or a model folder anywhere in this window",

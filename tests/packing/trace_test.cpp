@@ -1,0 +1,159 @@
+// Recorded runs: what is shown step by step must be what happened.
+#include "core/packing/trace.h"
+
+#include "core/base/error.h"
+#include "core/packing/pack.h"
+#include "core/packing/validator.h"
+#include "tests/packing/guillotine.h"
+#include "tests/packing/random_problem.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+constexpr ProblemShape kEverything = {.buffers = 30,
+                                      .ticks = 20,
+                                      .most_size = 12,
+                                      .alignments = true,
+                                      .pins = true,
+                                      .gaps = true,
+                                      .groups = true};
+
+// Why the placed buffers cannot stand together, with what is not placed left out.
+std::optional<std::string> fault_of(const Problem& problem,
+                                    const std::vector<std::optional<std::uint64_t>>& placed) {
+  Problem part;
+  std::vector<std::uint64_t> offsets;
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    if (!placed[i]) continue;
+    part.buffers.push_back(problem.buffers[i]);
+    offsets.push_back(*placed[i]);
+  }
+  return find_fault(part, offsets);
+}
+
+// Every state on the way; and no step takes back what is not there, or places what is.
+void expect_sound(const Problem& problem, const PackingTrace& trace, std::uint64_t seed) {
+  std::vector<bool> there(problem.buffers.size(), false);
+  for (std::size_t step = 0; step < trace.steps.size(); ++step) {
+    const PackingStep& now = trace.steps[step];
+    ASSERT_LT(now.buffer, there.size());
+    ASSERT_EQ(there[now.buffer], now.event == PackingEvent::taken_back)
+        << "seed " << seed << " step " << step;
+    there[now.buffer] = !there[now.buffer];
+    const auto fault = fault_of(problem, placed_after(trace, problem.buffers.size(), step + 1));
+    ASSERT_FALSE(fault) << "seed " << seed << " step " << step << ": " << *fault;
+  }
+}
+
+std::vector<std::uint64_t> offsets_of(const Problem& problem, const PackingTrace& trace) {
+  std::vector<std::uint64_t> offsets(problem.buffers.size(), 0);
+  const auto placed = placed_after(trace, problem.buffers.size(), trace.steps.size());
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const Buffer& buffer = problem.buffers[i];
+    offsets[i] = placed[i] ? *placed[i] : buffer.offset.value_or(0);
+    const bool lives = buffer.size > 0 && buffer.lower < buffer.upper;
+    EXPECT_EQ(placed[i].has_value(), lives) << i;
+  }
+  return offsets;
+}
+
+TEST(Trace, GreedyPlacesEveryBufferOnce) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Problem problem = random_problem(kEverything, seed);
+    for (const GreedyRule& rule : greedy_rules()) {
+      const PackingTrace trace = greedy_trace(problem, rule, UINT64_MAX);
+      EXPECT_EQ(trace.end, TraceEnd::packed);
+      expect_sound(problem, trace, seed);
+      EXPECT_FALSE(find_fault(problem, offsets_of(problem, trace)));
+    }
+  }
+}
+
+TEST(Trace, TheFirstThatEndsAboveTheCapacityIsMarked) {
+  const Problem problem = guillotine(60, 3);
+  const PackingTrace trace = greedy_trace(problem, greedy_rules()[0], kGuillotineCapacity);
+  ASSERT_EQ(trace.end, TraceEnd::too_high);
+  EXPECT_GT(trace.height, kGuillotineCapacity);
+  std::size_t marked = 0;
+  for (const PackingStep& step : trace.steps) {
+    const bool above = step.offset + problem.buffers[step.buffer].size > kGuillotineCapacity;
+    if (step.event == PackingEvent::too_high) ++marked;
+    EXPECT_EQ(step.event == PackingEvent::too_high, above && marked == 1) << "one only, and the first";
+    if (marked == 0) EXPECT_FALSE(above);
+    if (step.event == PackingEvent::too_high) marked = 2;
+  }
+  EXPECT_EQ(marked, 2u);
+}
+
+TEST(Trace, SearchEndsInAValidPacking) {
+  std::size_t packed = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Problem problem = random_problem(kEverything, seed);
+    PackOptions options;
+    options.minimize = true;
+    options.effort = Effort::bounded;
+    const Packing packing = pack(problem, options);
+    const PackingTrace trace = search_trace(problem, packing.height(), {});
+    expect_sound(problem, trace, seed);
+    EXPECT_NE(trace.end, TraceEnd::infeasible) << "seed " << seed;
+    if (trace.end != TraceEnd::packed) continue;
+    ++packed;
+    EXPECT_LE(trace.height, packing.height());
+    EXPECT_FALSE(find_fault(problem, offsets_of(problem, trace), {{packing.height()}})) << "seed " << seed;
+  }
+  EXPECT_GT(packed, 180u);
+}
+
+TEST(Trace, ALongSearchShowsItsEnd) {
+  const Problem problem = guillotine(120, 1);
+  const PackingTrace whole = search_trace(problem, kGuillotineCapacity, {.most_steps = 1 << 20});
+  ASSERT_EQ(whole.end, TraceEnd::packed);
+  EXPECT_EQ(whole.shortened, 0u);
+  const PackingTrace tail = search_trace(problem, kGuillotineCapacity, {.most_steps = 40});
+  ASSERT_EQ(tail.end, TraceEnd::packed);
+  EXPECT_LE(tail.steps.size(), 40 + problem.buffers.size());
+  EXPECT_GT(tail.shortened, 0u);
+  expect_sound(problem, tail, 1);
+  EXPECT_TRUE(std::equal(tail.steps.end() - 40, tail.steps.end(), whole.steps.end() - 40));
+  EXPECT_EQ(offsets_of(problem, tail), offsets_of(problem, whole));
+}
+
+TEST(Trace, WhatCannotBePackedIsProved) {
+  Problem problem;
+  for (int i = 0; i < 3; ++i) problem.buffers.push_back({.lower = 0, .upper = 2, .size = 4});
+  const PackingTrace trace = search_trace(problem, 11, {});
+  EXPECT_EQ(trace.end, TraceEnd::infeasible);
+  EXPECT_EQ(search_trace(problem, 12, {}).end, TraceEnd::packed);
+}
+
+TEST(Trace, AStopIsNoProof) {
+  StopRule rule;
+  rule.deadline = std::chrono::steady_clock::now();
+  const PackingTrace trace = search_trace(guillotine(50, 2), kGuillotineCapacity, {}, rule);
+  EXPECT_EQ(trace.end, TraceEnd::gave_up);
+  EXPECT_TRUE(trace.steps.empty());
+}
+
+TEST(Trace, OnTheTeachingProblemGreedyFailsAndSearchSucceeds) {
+  const Problem problem = teaching_problem();
+  for (const GreedyRule& rule : greedy_rules()) {
+    const PackingTrace trace = greedy_trace(problem, rule, kTeachingCapacity);
+    EXPECT_EQ(trace.end, TraceEnd::too_high) << rule.id;
+  }
+  const PackingTrace trace = search_trace(problem, kTeachingCapacity, {});
+  ASSERT_EQ(trace.end, TraceEnd::packed);
+  EXPECT_EQ(trace.attempts, 1u);
+  EXPECT_FALSE(find_fault(problem, offsets_of(problem, trace), {{kTeachingCapacity}}));
+  const auto taken_back = std::count_if(trace.steps.begin(), trace.steps.end(), [](const PackingStep& step) {
+    return step.event == PackingEvent::taken_back;
+  });
+  EXPECT_GT(taken_back, 0);
+  expect_sound(problem, trace, 0);
+}
+
+}  // namespace
+}  // namespace loadline
