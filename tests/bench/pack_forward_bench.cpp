@@ -41,10 +41,6 @@ Line pack_pass(const std::string& name, const std::string& profile, const Proble
   const std::uint64_t bound = packing.lower_bound();
   const Line line{percent(packing.height(), bound), percent(greedy_by_size_height(problem), bound),
                   packing.seconds, packing.proven_optimal()};
-  fmt::print(
-      "  S: new tokens; T5 has as many to read as to write, Whisper's are what it writes, CLIP's and "
-      "SigLIP's "
-      "are of the\n  text tower, ViT has none\n");
   fmt::print("  {:<24} {:<9} {:>6} {:>14} {:>8.4f} {:>8.3f} s {:>9.3f}  {}\n", name, profile,
              problem.buffers.size(), bound, line.gap, line.seconds, line.greedy,
              line.proved ? "least" : packing.algorithm);
@@ -75,6 +71,10 @@ void summary(const std::vector<Line>& lines) {
 
 void pack_forward_passes() {
   fmt::print("\nforward passes at batch 1, S = {}, at most {} s each\n", kSequence, kSeconds);
+  fmt::print(
+      "  S: new tokens; T5 has as many to read as to write, Whisper's are what it writes, CLIP's and "
+      "SigLIP's\n"
+      "  are of the text tower, ViT has none\n");
   fmt::print("  {:<24} {:<9} {:>6} {:>14} {:>8} {:>10} {:>9}\n", "model", "profile", "values", "bound, bytes",
              "gap %", "time", "greedy %");
   const auto assets = built_in_assets();
