@@ -23,6 +23,7 @@ constexpr std::uint32_t kWheelBoxes = 10'000;
 constexpr std::uint64_t kFirstAttempts = 8;
 constexpr std::uint64_t kSqueakyRounds = 16;
 constexpr std::uint64_t kFirstPatience = 4000;  // of ejection
+constexpr unsigned kMostDoubled = 32;
 
 }  // namespace
 
@@ -143,33 +144,32 @@ void ComponentPacker::search_downwards(unsigned turn, const StopRule& rule) {
   }
 }
 
-bool ComponentPacker::reach(std::uint64_t capacity, unsigned turns, const StopRule& rule) {
-  if (!packed() || done(capacity)) return height_ <= capacity;
+void ComponentPacker::reach(std::uint64_t capacity, const StopRule& rule) {
+  const unsigned turn = turns_++, doubled = std::min(turn, kMostDoubled);
+  if (!packed() || done(capacity)) return;
   const bool quick = quick_to_search();
-  if (quick) search(capacity, kFirstAttempts, rule);
-  if (!done(capacity)) try_orders(capacity, rule);
+  if (turn == 0) {
+    if (quick) search(capacity, kFirstAttempts, rule);
+    if (!done(capacity)) try_orders(capacity, rule);
+  }
   // where search is quick, a few dozen attempts are worth more than any heuristic
   const unsigned patient = quick ? 2 : 0;
-  for (unsigned turn = 0; turn < turns && !done(capacity) && !rule.due(); ++turn) {
-    const unsigned doubled = std::min(turn, 32u);
-    if (turn == patient) squeak(capacity, rule);
-    if (!done(capacity) && (!quick || turn == patient)) eject(capacity, kFirstPatience << doubled, rule);
-    if (!done(capacity) && quick) search(capacity, 2 * kFirstAttempts << doubled, rule);
-  }
-  return height_ <= capacity;
+  if (turn == patient) squeak(capacity, rule);
+  if (!done(capacity) && (!quick || turn == patient)) eject(capacity, kFirstPatience << doubled, rule);
+  if (!done(capacity) && quick) search(capacity, 2 * kFirstAttempts << doubled, rule);
 }
 
-void ComponentPacker::minimize(unsigned turns, const StopRule& rule) {
-  if (!packed() || height_ == lower_) return;
+void ComponentPacker::minimize(const StopRule& rule) {
+  const unsigned turn = turns_++, doubled = std::min(turn, kMostDoubled);
+  if (!packed() || done(lower_)) return;
   const bool quick = quick_to_search();
-  if (quick) search(lower_, kFirstAttempts, rule);
-  if (!done(lower_)) try_orders(lower_, rule);
-  for (unsigned turn = 0; turn < turns && height_ > lower_ && !rule.due(); ++turn) {
-    const unsigned doubled = std::min(turn, 32u);
-    if (turn == 0) squeak(lower_, rule);
-    if (!quick || turn == 0) eject_downwards(kFirstPatience << doubled, rule);
-    if (quick) search_downwards(doubled, rule);
+  if (turn == 0) {
+    if (quick) search(lower_, kFirstAttempts, rule);
+    if (!done(lower_)) try_orders(lower_, rule);
+    squeak(lower_, rule);
   }
+  if (!quick || turn == 0) eject_downwards(kFirstPatience << doubled, rule);
+  if (quick) search_downwards(doubled, rule);
 }
 
 }  // namespace loadline

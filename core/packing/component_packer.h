@@ -27,11 +27,11 @@ class ComponentPacker {
   void begin(const StopRule& rule);
   // The other greedy orders.
   void try_orders(std::uint64_t target, const StopRule& rule);
-  // Looks for a packing of at most `capacity`, for `turns` turns, each of twice the effort of the one before.
-  // False: there is none (proved: lower() says so), or not in the time or the turns given.
-  bool reach(std::uint64_t capacity, unsigned turns, const StopRule& rule);
-  // Lowers the height until it is proved, or time or the turns are over.
-  void minimize(unsigned turns, const StopRule& rule);
+  // One turn more at a packing of at most `capacity`, with twice the effort of the one before. Proof that
+  // there is none raises lower().
+  void reach(std::uint64_t capacity, const StopRule& rule);
+  // One turn more at the least height, likewise.
+  void minimize(const StopRule& rule);
 
   bool packed() const { return !offsets_.empty(); }
   std::uint64_t height() const { return height_; }  // UINT64_MAX where nothing is packed
@@ -40,6 +40,7 @@ class ComponentPacker {
   const std::vector<std::uint64_t>& offsets() const { return offsets_; }
   const std::string& algorithm() const { return algorithm_; }
   std::uint64_t nodes() const { return nodes_; }
+  unsigned turns() const { return turns_; }  // that were taken
 
  private:
   bool done(std::uint64_t target) const { return height_ <= target || lower_ > target; }
@@ -61,6 +62,7 @@ class ComponentPacker {
   std::vector<std::uint64_t> offsets_;
   std::string algorithm_;
   std::uint64_t nodes_ = 0;
+  unsigned turns_ = 0;
 
   ArenaIndex index_;
   const GreedyRule* best_rule_ = nullptr;

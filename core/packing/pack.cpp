@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <memory>
+#include <queue>
+#include <utility>
 
 namespace loadline {
 namespace {
@@ -16,7 +19,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned kBoundedTurns = 2;
-constexpr unsigned kAllTurns = UINT32_MAX;
 
 // The components of one arena and what became of them.
 class ArenaPacker {
@@ -36,23 +38,13 @@ class ArenaPacker {
 
   void run(const StopRule& rule) {
     for (const auto& packer : packers_) packer->begin(rule);
-    std::uint64_t needed = lower_bound();  // asked of all components once: there may be very many
-    const unsigned turns = options_.effort == Effort::full ? kAllTurns : kBoundedTurns;
-    for (const std::size_t i : highest_first()) {
-      ComponentPacker& packer = *packers_[i];
-      const std::uint64_t unit = form_.components[i].unit;
-      const bool lowest = options_.minimize || !capacity_;
-      // lower than what another component needs for sure is of no use
-      const std::uint64_t target = lowest ? std::max(needed / unit, packer.lower()) : *capacity_ / unit;
-      if (packer.height() <= target) continue;
-      if (options_.effort == Effort::greedy) {
-        packer.try_orders(target, rule);
-      } else if (lowest) {
-        packer.minimize(turns, rule);
-        needed = std::max(needed, packer.lower() * unit);
-      } else {
-        packer.reach(target, turns, rule);
-      }
+    const unsigned turns = options_.effort == Effort::full      ? UINT32_MAX
+                           : options_.effort == Effort::bounded ? kBoundedTurns
+                                                                : 0;
+    if (capacity_ && !options_.minimize) {
+      reach(*capacity_, turns, rule);
+    } else {
+      minimize(turns, rule);
     }
   }
 
@@ -104,13 +96,48 @@ class ArenaPacker {
     const ComponentPacker& packer = *packers_[component];
     return packer.packed() ? packer.height() * form_.components[component].unit : ArenaPacking::kNotPacked;
   }
-  std::vector<std::size_t> highest_first() const {
-    std::vector<std::size_t> order(packers_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return bytes_of(a) > bytes_of(b); });
-    return order;
+  // All that are too high, turn and turn about: any of them may prove that it cannot be done.
+  void reach(std::uint64_t capacity, unsigned turns, const StopRule& rule) {
+    std::deque<std::size_t> high;
+    for (std::size_t i = 0; i < packers_.size(); ++i)
+      if (bytes_of(i) > capacity) high.push_back(i);
+    for (; !high.empty() && !rule.due(); high.pop_front()) {
+      ComponentPacker& packer = *packers_[high.front()];
+      const std::uint64_t units = capacity / form_.components[high.front()].unit;
+      if (turns == 0) {
+        packer.try_orders(units, rule);
+      } else {
+        packer.reach(units, rule);
+      }
+      if (packer.lower() > units) return;
+      if (packer.packed() && packer.height() > units && packer.turns() < turns) high.push_back(high.front());
+    }
   }
+
+  // The highest again and again, down to where another has to be, or where its turns left one.
+  void minimize(unsigned turns, const StopRule& rule) {
+    std::priority_queue<std::pair<std::uint64_t, std::size_t>> high;
+    for (std::size_t i = 0; i < packers_.size(); ++i) high.emplace(bytes_of(i), i);
+    for (std::uint64_t level = lower_bound(); !high.empty() && high.top().first > level && !rule.due();) {
+      const std::size_t at = high.top().second;
+      high.pop();
+      ComponentPacker& packer = *packers_[at];
+      const std::uint64_t unit = form_.components[at].unit;
+      if (!packer.packed()) return;
+      if (turns == 0) {
+        packer.try_orders(level / unit, rule);
+      } else {
+        packer.minimize(rule);
+        level = std::max(level, packer.lower() * unit);
+      }
+      if (packer.turns() < turns) {
+        high.emplace(bytes_of(at), at);
+      } else {
+        level = std::max(level, bytes_of(at));
+      }
+    }
+  }
+
   std::optional<std::size_t> highest_bound() const {
     std::optional<std::size_t> best;
     std::uint64_t most = 0;

@@ -234,6 +234,29 @@ TEST(Packing, ManyPinsAreNoTrouble) {
   EXPECT_EQ(packing.offsets.back(), 200'000u - 1) << "the gaps are a byte each";
 }
 
+TEST(Packing, OneHardComponentDoesNotKeepAnotherFromItsProof) {
+  // too large for exact search and without a byte to spare: only time ends it
+  Problem problem = guillotine(5000, 3);
+  std::uint64_t end = 0;
+  for (const Buffer& b : problem.buffers) end = std::max(end, b.upper);
+  // fits by every sum, but search proves soon that it cannot be done
+  constexpr std::uint64_t kUnit = kGuillotineCapacity / 8;
+  constexpr struct {
+    std::uint64_t lower, upper, units;
+  } kRows[] = {{11, 12, 1}, {11, 12, 4}, {5, 9, 1},  {1, 4, 4},  {4, 6, 3},
+               {2, 9, 2},   {4, 5, 3},   {5, 11, 2}, {8, 10, 2}, {9, 11, 4}};
+  for (const auto& [lower, upper, units] : kRows)
+    problem.buffers.push_back({.lower = end + 1 + lower, .upper = end + 1 + upper, .size = units * kUnit});
+  PackOptions options;
+  options.capacity = {kGuillotineCapacity};
+  options.seconds = 60;
+  const Packing packing = pack(problem, options);
+  EXPECT_EQ(packing.verdict, Verdict::infeasible);
+  problem.buffers.resize(problem.buffers.size() - std::size(kRows));
+  options.seconds = 0.1;
+  EXPECT_EQ(pack(problem, options).verdict, Verdict::undecided) << "the cut is not the hard one";
+}
+
 TEST(Packing, WhatIsQuickIsThereHoweverShortTheTime) {
   PackOptions options;
   options.seconds = 0;
