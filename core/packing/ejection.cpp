@@ -11,6 +11,8 @@ namespace {
 
 // Pieces whose end is looked at in one go.
 constexpr std::size_t kBlock = 32;
+// A step among more boxes than this counts as several.
+constexpr std::uint64_t kCrowd = 1000;
 
 }  // namespace
 
@@ -141,9 +143,10 @@ bool EjectionSearch::lower(std::vector<std::uint64_t>& offsets, std::uint64_t ta
   for (std::uint32_t box = 0; box < model_.box_count(); ++box)
     if (offsets_[box] + model_.height_of(box) > target) wait(box);
   std::size_t fewest = waiting_.size();
-  for (std::uint64_t step = 0; !waiting_.empty(); ++step) {
-    if (waiting_.size() < fewest) fewest = waiting_.size(), step = 0;
-    if (step == patience || rule.due()) return false;
+  std::uint64_t steps = 0, looks = 0;  // since there were never fewer
+  for (; !waiting_.empty(); ++steps, looks += near_.size()) {
+    if (waiting_.size() < fewest) fewest = waiting_.size(), steps = looks = 0;
+    if (steps >= patience || looks / kCrowd >= patience || rule.due()) return false;
     const std::uint32_t box = next_waiting();
     Place place;
     if (!best_place(box, target, place)) return false;

@@ -21,8 +21,8 @@ class EjectionSearch {
   explicit EjectionSearch(const SectionModel& model);
 
   // From offsets by box, of which those that end above `target` have to move; gives them back when all end at
-  // or below it. False: for `patience` steps there were never fewer boxes without a place, or `rule` is due;
-  // the offsets are as they were.
+  // or below it. False: for `patience` steps (fewer where very many boxes live together) there were never
+  // fewer boxes without a place, or `rule` is due; the offsets are as they were.
   bool lower(std::vector<std::uint64_t>& offsets, std::uint64_t target, std::uint64_t patience,
              const StopRule& rule);
 
