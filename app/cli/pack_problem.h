@@ -5,6 +5,7 @@
 #include "core/packing/problem.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace loadline::cli {
@@ -24,10 +25,10 @@ struct BytesByUse {
 };
 
 struct RunProblem {
-  Problem problem = {};      // ids: what the blocks are called, each once
-  BytesByUse bytes = {};     // of its blocks
-  std::uint64_t alive = 0;   // the most that is asked for at once
-  std::uint64_t greedy = 0;  // the height that TensorFlow Lite's planner reaches
+  Problem problem = {};                      // ids: what the blocks are called, each once
+  BytesByUse bytes = {};                     // of its blocks
+  std::uint64_t alive = 0;                   // the most that is asked for at once
+  std::optional<std::uint64_t> greedy = {};  // the height that TensorFlow Lite's planner reaches
 };
 
 // Of the run's space, at multiples of `alignment`. Throws Error{usage} that names the spaces there are blocks

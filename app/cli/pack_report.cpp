@@ -63,7 +63,7 @@ void add_run(Json& json, const PackAnswer& answer) {
   json["unshared_bytes"] = bytes.sum();
   json["most_alive_bytes"] = answer.of_run->alive;
   json["fragmentation_percent"] = fragmentation_percent(answer);
-  json["greedy_by_size_height"] = answer.of_run->greedy;
+  json["greedy_by_size_height"] = answer.of_run->greedy ? Json(*answer.of_run->greedy) : Json();
 }
 
 std::string run_text(const PackAnswer& answer) {
@@ -86,14 +86,18 @@ std::string run_text(const PackAnswer& answer) {
 
 std::string comparison_text(const PackAnswer& answer) {
   const RunProblem& of = *answer.of_run;
+  if (!packed(answer.packing.height())) return "";
   const double height = static_cast<double>(answer.packing.height());
-  return fmt::format(
+  std::string text = fmt::format(
       "  fragmentation {:.2f} %: at most {} are asked for at once\n"
-      "  without sharing {}, {:.2f} times as much\n"
-      "  greedy by size, as TensorFlow Lite plans: {}, {:.3f} % above the least that is needed\n",
+      "  without sharing {}, {:.2f} times as much\n",
       fragmentation_percent(answer), format_bytes(of.alive), format_bytes(of.bytes.sum()),
-      height == 0 ? 0.0 : static_cast<double>(of.bytes.sum()) / height, format_bytes(of.greedy),
-      percent_above(of.greedy, answer.packing.lower_bound()));
+      height == 0 ? 0.0 : static_cast<double>(of.bytes.sum()) / height);
+  if (of.greedy)
+    text += fmt::format(
+        "  greedy by size, as TensorFlow Lite plans: {}, {:.3f} % above the least that is needed\n",
+        format_bytes(*of.greedy), percent_above(*of.greedy, answer.packing.lower_bound()));
+  return text;
 }
 
 std::string arena_text(const PackAnswer& answer, std::size_t at) {

@@ -6,10 +6,12 @@
 #include "core/base/text.h"
 #include "core/io/source_file.h"
 #include "core/packing/csv.h"
+#include "core/packing/greedy_by_size.h"
 #include "core/plan/space_problem.h"
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -178,9 +180,14 @@ std::shared_ptr<const ArenaScene> make_arena_scene(ArenaProblemPtr problem, cons
   scene->packing = pack(scene->of->problem, wanted, progress);
   if (scene->packing.offsets.size() != scene->of->problem.buffers.size())
     throw Error(ErrorCode::limit, "alignments leave no packing below 2^62 bytes");
+  constexpr auto kComparison = std::chrono::seconds(2);
+  StopRule rule;
+  rule.stop = progress.stop_token();
+  rule.deadline = std::chrono::steady_clock::now() + kComparison;
+  scene->greedy = greedy_by_size_heights(scene->of->problem, rule);
+  scene->greedy.resize(scene->of->arenas);
   for (std::uint32_t arena = 0; arena < scene->of->arenas; ++arena) {
     progress.check_cancelled();
-    scene->greedy.push_back(greedy_trace(scene->of->problem, greedy_rules()[0], UINT64_MAX, arena).height);
     scene->charts.emplace_back(scene->of->problem, scene->packing.offsets, arena);
     double live = 0;
     for (const view::CurvePoint& point : scene->charts.back().taken()) live = std::max(live, point.y);

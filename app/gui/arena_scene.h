@@ -74,7 +74,8 @@ struct ArenaScene {
   ArenaProblemPtr of;
   ArenaOptions options = {};
   Packing packing = {};
-  std::vector<std::uint64_t> greedy = {};     // by arena: the height that TensorFlow Lite's planner has
+  // By arena: the height that TensorFlow Lite's planner has; nothing where that takes too long.
+  std::vector<std::optional<std::uint64_t>> greedy = {};
   std::vector<view::ArenaChart> charts = {};  // by arena
   std::vector<std::uint64_t> most_live = {};  // by arena: bytes alive at once
 };

@@ -10,33 +10,43 @@
 namespace loadline {
 namespace {
 
-std::uint64_t height_in(const Problem& problem, std::uint32_t arena) {
+std::optional<std::uint64_t> height_in(const Problem& problem, std::uint32_t arena, const StopRule& rule) {
   const NormalForm form = normal_form(problem, arena);
-  const GreedyRule& rule = greedy_rules().front();
+  const GreedyRule& by_size = greedy_rules().front();
   std::uint64_t height = 0;
   for (const PackingComponent& component : form.components) {
     ArenaIndex index(component.model);
-    const auto packing = pack_in_order(component.model, index, order_by(component.model, rule), rule.fit);
-    if (packing.height == UINT64_MAX) return UINT64_MAX;
+    const auto packing = pack_in_order(component.model, index, order_by(component.model, by_size),
+                                       by_size.fit, UINT64_MAX, rule);
+    if (packing.height == UINT64_MAX) return std::nullopt;
     height = std::max(height, packing.height * component.unit);
   }
+  // pins where nobody else is alive are in no component
+  for (const Buffer& buffer : problem.buffers)
+    if (buffer.arena == arena && buffer.offset && buffer.size > 0 && alive_together(buffer, buffer))
+      height = std::max(height, *buffer.offset + buffer.size);
   return height;
 }
 
 }  // namespace
 
-std::uint64_t greedy_by_size_height(const Problem& problem) {
+std::vector<std::optional<std::uint64_t>> greedy_by_size_heights(const Problem& problem,
+                                                                 const StopRule& rule) {
   check_problem(problem);
-  std::uint64_t height = 0;
   std::uint32_t arenas = 1;
-  for (const Buffer& buffer : problem.buffers) {
-    arenas = std::max(arenas, buffer.arena + 1);
-    // pins where nobody else is alive are in no component
-    if (buffer.offset && buffer.size > 0 && alive_together(buffer, buffer))
-      height = std::max(height, *buffer.offset + buffer.size);
+  for (const Buffer& buffer : problem.buffers) arenas = std::max(arenas, buffer.arena + 1);
+  std::vector<std::optional<std::uint64_t>> heights;
+  for (std::uint32_t arena = 0; arena < arenas; ++arena) heights.push_back(height_in(problem, arena, rule));
+  return heights;
+}
+
+std::optional<std::uint64_t> greedy_by_size_height(const Problem& problem, const StopRule& rule) {
+  std::uint64_t most = 0;
+  for (const auto& height : greedy_by_size_heights(problem, rule)) {
+    if (!height) return std::nullopt;
+    most = std::max(most, *height);
   }
-  for (std::uint32_t arena = 0; arena < arenas; ++arena) height = std::max(height, height_in(problem, arena));
-  return height;
+  return most;
 }
 
 }  // namespace loadline

@@ -151,7 +151,7 @@ double percent(std::uint64_t height, std::uint64_t bound) {
 
 void large(const std::string& name, const Problem& problem, double seconds) {
   std::uint64_t greedy = 0;
-  const double greedy_seconds = seconds_of([&] { greedy = greedy_by_size_height(problem); });
+  const double greedy_seconds = seconds_of([&] { greedy = greedy_by_size_height(problem).value(); });
   PackOptions options;
   options.minimize = true;
   options.seconds = seconds;

@@ -39,7 +39,7 @@ Line pack_pass(const std::string& name, const std::string& profile, const Proble
   const Packing packing = pack(problem, options);
   if (const auto fault = find_fault(problem, packing.offsets)) fmt::print("  FAULT: {}\n", *fault);
   const std::uint64_t bound = packing.lower_bound();
-  const Line line{percent(packing.height(), bound), percent(greedy_by_size_height(problem), bound),
+  const Line line{percent(packing.height(), bound), percent(greedy_by_size_height(problem).value(), bound),
                   packing.seconds, packing.proven_optimal()};
   fmt::print("  {:<24} {:<9} {:>6} {:>14} {:>8.4f} {:>8.3f} s {:>9.3f}  {}\n", name, profile,
              problem.buffers.size(), bound, line.gap, line.seconds, line.greedy,

@@ -29,7 +29,7 @@ void expect_packs(std::uint64_t sequence) {
       EXPECT_GT(packing.lower_bound(), 0u);
       EXPECT_EQ(packing.height(), packing.lower_bound());
       EXPECT_TRUE(packing.proven_optimal());
-      EXPECT_LE(packing.height(), greedy_by_size_height(problem));
+      EXPECT_LE(packing.height(), greedy_by_size_height(problem).value());
     }
   EXPECT_EQ(families.size(), assets->architectures.size());
 }

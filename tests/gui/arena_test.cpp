@@ -30,7 +30,7 @@ void expect_sound(const ArenaScene& scene) {
   EXPECT_EQ(scene.of->kinds.size(), scene.of->problem.buffers.size());
   for (std::uint32_t arena = 0; arena < scene.of->arenas; ++arena) {
     EXPECT_EQ(scene.charts[arena].height(), scene.packing.arenas[arena].height);
-    EXPECT_GE(scene.greedy[arena], scene.packing.arenas[arena].lower_bound);
+    EXPECT_GE(scene.greedy[arena].value(), scene.packing.arenas[arena].lower_bound);
     EXPECT_GE(scene.packing.arenas[arena].lower_bound, scene.most_live[arena]);
   }
   for (std::uint32_t i = 0; i < scene.of->problem.buffers.size(); ++i)
@@ -46,7 +46,7 @@ TEST(Arena, TheExampleNeedsNoModel) {
   expect_sound(scene);
   EXPECT_EQ(scene.packing.height(), kTeachingCapacity);
   EXPECT_TRUE(scene.packing.proven_optimal());
-  EXPECT_GT(scene.greedy[0], kTeachingCapacity);
+  EXPECT_GT(scene.greedy[0].value(), kTeachingCapacity);
   ASSERT_TRUE(session.arena().steps());
   const ArenaSteps& steps = *session.arena().steps();
   EXPECT_EQ(steps.greedy.end, TraceEnd::too_high);

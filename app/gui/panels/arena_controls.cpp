@@ -181,7 +181,7 @@ void ArenaControls::pick_arena(ArenaWork& work, const Ui& ui) {
 void arena_figures(const Session& session, const Ui& ui, const ArenaScene& scene, std::uint32_t number) {
   const Theme& theme = *ui.theme;
   const ArenaPacking& arena = scene.packing.arenas[number];
-  const std::uint64_t greedy = scene.greedy[number];
+  const std::optional<std::uint64_t> greedy = scene.greedy[number];
   const auto bytes = [](std::uint64_t value) { return format_grouped(value) + " bytes"; };
   Facts facts(ui);
   facts.put("Buffers", format_grouped(scene.of->problem.buffers.size()), theme.text, shown(scene.of->title));
@@ -192,12 +192,13 @@ void arena_figures(const Session& session, const Ui& ui, const ArenaScene& scene
             arena.proven_optimal ? "none: proved least"
                                  : over_text(arena.height, arena.lower_bound) + ", not proved",
             arena.proven_optimal ? theme.good : theme.warning, "How much the height is over the lower bound");
+  const bool higher = greedy && *greedy > arena.height;
   facts.put("Greedy (TensorFlow Lite)",
-            greedy > arena.height
-                ? fmt::format("{}, +{}", format_bytes(greedy), over_text(greedy, arena.height))
-                : format_bytes(greedy),
-            greedy > arena.height ? theme.bad : theme.text,
-            bytes(greedy) + ": by size, each buffer where it fits best");
+            !greedy  ? "takes too long"
+            : higher ? fmt::format("{}, +{}", format_bytes(*greedy), over_text(*greedy, arena.height))
+                     : format_bytes(*greedy),
+            higher ? theme.bad : theme.text,
+            (greedy ? bytes(*greedy) + ": " : "") + "by size, each buffer where it fits best");
   facts.put("Found by", scene.packing.algorithm.empty() ? "pins" : scene.packing.algorithm, theme.text,
             counted(scene.packing.nodes, "decision") + " of exact search");
   facts.put("Time", seconds_text(scene.packing.seconds), theme.text, "");
