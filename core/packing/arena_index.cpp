@@ -8,7 +8,10 @@
 namespace loadline {
 
 ArenaIndex::ArenaIndex(const SectionModel& model)
-    : model_(model), nodes_(2 * std::bit_ceil(std::size_t{model.sections})) {
+    : model_(model), obstacles_(model.obstacles), nodes_(2 * std::bit_ceil(std::size_t{model.sections})) {
+  // from low to high each is put at the end of its sets
+  std::sort(obstacles_.begin(), obstacles_.end(),
+            [](const auto& a, const auto& b) { return a.offset < b.offset; });
   take_obstacles();
 }
 
@@ -21,7 +24,7 @@ void ArenaIndex::clear() {
 }
 
 void ArenaIndex::take_obstacles() {
-  for (const auto& obstacle : model_.obstacles)
+  for (const auto& obstacle : obstacles_)
     add(1, 0, static_cast<std::uint32_t>(nodes_.size() / 2), obstacle.range,
         {obstacle.offset, obstacle.offset + obstacle.range.size});
 }

@@ -46,7 +46,8 @@ class ArenaIndex {
   void take_obstacles();
 
   const SectionModel& model_;
-  std::vector<Node> nodes_;  // of node i: children 2i and 2i + 1; 1 is the root
+  std::vector<SectionModel::Obstacle> obstacles_;  // by offset
+  std::vector<Node> nodes_;                        // of node i: children 2i and 2i + 1; 1 is the root
   // What is taken in one node, from the first part on that may still be in a box's way; while find() runs.
   struct Taken {
     const Interval* next;

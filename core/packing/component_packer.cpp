@@ -27,13 +27,17 @@ constexpr unsigned kMostDoubled = 32;
 
 }  // namespace
 
-ComponentPacker::ComponentPacker(const SectionModel& model, unsigned threads, std::uint64_t seed)
-    : model_(model), threads_(std::max(1u, threads)), seed_(seed), index_(model) {
+ComponentPacker::ComponentPacker(const SectionModel& model, std::uint64_t highest, unsigned threads,
+                                 std::uint64_t seed)
+    : model_(model), highest_(highest), seed_(seed), index_(model) {
   const LowerBound bound = lower_bound(model);
   lower_ = bound.units;
   bound_section_ = bound.section;
   for (const SectionRange& range : model.ranges) places_ += range.last - range.first;
   for (const auto& obstacle : model.obstacles) places_ += obstacle.range.last - obstacle.range.first;
+  places_ += std::uint64_t{model.box_count()} * model.obstacles.size();
+  const std::uint64_t lanes = kMostSearchBytes / std::max<std::uint64_t>(floor_search_bytes(model), 1);
+  threads_ = static_cast<unsigned>(std::min<std::uint64_t>(std::max(1u, threads), lanes));
 }
 
 bool ComponentPacker::keep(std::vector<std::uint64_t> offsets, std::string algorithm) {
@@ -59,12 +63,12 @@ Fit fit_of(const GreedyRule& rule, const SectionModel& model) {
 }  // namespace
 
 void ComponentPacker::begin(const StopRule& rule) {
-  GreedyPacking packing = pack_by_time(model_);
+  GreedyPacking packing = pack_by_time(model_, highest_);
   if (packing.height != UINT64_MAX) keep(std::move(packing.offsets), "best fit in the order of time");
   best_rule_ = &greedy_rules().front();
   if (done(lower_)) return;
   packing = pack_in_order(model_, index_, order_by(model_, *best_rule_), fit_of(*best_rule_, model_),
-                          height_ - 1, rule);
+                          std::min(height_ - 1, highest_), rule);
   if (packing.height != UINT64_MAX)
     keep(std::move(packing.offsets), fmt::format("greedy by {}", best_rule_->id));
 }
@@ -74,8 +78,8 @@ void ComponentPacker::try_orders(std::uint64_t target, const StopRule& rule) {
   orders_tried_ = true;
   for (const GreedyRule& order : greedy_rules().subspan(1)) {
     if (done(target) || rule.due()) return;
-    GreedyPacking packing =
-        pack_in_order(model_, index_, order_by(model_, order), fit_of(order, model_), height_ - 1, rule);
+    GreedyPacking packing = pack_in_order(model_, index_, order_by(model_, order), fit_of(order, model_),
+                                          std::min(height_ - 1, highest_), rule);
     if (packing.height == UINT64_MAX) continue;
     keep(std::move(packing.offsets), fmt::format("greedy by {}", order.id));
     best_rule_ = &order;
@@ -107,13 +111,14 @@ void ComponentPacker::eject_downwards(std::uint64_t patience, const StopRule& ru
 }
 
 bool ComponentPacker::quick_to_search() const {
-  return places_ <= kFewPlaces && fits_in<std::int64_t>(model_, height_);
+  return threads_ > 0 && places_ <= kFewPlaces && fits_in<std::int64_t>(model_, height_);
 }
 
 bool ComponentPacker::search(std::uint64_t capacity, std::uint64_t attempts, const StopRule& rule) {
-  const std::uint64_t bytes = floor_search_bytes(model_) * threads_;
-  if (!fits_in<std::int64_t>(model_, capacity) || bytes > kMostSearchBytes) return false;
-  if ((portfolios_.size() + 1) * bytes > kMostSearchBytes) portfolios_.clear();
+  if (threads_ == 0 || !fits_in<std::int64_t>(model_, capacity)) return false;
+  std::uint64_t bytes = floor_search_bytes(model_) * threads_;
+  for (const auto& [at, portfolio] : portfolios_) bytes += portfolio->bytes();
+  if (bytes > kMostSearchBytes) portfolios_.clear();
   std::unique_ptr<FloorPortfolio>& portfolio = portfolios_[capacity];
   if (!portfolio) portfolio = std::make_unique<FloorPortfolio>(model_, capacity, threads_, seed_);
   const std::uint64_t before = portfolio->nodes();
@@ -121,6 +126,7 @@ bool ComponentPacker::search(std::uint64_t capacity, std::uint64_t attempts, con
   nodes_ += portfolio->nodes() - before;
   if (end == SearchEnd::infeasible) {
     lower_ = std::max(lower_, capacity + 1);
+    bound_section_.reset();
     portfolios_.erase(portfolios_.begin(), portfolios_.lower_bound(lower_));
   }
   return end == SearchEnd::solved && keep(portfolio->offsets(), "floor filling");

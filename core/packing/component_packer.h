@@ -21,9 +21,10 @@ namespace loadline {
 // All in units of the model, which outlives the packer.
 class ComponentPacker {
  public:
-  ComponentPacker(const SectionModel& model, unsigned threads, std::uint64_t seed);
+  // Nothing is packed above `highest`.
+  ComponentPacker(const SectionModel& model, std::uint64_t highest, unsigned threads, std::uint64_t seed);
 
-  // What is quick: some packing, unless sizes and alignments pass kHighestPacking.
+  // What is quick: some packing, unless sizes and alignments pass `highest`.
   void begin(const StopRule& rule);
   // The other greedy orders.
   void try_orders(std::uint64_t target, const StopRule& rule);
@@ -32,11 +33,14 @@ class ComponentPacker {
   void reach(std::uint64_t capacity, const StopRule& rule);
   // One turn more at the least height, likewise.
   void minimize(const StopRule& rule);
+  // Gives back what the searches so far have learnt.
+  void forget() { portfolios_.clear(); }
 
   bool packed() const { return !offsets_.empty(); }
   std::uint64_t height() const { return height_; }  // UINT64_MAX where nothing is packed
   std::uint64_t lower() const { return lower_; }
-  std::uint32_t bound_section() const { return bound_section_; }
+  // Where the first bound is attained; nothing once a proof has raised it.
+  std::optional<std::uint32_t> bound_section() const { return bound_section_; }
   const std::vector<std::uint64_t>& offsets() const { return offsets_; }
   const std::string& algorithm() const { return algorithm_; }
   std::uint64_t nodes() const { return nodes_; }
@@ -53,12 +57,14 @@ class ComponentPacker {
   void search_downwards(unsigned turn, const StopRule& rule);
 
   const SectionModel& model_;
+  std::uint64_t highest_;
   unsigned threads_;
   std::uint64_t seed_;
-  std::uint64_t places_ = 0;  // boxes and obstacles, each counted once for every section that it stands over
+  // Boxes and obstacles, each counted once for every section that it stands over, and pairs of one of each.
+  std::uint64_t places_ = 0;
   std::uint64_t height_ = UINT64_MAX;
   std::uint64_t lower_ = 0;
-  std::uint32_t bound_section_ = 0;
+  std::optional<std::uint32_t> bound_section_;
   std::vector<std::uint64_t> offsets_;
   std::string algorithm_;
   std::uint64_t nodes_ = 0;

@@ -66,6 +66,7 @@ class FloorPortfolio::Lane {
   virtual SearchEnd attempt(const Attempt& attempt, const StopRule& rule) = 0;
   virtual std::vector<std::uint64_t> offsets() const = 0;
   virtual std::uint64_t nodes() const = 0;
+  virtual std::uint64_t learnt_bytes() const = 0;
 };
 
 template <typename T>
@@ -79,6 +80,7 @@ class FloorPortfolio::LaneOf : public FloorPortfolio::Lane {
     return {search_.offsets().begin(), search_.offsets().end()};
   }
   std::uint64_t nodes() const override { return search_.nodes(); }
+  std::uint64_t learnt_bytes() const override { return search_.learnt_bytes(); }
 
  private:
   FloorSearch<T> search_;
@@ -86,7 +88,7 @@ class FloorPortfolio::LaneOf : public FloorPortfolio::Lane {
 
 FloorPortfolio::FloorPortfolio(const SectionModel& model, std::uint64_t capacity, unsigned threads,
                                std::uint64_t seed)
-    : boxes_(model.box_count()), seed_(seed) {
+    : boxes_(model.box_count()), list_bytes_(floor_search_bytes(model)), seed_(seed) {
   const bool narrow = fits_in<std::int32_t>(model, capacity);
   for (unsigned lane = 0; lane < std::max(1u, threads); ++lane) {
     if (narrow)
@@ -142,6 +144,12 @@ SearchEnd FloorPortfolio::run(std::uint64_t attempts, const StopRule& rule) {
   const auto lane = static_cast<std::size_t>(first - ended.begin());
   if (ends[lane] == SearchEnd::solved) offsets_ = lanes_[lane]->offsets();
   return ends[lane];
+}
+
+std::uint64_t FloorPortfolio::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& lane : lanes_) sum += list_bytes_ + lane->learnt_bytes();
+  return sum;
 }
 
 std::uint64_t FloorPortfolio::nodes() const {

@@ -14,7 +14,8 @@ namespace loadline {
 // attempt is often worth more than patience.
 Attempt floor_attempt(std::uint64_t index, std::uint32_t boxes, std::uint64_t seed);
 
-// Bytes that a floor search of the model needs at most for its lists, per thread.
+// Bytes of the lists of a floor search of the model, per thread. What it learns and what undoing needs come
+// on top: at most 64 MiB each.
 std::uint64_t floor_search_bytes(const SectionModel& model);
 
 // Attempts at one capacity, in lanes of a thread and a search each. The first lane does what it would do
@@ -34,6 +35,8 @@ class FloorPortfolio {
   // After `solved`, by box.
   const std::vector<std::uint64_t>& offsets() const { return offsets_; }
   std::uint64_t nodes() const;
+  // What it takes now.
+  std::uint64_t bytes() const;
 
  private:
   class Lane;
@@ -44,6 +47,7 @@ class FloorPortfolio {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::uint64_t done_ = 0;
   std::uint32_t boxes_;
+  std::uint64_t list_bytes_;  // of each lane
   std::uint64_t seed_;
   std::vector<std::uint64_t> offsets_;
 };

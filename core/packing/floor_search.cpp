@@ -12,12 +12,12 @@
 namespace loadline {
 
 template <typename T>
-FloorSearch<T>::FloorSearch(const SectionModel& model, T capacity, unsigned most_bits)
+FloorSearch<T>::FloorSearch(const SectionModel& model, T capacity)
     : order_(by_first_section(model)),
       skyline_(reordered(model, order_), capacity),
       weights_(model.sections, 1.0),
-      failed_(std::size_t{1} << std::min(most_bits, 12u)),
-      most_bits_(most_bits) {
+      failed_(std::size_t{1} << 12) {
+  number_kinds();
   const auto sums = section_sums(model);
   for (std::uint32_t box = 0; box < order_.size(); ++box) {
     std::uint64_t most = 0;
@@ -113,11 +113,16 @@ std::uint32_t FloorSearch<T>::choose(const Component& component) const {
   }
 }
 
-// Of boxes that are alike only one is tried.
 template <typename T>
-bool FloorSearch<T>::is_copy(std::size_t from, std::uint32_t box) const {
-  return std::any_of(candidates_.begin() + static_cast<std::ptrdiff_t>(from), candidates_.end(),
-                     [&](std::uint32_t other) { return skyline_.model().alike(box, other); });
+void FloorSearch<T>::number_kinds() {
+  const SectionModel& model = skyline_.model();
+  std::vector<std::uint32_t> boxes(order_.size());
+  std::iota(boxes.begin(), boxes.end(), 0u);
+  std::sort(boxes.begin(), boxes.end(), [&](std::uint32_t a, std::uint32_t b) { return model.before(a, b); });
+  kinds_.assign(boxes.size(), 0);
+  for (std::size_t i = 1; i < boxes.size(); ++i)
+    kinds_[boxes[i]] = kinds_[boxes[i - 1]] + (model.before(boxes[i - 1], boxes[i]) ? 1 : 0);
+  seen_.assign(boxes.empty() ? 0 : kinds_[boxes.back()] + 1, 0);
 }
 
 template <typename T>
@@ -133,8 +138,12 @@ void FloorSearch<T>::open_frame() {
   if (!frame.known) {
     frame.section = choose(component);
     const T floor = skyline_.stack(frame.section).floor;
-    for (const std::uint32_t box : skyline_.waiting(frame.section))
-      if (skyline_.start(box) == floor && !is_copy(frame.first_candidate, box)) candidates_.push_back(box);
+    for (const std::uint32_t box : skyline_.waiting(frame.section)) {
+      // of boxes that are alike only one is tried
+      if (skyline_.start(box) != floor || seen_[kinds_[box]] == nodes_) continue;
+      seen_[kinds_[box]] = nodes_;
+      candidates_.push_back(box);
+    }
     std::sort(candidates_.begin() + static_cast<std::ptrdiff_t>(frame.first_candidate), candidates_.end(),
               [&](std::uint32_t a, std::uint32_t b) {
                 return ranks_[a] != ranks_[b] ? ranks_[a] > ranks_[b] : a < b;
@@ -200,11 +209,16 @@ bool FloorSearch<T>::leave_empty(Frame& frame) {
   return true;
 }
 
-// The next choice of the last frame. False when none is left.
+// The next choice of the last frame. False when none is left, or it is time to stop.
 template <typename T>
-bool FloorSearch<T>::advance() {
+bool FloorSearch<T>::advance(const StopRule& rule) {
+  constexpr std::uint64_t kBetweenLooks = 16;
   Frame& frame = frames_.back();
   while (true) {
+    if (++choices_ % kBetweenLooks == 0 && rule.due()) {
+      stopped_ = true;
+      return false;
+    }
     skyline_.undo(frame.moment);
     if (observer_ != nullptr) observer_->kept(frame.moment.placements);
     components_.resize(frame.components);
@@ -238,7 +252,7 @@ bool FloorSearch<T>::has_failed(const Hash& hash) const {
 
 template <typename T>
 void FloorSearch<T>::record_failure(const Hash& hash) {
-  if (++failures_ > failed_.size() / 2 && failed_.size() < std::size_t{1} << most_bits_) {
+  if (++failures_ > failed_.size() / 2 && failed_.size() < kMostFailed) {
     std::vector<Hash> wider(failed_.size() * 4);
     for (const Hash& entry : failed_)
       if (entry.a != 0 || entry.b != 0) wider[entry.b & (wider.size() - 1)] = entry;
@@ -255,13 +269,14 @@ void FloorSearch<T>::keep_solution() {
 
 template <typename T>
 SearchEnd FloorSearch<T>::attempt(const Attempt& attempt, const StopRule& rule) {
-  constexpr std::uint64_t kBetweenLooks = 16;
   skyline_.undo({});
   components_.clear();
   frames_.clear();
   candidates_.clear();
   for (std::uint32_t section = 0; section < skyline_.section_count(); ++section)
     if (skyline_.slack(section) < 0) return SearchEnd::infeasible;
+  stopped_ = rule.due();
+  if (stopped_) return SearchEnd::stopped;
   rank(attempt);
   selection_ = attempt.selection;
   if (skyline_.section_count() == 0) {
@@ -270,12 +285,13 @@ SearchEnd FloorSearch<T>::attempt(const Attempt& attempt, const StopRule& rule) 
   }
   split(0, skyline_.section_count() - 1, kNone, kNone);
   for (std::uint64_t used = 0; todo_ != kNone; ++used) {
-    if (used >= attempt.nodes) return SearchEnd::gave_up;
-    if (used % kBetweenLooks == 0 && rule.due()) return SearchEnd::stopped;
+    if (used >= attempt.nodes || skyline_.logged() > kMostLogged) return SearchEnd::gave_up;
     ++nodes_;
     open_frame();
-    while (!advance())
+    while (!advance(rule)) {
+      if (stopped_) return SearchEnd::stopped;
       if (!fail()) return SearchEnd::infeasible;
+    }
   }
   keep_solution();
   return SearchEnd::solved;

@@ -53,14 +53,15 @@ class FloorObserver {
 template <typename T>
 class FloorSearch {
  public:
-  // Holds at most 2^most_bits failed states of 16 bytes.
-  FloorSearch(const SectionModel& model, T capacity, unsigned most_bits = 22);
+  FloorSearch(const SectionModel& model, T capacity);
 
   // `infeasible` is proved: an attempt that went through everything.
   SearchEnd attempt(const Attempt& attempt, const StopRule& rule);
   // By box as given; after `solved`.
   const std::vector<T>& offsets() const { return offsets_; }
   std::uint64_t nodes() const { return nodes_; }
+  // Of the failed states that are kept, and of what undoing took at most.
+  std::size_t learnt_bytes() const { return failed_.size() * sizeof(Hash) + skyline_.log_bytes(); }
   void observe(FloorObserver* observer) { observer_ = observer; }
 
  private:
@@ -82,23 +83,30 @@ class FloorSearch {
     Hash hash;
   };
   static constexpr std::size_t kNone = SIZE_MAX;
+  static constexpr std::size_t kMostFailed = std::size_t{1} << 22;  // states of 16 bytes that are kept
+  static constexpr std::size_t kMostLogged = std::size_t{1}
+                                             << 26;  // bytes for undoing: beyond, an attempt gives up
 
   void rank(const Attempt& attempt);
   void split(std::uint32_t from, std::uint32_t to, std::size_t rest, std::size_t maker);
   void open_frame();
-  bool advance();
+  bool advance(const StopRule& rule);
   bool place_next(Frame& frame);
   bool leave_empty(Frame& frame);
   bool fail();
   std::uint32_t choose(const Component& component) const;
   double score(std::uint32_t section) const;
   T level_if_empty(std::uint32_t section) const;
-  bool is_copy(std::size_t from, std::uint32_t box) const;
+  void number_kinds();
   bool has_failed(const Hash& hash) const;
   void record_failure(const Hash& hash);
   void keep_solution();
 
   std::vector<std::uint32_t> order_;  // by box of the skyline: the box as given
+  // By box of the skyline: boxes of a kind are alike; and, by kind, the number of the last frame that has
+  // one.
+  std::vector<std::uint32_t> kinds_;
+  std::vector<std::uint64_t> seen_;
   Skyline<T> skyline_;
   std::vector<T> offsets_;
   std::vector<double> ranks_, weights_, busiest_;
@@ -111,8 +119,8 @@ class FloorSearch {
 
   std::vector<Hash> failed_;
   std::size_t failures_ = 0;
-  unsigned most_bits_;
-  std::uint64_t nodes_ = 0;
+  std::uint64_t nodes_ = 0, choices_ = 0;
+  bool stopped_ = false;
   FloorObserver* observer_ = nullptr;
 };
 

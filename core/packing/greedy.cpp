@@ -78,7 +78,6 @@ GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
                             std::span<const std::uint32_t> order, Fit fit, std::uint64_t most,
                             const StopRule& rule) {
   constexpr std::uint32_t kBetweenLooks = 64;
-  most = std::min(most, kHighestPacking);
   GreedyPacking packing;
   packing.offsets.assign(model.box_count(), 0);
   index.clear();
@@ -101,7 +100,8 @@ GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
 GreedyPacking squeaky_wheel(const SectionModel& model, ArenaIndex& index, std::vector<std::uint32_t> order,
                             Fit fit, std::uint64_t height, std::uint64_t target, std::uint64_t rounds,
                             std::uint64_t seed, const StopRule& rule) {
-  constexpr int kPatience = 30;  // rounds without a gain before it goes back to the best order
+  const std::uint64_t most = 2 * height;  // a bad order is still one to learn from
+  constexpr int kPatience = 30;           // rounds without a gain before it goes back to the best order
   GreedyPacking best;
   best.height = height;
   std::vector<std::uint32_t> best_order = order;
@@ -115,9 +115,12 @@ GreedyPacking squeaky_wheel(const SectionModel& model, ArenaIndex& index, std::v
   ranks_from(order);
   int since = 0;
   for (std::uint64_t round = 0; round < rounds && best.height > target; ++round) {
-    GreedyPacking packing = pack_in_order(model, index, order, fit, UINT64_MAX, rule);
-    if (packing.height == UINT64_MAX) break;
-    for (std::uint32_t box = 0; box < model.box_count(); ++box) {
+    GreedyPacking packing = pack_in_order(model, index, order, fit, most, rule);
+    if (packing.height == UINT64_MAX) {
+      if (rule.due()) break;
+      since = kPatience;
+    }
+    for (std::uint32_t box = 0; box < model.box_count() && packing.height != UINT64_MAX; ++box) {
       if (top_of(model, box, packing.offsets[box]) <= target) continue;
       rank[box] -= (0.05 + 0.3 * random.fraction()) * count;
     }

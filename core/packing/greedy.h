@@ -27,13 +27,13 @@ struct GreedyPacking {
   std::vector<std::uint64_t> offsets = {};  // by box
   std::uint64_t height = UINT64_MAX;        // of boxes and obstacles; UINT64_MAX: given up
 };
-// Beyond this no packing goes: sums stay in 64 bits.
+// Bytes that no packing goes beyond: sums stay in 64 bits.
 inline constexpr std::uint64_t kHighestPacking = std::uint64_t{1} << 62;
 
-// Gives up as soon as something ends above `most` or kHighestPacking, or when `rule` is due. `index` is the
-// model's; it is cleared first.
+// Gives up as soon as something ends above `most`, in units, which in bytes is at most kHighestPacking; or
+// when `rule` is due. `index` is the model's; it is cleared first.
 GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
-                            std::span<const std::uint32_t> order, Fit fit, std::uint64_t most = UINT64_MAX,
+                            std::span<const std::uint32_t> order, Fit fit, std::uint64_t most,
                             const StopRule& rule = {});
 
 // Squeaky wheel (Joslin and Clements 1999): boxes that end above `target` go earlier next time. Goes on from

@@ -17,7 +17,7 @@ std::optional<std::uint64_t> height_in(const Problem& problem, std::uint32_t are
   for (const PackingComponent& component : form.components) {
     ArenaIndex index(component.model);
     const auto packing = pack_in_order(component.model, index, order_by(component.model, by_size),
-                                       by_size.fit, UINT64_MAX, rule);
+                                       by_size.fit, kHighestPacking / component.unit, rule);
     if (packing.height == UINT64_MAX) return std::nullopt;
     height = std::max(height, packing.height * component.unit);
   }

@@ -16,6 +16,9 @@
 namespace loadline {
 namespace {
 
+// A pin is an obstacle in each component that it reaches into.
+constexpr std::size_t kMostObstacles = 4'000'000;
+
 // Bytes that are taken in ticks [lower, upper).
 struct Piece {
   std::uint64_t lower = 0;
@@ -97,7 +100,7 @@ std::vector<Piece> united(const std::vector<Piece>& pieces) {
 std::uint64_t common_alignment(const Problem& problem, std::size_t buffer, std::uint64_t a) {
   const std::uint64_t b = problem.buffers[buffer].alignment;
   const auto both = checked_mul(a / std::gcd(a, b), b);
-  if (!both || *both >= std::uint64_t{1} << 62)
+  if (!both || *both > std::uint64_t{1} << 62)
     throw Error(ErrorCode::limit,
                 fmt::format("buffer '{}': alignment {} and its group's {} have no common multiple below 2^62",
                             safe_display(problem.id_of(buffer)), b, a));
@@ -213,14 +216,22 @@ void set_unit(PackingComponent& component) {
 
 void add_obstacles(const Items& all, const std::vector<std::uint32_t>& component_of,
                    const std::vector<std::uint32_t>& begins, NormalForm& form) {
+  // where what begins in a section is another component, or none
+  std::vector<std::uint32_t> ends(component_of.size(), static_cast<std::uint32_t>(component_of.size()));
+  for (std::size_t i = component_of.size(); i-- > 1;)
+    ends[i - 1] = component_of[i - 1] == component_of[i] ? ends[i] : static_cast<std::uint32_t>(i);
+  std::size_t count = 0;
   for (const Item& item : all.items) {
     if (!item.offset) continue;
     for (std::size_t i = item.from; i < item.to; ++i) {
       const Piece& piece = all.pieces[i];
       for (std::uint32_t section = piece.first; section < piece.last;) {
         const std::uint32_t component = component_of[section];
-        std::uint32_t end = section + 1;
-        while (end < piece.last && component_of[end] == component) ++end;
+        const std::uint32_t end = std::min(ends[section], piece.last);
+        if (++count > kMostObstacles)
+          throw Error(ErrorCode::limit,
+                      fmt::format("pinned buffers stand in the way of others at more than {} places",
+                                  kMostObstacles));
         if (component != NormalForm::kNoBox)
           form.components[component].model.obstacles.push_back(
               {{section - begins[component], end - begins[component], piece.size}, *item.offset});

@@ -28,11 +28,12 @@ bool SectionModel::over(std::uint32_t box, std::uint32_t section) const {
   });
 }
 
-bool SectionModel::alike(std::uint32_t a, std::uint32_t b) const {
+bool SectionModel::before(std::uint32_t a, std::uint32_t b) const {
+  if (alignment_of(a) != alignment_of(b)) return alignment_of(a) < alignment_of(b);
   const Ranges x = ranges_of(a), y = ranges_of(b);
-  return alignment_of(a) == alignment_of(b) &&
-         std::equal(x.begin(), x.end(), y.begin(), y.end(),
-                    [](const SectionRange& p, const SectionRange& q) { return key(p) == key(q); });
+  return std::lexicographical_compare(
+      x.begin(), x.end(), y.begin(), y.end(),
+      [](const SectionRange& p, const SectionRange& q) { return key(p) < key(q); });
 }
 
 SectionModel reordered(const SectionModel& model, const std::vector<std::uint32_t>& order) {

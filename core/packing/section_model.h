@@ -46,7 +46,8 @@ struct SectionModel {
   std::uint32_t last_of(std::uint32_t box) const { return ranges[ranges_from[box + 1] - 1].last; }
   std::uint64_t height_of(std::uint32_t box) const;  // the most that it takes anywhere
   bool over(std::uint32_t box, std::uint32_t section) const;
-  bool alike(std::uint32_t a, std::uint32_t b) const;
+  // An order in which boxes that are alike, in ranges and alignment, are equal.
+  bool before(std::uint32_t a, std::uint32_t b) const;
 
   void add(const SectionRange& range) {
     ranges.push_back(range);

@@ -117,15 +117,9 @@ T Skyline<T>::fitting(std::uint32_t box, T level) const {
   };
   T at = aligned(level);
   if (bars_from_.empty()) return at;
-  // Bars end in order, but a later one may begin lower: it can bar again what an earlier one let through.
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t i = bars_from_[box]; i < bars_from_[box + 1]; ++i) {
-      if (at <= bars_[i].from || bars_[i].to <= at) continue;
-      at = aligned(bars_[i].to);
-      moved = true;
-    }
-  }
+  // bars end in order: what moves it behind one moves it behind those before that too
+  for (std::size_t i = bars_from_[box]; i < bars_from_[box + 1]; ++i)
+    if (bars_[i].from < at && at < bars_[i].to) at = aligned(bars_[i].to);
   return at;
 }
 

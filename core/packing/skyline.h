@@ -73,6 +73,11 @@ class Skyline {
   };
   Moment now() const { return {lifts_.size(), figures_.size(), placements_.size()}; }
   void undo(const Moment& moment);
+  // Bytes of what undoing needs now, and of what is set aside for it.
+  std::size_t logged() const { return lifts_.size() * sizeof(Lift) + figures_.size() * sizeof(Figure); }
+  std::size_t log_bytes() const {
+    return lifts_.capacity() * sizeof(Lift) + figures_.capacity() * sizeof(Figure);
+  }
 
   // Two independent hashes of the state of a component: which boxes wait and where they may start. A state
   // decides whether the rest can be placed. `from` and `to` are its first and last listed sections.

@@ -15,7 +15,6 @@ class SweptArena {
  public:
   explicit SweptArena(std::uint64_t base) : top_(base) {}
 
-  // Ends above kHighestPacking where there is no room.
   std::uint64_t take(std::uint64_t size, std::uint64_t alignment) {
     // a hole so large holds an aligned start, wherever it begins
     const auto hole = holes_.take(size + (alignment - 1));
@@ -45,7 +44,7 @@ class SweptArena {
 
 }  // namespace
 
-GreedyPacking pack_by_time(const SectionModel& model) {
+GreedyPacking pack_by_time(const SectionModel& model, std::uint64_t most) {
   std::uint64_t height = 0;
   for (const auto& obstacle : model.obstacles)
     height = std::max(height, obstacle.offset + obstacle.range.size);
@@ -62,7 +61,7 @@ GreedyPacking pack_by_time(const SectionModel& model) {
     }
     const std::uint64_t start = arena.take(model.height_of(box), model.alignment_of(box));
     height = std::max(height, start + model.height_of(box));
-    if (height > kHighestPacking) return packing;
+    if (height > most) return packing;
     packing.offsets[box] = start;
     endings.emplace(model.last_of(box), box);
   }

@@ -7,7 +7,7 @@
 namespace loadline {
 
 // A packing in a moment, for problems of any size: n log n. Boxes with several ranges count as alive from the
-// first to the last, and all lie above every obstacle. Given up (height UINT64_MAX) above kHighestPacking.
-GreedyPacking pack_by_time(const SectionModel& model);
+// first to the last, and all lie above every obstacle. Given up (height UINT64_MAX) above `most`.
+GreedyPacking pack_by_time(const SectionModel& model, std::uint64_t most);
 
 }  // namespace loadline

@@ -166,7 +166,8 @@ PackingTrace greedy_trace(const Problem& problem, const GreedyRule& rule, std::u
     const PackingComponent& component = form.components[i];
     ArenaIndex index(component.model);
     const std::vector<std::uint32_t> order = order_by(component.model, rule);
-    const GreedyPacking packing = pack_in_order(component.model, index, order, rule.fit);
+    const GreedyPacking packing =
+        pack_in_order(component.model, index, order, rule.fit, kHighestPacking / component.unit);
     if (packing.height == UINT64_MAX) throw Error(ErrorCode::limit, "the order leads to offsets above 2^62");
     for (const std::uint32_t box : order)
       for (const std::uint32_t buffer : names.of(i, box))

@@ -44,7 +44,7 @@ void expect_sound(const SectionModel& model, const Offsets& offsets, std::uint64
 GreedyPacking by_size(const SectionModel& model) {
   ArenaIndex index(model);
   const GreedyRule& rule = greedy_rules().front();
-  return pack_in_order(model, index, order_by(model, rule), rule.fit);
+  return pack_in_order(model, index, order_by(model, rule), rule.fit, kHighestPacking);
 }
 
 TEST(Ejection, KeepsEveryRuleAndSaysTheTruth) {

@@ -234,27 +234,68 @@ TEST(Packing, ManyPinsAreNoTrouble) {
   EXPECT_EQ(packing.offsets.back(), 200'000u - 1) << "the gaps are a byte each";
 }
 
-TEST(Packing, OneHardComponentDoesNotKeepAnotherFromItsProof) {
-  // too large for exact search and without a byte to spare: only time ends it
-  Problem problem = guillotine(5000, 3);
-  std::uint64_t end = 0;
-  for (const Buffer& b : problem.buffers) end = std::max(end, b.upper);
-  // fits by every sum, but search proves soon that it cannot be done
-  constexpr std::uint64_t kUnit = kGuillotineCapacity / 8;
+// Eight units suffice for every sum, but search proves soon that nine are needed.
+Problem needs_nine(std::uint64_t unit) {
   constexpr struct {
     std::uint64_t lower, upper, units;
   } kRows[] = {{11, 12, 1}, {11, 12, 4}, {5, 9, 1},  {1, 4, 4},  {4, 6, 3},
                {2, 9, 2},   {4, 5, 3},   {5, 11, 2}, {8, 10, 2}, {9, 11, 4}};
+  Problem problem;
   for (const auto& [lower, upper, units] : kRows)
-    problem.buffers.push_back({.lower = end + 1 + lower, .upper = end + 1 + upper, .size = units * kUnit});
+    problem.buffers.push_back({.lower = lower, .upper = upper, .size = units * unit});
+  return problem;
+}
+
+TEST(Packing, OneHardPartDoesNotKeepAnotherFromItsProof) {
+  // too large for exact search and without a byte to spare: only time ends it
+  Problem problem = guillotine(5000, 3);
   PackOptions options;
-  options.capacity = {kGuillotineCapacity};
-  options.seconds = 60;
-  const Packing packing = pack(problem, options);
-  EXPECT_EQ(packing.verdict, Verdict::infeasible);
-  problem.buffers.resize(problem.buffers.size() - std::size(kRows));
+  options.capacity = {kGuillotineCapacity, kGuillotineCapacity};
   options.seconds = 0.1;
-  EXPECT_EQ(pack(problem, options).verdict, Verdict::undecided) << "the cut is not the hard one";
+  EXPECT_EQ(pack(problem, options).verdict, Verdict::undecided);
+  options.seconds = 60;
+  const std::size_t cut = problem.buffers.size();
+  std::uint64_t end = 0;
+  for (const Buffer& b : problem.buffers) end = std::max(end, b.upper);
+  for (const std::uint32_t arena : {0u, 1u}) {
+    problem.buffers.resize(cut);
+    for (Buffer b : needs_nine(kGuillotineCapacity / 8).buffers) {
+      b.lower += end + 1, b.upper += end + 1;
+      b.arena = arena;
+      problem.buffers.push_back(b);
+    }
+    EXPECT_EQ(pack(problem, options).verdict, Verdict::infeasible) << "arena " << arena;
+  }
+}
+
+TEST(Packing, TheBoundIsWhereItSays) {
+  Problem problem = needs_nine(1);
+  problem.buffers.resize(2);
+  EXPECT_EQ(pack(problem, {}).arenas[0].bound_ticks, (Lifespan{11, 12}));
+  problem.buffers.push_back({.lower = 2, .upper = 4, .size = 10, .offset = 100});
+  EXPECT_EQ(pack(problem, {}).arenas[0].lower_bound, 110u);
+  EXPECT_EQ(pack(problem, {}).arenas[0].bound_ticks, (Lifespan{2, 4}));
+  const Packing proved = pack(needs_nine(1), {});
+  EXPECT_EQ(proved.lower_bound(), 9u);
+  EXPECT_EQ(proved.arenas[0].bound_ticks, Lifespan{}) << "no section needs nine";
+}
+
+TEST(Packing, UnitsDoNotCarryPastTheLimit) {
+  constexpr std::uint64_t kSize = std::uint64_t{1} << 50, kAlignment = std::uint64_t{1} << 60;
+  Problem problem;
+  for (int i = 0; i < 4; ++i)
+    problem.buffers.push_back({.lower = 0, .upper = 1, .size = kSize, .alignment = kAlignment});
+  EXPECT_EQ(least_height(problem), 3 * kAlignment + kSize);
+  while (problem.buffers.size() < 20) {
+    problem.buffers.push_back(problem.buffers.front());
+    PackOptions options;
+    options.seconds = 0.1;
+    const Packing packing = pack(problem, options);
+    EXPECT_EQ(packing.verdict, Verdict::undecided) << problem.buffers.size();
+    EXPECT_TRUE(packing.offsets.empty());
+    options.capacity = {UINT64_MAX};
+    EXPECT_NE(pack(problem, options).verdict, Verdict::feasible);
+  }
 }
 
 TEST(Packing, WhatIsQuickIsThereHoweverShortTheTime) {
