@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint64_t kMostSearchBytes = std::uint64_t{512} << 20;
 // Up to here an attempt of exact search takes milliseconds, and comes before heuristics.
 constexpr std::uint64_t kFewPlaces = 400'000;
+constexpr std::uint32_t kFewBoxes = 20'000;  // each decision looks at every section of its component
 // Beyond this many boxes ejection gains more in the same time than tightest gaps, further orders and the
 // squeaky wheel.
 constexpr std::uint32_t kManyBoxes = 50'000;
@@ -96,22 +97,23 @@ void ComponentPacker::squeak(std::uint64_t target, const StopRule& rule) {
 }
 
 bool ComponentPacker::eject(std::uint64_t target, std::uint64_t patience, const StopRule& rule) {
-  if (!ejection_) ejection_.emplace(model_);
+  if (!ejection_) ejection_.emplace(model_, seed_);
   std::vector<std::uint64_t> offsets = offsets_;
   return ejection_->lower(offsets, target, patience, rule) && keep(std::move(offsets), "ejection");
 }
 
-// Bisects between what is proved and what is known, down to a small part of it.
-void ComponentPacker::eject_downwards(std::uint64_t patience, const StopRule& rule) {
-  const std::uint64_t least = (height_ - lower_) / 16;
-  for (std::uint64_t from = lower_; height_ > from && height_ - from > least && !rule.due();) {
+// Bisects between `least` and what is known, down to a small part of it.
+void ComponentPacker::eject_downwards(std::uint64_t least, std::uint64_t patience, const StopRule& rule) {
+  const std::uint64_t small = (height_ - least) / 16;
+  for (std::uint64_t from = least; height_ > from && height_ - from > small && !rule.due();) {
     const std::uint64_t middle = from + (height_ - 1 - from) / 2;
     if (!eject(middle, patience, rule)) from = middle + 1;
   }
 }
 
 bool ComponentPacker::quick_to_search() const {
-  return threads_ > 0 && places_ <= kFewPlaces && fits_in<std::int64_t>(model_, height_);
+  return threads_ > 0 && model_.box_count() <= kFewBoxes && places_ <= kFewPlaces &&
+         fits_in<std::int64_t>(model_, height_);
 }
 
 bool ComponentPacker::search(std::uint64_t capacity, std::uint64_t attempts, const StopRule& rule) {
@@ -134,12 +136,12 @@ bool ComponentPacker::search(std::uint64_t capacity, std::uint64_t attempts, con
 
 // Leaps from the height that is known, the farthest with the least effort: either they are easy, or it takes
 // too long to find out.
-void ComponentPacker::search_downwards(unsigned turn, const StopRule& rule) {
+void ComponentPacker::search_downwards(std::uint64_t least, unsigned turn, const StopRule& rule) {
   constexpr unsigned kLeaps = 6;
   const std::uint64_t attempts = kFirstAttempts << turn;
   unsigned leap = 0;
-  while (height_ > lower_ && leap <= kLeaps && !rule.due()) {
-    const std::uint64_t way = std::max<std::uint64_t>((height_ - lower_) >> leap, 1);
+  while (height_ > std::max(least, lower_) && leap <= kLeaps && !rule.due()) {
+    const std::uint64_t way = std::max<std::uint64_t>((height_ - std::max(least, lower_)) >> leap, 1);
     const std::uint64_t effort = std::max<std::uint64_t>(attempts >> ((kLeaps - leap) / 2), 1);
     if (search(height_ - way, effort, rule))
       leap = leap > 0 ? leap - 1 : 0;
@@ -162,7 +164,15 @@ void ComponentPacker::reach(std::uint64_t capacity, const StopRule& rule) {
   const unsigned patient = quick ? 2 : 0;
   if (turn == patient) squeak(capacity, rule);
   if (!done(capacity) && (!quick || turn == patient)) eject(capacity, kFirstPatience << doubled, rule);
-  if (!done(capacity) && quick) search(capacity, 2 * kFirstAttempts << doubled, rule);
+  if (!done(capacity) && quick) {
+    search(capacity, 2 * kFirstAttempts << doubled, rule);
+  } else if (!done(capacity) && places_ <= kFewPlaces && turn > 0) {
+    search(capacity, turn, rule);
+  }
+  // and near it, for who wants to know how far away that is
+  if (done(capacity) || turn < patient) return;
+  if (quick) search_downwards(capacity, turn - patient, rule);
+  if (!quick || turn == patient) eject_downwards(capacity, kFirstPatience << doubled, rule);
 }
 
 void ComponentPacker::minimize(const StopRule& rule) {
@@ -174,8 +184,12 @@ void ComponentPacker::minimize(const StopRule& rule) {
     if (!done(lower_)) try_orders(lower_, rule);
     squeak(lower_, rule);
   }
-  if (!quick || turn == 0) eject_downwards(kFirstPatience << doubled, rule);
-  if (quick) search_downwards(doubled, rule);
+  if (!quick || turn == 0) eject_downwards(lower_, kFirstPatience << doubled, rule);
+  if (quick) {
+    search_downwards(lower_, doubled, rule);
+  } else if (places_ <= kFewPlaces && turn > 0) {
+    search(lower_, turn, rule);
+  }
 }
 
 }  // namespace loadline

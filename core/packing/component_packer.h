@@ -52,9 +52,9 @@ class ComponentPacker {
   bool quick_to_search() const;
   void squeak(std::uint64_t target, const StopRule& rule);
   bool eject(std::uint64_t target, std::uint64_t patience, const StopRule& rule);
-  void eject_downwards(std::uint64_t patience, const StopRule& rule);
+  void eject_downwards(std::uint64_t least, std::uint64_t patience, const StopRule& rule);
   bool search(std::uint64_t capacity, std::uint64_t attempts, const StopRule& rule);
-  void search_downwards(unsigned turn, const StopRule& rule);
+  void search_downwards(std::uint64_t least, unsigned turn, const StopRule& rule);
 
   const SectionModel& model_;
   std::uint64_t highest_;

@@ -16,7 +16,8 @@ constexpr std::uint64_t kCrowd = 1000;
 
 }  // namespace
 
-EjectionSearch::EjectionSearch(const SectionModel& model) : model_(model), offsets_(model.box_count(), 0) {
+EjectionSearch::EjectionSearch(const SectionModel& model, std::uint64_t seed)
+    : model_(model), random_(seed), offsets_(model.box_count(), 0) {
   for (std::uint32_t box = 0; box < model.box_count(); ++box) {
     double length = 0;
     for (const SectionRange& range : model.ranges_of(box)) {
@@ -32,7 +33,9 @@ EjectionSearch::EjectionSearch(const SectionModel& model) : model_(model), offse
                    [](const Piece& a, const Piece& b) { return a.first < b.first; });
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (i % kBlock == 0) reach_.push_back(0);
+    if (i % (kBlock * kBlock) == 0) far_reach_.push_back(0);
     reach_.back() = std::max(reach_.back(), pieces_[i].last);
+    far_reach_.back() = std::max(far_reach_.back(), pieces_[i].last);
   }
 }
 
@@ -47,13 +50,16 @@ void EjectionSearch::meet(std::uint32_t box) {
                          [](const Piece& piece, std::uint32_t last) { return piece.first < last; }) -
         pieces_.begin());
     for (std::size_t block = 0; block * kBlock < end; ++block) {
+      if (block % kBlock == 0)
+        while (block * kBlock < end && far_reach_[block / kBlock] <= range.first) block += kBlock;
+      if (block * kBlock >= end) break;
       if (reach_[block] <= range.first) continue;
       for (std::size_t i = block * kBlock; i < std::min(end, (block + 1) * kBlock); ++i) {
         const Piece& piece = pieces_[i];
         const bool fixed = piece.box == kObstacle;
         if (piece.last <= range.first || piece.box == box || (!fixed && placed_[piece.box] == 0)) continue;
         const std::uint64_t offset = fixed ? piece.offset : offsets_[piece.box];
-        const double cost = fixed ? 0 : cost_of(piece.box);
+        const double cost = fixed ? 0 : cost_of(piece.box) * (1 + kShake * random_.fraction());
         near_.push_back({&piece, cost});
         from_.push_back(offset >= range.size ? offset - range.size + 1 : 0);
         to_.push_back(offset + piece.size);

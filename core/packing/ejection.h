@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/packing/key_order.h"
+#include "core/packing/mix.h"
 #include "core/packing/section_model.h"
 #include "core/packing/stop_rule.h"
 
@@ -18,7 +19,7 @@ namespace loadline {
 class EjectionSearch {
  public:
   // The model outlives the search.
-  explicit EjectionSearch(const SectionModel& model);
+  EjectionSearch(const SectionModel& model, std::uint64_t seed);
 
   // From offsets by box, of which those that end above `target` have to move; gives them back when all end at
   // or below it. False: for `patience` steps (fewer where very many boxes live together) there were never
@@ -29,6 +30,7 @@ class EjectionSearch {
  private:
   static constexpr std::uint32_t kObstacle = UINT32_MAX;
   static constexpr double kGrudge = 0.3;  // what each time adds to a box's cost
+  static constexpr double kShake = 0.4;   // what chance adds at most, each time that it is asked
   // What is taken over sections [first, last); sorted by `first`.
   struct Piece {
     std::uint32_t first = 0;
@@ -57,8 +59,10 @@ class EjectionSearch {
   double cost_of(std::uint32_t box) const { return weights_[box] * (1 + kGrudge * driven_[box]); }
 
   const SectionModel& model_;
+  MixedSequence random_;
   std::vector<Piece> pieces_;
-  std::vector<std::uint32_t> reach_;  // by block of pieces: where the last of them ends
+  // By block of pieces, and by block of blocks: where the last of them ends.
+  std::vector<std::uint32_t> reach_, far_reach_;
   // by box
   std::vector<double> weights_;
   std::vector<double> driven_;  // how often it drove others out

@@ -6,9 +6,12 @@
 #include <bit>
 #include <numeric>
 
-#include <hwy/contrib/sort/vqsort.h>
-
 namespace loadline {
+namespace {
+
+constexpr std::size_t kFew = 32;  // up to here comparing is as fast
+
+}  // namespace
 
 std::span<const std::uint32_t> KeyOrder::sort(std::span<const std::uint64_t> keys) {
   order_.resize(keys.size());
@@ -22,7 +25,11 @@ std::span<const std::uint32_t> KeyOrder::sort(std::span<const std::uint64_t> key
   }
   packed_.clear();
   for (std::size_t i = 0; i < keys.size(); ++i) packed_.push_back(keys[i] << bits | i);
-  if (packed_.size() > 1) hwy::Sorter()(packed_.data(), packed_.size(), hwy::SortAscending());
+  if (packed_.size() > kFew) {
+    sorter_(packed_.data(), packed_.size(), hwy::SortAscending());
+  } else {
+    std::sort(packed_.begin(), packed_.end());
+  }
   const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
   for (std::size_t i = 0; i < keys.size(); ++i) order_[i] = static_cast<std::uint32_t>(packed_[i] & mask);
   return order_;

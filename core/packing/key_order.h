@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include <hwy/contrib/sort/vqsort.h>
+
 namespace loadline {
 
 // Keeps its memory from one call to the next.
@@ -15,6 +17,7 @@ class KeyOrder {
   std::span<const std::uint32_t> sort(std::span<const std::uint64_t> keys);
 
  private:
+  hwy::Sorter sorter_;  // asks the system for random numbers when it is made
   std::vector<std::uint64_t> packed_;
   std::vector<std::uint32_t> order_;
 };

@@ -291,8 +291,9 @@ void check_pins(const Problem& problem, const Items& all) {
 void check_sums(const PackingComponent& component) {
   const auto sums = section_sums(component.model);
   const std::uint64_t limit = (std::uint64_t{1} << 62) / component.unit;
-  if (sums && std::all_of(sums->begin(), sums->end(), [&](std::uint64_t sum) { return sum < limit; })) return;
-  throw Error(ErrorCode::limit, "buffers that are alive together take 2^62 bytes or more");
+  if (sums && std::all_of(sums->begin(), sums->end(), [&](std::uint64_t sum) { return sum <= limit; }))
+    return;
+  throw Error(ErrorCode::limit, "buffers that are alive together take more than 2^62 bytes");
 }
 
 }  // namespace

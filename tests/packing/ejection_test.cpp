@@ -64,7 +64,7 @@ TEST(Ejection, KeepsEveryRuleAndSaysTheTruth) {
       for (const std::uint64_t part : {1u, 4u, 8u}) {
         const std::uint64_t target = greedy.height - greedy.height * part / 16;
         Offsets offsets = greedy.offsets;
-        if (EjectionSearch(component.model).lower(offsets, target, 200, {})) {
+        if (EjectionSearch(component.model, 1).lower(offsets, target, 200, {})) {
           ++lowered;
           expect_sound(component.model, offsets, target);
         } else {
@@ -90,7 +90,7 @@ TEST(Ejection, GoesBelowWhatGreedyOrdersLeave) {
       Offsets offsets = greedy.offsets;
       const std::uint64_t target = greedy.height - (greedy.height - bound) / 4;
       ++tried;
-      if (!EjectionSearch(component.model).lower(offsets, target, 4000, {})) continue;
+      if (!EjectionSearch(component.model, 1).lower(offsets, target, 4000, {})) continue;
       ++lowered;
       expect_sound(component.model, offsets, target);
     }
@@ -106,7 +106,7 @@ TEST(Ejection, EndsWhenItIsTold) {
   Offsets offsets = by_size(model).offsets;
   StopRule due;
   due.deadline = std::chrono::steady_clock::now();
-  EXPECT_FALSE(EjectionSearch(model).lower(offsets, bound, UINT64_MAX, due));
+  EXPECT_FALSE(EjectionSearch(model, 1).lower(offsets, bound, UINT64_MAX, due));
 }
 
 TEST(KeyOrder, IsStableForKeysOfAnyWidth) {
