@@ -21,6 +21,8 @@ AtomicFile::AtomicFile(std::string target) : target_(std::move(target)) {
   // a file that is replaced keeps its mode, from the start: what is private is never readable meanwhile
   struct stat old = {};
   const bool replaces = ::stat(target_.c_str(), &old) == 0;
+  if (replaces && !S_ISREG(old.st_mode))
+    throw Error(ErrorCode::usage, {.file = target_}, "is no regular file: it would be gone");
   const mode_t mode = replaces ? (old.st_mode & 0777) | S_IRUSR | S_IWUSR : 0666;
   // the name stays short: the target's own may already be as long as the file system allows
   std::random_device random;

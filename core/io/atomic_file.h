@@ -14,7 +14,8 @@ namespace loadline {
 // it removes the temporary file and leaves an existing target as it was. Move-only.
 class AtomicFile {
  public:
-  // Throws Error{io}: the folder must exist and be writable.
+  // Throws Error{io}: the folder must exist and be writable; usage where the target is there and is no
+  // regular file.
   explicit AtomicFile(std::string target);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;

@@ -109,6 +109,14 @@ TEST(AtomicFile, AFolderThatIsNotThereIsAnError) {
   EXPECT_THROW(AtomicFile(folder / "no/such/file"), Error);
 }
 
+TEST(AtomicFile, WhatIsNoFileIsLeftAlone) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(AtomicFile(folder / "pipe"), Error);
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+  EXPECT_THROW(AtomicFile("/dev/null"), Error);
+}
+
 TEST(AtomicFile, MoreThanTheDiskHoldsFailsBeforeAnythingIsWritten) {
   const TemporaryFolder folder;
   AtomicFile file(folder / "huge");
