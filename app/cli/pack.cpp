@@ -2,6 +2,7 @@
 #include "core/packing/pack.h"
 
 #include "app/cli/commands.h"
+#include "app/cli/number_range.h"
 #include "app/cli/pack_problem.h"
 #include "app/cli/pack_report.h"
 #include "app/cli/pack_run.h"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <filesystem>
 #include <span>
 
@@ -56,6 +58,25 @@ bool is_csv(const std::string& path) {
   return extension == ".csv";
 }
 
+void check_capacity(const Options& options, const Problem& problem) {
+  std::size_t arenas = 1;
+  for (const Buffer& buffer : problem.buffers) arenas = std::max<std::size_t>(arenas, buffer.arena + 1);
+  if (options.capacity.size() > arenas)
+    throw Error(ErrorCode::usage,
+                fmt::format("--capacity: {} for {}", counted(options.capacity.size(), "value"),
+                            counted(arenas, "arena")));
+}
+
+// For what is worked out beside the packing, and may take as long as that.
+StopRule stop_rule(const Context& context, const Options& options) {
+  using std::chrono::steady_clock;
+  StopRule rule;
+  rule.stop = context.stop;
+  rule.deadline = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
+                                            std::chrono::duration<double>(options.seconds));
+  return rule;
+}
+
 // Before the search, which may take its time.
 void check_out(const Options& options) {
   std::error_code ignored;
@@ -72,6 +93,7 @@ void write_csv(const Options& options, const std::string& text) {
 
 // `answer` lacks the packing.
 int solve(const Context& context, const Options& options, Progress& progress, PackAnswer answer) {
+  check_capacity(options, answer.problem);
   answer.asked = pack_options(options);
   answer.packing = pack(answer.problem, answer.asked, progress);
   const Packing& packing = answer.packing;
@@ -106,19 +128,22 @@ int pack_model(const Context& context, const Options& options) {
   Progress progress(context.stop);
   const PackRun run = pack_run(context, options.path, options.run, progress);
   const std::uint64_t alignment = options.alignment.value_or(kRunAlignment);
-  const RunProblem of_run = run_problem(run, alignment);
+  const RunProblem of_run = run_problem(run, alignment, stop_rule(context, options));
   return solve(context, options, progress,
                {.problem = of_run.problem, .run = &run, .of_run = &of_run, .alignment = alignment});
 }
 
 void add_solver_options(CLI::App& app, Options& options) {
-  app.add_option("--capacity", options.capacity,
-                 "Bytes of the arena; of each arena, in turn. Ends with the first packing that keeps it")
+  app.add_option(
+         "--capacity", options.capacity,
+         "Bytes of the arena; of each arena, in turn, those without a value unbounded. Ends with the first "
+         "packing that keeps it")
       ->delimiter(',');
   app.add_flag("--minimize", options.minimize,
                "The least height, and whether that is proved; as without --capacity");
-  app.add_option("--time-limit", options.seconds, "Seconds")
-      ->check(CLI::Range(0.0, 1e6))
+  app.add_option("--time-limit", options.seconds,
+                 "Seconds of the search; of a model also of the comparison with greedy by size")
+      ->check(number_range(0, 1e6))
       ->capture_default_str();
   app.add_option("--threads", options.threads, "Attempts of exact search that run at once")
       ->check(CLI::Range(1, 64))

@@ -9,11 +9,6 @@
 namespace loadline::cli {
 namespace {
 
-double percent_above(std::uint64_t height, std::uint64_t bound) {
-  if (bound == 0) return 0;
-  return 100 * (static_cast<double>(height) - static_cast<double>(bound)) / static_cast<double>(bound);
-}
-
 // Of the arena, what nobody asks for even when it is fullest.
 double fragmentation_percent(const PackAnswer& answer) {
   const double height = static_cast<double>(answer.packing.height());
@@ -39,7 +34,7 @@ Json arena_json(const PackAnswer& answer, std::size_t at) {
   Json json = {{"height", known ? Json(arena.height) : Json()},
                {"lower_bound", arena.lower_bound},
                {"bound", {{"lower", arena.bound_ticks.lower}, {"upper", arena.bound_ticks.upper}}},
-               {"gap_percent", known ? Json(percent_above(arena.height, arena.lower_bound)) : Json()},
+               {"gap_percent", known ? Json(percent_over(arena.height, arena.lower_bound)) : Json()},
                {"proven_optimal", arena.proven_optimal}};
   if (answer.run != nullptr) json["bound"]["block"] = json_text(bound_block(answer, arena));
   if (const auto capacity = capacity_of(answer, at)) json["capacity"] = *capacity;
@@ -62,7 +57,8 @@ void add_run(Json& json, const PackAnswer& answer) {
                    {"temporaries", bytes.temporaries}};
   json["unshared_bytes"] = bytes.sum();
   json["most_alive_bytes"] = answer.of_run->alive;
-  json["fragmentation_percent"] = fragmentation_percent(answer);
+  json["fragmentation_percent"] =
+      packed(answer.packing.height()) ? Json(fragmentation_percent(answer)) : Json();
   json["greedy_by_size_height"] = answer.of_run->greedy ? Json(*answer.of_run->greedy) : Json();
 }
 
@@ -96,7 +92,7 @@ std::string comparison_text(const PackAnswer& answer) {
   if (of.greedy)
     text += fmt::format(
         "  greedy by size, as TensorFlow Lite plans: {}, {:.3f} % above the least that is needed\n",
-        format_bytes(*of.greedy), percent_above(*of.greedy, answer.packing.lower_bound()));
+        format_bytes(*of.greedy), percent_over(*of.greedy, answer.packing.lower_bound()));
   return text;
 }
 
@@ -114,7 +110,7 @@ std::string arena_text(const PackAnswer& answer, std::size_t at) {
           : fmt::format("from '{}' on", safe_display(bound_block(answer, arena), 80));
   return text + fmt::format("\n  at least {} ({}) are needed, {}: {:.3f} % above that\n",
                             format_bytes(arena.lower_bound), counted(arena.lower_bound, "byte"), when,
-                            percent_above(arena.height, arena.lower_bound));
+                            percent_over(arena.height, arena.lower_bound));
 }
 
 std::string verdict_text(const PackAnswer& answer) {
@@ -127,6 +123,18 @@ std::string verdict_text(const PackAnswer& answer) {
       break;
   }
   return "Undecided: neither a packing nor a proof was found in the time given.\n";
+}
+
+// Where there is no algorithm, there was nothing to decide.
+std::string work_text(const PackAnswer& answer) {
+  const Packing& packing = answer.packing;
+  const std::string buffers = counted(answer.problem.buffers.size(), "buffer");
+  const std::string time = format_seconds(packing.seconds);
+  if (!packed(packing.height())) return fmt::format("{} not packed in {}", buffers, time);
+  if (!packing.algorithm.empty())
+    return fmt::format("{} packed in {} by {}", buffers, time, packing.algorithm);
+  if (answer.problem.buffers.empty()) return fmt::format("{}: nothing to pack", buffers);
+  return fmt::format("{} packed in {}: all are pinned, or take no bytes at any tick", buffers, time);
 }
 
 }  // namespace
@@ -159,9 +167,7 @@ std::string packing_text(const PackAnswer& answer) {
   }
   if (answer.run != nullptr) text += comparison_text(answer);
   text += verdict_text(answer);
-  text +=
-      fmt::format("{} packed in {} by {}", counted(answer.problem.buffers.size(), "buffer"),
-                  format_seconds(packing.seconds), packing.algorithm.empty() ? "rule" : packing.algorithm);
+  text += work_text(answer);
   if (packing.nodes > 0) text += fmt::format(", {}", counted(packing.nodes, "decision"));
   text += "\n";
   if (answer.run != nullptr)
