@@ -25,8 +25,9 @@ std::string told(const Problem& problem) {
   return text;
 }
 
-// Feasible at the least capacity and proved infeasible one below; minimising finds and proves it.
-void expect_exact(const ProblemShape& shape, std::uint64_t seeds) {
+// Feasible at the least capacity and proved infeasible one below; minimising finds and proves it, by so
+// many `decisions` of exact search.
+void expect_exact(const ProblemShape& shape, std::uint64_t seeds, std::uint64_t* decisions = nullptr) {
   constexpr std::uint64_t kMost = 60;
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     const Problem problem = random_problem(shape, seed);
@@ -49,6 +50,7 @@ void expect_exact(const ProblemShape& shape, std::uint64_t seeds) {
     options.capacity.clear();
     options.minimize = true;
     const Packing lowest = pack(problem, options);
+    if (decisions != nullptr) *decisions += lowest.nodes;
     ASSERT_TRUE(lowest.proven_optimal()) << told(problem);
     ASSERT_EQ(lowest.height(), *least) << told(problem);
     ASSERT_FALSE(find_fault(problem, lowest.offsets));
@@ -67,8 +69,11 @@ TEST(ExactPacking, pinned_groups) { expect_exact({.groups = true, .pinned_groups
 TEST(ExactPacking, arenas) { expect_exact({.arenas = 3}, kSeeds); }
 // One unit is one byte here, and an offset takes more than 32 bits.
 TEST(ExactPacking, large) {
-  expect_exact({.buffers = 6, .gaps = true, .groups = true, .large = true}, kSeeds / 6);
+  std::uint64_t decisions = 0;
+  expect_exact({.buffers = 6, .gaps = true, .groups = true, .large = true}, kSeeds / 6, &decisions);
+  EXPECT_GT(decisions, 0u) << "the search of 64 bits never ran";
 }
+
 TEST(ExactPacking, everything_at_once) {
   const ProblemShape shape = {.buffers = 7, .alignments = true, .pins = true, .gaps = true, .groups = true};
   expect_exact(shape, kSeeds);
