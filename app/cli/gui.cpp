@@ -1,5 +1,6 @@
 // loadline gui: opens the window, or draws one frame of it into a picture.
 #include "app/cli/commands.h"
+#include "app/cli/number_range.h"
 #include "app/cli/rates.h"
 #include "app/gui_request.h"
 #include "core/base/error.h"
@@ -46,7 +47,7 @@ Action setup_gui(CLI::App& app) {
       ->check(CLI::IsMember({"dark", "light"}))
       ->capture_default_str();
   app.add_option("--scale", request.scale, "Pixels per logical pixel; by default what the monitor says")
-      ->check(CLI::Range(0.5f, 4.0f));
+      ->check(number_range(0.5, 4));
   app.footer(fmt::format("{}\n{}", kScriptHelp, app.get_footer()));
   return [options](Context& context) {
     if (context.run_gui == nullptr) throw Error(ErrorCode::unsupported, "built without the window");

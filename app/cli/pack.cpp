@@ -2,6 +2,7 @@
 #include "core/packing/pack.h"
 
 #include "app/cli/commands.h"
+#include "app/cli/number_range.h"
 #include "app/cli/pack_problem.h"
 #include "app/cli/pack_report.h"
 #include "app/cli/pack_run.h"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <filesystem>
 #include <span>
 
@@ -32,7 +34,7 @@ struct Options {
   double seconds = 10;
   unsigned threads = 1;
   std::uint64_t seed = 1;
-  std::optional<std::uint64_t> alignment;
+  std::string alignment;
   std::string out;
   bool force = false;
   std::vector<GivenOption> given;
@@ -49,11 +51,39 @@ PackOptions pack_options(const Options& options) {
   return result;
 }
 
+std::optional<std::uint64_t> alignment_of(const Options& options) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+  if (options.alignment.empty()) return std::nullopt;
+  const std::uint64_t alignment = parse_size(options.alignment, "--align");
+  if (alignment == 0 || alignment > kMost)
+    throw Error(ErrorCode::usage, fmt::format("--align: {} is not in 1 to {}", alignment, kMost));
+  return alignment;
+}
+
 bool is_csv(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return extension == ".csv";
+}
+
+void check_capacity(const Options& options, const Problem& problem) {
+  std::size_t arenas = 1;
+  for (const Buffer& buffer : problem.buffers) arenas = std::max<std::size_t>(arenas, buffer.arena + 1);
+  if (options.capacity.size() > arenas)
+    throw Error(ErrorCode::usage,
+                fmt::format("--capacity: {} for {}", counted(options.capacity.size(), "value"),
+                            counted(arenas, "arena")));
+}
+
+// For what is worked out beside the packing, and may take as long as that.
+StopRule stop_rule(const Context& context, const Options& options) {
+  using std::chrono::steady_clock;
+  StopRule rule;
+  rule.stop = context.stop;
+  rule.deadline = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
+                                            std::chrono::duration<double>(options.seconds));
+  return rule;
 }
 
 // Before the search, which may take its time.
@@ -72,7 +102,9 @@ void write_csv(const Options& options, const std::string& text) {
 
 // `answer` lacks the packing.
 int solve(const Context& context, const Options& options, Progress& progress, PackAnswer answer) {
+  check_capacity(options, answer.problem);
   answer.asked = pack_options(options);
+  answer.asked_out = options.out;
   answer.packing = pack(answer.problem, answer.asked, progress);
   const Packing& packing = answer.packing;
   const bool fits = packing.verdict == Verdict::feasible;
@@ -82,7 +114,7 @@ int solve(const Context& context, const Options& options, Progress& progress, Pa
   }
   if (context.json) {
     print_json(packing_json(answer));
-  } else if (!context.quiet || !fits) {
+  } else {
     fmt::print("{}", packing_text(answer));
   }
   if (packing.verdict == Verdict::infeasible) return kNoFit;
@@ -95,7 +127,7 @@ int pack_file(const Context& context, const Options& options) {
       throw Error(ErrorCode::usage, fmt::format("{} is for models: {} lists buffers", option.name,
                                                 safe_display(options.path, 80)));
   check_out(options);
-  const Problem problem = file_problem(options.path, options.alignment.value_or(1));
+  const Problem problem = file_problem(options.path, alignment_of(options).value_or(1));
   Progress progress(context.stop);
   return solve(context, options, progress, {.problem = problem});
 }
@@ -105,20 +137,23 @@ int pack_model(const Context& context, const Options& options) {
   check_out(options);
   Progress progress(context.stop);
   const PackRun run = pack_run(context, options.path, options.run, progress);
-  const std::uint64_t alignment = options.alignment.value_or(kRunAlignment);
-  const RunProblem of_run = run_problem(run, alignment);
+  const std::uint64_t alignment = alignment_of(options).value_or(kRunAlignment);
+  const RunProblem of_run = run_problem(run, alignment, stop_rule(context, options));
   return solve(context, options, progress,
                {.problem = of_run.problem, .run = &run, .of_run = &of_run, .alignment = alignment});
 }
 
 void add_solver_options(CLI::App& app, Options& options) {
-  app.add_option("--capacity", options.capacity,
-                 "Bytes of the arena; of each arena, in turn. Ends with the first packing that keeps it")
+  app.add_option(
+         "--capacity", options.capacity,
+         "Bytes of the arena; of each arena, in turn, those without a value unbounded. Ends with the first "
+         "packing that keeps it")
       ->delimiter(',');
   app.add_flag("--minimize", options.minimize,
                "The least height, and whether that is proved; as without --capacity");
-  app.add_option("--time-limit", options.seconds, "Seconds")
-      ->check(CLI::Range(0.0, 1e6))
+  app.add_option("--time-limit", options.seconds,
+                 "Seconds of the search; of a model also of the comparison with greedy by size")
+      ->check(number_range(0, 1e6))
       ->capture_default_str();
   app.add_option("--threads", options.threads, "Attempts of exact search that run at once")
       ->check(CLI::Range(1, 64))
@@ -127,11 +162,11 @@ void add_solver_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(std::int64_t{0}, kMostNumber))
       ->capture_default_str();
   app.add_option("--align", options.alignment, "What every offset is a multiple of")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->default_str("1; 256 for a model, whose sizes are rounded up to it");
   app.add_option("-o,--out", options.out,
                  "Write the buffers with their offsets, the last column, as CSV; a model's are called as its "
-                 "tensors and values");
+                 "tensors and values")
+      ->check([](const std::string& path) { return path.empty() ? "a file's name is needed" : ""; });
   app.add_flag("--force", options.force, "Replace the output if it is there");
 }
 

@@ -4,9 +4,8 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/io/source_file.h"
-#include "core/packing/csv.h"
 #include "core/packing/greedy_by_size.h"
+#include "core/plan/packing_file.h"
 #include "core/plan/space_problem.h"
 
 #include <algorithm>
@@ -18,6 +17,8 @@
 
 namespace loadline::cli {
 namespace {
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
 // "device 549 blocks, host 3 blocks".
 std::string spaces_with_blocks(const PackRun& run) {
@@ -71,9 +72,8 @@ std::uint64_t& sum_of(BytesByUse& bytes, const Block& block) {
 }
 
 void add_bytes(BytesByUse& bytes, const Block& block) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
   const auto together = checked_add(bytes.sum(), block.bytes);
-  if (!together || *together > kMost)
+  if (!together || *together > kMostBytes)
     throw Error(ErrorCode::limit, "the blocks of the run take more than 2^62 bytes together");
   sum_of(bytes, block) += block.bytes;
 }
@@ -81,21 +81,21 @@ void add_bytes(BytesByUse& bytes, const Block& block) {
 }  // namespace
 
 Problem file_problem(const std::string& path, std::uint64_t alignment) {
-  constexpr std::uint64_t kMostFile = std::uint64_t{1} << 32;
-  const SourceFile file = SourceFile::open(path);
-  if (file.size() > kMostFile)
-    throw Error(
-        ErrorCode::limit, {.file = path},
-        fmt::format("{} is over the limit of {}", format_bytes(file.size()), format_bytes(kMostFile)));
-  const std::vector<std::byte> bytes = file.head(file.size());
-  Problem problem = read_packing_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  Problem problem = read_packing_file(path);
   // what every buffer needs beside its own alignment
-  for (Buffer& buffer : problem.buffers)
-    if (buffer.alignment != 0) buffer.alignment = std::lcm(buffer.alignment, alignment);
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
+    Buffer& buffer = problem.buffers[i];
+    const auto both = checked_mul(buffer.alignment / std::gcd(buffer.alignment, alignment), alignment);
+    if (!both || *both > kMostBytes)
+      throw Error(ErrorCode::limit, {.file = path},
+                  fmt::format("buffer '{}': alignment {} and --align {} have no common multiple below 2^62",
+                              safe_display(problem.id_of(i)), buffer.alignment, alignment));
+    buffer.alignment = *both;
+  }
   return problem;
 }
 
-RunProblem run_problem(const PackRun& run, std::uint64_t alignment) {
+RunProblem run_problem(const PackRun& run, std::uint64_t alignment, const StopRule& rule) {
   SpaceProblem space = space_problem(run.plan, run.timeline, run.space, alignment);
   if (space.blocks.empty())
     throw Error(ErrorCode::usage, fmt::format("--space {}: {} has no blocks there, but {}",
@@ -105,7 +105,7 @@ RunProblem run_problem(const PackRun& run, std::uint64_t alignment) {
   space.problem.ids = unique_labels(run, space.blocks);
   result.problem = std::move(space.problem);
   result.alive = run.timeline.peaks[index(run.space)].bytes;
-  result.greedy = greedy_by_size_height(result.problem);
+  result.greedy = greedy_by_size_height(result.problem, rule);
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include "app/cli/pack_run.h"
 #include "core/packing/problem.h"
+#include "core/packing/stop_rule.h"
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +11,8 @@
 
 namespace loadline::cli {
 
-// The buffers of a file; each also keeps `alignment`. Throws Error{io, malformed, limit}.
+// The buffers of a file; each also keeps `alignment`. Throws Error{io, malformed}, Error{limit} for one whose
+// alignments have no common multiple below 2^62.
 Problem file_problem(const std::string& path, std::uint64_t alignment);
 
 // Bytes as the plan asks for them, each block for itself.
@@ -28,11 +30,12 @@ struct RunProblem {
   Problem problem = {};                      // ids: what the blocks are called, each once
   BytesByUse bytes = {};                     // of its blocks
   std::uint64_t alive = 0;                   // the most that is asked for at once
-  std::optional<std::uint64_t> greedy = {};  // the height that TensorFlow Lite's planner reaches
+  std::optional<std::uint64_t> greedy = {};  // the height that TensorFlow Lite's planner reaches,
+                                             // where that is known in time
 };
 
 // Of the run's space, at multiples of `alignment`. Throws Error{usage} that names the spaces there are blocks
-// in if this one has none, Error{limit} for sizes beyond 2^62 bytes.
-RunProblem run_problem(const PackRun& run, std::uint64_t alignment);
+// in if this one has none, Error{limit} for sizes beyond 2^62 bytes. The comparison ends where `rule` is due.
+RunProblem run_problem(const PackRun& run, std::uint64_t alignment, const StopRule& rule);
 
 }  // namespace loadline::cli

@@ -9,11 +9,6 @@
 namespace loadline::cli {
 namespace {
 
-double percent_above(std::uint64_t height, std::uint64_t bound) {
-  if (bound == 0) return 0;
-  return 100 * (static_cast<double>(height) - static_cast<double>(bound)) / static_cast<double>(bound);
-}
-
 // Of the arena, what nobody asks for even when it is fullest.
 double fragmentation_percent(const PackAnswer& answer) {
   const double height = static_cast<double>(answer.packing.height());
@@ -31,6 +26,14 @@ std::optional<std::uint64_t> capacity_of(const PackAnswer& answer, std::size_t a
   return arena < answer.asked.capacity.size() ? answer.asked.capacity[arena] : std::nullopt;
 }
 
+// Where the bound is attained; null where search has raised it.
+Json bound_json(const PackAnswer& answer, const ArenaPacking& arena) {
+  if (arena.bound_ticks == Lifespan{}) return {};
+  Json json = {{"lower", arena.bound_ticks.lower}, {"upper", arena.bound_ticks.upper}};
+  if (answer.run != nullptr) json["block"] = json_text(bound_block(answer, arena));
+  return json;
+}
+
 bool packed(std::uint64_t height) { return height != ArenaPacking::kNotPacked; }
 
 Json arena_json(const PackAnswer& answer, std::size_t at) {
@@ -38,10 +41,9 @@ Json arena_json(const PackAnswer& answer, std::size_t at) {
   const bool known = packed(arena.height);
   Json json = {{"height", known ? Json(arena.height) : Json()},
                {"lower_bound", arena.lower_bound},
-               {"bound", {{"lower", arena.bound_ticks.lower}, {"upper", arena.bound_ticks.upper}}},
-               {"gap_percent", known ? Json(percent_above(arena.height, arena.lower_bound)) : Json()},
+               {"bound", bound_json(answer, arena)},
+               {"gap_percent", known ? Json(percent_over(arena.height, arena.lower_bound)) : Json()},
                {"proven_optimal", arena.proven_optimal}};
-  if (answer.run != nullptr) json["bound"]["block"] = json_text(bound_block(answer, arena));
   if (const auto capacity = capacity_of(answer, at)) json["capacity"] = *capacity;
   return json;
 }
@@ -62,7 +64,8 @@ void add_run(Json& json, const PackAnswer& answer) {
                    {"temporaries", bytes.temporaries}};
   json["unshared_bytes"] = bytes.sum();
   json["most_alive_bytes"] = answer.of_run->alive;
-  json["fragmentation_percent"] = fragmentation_percent(answer);
+  json["fragmentation_percent"] =
+      packed(answer.packing.height()) ? Json(fragmentation_percent(answer)) : Json();
   json["greedy_by_size_height"] = answer.of_run->greedy ? Json(*answer.of_run->greedy) : Json();
 }
 
@@ -96,8 +99,15 @@ std::string comparison_text(const PackAnswer& answer) {
   if (of.greedy)
     text += fmt::format(
         "  greedy by size, as TensorFlow Lite plans: {}, {:.3f} % above the least that is needed\n",
-        format_bytes(*of.greedy), percent_above(*of.greedy, answer.packing.lower_bound()));
+        format_bytes(*of.greedy), percent_over(*of.greedy, answer.packing.lower_bound()));
   return text;
+}
+
+std::string over_text(std::uint64_t height, std::uint64_t bound) {
+  constexpr double kMany = 1000;
+  const double percent = percent_over(height, bound);
+  return percent < kMany ? fmt::format("{:.3f} % above that", percent)
+                         : fmt::format("{:.3g} times that", 1 + percent / 100);
 }
 
 std::string arena_text(const PackAnswer& answer, std::size_t at) {
@@ -109,12 +119,13 @@ std::string arena_text(const PackAnswer& answer, std::size_t at) {
   if (const auto capacity = capacity_of(answer, at)) text += fmt::format(" of {}", format_bytes(*capacity));
   if (arena.proven_optimal) return text + ", the least there is\n";
   const std::string when =
-      answer.run == nullptr
+      arena.bound_ticks == Lifespan{} ? "as search has proved"
+      : answer.run == nullptr
           ? fmt::format("in ticks {} to {}", arena.bound_ticks.lower, arena.bound_ticks.upper)
           : fmt::format("from '{}' on", safe_display(bound_block(answer, arena), 80));
-  return text + fmt::format("\n  at least {} ({}) are needed, {}: {:.3f} % above that\n",
-                            format_bytes(arena.lower_bound), counted(arena.lower_bound, "byte"), when,
-                            percent_above(arena.height, arena.lower_bound));
+  return text + fmt::format("\n  at least {} ({}) are needed, {}: {}\n", format_bytes(arena.lower_bound),
+                            counted(arena.lower_bound, "byte"), when,
+                            over_text(arena.height, arena.lower_bound));
 }
 
 std::string verdict_text(const PackAnswer& answer) {
@@ -126,7 +137,21 @@ std::string verdict_text(const PackAnswer& answer) {
     case Verdict::undecided:
       break;
   }
+  if (!packed(answer.packing.height())) return "";
   return "Undecided: neither a packing nor a proof was found in the time given.\n";
+}
+
+// Where there is no algorithm, there was nothing to decide.
+std::string work_text(const PackAnswer& answer) {
+  const Packing& packing = answer.packing;
+  const std::string buffers = counted(answer.problem.buffers.size(), "buffer");
+  const std::string time = format_seconds(packing.seconds);
+  if (!packed(packing.height())) return fmt::format("{} not packed in {}", buffers, time);
+  if (!packing.algorithm.empty())
+    return fmt::format("{} packed in {} by {}", buffers, time, packing.algorithm);
+  if (answer.problem.buffers.empty()) return fmt::format("{}: nothing to pack", buffers);
+  if (packing.height() == 0) return fmt::format("{}: none takes bytes at any tick", buffers);
+  return fmt::format("{} packed in {}: what is pinned ends highest", buffers, time);
 }
 
 }  // namespace
@@ -159,11 +184,12 @@ std::string packing_text(const PackAnswer& answer) {
   }
   if (answer.run != nullptr) text += comparison_text(answer);
   text += verdict_text(answer);
-  text +=
-      fmt::format("{} packed in {} by {}", counted(answer.problem.buffers.size(), "buffer"),
-                  format_seconds(packing.seconds), packing.algorithm.empty() ? "rule" : packing.algorithm);
+  text += work_text(answer);
   if (packing.nodes > 0) text += fmt::format(", {}", counted(packing.nodes, "decision"));
   text += "\n";
+  if (answer.out.empty() && !answer.asked_out.empty())
+    text += fmt::format("{} is not written: there are no offsets that keep the capacity\n",
+                        safe_display(answer.asked_out, 120));
   if (answer.run != nullptr)
     for (const std::string& note : answer.run->notes) text += fmt::format("note: {}\n", note);
   return text;

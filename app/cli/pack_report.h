@@ -13,6 +13,7 @@ struct PackAnswer {
   const Problem& problem;
   PackOptions asked = {};
   Packing packing = {};
+  std::string asked_out = {};          // --out
   std::string out = {};                // where it was written
   const PackRun* run = nullptr;        // of a model,
   const RunProblem* of_run = nullptr;  // with its problem

@@ -4,9 +4,8 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/io/source_file.h"
-#include "core/packing/csv.h"
 #include "core/packing/greedy_by_size.h"
+#include "core/plan/packing_file.h"
 #include "core/plan/space_problem.h"
 
 #include <algorithm>
@@ -20,7 +19,6 @@ namespace loadline::gui {
 namespace {
 
 constexpr std::uint64_t kAlignment = 256;
-constexpr std::uint64_t kMostFileBytes = std::uint64_t{256} << 20;
 
 Space space_of(ArenaSource source) {
   return source == ArenaSource::host      ? Space::host
@@ -74,6 +72,15 @@ void add_values(ArenaProblem& arena, const std::vector<ValueId>& values, ArenaKi
     arena.values.push_back(id);
     arena.kinds.push_back(static_cast<std::uint8_t>(kind));
   }
+}
+
+// How long somebody waits for what is shown beside the packing.
+StopRule patience(const Progress& progress) {
+  constexpr auto kPatience = std::chrono::seconds(2);
+  StopRule rule;
+  rule.stop = progress.stop_token();
+  rule.deadline = std::chrono::steady_clock::now() + kPatience;
+  return rule;
 }
 
 }  // namespace
@@ -147,18 +154,10 @@ ArenaProblemPtr example_arena() {
 }
 
 ArenaProblemPtr file_arena(const std::string& path) {
-  const SourceFile file = SourceFile::open(path);
-  if (file.size() > kMostFileBytes)
-    throw Error(
-        ErrorCode::limit, {.file = path},
-        fmt::format("{} bytes are too many for a packing problem, at most {}", file.size(), kMostFileBytes));
-  std::string text(file.size(), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)));
   auto arena = std::make_shared<ArenaProblem>();
   arena->source = ArenaSource::file;
   arena->title = std::filesystem::path(path).filename().string();
-  arena->problem = read_packing_csv(text, path);
-  check_problem(arena->problem);
+  arena->problem = read_packing_file(path);
   for (const Buffer& buffer : arena->problem.buffers)
     arena->arenas = std::max(arena->arenas, buffer.arena + 1);
   set_kinds(*arena);
@@ -180,18 +179,11 @@ std::shared_ptr<const ArenaScene> make_arena_scene(ArenaProblemPtr problem, cons
   scene->packing = pack(scene->of->problem, wanted, progress);
   if (scene->packing.offsets.size() != scene->of->problem.buffers.size())
     throw Error(ErrorCode::limit, "alignments leave no packing below 2^62 bytes");
-  constexpr auto kComparison = std::chrono::seconds(2);
-  StopRule rule;
-  rule.stop = progress.stop_token();
-  rule.deadline = std::chrono::steady_clock::now() + kComparison;
-  scene->greedy = greedy_by_size_heights(scene->of->problem, rule);
+  scene->greedy = greedy_by_size_heights(scene->of->problem, patience(progress));
   scene->greedy.resize(scene->of->arenas);
   for (std::uint32_t arena = 0; arena < scene->of->arenas; ++arena) {
     progress.check_cancelled();
     scene->charts.emplace_back(scene->of->problem, scene->packing.offsets, arena);
-    double live = 0;
-    for (const view::CurvePoint& point : scene->charts.back().taken()) live = std::max(live, point.y);
-    scene->most_live.push_back(static_cast<std::uint64_t>(live));
   }
   return scene;
 }
@@ -199,18 +191,16 @@ std::shared_ptr<const ArenaScene> make_arena_scene(ArenaProblemPtr problem, cons
 std::shared_ptr<const ArenaSteps> make_arena_steps(std::shared_ptr<const ArenaScene> scene,
                                                    std::uint32_t arena, std::size_t rule,
                                                    Progress& progress) {
-  constexpr auto kPatience = std::chrono::seconds(2);
   auto steps = std::make_shared<ArenaSteps>();
   steps->of = std::move(scene);
   steps->arena = arena;
   steps->rule = rule;
   const ArenaScene& of = *steps->of;
   steps->capacity = of.options.capacity.value_or(of.packing.arenas[arena].height);
-  steps->greedy = greedy_trace(of.of->problem, greedy_rules()[rule], steps->capacity, arena);
-  StopRule stop;
-  stop.stop = progress.stop_token();
-  stop.deadline = std::chrono::steady_clock::now() + kPatience;
-  steps->search = search_trace(of.of->problem, steps->capacity, {.arena = arena}, stop);
+  steps->greedy =
+      greedy_trace(of.of->problem, greedy_rules()[rule], steps->capacity, arena, patience(progress));
+  progress.check_cancelled();
+  steps->search = search_trace(of.of->problem, steps->capacity, {.arena = arena}, patience(progress));
   progress.check_cancelled();
   return steps;
 }
@@ -244,7 +234,8 @@ std::string step_text(const ArenaSteps& steps, const PackingTrace& trace, std::s
       case TraceEnd::infeasible:
         return "Everything was tried: no packing is that low";
       case TraceEnd::gave_up:
-        return fmt::format("Gave up after {}", counted(trace.attempts, "attempt"));
+        return trace.attempts == 0 ? std::string("Not worked out in time")
+                                   : fmt::format("Gave up after {}", counted(trace.attempts, "attempt"));
     }
   }
   constexpr std::size_t kMostName = 48;

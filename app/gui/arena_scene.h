@@ -74,10 +74,10 @@ struct ArenaScene {
   ArenaProblemPtr of;
   ArenaOptions options = {};
   Packing packing = {};
-  // By arena: the height that TensorFlow Lite's planner has; nothing where that takes too long.
+  // By arena: the height that TensorFlow Lite's planner has; nothing where that is not known in
+  // time, or passes 2^62.
   std::vector<std::optional<std::uint64_t>> greedy = {};
   std::vector<view::ArenaChart> charts = {};  // by arena
-  std::vector<std::uint64_t> most_live = {};  // by arena: bytes alive at once
 };
 std::shared_ptr<const ArenaScene> make_arena_scene(ArenaProblemPtr problem, const ArenaOptions& options,
                                                    Progress& progress);

@@ -107,6 +107,7 @@ void ArenaWork::update_steps() {
   traced_ = wanted;
   steps_.reset();
   steps_error_.clear();
+  steps_cancelled_ = false;
   const std::uint64_t number = ++count_;
   tracing_ = number;
   jobs_.post(
@@ -119,6 +120,8 @@ void ArenaWork::update_steps() {
         tracing_ = 0;
         if (outcome.ok())
           steps_ = outcome.value();
+        else if (outcome.error().code() == ErrorCode::cancelled)
+          steps_cancelled_ = true;
         else
           steps_error_ = outcome.error().what();
         if (steps_) view.step = std::min(view.step, steps_->length());
@@ -128,6 +131,11 @@ void ArenaWork::update_steps() {
 void ArenaWork::cancel() {
   jobs_.cancel_tagged("arena");
   jobs_.cancel_tagged("arena steps");
+}
+
+void ArenaWork::retry() {
+  if (cancelled_) asked_.reset();
+  if (steps_cancelled_) traced_.reset();
 }
 
 void ArenaWork::forget_model() {
@@ -150,6 +158,7 @@ void ArenaWork::forget_model() {
   jobs_.cancel_tagged("arena steps");
   tracing_ = 0;
   steps_error_.clear();
+  steps_cancelled_ = false;
   view.step = 0;
   view.playing = false;
 }

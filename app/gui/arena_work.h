@@ -47,8 +47,8 @@ class ArenaWork {
   // Traces the packing shown, likewise; nothing where it has more buffers than kMostTraced.
   void update_steps();
   void cancel();
-  // Packs again what was cancelled.
-  void retry() { asked_.reset(); }
+  // Packs, or traces, again what was cancelled.
+  void retry();
   // The model goes: what keeps it in memory, too.
   void forget_model();
 
@@ -66,6 +66,7 @@ class ArenaWork {
   const std::string& error() const { return error_; }
   const std::string& steps_error() const { return steps_error_; }
   bool cancelled() const { return cancelled_; }
+  bool steps_cancelled() const { return steps_cancelled_; }
 
   ArenaView view;
 
@@ -98,7 +99,7 @@ class ArenaWork {
   std::shared_ptr<const ArenaScene> scene_;
   std::shared_ptr<const ArenaSteps> steps_;
   std::string error_, steps_error_;
-  bool cancelled_ = false;
+  bool cancelled_ = false, steps_cancelled_ = false;
   std::uint64_t opening_ = 0, packing_ = 0, tracing_ = 0, count_ = 0;
   mutable std::shared_ptr<const Projection> scanned_;
   mutable std::vector<ArenaSource> spaces_;  // of scanned_

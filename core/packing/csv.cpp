@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMostBuffers = std::size_t{1} << 24;
 constexpr std::size_t kMostGaps = std::size_t{1} << 16;
+constexpr std::size_t kMostColumns = 64;  // any number of them may be hints
 
 enum class Column : std::uint8_t { id, lower, upper, size, alignment, offset, gaps, group, arena, ignored };
 
@@ -45,13 +46,16 @@ class CsvReader {
     throw Error(code, {.file = file_}, fmt::format("line {}: {}", line_, what));
   }
 
-  // The fields of the next line that is not empty; false at the end.
-  bool next(std::vector<std::string>& fields) {
+  // The fields of the next line that is not empty; false at the end. `surplus` is called at the first field
+  // beyond `most`, and throws: no line takes more memory than its columns.
+  template <typename Surplus>
+  bool next(std::vector<std::string>& fields, std::size_t most, const Surplus& surplus) {
     fields.clear();
     while (at_ < text_.size()) {
       ++line_;
       if (skip_end()) continue;
       while (true) {
+        if (fields.size() == most) surplus();
         fields.push_back(field());
         if (at_ < text_.size() && text_[at_] == ',') {
           ++at_;
@@ -121,7 +125,10 @@ class CsvReader {
 
 std::vector<Column> header_of(CsvReader& reader) {
   std::vector<std::string> names;
-  if (!reader.next(names)) reader.refuse("no line that names the columns");
+  const auto surplus = [&] {
+    reader.refuse(fmt::format("more than {} columns", kMostColumns), ErrorCode::limit);
+  };
+  if (!reader.next(names, kMostColumns, surplus)) reader.refuse("no line that names the columns");
   std::vector<Column> columns;
   for (const std::string& name : names) {
     const auto column = column_named(name);
@@ -234,13 +241,18 @@ std::string gaps_text(const std::vector<Lifespan>& gaps) {
 }  // namespace
 
 Problem read_packing_csv(std::string_view text, const std::string& file) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // as spreadsheets write it
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   CsvReader reader(text, file);
   const std::vector<Column> columns = header_of(reader);
   const bool named = std::count(columns.begin(), columns.end(), Column::id) > 0;
   Problem problem;
   GroupNames groups;
   std::vector<std::string> fields;
-  while (reader.next(fields)) {
+  const auto surplus = [&] {
+    reader.refuse(fmt::format("more than {} fields, {} columns", columns.size(), columns.size()));
+  };
+  while (reader.next(fields, columns.size(), surplus)) {
     if (fields.size() != columns.size())
       reader.refuse(fmt::format("{} fields, {} columns", fields.size(), columns.size()));
     if (problem.buffers.size() >= kMostBuffers)

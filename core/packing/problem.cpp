@@ -103,4 +103,9 @@ std::string_view verdict_name(Verdict verdict) {
   return "undecided";
 }
 
+double percent_over(std::uint64_t height, std::uint64_t bound) {
+  if (bound == 0) return 0;
+  return 100 * (static_cast<double>(height) - static_cast<double>(bound)) / static_cast<double>(bound);
+}
+
 }  // namespace loadline

@@ -54,4 +54,7 @@ enum class Verdict : std::uint8_t {
 };
 std::string_view verdict_name(Verdict verdict);
 
+// By how many percent a height is above a bound that is not above it; 0 for a bound of 0.
+double percent_over(std::uint64_t height, std::uint64_t bound);
+
 }  // namespace loadline

@@ -5,6 +5,7 @@
 #include "core/packing/floor_portfolio.h"
 #include "core/packing/floor_search.h"
 #include "core/packing/normal_form.h"
+#include "core/packing/validator.h"
 
 #include <algorithm>
 
@@ -12,6 +13,9 @@ namespace loadline {
 namespace {
 
 constexpr std::uint64_t kMostSearchBytes = std::uint64_t{256} << 20;
+
+// Whether it takes any bytes at any tick: gaps may leave nothing of its lifetime.
+bool lives(const Buffer& buffer) { return buffer.size > 0 && alive_together(buffer, buffer); }
 
 // The buffers behind each box.
 class BoxNames {
@@ -22,7 +26,7 @@ class BoxNames {
     for (std::uint32_t i = 0; i < problem.buffers.size(); ++i) {
       const Buffer& buffer = problem.buffers[i];
       const NormalForm::Place& place = form.places[i];
-      if (place.box == NormalForm::kNoBox || buffer.size == 0 || buffer.lower >= buffer.upper) continue;
+      if (place.box == NormalForm::kNoBox || !lives(buffer)) continue;
       buffers_[place.component][place.box].push_back(i);
     }
   }
@@ -42,8 +46,7 @@ class TraceWriter {
   void place_pinned(std::uint32_t arena) {
     for (std::uint32_t i = 0; i < problem_.buffers.size(); ++i) {
       const Buffer& buffer = problem_.buffers[i];
-      if (buffer.arena == arena && buffer.offset && buffer.size > 0 && buffer.lower < buffer.upper)
-        place(i, *buffer.offset);
+      if (buffer.arena == arena && buffer.offset && lives(buffer)) place(i, *buffer.offset);
     }
   }
   void place(std::uint32_t buffer, std::uint64_t offset) {
@@ -156,7 +159,7 @@ SearchEnd run_attempts(const SectionModel& model, std::uint64_t capacity, Record
 }  // namespace
 
 PackingTrace greedy_trace(const Problem& problem, const GreedyRule& rule, std::uint64_t capacity,
-                          std::uint32_t arena) {
+                          std::uint32_t arena, const StopRule& stop) {
   check_problem(problem);
   const NormalForm form = normal_form(problem, arena);
   const BoxNames names(problem, form);
@@ -167,7 +170,11 @@ PackingTrace greedy_trace(const Problem& problem, const GreedyRule& rule, std::u
     ArenaIndex index(component.model);
     const std::vector<std::uint32_t> order = order_by(component.model, rule);
     const GreedyPacking packing =
-        pack_in_order(component.model, index, order, rule.fit, kHighestPacking / component.unit);
+        pack_in_order(component.model, index, order, rule.fit, kHighestPacking / component.unit, stop);
+    if (packing.height == UINT64_MAX && stop.due()) {
+      writer.trace.end = TraceEnd::gave_up;
+      break;
+    }
     if (packing.height == UINT64_MAX) throw Error(ErrorCode::limit, "the order leads to offsets above 2^62");
     for (const std::uint32_t box : order)
       for (const std::uint32_t buffer : names.of(i, box))

@@ -29,7 +29,7 @@ enum class TraceEnd : std::uint8_t {
   packed,      // everything is placed within the capacity
   too_high,    // greedy: everything is placed, but not within the capacity
   infeasible,  // search: proved that there is no packing of that capacity
-  gave_up      // search: its attempts, or the time, were over
+  gave_up      // the time was over, or the attempts of search
 };
 
 // Buffers of one arena. Those that are pinned are placed first; those that are never alive, or have no bytes,
@@ -42,10 +42,11 @@ struct PackingTrace {
   std::uint64_t attempts = 0;  // of search, over all components; the last of each is shown
 };
 
-// Buffer by buffer in the order of the rule, each where the rule puts it, to the end. Throws as
-// normal_form().
+// Buffer by buffer in the order of the rule, each where the rule puts it, to the end, or component by
+// component until `stop` is due. Throws as normal_form(), and Error{limit} where something would end above
+// 2^62.
 PackingTrace greedy_trace(const Problem& problem, const GreedyRule& rule, std::uint64_t capacity,
-                          std::uint32_t arena = 0);
+                          std::uint32_t arena = 0, const StopRule& stop = {});
 
 // What the exact search tries in its last attempt, component by component: at most `most_steps` steps and the
 // placements that they began with. At most `attempts` attempts per component. Throws as normal_form(), and

@@ -54,9 +54,13 @@ std::vector<double> decimal_ticks(double from, double to, std::size_t wanted) {
     step = factor * magnitude;
     break;
   }
+  // from 2^53 on the next index is the same double
+  constexpr double kMostIndex = 0x1p53;
+  const double first = std::ceil(from / step), last = std::floor(to / step);
+  if (!(std::abs(first) < kMostIndex && std::abs(last) < kMostIndex)) return {};
   std::vector<double> ticks;
   // by index, so that errors do not add up
-  for (double i = std::ceil(from / step); i * step <= to; ++i) ticks.push_back(i * step);
+  for (double i = first; i <= last && ticks.size() <= wanted; ++i) ticks.push_back(i * step);
   return ticks;
 }
 

@@ -31,7 +31,8 @@ double value_at(std::span<const CurvePoint> curve, double x);
 
 // Ticks from 0 to at least `most` (> 0), about `wanted` of them: a power of two bytes apart.
 std::vector<double> byte_ticks(double most, std::size_t wanted);
-// Ticks in [from, to] at multiples of 1, 2 or 5 times a power of ten, at most `wanted` of them.
+// Ticks in [from, to] at multiples of 1, 2 or 5 times a power of ten, about `wanted` of them. None where
+// doubles do not tell neighbours apart.
 std::vector<double> decimal_ticks(double from, double to, std::size_t wanted);
 
 }  // namespace loadline::view

@@ -145,10 +145,6 @@ Problem mixed(std::size_t count) {
   return problem;
 }
 
-double percent(std::uint64_t height, std::uint64_t bound) {
-  return 100 * (static_cast<double>(height) / static_cast<double>(bound) - 1);
-}
-
 void large(const std::string& name, const Problem& problem, double seconds) {
   std::uint64_t greedy = 0;
   const double greedy_seconds = seconds_of([&] { greedy = greedy_by_size_height(problem).value(); });
@@ -159,9 +155,9 @@ void large(const std::string& name, const Problem& problem, double seconds) {
   fmt::print(
       "  {:<12} {:>8} buffers: {:.3f} % over the bound in {:.3f} s by {}{}; greedy by size {:.3f} % in "
       "{:.3f} s\n",
-      name, problem.buffers.size(), percent(packing.height(), packing.lower_bound()), packing.seconds,
-      packing.algorithm, packing.proven_optimal() ? " (optimal)" : "", percent(greedy, packing.lower_bound()),
-      greedy_seconds);
+      name, problem.buffers.size(), percent_over(packing.height(), packing.lower_bound()), packing.seconds,
+      packing.algorithm, packing.proven_optimal() ? " (optimal)" : "",
+      percent_over(greedy, packing.lower_bound()), greedy_seconds);
 }
 
 void large_problems(const Arguments& arguments) {

@@ -28,10 +28,6 @@ struct Line {
   bool proved = false;
 };
 
-double percent(std::uint64_t height, std::uint64_t bound) {
-  return bound == 0 ? 0 : 100 * (static_cast<double>(height) / static_cast<double>(bound) - 1);
-}
-
 Line pack_pass(const std::string& name, const std::string& profile, const Problem& problem) {
   PackOptions options;
   options.minimize = true;
@@ -39,8 +35,9 @@ Line pack_pass(const std::string& name, const std::string& profile, const Proble
   const Packing packing = pack(problem, options);
   if (const auto fault = find_fault(problem, packing.offsets)) fmt::print("  FAULT: {}\n", *fault);
   const std::uint64_t bound = packing.lower_bound();
-  const Line line{percent(packing.height(), bound), percent(greedy_by_size_height(problem).value(), bound),
-                  packing.seconds, packing.proven_optimal()};
+  const Line line{percent_over(packing.height(), bound),
+                  percent_over(greedy_by_size_height(problem).value(), bound), packing.seconds,
+                  packing.proven_optimal()};
   fmt::print("  {:<24} {:<9} {:>6} {:>14} {:>8.4f} {:>8.3f} s {:>9.3f}  {}\n", name, profile,
              problem.buffers.size(), bound, line.gap, line.seconds, line.greedy,
              line.proved ? "least" : packing.algorithm);

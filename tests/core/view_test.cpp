@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <string>
@@ -281,6 +282,11 @@ TEST(Ticks, decimals_are_round) {
   EXPECT_EQ(decimal_ticks(0, 100, 5), (std::vector<double>{0, 20, 40, 60, 80, 100}));
   EXPECT_EQ(decimal_ticks(13, 27, 3), (std::vector<double>{15, 20, 25}));
   EXPECT_TRUE(decimal_ticks(5, 5, 3).empty());
+  // so far out that the next multiple is the same double
+  EXPECT_TRUE(decimal_ticks(9223372036854775808.0, 9223372036854779904.0, 9).empty());
+  EXPECT_TRUE(decimal_ticks(0, std::numeric_limits<double>::infinity(), 9).empty());
+  EXPECT_TRUE(decimal_ticks(0, std::numeric_limits<double>::denorm_min(), 9).empty());
+  EXPECT_LE(decimal_ticks(9007199254740000, 9007199254740992, 9).size(), 10u);
 }
 
 TEST(Lanes, few_rows_are_as_tall_as_allowed) {

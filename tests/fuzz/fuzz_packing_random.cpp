@@ -1,5 +1,5 @@
-// libFuzzer target for verdicts: the bytes are a problem of at most seven buffers with gaps, pins, groups and
-// alignments and a capacity, and the answer is that of trying every offset.
+// libFuzzer target for verdicts: the bytes are a problem of at most seven buffers with gaps, pins, groups,
+// alignments and two arenas, and a capacity, and the answer is that of trying every offset.
 #include "core/base/error.h"
 #include "core/packing/pack.h"
 #include "core/packing/validator.h"
@@ -16,6 +16,7 @@ using namespace loadline;
 
 constexpr std::size_t kMostBuffers = 7;
 constexpr std::uint64_t kTicks = 8;
+constexpr std::uint64_t kMostPlace = 96;  // above every packing that is compared
 
 // Zeros behind the last byte.
 class Bytes {
@@ -36,16 +37,28 @@ Buffer read_buffer(Bytes& bytes) {
   buffer.size = bytes.below(5);
   const std::uint64_t alignments[] = {1, 1, 2, 3, 4};
   buffer.alignment = alignments[bytes.below(5)];
-  const std::uint64_t features = bytes.below(8);
+  const std::uint64_t features = bytes.below(32);
+  if ((features & 8) != 0) buffer.arena = 1;
   if ((features & 1) != 0 && buffer.upper - buffer.lower >= 2) {
     const std::uint64_t from = buffer.lower + bytes.below(buffer.upper - buffer.lower);
     buffer.gaps.push_back({from, from + bytes.below(buffer.upper - from + 1)});
   }
   if ((features & 2) != 0)
-    buffer.group = static_cast<std::uint32_t>(bytes.below(2));
+    buffer.group = 2 * buffer.arena + static_cast<std::uint32_t>(bytes.below(2));
   else if ((features & 4) != 0)
     buffer.offset = bytes.below(6) * buffer.alignment;
+  if ((features & 18) == 18) buffer.offset = 12 * bytes.below(2);  // a multiple of every alignment
   return buffer;
+}
+
+// The first member says for its group whether and where it is pinned.
+void pin_groups(Problem& problem) {
+  for (Buffer& buffer : problem.buffers) {
+    if (buffer.group == kNoGroup) continue;
+    const auto first = std::find_if(problem.buffers.begin(), problem.buffers.end(),
+                                    [&](const Buffer& other) { return other.group == buffer.group; });
+    buffer.offset = first->offset;
+  }
 }
 
 // First those that leave trying every offset the fewest of them: pinned, then alive for long.
@@ -53,6 +66,7 @@ Problem read_problem(Bytes& bytes) {
   Problem problem;
   while (!bytes.empty() && problem.buffers.size() < kMostBuffers)
     problem.buffers.push_back(read_buffer(bytes));
+  pin_groups(problem);
   std::stable_sort(problem.buffers.begin(), problem.buffers.end(), [](const Buffer& a, const Buffer& b) {
     if (a.offset.has_value() != b.offset.has_value()) return a.offset.has_value();
     return a.upper - a.lower > b.upper - b.lower;
@@ -63,7 +77,8 @@ Problem read_problem(Bytes& bytes) {
 bool pins_clash(const Problem& problem) {
   for (const Buffer& a : problem.buffers)
     for (const Buffer& b : problem.buffers)
-      if (&a != &b && a.offset && b.offset && alive_together(a, b) && *a.offset < *b.offset + b.size &&
+      if (&a != &b && a.arena == b.arena && (a.group == kNoGroup || a.group != b.group) && a.offset &&
+          b.offset && alive_together(a, b) && *a.offset < *b.offset + b.size &&
           *b.offset < *a.offset + a.size)
         return true;
   return false;
@@ -74,11 +89,11 @@ void require(bool holds) {
 }
 
 void compare(const Problem& problem, std::uint64_t capacity) {
-  EveryOffset every(problem);
+  EveryOffset every(problem, numbers_to(kMostPlace));
   const std::uint64_t alive = most_alive(problem);
   const auto fits = [&](std::uint64_t bytes) { return bytes >= alive && every.fit(bytes); };
   PackOptions options;
-  options.capacity = {capacity};
+  options.capacity = {capacity, capacity};
   const Packing packing = pack(problem, options);
   require(packing.verdict == (fits(capacity) ? Verdict::feasible : Verdict::infeasible));
   if (packing.verdict == Verdict::feasible) require(!find_fault(problem, packing.offsets, options.capacity));

@@ -1,10 +1,12 @@
 // The arena panel under the mouse and under scripts.
 #include "app/gui/gui_app.h"
+#include "app/gui/panels/arena_plot.h"
 #include "app/gui/script.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
 
 #include <functional>
+#include <limits>
 
 #include <gtest/gtest.h>
 #include <imgui.h>
@@ -106,6 +108,39 @@ TEST(ArenaPanel, DrawsWhatAHostileFileHas) {
        {"arena-zoom", "arena-zoom 0.9999 1 0.9999 1", "arena-zoom 0 0.0001 0 0.0001", "arena-view steps"}) {
     play(app, std::string(how) + "\nframes 2\nwait\nframes 2\n");
     move_everywhere(app, 1280, 800);
+  }
+}
+
+TEST(ArenaPanel, APlaceIsAWholeNumber) {
+  EXPECT_EQ(whole(std::numeric_limits<double>::quiet_NaN()), 0u);
+  EXPECT_EQ(whole(-1), 0u);
+  EXPECT_EQ(whole(2.9), 2u);
+  EXPECT_EQ(whole(0x1p64), UINT64_MAX - 2047);
+}
+
+// Ticks that are one double, and such as are neighbours among doubles.
+TEST(ArenaPanel, DrawsTicksThatDoublesDoNotTellApart) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  const loadline::testing::TemporaryFolder folder;
+  for (const char* ticks :
+       {"18446744073709551614,18446744073709551615", "9223372036854775808,9223372036854779904",
+        "18446744073709547520,18446744073709551615", "9007199254740993,9007199254740995"}) {
+    loadline::testing::write_file(folder / "late.csv", std::string("lower,upper,size\n") + ticks + ",7\n");
+    play(app, "open " + folder / "late.csv" + "\narena-view packing\nwait\nframes 2\n");
+    ASSERT_TRUE(app.session().notices().empty()) << app.session().notices().front().text;
+    for (const char* how : {"arena-zoom", "arena-zoom 0.9999 1 0.9999 1", "arena-zoom 0 0.0001 0.9999 1"}) {
+      play(app, std::string(how) + "\narena-view packing\nframes 2\n");
+      move_everywhere(app, 1280, 800);
+      app.window().set_mouse(700, 400, false);
+      ImGui::GetIO().MouseWheel = 1;
+      app.frame();
+      app.frame();
+      const ArenaView& view = app.session().arena().view;
+      EXPECT_TRUE(view.time.from < view.time.to) << ticks;
+      play(app, "arena-view steps\nframes 2\nwait\nframes 2\n");
+      move_everywhere(app, 1280, 800);
+    }
   }
 }
 

@@ -31,7 +31,8 @@ void expect_sound(const ArenaScene& scene) {
   for (std::uint32_t arena = 0; arena < scene.of->arenas; ++arena) {
     EXPECT_EQ(scene.charts[arena].height(), scene.packing.arenas[arena].height);
     EXPECT_GE(scene.greedy[arena].value(), scene.packing.arenas[arena].lower_bound);
-    EXPECT_GE(scene.packing.arenas[arena].lower_bound, scene.most_live[arena]);
+    for (const view::CurvePoint& point : scene.charts[arena].taken())
+      EXPECT_GE(static_cast<double>(scene.packing.arenas[arena].lower_bound), point.y);
   }
   for (std::uint32_t i = 0; i < scene.of->problem.buffers.size(); ++i)
     EXPECT_FALSE(scene.of->name(i).empty());
@@ -194,6 +195,37 @@ TEST(Arena, CanBeCancelledAndTakenUpAgain) {
   }
   show(session);
   EXPECT_TRUE(session.arena().scene());
+}
+
+TEST(Arena, StepsCanBeCancelledAndTakenUpAgain) {
+  Session session("");
+  show(session);
+  session.arena().update_steps();
+  session.arena().cancel();
+  while (session.busy()) session.poll();
+  if (session.arena().steps_cancelled()) {  // else it was faster
+    EXPECT_EQ(session.arena().steps_error(), "") << "it did not fail";
+    EXPECT_FALSE(session.arena().cancelled()) << "the packing is there";
+    session.arena().update_steps();
+    EXPECT_FALSE(session.busy()) << "not of itself";
+    const auto scene = session.arena().scene();
+    session.arena().retry();
+    session.arena().view.steps = true;
+    show(session);
+    EXPECT_EQ(session.arena().scene(), scene) << "nor is it packed again";
+  }
+  session.arena().update_steps();
+  while (session.busy()) session.poll();
+  EXPECT_TRUE(session.arena().steps());
+}
+
+TEST(Arena, StepsThatWereNotWorkedOutInTimeSaySo) {
+  Session session("");
+  show(session);
+  ArenaSteps steps;
+  steps.of = session.arena().scene();
+  steps.greedy.end = TraceEnd::gave_up;
+  EXPECT_EQ(step_text(steps, steps.greedy, 0), "Not worked out in time");
 }
 
 TEST(Arena, TooManyBuffersAreNotTraced) {

@@ -1,4 +1,4 @@
-// Packing by trying every offset: slow, short and independent of the solver.
+// Packing by trying every offset that matters: slow, short and independent of the solver.
 #pragma once
 
 #include "core/packing/problem.h"
@@ -7,20 +7,44 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <set>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace loadline {
 
-// Gives one buffer after the other every offset.
+// Ascending: what any of the buffers can add up to. Without alignments and pins every packing sinks until
+// each buffer rests on the ground or on one that meets it: then offsets and heights are such sums.
+inline std::vector<std::uint64_t> sums_of_sizes(const Problem& problem) {
+  std::set<std::uint64_t> sums = {0};
+  for (const Buffer& buffer : problem.buffers) {
+    const std::vector<std::uint64_t> before(sums.begin(), sums.end());
+    for (const std::uint64_t sum : before) sums.insert(sum + buffer.size);
+  }
+  return {sums.begin(), sums.end()};
+}
+
+inline std::vector<std::uint64_t> numbers_to(std::uint64_t most) {
+  std::vector<std::uint64_t> numbers(most + 1);
+  std::iota(numbers.begin(), numbers.end(), std::uint64_t{0});
+  return numbers;
+}
+
+// Gives one buffer after the other every offset of `places`, or its pin; every arena has the same capacity.
 class EveryOffset {
  public:
-  explicit EveryOffset(const Problem& problem)
-      : buffers_(problem.buffers), offsets_(buffers_.size()), meet_(buffers_.size() * buffers_.size()) {
+  EveryOffset(const Problem& problem, std::vector<std::uint64_t> places)
+      : buffers_(problem.buffers),
+        places_(std::move(places)),
+        offsets_(buffers_.size()),
+        meet_(buffers_.size() * buffers_.size()) {
     for (std::size_t i = 0; i < buffers_.size(); ++i)
       for (std::size_t j = 0; j < buffers_.size(); ++j)
-        meet_[i * buffers_.size() + j] =
-            buffers_[i].size > 0 && buffers_[j].size > 0 && alive_together(buffers_[i], buffers_[j]);
+        meet_[i * buffers_.size() + j] = buffers_[i].arena == buffers_[j].arena && buffers_[i].size > 0 &&
+                                         buffers_[j].size > 0 && alive_together(buffers_[i], buffers_[j]);
   }
   // Whether nothing has to end past `capacity`.
   bool fit(std::uint64_t capacity) { return place_rest(capacity, 0); }
@@ -43,9 +67,10 @@ class EveryOffset {
     if (at == buffers_.size()) return true;
     const Buffer& buffer = buffers_[at];
     const bool matters = meet_[at * buffers_.size() + at];
-    const std::uint64_t first = buffer.offset.value_or(0), last = buffer.offset.value_or(capacity);
-    for (std::uint64_t offset = first; offset <= last; ++offset) {
-      if (matters && offset + buffer.size > capacity) break;
+    const std::span<const std::uint64_t> places =
+        buffer.offset ? std::span(&*buffer.offset, 1) : std::span<const std::uint64_t>(places_);
+    for (const std::uint64_t offset : places) {
+      if (matters ? offset + buffer.size > capacity : !buffer.offset && offset > capacity) break;
       if (offset % buffer.alignment != 0 || clashes(at, offset)) continue;
       offsets_[at] = offset;
       if (place_rest(capacity, at + 1)) return true;
@@ -54,20 +79,21 @@ class EveryOffset {
   }
 
   const std::vector<Buffer>& buffers_;
+  std::vector<std::uint64_t> places_;
   std::vector<std::uint64_t> offsets_;
   std::vector<char> meet_;
 };
 
-// The most bytes that are alive at one tick; of a group the largest counts.
+// The most bytes that are alive at one tick in one arena; of a group the largest counts.
 inline std::uint64_t most_alive(const Problem& problem) {
   std::uint64_t most = 0;
   for (const Buffer& at : problem.buffers)
     for (std::uint64_t tick = at.lower; tick < at.upper; ++tick) {
-      const Buffer now{.lower = tick, .upper = tick + 1, .size = 1};
+      const Buffer now{.lower = tick, .upper = tick + 1, .size = 1, .arena = at.arena};
       std::map<std::uint32_t, std::uint64_t> groups;
       std::uint64_t sum = 0;
       for (const Buffer& buffer : problem.buffers) {
-        if (!alive_together(buffer, now)) continue;
+        if (buffer.arena != now.arena || !alive_together(buffer, now)) continue;
         if (buffer.group == kNoGroup)
           sum += buffer.size;
         else
@@ -79,11 +105,13 @@ inline std::uint64_t most_alive(const Problem& problem) {
   return most;
 }
 
-// The least capacity, at most `most`, at which the problem has a packing.
-inline std::optional<std::uint64_t> least_capacity(const Problem& problem, std::uint64_t most) {
-  EveryOffset every(problem);
-  for (std::uint64_t capacity = most_alive(problem); capacity <= most; ++capacity)
-    if (every.fit(capacity)) return capacity;
+// The least capacity among `places` at which the problem has a packing with offsets among them.
+inline std::optional<std::uint64_t> least_capacity(const Problem& problem,
+                                                   const std::vector<std::uint64_t>& places) {
+  EveryOffset every(problem, places);
+  for (auto at = std::lower_bound(places.begin(), places.end(), most_alive(problem)); at != places.end();
+       ++at)
+    if (every.fit(*at)) return *at;
   return std::nullopt;
 }
 

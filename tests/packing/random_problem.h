@@ -5,6 +5,8 @@
 #include "core/packing/problem.h"
 #include "core/packing/validator.h"
 
+#include <algorithm>
+
 namespace loadline {
 
 struct ProblemShape {
@@ -15,7 +17,39 @@ struct ProblemShape {
   bool pins = false;
   bool gaps = false;
   bool groups = false;
+  bool pinned_groups = false;  // of the groups
+  std::uint32_t arenas = 1;
+  bool large = false;  // sizes of many gigabytes, mostly odd: 32 bits hold no offset, and no unit makes them
 };
+
+// Whether it shares a byte with something else that is pinned.
+inline bool pins_clash(const Problem& problem, const Buffer& buffer) {
+  for (const Buffer& other : problem.buffers) {
+    const bool shares = buffer.group != kNoGroup && other.group == buffer.group;
+    if (&other != &buffer && !shares && buffer.offset && other.offset && other.arena == buffer.arena &&
+        alive_together(buffer, other) && *buffer.offset < *other.offset + other.size &&
+        *other.offset < *buffer.offset + buffer.size)
+      return true;
+  }
+  return false;
+}
+
+// Half of the groups, each where every alignment up to 4 is kept.
+inline void pin_groups(Problem& problem, MixedSequence& random) {
+  for (const Buffer& first : problem.buffers) {
+    if (first.group == kNoGroup || first.offset || random.below(2) == 0) continue;
+    const std::uint64_t offset = random.below(3) * 4;
+    const std::uint32_t group = first.group;
+    for (Buffer& buffer : problem.buffers)
+      if (buffer.group == group) buffer.offset = offset;
+    const bool clash = std::any_of(problem.buffers.begin(), problem.buffers.end(), [&](const Buffer& buffer) {
+      return buffer.group == group && pins_clash(problem, buffer);
+    });
+    if (!clash) continue;
+    for (Buffer& buffer : problem.buffers)
+      if (buffer.group == group) buffer.offset.reset();
+  }
+}
 
 inline Problem random_problem(const ProblemShape& shape, std::uint64_t seed) {
   MixedSequence random(seed);
@@ -32,18 +66,18 @@ inline Problem random_problem(const ProblemShape& shape, std::uint64_t seed) {
       buffer.gaps.push_back({from, from + 1 + random.below(buffer.upper - from - 1)});
     }
     if (shape.groups && random.below(3) == 0) buffer.group = static_cast<std::uint32_t>(random.below(2));
+    if (shape.arenas > 1) buffer.arena = static_cast<std::uint32_t>(random.below(shape.arenas));
+    if (shape.arenas > 1 && buffer.group != kNoGroup)
+      buffer.group = buffer.group * shape.arenas + buffer.arena;
+    if (shape.large) buffer.size = (buffer.size << 40) + 2 * random.below(1000) + 1;
     problem.buffers.push_back(buffer);
   }
+  if (shape.pinned_groups) pin_groups(problem, random);
   if (!shape.pins) return problem;
   for (Buffer& buffer : problem.buffers) {
     if (random.below(3) != 0 || buffer.group != kNoGroup) continue;
     buffer.offset = random.below(6) * buffer.alignment;
-    for (const Buffer& other : problem.buffers)
-      if (&other != &buffer && other.offset && alive_together(buffer, other) &&
-          *buffer.offset < *other.offset + other.size && *other.offset < *buffer.offset + buffer.size) {
-        buffer.offset.reset();
-        break;
-      }
+    if (pins_clash(problem, buffer)) buffer.offset.reset();
   }
   return problem;
 }

@@ -55,7 +55,7 @@ std::vector<std::uint64_t> offsets_of(const Problem& problem, const PackingTrace
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
     offsets[i] = placed[i] ? *placed[i] : buffer.offset.value_or(0);
-    const bool lives = buffer.size > 0 && buffer.lower < buffer.upper;
+    const bool lives = buffer.size > 0 && alive_together(buffer, buffer);
     EXPECT_EQ(placed[i].has_value(), lives) << i;
   }
   return offsets;
@@ -71,6 +71,34 @@ TEST(Trace, GreedyPlacesEveryBufferOnce) {
       EXPECT_FALSE(find_fault(problem, offsets_of(problem, trace)));
     }
   }
+}
+
+TEST(Trace, WhatGapsLeaveNothingOfIsLeftOut) {
+  Problem problem;
+  problem.buffers = {{.lower = 0, .upper = 5, .size = 3},
+                     {.lower = 1, .upper = 3, .size = 9, .offset = 8, .gaps = {{1, 3}}},
+                     {.lower = 1, .upper = 3, .size = 2, .group = 0},
+                     {.lower = 1, .upper = 3, .size = 7, .gaps = {{1, 2}, {2, 3}}, .group = 0}};
+  for (const GreedyRule& rule : greedy_rules()) {
+    const PackingTrace trace = greedy_trace(problem, rule, 5);
+    EXPECT_EQ(trace.end, TraceEnd::packed);
+    EXPECT_EQ(trace.height, 5u);
+    EXPECT_EQ(trace.steps.size(), 2u);
+    offsets_of(problem, trace);
+    expect_sound(problem, trace, 0);
+  }
+  const PackingTrace trace = search_trace(problem, 5, {});
+  EXPECT_EQ(trace.end, TraceEnd::packed);
+  EXPECT_EQ(trace.height, 5u);
+  EXPECT_EQ(trace.steps.size(), 2u);
+}
+
+TEST(Trace, GreedyEndsWhereItsTimeDoes) {
+  StopRule rule;
+  rule.deadline = std::chrono::steady_clock::now();
+  const PackingTrace trace = greedy_trace(guillotine(50, 2), greedy_rules()[0], kGuillotineCapacity, 0, rule);
+  EXPECT_EQ(trace.end, TraceEnd::gave_up);
+  EXPECT_TRUE(trace.steps.empty());
 }
 
 TEST(Trace, TheFirstThatEndsAboveTheCapacityIsMarked) {

@@ -8,7 +8,6 @@
 #include "core/base/text.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -85,6 +84,12 @@ void ArenaPanel::draw(Session& session, const Ui& ui) {
   if (session.arena().view.steps) return steps_.draw(session, ui);
   arena_figures(session, ui, *scene_, arena_);
   arena_legend(ui, *scene_, arena_);
+  // ticks that are one double have no room between them
+  if (static_cast<double>(chart().first_tick()) >= static_cast<double>(chart().last_tick()))
+    return empty_state(
+        ui, "Too far out to draw",
+        fmt::format("Ticks {} to {} are too close together for numbers as large as that.",
+                    format_grouped(chart().first_tick()), format_grouped(chart().last_tick())));
   draw_plot(session, ui, ImGui::GetContentRegionAvail());
 }
 

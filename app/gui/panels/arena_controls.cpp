@@ -24,7 +24,7 @@ std::string source_title(ArenaSource source, const ArenaWork& work) {
     case ArenaSource::staging:
       return "Plan: staging memory";
     case ArenaSource::pass:
-      return "Forward pass";
+      return "Forward pass without cache";
     case ArenaSource::file:
       return work.file()->title;
     case ArenaSource::example:
@@ -72,8 +72,7 @@ std::string seconds_text(double seconds) {
 }
 
 std::string over_text(std::uint64_t height, std::uint64_t bound) {
-  if (bound == 0 || height <= bound) return "0%";
-  return fmt::format("{:.2f}%", 100.0 * static_cast<double>(height - bound) / static_cast<double>(bound));
+  return height <= bound ? "0%" : fmt::format("{:.2f}%", percent_over(height, bound));
 }
 
 }  // namespace
@@ -92,11 +91,11 @@ void ArenaControls::draw(Session& session, const Ui& ui) {
   work.view.steps = segmented(ui, "view", kViews, work.view.steps ? 1 : 0) == 1;
   tooltip(ui, "Step by step: a greedy order and the exact search beside each other");
   if (!work.view.steps) work.view.playing = false;
-  if (work.cancelled()) {
+  if (work.cancelled() || (work.view.steps && work.steps_cancelled())) {
     continue_line(ui, 14, text_width("Pack again") + ui.px(30));
     if (button(ui, "Pack again")) work.retry();
   }
-  if (!work.packing()) return;
+  if (!work.packing() && !(work.view.steps && work.tracing())) return;
   continue_line(ui, 14, text_width("Cancel") + text_width("Packing") + ui.px(50));
   ImGui::AlignTextToFramePadding();
   muted(ui, "Packing");
@@ -194,7 +193,7 @@ void arena_figures(const Session& session, const Ui& ui, const ArenaScene& scene
             arena.proven_optimal ? theme.good : theme.warning, "How much the height is over the lower bound");
   const bool higher = greedy && *greedy > arena.height;
   facts.put("Greedy (TensorFlow Lite)",
-            !greedy  ? "takes too long"
+            !greedy  ? "none known in time"
             : higher ? fmt::format("{}, +{}", format_bytes(*greedy), over_text(*greedy, arena.height))
                      : format_bytes(*greedy),
             higher ? theme.bad : theme.text,

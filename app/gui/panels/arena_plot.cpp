@@ -63,15 +63,18 @@ std::string_view arena_kind_name(ArenaKind kind) {
 
 std::uint64_t whole(double place) {
   constexpr double kMost = 0x1p64 - 2048;  // the last double below
+  if (std::isnan(place)) return 0;
   return static_cast<std::uint64_t>(std::clamp(std::floor(place), 0.0, kMost));
 }
 
 float ArenaFrame::x_of(double tick) const {
+  if (!(sight.x0 < sight.x1)) return area.low.x;
   const double share = std::clamp((tick - sight.x0) / (sight.x1 - sight.x0), 0.0, 1.0);
   return area.low.x + static_cast<float>(share) * (area.high.x - area.low.x);
 }
 
 float ArenaFrame::y_of(double byte) const {
+  if (!(sight.y0 < sight.y1)) return area.high.y;
   const double share = std::clamp((byte - sight.y0) / (sight.y1 - sight.y0), 0.0, 1.0);
   return area.high.y - static_cast<float>(share) * (area.high.y - area.low.y);
 }
@@ -93,7 +96,8 @@ void paint_arena_bytes(const Ui& ui, const ArenaFrame& frame) {
   const double shown = frame.sight.y1 - frame.sight.y0;
   const double wanted = static_cast<double>(std::clamp((area.high.y - area.low.y) / ui.px(40), 2.0f, 10.0f));
   const double apart = std::max(1.0, std::exp2(std::ceil(std::log2(shown / wanted))));
-  for (double at = std::ceil(frame.sight.y0 / apart) * apart; at <= frame.sight.y1; at += apart) {
+  for (double at = std::ceil(frame.sight.y0 / apart) * apart; at <= frame.sight.y1 && at + apart > at;
+       at += apart) {
     const float y = std::round(frame.y_of(at));
     draw->AddLine({area.low.x, y}, {area.high.x, y}, ui.theme->grid, std::max(1.0f, ui.px(1)));
     const std::string label = byte_label(at, apart);

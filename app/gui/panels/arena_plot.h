@@ -17,7 +17,7 @@ namespace loadline::gui {
 ImU32 arena_kind_color(const Theme& theme, ArenaPalette palette, std::uint8_t kind);
 std::string_view arena_kind_name(ArenaKind kind);
 
-// The tick or byte that a place in a plot is at: files have ticks up to 2^64.
+// The tick or byte that a place in a plot is at: files have ticks up to 2^64. 0 for nan.
 std::uint64_t whole(double place);
 
 // A plot of `area` that shows `sight`.

@@ -82,7 +82,9 @@ bool ArenaStepsView::absent(Session& session, const Ui& ui) const {
   }
   work.update_steps();
   if (work.steps()) return false;
-  if (work.steps_error().empty())
+  if (work.steps_cancelled())
+    empty_state(ui, "Cancelled", "Nothing was kept of what was tried: \"Pack again\" does it once more.");
+  else if (work.steps_error().empty())
     empty_state(ui, "Packing step by step", "Greedy and search are run once more, and what they do is kept.");
   else
     empty_state(ui, "There is nothing to watch", shown(work.steps_error()));
@@ -186,7 +188,7 @@ void ArenaStepsView::draw_plot(const Ui& ui, const ArenaSteps& steps, const Pack
       {{std::round(low.x + ui.px(kPlotAxisWidth)), std::round(low.y + ui.px(4))},
        {std::round(low.x + size.x - ui.px(2)), std::round(low.y + size.y - ui.px(kPlotAxisHeight))}},
       {static_cast<double>(chart.first_tick()), static_cast<double>(chart.last_tick()), 0, most * kHeadroom}};
-  if (chart.last_tick() <= chart.first_tick()) return;
+  if (!(frame.sight.x0 < frame.sight.x1)) return;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(frame.area.low, frame.area.high, with_alpha(ui.theme->raised, 0.35f));
   paint_arena_bytes(ui, frame);

@@ -1,0 +1,26 @@
+// The whole file at once: the text is gone when the buffers are there.
+#include "core/plan/packing_file.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/io/source_file.h"
+#include "core/packing/csv.h"
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+Problem read_packing_file(const std::string& path) {
+  constexpr std::uint64_t kMostFile = std::uint64_t{1} << 30;
+  const SourceFile file = SourceFile::open(path);
+  if (file.size() > kMostFile)
+    throw Error(
+        ErrorCode::limit, {.file = path},
+        fmt::format("{} is over the limit of {}", format_bytes(file.size()), format_bytes(kMostFile)));
+  const std::vector<std::byte> bytes = file.head(file.size());
+  Problem problem = read_packing_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  check_problem(problem);
+  return problem;
+}
+
+}  // namespace loadline
