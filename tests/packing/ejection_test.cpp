@@ -48,17 +48,10 @@ GreedyPacking by_size(const SectionModel& model) {
 }
 
 TEST(Ejection, KeepsEveryRuleAndSaysTheTruth) {
-  constexpr ProblemShape kShape = {.buffers = 40,
-                                   .ticks = 30,
-                                   .most_size = 20,
-                                   .alignments = true,
-                                   .pins = true,
-                                   .gaps = true,
-                                   .groups = true};
   int lowered = 0, refused = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
-    const NormalForm form = normal_form(random_problem(kShape, seed));
+    const NormalForm form = normal_form(random_problem(kEverything, seed));
     for (const PackingComponent& component : form.components) {
       const GreedyPacking greedy = by_size(component.model);
       for (const std::uint64_t part : {1u, 4u, 8u}) {

@@ -16,14 +16,6 @@
 namespace loadline {
 namespace {
 
-constexpr ProblemShape kEverything = {.buffers = 40,
-                                      .ticks = 30,
-                                      .most_size = 20,
-                                      .alignments = true,
-                                      .pins = true,
-                                      .gaps = true,
-                                      .groups = true};
-
 std::string refusal(const std::function<void()>& act) {
   try {
     act();

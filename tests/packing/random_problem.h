@@ -22,6 +22,14 @@ struct ProblemShape {
   bool large = false;  // sizes of many gigabytes, mostly odd: 32 bits hold no offset, and no unit makes them
 };
 
+inline constexpr ProblemShape kEverything = {.buffers = 40,
+                                             .ticks = 30,
+                                             .most_size = 20,
+                                             .alignments = true,
+                                             .pins = true,
+                                             .gaps = true,
+                                             .groups = true};
+
 // Whether it shares a byte with something else that is pinned.
 inline bool pins_clash(const Problem& problem, const Buffer& buffer) {
   for (const Buffer& other : problem.buffers) {

@@ -14,14 +14,6 @@
 namespace loadline {
 namespace {
 
-constexpr ProblemShape kEverything = {.buffers = 30,
-                                      .ticks = 20,
-                                      .most_size = 12,
-                                      .alignments = true,
-                                      .pins = true,
-                                      .gaps = true,
-                                      .groups = true};
-
 // Why the placed buffers cannot stand together, with what is not placed left out.
 std::optional<std::string> fault_of(const Problem& problem,
                                     const std::vector<std::optional<std::uint64_t>>& placed) {
