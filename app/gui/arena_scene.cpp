@@ -181,6 +181,8 @@ std::shared_ptr<const ArenaScene> make_arena_scene(ArenaProblemPtr problem, cons
     throw Error(ErrorCode::limit, "alignments leave no packing below 2^62 bytes");
   scene->greedy = greedy_by_size_heights(scene->of->problem, patience(progress));
   scene->greedy.resize(scene->of->arenas);
+  scene->buffers.assign(scene->of->arenas, 0);
+  for (const Buffer& buffer : scene->of->problem.buffers) ++scene->buffers[buffer.arena];
   for (std::uint32_t arena = 0; arena < scene->of->arenas; ++arena) {
     progress.check_cancelled();
     scene->charts.emplace_back(scene->of->problem, scene->packing.offsets, arena);

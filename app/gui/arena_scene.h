@@ -74,6 +74,7 @@ struct ArenaScene {
   ArenaProblemPtr of;
   ArenaOptions options = {};
   Packing packing = {};
+  std::vector<std::size_t> buffers = {};  // by arena: how many are in it
   // By arena: the height that TensorFlow Lite's planner has; nothing where that is not known in
   // time, or passes 2^62.
   std::vector<std::optional<std::uint64_t>> greedy = {};

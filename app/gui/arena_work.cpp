@@ -9,6 +9,17 @@
 #include <fmt/format.h>
 
 namespace loadline::gui {
+namespace {
+
+// That one, or where nothing is in it the first buffer's.
+std::uint32_t used_arena(const Problem& problem, std::uint32_t arena) {
+  const std::vector<Buffer>& buffers = problem.buffers;
+  const bool used =
+      std::any_of(buffers.begin(), buffers.end(), [&](const Buffer& b) { return b.arena == arena; });
+  return used || buffers.empty() ? arena : buffers.front().arena;
+}
+
+}  // namespace
 
 void ArenaWork::open(const std::string& path) {
   const std::uint64_t number = ++count_;
@@ -89,7 +100,7 @@ void ArenaWork::post(const Asked& asked, const ArenaModel& model) {
         packing_ = 0;
         if (outcome.ok()) {
           scene_ = outcome.value();
-          view.arena = std::min(view.arena, scene_->of->arenas - 1);
+          view.arena = used_arena(scene_->of->problem, view.arena);
           return;
         }
         cancelled_ = outcome.error().code() == ErrorCode::cancelled;

@@ -173,7 +173,7 @@ void ArenaControls::pick_arena(ArenaWork& work, const Ui& ui) {
   for (std::uint32_t i = 0; i < arenas; ++i) names.push_back(fmt::format("arena {}", i));
   const std::vector<std::string_view> labels(names.begin(), names.end());
   const std::size_t at = std::min(work.view.arena, arenas - 1);
-  const auto arena = labelled_combo(ui, "", 96, labels[at], labels, at, "The problem has several arenas");
+  const auto arena = labelled_combo(ui, "", 116, labels[at], labels, at, "The problem has several arenas");
   if (arena) work.view.arena = static_cast<std::uint32_t>(*arena);
 }
 
@@ -183,7 +183,7 @@ void arena_figures(const Session& session, const Ui& ui, const ArenaScene& scene
   const std::optional<std::uint64_t> greedy = scene.greedy[number];
   const auto bytes = [](std::uint64_t value) { return format_grouped(value) + " bytes"; };
   Facts facts(ui);
-  facts.put("Buffers", format_grouped(scene.of->problem.buffers.size()), theme.text, shown(scene.of->title));
+  facts.put("Buffers", format_grouped(scene.buffers[number]), theme.text, shown(scene.of->title));
   facts.put("Height", format_bytes(arena.height), theme.text, bytes(arena.height));
   facts.put("Lower bound", format_bytes(arena.lower_bound), theme.text,
             bytes(arena.lower_bound) + ": no packing needs less");
