@@ -68,8 +68,7 @@ bool is_csv(const std::string& path) {
 }
 
 void check_capacity(const Options& options, const Problem& problem) {
-  std::size_t arenas = 1;
-  for (const Buffer& buffer : problem.buffers) arenas = std::max<std::size_t>(arenas, buffer.arena + 1);
+  const std::size_t arenas = arena_count(problem);
   if (options.capacity.size() > arenas)
     throw Error(ErrorCode::usage,
                 fmt::format("--capacity: {} for {}", counted(options.capacity.size(), "value"),

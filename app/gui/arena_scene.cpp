@@ -158,8 +158,7 @@ ArenaProblemPtr file_arena(const std::string& path) {
   arena->source = ArenaSource::file;
   arena->title = std::filesystem::path(path).filename().string();
   arena->problem = read_packing_file(path);
-  for (const Buffer& buffer : arena->problem.buffers)
-    arena->arenas = std::max(arena->arenas, buffer.arena + 1);
+  arena->arenas = arena_count(arena->problem);
   set_kinds(*arena);
   return arena;
 }

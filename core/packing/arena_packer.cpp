@@ -35,12 +35,11 @@ ArenaPacker::ArenaPacker(const Problem& problem, std::uint32_t arena, const Pack
   for (const PackingComponent& component : form_.components)
     packers_.push_back(std::make_unique<ComponentPacker>(component.model, kHighestPacking / component.unit,
                                                          options.threads, options.seed));
-  const auto end_of = [&](std::size_t i) { return *problem.buffers[i].offset + problem.buffers[i].size; };
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
     if (buffer.arena != arena || !buffer.offset || buffer.size == 0 || !alive_together(buffer, buffer))
       continue;
-    if (!highest_pin_ || end_of(i) > end_of(*highest_pin_)) highest_pin_ = i;
+    if (!highest_pin_ || *buffer.offset + buffer.size > end_of_pins()) highest_pin_ = i;
   }
 }
 
@@ -55,16 +54,20 @@ std::uint64_t ArenaPacker::bound_of(std::size_t component) const {
   return std::min(packers_[component]->lower(), kHighestPacking / unit + 1) * unit;
 }
 
+std::uint64_t ArenaPacker::end_of_pins() const {
+  if (!highest_pin_) return 0;
+  const Buffer& pin = problem_.buffers[*highest_pin_];
+  return *pin.offset + pin.size;
+}
+
 std::uint64_t ArenaPacker::height() const {
-  std::uint64_t height = 0;
-  if (highest_pin_) height = *problem_.buffers[*highest_pin_].offset + problem_.buffers[*highest_pin_].size;
+  std::uint64_t height = end_of_pins();
   for (std::size_t i = 0; i < packers_.size(); ++i) height = std::max(height, bytes_of(i));
   return height;
 }
 
 std::uint64_t ArenaPacker::lower_bound() const {
-  std::uint64_t bound = 0;
-  if (highest_pin_) bound = *problem_.buffers[*highest_pin_].offset + problem_.buffers[*highest_pin_].size;
+  std::uint64_t bound = end_of_pins();
   for (std::size_t i = 0; i < packers_.size(); ++i) bound = std::max(bound, bound_of(i));
   return bound;
 }
@@ -142,9 +145,9 @@ ArenaPacking ArenaPacker::result() const {
   result.height = height();
   result.lower_bound = lower_bound();
   result.proven_optimal = result.height == result.lower_bound;
-  if (highest_pin_) {
+  if (highest_pin_ && end_of_pins() == result.lower_bound) {
     const Buffer& pin = problem_.buffers[*highest_pin_];
-    if (*pin.offset + pin.size == result.lower_bound) result.bound_ticks = {pin.lower, pin.upper};
+    result.bound_ticks = {pin.lower, pin.upper};
   }
   for (std::size_t i = 0; i < packers_.size(); ++i)
     if (const auto section = packers_[i]->bound_section(); section && bound_of(i) == result.lower_bound)

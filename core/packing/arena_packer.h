@@ -38,6 +38,7 @@ class ArenaPacker {
  private:
   std::uint64_t bytes_of(std::size_t component) const;
   std::uint64_t bound_of(std::size_t component) const;
+  std::uint64_t end_of_pins() const;
   std::uint64_t height() const;
   std::uint64_t lower_bound() const;
   bool reaches() const { return capacity_ && !options_.minimize; }

@@ -34,9 +34,7 @@ ComponentPacker::ComponentPacker(const SectionModel& model, std::uint64_t highes
   const LowerBound bound = lower_bound(model);
   lower_ = bound.units;
   bound_section_ = bound.section;
-  for (const SectionRange& range : model.ranges) places_ += range.last - range.first;
-  for (const auto& obstacle : model.obstacles) places_ += obstacle.range.last - obstacle.range.first;
-  places_ += std::uint64_t{model.box_count()} * model.obstacles.size();
+  places_ = places_of(model) + std::uint64_t{model.box_count()} * model.obstacles.size();
   const std::uint64_t lanes = kMostSearchBytes / std::max<std::uint64_t>(floor_search_bytes(model), 1);
   threads_ = static_cast<unsigned>(std::min<std::uint64_t>(std::max(1u, threads), lanes));
 }
@@ -171,7 +169,7 @@ void ComponentPacker::reach(std::uint64_t capacity, const StopRule& rule) {
   }
   // and near it, for who wants to know how far away that is
   if (done(capacity) || turn < patient) return;
-  if (quick) search_downwards(capacity, turn - patient, rule);
+  if (quick) search_downwards(capacity, std::min(turn - patient, kMostDoubled), rule);
   if (!quick || turn == patient) eject_downwards(capacity, kFirstPatience << doubled, rule);
 }
 

@@ -48,12 +48,9 @@ Attempt floor_attempt(std::uint64_t index, std::uint32_t boxes, std::uint64_t se
 }
 
 std::uint64_t floor_search_bytes(const SectionModel& model) {
-  std::uint64_t places = 0;
-  for (const SectionRange& range : model.ranges) places += range.last - range.first;
-  for (const auto& obstacle : model.obstacles) places += obstacle.range.last - obstacle.range.first;
   constexpr std::uint64_t kPerPlace = 16, kPerBox = 256, kPerSection = 128, kPerPair = 16;
   // each pair of a box and an obstacle may bar it
-  return places * kPerPlace + model.box_count() * kPerBox + model.sections * kPerSection +
+  return places_of(model) * kPerPlace + model.box_count() * kPerBox + model.sections * kPerSection +
          std::uint64_t{model.box_count()} * model.obstacles.size() * kPerPair;
 }
 

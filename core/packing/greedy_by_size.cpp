@@ -33,8 +33,7 @@ std::optional<std::uint64_t> height_in(const Problem& problem, std::uint32_t are
 std::vector<std::optional<std::uint64_t>> greedy_by_size_heights(const Problem& problem,
                                                                  const StopRule& rule) {
   check_problem(problem);
-  std::uint32_t arenas = 1;
-  for (const Buffer& buffer : problem.buffers) arenas = std::max(arenas, buffer.arena + 1);
+  const std::uint32_t arenas = arena_count(problem);
   std::vector<std::optional<std::uint64_t>> heights;
   for (std::uint32_t arena = 0; arena < arenas; ++arena) heights.push_back(height_in(problem, arena, rule));
   return heights;

@@ -53,8 +53,7 @@ Packing pack(const Problem& problem, const PackOptions& options, Progress& progr
   if (options.seconds)
     rule.deadline =
         begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*options.seconds));
-  std::uint32_t arenas = 1;
-  for (const Buffer& buffer : problem.buffers) arenas = std::max(arenas, buffer.arena + 1);
+  const std::uint32_t arenas = arena_count(problem);
   std::vector<ArenaPacker> packers;
   for (std::uint32_t arena = 0; arena < arenas; ++arena) packers.emplace_back(problem, arena, options);
   run(packers, options.minimize, rule);

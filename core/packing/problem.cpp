@@ -76,6 +76,12 @@ std::string Problem::id_of(std::size_t buffer) const {
   return buffer < ids.size() ? ids[buffer] : std::to_string(buffer);
 }
 
+std::uint32_t arena_count(const Problem& problem) {
+  std::uint32_t arenas = 1;
+  for (const Buffer& buffer : problem.buffers) arenas = std::max(arenas, buffer.arena + 1);
+  return arenas;
+}
+
 void check_problem(const Problem& problem) {
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     if (problem.buffers[i].arena >= kMostPackingArenas)

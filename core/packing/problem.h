@@ -41,6 +41,9 @@ struct Problem {
   std::string id_of(std::size_t buffer) const;  // its number where it has no id
 };
 
+// One more than the highest that a buffer is in, at least one.
+std::uint32_t arena_count(const Problem& problem);
+
 // Throws Error{malformed} that names the buffer and both numbers: lower > upper, a gap outside of its
 // lifetime or gaps out of order, alignment 0, a pinned offset that is no multiple of the alignment or ends
 // past 2^62, buffers of one group that differ in their pins or arenas; Error{limit} for a size or an

@@ -83,6 +83,13 @@ std::optional<std::vector<std::uint64_t>> section_sums(const SectionModel& model
   return sums;
 }
 
+std::uint64_t places_of(const SectionModel& model) {
+  std::uint64_t places = 0;
+  for (const SectionRange& range : model.ranges) places += range.last - range.first;
+  for (const auto& obstacle : model.obstacles) places += obstacle.range.last - obstacle.range.first;
+  return places;
+}
+
 template <typename T>
 bool fits_in(const SectionModel& model, std::uint64_t capacity) {
   const auto sums = section_sums(model);

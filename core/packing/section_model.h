@@ -61,6 +61,8 @@ SectionModel reordered(const SectionModel& model, const std::vector<std::uint32_
 std::vector<std::uint32_t> by_first_section(const SectionModel& model);
 // The most that is taken over each section, obstacles included; nothing where a sum overflows.
 std::optional<std::vector<std::uint64_t>> section_sums(const SectionModel& model);
+// Boxes and obstacles, each counted once for every section that it stands over.
+std::uint64_t places_of(const SectionModel& model);
 // Whether every sum that a search can form (twice capacity and section sum, alignment included) is in T.
 template <typename T>
 bool fits_in(const SectionModel& model, std::uint64_t capacity);
