@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/forward/assets.h"
-#include "core/plan/device_preset.h"
-#include "core/plan/rates.h"
+#include "core/load/rates.h"
+#include "core/load/targets.h"
 
 #include <memory>
 #include <optional>

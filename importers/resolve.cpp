@@ -5,8 +5,8 @@
 #include "core/base/text.h"
 #include "core/graph/hf_names.h"
 #include "importers/containment.h"
-#include "importers/torch_legacy.h"
-#include "importers/torch_zip.h"
+#include "importers/torch/legacy_checkpoint.h"
+#include "importers/torch/zip_checkpoint.h"
 
 #include <algorithm>
 #include <array>

@@ -4,8 +4,8 @@
 #include "app/cli/command.h"
 #include "core/forward/forward_model.h"
 #include "core/forward/pass_sizes.h"
+#include "core/load/methods.h"
 #include "core/plan/forward_pass.h"
-#include "core/plan/methods.h"
 
 #include <optional>
 #include <string>

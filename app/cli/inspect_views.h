@@ -3,8 +3,8 @@
 
 #include "app/cli/command.h"
 #include "core/forward/claims.h"
-#include "core/plan/doctor.h"
-#include "core/plan/tensor_stats.h"
+#include "core/inspect/doctor.h"
+#include "core/inspect/tensor_stats.h"
 
 #include <optional>
 #include <span>

@@ -4,8 +4,8 @@
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
-#include "core/plan/projection.h"
-#include "core/plan/storage_cast.h"
+#include "core/load/projection.h"
+#include "core/load/storage_cast.h"
 
 #include <charconv>
 #include <system_error>
@@ -83,7 +83,7 @@ MethodOptions parse_method_arguments(const MethodArguments& arguments) {
   options.slots = arguments.slots;
   options.memory_limit = parse_size(arguments.memory_limit, "--memory-limit");
   options.activation_bytes = parse_size(arguments.activations, "--activations");
-  options.allocator = allocator_model(arguments.allocator);
+  options.allocator = load_allocator(arguments.allocator);
   if (!arguments.cast.empty()) options.cast = find_cast(arguments.cast);
   if (!arguments.shard_size.empty()) options.shard_bytes = parse_size(arguments.shard_size, "--shard-size");
   if (!arguments.shard_size.empty() && options.shard_bytes == 0)

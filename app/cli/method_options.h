@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/cli/command.h"
-#include "core/plan/methods.h"
+#include "core/load/methods.h"
 
 #include <cstdint>
 #include <string>

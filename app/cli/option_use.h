@@ -1,7 +1,7 @@
 // Which options mean something where: what is given and would be ignored is refused instead.
 #pragma once
 
-#include "core/plan/methods.h"
+#include "core/load/methods.h"
 
 #include <span>
 #include <string>

@@ -4,9 +4,9 @@
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
+#include "core/load/order_file.h"
+#include "core/load/projection.h"
 #include "core/plan/dry_machine.h"
-#include "core/plan/order_file.h"
-#include "core/plan/projection.h"
 
 #include <algorithm>
 #include <array>

@@ -13,7 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
-#include "core/plan/device_preset.h"
+#include "core/load/targets.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-// From rows that do not fit to what is asked of core/plan/advice.h, and back to sentences and command lines.
+// From rows that do not fit to what is asked of core/load/advice.h, and back to sentences and command lines.
 #include "app/cli/plan_advice.h"
 
 #include "app/cli/shell.h"

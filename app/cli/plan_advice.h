@@ -3,8 +3,8 @@
 
 #include "app/cli/command.h"
 #include "app/cli/option_use.h"
-#include "core/plan/advice.h"
-#include "core/view/plan_rows.h"
+#include "app/report/plan_rows.h"
+#include "core/load/advice.h"
 
 #include <optional>
 #include <span>
@@ -14,8 +14,8 @@
 
 namespace loadline::cli {
 
-using view::RowFrame;
-using Row = view::PlanRow;
+using report::RowFrame;
+using Row = report::PlanRow;
 
 struct PlanAdvice {
   Advice advice = {};

@@ -4,40 +4,40 @@
 #include "app/cli/command.h"
 #include "app/cli/forward_options.h"
 #include "app/cli/plan_advice.h"
-#include "core/plan/device_preset.h"
-#include "core/plan/rates.h"
-#include "core/view/plan_chart.h"
+#include "app/report/plan_chart.h"
+#include "core/load/rates.h"
+#include "core/load/targets.h"
 
 #include <string>
 #include <vector>
 
 namespace loadline::cli {
 
-using view::band_masks;
-using view::chart_scale;
-using view::chart_style;
-using view::chart_svg;
-using view::chart_title;
-using view::ChartScale;
-using view::compare_rows;
-using view::CurveBand;
-using view::CurveOptions;
-using view::dark_colours;
-using view::Labels;
-using view::light_colours;
-using view::make_row;
-using view::panel_svg;
-using view::PanelSize;
-using view::pictured_note;
-using view::pictured_rows;
-using view::refused_row;
-using view::RowCurve;
-using view::RowFrame;
-using view::RowPeak;
-using view::space_title;
-using view::stack_of;
-using view::verdict_text;
-using Row = view::PlanRow;
+using report::band_masks;
+using report::chart_scale;
+using report::chart_style;
+using report::chart_svg;
+using report::chart_title;
+using report::ChartScale;
+using report::compare_rows;
+using report::CurveBand;
+using report::CurveOptions;
+using report::dark_colours;
+using report::Labels;
+using report::light_colours;
+using report::make_row;
+using report::panel_svg;
+using report::PanelSize;
+using report::pictured_note;
+using report::pictured_rows;
+using report::refused_row;
+using report::RowCurve;
+using report::RowFrame;
+using report::RowPeak;
+using report::space_title;
+using report::stack_of;
+using report::verdict_text;
+using Row = report::PlanRow;
 
 // Refers to what it was made of.
 struct PlanAnswer {
@@ -56,7 +56,7 @@ struct PlanAnswer {
   bool any_fits() const;
   // "W", "W + Q", "W and the forward pass": what stays where the weights are.
   std::string held_name() const;
-  operator view::ChartSubject() const { return {graph, frame, rows}; }
+  operator report::ChartSubject() const { return {graph, frame, rows}; }
 };
 
 }  // namespace loadline::cli

@@ -3,7 +3,7 @@
 
 #include "app/cli/method_options.h"
 #include "app/cli/rates.h"
-#include "core/plan/cast_summary.h"
+#include "core/load/cast_summary.h"
 
 #include <nlohmann/json.hpp>
 

@@ -3,8 +3,8 @@
 
 #include "app/cli/command.h"
 #include "app/cli/plan_plot.h"
-#include "core/plan/measure.h"
-#include "core/plan/methods.h"
+#include "core/load/methods.h"
+#include "core/load/rehearse.h"
 
 #include <optional>
 #include <string>

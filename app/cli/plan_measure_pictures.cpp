@@ -1,6 +1,6 @@
 // Measured loads over their projection, with characters and as SVG.
 #include "app/cli/plan_measure.h"
-#include "core/base/markup.h"
+#include "app/report/markup.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -82,8 +82,8 @@ void check_use(const PlanOptions& options, std::span<const Method* const> method
     throw Error(ErrorCode::usage, "--memory changes nothing of what --measure does but for --order optimal");
 }
 
-view::RowFrame frame_of(const PlanOptions& options, const std::optional<DevicePreset>& device) {
-  view::RowFrame frame;
+report::RowFrame frame_of(const PlanOptions& options, const std::optional<DevicePreset>& device) {
+  report::RowFrame frame;
   if (!options.memory.empty())
     frame.memory = memory_kind(options.memory);
   else if (device)
@@ -106,19 +106,20 @@ view::RowFrame frame_of(const PlanOptions& options, const std::optional<DevicePr
   return frame;
 }
 
-std::optional<view::CurveOptions> curve_of(const PlanOptions& options, bool has_pass) {
+std::optional<report::CurveOptions> curve_of(const PlanOptions& options, bool has_pass) {
   const bool page = !options.html.empty();
   if (!options.curve && !page && options.svg.empty()) return std::nullopt;
   constexpr std::size_t kSlices = 48;
-  view::CurveOptions curve;
+  report::CurveOptions curve;
   if (page) curve.slices = kSlices;
   const bool steps = options.axis.empty() ? has_pass : options.axis == "steps";
   curve.axis = steps ? view::CurveAxis::steps : view::CurveAxis::seconds;
   return curve;
 }
 
-view::OptionList asked_for(const PlanOptions& options, const view::RowFrame& frame) {
-  view::OptionList list = {{"model", options.path}, {"memory", std::string(memory_kind_name(frame.memory))}};
+report::OptionList asked_for(const PlanOptions& options, const report::RowFrame& frame) {
+  report::OptionList list = {{"model", options.path},
+                             {"memory", std::string(memory_kind_name(frame.memory))}};
   for (const Title& row : kTitles)
     for (const GivenOption& option : options.given)
       if (option.name == row.option)

@@ -4,9 +4,9 @@
 #include "app/cli/forward_options.h"
 #include "app/cli/method_options.h"
 #include "app/cli/option_use.h"
-#include "core/plan/device_preset.h"
-#include "core/view/plan_page.h"
-#include "core/view/plan_rows.h"
+#include "app/report/plan_page.h"
+#include "app/report/plan_rows.h"
+#include "core/load/targets.h"
 
 #include <optional>
 #include <span>
@@ -47,11 +47,11 @@ void check_use(const PlanOptions& options, std::span<const Method* const> method
                std::span<const std::string> orders);
 
 // What is given goes before what the device has. Throws Error{usage}.
-view::RowFrame frame_of(const PlanOptions& options, const std::optional<DevicePreset>& device);
+report::RowFrame frame_of(const PlanOptions& options, const std::optional<DevicePreset>& device);
 // Absent where nothing shows curves.
-std::optional<view::CurveOptions> curve_of(const PlanOptions& options, bool has_pass);
+std::optional<report::CurveOptions> curve_of(const PlanOptions& options, bool has_pass);
 
 // For a page: the model, the kind of memory, and everything that was given.
-view::OptionList asked_for(const PlanOptions& options, const view::RowFrame& frame);
+report::OptionList asked_for(const PlanOptions& options, const report::RowFrame& frame);
 
 }  // namespace loadline::cli

@@ -21,7 +21,7 @@ std::string lead(const PlanAnswer& answer) {
 }  // namespace
 
 std::string plan_page(const PlanAnswer& answer, const OptionList& options) {
-  return view::page_html(answer, {lead(answer), options, LOADLINE_VERSION});
+  return report::page_html(answer, {lead(answer), options, LOADLINE_VERSION});
 }
 
 }  // namespace loadline::cli

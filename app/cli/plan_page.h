@@ -2,13 +2,13 @@
 #pragma once
 
 #include "app/cli/plan_answer.h"
-#include "core/view/plan_page.h"
+#include "app/report/plan_page.h"
 
 #include <string>
 
 namespace loadline::cli {
 
-using view::OptionList;
+using report::OptionList;
 
 // No script, no font, no picture from elsewhere; light or dark as the reader's system says.
 std::string plan_page(const PlanAnswer& answer, const OptionList& options);

@@ -7,7 +7,7 @@
 #include "app/cli/table.h"
 #include "app/cli/wrap.h"
 #include "core/base/text.h"
-#include "core/plan/cast_summary.h"
+#include "core/load/cast_summary.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
-#include "core/plan/measure_rates.h"
+#include "core/load/measure_rates.h"
 
 #ifdef LOADLINE_HAS_GPU
 #include "core/gpu/measure_link.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/cli/command.h"
-#include "core/plan/rates.h"
+#include "core/load/rates.h"
 
 #include <optional>
 #include <string>

@@ -5,8 +5,8 @@
 #include "app/cli/table.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
-#include "core/plan/order_file.h"
-#include "core/plan/projection.h"
+#include "core/load/order_file.h"
+#include "core/load/projection.h"
 
 #ifdef LOADLINE_HAS_GPU
 #include "core/gpu/upload.h"

@@ -4,9 +4,9 @@
 #include "app/gui/forward_scene.h"
 #include "app/gui/model.h"
 #include "core/base/progress.h"
+#include "core/load/projection.h"
 #include "core/packing/pack.h"
 #include "core/packing/trace.h"
-#include "core/plan/projection.h"
 #include "core/view/arena_chart.h"
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "app/gui/model.h"
 #include "core/gpu/device_info.h"
 #include "core/io/file_system.h"
-#include "core/plan/projection.h"
+#include "core/load/projection.h"
 #include "core/plan/timeline.h"
 #include "exporters/convert.h"
 

@@ -5,7 +5,7 @@
 #include "core/forward/claims.h"
 #include "core/graph/filter.h"
 #include "core/graph/shares.h"
-#include "core/plan/projection.h"
+#include "core/load/projection.h"
 
 #include <algorithm>
 #include <cctype>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/graph/meta_graph.h"
-#include "core/plan/orders.h"
+#include "core/load/orders.h"
 
 #include <cstddef>
 #include <cstdint>

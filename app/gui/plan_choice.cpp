@@ -2,7 +2,7 @@
 #include "app/gui/plan_choice.h"
 
 #include "core/base/text.h"
-#include "core/plan/optimal_order.h"
+#include "core/load/optimal_order.h"
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ auto option_values(const MethodOptions& o) {
                   o.shard_bytes, o.flush_bytes, o.doubled_ties);
 }
 
-std::uint64_t bytes_of(const view::PlanRow& row, CompareColumn column) {
+std::uint64_t bytes_of(const report::PlanRow& row, CompareColumn column) {
   switch (column) {
     case CompareColumn::held:
       return row.leading.bytes;
@@ -45,7 +45,7 @@ std::uint64_t bytes_of(const view::PlanRow& row, CompareColumn column) {
   }
 }
 
-bool comes_before(const view::PlanRow& a, const view::PlanRow& b, CompareColumn column) {
+bool comes_before(const report::PlanRow& a, const report::PlanRow& b, CompareColumn column) {
   switch (column) {
     case CompareColumn::table:
       return false;
@@ -157,18 +157,18 @@ OrderChoice task_order(const PlanTask& task) {
   return order;
 }
 
-view::RowFrame task_frame(const PlanChoice& choice, bool with_pass) {
+report::RowFrame task_frame(const PlanChoice& choice, bool with_pass) {
   constexpr std::size_t kSlices = 48;
-  view::RowFrame frame;
+  report::RowFrame frame;
   frame.memory = choice.memory;
   frame.budget = choice.budget;
-  frame.curve = view::CurveOptions{.axis = with_pass ? view::CurveAxis::steps : view::CurveAxis::seconds,
-                                   .slices = kSlices};
+  frame.curve = report::CurveOptions{.axis = with_pass ? view::CurveAxis::steps : view::CurveAxis::seconds,
+                                     .slices = kSlices};
   return frame;
 }
 
-std::vector<view::PlanRow> compare_methods(const PlanTask& task, const ForwardPass* pass,
-                                           Progress& progress) {
+std::vector<report::PlanRow> compare_methods(const PlanTask& task, const ForwardPass* pass,
+                                             Progress& progress) {
   std::vector<OrderChoice> asked;
   if (task.choice.every_order) {
     for (const Order& order : orders()) asked.push_back({std::string(order.id), &order, {}});
@@ -178,14 +178,14 @@ std::vector<view::PlanRow> compare_methods(const PlanTask& task, const ForwardPa
   }
   std::vector<const Method*> all;
   for (const Method& method : methods()) all.push_back(&method);
-  return view::compare_rows(*task.graph, all, asked, task_options(task, pass != nullptr), pass,
-                            task_frame(task.choice, pass != nullptr), progress);
+  return report::compare_rows(*task.graph, all, asked, task_options(task, pass != nullptr), pass,
+                              task_frame(task.choice, pass != nullptr), progress);
 }
 
-view::PageText task_page_text(const PlanTask& task) {
+report::PageText task_page_text(const PlanTask& task) {
   const PlanChoice& choice = task.choice;
   const MethodOptions& options = choice.options;
-  view::PageText page;
+  report::PageText page;
   page.version = LOADLINE_VERSION;
   page.lead = fmt::format("{}, W = {}", counted(task.graph->tensors.size(), "tensor"),
                           counted(storage_bytes(*task.graph), "byte"));
@@ -231,7 +231,7 @@ std::string_view compare_column_name(CompareColumn column) {
   return kNames[static_cast<std::size_t>(column)];
 }
 
-std::vector<std::size_t> sorted_rows(std::span<const view::PlanRow> rows, const CompareSort& sort) {
+std::vector<std::size_t> sorted_rows(std::span<const report::PlanRow> rows, const CompareSort& sort) {
   std::vector<std::size_t> at(rows.size());
   std::iota(at.begin(), at.end(), std::size_t{0});
   const bool words = sort.column == CompareColumn::method || sort.column == CompareColumn::order;

@@ -1,10 +1,10 @@
 // What the user chose for planning, and what projections are made of it. No ImGui.
 #pragma once
 
-#include "core/plan/device_preset.h"
-#include "core/plan/rates.h"
-#include "core/view/plan_page.h"
-#include "core/view/plan_rows.h"
+#include "app/report/plan_page.h"
+#include "app/report/plan_rows.h"
+#include "core/load/rates.h"
+#include "core/load/targets.h"
 
 #include <cstdint>
 #include <memory>
@@ -65,13 +65,14 @@ struct PlanTask {
 // With a pass the activations are its own, not a figure that somebody chose. Throws as choice_placement().
 MethodOptions task_options(const PlanTask& task, bool with_pass);
 OrderChoice task_order(const PlanTask& task);
-view::RowFrame task_frame(const PlanChoice& choice, bool with_pass);
+report::RowFrame task_frame(const PlanChoice& choice, bool with_pass);
 
 // The methods in the order chosen, or in every one. Throws what compare_rows() does.
-std::vector<view::PlanRow> compare_methods(const PlanTask& task, const ForwardPass* pass, Progress& progress);
+std::vector<report::PlanRow> compare_methods(const PlanTask& task, const ForwardPass* pass,
+                                             Progress& progress);
 
 // What a page of the comparison says of the model and of what was chosen.
-view::PageText task_page_text(const PlanTask& task);
+report::PageText task_page_text(const PlanTask& task);
 
 // What the table of the comparison sorts by.
 enum class CompareColumn : std::uint8_t {
@@ -96,7 +97,7 @@ struct CompareSort {
   bool operator==(const CompareSort&) const = default;
 };
 // Positions in `rows`. What cannot be done comes last but among names; ties keep their order.
-std::vector<std::size_t> sorted_rows(std::span<const view::PlanRow> rows, const CompareSort& sort);
+std::vector<std::size_t> sorted_rows(std::span<const report::PlanRow> rows, const CompareSort& sort);
 
 // How the comparison is shown; `order` is where the order itself is arranged.
 enum class CompareView : std::uint8_t { table, curves, overlay, order };

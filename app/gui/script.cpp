@@ -5,7 +5,7 @@
 #include "app/gui/script_words.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/plan/storage_cast.h"
+#include "core/load/storage_cast.h"
 
 #include <algorithm>
 #include <array>
@@ -334,7 +334,7 @@ constexpr std::array<Command, 73> kCommands = {{
      }},
     {"allocator", Needs::argument,
      [](GuiApp& app, const std::string& id) {
-       change_plan(app, [&](PlanChoice& c) { c.options.allocator = allocator_model(id); });
+       change_plan(app, [&](PlanChoice& c) { c.options.allocator = load_allocator(id); });
      }},
     {"cast", Needs::argument,
      [](GuiApp& app, const std::string& name) {

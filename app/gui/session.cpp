@@ -96,7 +96,7 @@ void Session::adopt(ModelPtr model) {
   arena_.forget_model();
   upload_result_.reset();
   convert_report_.reset();
-  comparison_ = std::make_shared<const std::vector<view::PlanRow>>();
+  comparison_ = std::make_shared<const std::vector<report::PlanRow>>();
   forget_order();
   std::erase_if(notices_, [](const Notice& notice) { return notice.of_model; });
   upload_alone_ = false;

@@ -13,9 +13,9 @@
 #include "core/forward/assets.h"
 #include "core/gpu/device_info.h"
 #include "core/gpu/upload.h"
-#include "core/plan/doctor.h"
+#include "core/inspect/doctor.h"
+#include "core/load/projection.h"
 #include "core/plan/forward_pass.h"
-#include "core/plan/projection.h"
 #include "exporters/write_layout.h"
 
 #include <cstdint>
@@ -97,7 +97,7 @@ class Session {
   void list_order();
   // The list as somebody changed it becomes the custom order, and the chosen one.
   void arrange_order(OrderList list);
-  // The custom order from, and the chosen one to, a file (core/plan/order_file.h), in the background.
+  // The custom order from, and the chosen one to, a file (core/load/order_file.h), in the background.
   // Error{usage} without a model; only a .txt file is written over.
   void load_order(const std::string& path);
   void save_order(const std::string& path);
@@ -182,9 +182,9 @@ class Session {
   ArenaModel arena_model() const { return {model_, projection_, forward_, forward_figures_}; }
   // Of the model shown the plan or the pass is not there yet.
   bool arena_waits() const;
-  const std::vector<view::PlanRow>& comparison() const { return *comparison_; }
+  const std::vector<report::PlanRow>& comparison() const { return *comparison_; }
   // By what its rows were made and judged.
-  const view::RowFrame& comparison_frame() const { return comparison_frame_; }
+  const report::RowFrame& comparison_frame() const { return comparison_frame_; }
   // Rises with every comparison: what is cached for an older one is stale.
   std::uint64_t comparisons() const { return comparisons_; }
   const OrderList& order_list() const { return order_list_; }
@@ -268,9 +268,9 @@ class Session {
   std::uint64_t lower_count_ = 0;
   PlanChoice choice_;
   std::shared_ptr<const Projection> projection_;
-  std::shared_ptr<const std::vector<view::PlanRow>> comparison_ =
-      std::make_shared<const std::vector<view::PlanRow>>();
-  view::RowFrame comparison_frame_;
+  std::shared_ptr<const std::vector<report::PlanRow>> comparison_ =
+      std::make_shared<const std::vector<report::PlanRow>>();
+  report::RowFrame comparison_frame_;
   std::uint64_t comparisons_ = 0;
   std::vector<DevicePreset> presets_;
   std::optional<MeasuredRates> rates_;

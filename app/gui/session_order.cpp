@@ -1,9 +1,9 @@
 // The order of a load, arranged by hand or read from a file; and pictures of the comparison.
 #include "app/gui/session.h"
+#include "app/report/plan_chart.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
-#include "core/plan/optimal_order.h"
-#include "core/view/plan_chart.h"
+#include "core/load/optimal_order.h"
 
 #include <span>
 #include <utility>
@@ -121,8 +121,9 @@ void Session::save_chart(const std::string& path) {
   jobs_.post(
       "Writing " + safe_display(path, 60), "",
       [task = plan_task(), rows = comparison_, frame = comparison_frame_, path, page](Progress&) {
-        const view::ChartSubject subject = {*task.graph, frame, *rows};
-        write_text(path, page ? view::page_html(subject, task_page_text(task)) : view::chart_svg(subject));
+        const report::ChartSubject subject = {*task.graph, frame, *rows};
+        write_text(path,
+                   page ? report::page_html(subject, task_page_text(task)) : report::chart_svg(subject));
         return path;
       },
       [this](Outcome<std::string> outcome) {

@@ -2,7 +2,7 @@
 #include "app/gui/session.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
-#include "core/plan/optimal_order.h"
+#include "core/load/optimal_order.h"
 
 #include <algorithm>
 #include <utility>
@@ -161,14 +161,14 @@ void Session::plan() {
 }
 
 void Session::compare() {
-  using Rows = std::shared_ptr<const std::vector<view::PlanRow>>;
+  using Rows = std::shared_ptr<const std::vector<report::PlanRow>>;
   const std::uint64_t number = ++plan_count_;
   comparing_ = number;
   upload_alone_ = false;
   jobs_.post(
       "Comparing load methods", "compare",
       [task = plan_task(), scene = forward_, pass = pass()](Progress& progress) -> Rows {
-        return std::make_shared<const std::vector<view::PlanRow>>(
+        return std::make_shared<const std::vector<report::PlanRow>>(
             compare_methods(task, pointer(pass), progress));
       },
       [this, number, frame = task_frame(choice_, pass().has_value())](Outcome<Rows> outcome) {
@@ -176,7 +176,7 @@ void Session::compare() {
         comparing_ = 0;
         ++comparisons_;
         comparison_frame_ = frame;
-        comparison_ = outcome.ok() ? outcome.value() : std::make_shared<const std::vector<view::PlanRow>>();
+        comparison_ = outcome.ok() ? outcome.value() : std::make_shared<const std::vector<report::PlanRow>>();
         if (!outcome.ok()) fail("compare the methods", outcome.error(), About::model);
       });
 }

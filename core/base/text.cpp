@@ -133,7 +133,8 @@ std::string format_seconds(double seconds) {
 
 std::uint64_t parse_size(std::string_view text, std::string_view what) {
   const auto refuse = [&](std::string_view why) {
-    return Error(ErrorCode::usage, fmt::format("{}: '{}' {}", what, safe_display(text), why));
+    return Error(ErrorCode::usage,
+                 fmt::format("{}{}'{}' {}", what, what.empty() ? "" : ": ", safe_display(text), why));
   };
   const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
   double number = 0;

@@ -22,7 +22,7 @@ std::string format_rate(double bytes_per_second);
 std::string format_seconds(double seconds);
 
 // "64MiB" = 2^26, "5GB" = 5*10^9, "4096" = bytes. A bare K/M/G/T is refused because tools
-// disagree on its meaning. Throws Error{usage}; `what` names the option in the message.
+// disagree on its meaning. Throws Error{usage}; `what` begins the message, unless it is empty.
 std::uint64_t parse_size(std::string_view text, std::string_view what);
 
 // Orders "layer.2" before "layer.10": runs of digits compare as numbers. A strict weak order;

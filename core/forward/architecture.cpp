@@ -3,7 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/forward/asset_json.h"
-#include "embedded/architecture_files.h"
+#include "embedded/architectures_files.h"
 
 #include <algorithm>
 
@@ -129,7 +129,7 @@ class AssetParser {
 
 std::vector<Architecture> load_built_in() {
   std::vector<Architecture> rows;
-  for (const embedded::File& file : embedded::architecture_files())
+  for (const embedded::File& file : embedded::architectures_files())
     rows.push_back(parse_architecture(file.bytes, std::string(file.name)));
   return rows;
 }

@@ -176,9 +176,7 @@ std::optional<ForwardFigures> forward_figures(const ForwardModel& model,
   figures.sizes = value_sizes(graph, symbols);
   figures.usage = forward_usage(graph, model.lives, figures.sizes);
   figures.peak = forward_peak(graph, figures.usage, figures.sizes);
-  figures.reserved = model.allocator == MemoryModel::sum
-                         ? figures.peak.bytes
-                         : reserved_bytes(graph, model.lives, figures.sizes, model.allocator);
+  figures.reserved = reserved_bytes(allocations_of(graph, model.lives, figures.sizes), model.allocator);
   return figures;
 }
 

@@ -26,7 +26,7 @@ struct ForwardModel {
   ForwardSource source = ForwardSource::nothing;
   std::string family = {};   // of the asset
   std::string profile = {};  // how the operators are run; empty where it says nothing of a file's own
-  MemoryModel allocator = MemoryModel::sum;
+  AllocatorModel allocator = AllocatorModel::exact;
   std::string remark = {};               // why there is no more than there is
   std::optional<BoundModel> bound = {};  // of an architecture, also where it was given up
   std::optional<ForwardGraph> graph = {};

@@ -113,4 +113,14 @@ ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> u
   return peak;
 }
 
+std::vector<Allocation> allocations_of(const ForwardGraph& graph, std::span<const OpRange> lives,
+                                       std::span<const std::optional<std::uint64_t>> sizes) {
+  std::vector<Allocation> result(lives.size());
+  for (std::size_t i = 0; i < lives.size(); ++i)
+    result[i] = {lives[i].first, lives[i].end, sizes[i].value_or(0), graph.values[i].lane != Lane::temporary};
+  for (const auto* ids : {&graph.inputs, &graph.outputs})
+    for (const ValueId id : *ids) result[position(id)].planned = false;
+  return result;
+}
+
 }  // namespace loadline

@@ -1,6 +1,7 @@
 // When each value of a forward pass is alive, and how much memory that is at its worst.
 #pragma once
 
+#include "core/allocators/replay.h"
 #include "core/graph/forward_graph.h"
 
 #include <cstdint>
@@ -54,5 +55,10 @@ struct ForwardPeak {
 // for a cache beyond 2^62 bytes.
 ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> usage,
                          std::span<const std::optional<std::uint64_t>> sizes);
+
+// The same as an allocator sees it: ticks are operators, values of unknown size have no bytes. Parallel to
+// `lives`.
+std::vector<Allocation> allocations_of(const ForwardGraph& graph, std::span<const OpRange> lives,
+                                       std::span<const std::optional<std::uint64_t>> sizes);
 
 }  // namespace loadline

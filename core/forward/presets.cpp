@@ -1,7 +1,7 @@
-// The presets embedded from assets/presets, by file name.
+// The presets embedded from assets/models, by file name.
 #include "core/forward/presets.h"
 
-#include "embedded/preset_files.h"
+#include "embedded/models_files.h"
 
 #include <algorithm>
 #include <vector>
@@ -20,7 +20,7 @@ std::uint64_t shard_bytes(std::string_view id) {
 
 std::vector<Preset> load_presets() {
   std::vector<Preset> rows;
-  for (const embedded::File& file : embedded::preset_files()) {
+  for (const embedded::File& file : embedded::models_files()) {
     const std::string_view id = file.name.substr(0, file.name.rfind('.'));
     rows.push_back({id, file.bytes, shard_bytes(id)});
   }

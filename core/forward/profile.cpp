@@ -4,7 +4,7 @@
 #include "core/base/text.h"
 #include "core/forward/asset_json.h"
 #include "core/forward/operators.h"
-#include "embedded/profile_files.h"
+#include "embedded/profiles_files.h"
 
 #include <algorithm>
 
@@ -76,6 +76,17 @@ SharedValue shared(const std::string& name, const AssetNode& node) {
   return result;
 }
 
+AllocatorModel pass_allocator(const AssetNode& root) {
+  const std::string id = text(root, "allocator", "exact");
+  std::string ids;
+  for (const AllocatorRow& row : allocators()) {
+    if (!row.of_passes) continue;
+    if (row.id == id) return row.model;
+    ids += fmt::format("{}'{}'", ids.empty() ? "" : ", ", row.id);
+  }
+  root.find("allocator")->place.fail("one of " + ids + " expected");
+}
+
 // Operators of an architecture; a file's own have names that nobody lists.
 void check_operator(const Profile& profile, const std::string& name, const AssetPlace& place) {
   if (profile.format.empty() && find_operator(name) == nullptr)
@@ -85,7 +96,7 @@ void check_operator(const Profile& profile, const std::string& name, const Asset
 
 std::vector<Profile> load_built_in() {
   std::vector<Profile> rows;
-  for (const embedded::File& file : embedded::profile_files())
+  for (const embedded::File& file : embedded::profiles_files())
     rows.push_back(parse_profile(file.bytes, std::string(file.name)));
   return rows;
 }
@@ -129,9 +140,7 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   if (const AssetNode* const reuse = root.find("reuse"))
     profile.reuse =
         Expression::parse(reuse->as(Kind::text, "'reuse'").text, reuse->place).evaluate({}).truth();
-  const auto allocator = memory_model(text(root, "allocator", "sum"));
-  if (!allocator) root.find("allocator")->place.fail("'sum', 'best_fit', 'torch' or 'pattern' expected");
-  profile.allocator = *allocator;
+  profile.allocator = pass_allocator(root);
   if (const AssetNode* const flags = root.find("flags")) {
     flags->as(Kind::object, "'flags'").at_most(kMostAssetNames, "'flags'");
     for (std::size_t i = 0; i < flags->items.size(); ++i) {

@@ -7,7 +7,7 @@
 //    "operators": "asset",      whose operators it runs: an architecture's, or, by the name of their format,
 //                               those that files list themselves ("onnx")
 //    "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
-//    "allocator": "sum",        see memory_model.h
+//    "allocator": "exact",      see core/allocators/allocator.h
 //    "order": "listed",         of operators, see op_order.h: as the asset or the file lists them,
 //                               "inputs_first", or, for a file's own operators, "last_first"
 //    "reuse": "1",              a value goes where one of the same shape was before (a file's own operators)
@@ -29,8 +29,8 @@
 // bytes of the first output, and inputs, how many inputs are no weights.
 #pragma once
 
+#include "core/allocators/allocator.h"
 #include "core/forward/expression.h"
-#include "core/forward/memory_model.h"
 #include "core/forward/op_order.h"
 #include "core/graph/dtype.h"
 
@@ -82,7 +82,7 @@ struct Profile {
   bool reuse = false;
   bool hold_block_inputs = false;
   std::vector<SharedValue> shared = {};
-  MemoryModel allocator = MemoryModel::sum;
+  AllocatorModel allocator = AllocatorModel::exact;
   std::vector<std::pair<std::string, Datum>> flags = {};
   std::map<std::string, OpRule, std::less<>> ops = {};
 

@@ -1,9 +1,9 @@
 // Device and transfer memory: large VkDeviceMemory blocks, one VkBuffer each, cut into ranges.
 #pragma once
 
+#include "core/allocators/block_pool.h"
 #include "core/gpu/device.h"
 #include "core/gpu/transfer_queue.h"
-#include "core/plan/block_pool.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/gpu/vulkan_machine.h"
-#include "core/plan/measure_rates.h"
+#include "core/load/measure_rates.h"
 
 #include <memory>
 #include <vector>

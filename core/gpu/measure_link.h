@@ -3,7 +3,7 @@
 
 #include "core/base/progress.h"
 #include "core/gpu/device.h"
-#include "core/plan/rates.h"
+#include "core/load/rates.h"
 
 #include <cstdint>
 

@@ -3,7 +3,7 @@
 
 #include "core/base/progress.h"
 #include "core/graph/meta_graph.h"
-#include "core/plan/placement.h"
+#include "core/load/placement.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"
 

@@ -1,8 +1,8 @@
 // Best fit over the holes that ended boxes leave.
 #include "core/packing/time_sweep.h"
 
+#include "core/allocators/holes.h"
 #include "core/base/checked.h"
-#include "core/base/holes.h"
 
 #include <algorithm>
 #include <queue>

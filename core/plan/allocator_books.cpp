@@ -2,24 +2,11 @@
 #include "core/plan/allocator_books.h"
 
 #include "core/base/checked.h"
-#include "core/base/lookup.h"
 
 #include <algorithm>
-#include <array>
-#include <cassert>
 
 namespace loadline {
 namespace {
-
-constexpr std::array<AllocatorRow, 5> kAllocators = {{
-    {"exact", AllocatorModel::exact, "what is asked"},
-    {"torch", AllocatorModel::torch,
-     "the device by PyTorch's caching allocator: 512 bytes, segments of 2 and 20 MiB"},
-    {"malloc", AllocatorModel::malloc, "the host by glibc's malloc: what is freed is often not returned"},
-    {"vulkan", AllocatorModel::vulkan,
-     "device and staging in blocks of up to 256 MiB, as `upload` takes them"},
-    {"arena", AllocatorModel::arena, "each space in one range with offsets planned ahead"},
-}};
 
 constexpr std::uint64_t kTorchHostAlignment = 64;
 
@@ -32,17 +19,6 @@ BlockPool modelled_pool(std::uint64_t expected) {
 }
 
 }  // namespace
-
-std::span<const AllocatorRow> allocators() { return kAllocators; }
-
-AllocatorModel allocator_model(std::string_view id) { return find_row(allocators(), id, "allocator").model; }
-
-std::string_view allocator_id(AllocatorModel model) {
-  const auto row = std::find_if(kAllocators.begin(), kAllocators.end(),
-                                [&](const AllocatorRow& r) { return r.model == model; });
-  assert(row != kAllocators.end());
-  return row->id;
-}
 
 AllocatorBooks::AllocatorBooks(AllocatorModel model, const PerSpace<std::uint64_t>& expected)
     : model_(model),

@@ -1,36 +1,17 @@
 // What allocators take from the system for what a plan asks of them.
 #pragma once
 
-#include "core/forward/torch_cache.h"
-#include "core/plan/block_pool.h"
-#include "core/plan/malloc_heap.h"
+#include "core/allocators/allocator.h"
+#include "core/allocators/block_pool.h"
+#include "core/allocators/malloc_heap.h"
+#include "core/allocators/torch_cache.h"
 #include "core/plan/plan.h"
 
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <string_view>
 #include <vector>
 
 namespace loadline {
-
-// Whose books are kept. Peaks count what is asked; this is what is taken for it.
-enum class AllocatorModel : std::uint8_t {
-  exact,   // what is asked
-  torch,   // the device: PyTorch's caching allocator
-  malloc,  // the host: glibc's malloc, which returns late
-  vulkan,  // device and staging: blocks of 256 MiB, cut at multiples of 256 bytes, as the uploader does
-  arena,   // every space but mappings: one range, whose offsets are planned ahead
-};
-struct AllocatorRow {
-  std::string_view id;
-  AllocatorModel model = AllocatorModel::exact;
-  std::string_view summary;
-};
-std::span<const AllocatorRow> allocators();
-// Throws Error{usage} that lists the ids.
-AllocatorModel allocator_model(std::string_view id);
-std::string_view allocator_id(AllocatorModel model);
 
 // The books of one run. Spaces that the model says nothing about take what is asked; `arena` too: its offsets
 // need the whole run (arena.h).

@@ -2,8 +2,8 @@
 // order as `plan --method all --order all` does.
 #include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
-#include "core/plan/compare.h"
-#include "core/plan/optimal_order.h"
+#include "core/load/compare.h"
+#include "core/load/optimal_order.h"
 #include "exporters/synth.h"
 #include "importers/resolve.h"
 #include "tests/bench/harness.h"

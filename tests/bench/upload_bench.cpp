@@ -5,8 +5,8 @@
 #include "core/base/text.h"
 #include "core/gpu/device.h"
 #include "core/gpu/vulkan_machine.h"
+#include "core/load/projection.h"
 #include "core/plan/host_machine.h"
-#include "core/plan/projection.h"
 #include "tests/bench/harness.h"
 #include "tests/support/builders.h"
 

@@ -76,7 +76,7 @@ TEST(AskedFor, HoldsWhatWasGiven) {
                    {"--json", {}, false},
                    {"--place", {"a=host", "b=disk"}, false},
                    {"--method", {"runai", "direct"}, true}};
-  const view::OptionList list = asked_for(options, {});
+  const report::OptionList list = asked_for(options, {});
   const auto value = [&](std::string_view name) {
     const auto found =
         std::find_if(list.begin(), list.end(), [&](const auto& row) { return row.first == name; });

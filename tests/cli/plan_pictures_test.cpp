@@ -3,8 +3,8 @@
 
 #include "app/cli/plan_plot.h"
 #include "app/cli/plan_table.h"
+#include "app/report/markup.h"
 #include "core/base/error.h"
-#include "core/base/markup.h"
 #include "core/base/text.h"
 #include "core/forward/assets.h"
 #include "tests/support/builders.h"

@@ -1,5 +1,5 @@
 // Advice against projections of everything that it could have said.
-#include "core/plan/advice.h"
+#include "core/load/advice.h"
 
 #include "core/base/error.h"
 

@@ -1,8 +1,8 @@
 // The books of allocators: against the real malloc, against what an arena must obey, and of whole loads.
 #include "core/base/error.h"
+#include "core/load/projection.h"
 #include "core/plan/allocator_books.h"
 #include "core/plan/arena.h"
-#include "core/plan/projection.h"
 #include "tests/support/builders.h"
 #include "tests/support/random_plans.h"
 
@@ -242,7 +242,7 @@ TEST(Allocators, NoneTakesLessThanWhatIsAsked) {
         EXPECT_LE((*timeline.reserved_final)[space], (*timeline.reserved_peak)[space]);
       }
     }
-  EXPECT_THROW(allocator_model("jemalloc"), Error);
+  EXPECT_THROW(load_allocator("jemalloc"), Error);
 }
 
 }  // namespace

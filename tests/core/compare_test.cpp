@@ -1,7 +1,7 @@
 // Rows of a comparison against projections one by one.
-#include "core/plan/compare.h"
+#include "core/load/compare.h"
 
-#include "core/plan/optimal_order.h"
+#include "core/load/optimal_order.h"
 
 #include <atomic>
 #include <stop_token>

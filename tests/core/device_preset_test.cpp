@@ -1,7 +1,6 @@
 // Presets of devices: those built in, a folder over them, and what is wrong in a file.
-#include "core/plan/device_preset.h"
-
 #include "core/base/error.h"
+#include "core/load/targets.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>

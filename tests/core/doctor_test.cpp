@@ -1,5 +1,5 @@
 // Findings about files: each on a model made to have it, and none on one made well.
-#include "core/plan/doctor.h"
+#include "core/inspect/doctor.h"
 
 #include "core/base/error.h"
 #include "tests/support/builders.h"

@@ -1,13 +1,13 @@
 // Load methods with casts, homes, shards and ties: closed forms, and what every plan must leave behind.
 #include "core/base/error.h"
-#include "core/plan/cast_summary.h"
+#include "core/load/cast_summary.h"
+#include "core/load/expert_groups.h"
+#include "core/load/load_units.h"
+#include "core/load/methods.h"
+#include "core/load/projection.h"
+#include "core/load/shards.h"
+#include "core/load/storage_cast.h"
 #include "core/plan/contents.h"
-#include "core/plan/expert_groups.h"
-#include "core/plan/load_units.h"
-#include "core/plan/methods.h"
-#include "core/plan/projection.h"
-#include "core/plan/shards.h"
-#include "core/plan/storage_cast.h"
 #include "tests/support/plan_models.h"
 
 #include <algorithm>

@@ -1,8 +1,7 @@
 // Loads run on the host while the system's own counters are watched.
-#include "core/plan/measure.h"
-
 #include "core/base/error.h"
-#include "core/plan/methods.h"
+#include "core/load/methods.h"
+#include "core/load/rehearse.h"
 #include "tests/support/builders.h"
 
 #include <algorithm>

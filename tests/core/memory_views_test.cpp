@@ -1,11 +1,11 @@
 // Views of memory against peak_over() on random plans, unified budgets, and a page cache that drops.
 #include "core/plan/memory_views.h"
 
+#include "app/report/plan_rows.h"
 #include "core/base/error.h"
+#include "core/load/projection.h"
 #include "core/plan/cache_limit.h"
 #include "core/plan/dry_machine.h"
-#include "core/plan/projection.h"
-#include "core/view/plan_rows.h"
 #include "tests/support/plan_models.h"
 #include "tests/support/random_plans.h"
 
@@ -185,8 +185,8 @@ TEST(CacheLimit, ASecondPassReadsEverythingAgain) {
   projection.plan = plan;
   projection.timeline = timeline;
   projection.seconds = 2;
-  const view::PlanRow row =
-      view::make_row(projection, {.cache_limit = 0, .disk_read = 1.0 * kMiB}, view::Labels(graph));
+  const report::PlanRow row =
+      report::make_row(projection, {.cache_limit = 0, .disk_read = 1.0 * kMiB}, report::Labels(graph));
   EXPECT_DOUBLE_EQ(row.seconds, 7);
 }
 

@@ -1,9 +1,9 @@
 // The order `optimal`: the rule and every method of the table against all permutations.
-#include "core/plan/optimal_order.h"
+#include "core/load/optimal_order.h"
 
 #include "core/base/error.h"
-#include "core/plan/projection.h"
-#include "core/plan/turns.h"
+#include "core/load/projection.h"
+#include "core/load/turns.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Orders as text: round trip, ties, and what a hostile list says.
-#include "core/plan/order_file.h"
+#include "core/load/order_file.h"
 
 #include "core/base/error.h"
 #include "tests/support/builders.h"

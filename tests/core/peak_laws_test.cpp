@@ -1,9 +1,9 @@
 // The laws of the table of methods, evaluated on random models, against the projected peaks.
-#include "core/plan/expert_groups.h"
-#include "core/plan/load_units.h"
-#include "core/plan/projection.h"
-#include "core/plan/shards.h"
-#include "core/plan/storage_cast.h"
+#include "core/load/expert_groups.h"
+#include "core/load/load_units.h"
+#include "core/load/projection.h"
+#include "core/load/shards.h"
+#include "core/load/storage_cast.h"
 #include "tests/support/plan_models.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // Plans: closed forms of every method, the interpreter against brute force, machines against each other.
 #include "core/base/error.h"
+#include "core/load/optimal_order.h"
+#include "core/load/projection.h"
 #include "core/plan/contents.h"
 #include "core/plan/dry_machine.h"
 #include "core/plan/host_machine.h"
-#include "core/plan/optimal_order.h"
-#include "core/plan/projection.h"
 #include "tests/support/builders.h"
 #include "tests/support/plan_models.h"
 #include "tests/support/random_plans.h"

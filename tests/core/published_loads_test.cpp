@@ -1,7 +1,7 @@
 // Peaks of loads that others have measured and published.
 #include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
-#include "core/plan/projection.h"
+#include "core/load/projection.h"
 
 #include <gtest/gtest.h>
 

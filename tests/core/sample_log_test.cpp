@@ -1,5 +1,5 @@
 // What a log of samples keeps, and that a long one takes no memory while it is filled.
-#include "core/plan/sample_log.h"
+#include "core/load/sample_log.h"
 
 #include "core/io/process_memory.h"
 

@@ -1,5 +1,5 @@
 // Offsets never overlap, gaps merge, and nothing is lost.
-#include "core/plan/suballocator.h"
+#include "core/allocators/suballocator.h"
 
 #include <map>
 #include <random>

@@ -1,5 +1,5 @@
 // Statistics of tensors in files: contiguous, strided, large, narrow, refused and cancelled.
-#include "core/plan/tensor_stats.h"
+#include "core/inspect/tensor_stats.h"
 
 #include "core/base/error.h"
 #include "tests/support/builders.h"

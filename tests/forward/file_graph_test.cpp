@@ -432,7 +432,7 @@ TEST(ForwardModel, AFilesOwnOperatorsRunUnderAProfile) {
       forward_model(graph, *built_in_assets(), default_profile(*built_in_assets(), graph));
   EXPECT_EQ(model.source, ForwardSource::file);
   EXPECT_EQ(model.profile, "onnxruntime");
-  EXPECT_EQ(model.allocator, MemoryModel::pattern);
+  EXPECT_EQ(model.allocator, AllocatorModel::onnxruntime);
   EXPECT_EQ(sharing_values(*model.graph), 1u);
   MetaGraph plain = graph;  // operators without a rule run in its order, too
   plain.forward->ops[1].kind = "Exp";
@@ -447,7 +447,7 @@ TEST(ForwardModel, OperatorsThatNoProfileIsForRunAsTheyAreListed) {
   const ForwardModel model = forward_model(graph, *built_in_assets(), built_in_assets()->profile("fused"));
   EXPECT_EQ(model.source, ForwardSource::file);
   EXPECT_EQ(model.profile, "");
-  EXPECT_EQ(model.allocator, MemoryModel::sum);
+  EXPECT_EQ(model.allocator, AllocatorModel::exact);
   EXPECT_EQ(*model.graph, *graph.forward);
   EXPECT_EQ(default_profile(*built_in_assets(), {}).id, "fused");
 }

@@ -4,8 +4,8 @@
 #include "core/base/error.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
-#include "core/plan/orders.h"
-#include "core/plan/projection.h"
+#include "core/load/orders.h"
+#include "core/load/projection.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>

@@ -6,7 +6,6 @@
 #include "core/forward/bind.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/lifetimes.h"
-#include "core/forward/memory_model.h"
 #include "core/forward/operators.h"
 #include "core/forward/presets.h"
 #include "core/graph/validate.h"
@@ -427,7 +426,8 @@ TEST(Ggml, ComputeBuffersAreThoseThatLlamaCppPrints) {
         value_sizes(model.forward, symbol_values(model.forward, 1, kBatch, row.context - kBatch));
     EXPECT_NEAR(mib(forward_peak(model.forward, {}, sizes).cache_bytes), row.cache, 0.005)
         << row.name << " " << row.context;
-    const std::uint64_t compute = reserved_bytes(model.forward, lives, sizes, MemoryModel::best_fit);
+    const std::uint64_t compute =
+        reserved_bytes(allocations_of(model.forward, lives, sizes), AllocatorModel::ggml);
     EXPECT_NEAR(mib(compute), row.compute, 0.1) << row.name << " " << row.context;
     const std::uint64_t closed =
         4 * kBatch * std::max(row.heads * row.context + row.context + 4 * row.d, row.vocabulary + row.d);

@@ -5,8 +5,8 @@
 #include "core/forward/assets.h"
 #include "core/forward/bind.h"
 #include "core/forward/forward_model.h"
+#include "core/forward/lifetimes.h"
 #include "core/forward/lower.h"
-#include "core/forward/memory_model.h"
 #include "core/forward/parameters.h"
 #include "core/graph/validate.h"
 
@@ -38,9 +38,10 @@ void measure(const BoundModel& model, const Profile& profile, MetaGraph& graph) 
   const std::vector<OpRange> lives = lifetimes(forward);
   const auto sizes = value_sizes(forward, symbol_values(forward, 2, 5, 3));
   const ForwardPeak peak = forward_peak(forward, forward_usage(forward, lives, sizes), sizes);
-  if (reserved_bytes(forward, lives, sizes, MemoryModel::sum) < peak.bytes) std::abort();
-  for (const MemoryModel allocator : {MemoryModel::best_fit, MemoryModel::pattern, MemoryModel::torch})
-    reserved_bytes(forward, lives, sizes, allocator);
+  if (reserved_bytes(allocations_of(forward, lives, sizes), AllocatorModel::exact) < peak.bytes) std::abort();
+  for (const AllocatorModel allocator :
+       {AllocatorModel::ggml, AllocatorModel::onnxruntime, AllocatorModel::torch})
+    reserved_bytes(allocations_of(forward, lives, sizes), allocator);
 }
 
 // The tensors that a file would hold.

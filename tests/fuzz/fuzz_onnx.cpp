@@ -5,7 +5,7 @@
 #include "core/graph/module_tree.h"
 #include "core/graph/validate.h"
 #include "core/io/decoder.h"
-#include "importers/onnx.h"
+#include "importers/onnx/onnx.h"
 
 #include <algorithm>
 #include <array>

@@ -3,9 +3,9 @@
 
 #include "core/base/error.h"
 #include "core/gpu/device_memory.h"
+#include "core/load/methods.h"
+#include "core/load/orders.h"
 #include "core/plan/dry_machine.h"
-#include "core/plan/methods.h"
-#include "core/plan/orders.h"
 #include "tests/gpu/device_test.h"
 #include "tests/gpu/model_file.h"
 

@@ -197,7 +197,7 @@ TEST(ForwardSession, the_first_token_follows_the_load) {
   const ForwardFigures& figures = *session.forward_figures();
   EXPECT_GE(device_peak(session), load + figures.peak.bytes);
   EXPECT_LE(device_peak(session), load + figures.peak.bytes + figures.peak.cache_bytes);
-  for (const view::PlanRow& row : session.comparison())
+  for (const report::PlanRow& row : session.comparison())
     if (row.method == session.projection()->method) {
       EXPECT_EQ(row.peaks[index(Space::device)].bytes, device_peak(session));
     }

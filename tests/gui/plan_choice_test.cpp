@@ -1,6 +1,6 @@
 // What is chosen for a load and its comparison, orders arranged by hand, and the files of both.
 #include "app/gui/session.h"
-#include "core/plan/order_file.h"
+#include "core/load/order_file.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
 
@@ -26,8 +26,8 @@ void choose(Session& session, const std::function<void(PlanChoice&)>& change) {
   settle(session);
 }
 
-const view::PlanRow& row_of(const Session& session, std::string_view method, std::string_view order) {
-  for (const view::PlanRow& row : session.comparison())
+const report::PlanRow& row_of(const Session& session, std::string_view method, std::string_view order) {
+  for (const report::PlanRow& row : session.comparison())
     if (row.method->id == method && row.order == order) return row;
   throw std::runtime_error("no such row");
 }
@@ -58,7 +58,7 @@ TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projec
       choice.order = order;
     });
     ASSERT_TRUE(session.projection());
-    const view::PlanRow& row = row_of(session, "cast_on_device", order);
+    const report::PlanRow& row = row_of(session, "cast_on_device", order);
     EXPECT_EQ(row.leading.bytes, session.projection()->timeline.peaks[index(Space::device)].bytes);
     EXPECT_EQ(row.reads, session.projection()->reads);
     EXPECT_EQ(row.seconds, session.projection()->seconds);
@@ -78,7 +78,7 @@ TEST(Comparison, a_device_fills_in_its_budget_and_rows_say_what_breaks_it) {
   settle(session);
   EXPECT_EQ(session.choice().budget.device, device.device_bytes);
   choose(session, [](PlanChoice& choice) { choice.budget.device = 1ull << 30; });
-  const view::PlanRow& row = row_of(session, "staged_ring", "file");
+  const report::PlanRow& row = row_of(session, "staged_ring", "file");
   EXPECT_FALSE(row.fits());
   EXPECT_EQ(row.verdict.device_over, session.model()->weight_bytes - (1ull << 30));
   EXPECT_NE(row.first_over, "");
@@ -99,7 +99,7 @@ TEST(Comparison, one_memory_holds_everything_but_pages) {
   settle(session);
   EXPECT_EQ(session.choice().budget.unified, 100ull << 30);
   EXPECT_FALSE(session.choice().budget.device);
-  const view::PlanRow& row = row_of(session, "mmap_copy", "file");
+  const report::PlanRow& row = row_of(session, "mmap_copy", "file");
   EXPECT_EQ(session.comparison_frame().memory, MemoryKind::unified);
   EXPECT_EQ(row.verdict.unified_over, row.leading.bytes - (100ull << 30));
   EXPECT_LT(row.leading.bytes, row.unified.bytes);
@@ -116,7 +116,7 @@ TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
   ASSERT_TRUE(session.projection());
   EXPECT_LT(session.projection()->timeline.peaks[index(Space::device)].bytes,
             session.model()->weight_bytes / 2);
-  const view::PlanRow& refused = row_of(session, "direct", "file");
+  const report::PlanRow& refused = row_of(session, "direct", "file");
   ASSERT_TRUE(refused.refusal);
   EXPECT_NE(std::string(refused.refusal->what()).find("nowhere but to the device"), std::string::npos);
   for (const bool ascending : {true, false}) {
@@ -213,7 +213,7 @@ TEST(Comparison, times_are_by_rates_that_were_measured) {
 TEST(Comparison, an_allocator_is_judged_by_what_it_reserves) {
   Session session("");
   session.show(llama_70b_graph(), "");
-  const auto row = [&]() -> const view::PlanRow& { return row_of(session, "executorch_after", "file"); };
+  const auto row = [&]() -> const report::PlanRow& { return row_of(session, "executorch_after", "file"); };
   choose(session, [](PlanChoice& choice) { choice.options.allocator = AllocatorModel::torch; });
   const std::uint64_t asked = row().leading.bytes;
   const std::uint64_t reserved = (*row().reserved)[index(Space::device)];

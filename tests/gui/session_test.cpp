@@ -28,7 +28,7 @@ TEST(Session, plans_what_it_shows) {
   EXPECT_EQ(session.projection()->method->id, "staged_ring");
   EXPECT_EQ(session.projection()->timeline.peaks[index(Space::device)].bytes, session.model()->weight_bytes);
   ASSERT_EQ(session.comparison().size(), methods().size());
-  for (const view::PlanRow& row : session.comparison()) {
+  for (const report::PlanRow& row : session.comparison()) {
     EXPECT_FALSE(row.refusal);
     if (!row.method->traits.streams)
       EXPECT_GE(row.peaks[index(Space::device)].bytes, session.model()->weight_bytes);
@@ -47,7 +47,7 @@ TEST(Session, the_chosen_method_agrees_with_its_row) {
     settle(session);
     ASSERT_TRUE(session.projection());
     EXPECT_EQ(session.projection()->method, &method);
-    for (const view::PlanRow& row : session.comparison())
+    for (const report::PlanRow& row : session.comparison())
       if (row.method == &method) {
         EXPECT_EQ(row.unified.bytes, session.projection()->timeline.unified.bytes);
       }

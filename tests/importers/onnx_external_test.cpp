@@ -1,7 +1,7 @@
 // ONNX external data: where it may lie, and what its numbers may say.
 #include "core/base/error.h"
 #include "core/io/storage_reader.h"
-#include "importers/onnx.h"
+#include "importers/onnx/onnx.h"
 #include "importers/resolve.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"

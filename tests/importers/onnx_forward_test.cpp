@@ -1,6 +1,6 @@
 // ONNX operators: what they use, sizes by name, and graphs that do not fit.
 #include "core/graph/validate.h"
-#include "importers/onnx.h"
+#include "importers/onnx/onnx.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"

@@ -1,12 +1,12 @@
 // ONNX: golden, every prefix, names, metadata, and the hostile table.
-#include "importers/onnx.h"
+#include "importers/onnx/onnx.h"
 
 #include "core/graph/graph_json.h"
 #include "core/graph/validate.h"
 #include "core/io/process_memory.h"
 #include "core/io/storage_reader.h"
-#include "importers/protobuf_wire.h"
 #include "importers/resolve.h"
+#include "importers/wire/protobuf_wire.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"

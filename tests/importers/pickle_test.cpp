@@ -1,5 +1,5 @@
 // The pickle evaluator on its own: values, sharing, and what it refuses.
-#include "importers/pickle.h"
+#include "importers/wire/pickle.h"
 
 #include "core/base/error.h"
 #include "core/io/process_memory.h"

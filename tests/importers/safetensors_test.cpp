@@ -2,8 +2,8 @@
 #include "core/base/error.h"
 #include "core/graph/graph_json.h"
 #include "core/graph/validate.h"
+#include "importers/huggingface/safetensors_header.h"
 #include "importers/importer.h"
-#include "importers/safetensors_header.h"
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 

@@ -1,5 +1,5 @@
 // Zip archives: what the directory gives, and every way in which it could lie.
-#include "importers/zip.h"
+#include "importers/wire/zip.h"
 
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"

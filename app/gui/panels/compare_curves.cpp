@@ -14,12 +14,12 @@
 namespace loadline::gui {
 namespace {
 
-bool hangs(const view::CurveBand& band) { return (band.mask & space_bit(Space::device)) == 0; }
+bool hangs(const report::CurveBand& band) { return (band.mask & space_bit(Space::device)) == 0; }
 
 // The plot inside a cell; bytes above the water line are positive.
 class Place {
  public:
-  Place(const view::ChartScale& scale, double end, ImVec2 low, ImVec2 high) : low_(low), high_(high) {
+  Place(const report::ChartScale& scale, double end, ImVec2 low, ImVec2 high) : low_(low), high_(high) {
     share_ = scale.end > 0 && end > 0 ? static_cast<float>(end / scale.end) : 1;
     const auto all = static_cast<double>(scale.above) + static_cast<double>(scale.below);
     unit_ = static_cast<double>(high.y - low.y) / all;
@@ -49,10 +49,10 @@ class Place {
 };
 
 // The whole stack first, then what lies nearer to the water line over it.
-void paint_band(const Ui& ui, const view::CurveBand& band, const Place& place) {
+void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   unsigned mask = band.mask;
-  const std::vector<Space> stack = view::stack_of(band.mask);
+  const std::vector<Space> stack = report::stack_of(band.mask);
   const auto count = static_cast<double>(band.columns.size());
   for (auto space = stack.rbegin(); space != stack.rend(); mask &= ~space_bit(*space), ++space) {
     const ImU32 colour = mix(ui.theme->panel, ui.theme->spaces[index(*space)], 0.85f);
@@ -71,7 +71,7 @@ void paint_band(const Ui& ui, const view::CurveBand& band, const Place& place) {
   }
 }
 
-void paint_budget(const Ui& ui, const view::RowFrame& frame, const Place& place) {
+void paint_budget(const Ui& ui, const report::RowFrame& frame, const Place& place) {
   const auto& limit = frame.memory == MemoryKind::unified ? frame.budget.unified : frame.budget.device;
   if (!limit) return;
   const float y = place.y(*limit, false);
@@ -81,7 +81,7 @@ void paint_budget(const Ui& ui, const view::RowFrame& frame, const Place& place)
     draw->AddLine({x, y}, {std::min(x + ui.px(5), place.high().x), y}, ui.theme->bad, ui.px(1.25f));
 }
 
-std::string moment_text(const view::RowCurve& curve, double place) {
+std::string moment_text(const report::RowCurve& curve, double place) {
   const double at = place * curve.end;
   return curve.axis == view::CurveAxis::steps
              ? ""
@@ -95,8 +95,8 @@ void slice_lines(const Ui& ui, std::string_view slice, bool names) {
   if (names && first < slice.size()) text_colored(ui.theme->muted, slice.substr(first + 1));
 }
 
-void curve_card(const Ui& ui, const view::PlanRow& row, double place, bool below) {
-  const view::RowCurve& curve = *row.curve;
+void curve_card(const Ui& ui, const report::PlanRow& row, double place, bool below) {
+  const report::RowCurve& curve = *row.curve;
   hover_card(ui, [&] {
     heading(ui, row.method->id);
     if (place > 1) {
@@ -104,7 +104,7 @@ void curve_card(const Ui& ui, const view::PlanRow& row, double place, bool below
       return;
     }
     if (const std::string moment = moment_text(curve, place); !moment.empty()) muted(ui, moment);
-    for (const view::CurveBand& band : curve.bands) {
+    for (const report::CurveBand& band : curve.bands) {
       if (band.slices.empty()) continue;
       const auto at = std::min(static_cast<std::size_t>(place * static_cast<double>(band.slices.size())),
                                band.slices.size() - 1);
@@ -114,10 +114,10 @@ void curve_card(const Ui& ui, const view::PlanRow& row, double place, bool below
   });
 }
 
-void draw_cell(Session& session, const Ui& ui, const view::PlanRow& row, const view::ChartScale& scale,
+void draw_cell(Session& session, const Ui& ui, const report::PlanRow& row, const report::ChartScale& scale,
                ImVec2 size) {
-  const view::RowCurve& curve = *row.curve;
-  const view::RowFrame& frame = session.comparison_frame();
+  const report::RowCurve& curve = *row.curve;
+  const report::RowFrame& frame = session.comparison_frame();
   const bool chosen = session.choice().method == row.method->id;
   ImGui::PushID(row.method);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -148,7 +148,7 @@ void draw_cell(Session& session, const Ui& ui, const view::PlanRow& row, const v
   if (const float width = text_width(end); width + text_width(figure) + ui.px(10) < room)
     draw->AddText({high.x - pad.x - width, at.y + pad.y + line + ui.px(2)},
                   hot ? ui.theme->text : ui.theme->muted, end.c_str());
-  for (const view::CurveBand& band : curve.bands) paint_band(ui, band, place);
+  for (const report::CurveBand& band : curve.bands) paint_band(ui, band, place);
   draw->AddLine({place.low().x, place.water()}, {place.high().x, place.water()}, ui.theme->muted,
                 std::max(1.0f, ui.px(1)));
   paint_budget(ui, frame, place);
@@ -161,7 +161,8 @@ void draw_cell(Session& session, const Ui& ui, const view::PlanRow& row, const v
 }
 
 // What the colours mean, and the height that all cells share.
-void draw_legend(const Session& session, const Ui& ui, const view::ChartScale& scale, std::string_view note) {
+void draw_legend(const Session& session, const Ui& ui, const report::ChartScale& scale,
+                 std::string_view note) {
   bool first = true;
   for (const Space space : kStackOrder) {
     if (!first && !continue_line(ui, 14, legend_width(ui, space_title(space), ""))) break;
@@ -182,17 +183,17 @@ void draw_legend(const Session& session, const Ui& ui, const view::ChartScale& s
 }  // namespace
 
 void draw_compare_curves(Session& session, const Ui& ui, ImVec2 size) {
-  const view::ChartSubject subject = {*session.model()->graph, session.comparison_frame(),
-                                      session.comparison()};
-  const std::vector<const view::PlanRow*> rows = view::pictured_rows(subject);
+  const report::ChartSubject subject = {*session.model()->graph, session.comparison_frame(),
+                                        session.comparison()};
+  const std::vector<const report::PlanRow*> rows = report::pictured_rows(subject);
   ImGui::BeginChild("curves", size);
   if (rows.empty()) {
     empty_state(ui, "No method can load this model", "The table says why.");
     ImGui::EndChild();
     return;
   }
-  const view::ChartScale scale = view::chart_scale(subject, rows);
-  draw_legend(session, ui, scale, view::pictured_note(subject));
+  const report::ChartScale scale = report::chart_scale(subject, rows);
+  draw_legend(session, ui, scale, report::pictured_note(subject));
   ImGui::BeginChild("cells", {0, 0});
   const float gap = ui.px(8);
   const ImVec2 room = ImGui::GetContentRegionAvail();

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kMostOverlaid = std::tuple_size_v<decltype(Theme::categories)>;
 
 // The device's bytes in a column, or what one memory must hold.
-double leading_bytes(const view::PlanRow& row, std::size_t column, const view::RowFrame& frame) {
-  const view::CurveBand& band = row.curve->bands.front();
+double leading_bytes(const report::PlanRow& row, std::size_t column, const report::RowFrame& frame) {
+  const report::CurveBand& band = row.curve->bands.front();
   const PerSpace<std::uint64_t>& bytes = band.columns[column].bytes;
   if (frame.memory == MemoryKind::discrete) return static_cast<double>(bytes[index(Space::device)]);
   // the column's moment is the fullest with pages, which may not be the one with the most to hold
@@ -29,15 +29,15 @@ double leading_bytes(const view::PlanRow& row, std::size_t column, const view::R
 }
 
 struct Overlay {
-  std::vector<const view::PlanRow*> rows;
+  std::vector<const report::PlanRow*> rows;
   double end = 1;   // of the axis
   double most = 1;  // of the bytes
   bool steps = false;
 };
 
-Overlay overlay_of(const std::vector<const view::PlanRow*>& rows, const view::RowFrame& frame) {
+Overlay overlay_of(const std::vector<const report::PlanRow*>& rows, const report::RowFrame& frame) {
   Overlay overlay{rows, 0, 1, false};
-  for (const view::PlanRow* row : rows) {
+  for (const report::PlanRow* row : rows) {
     overlay.steps = row->curve->axis == view::CurveAxis::steps;
     overlay.end = std::max(overlay.end, overlay.steps ? 1 : row->curve->end);
     overlay.most = std::max(overlay.most, static_cast<double>(row->leading.bytes) * kPlotHeadroom);
@@ -50,12 +50,12 @@ Overlay overlay_of(const std::vector<const view::PlanRow*>& rows, const view::Ro
 }
 
 // Where a row's own axis, from 0 to 1, is on the common one. Steps are each plan's own: shares of it.
-double share_of(const Overlay& overlay, const view::PlanRow& row) {
+double share_of(const Overlay& overlay, const report::PlanRow& row) {
   return overlay.steps || row.curve->end <= 0 ? 1 : row.curve->end / overlay.end;
 }
 
-void paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay, const view::PlanRow& row,
-                const view::RowFrame& frame, ImU32 colour, bool strong) {
+void paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay, const report::PlanRow& row,
+                const report::RowFrame& frame, ImU32 colour, bool strong) {
   const auto count = row.curve->bands.front().columns.size();
   const float width = (area.high.x - area.low.x) * static_cast<float>(share_of(overlay, row));
   std::vector<ImVec2> points = {{area.low.x, area.high.y}};
@@ -88,7 +88,7 @@ void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
 }
 
 // Under the pointer: every curve's bytes at that moment, the most first, and what is alive in the nearest.
-void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, const view::RowFrame& frame,
+void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, const report::RowFrame& frame,
                   std::span<const ImU32> colours) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const double place =
@@ -100,7 +100,7 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, co
   };
   std::vector<Line> lines;
   for (std::size_t i = 0; i < overlay.rows.size(); ++i) {
-    const view::PlanRow& row = *overlay.rows[i];
+    const report::PlanRow& row = *overlay.rows[i];
     const double own = std::min(place / share_of(overlay, row), 1.0);
     const std::size_t count = row.curve->bands.front().columns.size();
     const auto column = std::min(static_cast<std::size_t>(own * static_cast<double>(count)), count - 1);
@@ -139,7 +139,7 @@ void draw_plot(const Session& session, const Ui& ui, const Overlay& overlay, std
   const bool hot = ImGui::IsItemHovered();
   const PlotArea area = {{at.x + ui.px(kPlotAxisWidth), at.y + ui.px(8)},
                          {at.x + size.x - ui.px(8), at.y + size.y - ui.px(kPlotAxisHeight)}};
-  const view::RowFrame& frame = session.comparison_frame();
+  const report::RowFrame& frame = session.comparison_frame();
   if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, frame, colours);
   paint_byte_axis(ui, area, overlay.most);
   paint_axis(ui, area, overlay);
@@ -158,9 +158,9 @@ void draw_plot(const Session& session, const Ui& ui, const Overlay& overlay, std
 }
 
 // Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.
-void draw_choices(Session& session, const Ui& ui, const std::vector<const view::PlanRow*>& rows,
-                  const std::vector<const view::PlanRow*>& overlaid, std::span<const ImU32> colours) {
-  for (const view::PlanRow* row : rows) {
+void draw_choices(Session& session, const Ui& ui, const std::vector<const report::PlanRow*>& rows,
+                  const std::vector<const report::PlanRow*>& overlaid, std::span<const ImU32> colours) {
+  for (const report::PlanRow* row : rows) {
     const auto at = std::find(overlaid.begin(), overlaid.end(), row);
     const bool there = at != overlaid.end();
     const FontScope font(ui.fonts.small);
@@ -170,7 +170,7 @@ void draw_choices(Session& session, const Ui& ui, const std::vector<const view::
     ImGui::PushID(row->method);
     if (ImGui::Selectable("##choice", false, 0, {width, height})) {
       std::set<std::string, std::less<>> picked;
-      for (const view::PlanRow* other : overlaid) picked.emplace(other->method->id);
+      for (const report::PlanRow* other : overlaid) picked.emplace(other->method->id);
       if (there)
         picked.erase(std::string(row->method->id));
       else if (picked.size() < kMostOverlaid)
@@ -200,38 +200,38 @@ void draw_choices(Session& session, const Ui& ui, const std::vector<const view::
 
 }  // namespace
 
-std::vector<const view::PlanRow*> overlaid_rows(const Session& session,
-                                                const std::vector<const view::PlanRow*>& rows) {
-  std::vector<const view::PlanRow*> result;
+std::vector<const report::PlanRow*> overlaid_rows(const Session& session,
+                                                  const std::vector<const report::PlanRow*>& rows) {
+  std::vector<const report::PlanRow*> result;
   if (!session.overlaid.empty()) {
-    for (const view::PlanRow* row : rows)
+    for (const report::PlanRow* row : rows)
       if (session.overlaid.contains(row->method->id) && result.size() < kMostOverlaid) result.push_back(row);
     return result;
   }
   // the chosen one, then some from the least peak to the most
   constexpr std::size_t kFew = 5;
-  std::vector<const view::PlanRow*> sorted = rows;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const view::PlanRow* a, const view::PlanRow* b) {
+  std::vector<const report::PlanRow*> sorted = rows;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const report::PlanRow* a, const report::PlanRow* b) {
     return a->leading.bytes < b->leading.bytes;
   });
-  std::vector<const view::PlanRow*> distinct;
-  for (const view::PlanRow* row : sorted) {
+  std::vector<const report::PlanRow*> distinct;
+  for (const report::PlanRow* row : sorted) {
     if (row->method->id == session.choice().method) result.push_back(row);
     if (distinct.empty() || distinct.back()->leading.bytes != row->leading.bytes) distinct.push_back(row);
   }
-  const auto add = [&](const view::PlanRow* row) {
+  const auto add = [&](const report::PlanRow* row) {
     if (result.size() < kFew && std::find(result.begin(), result.end(), row) == result.end())
       result.push_back(row);
   };
   for (std::size_t i = 0; i + 1 < kFew; ++i) add(distinct[i * (distinct.size() - 1) / (kFew - 2)]);
-  for (const view::PlanRow* row : sorted) add(row);  // where few peaks differ
+  for (const report::PlanRow* row : sorted) add(row);  // where few peaks differ
   return result;
 }
 
 void draw_compare_overlay(Session& session, const Ui& ui, ImVec2 size) {
-  const view::ChartSubject subject = {*session.model()->graph, session.comparison_frame(),
-                                      session.comparison()};
-  const std::vector<const view::PlanRow*> rows = view::pictured_rows(subject);
+  const report::ChartSubject subject = {*session.model()->graph, session.comparison_frame(),
+                                        session.comparison()};
+  const std::vector<const report::PlanRow*> rows = report::pictured_rows(subject);
   ImGui::BeginChild("overlaid", size);
   if (rows.empty()) {
     empty_state(ui, "No method can load this model", "The table says why.");

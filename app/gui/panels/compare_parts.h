@@ -3,7 +3,7 @@
 
 #include "app/gui/session.h"
 #include "app/gui/ui.h"
-#include "core/view/plan_chart.h"
+#include "app/report/plan_chart.h"
 
 #include <cstdint>
 #include <string>
@@ -32,8 +32,8 @@ void draw_compare_curves(Session& session, const Ui& ui, ImVec2 size);
 // What decides, of a few methods, over each other.
 void draw_compare_overlay(Session& session, const Ui& ui, ImVec2 size);
 // The methods whose curves lie over each other: those picked, else a few from the least to the most.
-std::vector<const view::PlanRow*> overlaid_rows(const Session& session,
-                                                const std::vector<const view::PlanRow*>& rows);
+std::vector<const report::PlanRow*> overlaid_rows(const Session& session,
+                                                  const std::vector<const report::PlanRow*>& rows);
 
 // The order of the load as a list to drag rows of, and its file.
 class OrderEditor {
@@ -52,8 +52,8 @@ class OrderEditor {
 };
 
 // Chooses the method of a row, and its order where that is one of the table.
-void choose_row(Session& session, const view::PlanRow& row);
+void choose_row(Session& session, const report::PlanRow& row);
 // What a pointer on a row says: what the method does, why it cannot be done, exact figures.
-void row_card(const Session& session, const Ui& ui, const view::PlanRow& row);
+void row_card(const Session& session, const Ui& ui, const report::PlanRow& row);
 
 }  // namespace loadline::gui

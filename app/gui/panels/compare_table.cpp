@@ -26,7 +26,7 @@ constexpr std::array<Figure, 6> kFigures = {{{CompareColumn::held, "Must hold", 
                                              {CompareColumn::staging, "Staging", 600},
                                              {CompareColumn::unified, "Unified", 800}}};
 
-const view::RowPeak& peak_of(const view::PlanRow& row, CompareColumn column) {
+const report::RowPeak& peak_of(const report::PlanRow& row, CompareColumn column) {
   switch (column) {
     case CompareColumn::device:
       return row.peaks[index(Space::device)];
@@ -59,9 +59,9 @@ ImU32 colour_of(const Ui& ui, CompareColumn column) {
 }
 
 // The bytes at the right, over a bar that ends where the greatest of the table would fill the cell.
-void figure_cell(const Ui& ui, const view::PlanRow& row, CompareColumn column, double most) {
+void figure_cell(const Ui& ui, const report::PlanRow& row, CompareColumn column, double most) {
   if (!ImGui::TableNextColumn()) return;
-  const view::RowPeak& peak = peak_of(row, column);
+  const report::RowPeak& peak = peak_of(row, column);
   if (row.refusal) return;
   if (peak.bytes == 0) return right_aligned("\xE2\x80\x93", ui.theme->muted);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -96,14 +96,14 @@ void draw_headers(const Ui& ui, const CompareSort& sort) {
   }
 }
 
-bool has_refusal(const std::vector<view::PlanRow>& rows) {
+bool has_refusal(const std::vector<report::PlanRow>& rows) {
   return std::any_of(rows.begin(), rows.end(),
-                     [](const view::PlanRow& row) { return row.refusal.has_value(); });
+                     [](const report::PlanRow& row) { return row.refusal.has_value(); });
 }
 
 // "13.92 GiB over: ...down_proj.weight": in the room there is the end of a name says most. The rest is
 // in the row's card.
-std::string short_verdict(const Ui& ui, const view::PlanRow& row, const Budget& budget, float room) {
+std::string short_verdict(const Ui& ui, const report::PlanRow& row, const Budget& budget, float room) {
   const BudgetVerdict& verdict = row.verdict;
   const bool one = budget.device.has_value() != budget.host.has_value();  // else it must be said which
   std::string words;
@@ -122,7 +122,7 @@ std::string short_verdict(const Ui& ui, const view::PlanRow& row, const Budget& 
   return elided(words, room);
 }
 
-void verdict_cell(const Session& session, const Ui& ui, const view::PlanRow& row) {
+void verdict_cell(const Session& session, const Ui& ui, const report::PlanRow& row) {
   if (!ImGui::TableNextColumn()) return;
   const float room = ImGui::GetContentRegionAvail().x;
   if (row.refusal) return text_colored(ui.theme->muted, elided("cannot be done", room));
@@ -133,7 +133,7 @@ void verdict_cell(const Session& session, const Ui& ui, const view::PlanRow& row
   text_colored(ui.theme->bad, short_verdict(ui, row, session.comparison_frame().budget, room));
 }
 
-void draw_row(Session& session, const Ui& ui, const view::PlanRow& row, std::size_t at, double most) {
+void draw_row(Session& session, const Ui& ui, const report::PlanRow& row, std::size_t at, double most) {
   ImGui::PushID(static_cast<int>(at));
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
@@ -162,14 +162,14 @@ void draw_row(Session& session, const Ui& ui, const view::PlanRow& row, std::siz
 
 }  // namespace
 
-void choose_row(Session& session, const view::PlanRow& row) {
+void choose_row(Session& session, const report::PlanRow& row) {
   PlanChoice choice = session.choice();
   choice.method = row.method->id;
   choice.order = row.order;
   session.attempt([&] { session.set_plan(choice); });
 }
 
-void row_card(const Session& session, const Ui& ui, const view::PlanRow& row) {
+void row_card(const Session& session, const Ui& ui, const report::PlanRow& row) {
   hover_card(ui, [&] {
     heading(ui, row.method->id);
     text(row.method->summary);
@@ -178,7 +178,7 @@ void row_card(const Session& session, const Ui& ui, const view::PlanRow& row) {
       text_colored(ui.theme->bad, "Cannot be done: " + shown(row.refusal->what()));
       return;
     }
-    const auto peak = [&](std::string_view what, const view::RowPeak& at) {
+    const auto peak = [&](std::string_view what, const report::RowPeak& at) {
       if (at.bytes == 0) return;
       const std::string name = elided(shown(at.tensor), ui.px(300));
       text_colored(ui.theme->muted,
@@ -190,7 +190,7 @@ void row_card(const Session& session, const Ui& ui, const view::PlanRow& row) {
       text_colored(ui.theme->muted, fmt::format("The allocator takes {} on the device, {} on the host",
                                                 format_bytes((*row.reserved)[index(Space::device)]),
                                                 format_bytes((*row.reserved)[index(Space::host)])));
-    const view::RowFrame& frame = session.comparison_frame();
+    const report::RowFrame& frame = session.comparison_frame();
     if (!frame.judged()) return;
     text_colored(row.fits() ? ui.theme->good : ui.theme->bad, verdict_text(row, frame));
     if (row.reserved) text_colored(ui.theme->muted, "Budgets are held against what the allocator takes.");
@@ -204,7 +204,7 @@ void CompareTable::refresh(const Session& session) {
   sorted_ = session.compare_sort;
   at_ = sorted_rows(rows, sorted_);
   most_ = 1;
-  for (const view::PlanRow& row : rows)
+  for (const report::PlanRow& row : rows)
     for (const Figure& figure : kFigures)
       if (figure.column != CompareColumn::unified)
         most_ = std::max(most_, static_cast<double>(peak_of(row, figure.column).bytes));
@@ -239,7 +239,7 @@ void CompareTable::draw(Session& session, const Ui& ui, ImVec2 size) {
                                      ImGuiTableFlags_NoBordersInBody;
   const FontScope font(ui.fonts.small);
   if (!ImGui::BeginTable("comparison", kCompareColumns - 1, kFlags, size)) return;
-  const view::RowFrame& frame = session.comparison_frame();
+  const report::RowFrame& frame = session.comparison_frame();
   const bool unified = frame.memory == MemoryKind::unified;
   const float width = size.x;
   // columns stand in the order of CompareColumn, less its first

@@ -3,7 +3,7 @@
 #include "app/gui/panels/plan_values.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
-#include "core/plan/storage_cast.h"
+#include "core/load/storage_cast.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,60 @@
+// Blocks as few as possible, none larger than what is missing.
+#include "core/allocators/block_pool.h"
+
+#include "core/base/checked.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace loadline {
+namespace {
+
+// When fragmentation takes more than was expected, the blocks for it are at least this large.
+constexpr std::uint64_t kLeastExtraBlock = 16ull << 20;
+
+}  // namespace
+
+BlockPool::Range BlockPool::allocate(std::uint64_t bytes) {
+  // newest first: while a model is loaded only the newest block has room
+  const auto roomy = std::find_if(blocks_.rbegin(), blocks_.rend(),
+                                  [&](const Block& block) { return block.ranges.largest_gap() >= bytes; });
+  if (roomy != blocks_.rend())
+    if (const auto offset = roomy->ranges.allocate(bytes)) return {roomy->id, *offset};
+  Block& made = add_block(bytes);
+  return {made.id, *made.ranges.allocate(bytes)};
+}
+
+BlockPool::Block& BlockPool::add_block(std::uint64_t least) {
+  release_empty(0);  // whatever is empty was too small
+  const std::uint64_t exact = align_up(least, rules_.alignment);
+  const std::uint64_t missing = std::max(rules_.expected > reserved_ ? rules_.expected - reserved_ : 0,
+                                         std::min(rules_.expected, kLeastExtraBlock));
+  const std::uint64_t wanted =
+      std::max(exact, std::min({align_up(missing, rules_.alignment), rules_.block, rules_.most}));
+  const std::uint32_t id = made_++;
+  const PoolBlock block = take_(id, wanted, exact);
+  reserved_ += block.reserved;
+  return blocks_.emplace_back(Block{id, block.reserved, Suballocator(block.bytes, rules_.alignment)});
+}
+
+void BlockPool::free(const Range& range) {
+  const auto block = std::lower_bound(blocks_.begin(), blocks_.end(), range.block,
+                                      [](const Block& b, std::uint32_t id) { return b.id < id; });
+  block->ranges.free(range.offset);
+  if (block->ranges.empty()) release_empty(1);
+}
+
+void BlockPool::release_empty(std::size_t keep) {
+  for (std::size_t i = 0; i < blocks_.size();) {
+    if (!blocks_[i].ranges.empty() || keep > 0) {
+      if (blocks_[i].ranges.empty()) --keep;
+      ++i;
+      continue;
+    }
+    reserved_ -= blocks_[i].reserved;
+    give_(blocks_[i].id);
+    blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+}  // namespace loadline

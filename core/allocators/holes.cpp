@@ -1,0 +1,41 @@
+// The same holes in two trees.
+#include "core/allocators/holes.h"
+
+#include <iterator>
+
+namespace loadline {
+
+std::optional<Hole> Holes::take(std::uint64_t bytes) {
+  const auto best = by_size_.lower_bound({bytes, Place{}});
+  if (best == by_size_.end()) return std::nullopt;
+  const Hole hole = {best->second, best->first};
+  remove(hole.place);
+  return hole;
+}
+
+Hole Holes::add(Hole hole) {
+  const auto after = by_place_.find({hole.place.segment, hole.end()});
+  if (after != by_place_.end()) {
+    hole.bytes += after->second;
+    remove(after->first);
+  }
+  const auto behind = by_place_.lower_bound(hole.place);
+  if (behind != by_place_.begin()) {
+    const Hole before = {std::prev(behind)->first, std::prev(behind)->second};
+    if (before.place.segment == hole.place.segment && before.end() == hole.place.offset) {
+      remove(before.place);
+      hole = {before.place, before.bytes + hole.bytes};
+    }
+  }
+  by_place_.emplace(hole.place, hole.bytes);
+  by_size_.emplace(hole.bytes, hole.place);
+  return hole;
+}
+
+void Holes::remove(const Place& place) {
+  const auto hole = by_place_.find(place);
+  by_size_.erase({hole->second, hole->first});
+  by_place_.erase(hole);
+}
+
+}  // namespace loadline

@@ -1,0 +1,36 @@
+// Offsets inside one range of bytes: best fit with merging of free neighbours.
+#pragma once
+
+#include "core/allocators/holes.h"
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+namespace loadline {
+
+// Every offset and every reserved size is a multiple of the alignment. Each call takes O(log n).
+class Suballocator {
+ public:
+  // `alignment` is a power of two that divides `capacity`.
+  Suballocator(std::uint64_t capacity, std::uint64_t alignment);
+
+  // The offset of `bytes` (> 0) in the smallest gap that holds them, or nothing.
+  std::optional<std::uint64_t> allocate(std::uint64_t bytes);
+  // `offset` is one that allocate() gave and that was not freed since.
+  void free(std::uint64_t offset);
+
+  std::uint64_t capacity() const { return capacity_; }
+  std::uint64_t used() const { return used_; }  // rounding included
+  bool empty() const { return used_ == 0; }
+  std::uint64_t largest_gap() const { return gaps_.largest(); }
+
+ private:
+  std::uint64_t capacity_;
+  std::uint64_t alignment_;
+  std::uint64_t used_ = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> taken_;  // offset -> bytes
+  Holes gaps_;
+};
+
+}  // namespace loadline

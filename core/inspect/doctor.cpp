@@ -1,0 +1,454 @@
+// One function per question; every cost is in bytes or steps of this model.
+#include "core/inspect/doctor.h"
+
+#include "core/base/text.h"
+#include "core/base/text_hash.h"
+#include "core/base/xxh3.h"
+#include "core/io/file_system.h"
+#include "core/load/orders.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kPlaces = 16,
+                        kPlace = 4096;  // where a storage is looked at first, and how many bytes
+constexpr std::uint64_t kMostCompared = std::uint64_t{4}
+                                        << 30;  // bytes read to prove that storages are alike
+constexpr std::uint64_t kMostPadding = kPage;   // between tensors: what aligning them takes
+constexpr std::uint64_t kVector = 64;           // what the widest vector loads and most DMA engines want
+
+bool in_file(const Storage& storage) { return storage.file != kNoFile && storage.bytes > 0; }
+
+// Bytes that one element, or one block, must lie on to be used where it is.
+std::uint64_t natural_alignment(DType dtype) {
+  const DTypeInfo& info = dtype_info(dtype);
+  return info.kind == DTypeKind::block || info.block_elements != 1
+             ? 2
+             : std::max<std::uint64_t>(info.block_bytes, 1);
+}
+
+class Doctor {
+ public:
+  Doctor(const StorageReader& reader, Progress& progress)
+      : reader_(reader), graph_(reader.graph()), progress_(progress), owners_(first_owner(graph_)) {}
+
+  std::vector<Finding> diagnose() {
+    if (std::none_of(graph_.storages.begin(), graph_.storages.end(), in_file)) return {};
+    missing();
+    unclaimed();
+    encoded();
+    alignment();
+    pages();
+    order();
+    holes();
+    partial_storages();
+    network();
+    duplicates();
+    std::stable_sort(findings_.begin(), findings_.end(),
+                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+    return std::move(findings_);
+  }
+
+ private:
+  void missing() {
+    if (graph_.missing.empty()) return;
+    findings_.push_back(
+        {.id = "missing",
+         .severity = Severity::error,
+         .text = fmt::format("{} promised by the index {} in no file: {}",
+                             counted(graph_.missing.size(), "tensor"),
+                             graph_.missing.size() == 1 ? "is" : "are", join_names(graph_.missing, 3)),
+         .cost = "the model cannot be loaded whole",
+         .remedy = "none: fetch the missing files again",
+         .count = graph_.missing.size()});
+  }
+
+  void unclaimed() {
+    std::vector<std::string> files = unclaimed_files(graph_);
+    if (files.empty()) return;
+    std::uint64_t bytes = 0;
+    for (const std::string& file : files) {
+      std::error_code failure;
+      const std::uint64_t size = fs::file_size(file, failure);
+      if (!failure) bytes += size;
+    }
+    std::vector<std::string> names;
+    for (const std::string& file : files) names.push_back(fs::path(file).filename().string());
+    findings_.push_back(
+        {.id = "unclaimed",
+         .severity = Severity::warning,
+         .text = fmt::format("{} beside the model {} not listed in its index: {}",
+                             counted(files.size(), "weight file"), files.size() == 1 ? "is" : "are",
+                             join_names(names, 3)),
+         .cost = fmt::format("{} of disk; tools that take every file of the folder load them too",
+                             format_bytes(bytes)),
+         .remedy = "none: remove them, or write the model alone with convert IN NEW_FOLDER",
+         .count = files.size(),
+         .bytes = bytes,
+         .files = std::move(files)});
+  }
+
+  void encoded() {
+    Finding found = {.id = "encoded",
+                     .severity = Severity::warning,
+                     .text = {},
+                     .cost = {},
+                     .remedy = "convert IN OUT.safetensors (or OUT.gguf) writes plain bytes"};
+    std::map<std::string_view, std::uint64_t> kinds;
+    for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
+      const Storage& storage = graph_.storages[i];
+      if (!in_file(storage) || storage.encoding == Encoding::plain) continue;
+      count(found, i);
+      ++kinds[encoding_name(storage.encoding)];
+    }
+    if (found.count == 0) return;
+    for (const auto& [kind, number] : kinds)
+      found.text += fmt::format("{}{} {}", found.text.empty() ? "" : ", ", number, kind);
+    found.text =
+        fmt::format("{} not stored as plain bytes ({})", counted(found.count, "storage"), found.text);
+    found.cost =
+        fmt::format("{} must be decoded through a buffer and cannot be mapped", format_bytes(found.bytes));
+    findings_.push_back(std::move(found));
+  }
+
+  // Whether tensors could be used where they lie in a mapping.
+  void alignment() {
+    Finding elements = {.id = "alignment",
+                        .severity = Severity::warning,
+                        .text = {},
+                        .cost = {},
+                        .remedy = "convert IN OUT.gguf --align 64 (any power of two) aligns every tensor"};
+    Finding vectors = {
+        .id = "vector_alignment",
+        .severity = Severity::info,
+        .text = {},
+        .cost = {},
+        .remedy = "convert IN OUT.gguf --align 64; --align 4096 for direct I/O and host-pointer import"};
+    std::vector<bool> seen(graph_.storages.size(), false);
+    for (const Tensor& tensor : graph_.tensors) {
+      const std::size_t at = index(tensor.storage);
+      const Storage& storage = graph_.storages[at];
+      if (!in_file(storage) || storage.encoding != Encoding::plain || seen[at]) continue;
+      seen[at] = true;
+      const std::uint64_t offset = storage.offset + tensor.offset;
+      if (offset % natural_alignment(tensor.dtype) != 0)
+        count(elements, at);
+      else if (offset % kVector != 0)
+        count(vectors, at);
+    }
+    if (elements.count > 0) {
+      elements.text =
+          fmt::format("{} on no multiple of the element size",
+                      counted(elements.count, "tensor") + (elements.count == 1 ? " begins" : " begin"));
+      elements.cost =
+          fmt::format("{} must be copied out of a mapping before use", format_bytes(elements.bytes));
+      findings_.push_back(std::move(elements));
+    }
+    if (vectors.count > 0) {
+      vectors.text = fmt::format(
+          "{} on no multiple of {} bytes",
+          counted(vectors.count, "tensor") + (vectors.count == 1 ? " begins" : " begin"), kVector);
+      vectors.cost =
+          fmt::format("aligned vector loads and most DMA need a copy of {}", format_bytes(vectors.bytes));
+      findings_.push_back(std::move(vectors));
+    }
+  }
+
+  // Pages that two storages share: touched, read and evicted with either.
+  void pages() {
+    Finding found = {.id = "page_straddle",
+                     .severity = Severity::info,
+                     .text = {},
+                     .cost = {},
+                     .remedy = "convert IN OUT.gguf --align 4096 gives every tensor pages of its own"};
+    for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
+      const Storage& storage = graph_.storages[i];
+      if (!in_file(storage) || storage.encoding != Encoding::plain) continue;
+      const std::uint64_t first = storage.offset / kPage, last = (storage.offset + storage.bytes - 1) / kPage;
+      const std::uint64_t least = (storage.bytes + kPage - 1) / kPage;
+      if (last - first + 1 <= least) continue;
+      found.count += 1;
+      found.bytes += (last - first + 1 - least) * kPage;
+      example(found, i);
+    }
+    if (found.count == 0) return;
+    found.text = fmt::format("{} one page more than {} size needs",
+                             counted(found.count, "tensor") + (found.count == 1 ? " lies on" : " lie on"),
+                             found.count == 1 ? "its" : "their");
+    found.cost = fmt::format("{} of pages mapped, read and evicted together with a neighbour",
+                             format_bytes(found.bytes));
+    findings_.push_back(std::move(found));
+  }
+
+  // Reading in the order of use: how often the file position goes back.
+  void order() {
+    const StorageOrder use = find_order("forward").make(graph_);
+    Finding found = {
+        .id = "order",
+        .severity = Severity::info,
+        .text = {},
+        .cost = {},
+        .remedy = "plan IN --order file shows loading in file order; no option of convert reorders yet"};
+    const Storage* before = nullptr;
+    std::uint64_t steps = 0;
+    for (const StorageId id : use) {
+      const Storage& storage = graph_.storage(id);
+      if (!in_file(storage)) continue;
+      if (before != nullptr) {
+        ++steps;
+        const std::uint64_t end = before->offset + before->stored_bytes;
+        if (storage.file != before->file ? storage.file < before->file : storage.offset < end) {
+          found.count += 1;
+          found.bytes += storage.file == before->file ? end - storage.offset : 0;
+          example(found, index(id));
+        }
+      }
+      before = &storage;
+    }
+    if (found.count == 0) return;
+    found.text = fmt::format("in the order of use, {} of {} steps go back in the files",
+                             format_grouped(found.count), format_grouped(steps));
+    found.cost = "read-ahead is lost at each: on a cold disk a seek or a network round trip";
+    findings_.push_back(std::move(found));
+  }
+
+  // Bytes of each file that no storage has, after its header.
+  void holes() {
+    std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> ranges(graph_.files.size());
+    for (const Storage& storage : graph_.storages)
+      if (storage.file != kNoFile && storage.stored_bytes > 0)
+        ranges[index(storage.file)].emplace_back(storage.offset, storage.offset + storage.stored_bytes);
+    Finding inside = {.id = "holes",
+                      .severity = Severity::info,
+                      .text = {},
+                      .cost = {},
+                      .remedy = "convert IN OUT writes tensors side by side"};
+    Finding after = {.id = "trailing",
+                     .severity = Severity::info,
+                     .text = {},
+                     .cost = {},
+                     .remedy = "convert IN OUT leaves out what belongs to no tensor"};
+    for (std::size_t f = 0; f < ranges.size(); ++f) {
+      if (ranges[f].empty()) continue;
+      std::sort(ranges[f].begin(), ranges[f].end());
+      std::uint64_t end = ranges[f].front().first;
+      for (const auto& [begin, stop] : ranges[f]) {
+        if (begin > end && begin - end > kMostPadding) {
+          inside.count += 1;
+          inside.bytes += begin - end;
+        }
+        end = std::max(end, stop);
+      }
+      // other formats have their directory, or the rest of a message, there
+      if (graph_.format == "safetensors" && graph_.files[f].bytes > end) {
+        after.count += 1;
+        after.bytes += graph_.files[f].bytes - end;
+        after.files.push_back(graph_.files[f].path);
+      }
+    }
+    if (inside.count > 0) {
+      inside.text = fmt::format("{} between tensors", counted(inside.count, "gap"));
+      inside.cost = fmt::format("{} of padding or metadata among the weights, read along with them",
+                                format_bytes(inside.bytes));
+      findings_.push_back(std::move(inside));
+    }
+    if (after.count > 0) {
+      after.text = fmt::format("{} behind the last tensor of {}", format_bytes(after.bytes),
+                               counted(after.count, "file"));
+      after.cost = fmt::format("{} of disk; strict readers refuse safetensors files with a remainder",
+                               format_bytes(after.bytes));
+      findings_.push_back(std::move(after));
+    }
+  }
+
+  // A view of a large storage brings all of it along.
+  void partial_storages() {
+    std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> views(graph_.storages.size());
+    for (const Tensor& tensor : graph_.tensors)
+      views[index(tensor.storage)].emplace_back(tensor.offset, tensor.offset + tensor_bytes(graph_, tensor));
+    std::vector<std::uint64_t> used(graph_.storages.size(), 0);
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      std::sort(views[i].begin(), views[i].end());
+      std::uint64_t end = 0;
+      for (const auto& [begin, stop] : views[i]) {
+        used[i] += stop > end ? stop - std::max(begin, end) : 0;
+        end = std::max(end, stop);
+      }
+    }
+    Finding found = {.id = "unused_bytes",
+                     .severity = Severity::warning,
+                     .text = {},
+                     .cost = {},
+                     .remedy = "convert IN OUT.safetensors writes each tensor's own bytes only"};
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      const Storage& storage = graph_.storages[i];
+      if (!in_file(storage) || used[i] >= storage.bytes || storage.bytes - used[i] < kPage) continue;
+      found.count += 1;
+      found.bytes += storage.bytes - used[i];
+      example(found, i);
+    }
+    if (found.count == 0) return;
+    found.text = fmt::format("{} only in part by tensors",
+                             counted(found.count, "storage") + (found.count == 1 ? " is used" : " are used"));
+    found.cost =
+        fmt::format("{} loaded for nothing by readers that take whole storages", format_bytes(found.bytes));
+    findings_.push_back(std::move(found));
+  }
+
+  void network() {
+    const auto file = std::find_if(graph_.storages.begin(), graph_.storages.end(), in_file)->file;
+    const FileSystem system = file_system_of(graph_.file(file).path);
+    if (!system.network) return;
+    findings_.push_back(
+        {.id = "network",
+         .severity = Severity::warning,
+         .text = fmt::format("the files lie on {}, a network or user-space file system", system.name),
+         .cost = "mapping them makes every page fault a round trip: 4 to 50 times slower than reading in "
+                 "sequence",
+         .remedy = "none in convert: copy the model to a local disk, or load with a method that reads "
+                   "(staged_ring)",
+         .count = graph_.files.size(),
+         .bytes = storage_bytes(graph_)});
+  }
+
+  std::uint64_t content_hash(std::size_t at, std::uint64_t bytes) {
+    buffer_.resize(1 << 20);
+    Xxh3 hash;
+    for (std::uint64_t done = 0; done < bytes;) {
+      progress_.check_cancelled();
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(buffer_.size(), bytes - done));
+      reader_.read(StorageId{static_cast<std::uint32_t>(at)}, done, std::span(buffer_).first(n));
+      hash.update(std::span(buffer_).first(n));
+      done += n;
+      progress_.add(n);
+    }
+    return hash.digest();
+  }
+
+  // Splits candidates by a hash; groups of one are dropped.
+  template <typename Hash>
+  std::vector<std::vector<std::size_t>> split(const std::vector<std::vector<std::size_t>>& groups,
+                                              Hash hash) {
+    std::vector<std::vector<std::size_t>> result;
+    for (const auto& group : groups) {
+      std::map<std::uint64_t, std::vector<std::size_t>> by_hash;
+      for (const std::size_t at : group) by_hash[hash(at)].push_back(at);
+      for (auto& [digest, alike] : by_hash)
+        if (alike.size() > 1) result.push_back(std::move(alike));
+    }
+    return result;
+  }
+
+  // Bytes here and there in a storage: what differs at all mostly differs in one of them.
+  std::uint64_t sample_hash(std::size_t at) {
+    const std::uint64_t bytes = graph_.storages[at].bytes;
+    if (bytes <= kPlaces * kPlace) return content_hash(at, bytes);
+    Xxh3 hash;
+    buffer_.resize(std::max<std::size_t>(buffer_.size(), kPlace));
+    for (std::uint64_t i = 0; i < kPlaces; ++i) {
+      progress_.check_cancelled();
+      const auto piece = std::span(buffer_).first(kPlace);
+      reader_.read(StorageId{static_cast<std::uint32_t>(at)}, (bytes - kPlace) / (kPlaces - 1) * i, piece);
+      hash.update(piece);
+      progress_.add(kPlace);
+    }
+    return hash.digest();
+  }
+
+  void duplicates() {
+    constexpr std::uint64_t kLeast = kPage;
+    std::map<std::uint64_t, std::vector<std::size_t>> by_size;
+    for (std::size_t i = 0; i < graph_.storages.size(); ++i)
+      if (in_file(graph_.storages[i]) && graph_.storages[i].bytes >= kLeast &&
+          graph_.storages[i].encoding != Encoding::unreadable)
+        by_size[graph_.storages[i].bytes].push_back(i);
+    std::vector<std::vector<std::size_t>> groups;
+    for (auto& [bytes, alike] : by_size)
+      if (alike.size() > 1) groups.push_back(std::move(alike));
+    // then whole, unless that is more than a look is worth
+    for (const auto& group : groups)
+      progress_.add_total(group.size() * std::min(graph_.storages[group.front()].bytes, kPlaces * kPlace));
+    groups = split(groups, [this](std::size_t at) { return sample_hash(at); });
+    std::uint64_t candidates = 0;
+    for (const auto& group : groups) candidates += group.size() * graph_.storages[group.front()].bytes;
+    const bool whole = candidates <= kMostCompared;
+    if (whole) {
+      progress_.add_total(candidates);
+      groups = split(groups, [this](std::size_t at) { return content_hash(at, graph_.storages[at].bytes); });
+    }
+    Finding found = {.id = "duplicates",
+                     .severity = Severity::warning,
+                     .text = {},
+                     .cost = {},
+                     .remedy = "none in convert yet: tie the tensors where the model is saved"};
+    for (const auto& group : groups) {
+      found.count += group.size() - 1;
+      found.bytes += (group.size() - 1) * graph_.storages[group.front()].bytes;
+      example(found, group[1]);
+    }
+    if (found.count == 0) return;
+    found.text = fmt::format("{} the same bytes as another",
+                             counted(found.count, "storage") + (found.count == 1 ? " holds" : " hold"));
+    if (!whole)
+      found.text += fmt::format(", by samples: {} were too much to compare", format_bytes(candidates));
+    found.cost = fmt::format("{} of disk and memory twice", format_bytes(found.bytes));
+    findings_.push_back(std::move(found));
+  }
+
+  void count(Finding& finding, std::size_t storage) {
+    finding.count += 1;
+    finding.bytes += graph_.storages[storage].bytes;
+    example(finding, storage);
+  }
+  void example(Finding& finding, std::size_t storage) {
+    if (!finding.example) finding.example = owners_[storage];
+  }
+
+  const StorageReader& reader_;
+  const MetaGraph& graph_;
+  Progress& progress_;
+  std::vector<std::optional<TensorId>> owners_;
+  std::vector<Finding> findings_;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace
+
+std::vector<std::string> unclaimed_files(const MetaGraph& graph) {
+  // only an index says what belongs to a model; a file alone has neighbours, not leftovers
+  if (graph.files.empty() || !graph.files.front().path.ends_with(".index.json")) return {};
+  TextSet own, extensions;
+  for (std::size_t i = 1; i < graph.files.size(); ++i) {
+    const fs::path path(graph.files[i].path);
+    own.insert(path.filename().string());
+    extensions.insert(path.extension().string());
+  }
+  std::vector<std::string> found;
+  std::error_code failure;
+  const fs::path folder = fs::path(graph.files.front().path).parent_path();
+  for (fs::directory_iterator at(folder.empty() ? "." : folder, failure), end; !failure && at != end;
+       at.increment(failure)) {
+    std::error_code ignored;
+    const std::string name = at->path().filename().string();
+    if (at->is_regular_file(ignored) && extensions.contains(at->path().extension().string()) &&
+        !own.contains(name))
+      found.push_back((folder / name).string());
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return natural_less(a, b); });
+  return found;
+}
+
+std::vector<Finding> diagnose(const StorageReader& reader, Progress& progress) {
+  return Doctor(reader, progress).diagnose();
+}
+
+}  // namespace loadline

@@ -1,0 +1,438 @@
+// Single changes of every kind that a method understands, and pairs of them.
+#include "core/load/advice_candidates.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/load/load_units.h"
+#include "core/load/storage_cast.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+std::uint64_t saturated(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
+
+// Round figures can be typed: a large number loses what is below a MiB.
+std::uint64_t rounded(std::uint64_t bytes) { return bytes >= 16 * kMiB ? bytes / kMiB * kMiB : bytes; }
+
+// As parse_size() takes it, without losing a byte.
+std::string size_argument(std::uint64_t bytes) {
+  constexpr std::array<std::pair<std::uint64_t, std::string_view>, 3> kUnits = {
+      {{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}}};
+  for (const auto& [unit, name] : kUnits)
+    if (bytes != 0 && bytes % unit == 0) return fmt::format("{}{}", bytes / unit, name);
+  return fmt::format("{}", bytes);
+}
+
+std::string lower(std::string_view name) {
+  std::string text(name);
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+// Smaller figures than `now`, each once, down to `least`.
+std::vector<std::uint64_t> smaller(std::uint64_t now, std::initializer_list<std::uint64_t> divisors,
+                                   std::uint64_t least) {
+  std::vector<std::uint64_t> list;
+  for (const std::uint64_t divisor : divisors) {
+    const std::uint64_t bytes = rounded(now / divisor);
+    if (bytes >= least && bytes < now && (list.empty() || list.back() != bytes)) list.push_back(bytes);
+  }
+  return list;
+}
+
+bool can_do(const Method& method, const AdviceCandidate& load, bool placed) {
+  return (!load.cast || method.traits.casts) && (!placed || method.traits.offloads);
+}
+
+// Loaders of one format: for a file of another it would have to be converted first.
+struct Loader {
+  std::string_view methods;  // what their ids begin with
+  std::array<std::string_view, 2> formats;
+};
+constexpr std::array<Loader, 4> kLoaders = {{{"llama_cpp", {"gguf", {}}},
+                                             {"executorch", {"pte", "ptd"}},
+                                             {"fastsafetensors", {"safetensors", {}}},
+                                             {"runai", {"safetensors", {}}}}};
+
+// The format that a method wants, where it is not `format`.
+std::string_view wanted_format(const Method& method, std::string_view format) {
+  for (const Loader& loader : kLoaders)
+    if (method.id.starts_with(loader.methods))
+      return std::find(loader.formats.begin(), loader.formats.end(), format) == loader.formats.end()
+                 ? loader.formats.front()
+                 : std::string_view();
+  return {};
+}
+
+Change method_change(const Method& method, bool streamed_before, std::string_view format) {
+  const bool streams = method.traits.streams && !streamed_before;
+  const std::string_view wanted = wanted_format(method, format);
+  return {streams ? Take::streaming : Take::method, wanted.empty() ? 0u : 1u,
+          fmt::format("method {}{}{}", method.id, streams ? ", where nothing stays on the device" : "",
+                      wanted.empty() ? "" : fmt::format(", for files of the format {}", wanted))};
+}
+
+bool same_order(const OrderChoice& a, const OrderChoice& b) {
+  return a.row == b.row && (a.row != nullptr || a.name == b.name);
+}
+
+AdviceCandidate with(const AdviceCandidate& base, Change change) {
+  AdviceCandidate next = base;
+  next.changes.push_back(std::move(change));
+  std::stable_sort(next.changes.begin(), next.changes.end(),
+                   [](const Change& a, const Change& b) { return a.take > b.take; });
+  return next;
+}
+
+bool has(const AdviceCandidate& load, Take take) {
+  return std::any_of(load.changes.begin(), load.changes.end(),
+                     [&](const Change& change) { return change.take == take; });
+}
+
+}  // namespace
+
+bool takes_less(const AdviceCandidate& a, const AdviceCandidate& b) {
+  const auto by_take = [](const Change& x, const Change& y) { return x.take < y.take; };
+  const auto by_degree = [](const Change& x, const Change& y) { return x.degree < y.degree; };
+  const auto less = [&](const AdviceCandidate& x, const AdviceCandidate& y, auto by) {
+    return std::lexicographical_compare(x.changes.begin(), x.changes.end(), y.changes.begin(),
+                                        y.changes.end(), by);
+  };
+  if (less(a, b, by_take)) return true;
+  return !less(b, a, by_take) && less(a, b, by_degree);
+}
+
+AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)
+    : graph_(graph), request_(request), weights_(storage_bytes(graph)) {
+  for (const Order& order : orders()) orders_.push_back({std::string(order.id), &order, {}});
+  std::map<FileId, std::uint64_t> files;
+  const auto owners = first_owner(graph);
+  for (std::size_t i = 0; i < graph.storages.size(); ++i)
+    if (owners[i])
+      largest_file_ = std::max(largest_file_, files[graph.storages[i].file] += graph.storages[i].bytes);
+  all_stream_ = std::all_of(request.loads.begin(), request.loads.end(),
+                            [](const AskedLoad& load) { return load.method->traits.streams; });
+  // the pass asks for as much whatever is cast or placed
+  const std::uint64_t without = device_lower_bound(graph, request.options);
+  pass_ = device_lower_bound(graph, request.options, request.pass) - without;
+  find_types();
+  if (request.options.placement.all_on_device()) find_placements();
+  std::vector<const PlacementChoice*> places = {nullptr};
+  for (const auto& placement : placements_) places.push_back(placement.get());
+  for (const PlacementChoice* const place : places) {
+    bounds_[{request.options.cast, place}] = bound(request.options.cast, place);
+    for (const auto& type : types_) bounds_[{type.first, place}] = bound(type.first, place);
+  }
+}
+
+const Placement& AdviceSpace::chosen(const PlacementChoice* placement) const {
+  return placement != nullptr ? placement->placement : request_.options.placement;
+}
+
+std::uint64_t AdviceSpace::bound(const std::optional<DType>& cast, const PlacementChoice* placement) const {
+  MethodOptions options = request_.options;
+  options.cast = cast;
+  options.placement = chosen(placement);
+  // a map for other sizes is not made before it is tried: that takes longer than a bound saves
+  if (options.placement.map && cast != request_.options.cast)
+    options.placement.homes.assign(graph_.storages.size(), Home::host);
+  return device_lower_bound(graph_, options) + pass_;
+}
+
+std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const {
+  return candidate.streams() ? 0 : bounds_.at({candidate.cast, candidate.placement});
+}
+
+void AdviceSpace::find_types() {
+  MethodOptions options = request_.options;
+  if (options.placement.map) options.placement = {};  // it is not the same for each type
+  const auto landed = [&](const std::optional<DType>& cast) -> std::uint64_t {
+    options.cast = cast;
+    try {
+      return device_lower_bound(graph_, options);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::limit) throw;
+      return UINT64_MAX;  // too wide to be narrower
+    }
+  };
+  const std::uint64_t now = landed(request_.options.cast);
+  for (const DType type : {DType::bf16, DType::f16, DType::q8_0, DType::q4_0}) {
+    const std::uint64_t bytes = landed(type);
+    if (bytes < now) types_.emplace_back(type, now - bytes);
+  }
+}
+
+// Only a budget of the device's says how much must leave it.
+void AdviceSpace::find_placements() {
+  const Budget& budget = request_.budget;
+  if (!budget.device && !budget.unified) return;
+  const std::uint64_t whole =
+      std::min(budget.device.value_or(UINT64_MAX), budget.unified.value_or(UINT64_MAX));
+  MethodOptions nothing = request_.options;
+  nothing.placement.homes.assign(graph_.storages.size(), Home::host);
+  const std::uint64_t beside = device_lower_bound(graph_, nothing) + pass_;
+  const std::uint64_t room = whole > beside ? whole - beside : 0;  // without any it may be what comes nearest
+  place_layers(room);
+  place_map(room);
+}
+
+void AdviceSpace::keep(PlacementChoice choice) {
+  const auto owners = first_owner(graph_);
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (!owners[i] || choice.placement.homes[i] == Home::device) continue;
+    const std::uint64_t bytes = graph_.storages[i].bytes;
+    const std::uint64_t counted_bytes =
+        choice.placement.homes[i] == Home::disk ? saturated(bytes, bytes) : bytes;
+    choice.off_device = saturated(choice.off_device, counted_bytes);
+  }
+  for (const auto& known : placements_)
+    if (known->placement.homes == choice.placement.homes && known->placement.twins == choice.placement.twins)
+      return;
+  if (choice.off_device > 0)
+    placements_.push_back(std::make_unique<const PlacementChoice>(std::move(choice)));
+}
+
+// llama.cpp's layers: as many as there is room for, and fewer.
+void AdviceSpace::place_layers(std::uint64_t room) {
+  StorageOrder used;
+  const auto owners = first_owner(graph_);
+  for (std::size_t i = 0; i < owners.size(); ++i)
+    if (owners[i]) used.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  std::vector<std::uint64_t> layers;
+  for (const LoadUnit& unit : load_units(graph_, used))
+    if (unit.phase == Phase::layer) layers.push_back(unit.bytes);
+  // norm and head are the first layer to go to the device, and an embedding that is the head as well
+  const Placement behind = place_gpu_layers(graph_, 1);
+  std::uint64_t most = 0;
+  std::uint64_t placed = 0;
+  for (const StorageId id : used)
+    if (behind.of(id) == Home::device) placed += graph_.storage(id).bytes;
+  for (std::size_t i = layers.size() + 1; i-- > 0 && placed <= room; ++most)
+    if (i > 0) placed += layers[i - 1];
+  std::set<std::uint64_t> counts = {0, most / 4, most / 2, most * 3 / 4, most};
+  if (most > 0) counts.insert(most - 1);
+  for (auto count = counts.rbegin(); count != counts.rend(); ++count)
+    keep({.placement = place_gpu_layers(graph_, *count),
+          .option = "--gpu-layers",
+          .value = fmt::format("{}", *count),
+          .text = fmt::format("{} on the device, the rest on the host", counted(*count, "layer"))});
+}
+
+// accelerate's map, with the device filled to this much and the host as far as it may be.
+void AdviceSpace::place_map(std::uint64_t room) {
+  const Budget& budget = request_.budget;
+  for (const std::uint64_t eighths : {8u, 7u, 6u, 4u, 2u, 1u}) {
+    const std::uint64_t device = rounded(room / 8 * eighths);
+    std::vector<std::optional<std::uint64_t>> hosts;
+    if (budget.host || budget.unified) {
+      std::uint64_t host = budget.host.value_or(UINT64_MAX);
+      if (budget.unified) host = std::min(host, *budget.unified - device);
+      for (const std::uint64_t part : {host, host / 8 * 7, host / 2, std::uint64_t{0}})
+        hosts.emplace_back(rounded(part));
+    } else {
+      hosts.emplace_back();
+    }
+    for (const auto& host : hosts) {
+      const std::string rest = !host ? "the rest on the host"
+                               : *host == 0
+                                   ? "the rest on disk"
+                                   : fmt::format("{} on the host, the rest on disk", format_bytes(*host));
+      keep({.placement = place_automatically(graph_, device, host, request_.options.cast),
+            .option = "--max-memory",
+            .value = size_argument(device) + (host ? "," + size_argument(*host) : ""),
+            .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest)});
+    }
+  }
+}
+
+AdviceCandidate AdviceSpace::asked(const AskedLoad& load) const {
+  const MethodOptions& options = request_.options;
+  return {.method = load.method,
+          .order = &load.order,
+          .staging_bytes = options.staging_bytes,
+          .slots = options.slots,
+          .memory_limit = options.memory_limit,
+          .flush_bytes = options.flush_bytes,
+          .shard_bytes = options.shard_bytes,
+          .cast = options.cast};
+}
+
+void AdviceSpace::add_orders(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  if (has(base, Take::order)) return;
+  for (const OrderChoice& order : orders_) {
+    if (same_order(order, *base.order)) continue;
+    AdviceCandidate next = with(base, {Take::order, 0, fmt::format("order {}", order.name)});
+    next.order = &order;
+    list.push_back(std::move(next));
+  }
+}
+
+// The ring, the streamer's buffer, what waits to be flushed.
+void AdviceSpace::add_buffers(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  constexpr std::uint64_t kLeastSlot = 64 << 10;
+  if (has(base, Take::buffer)) return;
+  const MethodTraits& traits = base.method->traits;
+  const auto ring = [&](std::uint64_t bytes, std::uint32_t slots) {
+    list.push_back(
+        with(base, {Take::buffer, base.staging_bytes - bytes,
+                    fmt::format("a ring of {} in {}", format_bytes(bytes), counted(slots, "slot"))}));
+    list.back().staging_bytes = bytes;
+    list.back().slots = slots;
+  };
+  if (traits.ring) {
+    for (const std::uint64_t bytes : smaller(base.staging_bytes, {4, 16, 64}, kLeastSlot * base.slots))
+      ring(bytes, base.slots);
+    // fewer slots of the same size
+    for (const std::uint32_t part : {2u, 4u})
+      if (base.slots % part == 0) ring(base.staging_bytes / part, base.slots / part);
+  }
+  if (traits.limit) {
+    std::vector<std::uint64_t> limits =
+        smaller(std::min(base.memory_limit, weights_), {2, 4, 16, UINT64_MAX}, 0);
+    if (request_.budget.host && *request_.budget.host < base.memory_limit)
+      limits.push_back(rounded(*request_.budget.host));
+    for (const std::uint64_t bytes : limits) {
+      list.push_back(with(base, {Take::buffer, base.memory_limit - bytes,
+                                 bytes == 0 ? "the least memory limit"
+                                            : fmt::format("a memory limit of {}", format_bytes(bytes))}));
+      list.back().memory_limit = bytes;
+    }
+  }
+  if (traits.flushes)
+    for (const std::uint64_t bytes : smaller(base.flush_bytes, {4, 16, UINT64_MAX}, 0)) {
+      list.push_back(with(base, {Take::buffer, base.flush_bytes - bytes,
+                                 bytes == 0 ? "a flush after every tensor"
+                                            : fmt::format("a flush at {}", format_bytes(bytes))}));
+      list.back().flush_bytes = bytes;
+    }
+}
+
+void AdviceSpace::add_shards(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  if (has(base, Take::shards) || !base.method->traits.shards) return;
+  const std::uint64_t now = base.shard_bytes == 0 ? largest_file_ : std::min(base.shard_bytes, largest_file_);
+  for (const std::uint64_t bytes : smaller(now, {2, 4, 16}, 1)) {
+    list.push_back(
+        with(base, {Take::shards, now - bytes, fmt::format("shards of at most {}", format_bytes(bytes))}));
+    list.back().shard_bytes = bytes;
+  }
+}
+
+void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  if (has(base, Take::method) || has(base, Take::streaming)) return;
+  const bool placed = base.placement != nullptr || !request_.options.placement.all_on_device();
+  for (const Method& method : methods()) {
+    // what was asked for, too, is a start of its own
+    const bool asked_for = std::any_of(request_.loads.begin(), request_.loads.end(),
+                                       [&](const AskedLoad& load) { return load.method == &method; });
+    if (asked_for || !can_do(method, base, placed)) continue;
+    list.push_back(with(base, method_change(method, base.streams(), graph_.format)));
+    list.back().method = &method;
+  }
+}
+
+void AdviceSpace::add_types(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  if (has(base, Take::type) || !base.method->traits.casts) return;
+  for (const auto& [type, saved] : types_) {
+    list.push_back(with(base, {Take::type, saved, fmt::format("cast to {}", lower(dtype_info(type).name))}));
+    list.back().cast = type;
+  }
+}
+
+void AdviceSpace::add_placements(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
+  if (has(base, Take::off_device) || !base.method->traits.offloads) return;
+  for (const auto& choice : placements_) {
+    list.push_back(with(base, {Take::off_device, choice->off_device, choice->text}));
+    list.back().placement = choice.get();
+  }
+}
+
+std::vector<AdviceCandidate> AdviceSpace::changed(const AdviceCandidate& base) const {
+  std::vector<AdviceCandidate> list;
+  add_orders(base, list);
+  add_buffers(base, list);
+  add_shards(base, list);
+  add_methods(base, list);
+  add_types(base, list);
+  add_placements(base, list);
+  return list;
+}
+
+std::vector<AdviceCandidate> AdviceSpace::changed_again(const std::vector<AdviceCandidate>& ones) const {
+  std::vector<AdviceCandidate> list;
+  for (const AdviceCandidate& one : ones) {
+    std::vector<AdviceCandidate> more = changed(one);
+    std::move(more.begin(), more.end(), std::back_inserter(list));
+  }
+  return list;
+}
+
+std::vector<AdviceCandidate> AdviceSpace::candidates(AdviceStage stage) const {
+  const bool streaming = stage == AdviceStage::streaming || stage == AdviceStage::streaming_and_another;
+  const bool two = stage == AdviceStage::two_changes || stage == AdviceStage::streaming_and_another;
+  std::vector<AdviceCandidate> list;
+  for (const AskedLoad& load : request_.loads) {
+    AdviceCandidate base = asked(load);
+    // what streams was asked for among others that do not: it is the last resort that it always is
+    if (base.streams() && !all_stream_) base = with(base, method_change(*base.method, false, graph_.format));
+    std::vector<AdviceCandidate> ones = changed(base);
+    if (has(base, Take::streaming)) ones = {base};
+    if (two) ones = changed_again(ones);
+    std::move(ones.begin(), ones.end(), std::back_inserter(list));
+  }
+  std::erase_if(list, [&](const AdviceCandidate& load) { return has(load, Take::streaming) != streaming; });
+  std::stable_sort(list.begin(), list.end(), takes_less);
+  std::set<std::vector<std::pair<std::string, std::string>>> seen;
+  for (const AskedLoad& load : request_.loads)
+    if (!load.method->traits.streams || all_stream_) seen.insert(arguments(asked(load)));
+  std::erase_if(list, [&](const AdviceCandidate& load) { return !seen.insert(arguments(load)).second; });
+  return list;
+}
+
+MethodOptions AdviceSpace::options(const AdviceCandidate& candidate) const {
+  MethodOptions options = request_.options;
+  options.staging_bytes = candidate.staging_bytes;
+  options.slots = candidate.slots;
+  options.memory_limit = candidate.memory_limit;
+  options.flush_bytes = candidate.flush_bytes;
+  options.shard_bytes = candidate.shard_bytes;
+  options.cast = candidate.cast;
+  options.placement = chosen(candidate.placement);
+  // of a method that follows no placement, plan is not asked for one
+  if (const auto map = options.placement.map;
+      map && candidate.cast != request_.options.cast && candidate.method->traits.offloads)
+    options.placement = place_automatically(graph_, map->device, map->host, candidate.cast);
+  return options;
+}
+
+std::vector<std::pair<std::string, std::string>> AdviceSpace::arguments(
+    const AdviceCandidate& candidate) const {
+  const MethodOptions& asked = request_.options;
+  std::vector<std::pair<std::string, std::string>> list = {{"--method", std::string(candidate.method->id)},
+                                                           {"--order", candidate.order->name}};
+  const auto size = [&](const char* option, std::uint64_t now, std::uint64_t before) {
+    if (now != before) list.emplace_back(option, size_argument(now));
+  };
+  size("--staging", candidate.staging_bytes, asked.staging_bytes);
+  if (candidate.slots != asked.slots) list.emplace_back("--slots", fmt::format("{}", candidate.slots));
+  size("--memory-limit", candidate.memory_limit, asked.memory_limit);
+  size("--flush", candidate.flush_bytes, asked.flush_bytes);
+  size("--shard-size", candidate.shard_bytes, asked.shard_bytes);
+  if (candidate.cast && candidate.cast != asked.cast)
+    list.emplace_back("--cast", lower(dtype_info(*candidate.cast).name));
+  if (candidate.placement != nullptr)
+    list.emplace_back(candidate.placement->option, candidate.placement->value);
+  return list;
+}
+
+}  // namespace loadline

@@ -1,0 +1,156 @@
+// Finds out which rows are the same load, and deals the loads to threads.
+#include "core/load/compare.h"
+
+#include "core/base/parallel.h"
+#include "core/load/optimal_order.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace loadline {
+namespace {
+
+bool is_refusal(const Error& error) {
+  return error.code() == ErrorCode::limit || error.code() == ErrorCode::unsupported;
+}
+
+// One sequence of storages, and the orders that give it.
+struct Sequence {
+  StorageOrder storages;
+  std::vector<std::size_t> orders;
+};
+
+// A sequence in a method: one projection, of which each order makes a row.
+struct Load {
+  std::size_t method = 0;
+  const StorageOrder* storages = nullptr;
+  std::vector<std::size_t> orders;
+};
+
+class Comparison {
+ public:
+  Comparison(const MetaGraph& graph, std::span<const Method* const> methods,
+             std::span<const OrderChoice> orders, const MethodOptions& options, const ForwardPass* pass,
+             const RowTaker& taker, Progress& progress, std::size_t threads)
+      : graph_(graph),
+        methods_(methods),
+        orders_(orders),
+        options_(options),
+        pass_(pass),
+        taker_(taker),
+        progress_(progress),
+        threads_(std::max<std::size_t>(threads, 1)) {}
+
+  void run() {
+    for (std::size_t i = 0; i < orders_.size(); ++i) {
+      progress_.check_cancelled();
+      if (is_own(i))
+        own_orders_.push_back(i);
+      else
+        add(orders_[i].row != nullptr ? orders_[i].row->make(graph_) : orders_[i].listed, i);
+    }
+    if (!own_orders_.empty()) find_own_orders();
+    const std::vector<Load> loads = all_loads();
+    progress_.add_total(loads.size());
+    ParallelLoop(loads.size(), threads_, [&](std::size_t i) { project_load(loads[i]); }).finish();
+  }
+
+ private:
+  // Whether each method makes it for itself.
+  bool is_own(std::size_t order) const {
+    return orders_[order].row != nullptr && orders_[order].row->make == nullptr;
+  }
+
+  void add(StorageOrder storages, std::size_t order) {
+    for (Sequence& sequence : sequences_)
+      if (sequence.storages == storages) return sequence.orders.push_back(order);
+    sequences_.push_back({std::move(storages), {order}});
+  }
+
+  // The orders that depend on the method are one and the same for each.
+  void find_own_orders() {
+    own_.resize(methods_.size());
+    ParallelLoop(methods_.size(), threads_, [&](std::size_t m) {
+      try {
+        own_[m] = optimal_order(graph_, *methods_[m], options_, progress_);
+      } catch (const Error& error) {
+        if (!is_refusal(error)) throw;
+        refuse(m, own_orders_, error);
+      }
+    }).finish();
+  }
+
+  std::vector<Load> all_loads() const {
+    std::vector<Load> loads;
+    for (std::size_t m = 0; m < methods_.size(); ++m) {
+      const std::size_t first = loads.size();
+      for (const Sequence& sequence : sequences_) loads.push_back({m, &sequence.storages, sequence.orders});
+      if (own_orders_.empty() || !own_[m]) continue;
+      const auto same = std::find_if(loads.begin() + static_cast<std::ptrdiff_t>(first), loads.end(),
+                                     [&](const Load& load) { return *load.storages == own_[m]->order; });
+      if (same == loads.end())
+        loads.push_back({m, &own_[m]->order, own_orders_});
+      else
+        same->orders.insert(same->orders.end(), own_orders_.begin(), own_orders_.end());
+    }
+    return loads;
+  }
+
+  void project_load(const Load& load) {
+    std::optional<Projection> projection;
+    // threads that counted every copy in one place would wait for each other
+    Progress own(progress_.stop_token());
+    try {
+      projection = project(graph_, *methods_[load.method], "", *load.storages, options_, own, pass_);
+    } catch (const Error& error) {
+      if (!is_refusal(error)) throw;
+      progress_.add(1);
+      return refuse(load.method, load.orders, error);
+    }
+    progress_.add(1);
+    for (const std::size_t order : load.orders) {
+      projection->order = orders_[order].name;
+      projection->order_proven = is_own(order) ? std::optional(own_[load.method]->proven) : std::nullopt;
+      taker_.take(load.method * orders_.size() + order, *projection);
+    }
+  }
+
+  void refuse(std::size_t method, const std::vector<std::size_t>& orders, const Error& error) const {
+    for (const std::size_t order : orders) taker_.refuse(method * orders_.size() + order, error);
+  }
+
+  const MetaGraph& graph_;
+  const std::span<const Method* const> methods_;
+  const std::span<const OrderChoice> orders_;
+  const MethodOptions& options_;
+  const ForwardPass* const pass_;
+  const RowTaker& taker_;
+  Progress& progress_;
+  const std::size_t threads_;
+  std::vector<Sequence> sequences_;               // whatever the method
+  std::vector<std::size_t> own_orders_;           // that each method makes for itself
+  std::vector<std::optional<OptimalOrder>> own_;  // by method; nothing where it was refused
+};
+
+}  // namespace
+
+void compare(const MetaGraph& graph, std::span<const Method* const> methods,
+             std::span<const OrderChoice> orders, const MethodOptions& options, const ForwardPass* pass,
+             const RowTaker& taker, Progress& progress, std::size_t threads) {
+  check_options(options);
+  Comparison(graph, methods, orders, options, pass, taker, progress, threads).run();
+}
+
+void compare(const MetaGraph& graph, std::span<const Method* const> methods,
+             std::span<const OrderChoice> orders, const MethodOptions& options, const ForwardPass* pass,
+             const RowTaker& taker, Progress& progress) {
+  constexpr std::size_t kMostThreads = 4;
+  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  compare(graph, methods, orders, options, pass, taker, progress, threads);
+}
+
+}  // namespace loadline

@@ -1,0 +1,80 @@
+// Names tell where a tensor is used.
+#include "core/load/load_units.h"
+
+#include "core/graph/module_tree.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+
+namespace loadline {
+namespace {
+
+bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+// Encoders and vision towers run before the stack that attends to them.
+int stack_rank(std::string_view name) { return has_any(name, {"encoder", "vision", "visual"}) ? 0 : 1; }
+
+std::string unit_label(Phase phase, int stack, std::uint64_t number) {
+  switch (phase) {
+    case Phase::embedding:
+      return "embedding";
+    case Phase::layer:
+      return (stack == 0 ? "encoder layer " : "layer ") + std::to_string(number);
+    case Phase::rest:
+      return "the rest";
+    case Phase::final_norm:
+      return "final norm";
+    case Phase::head:
+      break;
+  }
+  return "head";
+}
+
+}  // namespace
+
+namespace {
+
+Phase phase_outside_layers(std::string_view name) {
+  // "embed_out" is GPT-NeoX's head, "embeddings.LayerNorm" no final norm, "output_norm" no head
+  if (has_any(name, {"embed_out"})) return Phase::head;
+  if (has_any(name, {"emb", "wte", "wpe"})) return Phase::embedding;
+  if (has_any(name, {"norm", "Norm", "ln_"})) return Phase::final_norm;
+  if (has_any(name, {"head", "classifier", "pooler", "score", "output"})) return Phase::head;
+  return Phase::rest;
+}
+
+}  // namespace
+
+Phase phase_of(std::string_view name) {
+  return layer_number(name) ? Phase::layer : phase_outside_layers(name);
+}
+
+std::tuple<Phase, int, std::uint64_t> forward_key(std::string_view name) {
+  const auto number = layer_number(name);
+  return {number ? Phase::layer : phase_outside_layers(name), stack_rank(name), number.value_or(0)};
+}
+
+std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<StorageId>& order) {
+  const auto owners = first_owner(graph);
+  std::map<std::tuple<Phase, int, std::uint64_t>, LoadUnit> units;
+  for (const StorageId id : order) {
+    auto key = forward_key(graph.tensor(*owners[index(id)]).name);
+    if (std::get<Phase>(key) != Phase::layer) std::get<int>(key) = 0;
+    LoadUnit& unit = units[key];
+    unit.storages.push_back(id);
+    unit.bytes += graph.storage(id).bytes;
+  }
+  std::vector<LoadUnit> list;
+  for (auto& [key, unit] : units) {
+    unit.phase = std::get<Phase>(key);
+    unit.label = unit_label(unit.phase, std::get<int>(key), std::get<std::uint64_t>(key));
+    list.push_back(std::move(unit));
+  }
+  return list;
+}
+
+}  // namespace loadline

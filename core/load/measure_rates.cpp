@@ -1,0 +1,192 @@
+// A nameless file that is read in ways that no cache can help, and a copy in memory.
+#include "core/load/measure_rates.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/io/file_system.h"
+#include "core/io/unique_fd.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <random>
+#include <span>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::size_t kRuns = 7;
+constexpr std::size_t kChunk = 4 << 20;
+constexpr std::size_t kSector = 4096;  // what O_DIRECT wants everything to be a multiple of
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+[[noreturn]] void fail(const std::string& folder, const char* what) {
+  throw Error(ErrorCode::io, fmt::format("{}: {}: {}", safe_display(folder), what, std::strerror(errno)));
+}
+
+struct Release {
+  void operator()(std::byte* bytes) const { std::free(bytes); }
+};
+using Buffer = std::unique_ptr<std::byte, Release>;
+
+Buffer aligned(std::size_t bytes) {
+  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kSector, bytes));
+  if (memory == nullptr)
+    throw Error(ErrorCode::limit, fmt::format("no memory for {} to measure with", format_bytes(bytes)));
+  return Buffer(memory);
+}
+
+// Numbers that no file system compresses.
+void fill(std::span<std::byte> out) {
+  std::mt19937_64 random(1);
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= out.size(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t value = random();
+    std::memcpy(out.data() + at, &value, sizeof(value));
+  }
+}
+
+class DiskFile {
+ public:
+  DiskFile(const std::string& folder, std::uint64_t bytes, Progress& progress)
+      : folder_(folder), bytes_(bytes), buffer_(aligned(kChunk)) {
+    create();
+    fill({buffer_.get(), kChunk});
+    for (std::uint64_t at = 0; at < bytes_; at += kChunk) {
+      progress.check_cancelled();
+      std::memcpy(buffer_.get(), &at, sizeof(at));  // no two alike
+      write_chunk(at);
+      progress.add(kChunk);
+    }
+    if (::fsync(fd_.get()) != 0) fail(folder_, "cannot write out the file to measure with");
+    // the same file, opened a second time: it has no other name
+    const std::string same = fmt::format("/proc/self/fd/{}", fd_.get());
+    direct_ = UniqueFd(::open(same.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+  }
+
+  std::string how() const {
+    const FileSystem system = file_system_of(folder_);
+    return fmt::format("{} on {}, {}", format_bytes(bytes_),
+                       system.name.empty() ? "a file system" : system.name,
+                       direct_ ? "O_DIRECT" : "page cache dropped");
+  }
+
+  // Seconds for `count` bytes at `at`.
+  double read(std::uint64_t at, std::size_t count) {
+    const double start = now();
+    const int fd = direct_ ? direct_.get() : fd_.get();
+    for (std::size_t done = 0; done < count;) {
+      const ssize_t got = ::pread(fd, buffer_.get() + done, count - done, static_cast<off_t>(at + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail(folder_, "cannot read the file to measure with");
+      if (got == 0)
+        throw Error(ErrorCode::io,
+                    fmt::format("{}: the file to measure with became shorter", safe_display(folder_)));
+      done += static_cast<std::size_t>(got);
+    }
+    return now() - start;
+  }
+
+  void drop_cache(bool random) {
+    if (direct_) return;
+    (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
+    (void)::posix_fadvise(fd_.get(), 0, 0, random ? POSIX_FADV_RANDOM : POSIX_FADV_SEQUENTIAL);
+  }
+
+ private:
+  void create() {
+    constexpr mode_t kMode = 0600;
+    fd_ = UniqueFd(::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kMode));
+    if (fd_) return;
+    // not every file system has files without names
+    std::string name = folder_ + "/loadline-measure-XXXXXX";
+    fd_ = UniqueFd(::mkostemp(name.data(), O_CLOEXEC));
+    if (!fd_) fail(folder_, "cannot make a file to measure with");
+    ::unlink(name.c_str());
+  }
+
+  void write_chunk(std::uint64_t at) {
+    for (std::size_t done = 0; done < kChunk;) {
+      const ssize_t put =
+          ::pwrite(fd_.get(), buffer_.get() + done, kChunk - done, static_cast<off_t>(at + done));
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0) fail(folder_, "cannot write the file to measure with");
+      done += static_cast<std::size_t>(put);
+    }
+  }
+
+  const std::string folder_;
+  const std::uint64_t bytes_;
+  Buffer buffer_;
+  UniqueFd fd_, direct_;
+};
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates& rates, Progress& progress) {
+  constexpr double kPatience = 20;
+  constexpr int kSeeks = 200;
+  if (bytes == 0 || bytes % kChunk != 0)
+    throw Error(ErrorCode::usage, fmt::format("{} are no multiple of {}", bytes, kChunk));
+  progress.add_total(bytes * (1 + kRuns));
+  DiskFile file(folder, bytes, progress);
+  std::vector<double> wholes;
+  for (const double start = now(); wholes.size() < kRuns && (wholes.empty() || now() - start < kPatience);) {
+    file.drop_cache(false);
+    double seconds = 0;
+    for (std::uint64_t at = 0; at < bytes; at += kChunk) {
+      progress.check_cancelled();
+      seconds += file.read(at, kChunk);
+      progress.add(kChunk);
+    }
+    wholes.push_back(seconds);
+  }
+  file.drop_cache(true);
+  std::mt19937_64 random(2);
+  std::vector<double> seeks;
+  for (int i = 0; i < kSeeks; ++i) {
+    progress.check_cancelled();
+    seeks.push_back(file.read(random() % (bytes / kSector) * kSector, kSector));
+  }
+  rates.values["disk_read"] = static_cast<double>(bytes) / median(wholes);
+  rates.how["disk_read"] = fmt::format("{}, median of {}", file.how(), wholes.size());
+  rates.values["seek_seconds"] = median(seeks);
+  rates.how["seek_seconds"] = fmt::format("{} reads of 4 KiB in the same", kSeeks);
+}
+
+void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progress) {
+  const std::size_t count = bytes / kSector * kSector;
+  const Buffer from = aligned(count), to = aligned(count);
+  fill({from.get(), count});
+  std::memcpy(to.get(), from.get(), count);  // the first touch is the system's time
+  std::vector<double> seconds;
+  for (std::size_t run = 0; run < kRuns; ++run) {
+    progress.check_cancelled();
+    *from.get() = std::byte(run);
+    const double start = now();
+    std::memcpy(to.get(), from.get(), count);
+    seconds.push_back(now() - start);
+    if (*to.get() != *from.get()) throw Error(ErrorCode::io, "a copy in memory differs");
+  }
+  rates.values["memory_copy"] = static_cast<double>(count) / median(seconds);
+  rates.how["memory_copy"] = fmt::format("{}, one thread, median of {}", format_bytes(count), kRuns);
+}
+
+}  // namespace loadline

@@ -1,0 +1,169 @@
+// The verbs of load methods.
+#include "core/load/method_builder.h"
+
+#include "core/base/error.h"
+#include "core/base/large_pages.h"
+#include "core/base/text.h"
+#include "core/load/shards.h"
+#include "core/load/storage_cast.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options)
+    : graph_(graph), options_(options) {
+  check_options(options);
+  if (options.cast) casts_ = storage_casts(graph, *options.cast);
+  for (const StorageId id : order)
+    if (graph.storage(id).bytes > 0) order_.push_back(id);
+  // what the largest plans need, so that they do not move while they grow: untouched, it costs nothing
+  plan_.blocks.reserve(4 * order_.size());
+  plan_.steps.reserve(12 * order_.size());
+  prefer_large_pages(plan_.blocks.data(), plan_.blocks.capacity() * sizeof(Block));
+  prefer_large_pages(plan_.steps.data(), plan_.steps.capacity() * sizeof(Step));
+}
+
+namespace {
+
+// check_plan refuses what overflows
+template <typename BytesOf>
+std::uint64_t sum_of(const StorageOrder& order, const BytesOf& bytes_of) {
+  std::uint64_t sum = 0;
+  for (const StorageId id : order) sum += bytes_of(id);
+  return sum;
+}
+
+}  // namespace
+
+std::uint64_t MethodBuilder::all_bytes() const {
+  return sum_of(order_, [&](StorageId id) { return bytes(id); });
+}
+
+std::uint64_t MethodBuilder::cast_bytes(StorageId id) const {
+  const auto how = cast(id);
+  return how ? *loadline::cast_bytes(*how, bytes(id)) : bytes(id);
+}
+
+std::uint64_t MethodBuilder::all_cast_bytes() const {
+  return sum_of(order_, [&](StorageId id) { return cast_bytes(id); });
+}
+
+std::uint64_t MethodBuilder::most_bytes() const {
+  std::uint64_t most = 0;
+  for (const StorageId id : order_) most = std::max(most, bytes(id));
+  return most;
+}
+
+std::vector<StorageOrder> MethodBuilder::by_shard() const {
+  constexpr std::size_t kUnmet = static_cast<std::size_t>(-1);
+  const std::vector<std::uint32_t> numbers = shards_of(graph_, options_.shard_bytes);
+  std::vector<std::size_t> places(graph_.files.size() + numbers.size() + 1, kUnmet);
+  std::vector<StorageOrder> shards;
+  for (const StorageId id : order_) {
+    std::size_t& place = places[numbers[index(id)]];
+    if (place == kUnmet) {
+      place = shards.size();
+      shards.emplace_back();
+    }
+    shards[place].push_back(id);
+  }
+  return shards;
+}
+
+BlockId MethodBuilder::make(Space space, StorageId id, BlockUse use) {
+  return alloc(plan_, {.space = space, .bytes = bytes(id), .use = use, .storage = id});
+}
+
+std::vector<BlockId> MethodBuilder::make_all(Space space, BlockUse use) {
+  std::vector<BlockId> blocks;
+  blocks.reserve(order_.size());
+  for (const StorageId id : order_) blocks.push_back(make(space, id, use));
+  return blocks;
+}
+
+BlockId MethodBuilder::make_cast(Space space, StorageId id, BlockUse use) {
+  return alloc(plan_, {.space = space, .bytes = cast_bytes(id), .use = use, .storage = id});
+}
+
+std::vector<BlockId> MethodBuilder::make_all_cast(Space space, BlockUse use) {
+  std::vector<BlockId> blocks;
+  blocks.reserve(order_.size());
+  for (const StorageId id : order_) blocks.push_back(make_cast(space, id, use));
+  return blocks;
+}
+
+void MethodBuilder::drop_all(const std::vector<BlockId>& blocks) {
+  for (const BlockId block : blocks) drop(block);
+}
+
+void MethodBuilder::activations() {
+  if (options_.activation_bytes == 0) return;
+  alloc(plan_, {.space = Space::device,
+                .bytes = options_.activation_bytes,
+                .use = BlockUse::value,
+                .storage = {},
+                .label = "activations"});
+}
+
+Plan MethodBuilder::finish() {
+  mark(plan_, "loaded");
+  activations();
+  return std::move(plan_);
+}
+
+TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes,
+                           std::string_view remedy)
+    : plan_(plan), slot_bytes_(slot_bytes) {
+  // a plan lists every transfer: a ring far too small for its model is refused before it fills memory
+  constexpr std::uint64_t kMostTransfers = 2'000'000;
+  if (bytes / slot_bytes > kMostTransfers)
+    throw Error(ErrorCode::limit, fmt::format("slots of {} need {} transfers for {}, the limit is {}{}",
+                                              format_bytes(slot_bytes), format_grouped(bytes / slot_bytes),
+                                              format_bytes(bytes), format_grouped(kMostTransfers), remedy));
+  for (std::uint32_t i = 0; i < slots; ++i)
+    slots_.push_back(alloc(plan_, {.space = Space::staging,
+                                   .bytes = slot_bytes_,
+                                   .use = BlockUse::ring_slot,
+                                   .storage = {},
+                                   .label = fmt::format("ring slot {}", i)}));
+}
+
+void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::optional<Cast> cast) {
+  // the least that can be cast by itself: one number, or the numbers of one block
+  std::uint64_t read_unit = 1, unit = 1;
+  if (cast) {
+    const DTypeInfo &stored = dtype_info(cast->from), &target = dtype_info(cast->to);
+    read_unit = std::uint64_t{stored.block_bytes} * target.block_elements;
+    unit = target.block_bytes;
+  }
+  const std::uint64_t units = bytes / read_unit;
+  for (std::uint64_t done = 0; done < units;) {
+    const std::uint64_t piece = std::min((slot_bytes_ - filled_) / unit, units - done);
+    if (piece == 0) {
+      flush();
+      continue;
+    }
+    copy(plan_, slots_[current_], filled_, from, done * read_unit, piece * read_unit, cast);
+    transfers_.push_back({.block = to, .at = done * unit, .slot_at = filled_, .bytes = piece * unit});
+    filled_ += piece * unit;
+    done += piece;
+    if (filled_ == slot_bytes_) flush();
+  }
+}
+
+void TransferRing::flush() {
+  for (const Transfer& t : transfers_) copy(plan_, t.block, t.at, slots_[current_], t.slot_at, t.bytes);
+  transfers_.clear();
+  filled_ = 0;
+  current_ = (current_ + 1) % slots_.size();
+}
+
+void TransferRing::close() {
+  flush();
+  for (const BlockId slot : slots_) free(plan_, slot);
+}
+
+}  // namespace loadline

@@ -1,0 +1,92 @@
+// ExecuTorch's Vulkan delegate, before and after pytorch/executorch#13501.
+#include "core/load/method_builder.h"
+#include "core/load/methods/programs.h"
+
+#include <utility>
+
+namespace loadline {
+namespace {
+
+// A weight that several names use has as many consumers. Its host copy goes with the last of them
+// (pytorch/executorch#18906), and where prepacking is not cached each packs one of its own (#18361).
+class Prepack {
+ public:
+  explicit Prepack(MethodBuilder& b) : b_(b), consumers_(b.graph().storages.size(), 1) {
+    for (const std::vector<TensorId>& group : tied_groups(b.graph()))
+      consumers_[index(b.graph().tensor(group.front()).storage)] = group.size();
+    for (const StorageId id : b_.order()) {
+      read_.push_back(b_.make(Space::host, id, BlockUse::temporary));
+      b_.read(read_.back(), id);
+    }
+    mark(b_.plan(), "file data on the host");
+  }
+
+  // How many tensors of the device a storage becomes.
+  std::size_t copies(StorageId id) const { return b_.options().doubled_ties ? consumers_[index(id)] : 1; }
+
+  // `make` gives the i-th storage's k-th tensor on the device, when its turn comes. Later consumers of a
+  // weight come when all others are done, as a head does.
+  template <typename Make>
+  void run(Make make) {
+    for (std::size_t i = 0; i < read_.size(); ++i) pack(i, 0, make);
+    for (std::size_t i = 0; i < read_.size(); ++i) {
+      const StorageId id = b_.order()[i];
+      for (std::size_t k = 1; k < copies(id); ++k) pack(i, k, make);
+      if (consumers_[index(id)] > 1) b_.drop(read_[i]);
+    }
+    flush();
+  }
+
+ private:
+  // Through a staging buffer of its size; the host copy goes as soon as that is filled.
+  template <typename Make>
+  void pack(std::size_t i, std::size_t k, Make make) {
+    const StorageId id = b_.order()[i];
+    const BlockId staging = b_.make(Space::staging, id, BlockUse::temporary);
+    const BlockId weight = make(i, k);
+    b_.move(staging, read_[i]);
+    if (consumers_[index(id)] == 1) b_.drop(read_[i]);
+    b_.move(weight, staging);
+    waiting_.push_back(staging);
+    waiting_bytes_ += b_.bytes(id);
+    if (waiting_bytes_ >= b_.options().flush_bytes) flush();
+  }
+
+  // Buffers wait until so many bytes are worth a submission (pytorch/executorch#18816).
+  void flush() {
+    b_.drop_all(std::exchange(waiting_, {}));
+    waiting_bytes_ = 0;
+  }
+
+  MethodBuilder& b_;
+  std::vector<std::size_t> consumers_;  // by storage
+  std::vector<BlockId> read_, waiting_;
+  std::uint64_t waiting_bytes_ = 0;
+};
+
+}  // namespace
+
+Plan load_executorch_before(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
+  MethodBuilder b(graph, order, options);
+  Prepack prepack(b);
+  std::vector<std::vector<BlockId>> model;
+  for (const StorageId id : b.order()) {
+    model.emplace_back();
+    for (std::size_t k = 0; k < prepack.copies(id); ++k) model.back().push_back(b.make(Space::device, id));
+  }
+  b.activations();
+  mark(b.plan(), "prepack starts");
+  prepack.run([&](std::size_t i, std::size_t k) { return model[i][k]; });
+  mark(b.plan(), "loaded");
+  return std::move(b.plan());
+}
+
+Plan load_executorch_after(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
+  MethodBuilder b(graph, order, options);
+  Prepack prepack(b);
+  mark(b.plan(), "prepack starts");
+  prepack.run([&](std::size_t i, std::size_t) { return b.make(Space::device, b.order()[i]); });
+  return b.finish();
+}
+
+}  // namespace loadline

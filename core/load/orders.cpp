@@ -1,0 +1,94 @@
+// The table of orders.
+#include "core/load/orders.h"
+
+#include "core/base/lookup.h"
+#include "core/base/text.h"
+#include "core/load/load_units.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+// Sorted by file and offset; storages without a file keep their number's order.
+StorageOrder file_order(const MetaGraph& graph) {
+  StorageOrder order;
+  const auto owners = first_owner(graph);
+  for (std::size_t i = 0; i < graph.storages.size(); ++i)
+    if (owners[i]) order.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  std::stable_sort(order.begin(), order.end(), [&](StorageId a, StorageId b) {
+    const Storage &x = graph.storage(a), &y = graph.storage(b);
+    return std::tie(x.file, x.offset) < std::tie(y.file, y.offset);
+  });
+  return order;
+}
+
+// File order, re-sorted by a key of the storage, made once for each; equal keys stay in file order.
+template <typename Key>
+StorageOrder sorted_by(const MetaGraph& graph, Key key) {
+  using Keyed = std::pair<decltype(key(StorageId{})), StorageId>;
+  std::vector<Keyed> keyed;
+  for (const StorageId id : file_order(graph)) keyed.emplace_back(key(id), id);
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const Keyed& a, const Keyed& b) { return a.first < b.first; });
+  StorageOrder order;
+  order.reserve(keyed.size());
+  for (const Keyed& entry : keyed) order.push_back(entry.second);
+  return order;
+}
+
+StorageOrder name_order(const MetaGraph& graph) {
+  const auto owners = first_owner(graph);
+  return sorted_by(graph,
+                   [&](StorageId id) -> std::string_view { return graph.tensor(*owners[index(id)]).name; });
+}
+
+StorageOrder largest_order(const MetaGraph& graph) {
+  return sorted_by(graph, [&](StorageId id) { return ~graph.storage(id).bytes; });
+}
+
+StorageOrder smallest_order(const MetaGraph& graph) {
+  return sorted_by(graph, [&](StorageId id) { return graph.storage(id).bytes; });
+}
+
+StorageOrder forward_order(const MetaGraph& graph) {
+  const auto owners = first_owner(graph);
+  return sorted_by(graph, [&](StorageId id) { return forward_key(graph.tensor(*owners[index(id)]).name); });
+}
+
+// What is largest in most models goes while there is room, everything else as it lies: sorting it all would
+// cost sequential reads and gain little more.
+StorageOrder heads_first_order(const MetaGraph& graph) {
+  const auto owners = first_owner(graph);
+  return sorted_by(graph, [&](StorageId id) {
+    const Phase phase = phase_of(graph.tensor(*owners[index(id)]).name);
+    return phase == Phase::head ? 0 : phase == Phase::embedding ? 1 : 2;
+  });
+}
+
+constexpr std::array<Order, 7> kOrders = {{
+    {"file", "as the bytes lie in the files (offset is another word for it): purely sequential reads",
+     file_order},
+    {"name", "alphabetical, as a sorted state dict", name_order},
+    {"forward", "embeddings, layers by number, the rest, final norm, head", forward_order},
+    {"heads_first", "head and embeddings, then as the bytes lie", heads_first_order},
+    {"largest", "biggest tensor first", largest_order},
+    {"smallest", "smallest tensor first", smallest_order},
+    {"optimal", "the method's lowest peak, over the memory that counts; file order where nothing is gained",
+     nullptr},
+}};
+
+}  // namespace
+
+std::span<const Order> orders() { return kOrders; }
+
+const Order& find_order(std::string_view id) {
+  return find_row(orders(), id == "offset" ? "file" : id, "order");
+}
+
+}  // namespace loadline

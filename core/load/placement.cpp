@@ -1,0 +1,230 @@
+// Rules, layers counted from the end, and accelerate's automatic map.
+#include "core/load/placement.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/graph/config_text.h"
+#include "core/graph/filter.h"
+#include "core/load/load_units.h"
+#include "core/load/storage_cast.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::array<std::string_view, 3> kHomes = {"device", "host", "disk"};
+
+std::vector<StorageId> used_storages(const MetaGraph& graph) {
+  std::vector<StorageId> used;
+  const auto owners = first_owner(graph);
+  for (std::size_t i = 0; i < owners.size(); ++i)
+    if (owners[i]) used.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  return used;
+}
+
+void put(Placement& placement, const LoadUnit& unit, Home place) {
+  for (const StorageId id : unit.storages) placement.homes[index(id)] = place;
+}
+
+// What accelerate moves in one piece: a numbered layer, or one module of what is not in a layer.
+struct Piece {
+  std::vector<StorageId> storages = {};
+  std::uint64_t bytes = 0;     // of all of them
+  std::uint64_t largest = 0;   // of one module among those that share a weight
+  std::uint64_t partners = 0;  // the same without the first of these
+};
+
+std::string piece_of(std::string_view name) {
+  const auto [phase, stack, number] = forward_key(name);
+  return phase == Phase::layer ? fmt::format("layer {} {}", stack, number)
+                               : std::string(name.substr(0, name.rfind('.')));
+}
+
+using PiecePlaces = std::map<std::string, std::size_t, std::less<>>;
+
+// Of pieces that share a weight the first takes all, however many are linked so; the others are left empty.
+void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Piece>& list) {
+  std::vector<std::size_t> leads(list.size());
+  std::iota(leads.begin(), leads.end(), std::size_t{0});
+  const auto lead_of = [&](std::size_t at) {
+    while (leads[at] != at) at = leads[at] = leads[leads[at]];
+    return at;
+  };
+  const auto owners = first_owner(graph);
+  for (const std::vector<TensorId>& group : tied_groups(graph)) {
+    // the storage's first tensor, which need not be one of these, has a piece
+    const TensorId owner = *owners[index(graph.tensor(group.front()).storage)];
+    const std::size_t first = places.find(piece_of(graph.tensor(owner).name))->second;
+    for (const TensorId id : group) {
+      const auto found = places.find(piece_of(graph.tensor(id).name));
+      if (found == places.end()) continue;  // a module of nothing else
+      const auto [low, high] = std::minmax({lead_of(first), lead_of(found->second)});
+      leads[high] = low;
+    }
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (lead_of(i) == i) continue;
+    Piece& lead = list[lead_of(i)];
+    lead.storages.insert(lead.storages.end(), list[i].storages.begin(), list[i].storages.end());
+    lead.bytes = add_loaded(lead.bytes, list[i].bytes);
+    lead.partners = std::max(lead.partners, list[i].largest);
+    lead.largest = std::max(lead.largest, list[i].largest);
+    list[i] = {};
+  }
+}
+
+// The pieces in forward order; those that share a weight are one, in the place of the first.
+std::vector<Piece> pieces(const MetaGraph& graph, const std::vector<std::uint64_t>& sizes) {
+  const auto owners = first_owner(graph);
+  std::vector<Piece> list;
+  PiecePlaces places;
+  for (const LoadUnit& unit : load_units(graph, used_storages(graph)))
+    for (const StorageId id : unit.storages) {
+      const auto [place, fresh] =
+          places.try_emplace(piece_of(graph.tensor(*owners[index(id)]).name), list.size());
+      if (fresh) list.emplace_back();
+      Piece& piece = list[place->second];
+      piece.storages.push_back(id);
+      piece.largest = piece.bytes = add_loaded(piece.bytes, sizes[index(id)]);
+    }
+  join_tied(graph, places, list);
+  std::erase_if(list, [](const Piece& piece) { return piece.storages.empty(); });
+  return list;
+}
+
+// bert, nomic-bert, modern-bert, ...: of these llama.cpp makes no head. Without a word decoders are assumed.
+bool is_bert(const MetaGraph& graph) {
+  const std::optional<std::string> family = model_family(graph);
+  return family && family->find("bert") != std::string::npos;
+}
+
+// The embedding that is the head as well, if there is one.
+std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
+  bool head = false;
+  std::optional<StorageId> embedding;
+  for (const Tensor& tensor : graph.tensors) {
+    const std::string_view name = tensor.name.view();
+    head = head || phase_of(name) == Phase::head;
+    if (!embedding && (name == "token_embd.weight" || name.ends_with("embed_tokens.weight") ||
+                       name.ends_with("wte.weight")))
+      embedding = tensor.storage;
+  }
+  if (!head) return is_bert(graph) ? std::nullopt : embedding;
+  for (const std::vector<TensorId>& group : tied_groups(graph)) {
+    const auto any = [&](Phase phase) {
+      return std::any_of(group.begin(), group.end(),
+                         [&](TensorId id) { return phase_of(graph.tensor(id).name) == phase; });
+    };
+    if (any(Phase::embedding) && any(Phase::head)) return graph.tensor(group.front()).storage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Home find_home(std::string_view id) {
+  const auto found = std::find(kHomes.begin(), kHomes.end(), id);
+  if (found == kHomes.end())
+    throw Error(ErrorCode::usage,
+                fmt::format("no place '{}'; there are: device, host, disk", safe_display(id, 40)));
+  return static_cast<Home>(found - kHomes.begin());
+}
+
+std::string_view home_id(Home place) { return kHomes[static_cast<std::size_t>(place)]; }
+
+PlaceRule parse_place_rule(std::string_view text) {
+  const std::size_t at = text.rfind('=');
+  if (at == std::string_view::npos || at == 0)
+    throw Error(ErrorCode::usage,
+                fmt::format("'{}' is no EXPR=PLACE, such as name:*experts*=host", safe_display(text, 80)));
+  return {std::string(text.substr(0, at)), find_home(text.substr(at + 1))};
+}
+
+bool Placement::all_on_device() const {
+  return std::all_of(homes.begin(), homes.end(), [](Home place) { return place == Home::device; });
+}
+
+bool Placement::has_twin(StorageId id) const {
+  return std::find(twins.begin(), twins.end(), id) != twins.end();
+}
+
+Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules) {
+  Placement placement{std::vector<Home>(graph.storages.size(), Home::device)};
+  const auto owners = first_owner(graph);
+  std::vector<bool> decided(graph.storages.size(), false);
+  for (const PlaceRule& rule : rules) {
+    const std::vector<TensorId> chosen = TensorFilter(rule.filter).select(graph);
+    if (chosen.empty())
+      throw Error(ErrorCode::usage, fmt::format("no tensor matches '{}'", safe_display(rule.filter, 80)));
+    for (const TensorId id : chosen) {
+      const std::size_t at = index(graph.tensor(id).storage);
+      if (owners[at] != id || decided[at]) continue;
+      placement.homes[at] = rule.place;
+      decided[at] = true;
+    }
+  }
+  return placement;
+}
+
+Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers) {
+  Placement placement{std::vector<Home>(graph.storages.size(), Home::host)};
+  const std::vector<LoadUnit> units = load_units(graph, used_storages(graph));
+  if (layers == 0) return placement;
+  for (const LoadUnit& unit : units)
+    if (unit.phase == Phase::final_norm || unit.phase == Phase::head) put(placement, unit, Home::device);
+  if (const auto shared = shared_embedding(graph)) {
+    placement.homes[index(*shared)] = Home::device;
+    placement.twins.push_back(*shared);
+  }
+  std::uint64_t left = layers - 1;
+  for (auto unit = units.rbegin(); unit != units.rend() && left > 0; ++unit) {
+    if (unit->phase != Phase::layer) continue;
+    put(placement, *unit, Home::device);
+    --left;
+  }
+  return placement;
+}
+
+MemoryMap parse_memory_map(std::string_view text, std::string_view what) {
+  const std::size_t comma = std::min(text.find(','), text.size());
+  MemoryMap map{parse_size(text.substr(0, comma), fmt::format("{}, of the device", what))};
+  if (comma < text.size())
+    map.host = parse_size(text.substr(comma + 1), fmt::format("{}, of the host", what));
+  return map;
+}
+
+Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
+                              std::optional<std::uint64_t> host_bytes, std::optional<DType> cast) {
+  Placement placement = {.homes = std::vector<Home>(graph.storages.size(), Home::disk),
+                         .map = MemoryMap{device_bytes, host_bytes}};
+  const std::vector<Piece> list = pieces(graph, loaded_bytes(graph, cast));
+  std::vector<std::uint64_t> reserve(list.size());
+  std::uint64_t largest = 0;
+  for (std::size_t i = list.size(); i-- > 0; largest = std::max(largest, list[i].largest))
+    reserve[i] = std::max(largest, list[i].partners);
+  const std::array<std::uint64_t, 2> room = {device_bytes, host_bytes.value_or(UINT64_MAX)};
+  std::array<std::uint64_t, 2> used = {};
+  std::size_t home = 0;
+  const auto fits = [&](std::size_t i) {
+    if (room[home] < reserve[i]) return false;
+    const auto all = checked_add(used[home], list[i].bytes);
+    return all && *all <= room[home] - reserve[i];
+  };
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    while (home < room.size() && !fits(i)) ++home;
+    for (const StorageId id : list[i].storages) placement.homes[index(id)] = static_cast<Home>(home);
+    if (home < room.size()) used[home] += list[i].bytes;
+  }
+  return placement;
+}
+
+}  // namespace loadline

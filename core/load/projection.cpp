@@ -1,0 +1,154 @@
+// Plans on the dry machine, and budgets.
+#include "core/load/projection.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/load/optimal_order.h"
+#include "core/load/storage_cast.h"
+#include "core/plan/arena.h"
+#include "core/plan/dry_machine.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+namespace {
+
+// An arena is one range from the first block to the last: it goes back as a whole.
+void plan_arenas(Projection& projection, Progress& progress) {
+  Timeline& timeline = projection.timeline;
+  for (const Space space : {Space::host, Space::staging, Space::device}) {
+    const std::uint64_t height = plan_arena(projection.plan, timeline, space, progress).height;
+    (*timeline.reserved_peak)[index(space)] = height;
+    (*timeline.reserved_final)[index(space)] = timeline.final_bytes[index(space)] > 0 ? height : 0;
+    const auto used = [&](const UsagePoint& point) { return point.bytes[index(space)] > 0; };
+    const auto from = std::find_if(timeline.usage.begin(), timeline.usage.end(), used);
+    const auto to = std::find_if(timeline.usage.rbegin(), timeline.usage.rend(), used).base();
+    for (auto at = from; at < to; ++at)
+      timeline.reserved_usage[static_cast<std::size_t>(at - timeline.usage.begin())][index(space)] = height;
+  }
+}
+
+std::uint64_t forward_peak(const ForwardPass& pass) {
+  Plan plan;
+  append_forward_pass(plan, pass);
+  DryMachine machine;
+  return run(plan, machine).peaks[index(Space::device)].bytes;
+}
+
+}  // namespace
+
+Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const MethodOptions& options, Progress& progress, const ForwardPass* pass) {
+  check_options(options);
+  progress.check_cancelled();
+  const std::string id(order.id);
+  if (order.make != nullptr) return project(graph, method, id, order.make(graph), options, progress, pass);
+  const OptimalOrder best = optimal_order(graph, method, options, progress);
+  Projection projection = project(graph, method, id, best.order, options, progress, pass);
+  projection.order_proven = best.proven;
+  return projection;
+}
+
+Projection project(const MetaGraph& graph, const Method& method, std::string order,
+                   const StorageOrder& storages, const MethodOptions& options, Progress& progress,
+                   const ForwardPass* pass) {
+  progress.check_cancelled();
+  Projection projection;
+  projection.method = &method;
+  projection.order = std::move(order);
+  // what is allocated before the weights cannot wait for the operators: the pass's peak in one block
+  const bool ahead = pass != nullptr && method.traits.activations_first;
+  MethodOptions chosen = options;
+  if (ahead) chosen.activation_bytes += forward_peak(*pass);
+  projection.plan = make_plan(graph, method, storages, chosen);
+  progress.check_cancelled();
+  if (pass != nullptr && !ahead) append_forward_pass(projection.plan, *pass);
+  if (const auto fault = check_plan(projection.plan, graph))
+    throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
+  PerSpace<std::uint64_t> expected = {};
+  if (options.allocator == AllocatorModel::vulkan)
+    expected = padded_peaks(projection.plan, BlockPoolRules{}.alignment);
+  DryMachine machine(options.costs, options.allocator, expected);
+  projection.timeline = run(projection.plan, machine, progress);
+  if (options.allocator == AllocatorModel::arena) plan_arenas(projection, progress);
+  projection.reads = read_pattern(projection.plan, graph);
+  projection.seconds =
+      projection.timeline.seconds + static_cast<double>(projection.reads.jumps) * options.costs.seek_seconds;
+  return projection;
+}
+
+Projection project(const MetaGraph& graph, const Method& method, const Order& order,
+                   const MethodOptions& options) {
+  Progress progress;
+  return project(graph, method, order, options, progress);
+}
+
+std::string mapping_refusal(const MetaGraph& graph) {
+  const std::vector<EncodingShare> encoded = encoding_shares(graph);
+  if (encoded.empty()) return "";
+  std::string kinds;
+  std::uint64_t storages = 0;
+  std::uint64_t bytes = 0;
+  for (const EncodingShare& share : encoded) {
+    kinds += (kinds.empty() ? "" : ", ") + std::string(encoding_name(share.encoding));
+    storages += share.storages;
+    bytes += share.bytes;
+  }
+  return fmt::format("the files cannot be mapped: {} of {} ({}) not stored as plain bytes: {}",
+                     format_grouped(storages), counted(graph.storages.size(), "storage"), format_bytes(bytes),
+                     kinds);
+}
+
+bool maps_files(const Projection& projection) {
+  return projection.method->traits.imports || projection.timeline.peaks[index(Space::page_cache)].bytes > 0;
+}
+
+std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
+                                 const ForwardPass* pass) {
+  std::uint64_t needed = options.activation_bytes;
+  const auto owners = first_owner(graph);
+  const std::vector<std::uint64_t> sizes = loaded_bytes(graph, options.cast);
+  for (std::size_t i = 0; i < graph.storages.size(); ++i)
+    if (owners[i] && options.placement.of(StorageId{static_cast<std::uint32_t>(i)}) == Home::device)
+      needed = add_loaded(needed, sizes[i]);
+  if (pass != nullptr) needed = add_loaded(needed, forward_peak(*pass));
+  return needed;
+}
+
+std::uint64_t held_peak(const Timeline& timeline) {
+  return peak_over(timeline, space_bit(Space::device) | space_bit(Space::host) | space_bit(Space::staging))
+      .bytes;
+}
+
+const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i) {
+  return timeline.reserved_usage.empty() ? timeline.usage[i].bytes : timeline.reserved_usage[i];
+}
+
+BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
+  BudgetVerdict verdict;
+  const auto check = [](std::uint64_t bytes, const std::optional<std::uint64_t>& limit, bool& fits,
+                        std::uint64_t& over) {
+    if (!limit || bytes <= *limit) return;
+    fits = false;
+    over = std::max(over, bytes - *limit);
+  };
+  const Timeline& timeline = projection.timeline;
+  for (std::size_t i = 0; i < timeline.usage.size(); ++i) {
+    const PerSpace<std::uint64_t>& bytes = judged_bytes(timeline, i);
+    const std::uint64_t device = bytes[index(Space::device)];
+    const std::uint64_t host = bytes[index(Space::host)] + bytes[index(Space::staging)];
+    check(device, budget.device, verdict.device_fits, verdict.device_over);
+    check(host, budget.host, verdict.host_fits, verdict.host_over);
+    check(device + host, budget.unified, verdict.unified_fits, verdict.unified_over);
+    if (!verdict.fits() && !verdict.step) {
+      verdict.step = timeline.usage[i].step;
+      verdict.block = projection.plan.steps[*verdict.step].block;
+    }
+  }
+  return verdict;
+}
+
+}  // namespace loadline

@@ -1,0 +1,91 @@
+// The table of rates, and their file.
+#include "core/load/rates.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/asset_folder.h"
+#include "core/forward/asset_json.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline {
+namespace {
+
+// A floppy disk and a thousand times the fastest memory there is.
+constexpr double kLeastRate = 1e3, kMostRate = 1e16;
+
+constexpr std::array<RateRow, 6> kRows = {{
+    {"disk_read", "disk read", &CostModel::disk_read, false, kLeastRate, kMostRate},
+    {"memory_copy", "memory copy", &CostModel::memory_copy, false, kLeastRate, kMostRate},
+    {"link", "staging to device", &CostModel::link, true, kLeastRate, kMostRate},
+    {"pageable_link", "ordinary memory to device", &CostModel::pageable_link, true, kLeastRate, kMostRate},
+    {"device_copy", "on the device", &CostModel::device_copy, true, kLeastRate, kMostRate},
+    {"seek_seconds", "random read", &CostModel::seek_seconds, false, 1e-9, 100},
+}};
+
+constexpr std::size_t kLongestText = 200;
+
+double number(const AssetNode& node, const RateRow& row) {
+  const std::string& text = node.name(fmt::format("'{}'", row.key), kMostAssetName);
+  double value = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    node.place.fail(fmt::format("'{}' is '{}', which is no number", row.key, safe_display(text, 40)));
+  if (value < row.least || value > row.most)
+    node.place.fail(fmt::format("'{}' is {}, not within {} and {}", row.key, value, row.least, row.most));
+  return value;
+}
+
+}  // namespace
+
+std::span<const RateRow> rate_rows() { return kRows; }
+
+CostModel MeasuredRates::costs(CostModel costs) const {
+  for (const RateRow& row : kRows)
+    if (const auto found = values.find(row.key); found != values.end()) costs.*row.member = found->second;
+  return costs;
+}
+
+std::string rates_line(const std::optional<MeasuredRates>& rates) {
+  if (!rates) return "Times by assumed rates: `loadline devices --measure` measures them.";
+  return fmt::format("Times by rates measured on {}{}.", safe_display(rates->measured, 40),
+                     rates->device.empty() ? ", but for those of a device" : "");
+}
+
+MeasuredRates parse_rates(std::string_view json, const std::string& path) {
+  const AssetNode root = parse_asset(json, path);
+  root.allow({"measured", "device", "how", "disk_read", "memory_copy", "link", "pageable_link", "device_copy",
+              "seek_seconds"});
+  MeasuredRates rates;
+  const AssetNode* const measured = root.find("measured");
+  if (measured == nullptr) root.place.fail("'measured' is missing");
+  rates.measured = measured->name("'measured'", kLongestText);
+  if (rates.measured.empty()) measured->place.fail("'measured' is empty");
+  if (const AssetNode* const device = root.find("device"))
+    rates.device = device->name("'device'", kLongestText);
+  for (const RateRow& row : kRows)
+    if (const AssetNode* const node = root.find(row.key)) rates.values.emplace(row.key, number(*node, row));
+  if (rates.values.empty()) root.place.fail("there is no rate in it");
+  if (const AssetNode* const how = root.find("how"))
+    for (auto& [key, text] : how->pairs("'how'", kRows.size(), kLongestText)) rates.how.emplace(key, text);
+  return rates;
+}
+
+MeasuredRates read_rates(const std::string& path) { return parse_rates(asset_text(path), path); }
+
+std::string rates_text(const MeasuredRates& rates) {
+  nlohmann::ordered_json json = {{"measured", rates.measured}};
+  if (!rates.device.empty()) json["device"] = safe_display(rates.device, kLongestText / 2);
+  for (const RateRow& row : kRows)
+    if (const auto found = rates.values.find(row.key); found != rates.values.end())
+      json[found->first] = found->second;
+  for (const auto& [key, text] : rates.how) json["how"][key] = safe_display(text, kLongestText / 2);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace loadline

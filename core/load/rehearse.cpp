@@ -1,0 +1,222 @@
+// Threads that watch while the host machine runs.
+#include "core/load/rehearse.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/io/page_residency.h"
+#include "core/io/process_memory.h"
+#include "core/io/storage_reader.h"
+#include "core/load/projection.h"
+#include "core/load/sample_log.h"
+#include "core/plan/cast_range.h"
+#include "core/plan/host_machine.h"
+#include "core/plan/space_sum.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Calls something again and again from a thread of its own until it is destroyed; what it throws ends it.
+class Watch {
+ public:
+  template <typename Look>
+  Watch(std::chrono::microseconds period, Look look)
+      : thread_([this, period, look](const std::stop_token& stop) {
+          try {
+            Clock::time_point next = Clock::now();
+            while (!stop.stop_requested()) {
+              look();
+              next = std::max(next + period, Clock::now());
+              std::unique_lock lock(mutex_);
+              sleep_.wait_until(lock, stop, next, [] { return false; });
+            }
+          } catch (...) {
+            failure_ = std::current_exception();
+          }
+        }) {}
+
+  // After this nothing is called any more. Throws what ended it.
+  void finish() {
+    thread_.request_stop();
+    thread_.join();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any sleep_;
+  std::exception_ptr failure_;  // read when the thread is joined
+  std::jthread thread_;
+};
+
+std::uint64_t resident(const StorageReader& reader, const std::vector<StorageId>& files) {
+  std::uint64_t bytes = 0;
+  for (const StorageId id : files) bytes += resident_bytes(reader.file_of(id));
+  return bytes;
+}
+
+// One storage of each file that has weights.
+std::vector<StorageId> one_of_each_file(const MetaGraph& graph) {
+  std::vector<bool> seen(graph.files.size(), false);
+  std::vector<StorageId> found;
+  for (std::size_t i = 0; i < graph.storages.size(); ++i) {
+    const Storage& storage = graph.storages[i];
+    if (storage.bytes == 0 || seen[index(storage.file)]) continue;
+    seen[index(storage.file)] = true;
+    found.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  }
+  return found;
+}
+
+void require_runnable(const MetaGraph& graph, const Plan& plan) {
+  require_sound(graph, "measure");
+  if (const auto fault = check_plan(plan, graph))
+    throw Error(ErrorCode::usage, "the plan is not valid: " + *fault);
+  if (const std::string refusal = cast_refusal(plan); !refusal.empty())
+    throw Error(ErrorCode::unsupported, refusal);
+  const bool maps = std::any_of(plan.blocks.begin(), plan.blocks.end(),
+                                [](const Block& block) { return block.space == Space::page_cache; });
+  if (const std::string refusal = maps ? mapping_refusal(graph) : ""; !refusal.empty())
+    throw Error(ErrorCode::unsupported, refusal);
+}
+
+// All but the mapped pages is taken from the system's memory.
+void require_room(const Timeline& projected) {
+  const std::uint64_t needs = peak_over(projected, kAllSpaces & ~space_bit(Space::page_cache)).bytes;
+  const auto room = available_system_memory();
+  if (room && needs > *room)
+    throw Error(
+        ErrorCode::no_fit,
+        fmt::format("cannot be measured here: needs {} ({} bytes) of memory, {} ({} bytes) are available",
+                    format_bytes(needs), needs, format_bytes(*room), *room));
+}
+
+// Counts the steps that the machine behind it has done, for a thread that asks, and has somebody look before
+// a block goes that is worth a look: the peak that it ends may be younger than the watching thread's last
+// one.
+class StepCounter final : public Machine {
+ public:
+  explicit StepCounter(HostMachine& machine) : machine_(machine) {}
+  // Called from the thread that runs the steps.
+  void look_before_release(std::function<void()> look) { look_ = std::move(look); }
+  void alloc(BlockId id, const Block& block) override {
+    machine_.alloc(id, block);
+    ++done_;
+  }
+  void copy(const Step& step, const Block& to) override {
+    machine_.copy(step, to);
+    ++done_;
+  }
+  void free(BlockId id, const Block& block) override {
+    constexpr std::uint64_t worth = std::uint64_t{1} << 20;  // giving it back takes longer than a look
+    if (block.bytes >= worth && look_) look_();
+    machine_.free(id, block);
+    ++done_;
+  }
+  double now() const override { return machine_.now(); }
+  void drain() override { machine_.drain(); }
+  std::optional<PerSpace<std::uint64_t>> live_bytes() const override { return machine_.live_bytes(); }
+
+  // The step that runs, or the number of steps when all are done.
+  std::size_t step() const { return done_; }
+
+ private:
+  HostMachine& machine_;
+  std::function<void()> look_;
+  std::atomic<std::size_t> done_ = 0;
+};
+
+}  // namespace
+
+HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, bool cold, Progress& progress) {
+  require_runnable(*graph, plan);
+  HostMeasurement result;
+  {
+    DryMachine dry;
+    const Timeline projected = run(plan, dry);
+    require_room(projected);
+    for (const MemoryCounter& counter : kMemoryCounters)
+      result.projected.*counter.count = peak_over(projected, counter.spaces).bytes;
+  }
+  const StorageReader reader(graph);
+  const std::vector<StorageId> files = one_of_each_file(*graph);
+  for (const StorageId id : files) {
+    result.page_cache.files += reader.file_of(id).size();
+    if (cold) drop_pages(reader.file_of(id));
+  }
+  result.page_cache.before = resident(reader, files);
+  result.page_cache.most = result.page_cache.before;
+
+  SampleLog samples;  // before the machine looks for the first time: what it takes is in no difference
+  {
+    HostMachine machine(reader);
+    StepCounter counted(machine);
+    std::mutex one_at_a_time;
+    const auto look = [&] {
+      const std::lock_guard lock(one_at_a_time);
+      samples.add({machine.now(), *machine.sample()}, counted.step());
+    };
+    look();
+    counted.look_before_release(look);
+    Watch counters(std::chrono::milliseconds(1), look);
+    Watch pages(std::chrono::milliseconds(20),
+                [&] { result.page_cache.most = std::max(result.page_cache.most, resident(reader, files)); });
+    result.timeline = run(plan, counted, progress);
+    pages.finish();
+    counters.finish();
+    look();
+  }
+  result.page_cache.after = resident(reader, files);
+  result.page_cache.most = std::max(result.page_cache.most, result.page_cache.after);
+
+  SampleLog::Entries taken = samples.take();
+  result.timeline.measured = std::move(taken.samples);
+  result.steps = std::move(taken.steps);
+  for (const MemorySample& sample : result.timeline.measured)
+    for (const MemoryCounter& counter : kMemoryCounters)
+      result.measured.*counter.count = std::max(result.measured.*counter.count, sample.memory.*counter.count);
+  return result;
+}
+
+CounterCurve counter_curve(const HostMeasurement& measurement, const Plan& plan, const MemoryCounter& counter,
+                           std::size_t columns) {
+  assert(columns > 0);
+  CounterCurve curve{std::vector<std::uint64_t>(columns, 0), std::vector<std::uint64_t>(columns, 0)};
+  const std::size_t steps = std::max<std::size_t>(plan.steps.size(), 1);
+  const auto column_of = [&](std::size_t step) { return std::min(step * columns / steps, columns - 1); };
+  // each level counts from its own column on until the next one is reached
+  const auto draw = [&](std::vector<std::uint64_t>& column, std::size_t& at, std::uint64_t& level,
+                        std::size_t step, std::uint64_t bytes) {
+    const std::size_t to = column_of(step);
+    for (; at < to; ++at) column[at + 1] = std::max(column[at + 1], level);
+    level = bytes;
+    column[to] = std::max(column[to], bytes);
+  };
+  std::size_t at = 0;
+  std::uint64_t level = 0;
+  for (const UsagePoint& point : measurement.timeline.usage) {
+    draw(curve.projected, at, level, point.step, sum_over(point.bytes, counter.spaces));
+  }
+  draw(curve.projected, at, level, steps - 1, level);
+  at = 0, level = 0;
+  for (std::size_t i = 0; i < measurement.steps.size(); ++i)
+    draw(curve.measured, at, level, measurement.steps[i],
+         measurement.timeline.measured[i].memory.*counter.count);
+  draw(curve.measured, at, level, steps - 1, level);
+  return curve;
+}
+
+}  // namespace loadline

@@ -1,0 +1,51 @@
+// Entries of a fixed table, each the most of a group that doubles when the table is full.
+#include "core/load/sample_log.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace loadline {
+namespace {
+
+void raise(ProcessMemory& most, const ProcessMemory& memory) {
+  most.rss_anon = std::max(most.rss_anon, memory.rss_anon);
+  most.rss_file = std::max(most.rss_file, memory.rss_file);
+  most.rss_shmem = std::max(most.rss_shmem, memory.rss_shmem);
+}
+
+}  // namespace
+
+// What is set to zero is there.
+SampleLog::SampleLog(std::size_t most) : samples_(most), steps_(most) { assert(most >= 2 && most % 2 == 0); }
+
+void SampleLog::add(const MemorySample& sample, std::size_t step) {
+  if (in_group_ > 0) {
+    raise(samples_[count_ - 1].memory, sample.memory);
+  } else {
+    if (count_ == samples_.size()) halve();
+    samples_[count_] = sample;
+    steps_[count_++] = step;
+  }
+  in_group_ = (in_group_ + 1) % group_;
+}
+
+void SampleLog::halve() {
+  for (std::size_t i = 0; i < count_ / 2; ++i) {
+    MemorySample sample = samples_[2 * i];
+    raise(sample.memory, samples_[2 * i + 1].memory);
+    samples_[i] = sample;
+    steps_[i] = steps_[2 * i];
+  }
+  count_ /= 2;
+  group_ *= 2;
+}
+
+SampleLog::Entries SampleLog::take() {
+  SampleLog taken = std::exchange(*this, SampleLog(samples_.size()));
+  taken.samples_.resize(taken.count_);
+  taken.steps_.resize(taken.count_);
+  return {std::move(taken.samples_), std::move(taken.steps_)};
+}
+
+}  // namespace loadline

@@ -1,0 +1,309 @@
+// ExecuTorch program, .pte (executorch 1.5: docs/source/pte-file-format.md, extended_header.cpp).
+//
+//   [0, 4)   u32 root offset                [4, 8)   "ET12"
+//   [8, 12)  "eh00", if there are segments  [12, 16) u32 bytes of the header, at least 24
+//   [16, 40) u64 bytes of the flatbuffer, segment base, bytes of all segments (header of 32 bytes and more)
+//   ...      the flatbuffer (program.fbs), then the segments
+//
+// Without "eh00" the whole file is the flatbuffer, and constants lie inside it.
+#include "importers/executorch/pte.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/text_hash.h"
+#include "core/io/cursor.h"
+#include "importers/executorch/ptd.h"
+#include "importers/executorch/tensor.h"
+#include "importers/unique_names.h"
+#include "importers/wire/flat_image.h"
+#include "importers/wire/flat_values.h"
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+#include <program_generated.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint32_t kLeastHeader = 24;
+constexpr std::uint32_t kHeaderWithSize = 32;
+// Fields of the root table, counted from 0.
+constexpr unsigned kConstantBuffer = 2;
+constexpr unsigned kDelegateData = 3;
+
+struct Header {
+  std::uint64_t program_bytes = 0;
+  std::uint64_t segment_base = 0;
+  std::uint64_t segment_bytes = 0;
+};
+
+Header read_header(const SourceFile& file) {
+  Header header = {file.size(), 0, 0};
+  Cursor in(file, 8, file.size());
+  if (in.remaining() < 4 || in.read_text(4, 4, "the header") != "eh00") return header;
+  const auto bytes = in.read<std::uint32_t>("the header's size");
+  if (bytes < kLeastHeader)
+    throw in.malformed(12,
+                       fmt::format("the header has {} bytes, at least {} are needed", bytes, kLeastHeader));
+  header.program_bytes = in.read<std::uint64_t>("a size");
+  header.segment_base = in.read<std::uint64_t>("an offset");
+  if (header.program_bytes > file.size())
+    throw in.malformed(
+        16, fmt::format("a program of {} bytes in a file of {}", header.program_bytes, file.size()));
+  if (header.segment_base == 0) return header;
+  if (header.segment_base > file.size())
+    throw in.malformed(24,
+                       fmt::format("segments at {} in a file of {} bytes", header.segment_base, file.size()));
+  header.segment_bytes = file.size() - header.segment_base;  // what older files leave unsaid
+  if (bytes >= kHeaderWithSize) {
+    const auto said = in.read<std::uint64_t>("a size");
+    if (said > header.segment_bytes)
+      throw in.malformed(32, fmt::format("segments of {} bytes, {} follow byte {}", said,
+                                         header.segment_bytes, header.segment_base));
+    header.segment_bytes = said;
+  }
+  return header;
+}
+
+std::vector<FlatBytes> inline_weights(const SourceFile& file, std::uint64_t size) {
+  std::vector<FlatBytes> weights = flat_byte_vectors(file, size, kConstantBuffer, 0);
+  const std::vector<FlatBytes> delegates = flat_byte_vectors(file, size, kDelegateData, 0);
+  weights.insert(weights.end(), delegates.begin(), delegates.end());
+  return weights;
+}
+
+// The verifier of flatbuffers 2.0 does not ask that 8-byte elements are aligned.
+std::uint64_t number_at(const flatbuffers::Vector<std::uint64_t>& vector, std::uint32_t at) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, vector.Data() + at * sizeof number, sizeof number);
+  return number;
+}
+
+class Reader {
+ public:
+  explicit Reader(const Source& source)
+      : source_(source),
+        file_(*source.file),
+        header_(read_header(file_)),
+        image_(file_, header_.program_bytes, inline_weights(file_, header_.program_bytes)) {
+    constexpr flatbuffers::uoffset_t kDepth = 64, kTables = 10'000'000;
+    flatbuffers::Verifier verifier(image_.data(), image_.size(), kDepth, kTables);
+    if (!verifier.VerifyBuffer<pte::Program>("ET12"))
+      throw malformed("is no valid flatbuffer of this format");
+    program_ = pte::GetProgram(image_.data());
+    if (flat_count(program_->constant_buffer()) > 0 && program_->constant_segment() != nullptr &&
+        flat_count(program_->constant_segment()->offsets()) > 0)
+      throw malformed("has constants both inside the flatbuffer and in a segment");
+    used_.resize(flat_count(program_->segments()));
+    graph_.format = "pte";
+    graph_.files.push_back({file_.path(), file_.size()});
+  }
+
+  MetaGraph read() {
+    graph_.metadata.push_back({"version", std::uint32_t{program_->version()}});
+    for (std::uint32_t i = 0; i < flat_count(program_->execution_plan()); ++i) {
+      const pte::ExecutionPlan& plan = *program_->execution_plan()->Get(i);
+      graph_.metadata.push_back({fmt::format("execution_plan.{}", i), flat_text(plan.name())});
+      for (std::uint32_t k = 0; k < flat_count(plan.values()); ++k)
+        if (const pte::Tensor* tensor = plan.values()->Get(k)->val_as_Tensor()) add_value(*tensor);
+      for (std::uint32_t k = 0; k < flat_count(plan.delegates()); ++k) add_delegate(plan, k);
+    }
+    for (std::uint32_t i = 0; i < flat_count(program_->named_data()); ++i) {
+      const pte::NamedData& entry = *program_->named_data()->Get(i);
+      add(flat_text(entry.key()), {}, segment(entry.segment_index(), flat_text(entry.key())));
+    }
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      if (!used_[i] && program_->segments()->Get(static_cast<std::uint32_t>(i))->size() > 0)
+        note(Severity::info, {}, fmt::format("segment {} holds nothing with a name", i));
+    find_external();
+    return std::move(graph_);
+  }
+
+ private:
+  Error malformed(std::string_view detail, std::optional<std::string> tensor = {}) const {
+    return Error(ErrorCode::malformed, {.file = file_.path(), .tensor = std::move(tensor)}, detail);
+  }
+  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
+    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
+  }
+
+  // The storage at a range of the file: one for each, however many tensors have it.
+  StorageId storage_at(std::uint64_t offset, std::uint64_t bytes) {
+    const auto [at, fresh] =
+        storages_.try_emplace({offset, bytes}, StorageId{static_cast<std::uint32_t>(graph_.storages.size())});
+    if (fresh) graph_.storages.push_back(plain_storage(FileId{0}, offset, bytes));
+    return at->second;
+  }
+
+  const pte::Segment& find_segment(std::uint32_t number, const std::string& name) {
+    if (number >= used_.size())
+      throw malformed(fmt::format("lies in segment {}, there are {}", number, used_.size()), name);
+    used_[number] = true;
+    const pte::Segment& found = *program_->segments()->Get(number);
+    if (!range_fits(found.offset(), found.size(), header_.segment_bytes))
+      throw malformed(fmt::format("segment {} has {} bytes at {}, all segments together {}", number,
+                                  found.size(), found.offset(), header_.segment_bytes));
+    return found;
+  }
+
+  StorageId segment(std::uint32_t number, const std::string& name) {
+    const pte::Segment& found = find_segment(number, name);
+    return storage_at(header_.segment_base + found.offset(), found.size());
+  }
+
+  // `bytes` bytes at offsets[index] of a segment.
+  StorageId in_segment(const pte::SubsegmentOffsets& offsets, std::uint32_t index, std::uint64_t bytes,
+                       const std::string& name) {
+    if (index >= flat_count(offsets.offsets()))
+      throw malformed(fmt::format("is constant {}, there are {}", index, flat_count(offsets.offsets())),
+                      name);
+    const pte::Segment& found = find_segment(offsets.segment_index(), name);
+    const std::uint64_t offset = number_at(*offsets.offsets(), index);
+    if (!range_fits(offset, bytes, found.size()))
+      throw malformed(fmt::format("needs {} bytes at {} of segment {}, which has {}", bytes, offset,
+                                  offsets.segment_index(), found.size()),
+                      name);
+    return storage_at(header_.segment_base + found.offset() + offset, bytes);
+  }
+
+  StorageId in_buffer(std::uint32_t index, std::uint64_t bytes, const std::string& name) {
+    const auto* const buffers = program_->constant_buffer();
+    if (index >= flat_count(buffers))
+      throw malformed(fmt::format("is constant {}, there are {}", index, flat_count(buffers)), name);
+    const auto* const held = buffers->Get(index)->storage();
+    if (bytes > flat_count(held))
+      throw malformed(fmt::format("needs {} bytes, constant {} has {}", bytes, index, flat_count(held)),
+                      name);
+    return storage_at(held == nullptr ? 0 : image_.offset_of(held->Data()), bytes);
+  }
+
+  void add_value(const pte::Tensor& tensor) {
+    const pte::ExtraTensorInfo* const extra = tensor.extra_tensor_info();
+    const bool external = extra != nullptr && extra->location() == 1;
+    const std::uint32_t index = tensor.data_buffer_idx();
+    if (index == 0 && !external) return;
+    std::string name = extra == nullptr ? "" : flat_text(extra->fully_qualified_name());
+    if (external) {
+      if (name.empty()) throw malformed("an external tensor has no name");
+      external_.insert(std::move(name));
+      return;
+    }
+    const bool is_mutable = tensor.allocation_info() != nullptr;
+    if (name.empty()) name = fmt::format("{}.{}", is_mutable ? "mutable" : "constant", index);
+    if (tensor.storage_offset() != 0)
+      throw malformed(fmt::format("has a storage offset of {}", tensor.storage_offset()), name);
+    const auto* const sizes = tensor.sizes();
+    const auto* const order = tensor.dim_order();
+    ExecutorchLayout layout = executorch_layout(
+        {file_.path(), name}, tensor.scalar_type(),
+        sizes == nullptr ? std::span<const std::int32_t>() : std::span(sizes->data(), sizes->size()),
+        order == nullptr ? std::span<const std::uint8_t>() : std::span(order->data(), order->size()));
+    if (!layout.bytes)
+      note(Severity::warning, name,
+           fmt::format("unknown scalar type {}: its size is not known", tensor.scalar_type()));
+    const StorageId storage = find_data(is_mutable, extra, index, layout.bytes.value_or(0), name);
+    add(name, std::move(layout), storage);
+  }
+
+  StorageId find_data(bool is_mutable, const pte::ExtraTensorInfo* extra, std::uint32_t index,
+                      std::uint64_t bytes, const std::string& name) {
+    if (is_mutable && flat_count(program_->mutable_data_segments()) > 0) {
+      const std::uint64_t set = extra == nullptr ? 0 : extra->mutable_data_segments_idx();
+      if (set >= program_->mutable_data_segments()->size())
+        throw malformed(fmt::format("lies in mutable segment {}, there are {}", set,
+                                    program_->mutable_data_segments()->size()),
+                        name);
+      return in_segment(*program_->mutable_data_segments()->Get(static_cast<std::uint32_t>(set)), index,
+                        bytes, name);
+    }
+    const pte::SubsegmentOffsets* const constants = program_->constant_segment();
+    if (constants != nullptr && flat_count(constants->offsets()) > 0)
+      return in_segment(*constants, index, bytes, name);
+    return in_buffer(index, bytes, name);
+  }
+
+  void add_delegate(const pte::ExecutionPlan& plan, std::uint32_t number) {
+    const pte::Delegate& delegate = *plan.delegates()->Get(number);
+    const pte::DelegateData* const data = delegate.processed();
+    if (data == nullptr) return;
+    const std::string name =
+        fmt::format("{}.delegate.{}.{}", flat_text(plan.name()), number, flat_text(delegate.id()));
+    if (data->location() == 1) return add(name, {}, segment(data->index(), name));
+    const auto* const blobs = program_->backend_delegate_data();
+    if (data->index() >= flat_count(blobs))
+      throw malformed(fmt::format("is delegate blob {}, there are {}", data->index(), flat_count(blobs)),
+                      name);
+    const auto* const held = blobs->Get(data->index())->data();
+    add(name, {}, storage_at(held == nullptr ? 0 : image_.offset_of(held->Data()), flat_count(held)));
+  }
+
+  // Several values, and several plans, may use one constant: it is listed once.
+  void add(const std::string& name, ExecutorchLayout layout, StorageId storage) {
+    const std::string same =
+        fmt::format("{}\n{} {} {} {}", name, index(storage), static_cast<int>(layout.dtype),
+                    fmt::join(layout.shape, ","), fmt::join(layout.strides, ","));
+    if (!listed_.insert(same).second) return;
+    graph_.tensors.push_back(
+        {names_.take(name), layout.dtype, std::move(layout.shape), std::move(layout.strides), storage, 0});
+  }
+
+  // Weights kept outside: in a .ptd of the program's name, or in the one that ExecuTorch writes by default.
+  void find_external() {
+    if (external_.empty()) return;
+    const std::string own = std::filesystem::path(file_.path()).stem().string() + ".ptd";
+    for (const std::string& name : {own, std::string("_default_external_constant.ptd")})
+      if (const auto file = source_.open_sibling(name)) {
+        take_external(read_ptd_file(*file));
+        break;
+      }
+    if (external_.empty()) return;
+    graph_.missing.assign(external_.begin(), external_.end());
+    std::sort(graph_.missing.begin(), graph_.missing.end());
+    note(Severity::error, {},
+         fmt::format("{} tensor{} outside this file and not in '{}': {}", graph_.missing.size(),
+                     graph_.missing.size() == 1 ? " lies" : "s lie",
+                     safe_display(graph_.files.size() > 1 ? graph_.files[1].path : own),
+                     join_names(graph_.missing, 3)));
+  }
+
+  void take_external(MetaGraph data) {
+    const auto first = static_cast<std::uint32_t>(graph_.storages.size());
+    graph_.files.push_back(data.files.front());
+    for (Storage storage : data.storages) {
+      storage.file = FileId{1};
+      graph_.storages.push_back(storage);
+    }
+    for (Tensor& tensor : data.tensors) {
+      external_.erase(tensor.name.str());
+      tensor.storage = StorageId{first + static_cast<std::uint32_t>(tensor.storage)};
+      graph_.tensors.push_back(std::move(tensor));
+    }
+    for (Note& found : data.notes) graph_.notes.push_back(std::move(found));
+  }
+
+  const Source& source_;
+  const SourceFile& file_;
+  Header header_;
+  FlatImage image_;
+  const pte::Program* program_ = nullptr;
+  MetaGraph graph_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, StorageId> storages_;  // by offset and bytes
+  TextSet listed_;                                                         // tensors, with all that they are
+  UniqueNames names_;
+  TextSet external_;
+  std::vector<bool> used_;  // segments
+};
+
+}  // namespace
+
+Match sniff_pte(std::span<const std::byte> head, std::string_view) {
+  return head.size() >= 8 && std::memcmp(head.data() + 4, "ET12", 4) == 0 ? Match::yes : Match::no;
+}
+
+MetaGraph read_pte(const Source& source) { return Reader(source).read(); }
+
+}  // namespace loadline

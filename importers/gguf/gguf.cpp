@@ -1,0 +1,128 @@
+// GGUF models (the bytes: gguf_file.cpp). A split set (llama.cpp gguf-split) is PREFIX-00001-of-00003.gguf
+// and so on; each part says its number from 0, the first carries all other metadata.
+#include "importers/gguf/gguf.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/text_hash.h"
+#include "importers/gguf/gguf_file.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint64_t kMostParts = 9'999;
+
+std::string part_name(std::string_view prefix, std::uint64_t number, std::uint64_t count) {
+  return fmt::format("{}-{:05}-of-{:05}.gguf", prefix, number + 1, count);
+}
+
+// "model" for part `number` of `count` if the file is called as such a part must be.
+std::optional<std::string> split_prefix(const std::string& path, const GgufSplit& split) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const std::string suffix = part_name("", split.number, split.count);
+  if (name.size() <= suffix.size() || !name.ends_with(suffix)) return std::nullopt;
+  return name.substr(0, name.size() - suffix.size());
+}
+
+bool is_split_key(const MetaEntry& entry) { return entry.key.rfind("split.", 0) == 0; }
+
+class Joiner {
+ public:
+  Joiner(const Source& source, const GgufSplit& split, std::string prefix)
+      : source_(source), split_(split), prefix_(std::move(prefix)) {}
+
+  // `opened` is the part that the source is.
+  MetaGraph join(GgufFile opened) {
+    graph_.format = "gguf";
+    for (std::uint64_t i = 0; i < split_.count; ++i) {
+      if (i == split_.number) {
+        add(i, std::move(opened));
+        continue;
+      }
+      const std::string name = part_name(prefix_, i, split_.count);
+      if (const auto file = source_.open_sibling(name))
+        add(i, read_gguf_file(*file));
+      else
+        missing(name);
+    }
+    if (split_.tensors && complete_ && *split_.tensors != graph_.tensors.size())
+      note(Severity::error, fmt::format("split.tensors.count is {}, the parts hold {} tensors",
+                                        *split_.tensors, graph_.tensors.size()));
+    return std::move(graph_);
+  }
+
+ private:
+  void note(Severity severity, std::string text) { graph_.notes.push_back({severity, {}, std::move(text)}); }
+
+  void missing(const std::string& name) {
+    complete_ = false;
+    note(Severity::error,
+         fmt::format("part '{}' is missing: which tensors it holds is not known", safe_display(name)));
+  }
+
+  void add(std::uint64_t number, GgufFile part) {
+    const std::string& path = part.graph.files.front().path;
+    if (!part.split || part.split->number != number || part.split->count != split_.count)
+      throw Error(ErrorCode::malformed, {.file = path},
+                  part.split
+                      ? fmt::format("says it is part {} of {}, its name and the other parts say {} of {}",
+                                    part.split->number + 1, part.split->count, number + 1, split_.count)
+                      : fmt::format("is named as part {} of {} but is no part of a split set", number + 1,
+                                    split_.count));
+    const FileId file{static_cast<std::uint32_t>(graph_.files.size())};
+    const auto first = static_cast<std::uint32_t>(graph_.storages.size());
+    graph_.files.push_back(part.graph.files.front());
+    for (Storage& storage : part.graph.storages) {
+      storage.file = file;
+      graph_.storages.push_back(storage);
+    }
+    for (Tensor& tensor : part.graph.tensors) {
+      tensor.storage = StorageId{first + static_cast<std::uint32_t>(tensor.storage)};
+      graph_.tensors.push_back(std::move(tensor));
+    }
+    for (Note& found : part.graph.notes) graph_.notes.push_back(std::move(found));
+    for (MetaEntry& entry : part.graph.metadata) {
+      if (is_split_key(entry) || !keys_.insert(entry.key).second) continue;
+      if (auto* array = std::get_if<MetaArray>(&entry.value)) array->file = file;
+      graph_.metadata.push_back(std::move(entry));
+    }
+  }
+
+  const Source& source_;
+  GgufSplit split_;
+  std::string prefix_;
+  MetaGraph graph_;
+  TextSet keys_;  // of the metadata
+  bool complete_ = true;
+};
+
+}  // namespace
+
+Match sniff_gguf(std::span<const std::byte> head, std::string_view) {
+  return head.size() >= 4 && std::memcmp(head.data(), "GGUF", 4) == 0 ? Match::yes : Match::no;
+}
+
+MetaGraph read_gguf(const Source& source) {
+  GgufFile file = read_gguf_file(*source.file);
+  if (!file.split) return std::move(file.graph);
+  const GgufSplit split = *file.split;
+  if (split.count > kMostParts || split.number >= split.count)
+    throw Error(ErrorCode::malformed, {.file = source.file->path()},
+                fmt::format("split.no is {} of split.count {}, at most {} parts can be read", split.number,
+                            split.count, kMostParts));
+  if (auto prefix = split_prefix(source.file->path(), split))
+    return Joiner(source, split, std::move(*prefix)).join(std::move(file));
+  file.graph.notes.push_back(
+      {Severity::error,
+       {},
+       fmt::format("is part {} of {} but not named '...{}': the other parts cannot be found",
+                   split.number + 1, split.count, part_name("", split.number, split.count))});
+  return std::move(file.graph);
+}
+
+}  // namespace loadline

@@ -1,0 +1,226 @@
+// Joins the shards of a sharded model into one graph and checks each name against the index.
+#include "importers/huggingface/index.h"
+
+#include "core/base/error.h"
+#include "core/base/large_pages.h"
+#include "core/base/text.h"
+#include "core/base/text_hash.h"
+#include "core/graph/hf_names.h"
+#include "importers/huggingface/config.h"
+#include "importers/huggingface/index_check.h"
+#include "importers/huggingface/shards.h"
+#include "importers/huggingface/weight_map.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+// All shards in one graph. Those that are not there, or could not be read, have no file.
+class JoinedModel {
+ public:
+  explicit JoinedModel(const SourceFile& index) {
+    constexpr std::uint64_t kUsualEntry = 80, kMostExpected = 1'000'000;
+    graph.format = "safetensors";
+    graph.files.push_back({index.path(), index.size()});
+    // far too much costs nothing: pages that nobody writes are not there
+    const auto tensors = static_cast<std::size_t>(std::min(index.size() / kUsualEntry, kMostExpected));
+    graph.tensors.reserve(tensors);
+    graph.storages.reserve(tensors);
+    prefer_large_pages(graph.tensors.data(), tensors * sizeof(Tensor));
+    prefer_large_pages(graph.storages.data(), tensors * sizeof(Storage));
+  }
+
+  void add(const std::string& name, OpenedShard opened) {
+    const std::size_t tensors = graph.tensors.size(), storages = graph.storages.size();
+    if (opened.error && !error) error = opened.error;
+    shards.push_back({name, kNoFile, tensors, storages, std::move(opened.names)});
+    if (!opened.graph) return;
+    MetaGraph& from = *opened.graph;
+    const FileId file{static_cast<std::uint32_t>(graph.files.size())};
+    shards.back().file = file;
+    graph.format = from.format;
+    graph.files.push_back(std::move(from.files.front()));
+    for (const Storage& storage : from.storages) {
+      graph.storages.push_back(storage);
+      if (storage.file != kNoFile) graph.storages.back().file = file;
+    }
+    for (Tensor& tensor : from.tensors) {
+      tensor.storage = StorageId{static_cast<std::uint32_t>(storages + index(tensor.storage))};
+      graph.tensors.push_back(std::move(tensor));
+    }
+    // the first shard that has a key says what it is
+    for (MetaEntry& entry : from.metadata)
+      if (keys_.insert(entry.key).second) graph.metadata.push_back(std::move(entry));
+    graph.notes.insert(graph.notes.end(), std::make_move_iterator(from.notes.begin()),
+                       std::make_move_iterator(from.notes.end()));
+  }
+
+  MetaGraph graph;
+  std::vector<JoinedShard> shards;
+  std::exception_ptr error;  // of the first bad shard by name, whichever thread met it
+
+ private:
+  TextSet keys_;  // of the metadata
+};
+
+// Everything that the index and the shards disagree about, as notes in the graph, or as an Error.
+class Report {
+ public:
+  Report(const HfWeightMap& index, const HfIndexCheck& check, JoinedModel& model)
+      : index_(index), check_(check), shards_(model.shards), graph_(model.graph) {}
+
+  void write() {
+    take_promises();
+    for (std::uint32_t i = 0; i < shards_.size(); ++i) {
+      if (is_there(i))
+        add_shard(i);
+      else
+        add_missing_shard(i);
+    }
+    add_missing_tensors();
+    check_total();
+  }
+
+ private:
+  // Which entries name what is not there; the first that does so twice is an Error.
+  void take_promises() {
+    promises_ = check_.promises();
+    TextViewSet names;
+    for (const HfIndexCheck::Promise& promise : promises_)
+      if (!promise.held && !names.insert(promise.tensor).second)
+        throw Error(ErrorCode::malformed, {.file = graph_.files.front().path, .tensor = promise.tensor},
+                    "the name occurs twice in weight_map");
+  }
+
+  void add_shard(std::uint32_t number) {
+    const std::size_t end =
+        number + 1 < shards_.size() ? shards_[number + 1].first_tensor : graph_.tensors.size();
+    for (std::size_t i = shards_[number].first_tensor; i < end; ++i) {
+      const std::uint32_t planned = check_.planned(i);
+      if (planned == number) continue;
+      refuse_repeated();
+      note(graph_.tensors[i].name, planned == HfIndexCheck::kNoShard
+                                       ? fmt::format("in shard '{}' but not in the index", shard_name(number))
+                                       : fmt::format("in shard '{}', the index puts it in '{}'",
+                                                     shard_name(number), shard_name(planned)));
+    }
+  }
+
+  // Of two tensors with one name the index can have named only one.
+  void refuse_repeated() const {
+    const auto repeated = check_.repeated();
+    if (!repeated) return;
+    const auto shard_of = [&](std::size_t tensor) {
+      const auto next =
+          std::upper_bound(shards_.begin(), shards_.end(), tensor,
+                           [](std::size_t at, const JoinedShard& shard) { return at < shard.first_tensor; });
+      return std::prev(next);
+    };
+    throw Error(ErrorCode::malformed,
+                {.file = graph_.file(shard_of(repeated->second)->file).path,
+                 .tensor = graph_.tensors[repeated->second].name},
+                fmt::format("also in shard '{}'", safe_display(shard_of(repeated->first)->name)));
+  }
+
+  void add_missing_shard(std::uint32_t number) {
+    if (complete_) {  // the first: which tensors each shard should hold is looked up once
+      promised_.resize(shards_.size());
+      for (const HfIndexCheck::Promise& promise : promises_)
+        promised_[promise.shard].push_back(promise.tensor);
+    }
+    complete_ = false;
+    const std::vector<std::string>& tensors = promised_[number];
+    graph_.notes.push_back(
+        {Severity::error,
+         {},
+         fmt::format("shard '{}' is missing; it held {} tensor{}: {}", shard_name(number), tensors.size(),
+                     tensors.size() == 1 ? "" : "s", join_names(tensors, 3))});
+  }
+
+  void add_missing_tensors() {
+    for (HfIndexCheck::Promise& promise : promises_) {
+      if (promise.held) continue;
+      if (is_there(promise.shard))
+        note(promise.tensor,
+             fmt::format("the index puts it in '{}', which does not hold it", shard_name(promise.shard)));
+      graph_.missing.push_back(std::move(promise.tensor));
+    }
+  }
+
+  void check_total() {
+    if (index_.odd_total())
+      graph_.notes.push_back({Severity::warning, {}, "the index's total_size is not a whole number"});
+    if (!complete_ || !index_.total_size()) return;
+    const std::uint64_t held = storage_bytes(graph_);
+    // torch's writers add up tensors, of which several may view one storage, or a part of one
+    const bool views = graph_.format != "safetensors";
+    std::uint64_t viewed = held;
+    if (views) {
+      viewed = 0;
+      for (const Tensor& tensor : graph_.tensors) viewed += tensor_bytes(graph_, tensor);
+    }
+    if (*index_.total_size() != held && *index_.total_size() != viewed)
+      graph_.notes.push_back(
+          {views ? Severity::warning : Severity::error,
+           {},
+           fmt::format("the index says {} bytes in total, the shards hold {}", *index_.total_size(), held)});
+  }
+
+  bool is_there(std::uint32_t number) const { return shards_[number].file != kNoFile; }
+  std::string shard_name(std::uint32_t number) const { return safe_display(shards_[number].name); }
+  void note(const std::string& tensor, std::string text) {
+    graph_.notes.push_back({Severity::error, tensor, std::move(text)});
+  }
+
+  const HfWeightMap& index_;
+  const HfIndexCheck& check_;
+  const std::vector<JoinedShard>& shards_;
+  MetaGraph& graph_;
+  std::vector<HfIndexCheck::Promise> promises_;
+  std::vector<std::vector<std::string>> promised_;  // by shard, once one is missing
+  bool complete_ = true;                            // no shard is missing
+};
+
+// The model with these shards; or, where the index lists others, nothing, and `names` are those.
+std::optional<MetaGraph> read_with_shards(const Source& source, std::vector<std::string>& names) {
+  HfWeightMap index(*source.file);
+  JoinedModel model(*source.file);
+  open_shards(source, names,
+              [&](OpenedShard shard) { model.add(names[model.shards.size()], std::move(shard)); });
+  HfIndexCheck check(model.graph.tensors, model.shards);
+  check.run(index, source.file->path());
+  std::vector<std::string> listed = check.listed();
+  if (listed != names) {
+    names = std::move(listed);
+    return std::nullopt;
+  }
+  if (model.error) std::rethrow_exception(model.error);
+  Report(index, check, model).write();
+  return std::move(model.graph);
+}
+
+}  // namespace
+
+Match sniff_hf_index(std::span<const std::byte> head, std::string_view path) {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] != '{') return Match::no;
+  if (text.find("\"weight_map\"") != std::string_view::npos) return Match::yes;
+  return path.ends_with(kHfIndexSuffix) || path.ends_with(kHfTorchIndexSuffix) ? Match::yes : Match::no;
+}
+
+MetaGraph read_hf_index(const Source& source) {
+  source.file->will_read(0, source.file->size());
+  std::vector<std::string> names = likely_shards(*source.file);
+  std::optional<MetaGraph> graph = read_with_shards(source, names);
+  if (!graph) graph = read_with_shards(source, names);  // other shards than its first name suggests
+  if (!graph)
+    throw Error(ErrorCode::io, {.file = source.file->path()}, "the index changed while it was read");
+  add_config(source, *graph);
+  return std::move(*graph);
+}
+
+}  // namespace loadline

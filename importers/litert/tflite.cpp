@@ -1,0 +1,305 @@
+// LiteRT model, .tflite (TensorFlow schema version 3; tflite.fbs).
+//
+//   [0, 4)  u32 root offset   [4, 8)  "TFL3"   then the flatbuffer
+//
+// Weights lie in Buffer.data inside the flatbuffer, or, in models over 2 GB, behind it at Buffer.offset.
+#include "importers/litert/tflite.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "importers/litert/tflite_ops.h"
+#include "importers/unique_names.h"
+#include "importers/wire/flat_image.h"
+#include "importers/wire/flat_values.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <tflite_generated.h>
+
+namespace loadline {
+namespace {
+
+constexpr unsigned kBuffers = 4;  // of the root table's fields, counted from 0
+
+std::vector<FlatBytes> weight_ranges(const SourceFile& file, std::uint64_t size) {
+  std::vector<FlatBytes> ranges = flat_byte_vectors(file, size, kBuffers, 0);
+  const std::vector<FlatBytes> far = flat_far_ranges(file, size, kBuffers, 1, 2);
+  ranges.insert(ranges.end(), far.begin(), far.end());
+  return ranges;
+}
+
+// Where a buffer's bytes lie; nothing for one without any.
+struct BufferRange {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+class Reader {
+ public:
+  explicit Reader(const SourceFile& file)
+      : file_(file),
+        flat_bytes_(std::min(file.size(), FlatImage::kMostSize)),
+        image_(file, flat_bytes_, weight_ranges(file, flat_bytes_)) {
+    constexpr flatbuffers::uoffset_t kDepth = 64, kTables = 10'000'000;
+    flatbuffers::Verifier verifier(image_.data(), image_.size(), kDepth, kTables);
+    if (!verifier.VerifyBuffer<tflite::Model>("TFL3"))
+      throw malformed({}, "is no valid flatbuffer of this format");
+    model_ = tflite::GetModel(image_.data());
+    graph_.format = "tflite";
+    graph_.files.push_back({file.path(), file.size()});
+  }
+
+  MetaGraph read() {
+    graph_.metadata.push_back({"version", std::uint32_t{model_->version()}});
+    if (const std::string description = flat_text(model_->description()); !description.empty())
+      graph_.metadata.push_back({"description", description});
+    for (std::uint32_t i = 0; i < flat_count(model_->metadata()); ++i)
+      graph_.metadata.push_back(
+          {fmt::format("metadata.{}", i), flat_text(model_->metadata()->Get(i)->name())});
+    storages_.resize(flat_count(model_->buffers()));
+    for (std::uint32_t i = 0; i < flat_count(model_->subgraphs()); ++i) {
+      const tflite::SubGraph& subgraph = *model_->subgraphs()->Get(i);
+      std::vector<std::optional<TensorId>> weights = add_weights(subgraph, i);
+      check_operators(subgraph, i);
+      if (i == 0) Forward(*this, subgraph, weights).build();
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  Error malformed(std::optional<std::string> tensor, std::string_view detail) const {
+    return Error(ErrorCode::malformed, {.file = file_.path(), .tensor = std::move(tensor)}, detail);
+  }
+  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
+    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
+  }
+
+  std::optional<BufferRange> buffer_range(std::uint32_t number, const std::string& name) const {
+    if (number >= flat_count(model_->buffers()))
+      throw malformed(name,
+                      fmt::format("lies in buffer {}, there are {}", number, flat_count(model_->buffers())));
+    const tflite::Buffer& buffer = *model_->buffers()->Get(number);
+    if (flat_count(buffer.data()) > 0)
+      return BufferRange{image_.offset_of(buffer.data()->Data()), buffer.data()->size()};
+    if (buffer.offset() <= 1) return std::nullopt;
+    if (!range_fits(buffer.offset(), buffer.size(), file_.size()))
+      throw malformed(name, fmt::format("buffer {} has {} bytes at {}, the file has {}", number,
+                                        buffer.size(), buffer.offset(), file_.size()));
+    return BufferRange{buffer.offset(), buffer.size()};
+  }
+
+  Shape read_shape(const tflite::Tensor& tensor, const std::string& name) const {
+    std::vector<std::uint64_t> shape;
+    for (std::uint32_t i = 0; i < flat_count(tensor.shape()); ++i) {
+      const std::int32_t size = tensor.shape()->Get(i);
+      if (size < 0) throw malformed(name, fmt::format("dimension {} is {}", i, size));
+      shape.push_back(static_cast<std::uint64_t>(size));
+    }
+    if (!element_count(shape))
+      throw malformed(name, fmt::format("the shape [{}] overflows 64 bits", fmt::join(shape, ",")));
+    return shape;
+  }
+
+  // Names are for people: they may be missing, or the same.
+  std::string unique_name(std::string name, std::uint32_t subgraph, std::uint32_t number) {
+    if (name.empty()) name = fmt::format("#{}", number);
+    if (subgraph > 0) name = fmt::format("subgraph.{}.{}", subgraph, name);
+    return names_.take(std::move(name));
+  }
+
+  // The subgraph's tensors that have stored data; nothing for the others.
+  std::vector<std::optional<TensorId>> add_weights(const tflite::SubGraph& subgraph, std::uint32_t number) {
+    std::vector<std::optional<TensorId>> ids(flat_count(subgraph.tensors()));
+    for (std::uint32_t i = 0; i < ids.size(); ++i) {
+      const tflite::Tensor& tensor = *subgraph.tensors()->Get(i);
+      if (tensor.buffer() == 0) continue;
+      const auto range = buffer_range(tensor.buffer(), flat_text(tensor.name()));
+      if (!range) continue;
+      ids[i] = TensorId{static_cast<std::uint32_t>(graph_.tensors.size())};
+      add_weight(tensor, unique_name(flat_text(tensor.name()), number, i), *range);
+    }
+    return ids;
+  }
+
+  void add_weight(const tflite::Tensor& tensor, const std::string& name, const BufferRange& range) {
+    Tensor added;
+    added.name = name;
+    added.shape = read_shape(tensor, name);
+    added.dtype = dtype_from_tflite(tensor.type()).value_or(DType::opaque);
+    if (tensor.sparsity() != nullptr) {
+      added.dtype = DType::opaque;
+      note(Severity::info, name, "is stored sparse: shown as bytes");
+    } else if (added.dtype == DType::opaque) {
+      note(Severity::warning, name, fmt::format("unknown tensor type {}: shown as bytes", tensor.type()));
+    }
+    const auto needed = packed_byte_size(added.dtype, elements(added));
+    if (!needed && dtype_info(added.dtype).block_elements != 0)
+      throw malformed(name, fmt::format("[{}] overflows 64 bits", fmt::join(added.shape, ",")));
+    if (needed && *needed > range.bytes)
+      throw malformed(name,
+                      fmt::format("needs {} bytes for [{}] {}, its buffer has {}", *needed,
+                                  fmt::join(added.shape, ","), dtype_info(added.dtype).name, range.bytes));
+    if (needed && *needed < range.bytes)
+      note(Severity::warning, name, fmt::format("takes {} of its buffer's {} bytes", *needed, range.bytes));
+    std::optional<StorageId>& storage = storages_[tensor.buffer()];
+    if (!storage) {
+      storage = StorageId{static_cast<std::uint32_t>(graph_.storages.size())};
+      graph_.storages.push_back(plain_storage(FileId{0}, range.offset, range.bytes));
+    }
+    added.storage = *storage;
+    graph_.tensors.push_back(std::move(added));
+  }
+
+  void check_operators(const tflite::SubGraph& subgraph, std::uint32_t number) const {
+    const std::size_t tensors = flat_count(subgraph.tensors());
+    const auto check = [&](const flatbuffers::Vector<std::int32_t>* list, std::int32_t least,
+                           std::string_view what) {
+      for (std::uint32_t i = 0; i < flat_count(list); ++i)
+        if (list->Get(i) < least || (list->Get(i) >= 0 && static_cast<std::size_t>(list->Get(i)) >= tensors))
+          throw malformed({}, fmt::format("subgraph {}: {} names tensor {}, there are {}", number, what,
+                                          list->Get(i), tensors));
+    };
+    check(subgraph.inputs(), 0, "its input");
+    check(subgraph.outputs(), 0, "its output");
+    for (std::uint32_t i = 0; i < flat_count(subgraph.operators()); ++i) {
+      const tflite::Operator& op = *subgraph.operators()->Get(i);
+      if (op.opcode_index() >= flat_count(model_->operator_codes()))
+        throw malformed({}, fmt::format("subgraph {}: operator {} has code {}, there are {}", number, i,
+                                        op.opcode_index(), flat_count(model_->operator_codes())));
+      check(op.inputs(), -1, fmt::format("operator {}'s input", i));
+      check(op.outputs(), 0, fmt::format("operator {}'s output", i));
+    }
+  }
+
+  std::string operator_kind(const tflite::Operator& op) const {
+    constexpr std::int32_t kCustom = 32;
+    const tflite::OperatorCode& code = *model_->operator_codes()->Get(op.opcode_index());
+    // codes up to 127 stood in a byte first; files of that time have only that
+    const std::int32_t number = std::max<std::int32_t>(code.builtin_code(), code.deprecated_builtin_code());
+    return number == kCustom ? flat_text(code.custom_code()) : tflite_operator_name(number);
+  }
+
+  // The operators of one subgraph over its tensors without stored data.
+  class Forward {
+   public:
+    Forward(Reader& reader, const tflite::SubGraph& subgraph,
+            const std::vector<std::optional<TensorId>>& weights)
+        : reader_(reader),
+          subgraph_(subgraph),
+          weights_(weights),
+          values_(weights.size()),
+          made_(weights.size()) {}
+
+    void build() {
+      for (std::uint32_t i = 0; i < flat_count(subgraph_.inputs()); ++i)
+        add_input(subgraph_.inputs()->Get(i));
+      // what no operator makes comes from outside too: variables, and tensors that are left empty
+      std::vector<bool> output(values_.size());
+      for (std::uint32_t i = 0; i < flat_count(subgraph_.operators()); ++i)
+        for_each(subgraph_.operators()->Get(i)->outputs(),
+                 [&](std::int32_t at) { output[index_of(at)] = true; });
+      for (std::uint32_t i = 0; i < flat_count(subgraph_.operators()); ++i)
+        for_each(subgraph_.operators()->Get(i)->inputs(), [&](std::int32_t at) {
+          if (!output[index_of(at)] && !weights_[index_of(at)]) add_input(at);
+        });
+      for (std::uint32_t i = 0; i < flat_count(subgraph_.operators()); ++i)
+        if (!add_operator(*subgraph_.operators()->Get(i)))
+          return reader_.note(
+              Severity::warning, {},
+              fmt::format("operator {} uses or makes a tensor out of order: operators are not shown", i));
+      for_each(subgraph_.outputs(), [&](std::int32_t at) {
+        if (made_[index_of(at)]) forward_.outputs.push_back(*values_[index_of(at)]);
+      });
+      if (changing_ > 0)
+        reader_.note(Severity::info, {},
+                     fmt::format("{} {} may change size: shown as stored", changing_,
+                                 changing_ == 1 ? "value" : "values"));
+      reader_.graph_.forward = std::move(forward_);
+    }
+
+   private:
+    static std::size_t index_of(std::int32_t at) { return static_cast<std::size_t>(at); }
+
+    template <typename Body>
+    static void for_each(const flatbuffers::Vector<std::int32_t>* list, Body body) {
+      for (std::uint32_t i = 0; i < flat_count(list); ++i)
+        if (list->Get(i) >= 0) body(list->Get(i));  // -1: left out
+    }
+
+    ValueId value(std::int32_t at) {
+      std::optional<ValueId>& id = values_[index_of(at)];
+      if (id) return *id;
+      const tflite::Tensor& tensor = *subgraph_.tensors()->Get(static_cast<std::uint32_t>(at));
+      Value value;
+      value.name = flat_text(tensor.name());
+      value.dtype = dtype_from_tflite(tensor.type());
+      value.shape.emplace();
+      for (const std::uint64_t size : reader_.read_shape(tensor, value.name))
+        value.shape->push_back(SizePoly(static_cast<std::int64_t>(size)));
+      const auto* const signature = tensor.shape_signature();
+      if (signature != nullptr && std::find(signature->begin(), signature->end(), -1) != signature->end())
+        ++changing_;
+      id = ValueId{static_cast<std::uint32_t>(forward_.values.size())};
+      forward_.values.push_back(std::move(value));
+      return *id;
+    }
+
+    void add_input(std::int32_t at) {
+      if (weights_[index_of(at)] || made_[index_of(at)]) return;
+      made_[index_of(at)] = true;
+      forward_.inputs.push_back(value(at));
+    }
+
+    // False if it does not keep the order that a forward graph has.
+    bool add_operator(const tflite::Operator& from) {
+      Op op;
+      op.kind = reader_.operator_kind(from);
+      bool ordered = true;
+      for_each(from.inputs(), [&](std::int32_t at) {
+        if (weights_[index_of(at)])
+          op.weights.push_back(*weights_[index_of(at)]);
+        else if (made_[index_of(at)])
+          op.inputs.push_back(value(at));
+        else
+          ordered = false;
+      });
+      for_each(from.outputs(), [&](std::int32_t at) {
+        ordered = ordered && !made_[index_of(at)] && !weights_[index_of(at)];
+        made_[index_of(at)] = true;
+        op.outputs.push_back(value(at));
+      });
+      if (!op.outputs.empty()) op.name = forward_.value(op.outputs.front()).name;
+      forward_.ops.push_back(std::move(op));
+      return ordered;
+    }
+
+    Reader& reader_;
+    const tflite::SubGraph& subgraph_;
+    const std::vector<std::optional<TensorId>>& weights_;
+    std::vector<std::optional<ValueId>> values_;
+    std::vector<bool> made_;
+    ForwardGraph forward_;
+    std::size_t changing_ = 0;
+  };
+
+  const SourceFile& file_;
+  std::uint64_t flat_bytes_;
+  FlatImage image_;
+  const tflite::Model* model_ = nullptr;
+  MetaGraph graph_;
+  std::vector<std::optional<StorageId>> storages_;  // by buffer
+  UniqueNames names_;
+};
+
+}  // namespace
+
+Match sniff_tflite(std::span<const std::byte> head, std::string_view) {
+  return head.size() >= 8 && std::memcmp(head.data() + 4, "TFL3", 4) == 0 ? Match::yes : Match::no;
+}
+
+MetaGraph read_tflite(const Source& source) { return Reader(*source.file).read(); }
+
+}  // namespace loadline

@@ -1,0 +1,170 @@
+// npy and npz (numpy 2.x: numpy/lib/_format_impl.py, _npyio_impl.py). An npz is a zip archive of .npy
+// members, stored (savez) or deflated (savez_compressed).
+#include "importers/numpy/npy.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/graph/validate.h"
+#include "core/io/cursor.h"
+#include "core/io/decoder.h"
+#include "importers/numpy/npy_header.h"
+#include "importers/wire/zip.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+// Strides of an array whose first index runs fastest; none where that is C order all the same.
+std::vector<std::uint64_t> fortran_strides(const std::vector<std::uint64_t>& shape) {
+  Tensor tensor;
+  tensor.shape = shape;
+  std::uint64_t stride = 1;
+  for (const std::uint64_t dimension : shape) {
+    tensor.strides.push_back(stride);
+    stride *= dimension;  // the product of all was checked
+  }
+  return is_contiguous(tensor) ? std::vector<std::uint64_t>() : tensor.strides.vector();
+}
+
+// Adds arrays to a graph whose only file is `file`.
+class Arrays {
+ public:
+  Arrays(const SourceFile& file, std::string_view format) : file_(file) {
+    graph_.format = format;
+    graph_.files.push_back({file.path(), file.size()});
+  }
+
+  // `whole` is where the array lies, magic and header included.
+  void add(const std::string& name, const Storage& whole) {
+    const ErrorPlace place{.file = file_.path(), .byte = whole.offset, .tensor = name};
+    const NpyHeader header = read_header(whole, place);
+    const std::uint64_t held = whole.bytes - header.data;
+    Tensor tensor;
+    tensor.name = name;
+    tensor.dtype = header.dtype;
+    tensor.shape = header.shape;
+    const std::uint64_t needed = needed_bytes(header, held, place);
+    if (header.fortran_order && needed > 0) tensor.strides = fortran_strides(header.shape);
+    tensor.storage = StorageId{static_cast<std::uint32_t>(graph_.storages.size())};
+    if (header.dtype == DType::opaque)
+      note(Severity::warning, name,
+           fmt::format("numpy type '{}': shown as bytes", safe_display(header.descr, 60)));
+    if (needed < held)
+      note(Severity::warning, name,
+           fmt::format("{} bytes follow the array's {}: numpy does not read them", held - needed, needed));
+    Storage storage = whole;
+    if (whole.encoding == Encoding::deflate) {
+      tensor.offset = header.data;  // inside the stream
+      if (header.swapped != 0) {
+        tensor.dtype = DType::opaque;
+        note(Severity::error, name, "big-endian numbers that are compressed: shown as bytes");
+      }
+    } else {
+      storage = plain_storage(FileId{0}, whole.offset + header.data, needed);
+      if (header.swapped != 0) {
+        storage.encoding = Encoding::byte_swapped;
+        storage.unit = header.swapped;
+      }
+    }
+    graph_.storages.push_back(storage);
+    graph_.tensors.push_back(std::move(tensor));
+  }
+
+  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
+    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
+  }
+
+  MetaGraph finish() { return std::move(graph_); }
+
+ private:
+  NpyHeader read_header(const Storage& whole, const ErrorPlace& place) const {
+    std::uint64_t taken = 0;
+    const auto check = [&](std::uint64_t bytes) {
+      if (bytes > whole.bytes - taken)
+        throw Error(
+            ErrorCode::malformed, place,
+            fmt::format("the npy header needs {} bytes at {}, the array has {}", bytes, taken, whole.bytes));
+      taken += bytes;
+      return std::string(static_cast<std::size_t>(bytes), '\0');
+    };
+    if (whole.encoding == Encoding::deflate) {
+      const auto decoder = make_decoder(file_, whole);
+      return read_npy_header(
+          [&](std::uint64_t bytes) {
+            std::string text = check(bytes);
+            decoder->read(std::as_writable_bytes(std::span(text)));
+            return text;
+          },
+          place);
+    }
+    return read_npy_header(
+        [&](std::uint64_t bytes) {
+          std::string text = check(bytes);
+          file_.read_at(whole.offset + taken - bytes, std::as_writable_bytes(std::span(text)));
+          return text;
+        },
+        place);
+  }
+
+  // What the shape takes, at most what is there.
+  static std::uint64_t needed_bytes(const NpyHeader& header, std::uint64_t held, const ErrorPlace& place) {
+    const auto count = element_count(header.shape);
+    if (!count) throw Error(ErrorCode::malformed, place, "the npy header has a shape that overflows 64 bits");
+    if (header.item_bytes == 0) return held;
+    const auto needed = checked_mul(*count, header.item_bytes);
+    if (!needed || *needed > held)
+      throw Error(ErrorCode::malformed, place,
+                  fmt::format("needs {} bytes for [{}] of '{}', {} follow the header",
+                              needed ? fmt::format("{}", *needed) : "more than 2^64",
+                              fmt::join(header.shape, ","), safe_display(header.descr, 60), held));
+    return *needed;
+  }
+
+  const SourceFile& file_;
+  MetaGraph graph_;
+};
+
+}  // namespace
+
+Match sniff_npy(std::span<const std::byte> head, std::string_view) {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  return text.starts_with(kNpyMagic) ? Match::yes : Match::no;
+}
+
+MetaGraph read_npy(const Source& source) {
+  const SourceFile& file = *source.file;
+  Arrays arrays(file, "npy");
+  arrays.add(std::filesystem::path(file.path()).stem().string(), plain_storage(FileId{0}, 0, file.size()));
+  return arrays.finish();
+}
+
+Match sniff_npz(std::span<const std::byte> head, std::string_view path) {
+  const auto name = first_zip_name(head);
+  if (!name) return Match::no;
+  if (name->ends_with(".npy")) return Match::yes;
+  return path.ends_with(".npz") ? Match::maybe : Match::no;
+}
+
+MetaGraph read_npz(const Source& source) {
+  const ZipArchive zip(*source.file, ZipCase::distinct);
+  Arrays arrays(*source.file, "npz");
+  constexpr std::string_view kExtension = ".npy";
+  std::vector<std::string> others;
+  for (const ZipMember& member : zip.members()) {
+    if (member.name.ends_with(kExtension))
+      arrays.add(std::string(member.name.substr(0, member.name.size() - kExtension.size())),
+                 zip.storage(member, FileId{0}));
+    else
+      others.emplace_back(member.name);
+  }
+  if (!others.empty())
+    arrays.note(Severity::info, {}, fmt::format("members that are no arrays: {}", join_names(others, 3)));
+  for (const Note& note : zip.notes()) arrays.note(note.severity, note.tensor, note.text);
+  return arrays.finish();
+}
+
+}  // namespace loadline

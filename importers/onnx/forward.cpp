@@ -1,0 +1,360 @@
+// Resolves names to weights and values; scopes of nested graphs are a list, walked outwards.
+#include "importers/onnx/forward.h"
+
+#include "core/base/text.h"
+#include "core/base/text_hash.h"
+#include "importers/onnx/symbols.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+std::string kind_of(const OnnxNode& node) {
+  return node.domain.empty() || node.domain == "ai.onnx" ? node.op_type : node.domain + "." + node.op_type;
+}
+
+class ForwardBuilder {
+ public:
+  ForwardBuilder(const OnnxModel& model, const std::vector<std::optional<TensorId>>& tensor_of,
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins)
+      : model_(model),
+        main_(model[*model.graph]),
+        tensor_of_(tensor_of),
+        stand_ins_(stand_ins),
+        symbols_(forward_) {
+    types_.declare(main_);
+    if (inferred.graph) answer_ = {&inferred, &inferred[*inferred.graph], 0};
+    if (answer_.graph != nullptr) types_.infer(*answer_.graph);
+  }
+
+  // Worth nothing if unusable() then gives a reason.
+  ForwardGraph build() {
+    add_weights(main_);
+    std::vector<const OnnxValue*> inputs;
+    for (const OnnxValue& input : main_.inputs)
+      if (weights_.count(input.name) == 0) inputs.push_back(&input);
+    symbols_.guess(inputs);
+    for (const OnnxValue& input : main_.inputs)
+      if (weights_.count(input.name) == 0)
+        forward_.inputs.push_back(make_value(input.name, "the graph's inputs"));
+    for (const OnnxNode& node : main_.nodes) add_op(node);
+    for (const OnnxValue& output : main_.outputs)
+      if (const auto made = values_.find(output.name); made != values_.end())
+        forward_.outputs.push_back(made->second);
+      else if (weights_.count(output.name) == 0)
+        give_up("output '{}' is never made", output.name);
+    return std::move(forward_);
+  }
+
+  const std::string& unusable() const { return unusable_; }
+
+ private:
+  // What is said of values by name.
+  struct Types {
+    TextViewMap<const OnnxType*> declared = {};
+    TextViewMap<const OnnxType*> inferred = {};
+
+    void declare(const OnnxGraph& graph) {
+      for (const auto* list : {&graph.values, &graph.outputs, &graph.inputs})
+        for (const OnnxValue& value : *list) declared[value.name] = &value.type;
+    }
+    void infer(const OnnxGraph& graph) {
+      for (const auto* list : {&graph.values, &graph.outputs})
+        for (const OnnxValue& value : *list) inferred[value.name] = &value.type;
+    }
+  };
+  // A graph as shape inference gives it back: of its nodes only those that hold graphs.
+  struct Answer {
+    const OnnxModel* model = nullptr;
+    const OnnxGraph* graph = nullptr;
+    std::size_t at = 0;
+
+    const OnnxNode* next_holder() {
+      return graph == nullptr || at == graph->nodes.size() ? nullptr : &graph->nodes[at++];
+    }
+  };
+  // A graph inside an operator, with the names that it defines itself.
+  struct Scope {
+    const OnnxGraph* graph;
+    std::optional<std::size_t> outer;  // in the list of scopes; nothing for one right under the main graph
+    TextViewSet names;
+  };
+  // A tensor is used, a sparse one through both of its parts.
+  struct Weight {
+    std::optional<OnnxTensorId> values, indices;
+  };
+
+  // Keeps the first reason, names made safe to show.
+  template <typename... Names>
+  void give_up(fmt::string_view text, const Names&... names) {
+    if (unusable_.empty()) unusable_ = fmt::format(fmt::runtime(text), safe_display(names, 100)...);
+  }
+
+  void add_weights(const OnnxGraph& graph) {
+    for (const OnnxTensorId id : graph.initializers) weights_[model_.tensor(id).name] = {id, std::nullopt};
+    for (const OnnxSparse& sparse : graph.sparse_initializers)
+      if (sparse.values) weights_[model_.tensor(*sparse.values).name] = {sparse.values, sparse.indices};
+  }
+
+  ValueId make_value(const std::string& name, std::string_view where) {
+    const ValueId id{static_cast<std::uint32_t>(forward_.values.size())};
+    if (weights_.count(name) != 0 || !values_.try_emplace(name, id).second)
+      give_up("'{}' is made twice, the second time by {}", name, where);
+    forward_.values.push_back(described(name, types_));
+    return id;
+  }
+
+  // What the names inside a body stand for, those of the graphs around it apart.
+  struct Inner {
+    const Inner* outer;  // null: the main graph is around it
+    TextViewMap<ValueId> values = {};
+    TextViewSet weights = {};
+    Types types = {};
+  };
+
+  ValueId make_inner(const std::string& name, Inner& scope) {
+    const ValueId id{static_cast<std::uint32_t>(forward_.values.size())};
+    forward_.values.push_back(described(name, scope.types));
+    scope.values[name] = id;
+    return id;
+  }
+  // Nothing for weights, and for what use_nested() has complained about.
+  std::optional<ValueId> inner_value(const std::string& name, const Inner& scope) const {
+    for (const Inner* at = &scope; at != nullptr; at = at->outer) {
+      if (const auto found = at->values.find(name); found != at->values.end()) return found->second;
+      if (at->weights.count(name) != 0) return std::nullopt;
+    }
+    const auto found = values_.find(name);
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  static std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
+    std::vector<OnnxGraphId> found;
+    for (const OnnxAttribute& attribute : node.attributes) {
+      if (attribute.graph) found.push_back(*attribute.graph);
+      found.insert(found.end(), attribute.graphs.begin(), attribute.graphs.end());
+    }
+    return found;
+  }
+
+  // `around`: what was inferred of the graph that the node is in.
+  void add_bodies(const OnnxNode& node, const Inner* outer, std::size_t depth, Answer& around, Op& op) {
+    const std::vector<OnnxGraphId> graphs = graphs_in(node);
+    if (graphs.empty()) return;
+    const OnnxNode* const same = around.next_holder();
+    const std::vector<OnnxGraphId> inferred = same == nullptr ? std::vector<OnnxGraphId>() : graphs_in(*same);
+    for (std::size_t i = 0; i < graphs.size(); ++i) {
+      Answer answer = {around.model, nullptr, 0};
+      if (inferred.size() == graphs.size()) answer.graph = &(*around.model)[inferred[i]];
+      add_body(model_[graphs[i]], outer, depth, answer, op);
+    }
+  }
+
+  void add_body(const OnnxGraph& graph, const Inner* outer, std::size_t depth, Answer answer, Op& op) {
+    if (depth == kMostBodyDepth) {  // something that nobody knows
+      op.temporaries.push_back(ValueId{static_cast<std::uint32_t>(forward_.values.size())});
+      forward_.values.push_back({.name = "a graph in it", .lane = Lane::temporary});
+      return;
+    }
+    Inner scope = {outer};
+    for (const OnnxTensorId id : graph.initializers) scope.weights.insert(model_.tensor(id).name);
+    for (const OnnxSparse& sparse : graph.sparse_initializers)
+      if (sparse.values) scope.weights.insert(model_.tensor(*sparse.values).name);
+    scope.types.declare(graph);
+    if (answer.graph != nullptr) scope.types.infer(*answer.graph);
+    Body body;
+    for (const OnnxValue& input : graph.inputs)
+      if (scope.weights.count(input.name) == 0) body.inputs.push_back(make_inner(input.name, scope));
+    for (const OnnxNode& node : graph.nodes) {
+      Op inner{.kind = kind_of(node), .name = node.name, .inputs = {}, .weights = {}, .outputs = {}};
+      for (const std::string& input : node.inputs)
+        if (const auto id = inner_value(input, scope)) inner.inputs.push_back(*id);
+      add_bodies(node, &scope, depth + 1, answer, inner);
+      for (const std::string& output : node.outputs)
+        if (!output.empty()) inner.outputs.push_back(make_inner(output, scope));
+      body.ops.push_back(std::move(inner));
+    }
+    for (const OnnxValue& output : graph.outputs)
+      if (const auto id = inner_value(output.name, scope)) body.outputs.push_back(*id);
+    op.bodies.push_back(static_cast<std::uint32_t>(forward_.bodies.size()));
+    forward_.bodies.push_back(std::move(body));
+  }
+
+  Value described(const std::string& name, const Types& types) {
+    Value value{name, std::nullopt, std::nullopt};
+    if (const auto own = types.declared.find(name); own != types.declared.end()) {
+      value.dtype = own->second->elem_type == 0 ? std::nullopt : dtype_from_onnx(own->second->elem_type);
+      value.shape = symbols_.shape(*own->second);
+    }
+    if (const auto found = types.inferred.find(name); found != types.inferred.end()) {
+      const std::int64_t code = stand_ins_.original(found->second->elem_type);
+      if (!value.dtype && code != 0) value.dtype = dtype_from_onnx(code);
+      if (value.shape) return value;
+      value.shape = symbols_.shape(*found->second);
+      value.inferred = value.shape.has_value();
+    }
+    return value;
+  }
+
+  void add_op(const OnnxNode& node) {
+    Op op;
+    op.kind = kind_of(node);
+    op.name = node.name;
+    // new ones: clearing takes as long as the largest operator so far
+    used_values_ = {};
+    used_weights_ = {};
+    for (const std::string& input : node.inputs) use(input, op);
+    use_attributes(node, op);
+    use_nested(node, op);
+    add_bodies(node, nullptr, 0, answer_, op);
+    const std::string where = fmt::format("{} '{}'", op.kind, op.name);
+    for (const std::string& output : node.outputs)
+      if (!output.empty()) op.outputs.push_back(make_value(output, where));
+    forward_.ops.push_back(std::move(op));
+  }
+
+  void use(const std::string& name, Op& op) {
+    if (name.empty()) return;  // an optional input that is left out
+    if (const auto made = values_.find(name); made != values_.end()) {
+      if (used_values_.insert(static_cast<std::uint32_t>(made->second)).second)
+        op.inputs.push_back(made->second);
+    } else if (const auto weight = weights_.find(name); weight != weights_.end()) {
+      use_tensor(weight->second.values, op);
+      use_tensor(weight->second.indices, op);
+    } else {
+      give_up("{} '{}' uses '{}' before it is made", op.kind, op.name, name);
+    }
+  }
+
+  void use_tensor(std::optional<OnnxTensorId> id, Op& op) {
+    const auto tensor = id ? tensor_of_[static_cast<std::size_t>(*id)] : std::nullopt;
+    if (tensor && used_weights_.insert(static_cast<std::uint32_t>(*tensor)).second)
+      op.weights.push_back(*tensor);
+  }
+  void use_sparse(const OnnxSparse& sparse, Op& op) {
+    use_tensor(sparse.values, op);
+    use_tensor(sparse.indices, op);
+  }
+
+  void use_attributes(const OnnxNode& node, Op& op) {
+    for (const OnnxAttribute& attribute : node.attributes) {
+      use_tensor(attribute.tensor, op);
+      for (const OnnxTensorId id : attribute.tensors) use_tensor(id, op);
+      if (attribute.sparse) use_sparse(*attribute.sparse, op);
+      for (const OnnxSparse& sparse : attribute.sparses) use_sparse(sparse, op);
+    }
+  }
+
+  void use_nested(const OnnxNode& outer, Op& op) {
+    std::vector<Scope> scopes;
+    const auto add_scopes = [&](const OnnxNode& node, std::optional<std::size_t> within) {
+      for (const OnnxAttribute& attribute : node.attributes) {
+        if (attribute.graph) scopes.push_back(scope_of(*attribute.graph, within));
+        for (const OnnxGraphId id : attribute.graphs) scopes.push_back(scope_of(id, within));
+      }
+    };
+    add_scopes(outer, std::nullopt);
+    for (std::size_t i = 0; i < scopes.size(); ++i) {  // grows while it is walked
+      const OnnxGraph& graph = *scopes[i].graph;
+      for (const OnnxTensorId id : graph.initializers) use_tensor(id, op);
+      for (const OnnxSparse& sparse : graph.sparse_initializers) use_sparse(sparse, op);
+      const auto use_outer = [&](const std::string& name) {
+        std::optional<std::size_t> at = i;
+        while (at && scopes[*at].names.count(name) == 0) at = scopes[*at].outer;
+        if (!at) use(name, op);
+      };
+      for (const OnnxNode& node : graph.nodes) {
+        for (const std::string& input : node.inputs) use_outer(input);
+        use_attributes(node, op);
+        add_scopes(node, i);
+      }
+      for (const OnnxValue& output : graph.outputs) use_outer(output.name);
+    }
+  }
+
+  Scope scope_of(OnnxGraphId id, std::optional<std::size_t> outer) const {
+    Scope scope{&model_[id], outer, {}};
+    for (const OnnxValue& input : scope.graph->inputs) scope.names.insert(input.name);
+    for (const OnnxTensorId tensor : scope.graph->initializers)
+      scope.names.insert(model_.tensor(tensor).name);
+    for (const OnnxSparse& sparse : scope.graph->sparse_initializers)
+      if (sparse.values) scope.names.insert(model_.tensor(*sparse.values).name);
+    for (const OnnxNode& node : scope.graph->nodes)
+      scope.names.insert(node.outputs.begin(), node.outputs.end());
+    return scope;
+  }
+
+  const OnnxModel& model_;
+  const OnnxGraph& main_;
+  const std::vector<std::optional<TensorId>>& tensor_of_;
+  const OnnxStandIns& stand_ins_;
+  ForwardGraph forward_;
+  OnnxSymbols symbols_;  // after forward_, whose list it extends
+  Types types_;
+  Answer answer_;
+  TextViewMap<Weight> weights_;
+  TextViewMap<ValueId> values_;
+  std::string unusable_;  // why the operators cannot be used; empty if they can
+  // of the operator being built
+  std::unordered_set<std::uint32_t> used_values_;
+  std::unordered_set<std::uint32_t> used_weights_;
+};
+
+}  // namespace
+
+bool needs_inference(const OnnxModel& model) {
+  if (!model.graph) return false;
+  const OnnxGraph& main = model[*model.graph];
+  const auto complete = [](const OnnxType& type) {
+    return type.elem_type != 0 && type.has_shape &&
+           std::all_of(type.dims.begin(), type.dims.end(),
+                       [](const OnnxDim& dim) { return dim.value || !dim.name.empty(); });
+  };
+  TextViewSet known;
+  for (const auto* list : {&main.values, &main.outputs})
+    for (const OnnxValue& value : *list)
+      if (complete(value.type)) known.insert(value.name);
+  const auto is_unknown = [&](const std::string& output) {
+    return !output.empty() && known.count(output) == 0;
+  };
+  const auto holds_graph = [](const OnnxAttribute& attribute) {
+    return attribute.graph || !attribute.graphs.empty();
+  };
+  return std::any_of(main.nodes.begin(), main.nodes.end(), [&](const OnnxNode& node) {
+    return std::any_of(node.outputs.begin(), node.outputs.end(), is_unknown) ||
+           std::any_of(node.attributes.begin(), node.attributes.end(), holds_graph);
+  });
+}
+
+void add_forward(const OnnxModel& model, const std::vector<std::optional<TensorId>>& tensor_of,
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, MetaGraph& graph) {
+  if (!model.graph || model[*model.graph].nodes.empty()) return;
+  ForwardBuilder builder(model, tensor_of, inferred, stand_ins);
+  ForwardGraph forward = builder.build();
+  if (!builder.unusable().empty()) {
+    graph.notes.push_back(
+        {Severity::warning, {}, fmt::format("{}{}", kOperatorsLeftOut, builder.unusable())});
+    return;
+  }
+  std::string guessed;
+  for (const NamedSize& size : forward.sizes)
+    if (size.guessed)
+      guessed += fmt::format("{}'{}' as {}", guessed.empty() ? "" : ", ", safe_display(size.name, 60),
+                             size.taken_as.text(forward.symbols));
+  if (!guessed.empty())
+    graph.notes.push_back({Severity::info, {}, fmt::format("sizes by where they stand: {}", guessed)});
+  graph.forward = std::move(forward);
+  const std::vector<Value>& values = graph.forward->values;
+  const auto unknown = std::count_if(values.begin(), values.end(), [](const Value& v) { return !v.shape; });
+  if (unknown > 0)
+    graph.notes.push_back({Severity::info,
+                           {},
+                           fmt::format("the shapes of {} of {} values are unknown", unknown, values.size())});
+}
+
+}  // namespace loadline

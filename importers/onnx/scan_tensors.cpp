@@ -1,0 +1,224 @@
+// The parts of the scan that meet values: attributes and tensors. Values are counted and stepped over; what
+// shape inference needs of them goes into the skeleton.
+#include "core/base/error.h"
+#include "core/graph/dtype.h"
+#include "importers/onnx/scanner.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+// What shape inference may need of attributes and tensors. Axes, pads and shapes are far smaller.
+constexpr std::uint64_t kMostAttributeText = 1024;
+constexpr std::uint64_t kMostInteger = 1024;  // elements
+constexpr std::uint64_t kMostFloating = 16;
+constexpr std::uint64_t kMostTensorBytes = 20 << 10;
+
+// Types whose values can be shapes, axes, counts (integers) or scales (floats).
+std::uint64_t most_elements(std::int64_t data_type) {
+  const auto known = dtype_from_onnx(data_type);
+  if (!known || data_type > OnnxStandIns::kMostKnown) return 0;
+  const DTypeKind kind = dtype_info(*known).kind;
+  if (kind == DTypeKind::integer || kind == DTypeKind::boolean) return kMostInteger;
+  return kind == DTypeKind::floating ? kMostFloating : 0;
+}
+
+}  // namespace
+
+void OnnxScanner::take(OnnxAttribute& attribute, const WireField& field) {
+  switch (field.tag) {
+    case length_tag(5):
+      return enter(field, merged_tensor(attribute.tensor, field));
+    case length_tag(6):
+      return enter(field, merged_graph(attribute.graph));
+    case length_tag(10):
+      charge(sizeof(OnnxTensorId));
+      return enter(field, tensor(attribute.tensors.emplace_back(add_tensor(field))));
+    case length_tag(11):
+      charge(sizeof(OnnxGraphId));
+      return enter(field, graph(attribute.graphs.emplace_back(add_graph())));
+    case length_tag(22):
+      if (!attribute.sparse) attribute.sparse.emplace();
+      return enter(field, &*attribute.sparse);
+    case length_tag(23):
+      return enter(field, &add(attribute.sparses));
+    default:
+      return take_plain(attribute, field);
+  }
+}
+
+// What is kept for shape inference alone.
+void OnnxScanner::take_plain(OnnxAttribute& attribute, const WireField& field) {
+  switch (field.tag) {
+    case length_tag(1):
+      attribute.name = kept_text(field);
+      return;
+    case varint_tag(3):
+      stack_.back().number = static_cast<std::int64_t>(field.value);
+      return copy_number(field);
+    case varint_tag(20):
+      return copy_number(field);
+    case fixed32_tag(2):
+    case fixed32_tag(7):
+      return copy_attribute_bytes(field, 5);
+    case varint_tag(8):
+      return copy_attribute_bytes(field, 2);
+    case length_tag(4):
+    case length_tag(9):
+      return field.bytes <= kMostAttributeText ? copy_attribute_bytes(field, field.bytes) : drop();
+    case length_tag(7):
+    case length_tag(8):
+    case length_tag(21):
+      return copy_attribute_bytes(field, field.bytes);
+    default:
+      return;
+  }
+}
+
+// An attribute too large to be copied whole is left out whole: half a list would give wrong shapes.
+void OnnxScanner::copy_attribute_bytes(const WireField& field, std::uint64_t bytes) {
+  Frame& frame = stack_.back();
+  frame.attribute_bytes += bytes;
+  if (frame.attribute_bytes > kMostAttributeBytes) return drop();
+  if (!emitting()) return;
+  if (field.type() == WireType::length)
+    skeleton_.text(field.tag, reader_.text(field, kMostAttributeBytes, "an attribute"));
+  else if (field.type() == WireType::varint)
+    skeleton_.number(field.tag, field.value);
+  else
+    skeleton_.fixed32(field.tag, static_cast<std::uint32_t>(field.value));
+}
+
+// Element types hide in numbers, too: Cast's "to".
+void OnnxScanner::finish(OnnxAttribute& a, const Frame& frame) {
+  const bool names_type = a.name == "to" || a.name == "dtype" || a.name == "output_dtype";
+  // written again, as an element type: of a singular field the last one counts
+  if (names_type && frame.emitted && frame.number && *frame.number > OnnxStandIns::kMostKnown)
+    skeleton_.element_type(varint_tag(3), *frame.number);
+  if (a.tensor || a.graph || a.sparse || !a.tensors.empty() || !a.graphs.empty() || !a.sparses.empty())
+    return;
+  // the usual case: nothing to keep. The attribute is the last of its owner, one below it on the stack.
+  const Message owner = stack_.back().message;
+  auto& attributes = std::holds_alternative<OnnxNode*>(owner) ? std::get<OnnxNode*>(owner)->attributes
+                                                              : std::get<OnnxFunction*>(owner)->attributes;
+  attributes.pop_back();
+  if (attributes.empty()) attributes.shrink_to_fit();
+  kept_ -= sizeof(OnnxAttribute);
+}
+
+void OnnxScanner::add_dimension(OnnxTensor& tensor, std::uint64_t at, std::uint64_t value) {
+  if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    throw Error(
+        ErrorCode::malformed, {.file = file_.path(), .byte = at, .tensor = tensor.name},
+        fmt::format("dimension {} is negative: {}", tensor.dims.size(), static_cast<std::int64_t>(value)));
+  if (tensor.dims.size() >= kMostDimensions)
+    throw Error(ErrorCode::limit, {.file = file_.path(), .byte = at, .tensor = tensor.name},
+                fmt::format("has more than {} dimensions", kMostDimensions));
+  charge(sizeof value);
+  tensor.dims.push_back(value);
+  if (emitting()) skeleton_.number(varint_tag(1), value);
+}
+
+void OnnxScanner::take(OnnxTensor& tensor, const WireField& field) {
+  switch (field.tag) {
+    case varint_tag(1):
+      return add_dimension(tensor, field.at, field.value);
+    case length_tag(1):
+      reader_.enter(field);
+      while (!reader_.at_end()) add_dimension(tensor, field.at, reader_.varint());
+      return reader_.leave();
+    case varint_tag(2):
+      tensor.data_type = static_cast<std::int32_t>(field.value);
+      if (emitting()) skeleton_.element_type(field.tag, tensor.data_type);
+      return;
+    case length_tag(3):
+      tensor.segment = true;
+      return;
+    case length_tag(8):
+      tensor.name = kept_text(field);
+      return;
+    case length_tag(9):
+      tensor.raw = OnnxRange{field.offset, field.bytes};
+      // an empty one beside another field is as good as absent
+      if (field.bytes > 0) tensor.value_fields |= 1U << field.number();
+      return;
+    case length_tag(13):
+      return enter(field, &add(tensor.external), Emit::no);
+    case varint_tag(14):
+      tensor.data_location = static_cast<std::int32_t>(field.value);
+      return;
+    default:
+      return take_values(tensor, field);
+  }
+}
+
+// Typed values are counted, not read. Fields 4 float, 5 int32, 6 string, 7 int64, 10 double, 11 uint64.
+void OnnxScanner::take_values(OnnxTensor& tensor, const WireField& field) {
+  bool packed = false;
+  switch (field.tag) {
+    case length_tag(4):
+    case length_tag(5):
+    case length_tag(7):
+    case length_tag(10):
+    case length_tag(11):
+      if (field.bytes == 0) return;
+      packed = true;
+      break;
+    case fixed32_tag(4):
+    case varint_tag(5):
+    case length_tag(6):
+    case varint_tag(7):
+    case fixed64_tag(10):
+    case varint_tag(11):
+      break;
+    default:
+      return;
+  }
+  tensor.value_fields |= 1U << field.number();
+  OnnxNumbers& numbers = tensor.numbers;
+  const OnnxRange message = stack_.back().range;
+  if (numbers.message.offset != message.offset && numbers.runs + numbers.singles > 0) numbers.spread = true;
+  numbers.message = message;
+  if (packed) {
+    numbers.runs += 1;
+    numbers.packed_bytes += field.bytes;
+    numbers.run = {field.offset, field.bytes};
+    return;
+  }
+  const bool first = numbers.singles++ == 0;
+  if (field.type() != WireType::length) return;  // single numbers leave the place of a packed run alone
+  if (first) numbers.run.offset = field.at;
+  numbers.run.bytes = field.end() - numbers.run.offset;
+}
+
+// Small tensors that shapes may depend on go into the skeleton as they are, values and all.
+void OnnxScanner::finish(OnnxTensor& tensor, const Frame& frame) {
+  if (!frame.emitted || frame.range.bytes > kMostTensorBytes || tensor.data_location != 0) return;
+  const auto count = element_count(tensor.dims);
+  if (!count || *count > most_elements(tensor.data_type)) return;
+  skeleton_.cut(frame.content);
+  skeleton_.fields(bytes_of(frame.range));
+}
+
+void OnnxScanner::take(OnnxSparse& sparse, const WireField& field) {
+  switch (field.tag) {
+    case length_tag(1):
+      return enter(field, merged_tensor(sparse.values, field));
+    case length_tag(2):
+      return enter(field, merged_tensor(sparse.indices, field));
+    case varint_tag(3):
+      return copy_number(field);
+    case length_tag(3):
+      reader_.enter(field);
+      while (!reader_.at_end())
+        if (const std::uint64_t value = reader_.varint(); emitting()) skeleton_.number(varint_tag(3), value);
+      return reader_.leave();
+    default:
+      return;
+  }
+}
+
+}  // namespace loadline

@@ -1,0 +1,156 @@
+// The scan behind onnx_scan.h: one handler for each kind of message, and a stack of the open ones.
+#pragma once
+
+#include "importers/onnx/scan.h"
+#include "importers/wire/protobuf_wire.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace loadline {
+
+constexpr std::uint32_t varint_tag(std::uint32_t number) { return wire_tag(number, WireType::varint); }
+constexpr std::uint32_t length_tag(std::uint32_t number) { return wire_tag(number, WireType::length); }
+constexpr std::uint32_t fixed32_tag(std::uint32_t number) { return wire_tag(number, WireType::fixed32); }
+constexpr std::uint32_t fixed64_tag(std::uint32_t number) { return wire_tag(number, WireType::fixed64); }
+
+class OnnxScanner {
+ public:
+  explicit OnnxScanner(const SourceFile& file) : file_(file), reader_(file, 0, file.size()) {}
+
+  OnnxScan run();
+
+ private:
+  using Pair = std::pair<std::string, std::string>;
+  using Opset = std::pair<std::string, std::int64_t>;
+  // Messages with a field or two that need no struct of their own.
+  struct Shape {
+    OnnxType* type;
+  };
+  struct TensorType {
+    OnnxType* type;
+  };
+  using Message = std::variant<OnnxModel*, OnnxGraph*, OnnxFunction*, OnnxTraining*, OnnxNode*,
+                               OnnxAttribute*, OnnxTensor*, OnnxSparse*, OnnxValue*, OnnxType*, OnnxDim*,
+                               Pair*, Opset*, const TensorType*, const Shape*>;
+
+  // A message that is being read. `message` points into model_ (or at one of the views below): what it
+  // lies in does not grow while the scan is inside.
+  struct Frame {
+    Message message;
+    OnnxRange range;
+    bool emitted = true;      // into the skeleton
+    std::size_t start = 0;    // in the skeleton: of the message with its tag,
+    std::size_t content = 0;  // of what is in it
+    bool dropped = false;     // not in the skeleton after all
+    std::uint64_t attribute_bytes = 0;
+    std::optional<std::int64_t> number = {};  // of an attribute
+  };
+
+  enum class Emit { no, yes };
+
+  void enter(const WireField& field, Message message, Emit emit = Emit::yes) {
+    Frame frame{message, {field.offset, field.bytes}};
+    frame.emitted = emit == Emit::yes && stack_.back().emitted && !stack_.back().dropped;
+    frame.start = skeleton_.size();
+    if (frame.emitted) frame.content = skeleton_.open(field.tag);
+    reader_.enter(field);
+    stack_.push_back(frame);
+  }
+
+  void charge(std::uint64_t bytes) { kept_ += bytes; }
+
+  template <typename T>
+  T& add(std::vector<T>& list) {
+    charge(sizeof(T));
+    return list.emplace_back();
+  }
+
+  OnnxTensorId add_tensor(const WireField& field) {
+    charge(sizeof(OnnxTensor));
+    model_.tensors.emplace_back().at = field.offset;
+    return OnnxTensorId{static_cast<std::uint32_t>(model_.tensors.size() - 1)};
+  }
+  OnnxGraphId add_graph() {
+    charge(sizeof(OnnxGraph));
+    model_.graphs.emplace_back();
+    return OnnxGraphId{static_cast<std::uint32_t>(model_.graphs.size() - 1)};
+  }
+  OnnxTensor* tensor(OnnxTensorId id) { return &model_.tensors[static_cast<std::size_t>(id)]; }
+  OnnxGraph* graph(OnnxGraphId id) { return &model_.graphs[static_cast<std::size_t>(id)]; }
+  // A singular message that occurs again is continued: protobuf merges them.
+  OnnxTensor* merged_tensor(std::optional<OnnxTensorId>& id, const WireField& field) {
+    if (!id) id = add_tensor(field);
+    return tensor(*id);
+  }
+  OnnxGraph* merged_graph(std::optional<OnnxGraphId>& id) {
+    if (!id) id = add_graph();
+    return graph(*id);
+  }
+
+  std::string text(const WireField& field) {
+    charge(field.bytes);
+    return reader_.text(field, kMostText, "a name or a text");
+  }
+  std::string kept_text(const WireField& field) {
+    std::string held = text(field);
+    if (emitting()) skeleton_.text(field.tag, held);
+    return held;
+  }
+  void copy_number(const WireField& field) {
+    if (emitting()) skeleton_.number(field.tag, field.value);
+  }
+  bool emitting() const { return stack_.back().emitted && !stack_.back().dropped; }
+  // Everything read by field is undone at the message's end.
+  void drop() { stack_.back().dropped = stack_.back().emitted; }
+
+  std::string bytes_of(OnnxRange range);
+  void add_missing_opsets();
+
+  void take(OnnxModel& model, const WireField& field);
+  void take(OnnxGraph& graph, const WireField& field);
+  void take(OnnxFunction& function, const WireField& field);
+  void take(OnnxTraining& training, const WireField& field);
+  void take(OnnxNode& node, const WireField& field);
+  void take(OnnxAttribute& attribute, const WireField& field);
+  void take_plain(OnnxAttribute& attribute, const WireField& field);
+  void take(OnnxTensor& tensor, const WireField& field);
+  void take_values(OnnxTensor& tensor, const WireField& field);
+  void take(OnnxSparse& sparse, const WireField& field);
+  void take(OnnxValue& value, const WireField& field);
+  void take(OnnxType& type, const WireField& field);
+  void take(const TensorType& view, const WireField& field);
+  void take(const Shape& view, const WireField& field);
+  void take(OnnxDim& dim, const WireField& field);
+  void take(Pair& entry, const WireField& field);
+  void take(Opset& opset, const WireField& field);
+
+  template <typename T>
+  void finish(T&, const Frame&) {}
+  void finish(OnnxAttribute& a, const Frame& frame);
+  void finish(OnnxTensor& tensor, const Frame& frame);
+
+  void add_dimension(OnnxTensor& tensor, std::uint64_t at, std::uint64_t value);
+  void copy_attribute_bytes(const WireField& field, std::uint64_t bytes);
+
+  // For attributes and for what is not a tensor's values, in bytes.
+  static constexpr std::uint64_t kMostAttributeBytes = 8 << 10;
+  static constexpr std::uint64_t kMostText = 64 << 20;
+
+  const SourceFile& file_;
+  WireReader reader_;
+  OnnxModel model_;
+  OnnxSkeleton skeleton_;
+  std::vector<Frame> stack_;
+  // Types do not nest, so one view of each kind is enough.
+  TensorType tensor_type_{nullptr};
+  Shape shape_{nullptr};
+  Opset function_opset_;  // read for the skeleton alone
+  std::uint64_t kept_ = 0;
+};
+
+}  // namespace loadline

@@ -1,0 +1,228 @@
+// A scanner of sums of products, left to right, without parentheses: exporters write no others.
+#include "importers/onnx/symbols.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+
+namespace loadline {
+namespace {
+
+struct Alias {
+  std::string_view name;
+  SymbolId symbol;
+};
+
+constexpr Alias kAliases[] = {
+    {"B", kBatch},
+    {"b", kBatch},
+    {"bs", kBatch},
+    {"bsz", kBatch},
+    {"N", kBatch},
+    {"batch", kBatch},
+    {"batch_size", kBatch},
+    {"S", kSequence},
+    {"s", kSequence},
+    {"seq", kSequence},
+    {"seq_len", kSequence},
+    {"seq_length", kSequence},
+    {"sequence", kSequence},
+    {"sequence_len", kSequence},
+    {"sequence_length", kSequence},
+    {"seqlen", kSequence},
+    {"max_seq_len", kSequence},
+    {"max_sequence_length", kSequence},
+    {"input_length", kSequence},
+    {"encoder_sequence_length", kSequence},
+    {"decoder_sequence_length", kSequence},
+    {"P", kPast},
+    {"past", kPast},
+    {"past_len", kPast},
+    {"past_length", kPast},
+    {"past_seq_len", kPast},
+    {"past_sequence_length", kPast},
+    {"past_decoder_sequence_length", kPast},
+};
+// The new tokens and those before them.
+constexpr std::string_view kTotals[] = {"total_sequence_length", "total_seq_len", "kv_len", "kv_seq_len",
+                                        "kv_length"};
+// Of an input, where none of the names above says what the sequence is: these may be something else, too.
+constexpr std::string_view kMaybeSequence[] = {"T",    "L",      "len",        "length",
+                                               "time", "tokens", "num_tokens", "n_tokens"};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
+}
+bool is_space(char c) { return c == ' ' || c == '\t'; }
+
+// What the text is made of: names, numbers, and the signs + - *. Nothing if anything else is in it.
+std::optional<std::vector<std::string_view>> tokens(std::string_view text) {
+  std::vector<std::string_view> found;
+  while (!text.empty()) {
+    if (is_space(text.front())) {
+      text.remove_prefix(1);
+      continue;
+    }
+    const auto end = std::find_if_not(text.begin(), text.end(), is_name);
+    std::size_t length = static_cast<std::size_t>(end - text.begin());
+    if (length == 0) {
+      if (std::string_view("+-*").find(text.front()) == std::string_view::npos) return std::nullopt;
+      length = 1;
+    }
+    found.push_back(text.substr(0, length));
+    text.remove_prefix(length);
+  }
+  return found;
+}
+
+// The longest expression that is taken apart; a longer text is a name.
+constexpr std::size_t kMostText = 1000;
+
+const Alias* alias(std::string_view name) {
+  const Alias* const found = std::find_if(std::begin(kAliases), std::end(kAliases),
+                                          [&](const Alias& row) { return row.name == name; });
+  return found == std::end(kAliases) ? nullptr : found;
+}
+
+// A name alone that nothing is known of.
+bool says_nothing(const OnnxDim& dim) {
+  const std::string& name = dim.name;
+  return !dim.value && !name.empty() && !is_digit(name.front()) && !name.starts_with("unk__") &&
+         std::all_of(name.begin(), name.end(), is_name) && alias(name) == nullptr &&
+         std::find(std::begin(kTotals), std::end(kTotals), name) == std::end(kTotals);
+}
+
+// What an input is likely to be.
+enum class InputKind { tokens, mask, numbers, other };
+
+InputKind kind_of(const OnnxValue& input, bool alone) {
+  const std::optional<DType> dtype = dtype_from_onnx(input.type.elem_type);
+  const std::size_t rank = input.type.dims.size();
+  if (!dtype || !input.type.has_shape) return InputKind::other;
+  constexpr std::size_t kMostRank = 4;
+  const DTypeKind kind = dtype_info(*dtype).kind;
+  if (kind == DTypeKind::floating)
+    return rank >= 1 && rank <= kMostRank ? InputKind::numbers : InputKind::other;
+  if ((kind != DTypeKind::integer && kind != DTypeKind::boolean) || rank != 2) return InputKind::other;
+  std::string name = input.name.substr(0, 200);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  const bool could_be = alone && (*dtype == DType::i32 || *dtype == DType::i64);
+  if (could_be || has("ids") || has("token")) return InputKind::tokens;
+  return has("mask") ? InputKind::mask : InputKind::other;
+}
+
+}  // namespace
+
+void OnnxSymbols::take(std::string_view name, const SizePoly& as, bool guessed) {
+  if (known_.try_emplace(std::string(name), as).second)
+    graph_.sizes.push_back({.name = std::string(name), .taken_as = as, .guessed = guessed});
+}
+
+void OnnxSymbols::guess(std::span<const OnnxValue* const> inputs) {
+  std::array<bool, 3> is_told = {};  // by symbol
+  const auto tell = [&](SymbolId symbol) { is_told[static_cast<std::size_t>(symbol)] = true; };
+  const auto told = [&](SymbolId symbol) { return is_told[static_cast<std::size_t>(symbol)]; };
+  for (const OnnxValue* input : inputs)
+    for (const OnnxDim& dim : input->type.dims)
+      if (const Alias* const row = alias(dim.name)) tell(row->symbol);
+  for (const OnnxValue* input : inputs)
+    for (const OnnxDim& dim : input->type.dims) {
+      const auto row = std::find(std::begin(kMaybeSequence), std::end(kMaybeSequence), dim.name);
+      if (!told(kSequence) && row != std::end(kMaybeSequence))
+        take(dim.name, SizePoly::symbol(kSequence), true);
+    }
+  const auto is_known = [&](const SizePoly& size) {
+    return std::any_of(known_.begin(), known_.end(), [&](const auto& row) { return row.second == size; });
+  };
+  if (is_known(SizePoly::symbol(kSequence))) tell(kSequence);
+  const auto try_name = [&](const OnnxDim& dim, SymbolId symbol) {
+    if (told(symbol) || !says_nothing(dim) || known_.contains(dim.name)) return;
+    take(dim.name, SizePoly::symbol(symbol), true);
+    tell(symbol);
+  };
+  for (const InputKind kind : {InputKind::tokens, InputKind::mask, InputKind::numbers})
+    for (const OnnxValue* input : inputs) {
+      if (kind_of(*input, inputs.size() == 1) != kind) continue;
+      const std::vector<OnnxDim>& dims = input->type.dims;
+      const auto same = [&](const OnnxDim& dim) { return !dim.value && dim.name == dims[0].name; };
+      if (std::none_of(dims.begin() + 1, dims.end(), same)) try_name(dims[0], kBatch);
+      if (kind != InputKind::numbers) try_name(dims[1], kSequence);
+    }
+}
+
+std::optional<SizePoly> OnnxSymbols::symbol(std::string_view name) {
+  if (const auto found = known_.find(name); found != known_.end()) return found->second;
+  std::optional<SizePoly> size;
+  if (std::find(std::begin(kTotals), std::end(kTotals), name) != std::end(kTotals)) {
+    size = SizePoly::sum(SizePoly::symbol(kSequence), SizePoly::symbol(kPast));
+  } else if (const Alias* const row = alias(name)) {
+    size = SizePoly::symbol(row->symbol);
+  } else if (graph_.symbols.size() < kMostSymbols) {
+    size = SizePoly::symbol(SymbolId{static_cast<std::uint16_t>(graph_.symbols.size())});
+    graph_.symbols.emplace_back(name);
+  }
+  if (size) take(name, *size, false);
+  return size;
+}
+
+std::optional<SizePoly> OnnxSymbols::parse(std::string_view text) {
+  if (text.find_first_not_of(" \t") == std::string_view::npos) return std::nullopt;
+  const auto parts = text.size() <= kMostText ? tokens(text) : std::nullopt;
+  // operands and signs must alternate, after one sign at most
+  const bool signed_first = parts && (parts->front() == "-" || parts->front() == "+");
+  const std::size_t first = signed_first ? 1 : 0;
+  bool well_formed = parts && (parts->size() - first) % 2 == 1;
+  for (std::size_t i = first; well_formed && i < parts->size(); ++i)
+    well_formed = is_name(parts->at(i).front()) == ((i - first) % 2 == 0);
+  if (!well_formed) return symbol(text);
+
+  SizePoly sum;
+  SizePoly product(signed_first && parts->front() == "-" ? -1 : 1);
+  for (std::size_t i = first; i < parts->size(); ++i) {
+    const std::string_view part = (*parts)[i];
+    if ((i - first) % 2 == 1) {
+      if (part == "*") continue;
+      const auto total = SizePoly::sum(sum, product);
+      if (!total) return std::nullopt;
+      sum = *total;
+      product = SizePoly(part == "-" ? -1 : 1);
+      continue;
+    }
+    std::optional<SizePoly> factor;
+    if (is_digit(part.front())) {
+      std::int64_t number = 0;
+      const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), number);
+      if (failure != std::errc() || end != part.data() + part.size()) return symbol(text);
+      factor = SizePoly(number);
+    } else {
+      factor = symbol(part);
+    }
+    const auto next = factor ? SizePoly::product(product, *factor) : std::nullopt;
+    if (!next) return std::nullopt;
+    product = *next;
+  }
+  return SizePoly::sum(sum, product);
+}
+
+std::optional<SizePoly> OnnxSymbols::size(const OnnxDim& dim) {
+  // names that the onnx library makes up for what it could not infer
+  if (!dim.value) return dim.name.starts_with("unk__") ? std::nullopt : parse(dim.name);
+  return *dim.value >= 0 ? std::optional(SizePoly(*dim.value)) : std::nullopt;
+}
+
+std::optional<std::vector<SizePoly>> OnnxSymbols::shape(const OnnxType& type) {
+  if (!type.has_shape) return std::nullopt;
+  std::vector<SizePoly> sizes;
+  for (const OnnxDim& dim : type.dims) {
+    auto one = size(dim);
+    if (!one) return std::nullopt;
+    sizes.push_back(std::move(*one));
+  }
+  return sizes;
+}
+
+}  // namespace loadline

@@ -1,0 +1,50 @@
+// From a TensorProto as scanned to the bytes that hold its values.
+#pragma once
+
+#include "core/base/error.h"
+#include "importers/importer.h"
+#include "importers/onnx/external.h"
+#include "importers/onnx/model.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+// Puts tensors into a graph: files and missing names at once, tensors and storages, in the order of
+// their bytes, when finish() is called. `source` and `graph` must outlive it.
+class OnnxTensorPlacer {
+ public:
+  OnnxTensorPlacer(const Source& source, MetaGraph& graph)
+      : source_(source), graph_(graph), external_(source, graph) {}
+
+  // Throws Error{malformed} naming the tensor where sizes, types and fields contradict each other.
+  void place(OnnxTensorId id, const OnnxTensor& tensor, std::string name);
+  // The tensor of the graph for each OnnxTensorId below `count` that was placed.
+  std::vector<std::optional<TensorId>> finish(std::size_t count);
+
+ private:
+  struct Placed {
+    OnnxTensorId id;
+    Tensor tensor;
+    Storage storage;
+  };
+  Storage storage_of(const OnnxTensor& tensor, const std::string& name, DType dtype);
+  Storage external_storage(const OnnxTensor& tensor, const std::string& name, DType dtype,
+                           std::uint64_t needed);
+  Storage raw_storage(const OnnxTensor& tensor, const std::string& name, DType dtype, std::uint64_t needed);
+  Storage typed_storage(const OnnxTensor& tensor, const std::string& name, DType dtype, std::uint64_t needed);
+  Storage string_storage(const OnnxTensor& tensor, const std::string& name, std::uint64_t count) const;
+
+  Error malformed(const OnnxTensor& tensor, const std::string& name, std::string_view detail) const;
+  void note(Severity severity, const std::string& name, std::string text);
+
+  const Source& source_;
+  MetaGraph& graph_;
+  ExternalFiles external_;
+  std::vector<Placed> placed_;
+  std::vector<std::string> empty_;  // names of tensors that have no values anywhere
+};
+
+}  // namespace loadline

@@ -1,0 +1,295 @@
+// torch.export archives (torch 2.13: torch/export/pt2_archive/_package.py, torch/_export/serde/schema.py).
+//
+//   ROOT/archive_format                          "pt2"
+//   ROOT/archive_version                         "0"
+//   ROOT/models/NAME.json                        the graph: not read
+//   ROOT/data/weights/NAME_weights_config.json   NAME_model_param_config.json in older ones
+//       {"config": {"fqn": {"path_name": "weight_0", "is_param": ..., "use_pickle": false, "tensor_meta":
+//         {"dtype": 7, "sizes": [{"as_int": 3}], "strides": [...], "storage_offset": {...}, "layout": 7}}}}
+//   ROOT/data/weights/weight_0                   a whole storage, stored; several names may view it
+//   ROOT/data/constants/...                      the same, as tensor_0 and NAME_constants_config.json
+//   ROOT/data/weights/NAME.pt, constants/NAME.pt   torch.save archives, as torch 2.8 wrote them instead
+//   ROOT/data/aotinductor/..., sample_inputs     compiled code and pickles: never read
+//
+// Before: serialized_state_dict.pt and serialized_constants.pt, torch.save archives too, in no folder.
+#include "importers/torch/pt2.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/text_hash.h"
+#include "importers/torch/rebuild.h"
+#include "importers/torch/zip_checkpoint.h"
+#include "importers/wire/zip.h"
+
+#include <map>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+namespace loadline {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr std::uint64_t kMostConfig = 64 << 20;
+constexpr std::uint64_t kMostRecord = 64;
+constexpr std::size_t kMostJsonDepth = 64;
+constexpr std::uint64_t kStrided = 7;
+constexpr std::int64_t kComplexHalf = 9;
+constexpr std::string_view kOldWeights = "serialized_state_dict.pt";
+
+// A config and what it configures: "model" of "data/weights/model_weights_config.json".
+struct Config {
+  const ZipMember* member;
+  std::string model;
+  std::string folder;  // with its slash
+};
+
+class Pt2 {
+ public:
+  explicit Pt2(const SourceFile& file)
+      : file_(file), zip_(file, ZipCase::folded), old_(zip_.find(kOldWeights) != nullptr) {
+    if (!old_) root_ = zip_.root() + '/';
+  }
+
+  MetaGraph read() {
+    graph_.format = "pt2";
+    graph_.files.push_back({file_.path(), file_.size()});
+    if (!old_) check_format();
+    const std::vector<Config> configs = find_configs();
+    TextSet models;
+    for (const Config& config : configs) models.insert(config.model);
+    for (const Config& config : configs) read_config(config, models.size() > 1 ? config.model + "." : "");
+    for (const ZipMember& member : zip_.members())
+      if (is_pickled_dict(member.name)) add_pickled_dict(member);
+    add_unreferenced();
+    add_notes();
+    sort_by_place(graph_);
+    return std::move(graph_);
+  }
+
+ private:
+  Error at(const std::string& name, std::string_view detail) const {
+    return Error(ErrorCode::malformed, {.file = file_.path(), .tensor = name}, detail);
+  }
+  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
+    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
+  }
+  const ZipMember* find(std::string_view name) const { return zip_.find(root_ + std::string(name)); }
+
+  void check_format() {
+    const ZipMember* format = find("archive_format");
+    if (format == nullptr || zip_.read(*format, kMostRecord) != "pt2")
+      throw Error(ErrorCode::malformed, {.file = file_.path()},
+                  "a zip archive of torch without an archive_format 'pt2'");
+    const ZipMember* version = find("archive_version");
+    if (const std::string text = version ? zip_.read(*version, kMostRecord) : "0"; text != "0")
+      throw Error(ErrorCode::unsupported, {.file = file_.path()},
+                  fmt::format("pt2 archive version '{}', the newest known is 0", safe_display(text)));
+    if (const ZipMember* order = find("byteorder"); order && zip_.read(*order, kMostRecord) != "little")
+      note(Severity::error, {}, "the archive's numbers are not little-endian, which torch does not read");
+  }
+
+  std::vector<Config> find_configs() const {
+    std::vector<Config> configs;
+    const std::pair<std::string_view, std::string_view> kKinds[] = {
+        {"data/weights/", "_weights_config.json"},
+        {"data/weights/", "_model_param_config.json"},
+        {"data/constants/", "_constants_config.json"}};
+    for (const ZipMember& member : zip_.members()) {
+      const std::string_view name = std::string_view(member.name).substr(root_.size());
+      for (const auto& [folder, ending] : kKinds)
+        if (name.starts_with(folder) && name.ends_with(ending) && name.size() > folder.size() + ending.size())
+          configs.push_back(
+              {&member, std::string(name.substr(folder.size(), name.size() - folder.size() - ending.size())),
+               root_ + std::string(folder)});
+    }
+    return configs;
+  }
+
+  void read_config(const Config& config, const std::string& prefix) {
+    const simdjson::padded_string text(zip_.read(*config.member, kMostConfig));
+    dom::parser parser;
+    dom::object root, entries;
+    if (parser.allocate(text.size(), kMostJsonDepth) != simdjson::SUCCESS)
+      throw Error(ErrorCode::limit, {.file = file_.path()}, "no memory to parse a config");
+    if (const auto error = parser.parse(text).get(root); error != simdjson::SUCCESS)
+      throw zip_.malformed(*config.member,
+                           fmt::format("is no JSON object: {}", simdjson::error_message(error)));
+    if (root["config"].get(entries) != simdjson::SUCCESS)
+      throw zip_.malformed(*config.member, "has no object 'config'");
+    for (const auto& [name, value] : entries) {
+      dom::object entry;
+      const std::string full = prefix + std::string(name);
+      if (value.get(entry) != simdjson::SUCCESS) throw at(full, "its entry in the config is no object");
+      read_entry(full, entry, config);
+    }
+  }
+
+  void read_entry(const std::string& name, dom::object entry, const Config& config) {
+    std::string_view path;
+    bool pickled = false;
+    if (entry["path_name"].get(path) != simdjson::SUCCESS) throw at(name, "path_name is no string");
+    if (entry["use_pickle"].get(pickled) != simdjson::SUCCESS) throw at(name, "use_pickle is no boolean");
+    const std::string member_name = config.folder + std::string(path);
+    const ZipMember* member = zip_.find(member_name);
+    if (member == nullptr)
+      throw at(name,
+               fmt::format("lies in '{}', which the archive does not hold", safe_display(member_name, 200)));
+    used_.insert(member->name);
+    dom::object meta;
+    const bool has_meta = entry["tensor_meta"].get(meta) == simdjson::SUCCESS;
+    if (pickled)  // an object, or a tensor of a class that only its own code knows
+      return note(has_meta ? Severity::error : Severity::warning, name, "a pickled object: left out");
+    if (!has_meta) throw at(name, "tensor_meta is no object");
+    add_tensor(name, meta, *member);
+  }
+
+  void add_tensor(const std::string& name, dom::object meta, const ZipMember& member) {
+    if (const std::uint64_t layout = number(name, meta["layout"], "layout"); layout != kStrided)
+      return note(Severity::error, name, fmt::format("has layout {}, not strided: left out", layout));
+    const auto code = static_cast<std::int64_t>(number(name, meta["dtype"], "dtype"));
+    TorchType type;
+    if (const auto dtype = dtype_from_pt2(code))
+      type = {*dtype, static_cast<std::uint8_t>(dtype_info(*dtype).block_bytes)};
+    else if (code == kComplexHalf)
+      type.item_bytes = 4;
+    if (type.dtype == DType::opaque)
+      note(Severity::warning, name, fmt::format("unknown dtype {}: shown as bytes", code));
+    Tensor tensor;
+    tensor.name = name;
+    tensor.shape = sizes(name, meta["sizes"], "sizes");
+    tensor.strides = sizes(name, meta["strides"], "strides");
+    const std::uint64_t offset = size(name, meta["storage_offset"], "storage_offset");
+    if (member.deflated) throw zip_.malformed(member, "is compressed; torch stores weights as they are");
+    if (member.bytes == 0 && element_count(tensor.shape) != 0)
+      return add_without_bytes(std::move(tensor), type);
+    const StorageWindow window{storage_of(member), 0, member.bytes};
+    graph_.tensors.push_back(place_tensor(std::move(tensor), type, offset, window, file_.path()));
+  }
+
+  // A model exported with fake weights: torch reads zeros.
+  void add_without_bytes(Tensor tensor, TorchType type) {
+    const StorageId id{static_cast<std::uint32_t>(graph_.storages.size())};
+    Tensor placed = place_tensor(std::move(tensor), type, 0, {id, 0, ~std::uint64_t{0}}, file_.path());
+    const auto bytes = packed_byte_size(placed.dtype, elements(placed));
+    if (!bytes) throw at(placed.name, "has no size in bytes");
+    placed.strides.clear();
+    graph_.storages.push_back(shapes_only_storage(*bytes));
+    note(Severity::warning, placed.name, "without bytes in the file: shape only");
+    graph_.tensors.push_back(std::move(placed));
+  }
+
+  StorageId storage_of(const ZipMember& member) {
+    const StorageId next{static_cast<std::uint32_t>(graph_.storages.size())};
+    const auto [known, fresh] = storages_.try_emplace(member.name, next);
+    if (fresh) graph_.storages.push_back(zip_.storage(member, FileId{0}));
+    return known->second;
+  }
+
+  std::uint64_t number(const std::string& name, simdjson::simdjson_result<dom::element> value,
+                       std::string_view what) const {
+    std::uint64_t result = 0;
+    if (value.get(result) != simdjson::SUCCESS)
+      throw at(name, fmt::format("{} is no whole number from 0 on", what));
+    return result;
+  }
+  // {"as_int": N}; a symbolic size is none that a file can have.
+  std::uint64_t size(const std::string& name, simdjson::simdjson_result<dom::element> value,
+                     std::string_view what) const {
+    return number(name, value["as_int"], what);
+  }
+  std::vector<std::uint64_t> sizes(const std::string& name, simdjson::simdjson_result<dom::element> value,
+                                   std::string_view what) const {
+    dom::array array;
+    if (value.get(array) != simdjson::SUCCESS) throw at(name, fmt::format("{} is no array", what));
+    std::vector<std::uint64_t> result;
+    for (const dom::element item : array)
+      result.push_back(size(name, simdjson::simdjson_result<dom::element>(dom::element(item)), what));
+    return result;
+  }
+
+  bool is_pickled_dict(std::string_view name) const {
+    if (old_) return name == kOldWeights || name == "serialized_constants.pt";
+    name.remove_prefix(root_.size());
+    const bool weights = name.starts_with("data/weights/") || name.starts_with("data/constants/");
+    return weights && name.ends_with(".pt");
+  }
+
+  // A torch.save archive inside this one: its tensors, moved to where they lie in the file.
+  void add_pickled_dict(const ZipMember& member) {
+    if (member.deflated) throw zip_.malformed(member, "is compressed; torch stores weights as they are");
+    const SourceFile inner =
+        file_.part(fmt::format("{}: {}", file_.path(), member.name), member.payload, member.bytes);
+    MetaGraph held = read_torch_zip_file(inner);
+    const auto first = static_cast<std::uint32_t>(graph_.storages.size());
+    for (Storage storage : held.storages) {
+      if (storage.file != kNoFile) storage.offset += member.payload;
+      graph_.storages.push_back(storage);
+    }
+    for (Tensor& tensor : held.tensors) {
+      tensor.storage = StorageId{first + static_cast<std::uint32_t>(tensor.storage)};
+      graph_.tensors.push_back(std::move(tensor));
+    }
+    graph_.notes.insert(graph_.notes.end(), held.notes.begin(), held.notes.end());
+  }
+
+  // Bytes that no tensor uses are still part of the file.
+  void add_unreferenced() {
+    std::vector<std::string> left;
+    for (const ZipMember& member : zip_.members()) {
+      const std::string_view name = std::string_view(member.name).substr(root_.size());
+      const bool weights =
+          name.starts_with("data/weights/weight_") || name.starts_with("data/constants/tensor_");
+      if (!weights || used_.count(member.name) != 0) continue;
+      graph_.storages.push_back(zip_.storage(member, FileId{0}));
+      left.emplace_back(member.name);
+    }
+    if (!left.empty())
+      note(Severity::warning, {},
+           fmt::format("{} storage{} no tensor uses: {}", left.size(), left.size() == 1 ? " that" : "s that",
+                       join_names(left, 3)));
+  }
+
+  void add_notes() {
+    graph_.notes.insert(graph_.notes.end(), zip_.notes().begin(), zip_.notes().end());
+    std::vector<std::string> graphs, code;
+    for (const ZipMember& member : zip_.members()) {
+      const std::string_view name = std::string_view(member.name).substr(root_.size());
+      if (name.starts_with("models/") || name == "serialized_exported_program.json")
+        graphs.emplace_back(member.name);
+      if (name.starts_with("data/aotinductor/") || name.ends_with(".so")) code.emplace_back(member.name);
+    }
+    if (!graphs.empty())
+      note(Severity::info, {}, fmt::format("the exported graph is not read: {}", join_names(graphs, 3)));
+    if (!code.empty())
+      note(Severity::warning, {},
+           fmt::format("compiled code and its weights are not read: {}", join_names(code, 3)));
+  }
+
+  const SourceFile& file_;
+  ZipArchive zip_;
+  bool old_;          // in no folder
+  std::string root_;  // with its slash
+  MetaGraph graph_;
+  TextViewMap<StorageId> storages_;
+  TextViewSet used_;
+};
+
+}  // namespace
+
+Match sniff_pt2(std::span<const std::byte> head, std::string_view path) {
+  const auto name = first_zip_name(head);
+  if (!name) return Match::no;
+  const std::size_t slash = name->find('/');
+  const std::string_view inside = slash == std::string_view::npos ? "" : name->substr(slash + 1);
+  if (name->starts_with("serialized_")) return Match::yes;
+  for (const std::string_view start : {"data/weights/", "data/constants/", "data/aotinductor/",
+                                       "data/sample_inputs/", "models/", "archive_", "extra/"})
+    if (inside.starts_with(start)) return Match::yes;
+  return path.ends_with(".pt2") ? Match::maybe : Match::no;
+}
+
+MetaGraph read_pt2(const Source& source) { return Pt2(*source.file).read(); }
+
+}  // namespace loadline

@@ -1,0 +1,231 @@
+// torch.save since 1.6 (torch 2.13: torch/serialization.py _save, caffe2/serialize/inline_container.cc).
+//
+//   ROOT/data.pkl      the object, its storages as persistent ids ('storage', class, key, location, numel)
+//   ROOT/data/KEY      a storage's bytes, stored, 64-aligned; exactly numel * element size
+//   ROOT/byteorder     "little" or "big"; little without it
+//   ROOT/version       "3\n": 1 to 10 can be read
+//   ROOT/.format_version, .storage_alignment, .data/serialization_id     not needed
+//   ROOT/constants.pkl, ROOT/code/...     only in TorchScript: refused
+#include "importers/torch/zip_checkpoint.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "importers/huggingface/config.h"
+#include "importers/torch/values.h"
+#include "importers/wire/zip.h"
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::uint64_t kMostPickle = 256 << 20;
+constexpr std::uint64_t kMostRecord = 64;  // of a version or a byte order
+constexpr int kMostVersion = 10;
+
+class TorchZip {
+ public:
+  explicit TorchZip(const SourceFile& file)
+      : file_(file), zip_(std::in_place, file, ZipCase::folded), root_(zip_->root()) {}
+
+  MetaGraph read() {
+    graph_.format = "torch";
+    graph_.files.push_back({file_.path(), file_.size()});
+    const ZipMember& pickle_member = check_kind();
+    check_version();
+    const bool big_endian = is_big_endian();
+    read_values(pickle_member, big_endian);
+    sort_by_place(graph_);  // without the pickle, which is as large as the graph
+    return std::move(graph_);
+  }
+
+ private:
+  const ZipMember* find(std::string_view name) const { return zip_->find(fmt::format("{}/{}", root_, name)); }
+
+  Error unsupported(std::string_view detail) const {
+    return Error(ErrorCode::unsupported, {.file = file_.path()}, detail);
+  }
+
+  // data.pkl, once it is clear that this is no other kind of archive.
+  const ZipMember& check_kind() const {
+    if (find("archive_format") != nullptr)
+      throw unsupported("an archive of torch.export whose first member is none of its weights");
+    if (find("constants.pkl") != nullptr)
+      throw unsupported("a TorchScript archive, which holds code: save the model's state_dict instead");
+    const ZipMember* pickle = find("data.pkl");
+    if (pickle == nullptr)
+      throw Error(ErrorCode::malformed, {.file = file_.path()},
+                  fmt::format("a zip archive without '{}/data.pkl': not written by torch.save",
+                              safe_display(root_, 100)));
+    return *pickle;
+  }
+
+  void check_version() const {
+    const ZipMember* member = find("version");
+    if (member == nullptr) member = find(".data/version");
+    if (member == nullptr) return;
+    const std::string text = zip_->read(*member, kMostRecord);
+    int version = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), version);
+    if (failure != std::errc() || version < 1 ||
+        text.find_first_not_of(" \r\n", static_cast<std::size_t>(end - text.data())) != std::string::npos)
+      throw zip_->malformed(*member, fmt::format("is no version: '{}'", safe_display(text)));
+    if (version > kMostVersion)
+      throw unsupported(
+          fmt::format("version {} of the format, the newest known is {}", version, kMostVersion));
+  }
+
+  bool is_big_endian() const {
+    const ZipMember* member = find("byteorder");
+    if (member == nullptr) return false;
+    const std::string text = zip_->read(*member, kMostRecord);
+    if (text != "little" && text != "big")
+      throw zip_->malformed(*member, fmt::format("says '{}', not little or big", safe_display(text)));
+    return text == "big";
+  }
+
+  // Straight from the file: the pickle of a large model is large itself.
+  Pickle read_pickle(const ZipMember& member) const {
+    if (member.bytes > kMostPickle)
+      throw Error(ErrorCode::limit, {.file = file_.path(), .byte = member.header},
+                  fmt::format("the pickle has {} bytes, the limit is {}", member.bytes, kMostPickle));
+    if (!member.deflated) {
+      zip_->check_stored(member);
+      Cursor cursor(file_, member.payload, member.payload + member.bytes);
+      return whole_pickle(cursor);
+    }
+    const std::string text = zip_->read(member, kMostPickle);
+    const auto bytes = std::as_bytes(std::span(text));
+    const SourceFile held = SourceFile::from_memory(fmt::format("{}: {}", file_.path(), member.name),
+                                                    {bytes.begin(), bytes.end()});
+    Cursor cursor(held);
+    return whole_pickle(cursor);
+  }
+
+  static Pickle whole_pickle(Cursor& cursor) {
+    Pickle pickle(cursor);
+    if (cursor.remaining() != 0)
+      throw cursor.malformed(cursor.at(), fmt::format("{} bytes follow the pickle", cursor.remaining()));
+    return pickle;
+  }
+
+  void read_values(const ZipMember& member, bool big_endian) {
+    const Pickle pickle = read_pickle(member);
+    TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::zip);
+    storages.forget_keys();  // the archive finds its members
+    const std::vector<StorageId> placed = place(storages, big_endian);
+    std::vector<Note> notes = add_unreferenced();
+    notes.insert(notes.end(), zip_->notes().begin(), zip_->notes().end());
+    zip_.reset();
+    used_ = {};
+    add_torch_values(pickle, storages, placed, graph_);
+    graph_.notes.insert(graph_.notes.end(), notes.begin(), notes.end());
+  }
+
+  // Each storage's place, compared with what the pickle says of it.
+  std::vector<StorageId> place(const TorchStorages& storages, bool big_endian) {
+    std::vector<StorageId> placed;
+    placed.reserve(storages.storages().size());
+    graph_.storages.reserve(storages.storages().size());
+    used_.resize(zip_->members().size());
+    for (const TorchStorage& wanted : storages.storages()) {
+      const std::string name = fmt::format("data/{}", storages.key(wanted));
+      const ZipMember* member = find(name);
+      if (member == nullptr)
+        throw Error(ErrorCode::malformed, {.file = file_.path()},
+                    fmt::format("the pickle names a storage '{}', which the archive does not hold",
+                                safe_display(name, 100)));
+      if (member->deflated)
+        throw zip_->malformed(*member, "is compressed; torch stores the bytes of storages as they are");
+      if (member->bytes != wanted.bytes())
+        throw zip_->malformed(*member,
+                              fmt::format("has {} bytes, the pickle says {}", member->bytes, wanted.bytes()));
+      used_[static_cast<std::size_t>(member - zip_->members().data())] = true;
+      Storage storage = zip_->storage(*member, FileId{0});
+      if (big_endian) swap_bytes(storage, wanted);
+      placed.push_back(StorageId{static_cast<std::uint32_t>(graph_.storages.size())});
+      graph_.storages.push_back(storage);
+    }
+    return placed;
+  }
+
+  void swap_bytes(Storage& storage, const TorchStorage& wanted) {
+    const bool complex = dtype_info(wanted.type.dtype).kind == DTypeKind::complex;
+    const int unit = complex ? wanted.type.item_bytes / 2 : wanted.type.item_bytes;
+    if (unit > 1) {
+      storage.encoding = Encoding::byte_swapped;
+      storage.unit = static_cast<std::uint8_t>(unit);
+    } else if (wanted.untyped && !std::exchange(untyped_noted_, true)) {
+      // torch reads them as single bytes, whatever the tensors on them say
+      graph_.notes.push_back({Severity::error,
+                              {},
+                              "big-endian storages without a type: the order of their numbers' bytes is not "
+                              "known"});
+    }
+  }
+
+  // Bytes that no tensor uses are still part of the file.
+  std::vector<Note> add_unreferenced() {
+    const std::string folder = root_ + "/data/";
+    std::vector<std::string> left;
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const ZipMember& member = zip_->members()[i];
+      if (used_[i] || !member.name.starts_with(folder)) continue;
+      graph_.storages.push_back(zip_->storage(member, FileId{0}));
+      left.emplace_back(member.name);
+    }
+    if (left.empty()) return {};
+    return {{Severity::warning,
+             {},
+             fmt::format("{} storage{} no tensor uses: {}", left.size(),
+                         left.size() == 1 ? " that" : "s that", join_names(left, 3))}};
+  }
+
+  const SourceFile& file_;
+  std::optional<ZipArchive> zip_;  // until its storages are placed
+  std::string root_;
+  std::vector<bool> used_;  // members
+  MetaGraph graph_;
+  bool untyped_noted_ = false;
+};
+
+}  // namespace
+
+MetaGraph read_torch_zip_file(const SourceFile& file) {
+  if (file.size() >= 8) {
+    const std::vector<std::byte> head = file.head(8);
+    if (std::string_view(reinterpret_cast<const char*>(head.data()), 8) == "PYTORCH1")
+      throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 0},
+                  "a PYTORCH1 container, a format torch abandoned before its release");
+  }
+  return TorchZip(file).read();
+}
+
+// The first member is data.pkl, or in TorchScript data/0; all lie in one folder.
+Match sniff_torch_zip(std::span<const std::byte> head, std::string_view path) {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  if (text.starts_with("PYTORCH1")) return Match::yes;
+  if (const auto name = first_zip_name(head)) {
+    const std::size_t slash = name->find('/');
+    const std::string_view inside = slash == std::string_view::npos ? "" : name->substr(slash + 1);
+    if (inside == "data.pkl" || inside == "constants.pkl" || inside == "version" || inside == "byteorder" ||
+        inside.starts_with("code/") ||
+        (inside.starts_with("data/") && inside.find_first_not_of("0123456789", 5) == std::string_view::npos))
+      return Match::yes;
+  }
+  for (const std::string_view extension : {".pt", ".pth", ".bin", ".ckpt"})
+    if (text.starts_with("PK\3\4") && path.ends_with(extension)) return Match::maybe;
+  return Match::no;
+}
+
+MetaGraph read_torch_zip(const Source& source) {
+  MetaGraph graph = read_torch_zip_file(*source.file);
+  add_config(source, graph);
+  return graph;
+}
+
+}  // namespace loadline

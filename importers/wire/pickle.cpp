@@ -1,0 +1,430 @@
+// Python pickle, protocols 0 to 2 (Lib/pickletools.py), as far as torch writes it: the opcodes of torch's
+// _weights_only_unpickler.py. One byte each, then their argument; a stack machine with a memo:
+//
+//   80 PROTO u8       2e STOP           28 MARK           63 GLOBAL "module\nname\n"
+//   71 BINPUT u8      72 LONG_BINPUT u32    68 BINGET u8  6a LONG_BINGET u32      51 BINPERSID
+//   4e NONE   88 NEWTRUE   89 NEWFALSE      4b BININT1 u8   4d BININT2 u16   4a BININT i32
+//   8a LONG1 u8 n, n bytes two's complement               47 BINFLOAT f64 big-endian
+//   58 BINUNICODE u32 n, n bytes            55 SHORT_BINSTRING u8 n, n bytes
+//   29 EMPTY_TUPLE  85 86 87 TUPLE1-3  74 TUPLE           5d EMPTY_LIST  61 APPEND  65 APPENDS
+//   7d EMPTY_DICT   73 SETITEM  75 SETITEMS               8f EMPTY_SET
+//   52 REDUCE callee(arguments)    81 NEWOBJ class(arguments)    62 BUILD sets the state of an object
+#include "importers/wire/pickle.h"
+
+#include "core/base/text.h"
+#include "core/base/text_hash.h"
+#include "importers/wire/pickle_globals.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+using Kind = PickleValue::Kind;
+
+constexpr std::uint64_t kMostGlobal = 1000;  // bytes of a module's or a name
+constexpr std::uint64_t kMostStack = 4'000'000;
+constexpr std::size_t kMostLong = 32;           // bytes of a number; a UUID takes 17
+constexpr std::uint64_t kFirstBytes = 1 << 20;  // of memory, that every pickle may take
+const PickleValue kAbsent(Kind::absent, 0);
+
+bool is_dict_type(std::string_view name) {
+  return name == "collections.OrderedDict" || name == "collections.Counter" || name == "builtins.dict" ||
+         name == "collections.defaultdict";
+}
+
+}  // namespace
+
+// Runs the opcodes. The stack's values above the last mark are what an opcode may take.
+class PickleMachine {
+ public:
+  PickleMachine(Pickle& pickle, Cursor& cursor)
+      : out_(pickle), values_(pickle.values_), cursor_(cursor), begin_(cursor.at()) {}
+
+  void run() {
+    for (std::uint64_t opcodes = 0; !stopped_; ++opcodes) {
+      if (opcodes == Pickle::kMostOpcodes) throw limit("opcodes", Pickle::kMostOpcodes);
+      at_ = cursor_.at();
+      step(cursor_.read<std::uint8_t>("a pickle without its end"));
+    }
+    out_.bytes_ = cursor_.at() - begin_;
+  }
+
+ private:
+  Error malformed(std::string_view detail) const {
+    return cursor_.malformed(at_, fmt::format("pickle: {}", detail));
+  }
+  Error refused(std::string_view detail) const {
+    const Error place = cursor_.malformed(at_, "");
+    return Error(ErrorCode::unsupported, place.place(), fmt::format("pickle: {}", detail));
+  }
+  Error limit(std::string_view what, std::uint64_t most) const {
+    const Error place = cursor_.malformed(at_, "");
+    return Error(ErrorCode::limit, place.place(), fmt::format("pickle: more than {} {}", most, what));
+  }
+
+  template <typename T>
+  T take(std::string_view what = "a pickle opcode") {
+    return cursor_.read<T>(what);
+  }
+
+  // Counts what is about to be kept, so that a small file cannot fill the memory.
+  void keep(std::uint64_t values) {
+    kept_ += values;
+    if (kept_ > Pickle::kMostValues) throw limit("values", Pickle::kMostValues);
+    const std::uint64_t bytes = values_.bytes() + (memo_.size() + values) * sizeof(PickleValue);
+    if (bytes > kFirstBytes + Pickle::kMostGrowth * (cursor_.at() - begin_))
+      throw limit("bytes of memory for each of its own", Pickle::kMostGrowth);
+  }
+
+  void push(PickleValue value) {
+    if (stack_.size() == kMostStack) throw limit("values on its stack", kMostStack);
+    stack_.push_back(value);
+  }
+  void push(Kind kind, std::uint32_t number = 0) { push(PickleValue(kind, number)); }
+  void push_integer(std::int64_t value) { push(values_.add_integer(value)); }
+
+  std::size_t base() const { return marks_.empty() ? 0 : marks_.back(); }
+  PickleValue& top() {
+    if (stack_.size() <= base()) throw malformed("an opcode takes a value from an empty stack");
+    return stack_.back();
+  }
+  PickleValue pop() {
+    const PickleValue value = top();
+    stack_.pop_back();
+    return value;
+  }
+  // How far the stack goes below its last `count` values, or below its last mark, which goes.
+  std::size_t below(std::size_t count) {
+    if (stack_.size() < base() + count) throw malformed("an opcode takes a value from an empty stack");
+    return stack_.size() - count;
+  }
+  std::size_t below_mark() {
+    if (marks_.empty()) throw malformed("an opcode takes values down to a mark that is not there");
+    const std::size_t first = marks_.back();
+    marks_.pop_back();
+    return first;
+  }
+
+  PickleValue text(Kind kind, std::uint64_t bytes) {
+    return keep_text(kind, cursor_.read_text(bytes, Pickle::kMostText, "a string of the pickle"));
+  }
+  PickleValue keep_text(Kind kind, std::string_view kept) {
+    if (values_.text_bytes() + kept.size() > Pickle::kMostTexts)
+      throw limit("bytes of strings", Pickle::kMostTexts);
+    return values_.add_text(kind, kept);
+  }
+  PickleValue tuple(std::span<const PickleValue> items) {
+    keep(items.size());
+    return values_.add_tuple(items);
+  }
+  PickleValue container(Kind kind) {
+    keep(2);
+    return values_.add_container(kind);
+  }
+  // The values from `first` on the stack, as one.
+  void join(std::size_t first) {
+    const PickleValue joined = tuple(std::span(stack_).subspan(first));
+    stack_.resize(first);
+    push(joined);
+  }
+
+  std::string line() {
+    std::string text;
+    for (char c = take<char>("a global's name"); c != '\n'; c = take<char>("a global's name")) {
+      if (text.size() == kMostGlobal) throw limit("bytes in a global's name", kMostGlobal);
+      text.push_back(c);
+    }
+    return text;
+  }
+
+  void global() {
+    std::string module = line(), name = line();
+    if (module.empty() || name.empty()) throw malformed("a global without a name");
+    const PickleGlobal named = modern_global({std::move(module), std::move(name)});
+    std::string full = named.module + "." + named.name;
+    if (runs_code(named))
+      throw refused(fmt::format("names '{}', which runs code when loaded: refused, nothing was run",
+                                safe_display(full, 100)));
+    const auto [found, fresh] = globals_.try_emplace(std::move(full));
+    if (fresh) {
+      keep(4);
+      found->second = keep_text(Kind::global, found->first);
+    }
+    push(found->second);
+  }
+
+  void put(std::uint64_t slot) {
+    // writers number slots one by one; whoever leaves large gaps wants memory
+    constexpr std::uint64_t kMostGap = 1024;
+    if (slot > memo_.size() + kMostGap)
+      throw malformed(fmt::format("memo slot {} after {} slots", slot, memo_.size()));
+    const PickleValue value = top();
+    if (slot >= memo_.size()) {
+      keep(slot + 1 - memo_.size());
+      memo_.resize(static_cast<std::size_t>(slot) + 1, kAbsent);  // never more than a few at once
+    }
+    memo_[static_cast<std::size_t>(slot)] = value;
+  }
+  void get(std::uint64_t slot) {
+    if (slot >= memo_.size() || memo_[static_cast<std::size_t>(slot)].is(Kind::absent))
+      throw malformed(fmt::format("reads memo slot {}, which was never set", slot));
+    push(memo_[static_cast<std::size_t>(slot)]);
+  }
+
+  void long_number() {
+    const auto bytes = take<std::uint8_t>();
+    if (bytes > kMostLong) throw limit("bytes in a number", kMostLong);
+    std::uint64_t low = 0;
+    bool fits = true;
+    std::uint8_t last = 0, sign = 0;
+    std::array<std::uint8_t, kMostLong> digits = {};
+    cursor_.read_bytes(std::as_writable_bytes(std::span(digits)).first(bytes), "a number");
+    if (bytes > 0) sign = (digits[bytes - 1U] & 0x80) != 0 ? 0xFF : 0;
+    for (std::size_t i = 0; i < 8; ++i) {
+      last = i < bytes ? digits[i] : sign;
+      low |= std::uint64_t{last} << (8 * i);
+    }
+    for (std::size_t i = 8; i < bytes; ++i) fits = fits && digits[i] == sign;
+    fits = fits && (last & 0x80) == (sign & 0x80);
+    if (!fits) return push(Kind::big_integer);
+    push_integer(static_cast<std::int64_t>(low));
+  }
+
+  void real() {
+    std::array<std::uint8_t, 8> bytes = {};
+    cursor_.read_bytes(std::as_writable_bytes(std::span(bytes)), "a number");
+    std::uint64_t bits = 0;
+    for (const std::uint8_t byte : bytes) bits = bits << 8 | byte;
+    push(values_.add_real(bits));
+  }
+
+  // APPENDS and SETITEMS: what stands from `first` on the stack goes into what stands below.
+  void add_items(Kind kind, std::size_t first) {
+    const auto items = std::span<const PickleValue>(stack_).subspan(first);
+    if (kind == Kind::dict && items.size() % 2 != 0) throw malformed("SETITEMS with a key that has no value");
+    if (first <= base()) throw malformed("an opcode takes a value from an empty stack");
+    const PickleValue held = target(stack_[first - 1], kind, kind == Kind::list ? "APPEND" : "SETITEM");
+    keep(items.size());
+    values_.append(held, items);
+    stack_.resize(first);
+  }
+
+  // What APPEND and SETITEM add to: a list or dict, or the state of an object that stays opaque, which a
+  // class derived from list or dict writes so.
+  PickleValue target(PickleValue value, Kind kind, std::string_view opcode) {
+    if (value.is(kind)) return value;
+    if (!value.is(Kind::object))
+      throw malformed(fmt::format("{} on what is no {}", opcode, kind == Kind::list ? "list" : "dict"));
+    PickleObject& object = values_.object(value);
+    const std::string_view callee = out_.text(object.callee);
+    if (callee.starts_with("torch"))
+      throw malformed(fmt::format("{} on a {}", opcode, safe_display(callee, 100)));
+    if (!object.state.is(kind)) {
+      add_state(object, container(kind));
+      if (!object.state.is(kind))
+        throw malformed(fmt::format("{} on an object that has other state", opcode));
+    }
+    return object.state;
+  }
+
+  void add_state(PickleObject& object, PickleValue state) {
+    object.state = object.state.is(Kind::none) ? state : tuple(std::array{object.state, state});
+  }
+
+  // A dict from nothing, another dict (Counter), pairs, or a factory (defaultdict).
+  PickleValue make_dict(std::string_view name, std::span<const PickleValue> arguments) {
+    const PickleValue dict = container(Kind::dict);
+    if (name == "collections.defaultdict" && !arguments.empty()) arguments = arguments.subspan(1);
+    if (arguments.empty()) return dict;
+    const std::span<const PickleValue> given = out_.items(arguments[0]);
+    if (arguments.size() > 1 || !(arguments[0].is(Kind::dict) || arguments[0].is(Kind::list)))
+      throw refused(fmt::format("a {} made from something else than pairs", name));
+    keep(2 * given.size());
+    if (arguments[0].is(Kind::dict)) {
+      values_.append(dict, given);
+      return dict;
+    }
+    for (const PickleValue& pair : given) {
+      const std::span<const PickleValue> parts = out_.items(pair);
+      if (!(pair.is(Kind::tuple) || pair.is(Kind::list)) || parts.size() != 2)
+        throw malformed(fmt::format("a {} made from something else than pairs", name));
+      values_.append(dict, parts);
+    }
+    return dict;
+  }
+
+  void reduce(std::string_view opcode) {
+    const PickleValue arguments = pop(), callee = pop();
+    // ('module', class, ...): how torch before 1.6 wrote the classes of whole models
+    if (callee.is(Kind::persistent)) {
+      const std::span<const PickleValue> id = out_.items(out_.persistent_[callee.number()]);
+      throw refused(fmt::format("a whole pickled model of class '{}'; save its state_dict() instead",
+                                safe_display(id.size() > 1 ? out_.text(id[1]) : "", 100)));
+    }
+    if (!callee.is(Kind::global)) throw malformed(fmt::format("{} calls what is no global", opcode));
+    if (!arguments.is(Kind::tuple)) throw malformed(fmt::format("{} without a tuple of arguments", opcode));
+    const std::string name(out_.text(callee));
+    const std::span<const PickleValue> items = out_.items(arguments);
+    if (is_dict_type(name)) return push(make_dict(name, items));
+    if (name == "builtins.set" || name == "builtins.frozenset") {
+      const PickleValue set = container(Kind::set);
+      if (!items.empty()) {
+        const std::span<const PickleValue> given = out_.items(items[0]);
+        keep(given.size());
+        values_.append(set, given);
+      }
+      return push(set);
+    }
+    if (name == "_codecs.encode" && !items.empty() && items[0].is(Kind::text))
+      return push(Kind::bytes, items[0].number());
+    keep(3);
+    push(values_.add_object(callee, arguments));
+  }
+
+  void build() {
+    const PickleValue state = pop();
+    const PickleValue value = top();
+    // an OrderedDict's state is the versions of modules (_metadata): of no use here
+    if (value.is(Kind::dict)) return;
+    if (!value.is(Kind::object)) throw malformed("BUILD on what is no object");
+    PickleObject& object = values_.object(value);
+    if (out_.text(object.callee).starts_with("torch._utils."))
+      throw refused(fmt::format("BUILD on {}", safe_display(out_.text(object.callee), 100)));
+    add_state(object, state);
+  }
+
+  void persistent() {
+    const PickleValue id = pop();
+    if (!id.is(Kind::tuple)) throw malformed("a persistent id that is no tuple");
+    keep(1);
+    out_.persistent_.push_back(id);
+    push(Kind::persistent, static_cast<std::uint32_t>(out_.persistent_.size() - 1));
+  }
+
+  void stop() {
+    if (!marks_.empty() || stack_.size() != 1)
+      throw malformed(fmt::format("STOP with {} values on the stack, not 1", stack_.size()));
+    out_.root_ = stack_.back();
+    stopped_ = true;
+  }
+
+  void mark() {
+    if (marks_.size() == Pickle::kMostMarks) throw limit("marks", Pickle::kMostMarks);
+    marks_.push_back(stack_.size());
+  }
+
+  void proto() {
+    const auto version = take<std::uint8_t>();
+    if (version > 2)
+      throw refused(fmt::format("protocol {}: only protocols up to 2, torch's default, are read", version));
+  }
+
+  void step(std::uint8_t opcode) {
+    switch (opcode) {
+      case 0x80:
+        return proto();
+      case '.':
+        return stop();
+      case '(':
+        return mark();
+      case 'c':
+        return global();
+      case 'q':
+        return put(take<std::uint8_t>());
+      case 'r':
+        return put(take<std::uint32_t>());
+      case 'h':
+        return get(take<std::uint8_t>());
+      case 'j':
+        return get(take<std::uint32_t>());
+      case 'Q':
+        return persistent();
+      case 'R':
+        return reduce("REDUCE");
+      case 0x81:
+        return reduce("NEWOBJ");
+      case 'b':
+        return build();
+      default:
+        return step_value(opcode);
+    }
+  }
+
+  void step_value(std::uint8_t opcode) {
+    switch (opcode) {
+      case 'N':
+        return push(Kind::none);
+      case 0x88:
+        return push(Kind::boolean, 1);
+      case 0x89:
+        return push(Kind::boolean, 0);
+      case 'K':
+        return push_integer(take<std::uint8_t>());
+      case 'M':
+        return push_integer(take<std::uint16_t>());
+      case 'J':
+        return push_integer(take<std::int32_t>());
+      case 0x8A:
+        return long_number();
+      case 'G':
+        return real();
+      case 'X':
+        return push(text(Kind::text, take<std::uint32_t>()));
+      case 'U':
+        return push(text(Kind::text, take<std::uint8_t>()));
+      case ')':
+        return push(Kind::tuple);
+      case 0x85:
+        return join(below(1));
+      case 0x86:
+        return join(below(2));
+      case 0x87:
+        return join(below(3));
+      case 't':
+        return join(below_mark());
+      case ']':
+        return push(container(Kind::list));
+      case '}':
+        return push(container(Kind::dict));
+      case 0x8F:
+        return push(container(Kind::set));
+      default:
+        return step_container(opcode);
+    }
+  }
+
+  void step_container(std::uint8_t opcode) {
+    switch (opcode) {
+      case 'a':
+        return add_items(Kind::list, below(1));
+      case 'e':
+        return add_items(Kind::list, below_mark());
+      case 's':
+        return add_items(Kind::dict, below(2));
+      case 'u':
+        return add_items(Kind::dict, below_mark());
+      default:
+        throw refused(fmt::format("opcode {:#04x}, which torch.save does not write", opcode));
+    }
+  }
+
+  Pickle& out_;
+  PickleStore& values_;
+  Cursor& cursor_;
+  const std::uint64_t begin_;
+  std::uint64_t at_ = 0;  // of the opcode being run
+  std::uint64_t kept_ = 0;
+  bool stopped_ = false;
+  std::vector<PickleValue> stack_;
+  std::vector<std::size_t> marks_;  // heights of the stack
+  std::vector<PickleValue> memo_;
+  TextMap<PickleValue> globals_;
+};
+
+Pickle::Pickle(Cursor& cursor) { PickleMachine(*this, cursor).run(); }
+
+}  // namespace loadline

@@ -1,0 +1,53 @@
+// A zip archive: where each member's bytes lie, and the content of small ones.
+#pragma once
+
+#include "core/base/error.h"
+#include "core/graph/meta_graph.h"
+#include "core/graph/name_index.h"
+#include "core/io/source_file.h"
+#include "importers/wire/zip_directory.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline {
+
+// The members of an archive and their content. What is refused: zip_directory.h.
+class ZipArchive {
+ public:
+  // Reads the directory and the local headers, no content. `file` must outlive it. Throws Error.
+  ZipArchive(const SourceFile& file, ZipCase name_case);
+
+  const SourceFile& file() const { return *file_; }
+  const std::vector<ZipMember>& members() const { return directory_.members; }
+  // Of its directory.
+  const std::vector<Note>& notes() const { return directory_.notes; }
+  const ZipMember* find(std::string_view name) const;
+  // The one folder that holds everything, without its slash. Throws Error{malformed} if there is none.
+  std::string root() const;
+  // The member's content, decompressed and compared with its checksum; a checksum of 0 is one that the
+  // writer was told to leave out. Throws Error{limit} above `most` bytes, Error{malformed}.
+  std::string read(const ZipMember& member, std::uint64_t most) const;
+  // Compares a stored member with its checksum, piece by piece. Throws Error{malformed}.
+  void check_stored(const ZipMember& member) const;
+  // The member as a storage of a graph.
+  Storage storage(const ZipMember& member, FileId file) const;
+
+  Error malformed(const ZipMember& member, std::string_view detail) const;
+
+ private:
+  void check_crc(const ZipMember& member, std::uint32_t crc) const;
+
+  const SourceFile* file_;
+  ZipDirectory directory_;
+  NameIndex by_name_;
+};
+
+// The name in the local header that `head`, the start of a file, begins with; cut where `head` ends.
+std::optional<std::string_view> first_zip_name(std::span<const std::byte> head);
+
+}  // namespace loadline
