@@ -1,4 +1,4 @@
-// Jobs with tags: a change of what is chosen replaces what is under way.
+// A change of what is chosen replaces the packing under way.
 #include "app/gui/arena_work.h"
 
 #include "core/base/error.h"
@@ -22,15 +22,10 @@ std::uint32_t used_arena(const Problem& problem, std::uint32_t arena) {
 }  // namespace
 
 void ArenaWork::open(const std::string& path) {
-  const std::uint64_t number = ++count_;
-  opening_ = number;
-  jobs_.post(
-      "Reading " + safe_display(path, 60), "arena file", [path](Progress&) { return file_arena(path); },
-      [this, number](Outcome<ArenaProblemPtr> outcome) {
-        if (opening_ != number) return;
-        opening_ = 0;
-        if (!outcome.ok()) return fail_(outcome.error());
-        file_ = outcome.value();
+  file_.ask(
+      jobs_, "Reading " + safe_display(path, 60), [path](Progress&) { return file_arena(path); },
+      [this] {
+        if (file_.error() != nullptr) return fail_(*file_.error());
         source_ = ArenaSource::file;
       });
 }
@@ -45,7 +40,7 @@ std::vector<ArenaSource> ArenaWork::sources(const ArenaModel& model) const {
   std::vector<ArenaSource> sources;
   if (has_buffers(ArenaSource::pass, model)) sources.push_back(ArenaSource::pass);
   sources.insert(sources.end(), spaces_.begin(), spaces_.end());
-  if (file_) sources.push_back(ArenaSource::file);
+  if (file()) sources.push_back(ArenaSource::file);
   sources.push_back(ArenaSource::example);
   return sources;
 }
@@ -72,7 +67,7 @@ void ArenaWork::update(const ArenaModel& model) {
   if (asked.source == ArenaSource::pass)
     asked.figures = model.figures;
   else if (asked.source == ArenaSource::file)
-    asked.file = file_;
+    asked.file = file();
   else if (asked.source != ArenaSource::example)
     asked.projection = model.projection;
   if (asked_ == asked) return;
@@ -83,70 +78,47 @@ void ArenaWork::post(const Asked& asked, const ArenaModel& model) {
   const bool same = asked_ && asked_->source == asked.source && asked_->file == asked.file;
   if (!same) view.time = view.height = {}, view.arena = 0, view.step = 0, view.playing = false;
   asked_ = asked;
-  cancelled_ = false;
-  error_.clear();
-  const std::uint64_t number = ++count_;
-  packing_ = number;
-  jobs_.post(
-      "Packing the arena", "arena",
+  scene_.ask(
+      jobs_, "Packing the arena",
       [asked, model](Progress& progress) {
         ArenaProblemPtr problem = asked.source == ArenaSource::file      ? asked.file
                                   : asked.source == ArenaSource::example ? example_arena()
                                                                          : model_arena(asked.source, model);
         return make_arena_scene(std::move(problem), asked.options, progress);
       },
-      [this, number](Outcome<std::shared_ptr<const ArenaScene>> outcome) {
-        if (packing_ != number) return;
-        packing_ = 0;
-        if (outcome.ok()) {
-          scene_ = outcome.value();
-          view.arena = used_arena(scene_->of->problem, view.arena);
-          return;
-        }
-        cancelled_ = outcome.error().code() == ErrorCode::cancelled;
-        if (cancelled_) return;
-        scene_.reset();
-        error_ = outcome.error().what();
+      [this] {
+        if (scene_.error() == nullptr)
+          view.arena = used_arena(scene()->of->problem, view.arena);
+        else if (!cancelled())
+          scene_.drop();
       });
 }
 
 void ArenaWork::update_steps() {
-  if (!scene_ || scene_->of->problem.buffers.size() > kMostTraced) return;
-  const Traced wanted{scene_, view.arena, view.rule};
+  if (!scene() || scene()->of->problem.buffers.size() > kMostTraced) return;
+  const Traced wanted{scene(), view.arena, view.rule};
   if (traced_ == wanted) return;
-  if (!traced_ || traced_->scene != scene_) view.step = 0, view.playing = false;
+  if (!traced_ || traced_->scene != scene()) view.step = 0, view.playing = false;
   traced_ = wanted;
   steps_.reset();
-  steps_error_.clear();
-  steps_cancelled_ = false;
-  const std::uint64_t number = ++count_;
-  tracing_ = number;
-  jobs_.post(
-      "Packing step by step", "arena steps",
+  steps_.ask(
+      jobs_, "Packing step by step",
       [wanted](Progress& progress) {
         return make_arena_steps(wanted.scene, wanted.arena, wanted.rule, progress);
       },
-      [this, number](Outcome<std::shared_ptr<const ArenaSteps>> outcome) {
-        if (tracing_ != number) return;
-        tracing_ = 0;
-        if (outcome.ok())
-          steps_ = outcome.value();
-        else if (outcome.error().code() == ErrorCode::cancelled)
-          steps_cancelled_ = true;
-        else
-          steps_error_ = outcome.error().what();
-        if (steps_) view.step = std::min(view.step, steps_->length());
+      [this] {
+        if (steps()) view.step = std::min(view.step, steps()->length());
       });
 }
 
 void ArenaWork::cancel() {
-  jobs_.cancel_tagged("arena");
-  jobs_.cancel_tagged("arena steps");
+  scene_.cancel();
+  steps_.cancel();
 }
 
 void ArenaWork::retry() {
-  if (cancelled_) asked_.reset();
-  if (steps_cancelled_) traced_.reset();
+  if (cancelled()) asked_.reset();
+  if (steps_cancelled()) traced_.reset();
 }
 
 void ArenaWork::forget_model() {
@@ -158,18 +130,12 @@ void ArenaWork::forget_model() {
   if (source_ && of_model(*source_)) source_.reset();
   if (asked_ && of_model(asked_->source)) {
     asked_.reset();
-    jobs_.cancel_tagged("arena");
-    packing_ = 0;
-    error_.clear();
+    scene_.withdraw();
   }
-  if (!scene_ || !of_model(scene_->of->source)) return;
-  scene_.reset();
+  if (!scene() || !of_model(scene()->of->source)) return;
+  scene_.drop();
   steps_.reset();
   traced_.reset();
-  jobs_.cancel_tagged("arena steps");
-  tracing_ = 0;
-  steps_error_.clear();
-  steps_cancelled_ = false;
   view.step = 0;
   view.playing = false;
 }

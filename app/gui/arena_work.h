@@ -3,6 +3,7 @@
 
 #include "app/gui/arena_scene.h"
 #include "app/gui/jobs.h"
+#include "app/gui/latest.h"
 #include "app/gui/panels/plot_range.h"
 
 #include <functional>
@@ -37,7 +38,7 @@ class ArenaWork {
 
   // Reads a problem file in the background; it is what is packed from then on.
   void open(const std::string& path);
-  bool opening() const { return opening_ > 0; }
+  bool opening() const { return file_.busy(); }
   // Throws Error{usage} for a source without buffers.
   void choose(ArenaSource source, const ArenaModel& model);
   void set_options(const ArenaOptions& options) { options_ = options; }
@@ -56,17 +57,17 @@ class ArenaWork {
   std::vector<ArenaSource> sources(const ArenaModel& model) const;
   ArenaSource source(const ArenaModel& model) const;
   const ArenaOptions& options() const { return options_; }
-  const ArenaProblemPtr& file() const { return file_; }
+  const ArenaProblemPtr& file() const { return file_.value(); }
   // The last packing, also while another is under way; nothing before the first.
-  const std::shared_ptr<const ArenaScene>& scene() const { return scene_; }
-  const std::shared_ptr<const ArenaSteps>& steps() const { return steps_; }
-  bool packing() const { return packing_ > 0; }
-  bool tracing() const { return tracing_ > 0; }
+  const std::shared_ptr<const ArenaScene>& scene() const { return scene_.value(); }
+  const std::shared_ptr<const ArenaSteps>& steps() const { return steps_.value(); }
+  bool packing() const { return scene_.busy(); }
+  bool tracing() const { return steps_.busy(); }
   // Why there is no packing of what is chosen; empty if there is, or while there will be.
-  const std::string& error() const { return error_; }
-  const std::string& steps_error() const { return steps_error_; }
-  bool cancelled() const { return cancelled_; }
-  bool steps_cancelled() const { return steps_cancelled_; }
+  std::string error() const { return cancelled() ? "" : scene_.error_text(); }
+  std::string steps_error() const { return steps_cancelled() ? "" : steps_.error_text(); }
+  bool cancelled() const { return scene_.was_cancelled(); }
+  bool steps_cancelled() const { return steps_.was_cancelled(); }
 
   ArenaView view;
 
@@ -93,14 +94,11 @@ class ArenaWork {
   std::function<void(const Error&)> fail_;
   std::optional<ArenaSource> source_;
   ArenaOptions options_;
-  ArenaProblemPtr file_;
-  std::optional<Asked> asked_;
-  std::optional<Traced> traced_;
-  std::shared_ptr<const ArenaScene> scene_;
-  std::shared_ptr<const ArenaSteps> steps_;
-  std::string error_, steps_error_;
-  bool cancelled_ = false, steps_cancelled_ = false;
-  std::uint64_t opening_ = 0, packing_ = 0, tracing_ = 0, count_ = 0;
+  Latest<ArenaProblem> file_;
+  std::optional<Asked> asked_;    // what scene_ answers
+  std::optional<Traced> traced_;  // what steps_ answers
+  Latest<ArenaScene> scene_;
+  Latest<ArenaSteps> steps_;
   mutable std::shared_ptr<const Projection> scanned_;
   mutable std::vector<ArenaSource> spaces_;  // of scanned_
 };

@@ -35,12 +35,11 @@ const std::string* ArrayView::element(std::uint64_t i) const {
 
 void ArrayView::want(std::uint64_t first, std::uint64_t last) {
   last = std::min(last, array_->count);
-  if (first >= last || !error_.empty()) return;
+  if (first >= last || read_.error() != nullptr) return;
   std::uint64_t from = first / kPage;
   const std::uint64_t to = (last - 1) / kPage + 1;
   while (from < to && pages_.contains(from)) ++from;
   if (from == to || (reading() && reading_first_ <= from && to <= reading_last_)) return;
-  reading_ = ++count_;
   reading_first_ = from;
   reading_last_ = to;
   const auto work = [graph = graph_, array = *array_, from, to](Progress& progress) {
@@ -57,20 +56,14 @@ void ArrayView::want(std::uint64_t first, std::uint64_t last) {
     }
     return pages;
   };
-  jobs_.post("Reading metadata", "elements", work,
-             [weak = weak_from_this(), number = reading_, from](Outcome<Pages> outcome) {
-               const auto self = weak.lock();
-               if (!self || self->reading_ != number) return;
-               self->reading_ = 0;
-               if (outcome.ok())
-                 self->take(std::move(outcome.value()), from);
-               else
-                 self->error_ = outcome.error().what();
-             });
+  read_.ask(jobs_, "Reading metadata", work, [this, from] {
+    if (read_.value()) take(*read_.value(), from);
+    read_.drop();
+  });
 }
 
-void ArrayView::take(Pages pages, std::uint64_t first) {
-  pages_.merge(pages);
+void ArrayView::take(const Pages& pages, std::uint64_t first) {
+  pages_.insert(pages.begin(), pages.end());
   while (pages_.size() > kMostPages) {  // the one that lies farthest goes
     const bool low =
         first - std::min(first, pages_.begin()->first) > std::max(first, pages_.rbegin()->first) - first;
@@ -79,12 +72,9 @@ void ArrayView::take(Pages pages, std::uint64_t first) {
 }
 
 void ArrayView::search(std::string text) {
-  stop_search();
+  found_.reset();
   searched_ = std::move(text);
-  found_.clear();
-  search_error_.clear();
   if (searched_.empty()) return;
-  searching_ = ++count_;
   const auto work = [graph = graph_, array = *array_, text = searched_](Progress& progress) {
     std::vector<std::uint64_t> found;
     const Needle needle(text);
@@ -104,22 +94,16 @@ void ArrayView::search(std::string text) {
     }
     return found;
   };
-  search_job_ = jobs_.post(
-      "Searching metadata", "array search", work,
-      [weak = weak_from_this(), number = searching_](Outcome<std::vector<std::uint64_t>> outcome) {
-        const auto self = weak.lock();
-        if (!self || self->searching_ != number) return;
-        self->searching_ = 0;
-        if (outcome.ok())
-          self->found_ = std::move(outcome.value());
-        else
-          self->search_error_ = outcome.error().code() == ErrorCode::cancelled ? "The search was stopped."
-                                                                               : outcome.error().what();
-      });
+  found_.ask(jobs_, "Searching metadata", work);
 }
 
-void ArrayView::stop_search() {
-  if (searching()) jobs_.cancel_tagged("array search");
+const std::vector<std::uint64_t>& ArrayView::found() const {
+  static const std::vector<std::uint64_t> kNone;
+  return found_.value() ? *found_.value() : kNone;
+}
+
+std::string ArrayView::search_error() const {
+  return found_.was_cancelled() ? "The search was stopped." : found_.error_text();
 }
 
 }  // namespace loadline::gui

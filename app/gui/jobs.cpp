@@ -104,6 +104,17 @@ std::vector<JobView> Jobs::view() const {
   return views;
 }
 
+std::optional<JobView> Jobs::find(JobId id) const {
+  for (const JobView& job : view())
+    if (job.id == id) return job;
+  return std::nullopt;
+}
+
+std::uint64_t Jobs::posted() const {
+  const std::lock_guard lock(mutex_);
+  return next_id_ - 1;
+}
+
 bool Jobs::idle() const {
   const std::lock_guard lock(mutex_);
   return jobs_.empty() && deliveries_.empty();

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -74,6 +75,10 @@ class Jobs {
   void cancel_all();
   // Unfinished jobs, oldest first.
   std::vector<JobView> view() const;
+  // The job, unless it is finished.
+  std::optional<JobView> find(JobId id) const;
+  // How many were posted since the beginning.
+  std::uint64_t posted() const;
   // Nothing waits, runs, or is undelivered.
   bool idle() const;
   // Called (from workers) whenever a poll() would find something.

@@ -1,0 +1,106 @@
+// The answer to the newest of several questions that were asked in the background.
+#pragma once
+
+#include "app/gui/jobs.h"
+#include "core/base/error.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace loadline::gui {
+
+// A question is a job. An answer finds its way here through the question that it answers: when a newer
+// question was asked, or nobody waits any more, that question is gone and the answer is dropped. So an older
+// answer cannot replace a newer one. Belongs to the thread that polls the jobs, which must live longer.
+template <typename T>
+class Latest {
+ public:
+  Latest() = default;
+  Latest(const Latest&) = delete;
+  Latest& operator=(const Latest&) = delete;
+  ~Latest() { withdraw(); }
+
+  // The last answer; null before the first one. It stays while a newer question is open, and when that one
+  // fails, until somebody drops it.
+  const std::shared_ptr<const T>& value() const { return value_; }
+  // Why the newest question has no answer; null if it has one, or will have.
+  const Error* error() const { return error_ ? &*error_ : nullptr; }
+  std::string error_text() const { return error_ ? error_->what() : std::string(); }
+  bool was_cancelled() const { return error_ && error_->code() == ErrorCode::cancelled; }
+  // A question is open.
+  bool busy() const { return question_ != nullptr; }
+  // The job of the newest question.
+  JobId job() const { return job_; }
+
+  // Asks `work(Progress&)`, which returns a T or a shared pointer to one. Once the answer or the error is
+  // here, poll() calls `then()`.
+  template <typename Work, typename Then>
+  void ask(Jobs& jobs, std::string name, Work work, Then then) {
+    using Answer = std::invoke_result_t<Work&, Progress&>;
+    withdraw();
+    question_ = std::make_shared<Latest*>(this);
+    jobs_ = &jobs;
+    job_ = jobs.post(
+        std::move(name), tag(), std::move(work),
+        [asked = std::weak_ptr<Latest*>(question_), then = std::move(then)](Outcome<Answer> outcome) mutable {
+          const std::shared_ptr<Latest*> question = asked.lock();
+          if (!question) return;
+          (*question)->take(std::move(outcome));
+          then();
+        });
+  }
+  template <typename Work>
+  void ask(Jobs& jobs, std::string name, Work work) {
+    ask(jobs, std::move(name), std::move(work), [] {});
+  }
+
+  // An answer without a question; it is the newest.
+  void set(T value) {
+    withdraw();
+    value_ = shared(std::move(value));
+  }
+  // Asks the job to stop. If it does, the error says that it was cancelled.
+  void cancel() {
+    if (question_) jobs_->cancel(job_);
+  }
+  // Forgets the question and its error, not the last answer.
+  void withdraw() {
+    cancel();
+    question_.reset();
+    error_.reset();
+  }
+  // Forgets the last answer.
+  void drop() { value_.reset(); }
+  void reset() {
+    withdraw();
+    drop();
+  }
+
+ private:
+  static std::shared_ptr<const T> shared(T value) { return std::make_shared<const T>(std::move(value)); }
+  static std::shared_ptr<const T> shared(std::shared_ptr<const T> value) { return value; }
+
+  // Of this object alone: its next question replaces the one before, and nobody else's does.
+  std::string tag() const { return "latest " + std::to_string(reinterpret_cast<std::uintptr_t>(this)); }
+
+  template <typename Answer>
+  void take(Outcome<Answer> outcome) {
+    question_.reset();
+    if (outcome.ok())
+      value_ = shared(std::move(outcome.value()));
+    else
+      error_ = outcome.error();
+  }
+
+  std::shared_ptr<const T> value_;
+  std::optional<Error> error_;
+  std::shared_ptr<Latest*> question_;  // open; answers hold it weakly
+  Jobs* jobs_ = nullptr;
+  JobId job_{};
+};
+
+}  // namespace loadline::gui
