@@ -10,12 +10,12 @@ GuiApp::GuiApp(Window& window, std::string hub_cache, std::stop_token stop,
                std::shared_ptr<const ForwardAssets> assets)
     : window_(window),
       stop_(std::move(stop)),
-      session_(std::move(hub_cache), std::move(assets)),
-      shell_(session_) {
-  session_.set_wake(window_.waker());
+      workspace_(std::move(hub_cache), std::move(assets)),
+      shell_(workspace_) {
+  workspace_.shared.jobs.set_wake(window_.waker());
 }
 
-GuiApp::~GuiApp() { session_.set_wake({}); }
+GuiApp::~GuiApp() { workspace_.shared.jobs.set_wake({}); }
 
 void GuiApp::refresh_style() {
   const float scale = window_.scale();
@@ -23,28 +23,29 @@ void GuiApp::refresh_style() {
     ui_.fonts = load_fonts(scale);
     window_.upload_fonts();
   }
-  if (scale == styled_scale_ && styled_dark_ == session_.dark) return;
+  if (scale == styled_scale_ && styled_dark_ == workspace_.settings.dark) return;
   styled_scale_ = scale;
-  styled_dark_ = session_.dark;
+  styled_dark_ = workspace_.settings.dark;
   ui_.scale = scale;
-  ui_.theme = session_.dark ? &dark_theme() : &light_theme();
+  ui_.theme = workspace_.settings.dark ? &dark_theme() : &light_theme();
   apply_theme(*ui_.theme, scale);
 }
 
 void GuiApp::take_dropped() {
   const std::vector<std::string> dropped = window_.take_dropped();
-  if (!dropped.empty()) session_.open(dropped.front());
+  if (!dropped.empty()) workspace_.open(dropped.front());
   if (dropped.size() > 1)
-    session_.notify(
+    workspace_.shared.notices.add(
         Severity::info,
         "Several files were dropped: only the first one is opened. Drop the folder of a model instead.");
 }
 
 void GuiApp::frame() {
-  session_.poll();
+  workspace_.poll();
   take_dropped();
-  const std::string title =
-      session_.model() ? safe_display(session_.model()->name) + " - Loadline" : "Loadline";
+  const std::string title = workspace_.document().model
+                                ? safe_display(workspace_.document().model->name) + " - Loadline"
+                                : "Loadline";
   if (title != title_) {
     title_ = title;
     window_.set_title(title);
@@ -60,12 +61,12 @@ void GuiApp::check_open() const {
 
 void GuiApp::settle() {
   check_open();
-  while (session_.busy()) {
+  while (workspace_.busy()) {
     frame();
     check_open();
     window_.wait_events(0.01);
   }
-  session_.poll();
+  workspace_.poll();
 }
 
 void GuiApp::draw_settled() {

@@ -1,9 +1,9 @@
-// Session, shell and window put together: one object that draws frames.
+// Workspace, shell and window put together: one object that draws frames.
 #pragma once
 
-#include "app/gui/session.h"
 #include "app/gui/shell.h"
 #include "app/gui/window.h"
+#include "app/gui/workspace.h"
 
 #include <optional>
 #include <stop_token>
@@ -20,7 +20,7 @@ class GuiApp {
   GuiApp& operator=(const GuiApp&) = delete;
   ~GuiApp();
 
-  Session& session() { return session_; }
+  Workspace& workspace() { return workspace_; }
   Window& window() { return window_; }
   // Takes in finished jobs and dropped files, then draws one frame.
   void frame();
@@ -38,7 +38,7 @@ class GuiApp {
 
   Window& window_;
   std::stop_token stop_;
-  Session session_;
+  Workspace workspace_;
   Shell shell_;
   Ui ui_;
   std::optional<bool> styled_dark_;

@@ -81,12 +81,6 @@ void Jobs::cancel(JobId id) {
     if (job->id == id) job->stop.request_stop();
 }
 
-void Jobs::cancel_tagged(std::string_view tag) {
-  const std::lock_guard lock(mutex_);
-  for (const std::shared_ptr<Job>& job : jobs_)
-    if (job->tag == tag) job->stop.request_stop();
-}
-
 void Jobs::cancel_all() {
   const std::lock_guard lock(mutex_);
   for (const std::shared_ptr<Job>& job : jobs_) job->stop.request_stop();

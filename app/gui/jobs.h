@@ -14,7 +14,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -71,7 +70,6 @@ class Jobs {
   // Delivers what has finished; true if there was anything.
   bool poll();
   void cancel(JobId id);
-  void cancel_tagged(std::string_view tag);
   void cancel_all();
   // Unfinished jobs, oldest first.
   std::vector<JobView> view() const;

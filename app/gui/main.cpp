@@ -26,8 +26,8 @@ std::string read_text(const std::string& path) {
 }
 
 // Notices of severity error are what a picture would show and a caller would miss.
-void throw_failures(const Session& session) {
-  for (const Notice& notice : session.notices())
+void throw_failures(const Workspace& workspace) {
+  for (const Notice& notice : workspace.shared.notices.all())
     if (notice.severity == Severity::error) throw Error(ErrorCode::io, notice.text);
 }
 
@@ -40,9 +40,9 @@ void run_until_closed(GuiApp& app) {
       app.frame();
       app.window().wait_events(0);
     }
-    const double wait = app.session().arena().view.playing ? kMovingWait
-                        : app.session().busy()             ? kBusyWait
-                                                           : kIdleWait;
+    const double wait = app.workspace().document().arena->view.playing ? kMovingWait
+                        : app.workspace().busy()                       ? kBusyWait
+                                                                       : kIdleWait;
     frames = app.window().wait_events(wait) ? kAfterEvent : 1;
   }
 }
@@ -61,11 +61,11 @@ int run_gui(const GuiRequest& request) {
   const std::unique_ptr<Window> window =
       offscreen ? open_offscreen_window(options) : open_desktop_window(options);
   GuiApp app(*window, request.hub_cache, request.stop, request.assets);
-  app.session().dark = request.dark;
-  if (!request.presets.empty()) app.session().set_presets(request.presets);
-  app.session().set_rates(request.rates);
-  if (!request.panel.empty()) app.session().panel = request.panel;
-  if (!request.path.empty()) app.session().open(request.path);
+  app.workspace().settings.dark = request.dark;
+  if (!request.presets.empty()) app.workspace().shared.presets = request.presets;
+  app.workspace().shared.rates = request.rates;
+  if (!request.panel.empty()) app.workspace().settings.panel = request.panel;
+  if (!request.path.empty()) app.workspace().open(request.path);
 
   bool quit = false;
   if (!script.empty()) quit = play_script(app, script, request.script);
@@ -77,7 +77,7 @@ int run_gui(const GuiRequest& request) {
   app.draw_settled();
   app.settle();  // a panel may ask for something when it is first drawn
   app.draw_settled();
-  if (script.empty()) throw_failures(app.session());
+  if (script.empty()) throw_failures(app.workspace());
   if (!request.screenshot.empty()) window->save_png(request.screenshot);
   return 0;
 }

@@ -1,8 +1,8 @@
 // A panel: one thing to look at, in the space it is given.
 #pragma once
 
-#include "app/gui/session.h"
 #include "app/gui/ui.h"
+#include "app/gui/workspace.h"
 
 #include <memory>
 #include <span>
@@ -11,7 +11,7 @@
 namespace loadline::gui {
 
 // Keeps what only it needs between frames: scroll, zoom, cached geometry. Draws into the content
-// region of the current ImGui window, whatever its size, for every state of the session.
+// region of the current ImGui window, whatever its size, for every state of the workspace.
 class Panel {
  public:
   Panel() = default;
@@ -19,7 +19,7 @@ class Panel {
   Panel& operator=(const Panel&) = delete;
   virtual ~Panel() = default;
 
-  virtual void draw(Session& session, const Ui& ui) = 0;
+  virtual void draw(Workspace& workspace, const Ui& ui) = 0;
   // Another model is shown, or none: gives back what keeps the last one in memory.
   virtual void forget() {}
 };
@@ -31,7 +31,7 @@ struct PanelRow {
   std::unique_ptr<Panel> (*make)();
 };
 
-// In the order of the tabs; the first is where a session starts.
+// In the order of the tabs; the first is shown at the start.
 std::span<const PanelRow> panels();
 // Throws Error{usage} that lists the ids.
 const PanelRow& find_panel(std::string_view id);

@@ -16,13 +16,13 @@ namespace loadline::gui {
 namespace {
 
 const Model& model_of(GuiApp& app) {
-  if (!app.session().model()) refuse("no model is open");
-  return *app.session().model();
+  if (!app.workspace().document().model) refuse("no model is open");
+  return *app.workspace().document().model;
 }
 
 void wait(GuiApp& app, const std::string&) { app.settle(); }
 
-void open(GuiApp& app, const std::string& path) { app.session().open(path); }
+void open(GuiApp& app, const std::string& path) { app.workspace().open(path); }
 
 void set_size(GuiApp& app, const std::string& text) {
   const std::size_t by = text.find('x');
@@ -38,13 +38,13 @@ void select(GuiApp& app, const std::string& name) {
   const auto found =
       std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == name; });
   if (found == tensors.end()) refuse(fmt::format("no tensor '{}'", name));
-  app.session().select(TensorId{static_cast<std::uint32_t>(found - tensors.begin())});
+  app.workspace().document().select(TensorId{static_cast<std::uint32_t>(found - tensors.begin())});
 }
 
 void zoom(GuiApp& app, const std::string& path) {
   const ModuleTree& tree = model_of(app).tree;
   for (std::uint32_t i = 0; i < tree.nodes.size(); ++i)
-    if (module_path(tree, NodeId{i}) == path) return app.session().zoom(NodeId{i});
+    if (module_path(tree, NodeId{i}) == path) return app.workspace().document().zoom(NodeId{i});
   refuse(fmt::format("no module '{}'", path));
 }
 
@@ -56,24 +56,24 @@ void sort(GuiApp& app, const std::string& argument) {
   const std::size_t column = position(
       std::string_view(argument).substr(0, space), kSortColumns,
       [](std::size_t i) { return sort_column_name(static_cast<SortColumn>(i)); }, "column");
-  app.session().set_sort(static_cast<SortColumn>(column), order.empty());
+  app.workspace().document().set_sort(static_cast<SortColumn>(column), order.empty());
 }
 
 void filter(GuiApp& app, const std::string& terms) {
-  app.session().set_filter(terms);
-  if (!app.session().table().error.empty()) refuse(app.session().table().error);
+  app.workspace().document().set_filter(terms);
+  if (!app.workspace().document().table().error.empty()) refuse(app.workspace().document().table().error);
 }
 
 void find(GuiApp& app, const std::string& text) {
-  Session& session = app.session();
-  if (session.panel == "tensors")
-    session.set_filter(text);
-  else if (session.panel == "metadata")
-    session.metadata_search = text;
-  else if (session.panel == "operators")
-    session.operator_search = text;
+  Workspace& workspace = app.workspace();
+  if (workspace.settings.panel == "tensors")
+    workspace.document().set_filter(text);
+  else if (workspace.settings.panel == "metadata")
+    workspace.document().metadata.search = text;
+  else if (workspace.settings.panel == "operators")
+    workspace.document().operator_search = text;
   else
-    refuse(fmt::format("the panel '{}' has no search box", session.panel));
+    refuse(fmt::format("the panel '{}' has no search box", workspace.settings.panel));
 }
 
 void look_at(GuiApp& app, const std::string& key) {
@@ -81,32 +81,33 @@ void look_at(GuiApp& app, const std::string& key) {
   const auto found =
       std::find_if(entries.begin(), entries.end(), [&](const MetaEntry& entry) { return entry.key == key; });
   if (found == entries.end()) refuse(fmt::format("no metadata '{}'", key));
-  app.session().look_at(static_cast<std::size_t>(found - entries.begin()));
+  app.workspace().document().metadata.look_at(static_cast<std::size_t>(found - entries.begin()));
 }
 
 ArrayView& array_of(GuiApp& app) {
-  if (!app.session().array()) refuse("no array is looked at");
-  return *app.session().array();
+  if (!app.workspace().document().metadata.array()) refuse("no array is looked at");
+  return *app.workspace().document().metadata.array();
 }
 
 void show_operator(GuiApp& app, const std::string& text) {
   model_of(app);
-  const auto& scene = app.session().forward();
+  const auto& scene = app.workspace().document().forward.value();
   if (!scene || scene->forward() == nullptr) refuse("no operators are known of this model");
-  app.session().operator_shown = parse_number<std::size_t>(text, 0, scene->forward()->ops.size() - 1);
+  app.workspace().document().operator_shown =
+      parse_number<std::size_t>(text, 0, scene->forward()->ops.size() - 1);
 }
 
 void show_operators(GuiApp& app, const std::string& view) {
   if (view != "modules" && view != "list")
     refuse(fmt::format("no view '{}'; there are: modules, list", view));
-  app.session().operators_as_list = view == "list";
+  app.workspace().settings.operators_as_list = view == "list";
 }
 
 template <typename Change>
 void change_plan(GuiApp& app, Change change) {
-  PlanChoice choice = app.session().choice();
+  PlanChoice choice = app.workspace().document().choice();
   change(choice);
-  app.session().set_plan(choice);
+  app.workspace().document().set_plan(choice);
 }
 
 // DEVICE[,HOST] or none.
@@ -119,29 +120,29 @@ void set_memory_map(GuiApp& app, const std::string& text) {
 
 template <typename Change>
 void change_forward(GuiApp& app, Change change) {
-  ForwardChoice choice = app.session().forward_choice();
+  ForwardChoice choice = app.workspace().document().forward_choice();
   change(choice);
-  app.session().set_forward(choice);
+  app.workspace().document().set_forward(choice);
 }
 
 void set_memory(GuiApp& app, const std::string& kind) {
-  app.session().set_plan(with_memory(app.session().choice(), memory_kind(kind)));
+  app.workspace().document().set_plan(with_memory(app.workspace().document().choice(), memory_kind(kind)));
 }
 
 void set_preset(GuiApp& app, const std::string& id) {
-  const std::vector<DevicePreset>& presets = app.session().presets();
-  PlanChoice choice = app.session().choice();
+  const std::vector<DevicePreset>& presets = app.workspace().shared.presets;
+  PlanChoice choice = app.workspace().document().choice();
   if (id == "none")
     choice.preset.clear(), choice.budget = {};
   else
     choice =
         on_device(choice, presets[position(
                               id, presets.size(), [&](std::size_t i) { return presets[i].id; }, "device")]);
-  app.session().set_plan(choice);
+  app.workspace().document().set_plan(choice);
 }
 
 void show_comparison(GuiApp& app, const std::string& view) {
-  app.session().compare_view = static_cast<CompareView>(position(
+  app.workspace().settings.compare_view = static_cast<CompareView>(position(
       view, kCompareViews, [](std::size_t i) { return compare_view_name(static_cast<CompareView>(i)); },
       "view"));
 }
@@ -154,11 +155,11 @@ void sort_comparison(GuiApp& app, const std::string& argument) {
   const std::size_t column = position(
       std::string_view(argument).substr(0, space), kCompareColumns,
       [](std::size_t i) { return compare_column_name(static_cast<CompareColumn>(i)); }, "column");
-  app.session().compare_sort = {static_cast<CompareColumn>(column), order.empty()};
+  app.workspace().settings.compare_sort = {static_cast<CompareColumn>(column), order.empty()};
 }
 
 void overlay(GuiApp& app, const std::string& id) {
-  auto& picked = app.session().overlaid;
+  auto& picked = app.workspace().document().overlaid;
   const std::string known(find_method(id).id);
   if (picked.erase(known) == 0) picked.insert(known);
 }
@@ -166,31 +167,31 @@ void overlay(GuiApp& app, const std::string& id) {
 void move_item(GuiApp& app, const std::string& argument) {
   const std::size_t space = argument.find(' ');
   if (space == std::string::npos) refuse(fmt::format("'{}' is not FROM TO", argument));
-  OrderList list = app.session().order_list();
+  OrderList list = *app.workspace().document().order.value();
   if (list.items().empty()) refuse("no order is listed: methods-view order lists it");
   const std::string_view view = argument;
   const std::size_t from = parse_number<std::size_t>(view.substr(0, space), 1, list.items().size());
   const std::size_t to = parse_number<std::size_t>(view.substr(space + 1), 1, list.items().size());
   list.move(from - 1, to - 1);
-  app.session().arrange_order(std::move(list));
+  app.workspace().document().arrange_order(std::move(list));
 }
 
 void unfold_item(GuiApp& app, const std::string& text) {
   const Model& model = model_of(app);
-  OrderList list = app.session().order_list();
+  OrderList list = *app.workspace().document().order.value();
   if (list.items().empty()) refuse("no order is listed: methods-view order lists it");
   list.unfold(*model.graph, parse_number<std::size_t>(text, 1, list.items().size()) - 1);
-  app.session().arrange_order(std::move(list));
+  app.workspace().document().arrange_order(std::move(list));
 }
 
 void set_color(GuiApp& app, const std::string& mode) {
-  app.session().color_by(static_cast<ColorBy>(position(
-      mode, kColorModes, [](std::size_t i) { return color_by_name(static_cast<ColorBy>(i)); }, "colouring")));
+  app.workspace().settings.color_by = static_cast<ColorBy>(position(
+      mode, kColorModes, [](std::size_t i) { return color_by_name(static_cast<ColorBy>(i)); }, "colouring"));
 }
 
 void set_theme(GuiApp& app, const std::string& name) {
   if (name != "dark" && name != "light") refuse(fmt::format("no theme '{}'; there are: dark, light", name));
-  app.session().dark = name == "dark";
+  app.workspace().settings.dark = name == "dark";
 }
 
 void convert(GuiApp& app, const std::string& argument) {
@@ -200,12 +201,12 @@ void convert(GuiApp& app, const std::string& argument) {
   request.exporter = argument.substr(0, space);
   request.out = argument.substr(space + 1);
   request.overwrite = true;
-  app.session().convert(request);
+  app.workspace().convert(request);
 }
 
 void browse(GuiApp& app, const std::string& folder) {
-  if (!folder.empty()) app.session().browse(folder);
-  app.session().wants_browser = true;
+  if (!folder.empty()) app.workspace().browse(folder);
+  app.workspace().wants_browser = true;
 }
 
 void screenshot(GuiApp& app, const std::string& file) {
@@ -214,7 +215,7 @@ void screenshot(GuiApp& app, const std::string& file) {
 }
 
 void expect_notice(GuiApp& app, const std::string& words) {
-  const auto& notices = app.session().notices();
+  const auto& notices = app.workspace().shared.notices.all();
   const bool found = std::any_of(notices.begin(), notices.end(), [&](const Notice& notice) {
     return notice.text.find(words) != std::string::npos;
   });
@@ -248,11 +249,11 @@ struct Command {
 
 constexpr std::array<Command, 73> kCommands = {{
     {"open", Needs::argument, open},
-    {"demo", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().open_demo(); }},
-    {"close", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().close_model(); }},
+    {"demo", Needs::nothing, [](GuiApp& app, const std::string&) { app.workspace().open_demo(); }},
+    {"close", Needs::nothing, [](GuiApp& app, const std::string&) { app.workspace().close_model(); }},
     {"wait", Needs::nothing, wait},
     {"panel", Needs::argument,
-     [](GuiApp& app, const std::string& id) { app.session().panel = find_panel(id).id; }},
+     [](GuiApp& app, const std::string& id) { app.workspace().settings.panel = find_panel(id).id; }},
     {"theme", Needs::argument, set_theme},
     {"size", Needs::argument, set_size},
     {"scale", Needs::argument,
@@ -260,7 +261,7 @@ constexpr std::array<Command, 73> kCommands = {{
        app.window().set_scale(parse_number<float>(text, 0.5f, 4));
      }},
     {"select", Needs::argument, select},
-    {"deselect", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().select(std::nullopt); }},
+    {"deselect", Needs::nothing, [](GuiApp& app, const std::string&) { app.workspace().document().select(std::nullopt); }},
     {"zoom", Needs::optional, zoom},
     {"color", Needs::argument, set_color},
     {"filter", Needs::optional, filter},
@@ -269,13 +270,13 @@ constexpr std::array<Command, 73> kCommands = {{
     {"element", Needs::argument,
      [](GuiApp& app, const std::string& text) {
        array_of(app);
-       app.session().wants_element = parse_number<std::uint64_t>(text, 0, UINT64_MAX);
+       app.workspace().document().metadata.wants_element = parse_number<std::uint64_t>(text, 0, UINT64_MAX);
      }},
     {"search", Needs::argument, [](GuiApp& app, const std::string& text) { array_of(app).search(text); }},
     {"operator", Needs::argument, show_operator},
     {"operators", Needs::argument, show_operators},
     {"fold", Needs::argument,
-     [](GuiApp& app, const std::string& word) { app.session().fold_operators = on_or_off(word); }},
+     [](GuiApp& app, const std::string& word) { app.workspace().settings.fold_operators = on_or_off(word); }},
     {"batch", Needs::argument,
      [](GuiApp& app, const std::string& text) {
        change_forward(app, [&](ForwardChoice& c) { c.batch = parse_number<std::uint64_t>(text, 1, kMostBatch); });
@@ -297,7 +298,7 @@ constexpr std::array<Command, 73> kCommands = {{
      [](GuiApp& app, const std::string& word) {
        change_plan(app, [&](PlanChoice& c) { c.first_token = on_or_off(word); });
      }},
-    {"doctor", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().diagnose(); }},
+    {"doctor", Needs::nothing, [](GuiApp& app, const std::string&) { app.workspace().document().diagnose(); }},
     {"sort", Needs::argument, sort},
     {"method", Needs::argument,
      [](GuiApp& app, const std::string& id) { change_plan(app, [&](PlanChoice& c) { c.method = id; }); }},
@@ -329,7 +330,7 @@ constexpr std::array<Command, 73> kCommands = {{
      }},
     {"host-budget", Needs::argument,
      [](GuiApp& app, const std::string& size) {
-       if (app.session().choice().memory == MemoryKind::unified) refuse("unified memory has one budget");
+       if (app.workspace().document().choice().memory == MemoryKind::unified) refuse("unified memory has one budget");
        change_plan(app, [&](PlanChoice& c) { c.budget.host = size_or_none(size, "budget"); });
      }},
     {"allocator", Needs::argument,
@@ -374,9 +375,9 @@ constexpr std::array<Command, 73> kCommands = {{
     {"overlay", Needs::argument, overlay},
     {"move-item", Needs::argument, move_item},
     {"unfold-item", Needs::argument, unfold_item},
-    {"load-order", Needs::argument, [](GuiApp& app, const std::string& path) { app.session().load_order(path); }},
-    {"save-order", Needs::argument, [](GuiApp& app, const std::string& path) { app.session().save_order(path); }},
-    {"save-chart", Needs::argument, [](GuiApp& app, const std::string& path) { app.session().save_chart(path); }},
+    {"load-order", Needs::argument, [](GuiApp& app, const std::string& path) { app.workspace().document().load_order(path); }},
+    {"save-order", Needs::argument, [](GuiApp& app, const std::string& path) { app.workspace().document().save_order(path); }},
+    {"save-chart", Needs::argument, [](GuiApp& app, const std::string& path) { app.workspace().document().save_chart(path); }},
     {"arena", Needs::argument, choose_arena},
     {"arena-time", Needs::argument, set_arena_time},
     {"arena-threads", Needs::argument, set_arena_threads},
@@ -387,8 +388,8 @@ constexpr std::array<Command, 73> kCommands = {{
     {"arena-rule", Needs::argument, set_arena_rule},
     {"arena-step", Needs::argument, set_arena_step},
     {"arena-play", Needs::argument, play_arena},
-    {"device", Needs::argument, [](GuiApp& app, const std::string& id) { app.session().set_device(id); }},
-    {"upload", Needs::nothing, [](GuiApp& app, const std::string&) { app.session().upload(); }},
+    {"device", Needs::argument, [](GuiApp& app, const std::string& id) { app.workspace().choose_device(id); }},
+    {"upload", Needs::nothing, [](GuiApp& app, const std::string&) { app.workspace().upload(); }},
     {"convert", Needs::argument, convert},
     {"browse", Needs::optional, browse},
     {"mouse", Needs::argument, [](GuiApp& app, const std::string& at) { press(app, at, 0); }},

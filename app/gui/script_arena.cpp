@@ -9,7 +9,7 @@
 namespace loadline::gui {
 namespace {
 
-ArenaWork& arena_of(GuiApp& app) { return app.session().arena(); }
+ArenaWork& arena_of(GuiApp& app) { return *app.workspace().document().arena; }
 
 template <typename Change>
 void change_arena(GuiApp& app, Change change) {
@@ -21,9 +21,9 @@ void change_arena(GuiApp& app, Change change) {
 }  // namespace
 
 void choose_arena(GuiApp& app, const std::string& id) {
-  app.session().set_arena(static_cast<ArenaSource>(position(
-      id, kArenaSources, [](std::size_t i) { return arena_source_id(static_cast<ArenaSource>(i)); },
-      "arena")));
+  const std::size_t source = position(
+      id, kArenaSources, [](std::size_t i) { return arena_source_id(static_cast<ArenaSource>(i)); }, "arena");
+  arena_of(app).choose(static_cast<ArenaSource>(source), arena_model(app.workspace().document()));
 }
 
 void set_arena_time(GuiApp& app, const std::string& text) {

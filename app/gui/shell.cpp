@@ -36,7 +36,8 @@ float tab_padding(const Ui& ui) {
 
 }  // namespace
 
-Shell::Shell(Session& session) : session_(session), tree_(make_tree_panel()), start_(make_start_panel()) {}
+Shell::Shell(Workspace& workspace)
+    : workspace_(workspace), tree_(make_tree_panel()), start_(make_start_panel()) {}
 
 Panel& Shell::panel(std::string_view id) {
   const auto found = panels_.find(id);
@@ -45,21 +46,21 @@ Panel& Shell::panel(std::string_view id) {
 }
 
 void Shell::handle_shortcuts() {
-  if (shortcut_pressed(Shortcut::open)) session_.wants_browser = true;
-  if (shortcut_pressed(Shortcut::find)) session_.panel = "tensors";
-  if (shortcut_pressed(Shortcut::theme)) session_.dark = !session_.dark;
-  if (shortcut_pressed(Shortcut::close_model)) session_.close_model();
+  if (shortcut_pressed(Shortcut::open)) workspace_.wants_browser = true;
+  if (shortcut_pressed(Shortcut::find)) workspace_.settings.panel = "tensors";
+  if (shortcut_pressed(Shortcut::theme)) workspace_.settings.dark = !workspace_.settings.dark;
+  if (shortcut_pressed(Shortcut::close_model)) workspace_.close_model();
   if (shortcut_pressed(Shortcut::quit)) wants_quit_ = true;
-  if (browser_.is_open() || ImGui::GetIO().WantTextInput || !session_.model()) return;
-  if (list_key_pressed(ListKey::escape)) session_.select(std::nullopt);
+  if (browser_.is_open() || ImGui::GetIO().WantTextInput || !workspace_.document().model) return;
+  if (list_key_pressed(ListKey::escape)) workspace_.document().select(std::nullopt);
   if (list_key_pressed(ListKey::backspace))
-    session_.zoom(session_.model()->tree.node(session_.zoomed()).parent);
+    workspace_.document().zoom(workspace_.document().model->tree.node(workspace_.document().zoomed()).parent);
 }
 
 void Shell::draw(const Ui& ui) {
   handle_shortcuts();
-  if (seen_model_ != session_.generation()) {
-    seen_model_ = session_.generation();
+  if (seen_model_ != workspace_.document().id) {
+    seen_model_ = workspace_.document().id;
     for (const auto& [id, panel] : panels_) panel->forget();
   }
   ImGui::SetNextWindowPos({0, 0});
@@ -73,28 +74,28 @@ void Shell::draw(const Ui& ui) {
   draw_body(ui, room.y - ui.px(kHeader + kStatus));
   ImGui::SetCursorPos({0, room.y - ui.px(kStatus)});
   draw_status(ui);
-  if (session_.wants_browser) {
-    session_.wants_browser = false;
-    browser_.open(session_);
+  if (workspace_.wants_browser) {
+    workspace_.wants_browser = false;
+    browser_.open(workspace_);
   }
-  browser_.draw(session_, ui);
+  browser_.draw(workspace_, ui);
   ImGui::End();
 }
 
 void Shell::draw_body(const Ui& ui, float height) {
   const float width = ImGui::GetContentRegionAvail().x - ui.px(kMargin);
-  if (!session_.model()) {
+  if (!workspace_.document().model) {
     ImGui::BeginChild("body", {width, height});
     draw_notices(ui);
-    const bool arena = session_.panel == "arena";  // it needs no model
+    const bool arena = workspace_.settings.panel == "arena";  // it needs no model
     begin_card(ui, "start", {0, 0}, arena);
     if (arena) {
-      panel("arena").draw(session_, ui);
+      panel("arena").draw(workspace_, ui);
       end_card();
       ImGui::EndChild();
       return;
     }
-    start_->draw(session_, ui);
+    start_->draw(workspace_, ui);
     end_card();
     ImGui::EndChild();
     return;
@@ -110,7 +111,7 @@ void Shell::draw_body(const Ui& ui, float height) {
   ImGui::BeginChild("upper", {0, upper});
   ImGui::PopStyleVar();
   begin_card(ui, "tree", {tree, 0});
-  tree_->draw(session_, ui);
+  tree_->draw(workspace_, ui);
   end_card();
   ImGui::SameLine(0, 0);
   const float dragged = splitter(ui, "tree width", tree, ui.px(200), most, true);
@@ -128,12 +129,12 @@ void Shell::draw_body(const Ui& ui, float height) {
 }
 
 void Shell::draw_panel(const Ui& ui) {
-  if (has_own_cards(session_.panel)) {
-    panel(session_.panel).draw(session_, ui);
+  if (has_own_cards(workspace_.settings.panel)) {
+    panel(workspace_.settings.panel).draw(workspace_, ui);
     return;
   }
   begin_card(ui, "panel", {0, 0});
-  panel(session_.panel).draw(session_, ui);
+  panel(workspace_.settings.panel).draw(workspace_, ui);
   end_card();
 }
 
@@ -144,12 +145,12 @@ void Shell::draw_tabs(const Ui& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(6)});
   const float pad = tab_padding(ui);
   for (const PanelRow& row : panels()) {
-    const bool current = session_.panel == row.id;
+    const bool current = workspace_.settings.panel == row.id;
     const FontScope font(current ? ui.fonts.strong : ui.fonts.body);
     const ImVec2 size = ImGui::CalcTextSize(row.title.data(), row.title.data() + row.title.size());
     const float width = size.x + 2 * pad;
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    if (ImGui::InvisibleButton(row.id.data(), {width, height})) session_.panel = row.id;
+    if (ImGui::InvisibleButton(row.id.data(), {width, height})) workspace_.settings.panel = row.id;
     const bool hot = ImGui::IsItemHovered();
     const ImVec2 pen = {at.x + pad, at.y + (height - size.y) / 2 - ui.px(1)};
     draw->AddText(pen, current || hot ? theme.text : theme.muted, row.title.data(),

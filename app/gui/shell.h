@@ -3,8 +3,8 @@
 
 #include "app/gui/panel.h"
 #include "app/gui/panels/file_browser.h"
-#include "app/gui/session.h"
 #include "app/gui/ui.h"
+#include "app/gui/workspace.h"
 
 #include <map>
 #include <memory>
@@ -15,7 +15,7 @@ namespace loadline::gui {
 
 class Shell {
  public:
-  explicit Shell(Session& session);
+  explicit Shell(Workspace& workspace);
 
   // One frame over the whole display.
   void draw(const Ui& ui);
@@ -35,7 +35,7 @@ class Shell {
   void draw_status(const Ui& ui);
   Panel& panel(std::string_view id);
 
-  Session& session_;
+  Workspace& workspace_;
   std::map<std::string, std::unique_ptr<Panel>, std::less<>> panels_;  // made at first use
   std::unique_ptr<Panel> tree_;
   std::unique_ptr<Panel> start_;

@@ -53,7 +53,7 @@ void fact(const Ui& ui, std::string_view label, std::string_view value, std::str
 }  // namespace
 
 bool Shell::draw_theme_button(const Ui& ui) {
-  return icon_button(ui, "theme", session_.dark ? "Light theme (Ctrl+T)" : "Dark theme (Ctrl+T)",
+  return icon_button(ui, "theme", workspace_.settings.dark ? "Light theme (Ctrl+T)" : "Dark theme (Ctrl+T)",
                      [&](ImVec2 center, ImU32 color) {
                        ImDrawList* draw = ImGui::GetWindowDrawList();
                        const float r = ui.px(6);
@@ -78,14 +78,14 @@ void Shell::draw_header(const Ui& ui, float height) {
       ui.px(14) + frame + ui.px(8) + ImGui::CalcTextSize("Open").x + 2 * ImGui::GetStyle().FramePadding.x;
   draw_header_model(ui, width - buttons - ui.px(20));
   ImGui::SetCursorPos({width - buttons, middle - frame / 2});
-  if (button(ui, "Open")) session_.wants_browser = true;
+  if (button(ui, "Open")) workspace_.wants_browser = true;
   ImGui::SameLine(0, ui.px(8));
-  if (draw_theme_button(ui)) session_.dark = !session_.dark;
+  if (draw_theme_button(ui)) workspace_.settings.dark = !workspace_.settings.dark;
 }
 
 void Shell::draw_header_model(const Ui& ui, float right) {
-  if (!session_.model()) return;
-  const Model& model = *session_.model();
+  if (!workspace_.document().model) return;
+  const Model& model = *workspace_.document().model;
   const float x = ImGui::GetCursorPosX();
   const float middle = ui.px(27);
   ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -141,8 +141,9 @@ void Shell::draw_notices(const Ui& ui) {
     ImGui::PopID();
     return dismissed;
   };
-  const Model* model = session_.model().get();
-  if (model != nullptr && model->errors > 0 && session_.panel != "overview" && session_.panel != "findings") {
+  const Model* model = workspace_.document().model.get();
+  if (model != nullptr && model->errors > 0 && workspace_.settings.panel != "overview" &&
+      workspace_.settings.panel != "findings") {
     const auto& notes = model->graph->notes;
     const auto first = std::find_if(notes.begin(), notes.end(),
                                     [](const Note& note) { return note.severity == Severity::error; });
@@ -152,22 +153,24 @@ void Shell::draw_notices(const Ui& ui) {
           -1);
   }
   std::optional<std::size_t> dismissed;
-  for (std::size_t i = 0; i < session_.notices().size(); ++i)
-    if (strip(session_.notices()[i].severity, session_.notices()[i].text, static_cast<int>(i))) dismissed = i;
-  if (dismissed) session_.dismiss(*dismissed);
+  for (std::size_t i = 0; i < workspace_.shared.notices.all().size(); ++i)
+    if (strip(workspace_.shared.notices.all()[i].severity, workspace_.shared.notices.all()[i].text,
+              static_cast<int>(i)))
+      dismissed = i;
+  if (dismissed) workspace_.shared.notices.dismiss(*dismissed);
 }
 
 void Shell::draw_details(const Ui& ui) {
   begin_card(ui, "details", {0, 0});
-  const Model& model = *session_.model();
-  if (!session_.selection()) {
+  const Model& model = *workspace_.document().model;
+  if (!workspace_.document().selection()) {
     ImGui::SetCursorPosY(ui.px(22));
     muted(ui,
           "Select a tensor in the tree, the map, the table or the timeline: it is selected in all of them.");
     end_card();
     return;
   }
-  const TensorId id = *session_.selection();
+  const TensorId id = *workspace_.document().selection();
   const Tensor& tensor = model.tensor(id);
   const Storage& storage = model.graph->storage(tensor.storage);
   const std::uint64_t bytes = model.bytes[index(id)];
@@ -227,10 +230,10 @@ void Shell::draw_status(const Ui& ui) {
   const FontScope font(ui.fonts.small);
   const float y = ImGui::GetCursorPosY() + (height - ImGui::GetFontSize()) / 2;
   ImGui::SetCursorPos({ui.px(18), y});
-  const std::vector<JobView> jobs = session_.jobs();
+  const std::vector<JobView> jobs = workspace_.shared.jobs.view();
   std::string right;
-  if (session_.projection()) {
-    const Projection& projection = *session_.projection();
+  if (workspace_.document().projection.value()) {
+    const Projection& projection = *workspace_.document().projection.value();
     right = fmt::format("{}, {} order: device peak {}, all spaces {}", projection.method->id,
                         projection.order, format_bytes(projection.timeline.peaks[index(Space::device)].bytes),
                         format_bytes(projection.timeline.unified.bytes));
@@ -253,7 +256,7 @@ void Shell::draw_status(const Ui& ui) {
     ImGui::SameLine(0, ui.px(2));
     ImGui::SetCursorPosY(y - (ImGui::GetFrameHeight() - ImGui::GetFontSize()) / 2);
     if (icon_button(ui, "cancel", "Cancel", [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
-      session_.cancel(job.id);
+      workspace_.shared.jobs.cancel(job.id);
     ImGui::SameLine(0, ui.px(14));
     ImGui::PopID();
   }

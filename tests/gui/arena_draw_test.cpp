@@ -38,14 +38,14 @@ TEST(ArenaPanel, BothViewsAtEverySizeUnderTheMouse) {
   for (const bool model : {false, true}) {
     const auto window = open_null_window({});
     GuiApp app(*window, "");
-    if (model) app.session().show(preset_graph("demo"), "");
+    if (model) app.workspace().show(preset_graph("demo"), "");
     play(app, "panel arena\narena-time 0.1\nwait\n");
     for (const char* view : {"packing", "steps"})
       for (const auto& [width, height] :
            {std::pair(kLeastWidth, kLeastHeight), std::pair(1600, 900), std::pair(420, 260)}) {
         window->set_size(width, height);
         play(app, std::string("arena-view ") + view + "\nframes 2\nwait\nframes 2\n");
-        app.session().dark = !app.session().dark;
+        app.workspace().settings.dark = !app.workspace().settings.dark;
         move_everywhere(app, width, height);
         EXPECT_GT(ImGui::GetDrawData()->TotalVtxCount, 0);
       }
@@ -57,11 +57,11 @@ TEST(ArenaPanel, ScriptsDriveIt) {
   GuiApp app(*window, "");
   const loadline::testing::TemporaryFolder folder;
   loadline::testing::write_file(folder / "p.csv", "id,lower,upper,size,arena\na,0,4,100,0\nb,2,6,50,1\n");
-  app.session().show(preset_graph("demo"), "");
+  app.workspace().show(preset_graph("demo"), "");
   play(app,
        "wait\npanel arena\narena device\narena-time 0.1\narena-threads 2\narena-capacity 1GiB\nwait\n"
        "arena-zoom 0.25 0.5 0 0.5\nframes 2\n");
-  ArenaWork& work = app.session().arena();
+  ArenaWork& work = *app.workspace().document().arena;
   EXPECT_EQ(work.scene()->of->source, ArenaSource::device);
   EXPECT_EQ(work.options().threads, 2u);
   EXPECT_EQ(work.options().seconds, 0.1);
@@ -102,8 +102,9 @@ TEST(ArenaPanel, DrawsWhatAHostileFileHas) {
       "id,lower,upper,size,gaps\n\x1b[31m,0,18446744073709551615,1,\n\"a,b\",18446744073709551000,"
       "18446744073709551615,4611686018427387000,\n,5,5,7,\n\xff\xfe,1,9,0,\nz,2,100,3,4-5 7-9\n");
   play(app, "open " + folder / "far.csv" + "\nwait\n");
-  ASSERT_TRUE(app.session().notices().empty()) << app.session().notices().front().text;
-  ASSERT_TRUE(app.session().arena().scene()) << app.session().arena().error();
+  ASSERT_TRUE(app.workspace().shared.notices.all().empty())
+      << app.workspace().shared.notices.all().front().text;
+  ASSERT_TRUE(app.workspace().document().arena->scene()) << app.workspace().document().arena->error();
   for (const char* how :
        {"arena-zoom", "arena-zoom 0.9999 1 0.9999 1", "arena-zoom 0 0.0001 0 0.0001", "arena-view steps"}) {
     play(app, std::string(how) + "\nframes 2\nwait\nframes 2\n");
@@ -128,7 +129,8 @@ TEST(ArenaPanel, DrawsTicksThatDoublesDoNotTellApart) {
         "18446744073709547520,18446744073709551615", "9007199254740993,9007199254740995"}) {
     loadline::testing::write_file(folder / "late.csv", std::string("lower,upper,size\n") + ticks + ",7\n");
     play(app, "open " + folder / "late.csv" + "\narena-view packing\nwait\nframes 2\n");
-    ASSERT_TRUE(app.session().notices().empty()) << app.session().notices().front().text;
+    ASSERT_TRUE(app.workspace().shared.notices.all().empty())
+        << app.workspace().shared.notices.all().front().text;
     for (const char* how : {"arena-zoom", "arena-zoom 0.9999 1 0.9999 1", "arena-zoom 0 0.0001 0.9999 1"}) {
       play(app, std::string(how) + "\narena-view packing\nframes 2\n");
       move_everywhere(app, 1280, 800);
@@ -136,7 +138,7 @@ TEST(ArenaPanel, DrawsTicksThatDoublesDoNotTellApart) {
       ImGui::GetIO().MouseWheel = 1;
       app.frame();
       app.frame();
-      const ArenaView& view = app.session().arena().view;
+      const ArenaView& view = app.workspace().document().arena->view;
       EXPECT_TRUE(view.time.from < view.time.to) << ticks;
       play(app, "arena-view steps\nframes 2\nwait\nframes 2\n");
       move_everywhere(app, 1280, 800);
@@ -148,8 +150,8 @@ TEST(ArenaPanel, PlaysToTheEndAndStops) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   play(app, "panel arena\nwait\narena-view steps\nframes 2\nwait\nframes 2\narena-play on\n");
-  ArenaView& view = app.session().arena().view;
-  ASSERT_TRUE(app.session().arena().steps());
+  ArenaView& view = app.workspace().document().arena->view;
+  ASSERT_TRUE(app.workspace().document().arena->steps());
   view.speed = std::size(kArenaSpeeds) - 1;
   std::size_t last = view.step;
   for (int i = 0; i < 1000 && view.playing; ++i) {
@@ -158,17 +160,17 @@ TEST(ArenaPanel, PlaysToTheEndAndStops) {
     last = view.step;
   }
   EXPECT_FALSE(view.playing);
-  EXPECT_EQ(view.step, app.session().arena().steps()->length());
+  EXPECT_EQ(view.step, app.workspace().document().arena->steps()->length());
 }
 
 TEST(ArenaPanel, AClickSelectsTheTensorThatLiesThere) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(llama_70b_graph(), "");
+  app.workspace().show(llama_70b_graph(), "");
   play(app, "wait\npanel arena\narena-time 0.1\narena device\nwait\nframes 2\n");
-  for (int y = 300; y < 600 && !app.session().selection(); y += 40)
+  for (int y = 300; y < 600 && !app.workspace().document().selection(); y += 40)
     play(app, "click 1100 " + std::to_string(y) + "\n");
-  EXPECT_TRUE(app.session().selection());
+  EXPECT_TRUE(app.workspace().document().selection());
   play(app, "frames 2\n");  // with its outline
 }
 
@@ -176,16 +178,16 @@ TEST(ArenaPanel, IsAPageOfItsOwnWithoutAModel) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   play(app, "demo\nwait\npanel arena\nwait\nclose\n");
-  EXPECT_EQ(app.session().panel, "explore") << "the start page, not an example nobody asked for";
+  EXPECT_EQ(app.workspace().settings.panel, "explore") << "the start page, not an example nobody asked for";
   play(app, "panel arena\nwait\nframes 2\n");
-  EXPECT_EQ(app.session().arena().scene()->of->source, ArenaSource::example);
-  for (int y = 66; y < 100 && app.session().panel == "arena"; y += 6)
+  EXPECT_EQ(app.workspace().document().arena->scene()->of->source, ArenaSource::example);
+  for (int y = 66; y < 100 && app.workspace().settings.panel == "arena"; y += 6)
     play(app, "click 60 " + std::to_string(y) + "\n");
-  EXPECT_EQ(app.session().panel, "explore") << "the button that leads back";
+  EXPECT_EQ(app.workspace().settings.panel, "explore") << "the button that leads back";
   play(app, "frames 2\n");
-  for (int y = 280; y < 440 && app.session().panel != "arena"; y += 12)
+  for (int y = 280; y < 440 && app.workspace().settings.panel != "arena"; y += 12)
     play(app, "click 790 " + std::to_string(y) + "\n");
-  EXPECT_EQ(app.session().panel, "arena") << "the button that leads here";
+  EXPECT_EQ(app.workspace().settings.panel, "arena") << "the button that leads here";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What the arena panel packs, and what it says of it.
-#include "app/gui/session.h"
+#include "app/gui/workspace.h"
 #include "core/base/error.h"
 #include "core/packing/validator.h"
 #include "tests/gui/sample_graphs.h"
@@ -14,14 +14,14 @@ namespace loadline::gui {
 namespace {
 
 // As if the panel was drawn until nothing is left to do.
-void show(Session& session) {
+void show(Workspace& workspace) {
   do {
-    session.poll();
-    session.show_arena();
-    if (session.arena().view.steps) session.arena().update_steps();
+    workspace.poll();
+    show_arena(workspace.document());
+    if (workspace.document().arena->view.steps) workspace.document().arena->update_steps();
     std::this_thread::yield();
-  } while (session.busy());
-  session.show_arena();
+  } while (workspace.busy());
+  show_arena(workspace.document());
 }
 
 void expect_sound(const ArenaScene& scene) {
@@ -39,17 +39,17 @@ void expect_sound(const ArenaScene& scene) {
 }
 
 TEST(Arena, TheExampleNeedsNoModel) {
-  Session session("");
-  session.arena().view.steps = true;
-  show(session);
-  ASSERT_TRUE(session.arena().scene());
-  const ArenaScene& scene = *session.arena().scene();
+  Workspace workspace("");
+  workspace.document().arena->view.steps = true;
+  show(workspace);
+  ASSERT_TRUE(workspace.document().arena->scene());
+  const ArenaScene& scene = *workspace.document().arena->scene();
   expect_sound(scene);
   EXPECT_EQ(scene.packing.height(), kTeachingCapacity);
   EXPECT_TRUE(scene.packing.proven_optimal());
   EXPECT_GT(scene.greedy[0].value(), kTeachingCapacity);
-  ASSERT_TRUE(session.arena().steps());
-  const ArenaSteps& steps = *session.arena().steps();
+  ASSERT_TRUE(workspace.document().arena->steps());
+  const ArenaSteps& steps = *workspace.document().arena->steps();
   EXPECT_EQ(steps.greedy.end, TraceEnd::too_high);
   EXPECT_EQ(steps.search.end, TraceEnd::packed);
   EXPECT_EQ(steps.capacity, kTeachingCapacity);
@@ -69,113 +69,115 @@ TEST(Arena, TheExampleNeedsNoModel) {
 }
 
 TEST(Arena, SaysWhenThereIsNothingToSearch) {
-  Session session("");
-  session.arena().view.steps = true;
+  Workspace workspace("");
+  workspace.document().arena->view.steps = true;
   ArenaOptions options;
   options.capacity = kTeachingCapacity / 2;
-  session.arena().set_options(options);
-  show(session);
-  ASSERT_TRUE(session.arena().steps());
-  const ArenaSteps& steps = *session.arena().steps();
+  workspace.document().arena->set_options(options);
+  show(workspace);
+  ASSERT_TRUE(workspace.document().arena->steps());
+  const ArenaSteps& steps = *workspace.document().arena->steps();
   EXPECT_TRUE(steps.search.steps.empty());
   EXPECT_EQ(step_text(steps, steps.search, 0), "Everything was tried: no packing is that low");
 }
 
 TEST(Arena, PacksThePassAndEverySpaceOfThePlan) {
-  Session session("");
-  session.show(preset_graph("demo"), "");
-  show(session);
-  ASSERT_TRUE(session.arena().scene());
-  EXPECT_EQ(session.arena().scene()->of->source, ArenaSource::pass)
+  Workspace workspace("");
+  workspace.show(preset_graph("demo"), "");
+  show(workspace);
+  ASSERT_TRUE(workspace.document().arena->scene());
+  EXPECT_EQ(workspace.document().arena->scene()->of->source, ArenaSource::pass)
       << "what is most worth a look comes first";
-  const auto sources = session.arena().sources(session.arena_model());
+  const auto sources = workspace.document().arena->sources(arena_model(workspace.document()));
   EXPECT_GE(sources.size(), 3u);
   for (const ArenaSource source : sources) {
-    session.set_arena(source);
-    show(session);
-    ASSERT_TRUE(session.arena().scene()) << session.arena().error();
-    EXPECT_EQ(session.arena().scene()->of->source, source);
-    expect_sound(*session.arena().scene());
+    workspace.document().arena->choose(source, arena_model(workspace.document()));
+    show(workspace);
+    ASSERT_TRUE(workspace.document().arena->scene()) << workspace.document().arena->error();
+    EXPECT_EQ(workspace.document().arena->scene()->of->source, source);
+    expect_sound(*workspace.document().arena->scene());
   }
-  session.set_arena(ArenaSource::device);
-  show(session);
-  const ArenaProblem& device = *session.arena().scene()->of;
+  workspace.document().arena->choose(ArenaSource::device, arena_model(workspace.document()));
+  show(workspace);
+  const ArenaProblem& device = *workspace.document().arena->scene()->of;
   std::size_t tensors = 0;
   for (std::uint32_t i = 0; i < device.problem.buffers.size(); ++i) tensors += device.tensor(i).has_value();
   EXPECT_GT(tensors, 0u);
-  EXPECT_THROW(session.set_arena(ArenaSource::file), Error);
+  EXPECT_THROW(workspace.document().arena->choose(ArenaSource::file, arena_model(workspace.document())),
+               Error);
 }
 
 TEST(Arena, FollowsThePlanAndThePass) {
-  Session session("");
-  session.show(preset_graph("demo"), "");
-  show(session);
-  const auto before = session.arena().scene();
-  ForwardChoice pass = session.forward_choice();
+  Workspace workspace("");
+  workspace.show(preset_graph("demo"), "");
+  show(workspace);
+  const auto before = workspace.document().arena->scene();
+  ForwardChoice pass = workspace.document().forward_choice();
   pass.sequence *= 2;
-  session.set_forward(pass);
-  show(session);
-  EXPECT_NE(session.arena().scene(), before);
-  EXPECT_GT(session.arena().scene()->packing.height(), before->packing.height());
-  session.set_arena(ArenaSource::device);
-  show(session);
-  const auto ring = session.arena().scene();
-  PlanChoice choice = session.choice();
+  workspace.document().set_forward(pass);
+  show(workspace);
+  EXPECT_NE(workspace.document().arena->scene(), before);
+  EXPECT_GT(workspace.document().arena->scene()->packing.height(), before->packing.height());
+  workspace.document().arena->choose(ArenaSource::device, arena_model(workspace.document()));
+  show(workspace);
+  const auto ring = workspace.document().arena->scene();
+  PlanChoice choice = workspace.document().choice();
   choice.method = "sequential";
-  session.set_plan(choice);
-  show(session);
-  EXPECT_NE(session.arena().scene(), ring);
-  session.show_arena();
-  EXPECT_FALSE(session.busy()) << "nothing has changed: nothing is packed again";
+  workspace.document().set_plan(choice);
+  show(workspace);
+  EXPECT_NE(workspace.document().arena->scene(), ring);
+  show_arena(workspace.document());
+  EXPECT_FALSE(workspace.busy()) << "nothing has changed: nothing is packed again";
 }
 
 TEST(Arena, AModelThatGoesTakesItsArenaAlong) {
-  Session session("");
-  session.show(preset_graph("demo"), "");
-  show(session);
-  const std::weak_ptr<const ArenaScene> scene = session.arena().scene();
-  session.close_model();
-  EXPECT_FALSE(session.arena().scene());
+  Workspace workspace("");
+  workspace.show(preset_graph("demo"), "");
+  show(workspace);
+  const std::weak_ptr<const ArenaScene> scene = workspace.document().arena->scene();
+  workspace.close_model();
+  EXPECT_FALSE(workspace.document().arena->scene());
   EXPECT_TRUE(scene.expired());
-  show(session);
-  EXPECT_EQ(session.arena().scene()->of->source, ArenaSource::example);
+  show(workspace);
+  EXPECT_EQ(workspace.document().arena->scene()->of->source, ArenaSource::example);
 }
 
 TEST(Arena, OpensProblemFiles) {
   const loadline::testing::TemporaryFolder folder;
   loadline::testing::write_file(folder / "two.csv",
                                 "id,lower,upper,size,arena\nodd\x1b name,0,4,100,0\nb,2,6,50,0\nc,0,1,7,1\n");
-  Session session("");
-  session.open(folder / "two.csv");
-  EXPECT_EQ(session.panel, "arena");
-  show(session);
-  ASSERT_TRUE(session.arena().scene());
-  const ArenaScene& scene = *session.arena().scene();
+  Workspace workspace("");
+  workspace.open(folder / "two.csv");
+  EXPECT_EQ(workspace.settings.panel, "arena");
+  show(workspace);
+  ASSERT_TRUE(workspace.document().arena->scene());
+  const ArenaScene& scene = *workspace.document().arena->scene();
   expect_sound(scene);
   EXPECT_EQ(scene.of->title, "two.csv");
   EXPECT_EQ(scene.of->arenas, 2u);
   EXPECT_EQ(scene.packing.arenas[0].height, 150u);
   EXPECT_EQ(scene.packing.arenas[1].height, 7u);
-  session.show(tiny_graph(), "");
-  show(session);
-  EXPECT_EQ(session.arena().scene()->of->source, ArenaSource::file) << "it stays beside a model";
+  workspace.show(tiny_graph(), "");
+  show(workspace);
+  EXPECT_EQ(workspace.document().arena->scene()->of->source, ArenaSource::file) << "it stays beside a model";
 
   loadline::testing::write_file(folder / "bad.csv", "id,lower,upper,size\na,5,3,1\n");
-  session.open(folder / "bad.csv");
-  show(session);
-  ASSERT_FALSE(session.notices().empty());
-  EXPECT_NE(session.notices().back().text.find("'a'"), std::string::npos) << session.notices().back().text;
-  EXPECT_EQ(session.arena().scene()->of->title, "two.csv") << "the last good one stays";
+  workspace.open(folder / "bad.csv");
+  show(workspace);
+  ASSERT_FALSE(workspace.shared.notices.all().empty());
+  EXPECT_NE(workspace.shared.notices.all().back().text.find("'a'"), std::string::npos)
+      << workspace.shared.notices.all().back().text;
+  EXPECT_EQ(workspace.document().arena->scene()->of->title, "two.csv") << "the last good one stays";
 }
 
 TEST(Arena, SaysWhetherTheCapacityIsKept) {
-  Session session("");
+  Workspace workspace("");
   const auto verdict = [&](std::uint64_t capacity) {
     ArenaOptions options;
     options.capacity = capacity;
-    session.arena().set_options(options);
-    show(session);
-    return capacity_text(*session.arena().scene(), 0);
+    workspace.document().arena->set_options(options);
+    show(workspace);
+    return capacity_text(*workspace.document().arena->scene(), 0);
   };
   EXPECT_EQ(verdict(kTeachingCapacity), "Fits to the last byte");
   EXPECT_EQ(verdict(kTeachingCapacity - 1), "Cannot fit (proved): 1 B more is needed at least");
@@ -183,47 +185,47 @@ TEST(Arena, SaysWhetherTheCapacityIsKept) {
 }
 
 TEST(Arena, CanBeCancelledAndTakenUpAgain) {
-  Session session("");
-  session.show_arena();
-  session.arena().cancel();
-  while (session.busy()) session.poll();
-  if (session.arena().cancelled()) {  // else it was faster
-    EXPECT_EQ(session.arena().error(), "");
-    session.show_arena();
-    EXPECT_FALSE(session.busy()) << "not of itself";
-    session.arena().retry();
+  Workspace workspace("");
+  show_arena(workspace.document());
+  workspace.document().arena->cancel();
+  while (workspace.busy()) workspace.poll();
+  if (workspace.document().arena->cancelled()) {  // else it was faster
+    EXPECT_EQ(workspace.document().arena->error(), "");
+    show_arena(workspace.document());
+    EXPECT_FALSE(workspace.busy()) << "not of itself";
+    workspace.document().arena->retry();
   }
-  show(session);
-  EXPECT_TRUE(session.arena().scene());
+  show(workspace);
+  EXPECT_TRUE(workspace.document().arena->scene());
 }
 
 TEST(Arena, StepsCanBeCancelledAndTakenUpAgain) {
-  Session session("");
-  show(session);
-  session.arena().update_steps();
-  session.arena().cancel();
-  while (session.busy()) session.poll();
-  if (session.arena().steps_cancelled()) {  // else it was faster
-    EXPECT_EQ(session.arena().steps_error(), "") << "it did not fail";
-    EXPECT_FALSE(session.arena().cancelled()) << "the packing is there";
-    session.arena().update_steps();
-    EXPECT_FALSE(session.busy()) << "not of itself";
-    const auto scene = session.arena().scene();
-    session.arena().retry();
-    session.arena().view.steps = true;
-    show(session);
-    EXPECT_EQ(session.arena().scene(), scene) << "nor is it packed again";
+  Workspace workspace("");
+  show(workspace);
+  workspace.document().arena->update_steps();
+  workspace.document().arena->cancel();
+  while (workspace.busy()) workspace.poll();
+  if (workspace.document().arena->steps_cancelled()) {  // else it was faster
+    EXPECT_EQ(workspace.document().arena->steps_error(), "") << "it did not fail";
+    EXPECT_FALSE(workspace.document().arena->cancelled()) << "the packing is there";
+    workspace.document().arena->update_steps();
+    EXPECT_FALSE(workspace.busy()) << "not of itself";
+    const auto scene = workspace.document().arena->scene();
+    workspace.document().arena->retry();
+    workspace.document().arena->view.steps = true;
+    show(workspace);
+    EXPECT_EQ(workspace.document().arena->scene(), scene) << "nor is it packed again";
   }
-  session.arena().update_steps();
-  while (session.busy()) session.poll();
-  EXPECT_TRUE(session.arena().steps());
+  workspace.document().arena->update_steps();
+  while (workspace.busy()) workspace.poll();
+  EXPECT_TRUE(workspace.document().arena->steps());
 }
 
 TEST(Arena, StepsThatWereNotWorkedOutInTimeSaySo) {
-  Session session("");
-  show(session);
+  Workspace workspace("");
+  show(workspace);
   ArenaSteps steps;
-  steps.of = session.arena().scene();
+  steps.of = workspace.document().arena->scene();
   steps.greedy.end = TraceEnd::gave_up;
   EXPECT_EQ(step_text(steps, steps.greedy, 0), "Not worked out in time");
 }
@@ -233,12 +235,12 @@ TEST(Arena, TooManyBuffersAreNotTraced) {
   std::string rows = "id,lower,upper,size\n";
   for (int i = 0; i < 5000; ++i) rows += std::to_string(i) + ",0,1,1\n";
   loadline::testing::write_file(folder / "many.csv", rows);
-  Session session("");
-  session.arena().view.steps = true;
-  session.open(folder / "many.csv");
-  show(session);
-  EXPECT_EQ(session.arena().scene()->packing.height(), 5000u);
-  EXPECT_FALSE(session.arena().steps());
+  Workspace workspace("");
+  workspace.document().arena->view.steps = true;
+  workspace.open(folder / "many.csv");
+  show(workspace);
+  EXPECT_EQ(workspace.document().arena->scene()->packing.height(), 5000u);
+  EXPECT_FALSE(workspace.document().arena->steps());
 }
 
 }  // namespace

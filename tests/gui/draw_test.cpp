@@ -30,88 +30,88 @@ MetaGraphPtr vocabulary() {
 
 struct State {
   const char* name;
-  void (*prepare)(Session& session);
+  void (*prepare)(Workspace& workspace);
 };
 
 const State kStates[] = {
-    {"empty", [](Session&) {}},
-    {"tiny", [](Session& session) { session.show(tiny_graph(), ""); }},
-    {"no_tensors", [](Session& session) { session.show(std::make_shared<const MetaGraph>(), ""); }},
-    {"llama_70b", [](Session& session) { session.show(llama_70b_graph(), ""); }},
-    {"many", [](Session& session) { session.show(many_tensors(100'000), ""); }},
-    {"failed", [](Session& session) { session.open("/nonexistent"); }},
-    {"unsound", [](Session& session) { session.show(unsound_graph(), ""); }},
-    {"talkative", [](Session& session) { session.show(talkative_graph(), ""); }},
-    {"shapes", [](Session& session) { session.show(shapes_graph(), ""); }},
-    {"encoded", [](Session& session) { session.show(encoded_graph(), ""); }},
-    {"operators", [](Session& session) { session.show(operator_graph(3), ""); }},
+    {"empty", [](Workspace&) {}},
+    {"tiny", [](Workspace& workspace) { workspace.show(tiny_graph(), ""); }},
+    {"no_tensors", [](Workspace& workspace) { workspace.show(std::make_shared<const MetaGraph>(), ""); }},
+    {"llama_70b", [](Workspace& workspace) { workspace.show(llama_70b_graph(), ""); }},
+    {"many", [](Workspace& workspace) { workspace.show(many_tensors(100'000), ""); }},
+    {"failed", [](Workspace& workspace) { workspace.open("/nonexistent"); }},
+    {"unsound", [](Workspace& workspace) { workspace.show(unsound_graph(), ""); }},
+    {"talkative", [](Workspace& workspace) { workspace.show(talkative_graph(), ""); }},
+    {"shapes", [](Workspace& workspace) { workspace.show(shapes_graph(), ""); }},
+    {"encoded", [](Workspace& workspace) { workspace.show(encoded_graph(), ""); }},
+    {"operators", [](Workspace& workspace) { workspace.show(operator_graph(3), ""); }},
     {"many_operators",
-     [](Session& session) {
-       session.show(operator_graph(5000), "");
-       session.operator_shown = 19'000;
-       session.diagnose();
+     [](Workspace& workspace) {
+       workspace.show(operator_graph(5000), "");
+       workspace.document().operator_shown = 19'000;
+       workspace.document().diagnose();
      }},
     {"architecture",
-     [](Session& session) {
-       session.show(preset_graph("llama-3-8b"), "");
-       session.set_forward({.options = {.profile = "hf_eager"}, .sequence = 2048});
-       PlanChoice choice = session.choice();
+     [](Workspace& workspace) {
+       workspace.show(preset_graph("llama-3-8b"), "");
+       workspace.document().set_forward({.options = {.profile = "hf_eager"}, .sequence = 2048});
+       PlanChoice choice = workspace.document().choice();
        choice.first_token = true;
-       session.set_plan(choice);
+       workspace.document().set_plan(choice);
      }},
     {"experts",
-     [](Session& session) {
-       session.show(preset_graph("deepseek-v3"), "");
-       session.fold_operators = false;
+     [](Workspace& workspace) {
+       workspace.show(preset_graph("deepseek-v3"), "");
+       workspace.settings.fold_operators = false;
      }},
-    {"encoder", [](Session& session) { session.show(preset_graph("bert-base-uncased"), ""); }},
+    {"encoder", [](Workspace& workspace) { workspace.show(preset_graph("bert-base-uncased"), ""); }},
     {"beyond_all_sizes",
-     [](Session& session) {
-       session.show(preset_graph("llama-3.1-70b"), "");
-       session.set_forward({.batch = kMostBatch, .sequence = kMostSequence, .past = kMostPast});
+     [](Workspace& workspace) {
+       workspace.show(preset_graph("llama-3.1-70b"), "");
+       workspace.document().set_forward({.batch = kMostBatch, .sequence = kMostSequence, .past = kMostPast});
      }},
     {"figures_fail",
-     [](Session& session) {
+     [](Workspace& workspace) {
        auto graph = std::make_shared<MetaGraph>(*operator_graph(3));
        for (Value& value : graph->forward->values) {
          value.dtype = DType::f32;
          value.shape = {SizePoly(std::int64_t{1} << 31), SizePoly(std::int64_t{1} << 31)};
        }
-       session.show(std::move(graph), "");
+       workspace.show(std::move(graph), "");
      }},
-    {"no_asset", [](Session& session) { session.show(unknown_family_graph(), ""); }},
+    {"no_asset", [](Workspace& workspace) { workspace.show(unknown_family_graph(), ""); }},
     {"annotated",
-     [](Session& session) {
-       session.show(annotated_graph(300'000), "");
-       session.look_at(3);
-       session.set_filter("size:>");
+     [](Workspace& workspace) {
+       workspace.show(annotated_graph(300'000), "");
+       workspace.document().metadata.look_at(3);
+       workspace.document().set_filter("size:>");
      }},
     {"vocabulary",
-     [](Session& session) {
-       session.show(vocabulary(), "");
-       session.look_at(vocabulary()->metadata.size() - 1);
-       session.array()->search("token 1");
-       session.wants_element = 20'000;
-       session.diagnose();
+     [](Workspace& workspace) {
+       workspace.show(vocabulary(), "");
+       workspace.document().metadata.look_at(vocabulary()->metadata.size() - 1);
+       workspace.document().metadata.array()->search("token 1");
+       workspace.document().metadata.wants_element = 20'000;
+       workspace.document().diagnose();
      }},
     {"array_of_no_file",
-     [](Session& session) {
+     [](Workspace& workspace) {
        MetaGraph graph = *tiny_graph();
        graph.metadata.push_back(
            {"gone", MetaArray{.element = MetaType::u8, .file = FileId{0}, .count = UINT64_MAX, .bytes = 8}});
-       session.show(std::make_shared<const MetaGraph>(std::move(graph)), "");
-       session.look_at(2);
-       session.wants_element = UINT64_MAX;
+       workspace.show(std::make_shared<const MetaGraph>(std::move(graph)), "");
+       workspace.document().metadata.look_at(2);
+       workspace.document().metadata.wants_element = UINT64_MAX;
      }},
     {"unknown_device",
-     [](Session& session) {
-       session.show(tiny_graph(), "");
-       session.set_device("no device is called this");
+     [](Workspace& workspace) {
+       workspace.show(tiny_graph(), "");
+       workspace.choose_device("no device is called this");
      }},
     {"unlisted_folder",
-     [](Session& session) {
-       session.browse("/nonexistent");
-       session.wants_browser = true;
+     [](Workspace& workspace) {
+       workspace.browse("/nonexistent");
+       workspace.wants_browser = true;
      }},
 };
 
@@ -120,17 +120,17 @@ class Drawing : public ::testing::TestWithParam<State> {};
 TEST_P(Drawing, every_panel_at_every_size) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  GetParam().prepare(app.session());
+  GetParam().prepare(app.workspace());
   app.frame();  // while the jobs are under way
   app.settle();
-  if (app.session().model() && !app.session().model()->graph->tensors.empty())
-    app.session().select(TensorId{0});
+  if (app.workspace().document().model && !app.workspace().document().model->graph->tensors.empty())
+    app.workspace().document().select(TensorId{0});
   for (const auto& [width, height] : {std::pair(kLeastWidth, kLeastHeight), std::pair(1280, 720),
                                       std::pair(1920, 1080), std::pair(420, 260)}) {
     window->set_size(width, height);
     for (const PanelRow& row : panels()) {
-      app.session().panel = row.id;
-      app.session().dark = !app.session().dark;
+      app.workspace().settings.panel = row.id;
+      app.workspace().settings.dark = !app.workspace().settings.dark;
       app.draw_settled();
       EXPECT_GT(ImGui::GetDrawData()->TotalVtxCount, 0) << row.id;
     }
@@ -140,10 +140,10 @@ TEST_P(Drawing, every_panel_at_every_size) {
 TEST_P(Drawing, every_panel_under_the_mouse) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  GetParam().prepare(app.session());
+  GetParam().prepare(app.workspace());
   app.settle();
   for (const PanelRow& row : panels()) {
-    app.session().panel = row.id;
+    app.workspace().settings.panel = row.id;
     app.draw_settled();
     for (int y = 60; y < 800; y += 90)
       for (int x = 20; x < 1280; x += 130) {
@@ -163,12 +163,13 @@ TEST_P(Drawing, every_panel_under_the_mouse) {
 TEST_P(Drawing, every_colouring_and_zoom) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  GetParam().prepare(app.session());
+  GetParam().prepare(app.workspace());
   app.settle();
-  app.session().panel = "treemap";
+  app.workspace().settings.panel = "treemap";
   for (std::size_t mode = 0; mode < kColorModes; ++mode) {
-    app.session().color_by(static_cast<ColorBy>(mode));
-    if (app.session().model()) app.session().zoom(NodeId{static_cast<std::uint32_t>(mode)});
+    app.workspace().settings.color_by = static_cast<ColorBy>(mode);
+    if (app.workspace().document().model)
+      app.workspace().document().zoom(NodeId{static_cast<std::uint32_t>(mode)});
     app.draw_settled();
   }
 }
@@ -176,16 +177,16 @@ TEST_P(Drawing, every_colouring_and_zoom) {
 TEST_P(Drawing, every_view_of_the_methods_under_the_mouse) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  GetParam().prepare(app.session());
+  GetParam().prepare(app.workspace());
   app.settle();
-  app.session().panel = "methods";
+  app.workspace().settings.panel = "methods";
   for (const MemoryKind memory : {MemoryKind::discrete, MemoryKind::unified})
     for (std::size_t view = 0; view < kCompareViews; ++view) {
-      app.session().compare_view = static_cast<CompareView>(view);
-      PlanChoice choice = with_memory(app.session().choice(), memory);
+      app.workspace().settings.compare_view = static_cast<CompareView>(view);
+      PlanChoice choice = with_memory(app.workspace().document().choice(), memory);
       choice.budget.device =
           memory == MemoryKind::discrete ? std::optional<std::uint64_t>(4096) : std::nullopt;
-      app.session().set_plan(choice);
+      app.workspace().document().set_plan(choice);
       app.frame();  // while the jobs are under way
       app.settle();
       for (const auto& [width, height] : {std::pair(kLeastWidth, kLeastHeight), std::pair(1280, 720)}) {
@@ -210,48 +211,49 @@ INSTANTIATE_TEST_SUITE_P(States, Drawing, ::testing::ValuesIn(kStates),
 TEST(Mouse, a_click_in_the_table_selects_everywhere) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(llama_70b_graph(), "");
-  app.session().panel = "tensors";
+  app.workspace().show(llama_70b_graph(), "");
+  app.workspace().settings.panel = "tensors";
   app.settle();
   app.draw_settled();
   play_script(app, parse_script("click 420 220\n", "inline"), "inline");
-  EXPECT_TRUE(app.session().selection());
+  EXPECT_TRUE(app.workspace().document().selection());
 }
 
 TEST(Mouse, a_click_in_the_map_selects_and_a_double_click_zooms) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(llama_70b_graph(), "");
-  app.session().panel = "treemap";
+  app.workspace().show(llama_70b_graph(), "");
+  app.workspace().settings.panel = "treemap";
   app.settle();
   app.draw_settled();
   play_script(app, parse_script("click 400 300\n", "inline"), "inline");
-  ASSERT_TRUE(app.session().selection());
-  const NodeId node = app.session().model()->nodes[index(*app.session().selection())];
+  ASSERT_TRUE(app.workspace().document().selection());
+  const NodeId node = app.workspace().document().model->nodes[index(*app.workspace().document().selection())];
   play_script(app, parse_script("double-click 400 300\n", "inline"), "inline");
-  EXPECT_EQ(app.session().zoomed(), app.session().model()->tree.node(node).parent);
+  EXPECT_EQ(app.workspace().document().zoomed(), app.workspace().document().model->tree.node(node).parent);
 }
 
 TEST(Mouse, a_click_in_the_curves_chooses_the_method) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(llama_70b_graph(), "");
-  app.session().panel = "methods";
-  app.session().compare_view = CompareView::curves;
+  app.workspace().show(llama_70b_graph(), "");
+  app.workspace().settings.panel = "methods";
+  app.workspace().settings.compare_view = CompareView::curves;
   app.settle();
   app.draw_settled();
   play_script(app, parse_script("click 430 270\nwait\n", "inline"), "inline");
-  EXPECT_NE(app.session().choice().method, "staged_ring");
-  EXPECT_EQ(app.session().projection()->method->id, app.session().choice().method);
+  EXPECT_NE(app.workspace().document().choice().method, "staged_ring");
+  EXPECT_EQ(app.workspace().document().projection.value()->method->id,
+            app.workspace().document().choice().method);
 }
 
 TEST(Mouse, choosing_rules_takes_the_layers_back) {
   const auto window = open_null_window({});
   window->set_size(1280, 720);
   GuiApp app(*window, "");
-  Session& session = app.session();
-  session.show(llama_70b_graph(), "");
-  session.panel = "methods";
+  Workspace& workspace = app.workspace();
+  workspace.show(llama_70b_graph(), "");
+  workspace.settings.panel = "methods";
   app.settle();
   const auto click = [&](int y) {
     play_script(app, parse_script("click 440 " + std::to_string(y) + "\n", "inline"), "inline");
@@ -260,15 +262,15 @@ TEST(Mouse, choosing_rules_takes_the_layers_back) {
   const auto entries = [&](int combo) {
     std::string found;
     for (int y = combo - 130; y < combo + 130; y += 10) {
-      PlanChoice choice = without_placement(session.choice());
+      PlanChoice choice = without_placement(workspace.document().choice());
       choice.method = "accelerate";
       choice.gpu_layers = 10;
-      session.set_plan(choice);
+      workspace.document().set_plan(choice);
       app.settle();
       app.draw_settled();
       click(combo);
       click(y);
-      const PlanChoice& now = session.choice();
+      const PlanChoice& now = workspace.document().choice();
       const char what = now.memory_map ? 'm' : now.gpu_layers ? 'l' : '-';
       if (found.empty() || found.back() != what) found += what;
     }
@@ -284,17 +286,17 @@ TEST(Mouse, choosing_rules_takes_the_layers_back) {
 TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  Session& session = app.session();
-  session.show(llama_70b_graph(), "");
-  session.panel = "methods";
-  session.compare_view = CompareView::order;
+  Workspace& workspace = app.workspace();
+  workspace.show(llama_70b_graph(), "");
+  workspace.settings.panel = "methods";
+  workspace.settings.compare_view = CompareView::order;
   app.settle();
   app.draw_settled();
   app.settle();
   app.draw_settled();
-  ASSERT_FALSE(session.order_list().items().empty());
-  const std::string first = session.order_list().items()[0].module;
-  for (int y = 200; y < 300 && session.choice().order != "custom"; y += 8) {
+  ASSERT_FALSE(workspace.document().order.value()->items().empty());
+  const std::string first = workspace.document().order.value()->items()[0].module;
+  for (int y = 200; y < 300 && workspace.document().choice().order != "custom"; y += 8) {
     window->set_mouse(600, static_cast<float>(y), false);
     app.frame();
     app.frame();
@@ -307,10 +309,11 @@ TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
     app.frame();
     app.frame();
   }
-  EXPECT_EQ(session.choice().order, "custom");
-  EXPECT_NE(session.order_list().order(), find_order("file").make(*session.model()->graph));
+  EXPECT_EQ(workspace.document().choice().order, "custom");
+  EXPECT_NE(workspace.document().order.value()->order(),
+            find_order("file").make(*workspace.document().model->graph));
   app.settle();
-  EXPECT_EQ(session.projection()->order, "custom");
+  EXPECT_EQ(workspace.document().projection.value()->order, "custom");
 }
 
 TEST(Mouse, scale_changes_fonts_and_layout) {
@@ -327,73 +330,73 @@ TEST(Mouse, scale_changes_fonts_and_layout) {
 TEST(Mouse, a_click_on_a_key_shows_its_value) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(annotated_graph(10), "");
-  app.session().panel = "metadata";
+  app.workspace().show(annotated_graph(10), "");
+  app.workspace().settings.panel = "metadata";
   app.settle();
   app.draw_settled();
   play_script(app, parse_script("click 420 230\n", "inline"), "inline");
-  EXPECT_TRUE(app.session().entry());
+  EXPECT_TRUE(app.workspace().document().metadata.entry());
 }
 
 TEST(Mouse, a_click_on_an_operator_shows_it_and_one_on_its_weight_selects_the_tensor) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(operator_graph(3), "");
-  app.session().panel = "operators";
-  app.session().operators_as_list = true;
+  app.workspace().show(operator_graph(3), "");
+  app.workspace().settings.panel = "operators";
+  app.workspace().settings.operators_as_list = true;
   app.settle();
   app.draw_settled();
-  for (int y = 200; y < 260 && !app.session().operator_shown; y += 10)
+  for (int y = 200; y < 260 && !app.workspace().document().operator_shown; y += 10)
     play_script(app, parse_script("click 420 " + std::to_string(y) + "\n", "inline"), "inline");
-  ASSERT_TRUE(app.session().operator_shown);
-  EXPECT_FALSE(app.session().selection());
-  for (int y = 180; y < 300 && !app.session().selection(); y += 6)
-    for (int x = 600; x < 1240 && !app.session().selection(); x += 20)
+  ASSERT_TRUE(app.workspace().document().operator_shown);
+  EXPECT_FALSE(app.workspace().document().selection());
+  for (int y = 180; y < 300 && !app.workspace().document().selection(); y += 6)
+    for (int x = 600; x < 1240 && !app.workspace().document().selection(); x += 20)
       play_script(app, parse_script("click " + std::to_string(x) + " " + std::to_string(y) + "\n", "inline"),
                   "inline");
-  EXPECT_TRUE(app.session().selection());
+  EXPECT_TRUE(app.workspace().document().selection());
 }
 
 TEST(Mouse, rests_on_a_lane_while_other_models_come) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().panel = "lifetimes";
+  app.workspace().settings.panel = "lifetimes";
   for (const char* preset : {"llama-3.1-70b", "demo", "bert-base-uncased", "llama-3.1-70b"}) {
-    app.session().show(preset_graph(preset), "");
+    app.workspace().show(preset_graph(preset), "");
     app.settle();
     for (const int y : {380, 440, 520, 580}) {
       window->set_mouse(640, static_cast<float>(y), false);
       for (int i = 0; i < 3; ++i) app.frame();
     }
   }
-  app.session().close_model();
+  app.workspace().close_model();
   app.frame();
-  EXPECT_FALSE(app.session().forward());
+  EXPECT_FALSE(app.workspace().document().forward.value());
 }
 
 TEST(Mouse, a_second_click_on_an_operator_closes_it) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(operator_graph(3), "");
-  app.session().panel = "operators";
-  app.session().operators_as_list = true;
+  app.workspace().show(operator_graph(3), "");
+  app.workspace().settings.panel = "operators";
+  app.workspace().settings.operators_as_list = true;
   app.settle();
   app.draw_settled();
   int y = 200;
   const auto click = [&] {
     play_script(app, parse_script("click 420 " + std::to_string(y) + "\n", "inline"), "inline");
   };
-  for (click(); y < 260 && !app.session().operator_shown; click()) y += 10;
-  ASSERT_TRUE(app.session().operator_shown);
+  for (click(); y < 260 && !app.workspace().document().operator_shown; click()) y += 10;
+  ASSERT_TRUE(app.workspace().document().operator_shown);
   click();
-  EXPECT_FALSE(app.session().operator_shown);
+  EXPECT_FALSE(app.workspace().document().operator_shown);
 }
 
 TEST(Mouse, a_click_on_a_module_folds_it_and_one_on_an_operator_shows_it) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(preset_graph("llama-3-8b"), "");
-  app.session().panel = "operators";
+  app.workspace().show(preset_graph("llama-3-8b"), "");
+  app.workspace().settings.panel = "operators";
   app.settle();
   app.draw_settled();
   const auto vertices = [] { return ImGui::GetDrawData()->TotalVtxCount; };
@@ -403,32 +406,34 @@ TEST(Mouse, a_click_on_a_module_folds_it_and_one_on_an_operator_shows_it) {
   for (; y < 280 && vertices() > unfolded * 9 / 10; y += 5)
     play_script(app, parse_script("click 420 " + std::to_string(y) + "\n", "inline"), "inline");
   EXPECT_LT(vertices(), unfolded * 9 / 10);
-  EXPECT_FALSE(app.session().operator_shown);
-  for (; y < 330 && !app.session().operator_shown; y += 5)
+  EXPECT_FALSE(app.workspace().document().operator_shown);
+  for (; y < 330 && !app.workspace().document().operator_shown; y += 5)
     play_script(app, parse_script("click 420 " + std::to_string(y) + "\n", "inline"), "inline");
-  EXPECT_EQ(app.session().operator_shown, app.session().forward()->forward()->ops.size() - 1);
+  EXPECT_EQ(app.workspace().document().operator_shown,
+            app.workspace().document().forward.value()->forward()->ops.size() - 1);
 }
 
 TEST(Mouse, a_click_in_the_lanes_pins_the_cursor_and_the_wheel_zooms) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(preset_graph("llama-3-8b"), "");
-  app.session().panel = "lifetimes";
+  app.workspace().show(preset_graph("llama-3-8b"), "");
+  app.workspace().settings.panel = "lifetimes";
   app.settle();
   app.draw_settled();
   play_script(app, parse_script("click 640 500\n", "inline"), "inline");
-  ASSERT_TRUE(app.session().operator_shown);
-  const std::size_t first = *app.session().operator_shown;
+  ASSERT_TRUE(app.workspace().document().operator_shown);
+  const std::size_t first = *app.workspace().document().operator_shown;
   EXPECT_GT(first, 100u);
   play_script(app, parse_script("click 700 500\n", "inline"), "inline");
-  EXPECT_GT(*app.session().operator_shown, first);
-  EXPECT_LT(*app.session().operator_shown, app.session().forward()->forward()->ops.size());
+  EXPECT_GT(*app.workspace().document().operator_shown, first);
+  EXPECT_LT(*app.workspace().document().operator_shown,
+            app.workspace().document().forward.value()->forward()->ops.size());
 }
 
 TEST(Names, are_escaped_and_cut_in_the_middle) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(tiny_graph(), "");
+  app.workspace().show(tiny_graph(), "");
   app.settle();
   std::string odd;
   std::string chinese;

@@ -1,5 +1,5 @@
 // The forward pass in the window's state: scenes, figures, the timeline that ends with the first token.
-#include "app/gui/session.h"
+#include "app/gui/workspace.h"
 #include "core/base/error.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/lifetimes.h"
@@ -13,9 +13,9 @@
 namespace loadline::gui {
 namespace {
 
-void settle(Session& session) {
-  while (session.busy())
-    if (!session.poll()) std::this_thread::yield();
+void settle(Workspace& workspace) {
+  while (workspace.busy())
+    if (!workspace.poll()) std::this_thread::yield();
 }
 
 std::shared_ptr<const ForwardScene> scene_of(const char* preset, const ForwardOptions& options = {}) {
@@ -23,8 +23,8 @@ std::shared_ptr<const ForwardScene> scene_of(const char* preset, const ForwardOp
   return make_forward_scene(preset_graph(preset), built_in_assets(), options, progress);
 }
 
-std::uint64_t device_peak(const Session& session) {
-  return session.projection()->timeline.peaks[index(Space::device)].bytes;
+std::uint64_t device_peak(const Workspace& workspace) {
+  return workspace.document().projection.value()->timeline.peaks[index(Space::device)].bytes;
 }
 
 TEST(ForwardScene, everything_has_its_place) {
@@ -110,124 +110,125 @@ TEST(ForwardScene, a_file_s_own_symbols_can_be_chosen) {
 }
 
 TEST(ForwardSession, sizes_are_evaluated_at_once_and_options_in_the_background) {
-  Session session("");
-  session.show(preset_graph("llama-3-8b"), "");
-  EXPECT_TRUE(session.lowering());
-  settle(session);
-  ASSERT_TRUE(session.forward_figures());
-  const auto scene = session.forward();
-  ForwardChoice choice = session.forward_choice();
+  Workspace workspace("");
+  workspace.show(preset_graph("llama-3-8b"), "");
+  EXPECT_TRUE(workspace.document().forward.busy());
+  settle(workspace);
+  ASSERT_TRUE(workspace.document().figures());
+  const auto scene = workspace.document().forward.value();
+  ForwardChoice choice = workspace.document().forward_choice();
   choice.sequence = 1024;
-  const std::uint64_t before = session.forward_figures()->peak.bytes;
-  session.set_forward(choice);
-  EXPECT_FALSE(session.lowering());
-  EXPECT_EQ(session.forward(), scene);
-  EXPECT_EQ(session.forward_figures()->peak.bytes, 2 * before);
+  const std::uint64_t before = workspace.document().figures()->peak.bytes;
+  workspace.document().set_forward(choice);
+  EXPECT_FALSE(workspace.document().forward.busy());
+  EXPECT_EQ(workspace.document().forward.value(), scene);
+  EXPECT_EQ(workspace.document().figures()->peak.bytes, 2 * before);
   choice.options.profile = "hf_eager";
-  session.set_forward(choice);
-  EXPECT_TRUE(session.lowering());
-  EXPECT_EQ(session.forward(), scene);  // until the other is there
-  settle(session);
-  EXPECT_NE(session.forward(), scene);
-  EXPECT_EQ(session.forward()->model.profile, "hf_eager");
+  workspace.document().set_forward(choice);
+  EXPECT_TRUE(workspace.document().forward.busy());
+  EXPECT_EQ(workspace.document().forward.value(), scene);  // until the other is there
+  settle(workspace);
+  EXPECT_NE(workspace.document().forward.value(), scene);
+  EXPECT_EQ(workspace.document().forward.value()->model.profile, "hf_eager");
 }
 
 TEST(ForwardSession, sizes_stay_in_bounds_and_a_bad_profile_is_said) {
-  Session session("");
-  session.show(preset_graph("demo"), "");
-  settle(session);
-  session.set_forward({.batch = 0, .sequence = UINT64_MAX, .past = UINT64_MAX});
-  EXPECT_EQ(session.forward_choice().batch, 1u);
-  EXPECT_EQ(session.forward_choice().sequence, kMostSequence);
-  EXPECT_EQ(session.forward_choice().past, kMostPast);
-  EXPECT_TRUE(session.forward_figures() || !session.forward_error().empty());
-  EXPECT_THROW(session.set_forward({.options = {.profile = "none such"}}), Error);
-  session.set_forward({});
-  settle(session);
-  EXPECT_TRUE(session.forward_figures());
-  EXPECT_EQ(session.forward_error(), "");
+  Workspace workspace("");
+  workspace.show(preset_graph("demo"), "");
+  settle(workspace);
+  workspace.document().set_forward({.batch = 0, .sequence = UINT64_MAX, .past = UINT64_MAX});
+  EXPECT_EQ(workspace.document().forward_choice().batch, 1u);
+  EXPECT_EQ(workspace.document().forward_choice().sequence, kMostSequence);
+  EXPECT_EQ(workspace.document().forward_choice().past, kMostPast);
+  EXPECT_TRUE(workspace.document().figures() || !forward_error(workspace.document()).empty());
+  EXPECT_THROW(workspace.document().set_forward({.options = {.profile = "none such"}}), Error);
+  workspace.document().set_forward({});
+  settle(workspace);
+  EXPECT_TRUE(workspace.document().figures());
+  EXPECT_EQ(forward_error(workspace.document()), "");
 }
 
 TEST(ForwardSession, the_operator_shown_stays_the_same_one_under_another_profile) {
-  Session session("");
-  session.show(preset_graph("deepseek-v3"), "");
-  settle(session);
-  session.operator_shown = 300;
-  const Op before = session.forward()->forward()->ops[300];
+  Workspace workspace("");
+  workspace.show(preset_graph("deepseek-v3"), "");
+  settle(workspace);
+  workspace.document().operator_shown = 300;
+  const Op before = workspace.document().forward.value()->forward()->ops[300];
   for (const char* profile : {"hf_eager", "ggml", "fused"}) {
-    session.set_forward({.options = {.profile = profile}});
-    settle(session);
-    ASSERT_TRUE(session.operator_shown) << profile;
-    const Op& now = session.forward()->forward()->ops[*session.operator_shown];
+    workspace.document().set_forward({.options = {.profile = profile}});
+    settle(workspace);
+    ASSERT_TRUE(workspace.document().operator_shown) << profile;
+    const Op& now =
+        workspace.document().forward.value()->forward()->ops[*workspace.document().operator_shown];
     EXPECT_EQ(now.name, before.name) << profile;
     EXPECT_EQ(now.kind, before.kind) << profile;
     EXPECT_FALSE(now.outputs.empty()) << profile;
   }
-  EXPECT_EQ(session.operator_shown, 300u);
+  EXPECT_EQ(workspace.document().operator_shown, 300u);
 }
 
 TEST(ForwardSession, a_profile_that_fails_leaves_the_default_and_a_notice) {
   auto assets = std::make_shared<ForwardAssets>(*built_in_assets());
   assets->profiles.push_back(
       parse_profile(R"({"profile":"broken","ops":{"linear":{"temporaries":["'much'"]}}})", "broken.json"));
-  Session session("", assets);
-  session.show(preset_graph("demo"), "");
-  settle(session);
-  session.set_forward({.options = {.profile = "broken"}});
-  settle(session);
-  ASSERT_TRUE(session.forward_figures());
-  EXPECT_EQ(session.forward()->model.profile, "fused");
-  EXPECT_EQ(session.forward_choice().options.profile, "");
-  ASSERT_FALSE(session.notices().empty());
-  EXPECT_NE(session.notices().back().text.find("broken.json"), std::string::npos);
+  Workspace workspace("", assets);
+  workspace.show(preset_graph("demo"), "");
+  settle(workspace);
+  workspace.document().set_forward({.options = {.profile = "broken"}});
+  settle(workspace);
+  ASSERT_TRUE(workspace.document().figures());
+  EXPECT_EQ(workspace.document().forward.value()->model.profile, "fused");
+  EXPECT_EQ(workspace.document().forward_choice().options.profile, "");
+  ASSERT_FALSE(workspace.shared.notices.all().empty());
+  EXPECT_NE(workspace.shared.notices.all().back().text.find("broken.json"), std::string::npos);
 }
 
 TEST(ForwardSession, the_first_token_follows_the_load) {
-  Session session("");
-  session.show(preset_graph("llama-3-8b"), "");
-  settle(session);
-  const std::uint64_t load = device_peak(session);
-  PlanChoice choice = session.choice();
+  Workspace workspace("");
+  workspace.show(preset_graph("llama-3-8b"), "");
+  settle(workspace);
+  const std::uint64_t load = device_peak(workspace);
+  PlanChoice choice = workspace.document().choice();
   choice.first_token = true;
   choice.options.activation_bytes = 1 << 20;  // the pass has its own
-  session.set_plan(choice);
-  settle(session);
-  ASSERT_EQ(session.projection()->plan.marks.size(), 2u);
+  workspace.document().set_plan(choice);
+  settle(workspace);
+  ASSERT_EQ(workspace.document().projection.value()->plan.marks.size(), 2u);
   // no more than the peak and the whole cache, no less than the peak and what is cached by then
-  const ForwardFigures& figures = *session.forward_figures();
-  EXPECT_GE(device_peak(session), load + figures.peak.bytes);
-  EXPECT_LE(device_peak(session), load + figures.peak.bytes + figures.peak.cache_bytes);
-  for (const report::PlanRow& row : session.comparison())
-    if (row.method == session.projection()->method) {
-      EXPECT_EQ(row.peaks[index(Space::device)].bytes, device_peak(session));
+  const ForwardFigures& figures = *workspace.document().figures();
+  EXPECT_GE(device_peak(workspace), load + figures.peak.bytes);
+  EXPECT_LE(device_peak(workspace), load + figures.peak.bytes + figures.peak.cache_bytes);
+  for (const report::PlanRow& row : workspace.document().comparison.value()->rows)
+    if (row.method == workspace.document().projection.value()->method) {
+      EXPECT_EQ(row.peaks[index(Space::device)].bytes, device_peak(workspace));
     }
   // sliders move it
-  ForwardChoice pass = session.forward_choice();
+  ForwardChoice pass = workspace.document().forward_choice();
   pass.sequence *= 4;
-  const std::uint64_t before = device_peak(session);
-  session.set_forward(pass);
-  settle(session);
-  EXPECT_GT(device_peak(session), before);
+  const std::uint64_t before = device_peak(workspace);
+  workspace.document().set_forward(pass);
+  settle(workspace);
+  EXPECT_GT(device_peak(workspace), before);
   choice.first_token = false;
   choice.options.activation_bytes = 0;
-  session.set_plan(choice);
-  settle(session);
-  EXPECT_EQ(device_peak(session), load);
+  workspace.document().set_plan(choice);
+  settle(workspace);
+  EXPECT_EQ(device_peak(workspace), load);
 }
 
 TEST(ForwardSession, a_model_without_operators_loads_as_before) {
-  Session session("");
-  PlanChoice choice = session.choice();
+  Workspace workspace("");
+  PlanChoice choice = workspace.document().choice();
   choice.first_token = true;
-  session.set_plan(choice);
-  session.show(unknown_family_graph(), "");
-  settle(session);
-  ASSERT_TRUE(session.forward());
-  EXPECT_EQ(session.forward()->forward(), nullptr);
-  EXPECT_NE(session.forward()->model.remark, "");
-  EXPECT_EQ(device_peak(session), session.model()->weight_bytes);
-  session.close_model();
-  EXPECT_FALSE(session.forward());
+  workspace.document().set_plan(choice);
+  workspace.show(unknown_family_graph(), "");
+  settle(workspace);
+  ASSERT_TRUE(workspace.document().forward.value());
+  EXPECT_EQ(workspace.document().forward.value()->forward(), nullptr);
+  EXPECT_NE(workspace.document().forward.value()->model.remark, "");
+  EXPECT_EQ(device_peak(workspace), workspace.document().model->weight_bytes);
+  workspace.close_model();
+  EXPECT_FALSE(workspace.document().forward.value());
 }
 
 }  // namespace

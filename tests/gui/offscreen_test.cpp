@@ -47,13 +47,13 @@ TEST_F(Offscreen, draws_resizes_and_scales_without_a_validation_message) {
   const auto window = open_offscreen_window({.width = 900, .height = 600, .validation = true});
   {
     GuiApp app(*window, "");
-    app.session().show(llama_70b_graph(), "");
+    app.workspace().show(llama_70b_graph(), "");
     app.settle();
     app.draw_settled();
     window->save_png(picture("first"));
     window->set_size(1280, 720);
     window->set_scale(2);
-    app.session().dark = false;
+    app.workspace().settings.dark = false;
     app.draw_settled();
     window->save_png(picture("second"));
     window->save_png(picture("second"));  // replaces it
@@ -87,8 +87,8 @@ TEST_F(Offscreen, a_picture_larger_than_the_device_draws_is_refused) {
 TEST_F(Offscreen, a_hundred_thousand_tensors) {
   const auto window = open_offscreen_window({.width = 1920, .height = 1080, .validation = true});
   GuiApp app(*window, "");
-  app.session().show(many_tensors(100'000), "");
-  app.session().panel = "treemap";
+  app.workspace().show(many_tensors(100'000), "");
+  app.workspace().settings.panel = "treemap";
   app.settle();
   app.draw_settled();
   window->save_png(picture("many"));
@@ -132,55 +132,59 @@ TEST_F(Offscreen, a_whole_session_from_a_script) {
 }
 
 TEST_F(Offscreen, an_upload_misses_nothing_that_was_placed_elsewhere) {
-  Session session("");
+  Workspace workspace("");
   const auto settle = [&] {
-    while (session.busy()) session.poll();
+    while (workspace.busy()) workspace.poll();
   };
-  session.open_demo();
+  workspace.open_demo();
   settle();
-  ASSERT_TRUE(session.model());
-  PlanChoice choice = session.choice();
+  ASSERT_TRUE(workspace.document().model);
+  PlanChoice choice = workspace.document().choice();
   choice.method = "accelerate";
-  choice.memory_map = MemoryMap{session.model()->weight_bytes / 2};
-  session.set_plan(choice);
+  choice.memory_map = MemoryMap{workspace.document().model->weight_bytes / 2};
+  workspace.document().set_plan(choice);
   settle();
-  session.upload();
+  workspace.upload();
   settle();
-  ASSERT_TRUE(session.upload_result()) << (session.notices().empty() ? "" : session.notices()[0].text);
-  const gpu::UploadReport& report = session.upload_result()->report;
+  ASSERT_TRUE(workspace.uploaded()) << (workspace.shared.notices.all().empty()
+                                            ? ""
+                                            : workspace.shared.notices.all()[0].text);
+  const gpu::UploadReport& report = workspace.uploaded()->report;
   EXPECT_EQ(report.verified, true) << report.mismatch;
   EXPECT_GT(report.bytes, 0u);
-  EXPECT_LE(report.bytes, session.model()->weight_bytes / 2);
+  EXPECT_LE(report.bytes, workspace.document().model->weight_bytes / 2);
 }
 
 TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
-  Session session("");
+  Workspace workspace("");
   const auto settle = [&] {
-    while (session.busy()) session.poll();
+    while (workspace.busy()) workspace.poll();
   };
-  session.open_demo();
+  workspace.open_demo();
   settle();
-  ASSERT_TRUE(session.model());
-  session.upload();
+  ASSERT_TRUE(workspace.document().model);
+  workspace.upload();
   settle();
-  ASSERT_TRUE(session.upload_result()) << (session.notices().empty() ? "" : session.notices()[0].text);
-  const auto result = session.upload_result();
+  ASSERT_TRUE(workspace.uploaded()) << (workspace.shared.notices.all().empty()
+                                            ? ""
+                                            : workspace.shared.notices.all()[0].text);
+  const auto result = workspace.uploaded();
   EXPECT_EQ(result->report.verified, true);
   EXPECT_TRUE(result->alone);
   for (std::size_t i = 0; i < kSpaceCount; ++i)
     EXPECT_EQ(result->report.measured.peaks[i].bytes, result->projection->timeline.peaks[i].bytes);
   // what the system counts is the whole process's
-  session.upload();
-  session.convert({.exporter = "gguf", .out = folder_ / "beside.gguf", .overwrite = true});
+  workspace.upload();
+  workspace.convert({.exporter = "gguf", .out = folder_ / "beside.gguf", .overwrite = true});
   settle();
-  ASSERT_TRUE(session.upload_result());
-  EXPECT_FALSE(session.upload_result()->alone);
+  ASSERT_TRUE(workspace.uploaded());
+  EXPECT_FALSE(workspace.uploaded()->alone);
   // another method: what was measured no longer belongs to what is shown
-  PlanChoice choice = session.choice();
+  PlanChoice choice = workspace.document().choice();
   choice.method = "per_tensor";
-  session.set_plan(choice);
+  workspace.document().set_plan(choice);
   settle();
-  EXPECT_FALSE(session.upload_result());
+  EXPECT_FALSE(workspace.uploaded());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What is chosen for a load and its comparison, orders arranged by hand, and the files of both.
-#include "app/gui/session.h"
+#include "app/gui/workspace.h"
 #include "core/load/order_file.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
@@ -14,20 +14,20 @@
 namespace loadline::gui {
 namespace {
 
-void settle(Session& session) {
-  while (session.busy())
-    if (!session.poll()) std::this_thread::yield();
+void settle(Workspace& workspace) {
+  while (workspace.busy())
+    if (!workspace.poll()) std::this_thread::yield();
 }
 
-void choose(Session& session, const std::function<void(PlanChoice&)>& change) {
-  PlanChoice choice = session.choice();
+void choose(Workspace& workspace, const std::function<void(PlanChoice&)>& change) {
+  PlanChoice choice = workspace.document().choice();
   change(choice);
-  session.set_plan(choice);
-  settle(session);
+  workspace.document().set_plan(choice);
+  settle(workspace);
 }
 
-const report::PlanRow& row_of(const Session& session, std::string_view method, std::string_view order) {
-  for (const report::PlanRow& row : session.comparison())
+const report::PlanRow& row_of(const Workspace& workspace, std::string_view method, std::string_view order) {
+  for (const report::PlanRow& row : workspace.document().comparison.value()->rows)
     if (row.method->id == method && row.order == order) return row;
   throw std::runtime_error("no such row");
 }
@@ -48,91 +48,94 @@ std::string refusal(const std::function<void()>& verb) {
 }
 
 TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projection) {
-  Session session("");
-  session.show(preset_graph("llama-3-8b"), "");
-  choose(session, [](PlanChoice& choice) { choice.every_order = true; });
-  ASSERT_EQ(session.comparison().size(), methods().size() * orders().size());
+  Workspace workspace("");
+  workspace.show(preset_graph("llama-3-8b"), "");
+  choose(workspace, [](PlanChoice& choice) { choice.every_order = true; });
+  ASSERT_EQ(workspace.document().comparison.value()->rows.size(), methods().size() * orders().size());
   for (const std::string_view order : {"file", "forward", "largest", "optimal"}) {
-    choose(session, [&](PlanChoice& choice) {
+    choose(workspace, [&](PlanChoice& choice) {
       choice.method = "cast_on_device";
       choice.order = order;
     });
-    ASSERT_TRUE(session.projection());
-    const report::PlanRow& row = row_of(session, "cast_on_device", order);
-    EXPECT_EQ(row.leading.bytes, session.projection()->timeline.peaks[index(Space::device)].bytes);
-    EXPECT_EQ(row.reads, session.projection()->reads);
-    EXPECT_EQ(row.seconds, session.projection()->seconds);
+    ASSERT_TRUE(workspace.document().projection.value());
+    const report::PlanRow& row = row_of(workspace, "cast_on_device", order);
+    EXPECT_EQ(row.leading.bytes,
+              workspace.document().projection.value()->timeline.peaks[index(Space::device)].bytes);
+    EXPECT_EQ(row.reads, workspace.document().projection.value()->reads);
+    EXPECT_EQ(row.seconds, workspace.document().projection.value()->seconds);
     ASSERT_TRUE(row.curve);
     EXPECT_EQ(row.curve->bands.front().most, row.leading.bytes);
   }
 }
 
 TEST(Comparison, a_device_fills_in_its_budget_and_rows_say_what_breaks_it) {
-  Session session("");
-  session.show(llama_70b_graph(), "");
-  const DevicePreset& device =
-      *std::find_if(session.presets().begin(), session.presets().end(), [](const DevicePreset& preset) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  const DevicePreset& device = *std::find_if(
+      workspace.shared.presets.begin(), workspace.shared.presets.end(), [](const DevicePreset& preset) {
         return preset.memory == MemoryKind::discrete && preset.device_bytes;
       });
-  session.set_plan(on_device(session.choice(), device));
-  settle(session);
-  EXPECT_EQ(session.choice().budget.device, device.device_bytes);
-  choose(session, [](PlanChoice& choice) { choice.budget.device = 1ull << 30; });
-  const report::PlanRow& row = row_of(session, "staged_ring", "file");
+  workspace.document().set_plan(on_device(workspace.document().choice(), device));
+  settle(workspace);
+  EXPECT_EQ(workspace.document().choice().budget.device, device.device_bytes);
+  choose(workspace, [](PlanChoice& choice) { choice.budget.device = 1ull << 30; });
+  const report::PlanRow& row = row_of(workspace, "staged_ring", "file");
   EXPECT_FALSE(row.fits());
-  EXPECT_EQ(row.verdict.device_over, session.model()->weight_bytes - (1ull << 30));
+  EXPECT_EQ(row.verdict.device_over, workspace.document().model->weight_bytes - (1ull << 30));
   EXPECT_NE(row.first_over, "");
-  EXPECT_NE(verdict_text(row, session.comparison_frame()).find("first at"), std::string::npos);
+  EXPECT_NE(verdict_text(row, workspace.document().comparison.value()->frame).find("first at"),
+            std::string::npos);
   // a budget judges the rows and leaves the projection as it is
-  const auto before = session.projection();
-  choose(session, [](PlanChoice& choice) { choice.budget.device = UINT64_MAX; });
-  EXPECT_EQ(session.projection(), before);
-  EXPECT_TRUE(row_of(session, "staged_ring", "file").fits());
-  EXPECT_NE(refusal([&] { choose(session, [](PlanChoice& choice) { choice.preset = "toaster"; }); }), "");
+  const auto before = workspace.document().projection.value();
+  choose(workspace, [](PlanChoice& choice) { choice.budget.device = UINT64_MAX; });
+  EXPECT_EQ(workspace.document().projection.value(), before);
+  EXPECT_TRUE(row_of(workspace, "staged_ring", "file").fits());
+  EXPECT_NE(refusal([&] { choose(workspace, [](PlanChoice& choice) { choice.preset = "toaster"; }); }), "");
 }
 
 TEST(Comparison, one_memory_holds_everything_but_pages) {
-  Session session("");
-  session.show(llama_70b_graph(), "");
-  choose(session, [](PlanChoice& choice) { choice.budget.device = 100ull << 30; });
-  session.set_plan(with_memory(session.choice(), MemoryKind::unified));
-  settle(session);
-  EXPECT_EQ(session.choice().budget.unified, 100ull << 30);
-  EXPECT_FALSE(session.choice().budget.device);
-  const report::PlanRow& row = row_of(session, "mmap_copy", "file");
-  EXPECT_EQ(session.comparison_frame().memory, MemoryKind::unified);
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  choose(workspace, [](PlanChoice& choice) { choice.budget.device = 100ull << 30; });
+  workspace.document().set_plan(with_memory(workspace.document().choice(), MemoryKind::unified));
+  settle(workspace);
+  EXPECT_EQ(workspace.document().choice().budget.unified, 100ull << 30);
+  EXPECT_FALSE(workspace.document().choice().budget.device);
+  const report::PlanRow& row = row_of(workspace, "mmap_copy", "file");
+  EXPECT_EQ(workspace.document().comparison.value()->frame.memory, MemoryKind::unified);
   EXPECT_EQ(row.verdict.unified_over, row.leading.bytes - (100ull << 30));
   EXPECT_LT(row.leading.bytes, row.unified.bytes);
   EXPECT_EQ(row.curve->bands.size(), 1u);
 }
 
 TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
-  Session session("");
-  session.show(llama_70b_graph(), "");
-  choose(session, [](PlanChoice& choice) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  choose(workspace, [](PlanChoice& choice) {
     choice.method = "llama_cpp_ring";
     choice.gpu_layers = 10;
   });
-  ASSERT_TRUE(session.projection());
-  EXPECT_LT(session.projection()->timeline.peaks[index(Space::device)].bytes,
-            session.model()->weight_bytes / 2);
-  const report::PlanRow& refused = row_of(session, "direct", "file");
+  ASSERT_TRUE(workspace.document().projection.value());
+  EXPECT_LT(workspace.document().projection.value()->timeline.peaks[index(Space::device)].bytes,
+            workspace.document().model->weight_bytes / 2);
+  const report::PlanRow& refused = row_of(workspace, "direct", "file");
   ASSERT_TRUE(refused.refusal);
   EXPECT_NE(std::string(refused.refusal->what()).find("nowhere but to the device"), std::string::npos);
   for (const bool ascending : {true, false}) {
-    const auto at = sorted_rows(session.comparison(), {CompareColumn::device, ascending});
-    ASSERT_EQ(at.size(), session.comparison().size());
-    EXPECT_FALSE(session.comparison()[at.front()].refusal);
-    EXPECT_TRUE(session.comparison()[at.back()].refusal);
-    const auto& rows = session.comparison();
+    const auto at =
+        sorted_rows(workspace.document().comparison.value()->rows, {CompareColumn::device, ascending});
+    ASSERT_EQ(at.size(), workspace.document().comparison.value()->rows.size());
+    EXPECT_FALSE(workspace.document().comparison.value()->rows[at.front()].refusal);
+    EXPECT_TRUE(workspace.document().comparison.value()->rows[at.back()].refusal);
+    const auto& rows = workspace.document().comparison.value()->rows;
     EXPECT_TRUE(std::is_sorted(at.begin(), at.end(), [&](std::size_t a, std::size_t b) {
       if (rows[a].refusal || rows[b].refusal) return !rows[a].refusal && rows[b].refusal;
       const auto x = rows[a].peaks[index(Space::device)].bytes, y = rows[b].peaks[index(Space::device)].bytes;
       return ascending ? x < y : x > y;
     }));
   }
-  session.show(tiny_graph(), "");
-  EXPECT_FALSE(session.choice().gpu_layers);
+  workspace.show(tiny_graph(), "");
+  EXPECT_FALSE(workspace.document().choice().gpu_layers);
 }
 
 TEST(Choice, is_placed_anew_for_another_placement_or_a_cast_that_a_map_counts) {
@@ -160,71 +163,73 @@ TEST(Choice, is_placed_anew_for_another_placement_or_a_cast_that_a_map_counts) {
 }
 
 TEST(Comparison, weights_are_placed_as_the_command_line_places_them) {
-  Session session("");
-  session.show(llama_70b_graph(), "");
-  const MetaGraph& graph = *session.model()->graph;
-  const auto device = [&] { return row_of(session, "accelerate", "file").final_bytes[index(Space::device)]; };
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  const MetaGraph& graph = *workspace.document().model->graph;
+  const auto device = [&] {
+    return row_of(workspace, "accelerate", "file").final_bytes[index(Space::device)];
+  };
   const auto placed = [&](const Placement& placement) {
     std::uint64_t bytes = 0;
     for (std::uint32_t i = 0; i < graph.storages.size(); ++i)
       if (placement.of(StorageId{i}) == Home::device) bytes += graph.storages[i].bytes;
     return bytes;
   };
-  choose(session, [](PlanChoice& choice) { choice.memory_map = MemoryMap{40ull << 30, 16ull << 30}; });
+  choose(workspace, [](PlanChoice& choice) { choice.memory_map = MemoryMap{40ull << 30, 16ull << 30}; });
   EXPECT_EQ(device(), placed(place_automatically(graph, 40ull << 30, 16ull << 30)));
   EXPECT_GT(device(), 0u);
-  EXPECT_TRUE(row_of(session, "direct", "file").refusal);
+  EXPECT_TRUE(row_of(workspace, "direct", "file").refusal);
   const std::string rules = "name:*down_proj*=host; layer:70-79=disk";
-  choose(session, [&](PlanChoice& choice) {
+  choose(workspace, [&](PlanChoice& choice) {
     choice = without_placement(choice);
     choice.place = parse_place_text(rules);
   });
-  EXPECT_EQ(place_text(session.choice().place), rules);
+  EXPECT_EQ(place_text(workspace.document().choice().place), rules);
   EXPECT_EQ(device(),
             placed(place_by_rules(graph, {{"name:*down_proj*", Home::host}, {"layer:70-79", Home::disk}})));
   // what cannot be meant changes nothing
   for (const char* wrong : {"name:nobody=host", "host", "name:*=cupboard"})
     EXPECT_NE(refusal([&] {
-                choose(session, [&](PlanChoice& choice) { choice.place = parse_place_text(wrong); });
+                choose(workspace, [&](PlanChoice& choice) { choice.place = parse_place_text(wrong); });
               }),
               "")
         << wrong;
-  EXPECT_EQ(place_text(session.choice().place), rules);
+  EXPECT_EQ(place_text(workspace.document().choice().place), rules);
   EXPECT_TRUE(parse_place_text(" ; ").empty());
-  session.show(tiny_graph(), "");
-  EXPECT_FALSE(has_placement(session.choice()));
+  workspace.show(tiny_graph(), "");
+  EXPECT_FALSE(has_placement(workspace.document().choice()));
 }
 
 TEST(Comparison, times_are_by_rates_that_were_measured) {
-  Session session("");
-  session.show(llama_70b_graph(), "");
-  settle(session);
-  const double before = row_of(session, "per_tensor", "file").seconds;
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  const double before = row_of(workspace, "per_tensor", "file").seconds;
   MeasuredRates rates;
   rates.measured = "2025-03-01T12:00Z";
   rates.values["disk_read"] = 3.0e8;
-  session.set_rates(rates);
-  choose(session, [](PlanChoice& choice) { choice.every_order = true; });
-  EXPECT_GT(row_of(session, "per_tensor", "file").seconds, 4 * before);
-  EXPECT_EQ(rates_line(session.rates()),
+  workspace.shared.rates = rates;
+  choose(workspace, [](PlanChoice& choice) { choice.every_order = true; });
+  EXPECT_GT(row_of(workspace, "per_tensor", "file").seconds, 4 * before);
+  EXPECT_EQ(rates_line(workspace.shared.rates),
             "Times by rates measured on 2025-03-01T12:00Z, but for those of a device.");
 }
 
 TEST(Comparison, an_allocator_is_judged_by_what_it_reserves) {
-  Session session("");
-  session.show(llama_70b_graph(), "");
-  const auto row = [&]() -> const report::PlanRow& { return row_of(session, "executorch_after", "file"); };
-  choose(session, [](PlanChoice& choice) { choice.options.allocator = AllocatorModel::torch; });
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  const auto row = [&]() -> const report::PlanRow& { return row_of(workspace, "executorch_after", "file"); };
+  choose(workspace, [](PlanChoice& choice) { choice.options.allocator = AllocatorModel::torch; });
   const std::uint64_t asked = row().leading.bytes;
   const std::uint64_t reserved = (*row().reserved)[index(Space::device)];
   ASSERT_GT(reserved, asked);
   EXPECT_EQ(row().judged.bytes, reserved);
-  choose(session, [&](PlanChoice& choice) { choice.budget.device = reserved - 1; });
+  choose(workspace, [&](PlanChoice& choice) { choice.budget.device = reserved - 1; });
   EXPECT_EQ(row().verdict.device_over, 1u);
   EXPECT_NE(row().first_over, "");
-  choose(session, [&](PlanChoice& choice) { choice.budget.device = reserved; });
+  choose(workspace, [&](PlanChoice& choice) { choice.budget.device = reserved; });
   EXPECT_TRUE(row().fits());
-  choose(session, [&](PlanChoice& choice) {
+  choose(workspace, [&](PlanChoice& choice) {
     choice.options.allocator = AllocatorModel::exact;
     choice.budget.device = asked;
   });
@@ -232,11 +237,11 @@ TEST(Comparison, an_allocator_is_judged_by_what_it_reserves) {
 }
 
 TEST(Comparison, encoded_files_cannot_be_mapped) {
-  Session session("");
-  session.show(encoded_graph(), "");
-  settle(session);
-  EXPECT_TRUE(row_of(session, "mmap_assign", "file").refusal);
-  EXPECT_FALSE(row_of(session, "per_tensor", "file").refusal);
+  Workspace workspace("");
+  workspace.show(encoded_graph(), "");
+  settle(workspace);
+  EXPECT_TRUE(row_of(workspace, "mmap_assign", "file").refusal);
+  EXPECT_FALSE(row_of(workspace, "per_tensor", "file").refusal);
 }
 
 TEST(Order, is_listed_by_modules_that_move_unfold_and_fold) {
@@ -271,73 +276,75 @@ TEST(Order, is_listed_by_modules_that_move_unfold_and_fold) {
 
 TEST(Order, arranged_by_hand_is_planned_compared_saved_and_read_back) {
   const loadline::testing::TemporaryFolder folder;
-  Session session("");
-  session.show(llama_70b_graph(), "");
-  settle(session);
-  EXPECT_NE(refusal([&] { choose(session, [](PlanChoice& choice) { choice.order = kCustomOrder; }); }), "");
-  session.list_order();
-  settle(session);
-  ASSERT_FALSE(session.order_list().items().empty());
-  OrderList list = session.order_list();
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  EXPECT_NE(refusal([&] { choose(workspace, [](PlanChoice& choice) { choice.order = kCustomOrder; }); }), "");
+  workspace.document().list_order();
+  settle(workspace);
+  ASSERT_FALSE(workspace.document().order.value()->items().empty());
+  OrderList list = *workspace.document().order.value();
   list.move(list.items().size() - 1, 0);
   const StorageOrder wanted = list.order();
-  session.arrange_order(std::move(list));
-  settle(session);
-  ASSERT_TRUE(session.projection());
-  EXPECT_EQ(session.projection()->order, "custom");
-  EXPECT_EQ(row_of(session, "staged_ring", "custom").reads, session.projection()->reads);
-  EXPECT_GT(session.projection()->reads.jumps, 0u);
-  choose(session, [](PlanChoice& choice) { choice.every_order = true; });
-  EXPECT_EQ(session.comparison().size(), methods().size() * (orders().size() + 1));
+  workspace.document().arrange_order(std::move(list));
+  settle(workspace);
+  ASSERT_TRUE(workspace.document().projection.value());
+  EXPECT_EQ(workspace.document().projection.value()->order, "custom");
+  EXPECT_EQ(row_of(workspace, "staged_ring", "custom").reads, workspace.document().projection.value()->reads);
+  EXPECT_GT(workspace.document().projection.value()->reads.jumps, 0u);
+  choose(workspace, [](PlanChoice& choice) { choice.every_order = true; });
+  EXPECT_EQ(workspace.document().comparison.value()->rows.size(), methods().size() * (orders().size() + 1));
 
-  EXPECT_NE(refusal([&] { session.save_order(folder / "model.safetensors"); }).find(".txt"),
+  EXPECT_NE(refusal([&] { workspace.document().save_order(folder / "model.safetensors"); }).find(".txt"),
             std::string::npos);
-  session.save_order(folder / "order.txt");
-  settle(session);
-  EXPECT_EQ(parse_order(*session.model()->graph, text_of(folder / "order.txt"), "order.txt"), wanted);
-  choose(session, [](PlanChoice& choice) { choice.order = "file"; });
-  session.list_order();
-  settle(session);
-  EXPECT_NE(session.order_list().order(), wanted);
-  session.load_order(folder / "order.txt");
-  settle(session);
-  EXPECT_EQ(session.choice().order, "custom");
-  EXPECT_EQ(session.order_list().order(), wanted);
+  workspace.document().save_order(folder / "order.txt");
+  settle(workspace);
+  EXPECT_EQ(parse_order(*workspace.document().model->graph, text_of(folder / "order.txt"), "order.txt"),
+            wanted);
+  choose(workspace, [](PlanChoice& choice) { choice.order = "file"; });
+  workspace.document().list_order();
+  settle(workspace);
+  EXPECT_NE(workspace.document().order.value()->order(), wanted);
+  workspace.document().load_order(folder / "order.txt");
+  settle(workspace);
+  EXPECT_EQ(workspace.document().choice().order, "custom");
+  EXPECT_EQ(workspace.document().order.value()->order(), wanted);
 
   loadline::testing::write_file(folder / "wrong.txt", std::string_view("no such tensor\n"));
-  session.load_order(folder / "wrong.txt");
-  settle(session);
-  ASSERT_FALSE(session.notices().empty());
-  EXPECT_NE(session.notices().back().text.find("no such tensor"), std::string::npos);
-  EXPECT_EQ(session.order_list().order(), wanted);
+  workspace.document().load_order(folder / "wrong.txt");
+  settle(workspace);
+  ASSERT_FALSE(workspace.shared.notices.all().empty());
+  EXPECT_NE(workspace.shared.notices.all().back().text.find("no such tensor"), std::string::npos);
+  EXPECT_EQ(workspace.document().order.value()->order(), wanted);
 
-  session.show(tiny_graph(), "");
-  EXPECT_EQ(session.choice().order, "file");
-  EXPECT_FALSE(session.has_custom_order());
-  EXPECT_TRUE(session.order_list().items().empty());
+  workspace.show(tiny_graph(), "");
+  EXPECT_EQ(workspace.document().choice().order, "file");
+  EXPECT_FALSE(workspace.document().has_custom_order());
+  EXPECT_TRUE(workspace.document().order.value()->items().empty());
 }
 
 TEST(Chart, is_written_as_the_command_line_writes_it) {
   const loadline::testing::TemporaryFolder folder;
-  Session session("");
-  EXPECT_NE(refusal([&] { session.save_chart(folder / "x.svg"); }), "");
-  session.show(llama_70b_graph(), "");
-  settle(session);
-  EXPECT_NE(refusal([&] { session.save_chart(folder / "x.txt"); }).find(".svg"), std::string::npos);
-  session.save_chart(folder / "x.svg");
-  settle(session);
+  Workspace workspace("");
+  EXPECT_NE(refusal([&] { workspace.document().save_chart(folder / "x.svg"); }), "");
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  EXPECT_NE(refusal([&] { workspace.document().save_chart(folder / "x.txt"); }).find(".svg"),
+            std::string::npos);
+  workspace.document().save_chart(folder / "x.svg");
+  settle(workspace);
   const std::string svg = text_of(folder / "x.svg");
   EXPECT_TRUE(svg.starts_with("<svg "));
   for (const Method& method : methods()) EXPECT_NE(svg.find(method.id), std::string::npos) << method.id;
-  session.save_chart(folder / "x.html");
-  settle(session);
+  workspace.document().save_chart(folder / "x.html");
+  settle(workspace);
   const std::string page = text_of(folder / "x.html");
   EXPECT_TRUE(page.starts_with("<!doctype html>"));
   EXPECT_NE(page.find("723 tensors, W = 141,107,412,992 bytes"), std::string::npos);
   for (const Method& method : methods()) EXPECT_NE(page.find(method.id), std::string::npos) << method.id;
-  session.save_chart(folder / "missing/x.svg");
-  settle(session);
-  EXPECT_EQ(session.notices().back().severity, Severity::error);
+  workspace.document().save_chart(folder / "missing/x.svg");
+  settle(workspace);
+  EXPECT_EQ(workspace.shared.notices.all().back().severity, Severity::error);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST(Script, help_names_every_command) {
 TEST(Script, failing_commands_name_their_line) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(tiny_graph(), "");
+  app.workspace().show(tiny_graph(), "");
   const auto play = [&](const std::string& text) {
     return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
   };
@@ -71,7 +71,7 @@ TEST(Script, stops_when_the_window_is_to_close) {
   const auto window = open_null_window({});
   std::stop_source stop;
   GuiApp app(*window, "", stop.get_token());
-  app.session().show(llama_70b_graph(), "");
+  app.workspace().show(llama_70b_graph(), "");
   app.frame();
   EXPECT_FALSE(app.wants_close());
   stop.request_stop();
@@ -86,10 +86,10 @@ TEST(Script, stops_when_the_window_is_to_close) {
   EXPECT_THROW(app.draw_settled(), Error);
 }
 
-TEST(Script, drives_the_session) {
+TEST(Script, drives_the_workspace) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(llama_70b_graph(), "");
+  app.workspace().show(llama_70b_graph(), "");
   const bool quit =
       play_script(app,
                   parse_script("wait\npanel tensors\ntheme light\nfilter layer:3\nsort bytes descending\n"
@@ -99,25 +99,25 @@ TEST(Script, drives_the_session) {
                                "s"),
                   "s");
   EXPECT_TRUE(quit);
-  const Session& session = app.session();
-  EXPECT_EQ(session.panel, "tensors");
-  EXPECT_FALSE(session.dark);
-  EXPECT_EQ(session.table().rows.size(), 9u);
-  EXPECT_EQ(session.table().column, SortColumn::bytes);
-  EXPECT_EQ(session.projection()->method->id, "sequential");
-  EXPECT_EQ(session.projection()->order, "largest");
-  EXPECT_EQ(session.choice().options.staging_bytes, 128u << 20);
-  EXPECT_EQ(session.choice().options.slots, 8u);
-  EXPECT_EQ(session.model()->tensor(*session.selection()).name, "lm_head.weight");
-  EXPECT_EQ(module_path(session.model()->tree, session.zoomed()), "model.layers");
-  EXPECT_EQ(session.color_mode(), ColorBy::shard);
+  const Workspace& workspace = app.workspace();
+  EXPECT_EQ(workspace.settings.panel, "tensors");
+  EXPECT_FALSE(workspace.settings.dark);
+  EXPECT_EQ(workspace.document().table().rows.size(), 9u);
+  EXPECT_EQ(workspace.document().table().column, SortColumn::bytes);
+  EXPECT_EQ(workspace.document().projection.value()->method->id, "sequential");
+  EXPECT_EQ(workspace.document().projection.value()->order, "largest");
+  EXPECT_EQ(workspace.document().choice().options.staging_bytes, 128u << 20);
+  EXPECT_EQ(workspace.document().choice().options.slots, 8u);
+  EXPECT_EQ(workspace.document().model->tensor(*workspace.document().selection()).name, "lm_head.weight");
+  EXPECT_EQ(module_path(workspace.document().model->tree, workspace.document().zoomed()), "model.layers");
+  EXPECT_EQ(workspace.settings.color_by, ColorBy::shard);
 }
 
 TEST(Script, drives_the_comparison) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  Session& session = app.session();
-  session.show(llama_70b_graph(), "");
+  Workspace& workspace = app.workspace();
+  workspace.show(llama_70b_graph(), "");
   play_script(
       app,
       parse_script("wait\npanel methods\nmethods-view order\nframes 2\nwait\nunfold-item 1\nmove-item 1 9\n"
@@ -126,16 +126,16 @@ TEST(Script, drives_the_comparison) {
                    "direct\nmethods-view overlay\nwait\nframes 2\n",
                    "s"),
       "s");
-  EXPECT_EQ(session.choice().order, "custom");
-  EXPECT_EQ(session.choice().budget.unified, 64ull << 30);
-  EXPECT_EQ(session.choice().options.allocator, AllocatorModel::torch);
-  EXPECT_EQ(session.choice().options.cast, DType::q8_0);
-  EXPECT_EQ(session.choice().options.shard_bytes, 2'000'000'000u);
-  EXPECT_EQ(session.choice().options.flush_bytes, 10'000'000u);
-  EXPECT_EQ(session.choice().options.memory_limit, 4'000'000'000u);
-  EXPECT_EQ(session.compare_sort, (CompareSort{CompareColumn::held, false}));
-  EXPECT_TRUE(session.overlaid.contains("direct"));
-  EXPECT_EQ(session.comparison().size(), methods().size() * (orders().size() + 1));
+  EXPECT_EQ(workspace.document().choice().order, "custom");
+  EXPECT_EQ(workspace.document().choice().budget.unified, 64ull << 30);
+  EXPECT_EQ(workspace.document().choice().options.allocator, AllocatorModel::torch);
+  EXPECT_EQ(workspace.document().choice().options.cast, DType::q8_0);
+  EXPECT_EQ(workspace.document().choice().options.shard_bytes, 2'000'000'000u);
+  EXPECT_EQ(workspace.document().choice().options.flush_bytes, 10'000'000u);
+  EXPECT_EQ(workspace.document().choice().options.memory_limit, 4'000'000'000u);
+  EXPECT_EQ(workspace.settings.compare_sort, (CompareSort{CompareColumn::held, false}));
+  EXPECT_TRUE(workspace.document().overlaid.contains("direct"));
+  EXPECT_EQ(workspace.document().comparison.value()->rows.size(), methods().size() * (orders().size() + 1));
   const auto play = [&](const std::string& text) {
     return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
   };
@@ -148,34 +148,34 @@ TEST(Script, drives_the_comparison) {
   EXPECT_NE(play("overlay teleport\n").find("teleport"), std::string::npos);
   EXPECT_NE(play("save-chart x.png\n").find(".svg"), std::string::npos);
   EXPECT_EQ(play("cast none\nmethod accelerate\nmax-memory 8GiB,16GiB\nwait\nframes 2\n"), "");
-  EXPECT_EQ(session.choice().memory_map, (MemoryMap{8ull << 30, 16ull << 30}));
+  EXPECT_EQ(workspace.document().choice().memory_map, (MemoryMap{8ull << 30, 16ull << 30}));
   EXPECT_EQ(play("place layer:0=host\nwait\nframes 2\n"), "");
-  EXPECT_FALSE(session.choice().memory_map);
-  EXPECT_EQ(session.choice().place, (std::vector<PlaceRule>{{"layer:0", Home::host}}));
+  EXPECT_FALSE(workspace.document().choice().memory_map);
+  EXPECT_EQ(workspace.document().choice().place, (std::vector<PlaceRule>{{"layer:0", Home::host}}));
   EXPECT_NE(play("place nothing\n").find("is no EXPR=PLACE"), std::string::npos);
   EXPECT_EQ(play("gpu-layers 1\nwait\nframes 2\n"), "");
-  EXPECT_TRUE(session.choice().place.empty());
+  EXPECT_TRUE(workspace.document().choice().place.empty());
   EXPECT_EQ(play("preset none\ncast none\ngpu-layers all\ndevice-budget none\nwait\n"), "");
-  EXPECT_FALSE(session.choice().budget.unified);
+  EXPECT_FALSE(workspace.document().choice().budget.unified);
 }
 
 TEST(Script, drives_metadata_operators_and_findings) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  Session& session = app.session();
-  session.show(operator_graph(2), "");
+  Workspace& workspace = app.workspace();
+  workspace.show(operator_graph(2), "");
   play_script(app,
               parse_script("wait\npanel operators\nfind matmul\noperator 5\npanel metadata\nfind layers\n"
                            "metadata layers\npanel tensors\nfind size:>\nframes 2\n",
                            "s"),
               "s");
-  EXPECT_EQ(session.operator_search, "matmul");
-  EXPECT_EQ(session.operator_shown, 5u);
-  EXPECT_EQ(session.metadata_search, "layers");
-  EXPECT_EQ(session.entry(), 1u);
-  EXPECT_NE(session.table().error, "");
+  EXPECT_EQ(workspace.document().operator_search, "matmul");
+  EXPECT_EQ(workspace.document().operator_shown, 5u);
+  EXPECT_EQ(workspace.document().metadata.search, "layers");
+  EXPECT_EQ(workspace.document().metadata.entry(), 1u);
+  EXPECT_NE(workspace.document().table().error, "");
   play_script(app, parse_script("doctor\nwait\npanel findings\nframes 2\n", "s"), "s");
-  EXPECT_TRUE(session.findings() || !session.diagnosis_error().empty());
+  EXPECT_TRUE(workspace.document().findings.value() || !diagnosis_error(workspace.document()).empty());
   const auto play = [&](const std::string& text) {
     return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
   };
@@ -192,20 +192,21 @@ TEST(Script, drives_metadata_operators_and_findings) {
 TEST(Script, a_remedy_fills_in_the_convert_panel) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
-  app.session().show(many_tensors(100), "");
-  app.session().panel = "convert";
+  app.workspace().show(many_tensors(100), "");
+  app.workspace().settings.panel = "convert";
   app.settle();
   app.draw_settled();
   app.settle();
-  EXPECT_EQ(app.session().convert_misfit(), "");
+  EXPECT_EQ(convert_misfit(app.workspace().document()), "");
   ConvertRequest wanted;
   wanted.exporter = "gguf";
   wanted.options.alignment = 4096;
-  app.session().wants_convert = wanted;
+  app.workspace().document().wants_convert = wanted;
   app.draw_settled();
   app.settle();
-  EXPECT_FALSE(app.session().wants_convert);
-  EXPECT_NE(app.session().convert_misfit().find("GGUF"), std::string::npos) << app.session().convert_misfit();
+  EXPECT_FALSE(app.workspace().document().wants_convert);
+  EXPECT_NE(convert_misfit(app.workspace().document()).find("GGUF"), std::string::npos)
+      << convert_misfit(app.workspace().document());
 }
 
 TEST(Theme, text_is_readable_on_every_surface) {

@@ -22,7 +22,7 @@ constexpr std::size_t kMostName = 120;
 
 class ArenaPanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override;
+  void draw(Workspace& workspace, const Ui& ui) override;
   void forget() override;
 
  private:
@@ -32,16 +32,16 @@ class ArenaPanel final : public Panel {
     double top = 1;  // bytes at the upper edge when everything is in sight
   };
 
-  static void draw_state(Session& session, const Ui& ui);
-  void draw_plot(Session& session, const Ui& ui, ImVec2 size);
-  Layout layout(const Session& session, const Ui& ui, ImVec2 low, ImVec2 size) const;
-  void refresh(const Session& session);
+  static void draw_state(Document& document, const Ui& ui);
+  void draw_plot(Document& document, const Ui& ui, ImVec2 size);
+  Layout layout(const Document& document, const Ui& ui, ImVec2 low, ImVec2 size) const;
+  void refresh(const Workspace& workspace);
   void arrange(const Ui& ui, const Layout& at);
   std::optional<float> paint_binding(const Ui& ui, const Layout& at) const;  // where it ends
   void paint_strip(const Ui& ui, const Layout& at) const;
   void paint_levels(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const;
-  void paint_selection(const Session& session, const Ui& ui, const Layout& at);
-  void handle_mouse(Session& session, const Ui& ui, const Layout& at);
+  void paint_selection(const Document& document, const Ui& ui, const Layout& at);
+  void handle_mouse(Document& document, const Ui& ui, const Layout& at);
   void describe(const Ui& ui, std::uint32_t buffer, std::uint64_t tick) const;
   void describe_tick(const Ui& ui, double tick, std::string_view what) const;
   void outline(const Ui& ui, const Layout& at, std::uint32_t buffer, ImU32 color, float thickness) const;
@@ -73,16 +73,17 @@ void ArenaPanel::forget() {
   steps_.forget();
 }
 
-void ArenaPanel::draw(Session& session, const Ui& ui) {
-  session.show_arena();
-  controls_.draw(session, ui);
-  refresh(session);
-  if (!scene_) return draw_state(session, ui);
+void ArenaPanel::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  show_arena(document);
+  controls_.draw(workspace, ui);
+  refresh(workspace);
+  if (!scene_) return draw_state(document, ui);
   if (chart().boxes().empty())
     return empty_state(ui, "Nothing to pack", "No buffer of it has both bytes and a lifetime.");
   ImGui::Dummy({0, ui.px(2)});
-  if (session.arena().view.steps) return steps_.draw(session, ui);
-  arena_figures(session, ui, *scene_, arena_);
+  if (document.arena->view.steps) return steps_.draw(workspace, ui);
+  arena_figures(document, ui, *scene_, arena_);
   arena_legend(ui, *scene_, arena_);
   // ticks that are one double have no room between them
   if (static_cast<double>(chart().first_tick()) >= static_cast<double>(chart().last_tick()))
@@ -90,18 +91,19 @@ void ArenaPanel::draw(Session& session, const Ui& ui) {
         ui, "Too far out to draw",
         fmt::format("Ticks {} to {} are too close together for numbers as large as that.",
                     format_grouped(chart().first_tick()), format_grouped(chart().last_tick())));
-  draw_plot(session, ui, ImGui::GetContentRegionAvail());
+  draw_plot(document, ui, ImGui::GetContentRegionAvail());
 }
 
-void ArenaPanel::refresh(const Session& session) {
-  scene_ = session.arena().scene();
-  if (scene_) arena_ = std::min(session.arena().view.arena, scene_->of->arenas - 1);
+void ArenaPanel::refresh(const Workspace& workspace) {
+  const Document& document = workspace.document();
+  scene_ = document.arena->scene();
+  if (scene_) arena_ = std::min(document.arena->view.arena, scene_->of->arenas - 1);
 }
 
-void ArenaPanel::draw_state(Session& session, const Ui& ui) {
-  ArenaWork& work = session.arena();
+void ArenaPanel::draw_state(Document& document, const Ui& ui) {
+  ArenaWork& work = *document.arena;
   if (work.opening()) return empty_state(ui, "Reading the problem", "");
-  if (session.arena_waits())
+  if (arena_waits(document))
     return empty_state(ui, "Working out what there is to pack",
                        "The plan is being run on the modelled machine.");
   if (work.packing()) return empty_state(ui, "Packing", "Every buffer gets an offset in the arena.");
@@ -109,7 +111,7 @@ void ArenaPanel::draw_state(Session& session, const Ui& ui) {
   empty_state(ui, "Cancelled", "Nothing was packed.");
 }
 
-ArenaPanel::Layout ArenaPanel::layout(const Session& session, const Ui& ui, ImVec2 low, ImVec2 size) const {
+ArenaPanel::Layout ArenaPanel::layout(const Document& document, const Ui& ui, ImVec2 low, ImVec2 size) const {
   Layout at;
   const float left = std::round(low.x + ui.px(kPlotAxisWidth)), right = std::round(low.x + size.x - ui.px(4));
   const float bottom = std::round(low.y + size.y - ui.px(kPlotAxisHeight));
@@ -122,7 +124,7 @@ ArenaPanel::Layout ArenaPanel::layout(const Session& session, const Ui& ui, ImVe
   if (const auto capacity = scene_->options.capacity; capacity && *capacity / 2 <= top)
     top = std::max(top, *capacity);
   at.top = static_cast<double>(top) * kHeadroom;
-  const ArenaView& view = session.arena().view;
+  const ArenaView& view = document.arena->view;
   const auto first = static_cast<double>(chart().first_tick()),
              last = static_cast<double>(chart().last_tick());
   at.plot.sight = {first + view.time.from * (last - first), first + view.time.to * (last - first),
@@ -147,15 +149,15 @@ void ArenaPanel::arrange(const Ui& ui, const Layout& at) {
   tops_ = view::step_columns(chart().tops(), sight_.x0, sight_.x1, columns);
 }
 
-void ArenaPanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
+void ArenaPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   if (size.x < ui.px(200) || size.y < ui.px(110)) {
     ImGui::Dummy({std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
     return;
   }
   const ImVec2 low = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("plot", size);
-  Layout at = layout(session, ui, low, size);
-  ArenaView& view = session.arena().view;
+  Layout at = layout(document, ui, low, size);
+  ArenaView& view = document.arena->view;
   if (ImGui::IsItemHovered() || ImGui::IsItemActive()) {
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     const auto first = static_cast<double>(chart().first_tick());
@@ -163,7 +165,7 @@ void ArenaPanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
     zoom_with_mouse(view.time, view.height, (at.plot.tick_at(mouse.x) - first) / length,
                     at.plot.byte_at(mouse.y) / at.top, at.plot.area.high.x - at.plot.area.low.x,
                     at.plot.area.high.y - at.plot.area.low.y);
-    at = layout(session, ui, low, size);
+    at = layout(document, ui, low, size);
   }
   arrange(ui, at);
   ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -178,9 +180,9 @@ void ArenaPanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
   paint_levels(ui, at, taken);
   if (binding)
     paint_flag(ui, at.plot.area, *binding, ui.theme->good, "binding: the lower bound is here", taken);
-  paint_selection(session, ui, at);
+  paint_selection(document, ui, at);
   paint_arena_ticks(ui, at.plot, at.strip, scene_->of->tick);
-  handle_mouse(session, ui, at);
+  handle_mouse(document, ui, at);
 }
 
 // Where the lower bound comes from; and the buffer that ends highest, where that is higher.
@@ -244,12 +246,12 @@ void ArenaPanel::outline(const Ui& ui, const Layout& at, std::uint32_t buffer, I
   for (const view::ArenaBox& box : boxes) paint_box(ui, at.plot, box, {0, color, thickness});
 }
 
-void ArenaPanel::paint_selection(const Session& session, const Ui& ui, const Layout& at) {
+void ArenaPanel::paint_selection(const Document& document, const Ui& ui, const Layout& at) {
   const ArenaProblem& problem = *scene_->of;
-  if (!session.selection() || problem.blocks.empty()) return;
-  if (selected_of_ != scene_ || selected_ != session.selection()) {
+  if (!document.selection() || problem.blocks.empty()) return;
+  if (selected_of_ != scene_ || selected_ != document.selection()) {
     selected_of_ = scene_;
-    selected_ = session.selection();
+    selected_ = document.selection();
     selected_buffers_.clear();
     const StorageId storage = problem.of.model->tensor(*selected_).storage;
     for (std::uint32_t i = 0; i < problem.blocks.size(); ++i)
@@ -259,7 +261,7 @@ void ArenaPanel::paint_selection(const Session& session, const Ui& ui, const Lay
   for (const std::uint32_t buffer : selected_buffers_) outline(ui, at, buffer, ui.theme->highlight, 2.5f);
 }
 
-void ArenaPanel::handle_mouse(Session& session, const Ui& ui, const Layout& at) {
+void ArenaPanel::handle_mouse(Document& document, const Ui& ui, const Layout& at) {
   if (!ImGui::IsItemHovered()) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   if (mouse.x < at.strip.low.x || mouse.x >= at.strip.high.x || mouse.y >= at.strip.high.y) return;
@@ -275,7 +277,7 @@ void ArenaPanel::handle_mouse(Session& session, const Ui& ui, const Layout& at) 
   if (!buffer) return hover_card(ui, [&] { describe_tick(ui, tick, "Free"); });
   outline(ui, at, *buffer, ui.theme->highlight, 2);
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left))
-    if (const auto tensor = scene_->of->tensor(*buffer)) session.select(*tensor);
+    if (const auto tensor = scene_->of->tensor(*buffer)) document.select(*tensor);
   if (!ImGui::IsMouseDown(ImGuiMouseButton_Right))
     hover_card(ui, [&] { describe(ui, *buffer, whole(tick)); });
 }

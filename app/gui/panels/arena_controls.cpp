@@ -1,4 +1,4 @@
-// Changes go to the session at once; the packing follows in the background.
+// Changes go to the document at once; the packing follows in the background.
 #include "app/gui/panels/arena_controls.h"
 
 #include "app/gui/panels/arena_plot.h"
@@ -77,14 +77,15 @@ std::string over_text(std::uint64_t height, std::uint64_t bound) {
 
 }  // namespace
 
-void ArenaControls::draw(Session& session, const Ui& ui) {
-  if (!session.model()) {
-    if (button(ui, "Start page", ButtonKind::ghost)) session.panel = "explore";
+void ArenaControls::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.model) {
+    if (button(ui, "Start page", ButtonKind::ghost)) workspace.settings.panel = "explore";
     ImGui::SameLine(0, ui.px(8));
   }
-  pick_source(session, ui);
-  pick_options(session, ui);
-  ArenaWork& work = session.arena();
+  pick_source(workspace, ui);
+  pick_options(workspace, ui);
+  ArenaWork& work = *document.arena;
   pick_arena(work, ui);
   constexpr std::array<std::string_view, 2> kViews = {"Packing", "Step by step"};
   continue_line(ui, 14, segmented_width(ui, kViews));
@@ -103,9 +104,10 @@ void ArenaControls::draw(Session& session, const Ui& ui) {
   if (button(ui, "Cancel")) work.cancel();
 }
 
-void ArenaControls::pick_source(Session& session, const Ui& ui) {
-  ArenaWork& work = session.arena();
-  const ArenaModel model = session.arena_model();
+void ArenaControls::pick_source(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  ArenaWork& work = *document.arena;
+  const ArenaModel model = arena_model(document);
   const std::vector<ArenaSource> sources = work.sources(model);
   const ArenaSource current = work.source(model);
   std::vector<std::string> titles;
@@ -122,13 +124,14 @@ void ArenaControls::pick_source(Session& session, const Ui& ui) {
           "operators, a file with the columns id, lower, upper, size, or the example");
   if (!picked) return;
   if (*picked == sources.size())
-    session.wants_browser = true;
+    workspace.wants_browser = true;
   else
-    session.set_arena(sources[*picked]);
+    work.choose(sources[*picked], arena_model(document));
 }
 
-void ArenaControls::pick_options(Session& session, const Ui& ui) {
-  ArenaWork& work = session.arena();
+void ArenaControls::pick_options(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  ArenaWork& work = *document.arena;
   ArenaOptions options = work.options();
   const auto pick = [&](std::string_view label, const char* id, std::span<const std::string_view> labels,
                         std::size_t at, std::string_view hint) {
@@ -152,14 +155,14 @@ void ArenaControls::pick_options(Session& session, const Ui& ui) {
   const std::size_t threads =
       pick("Threads", "threads", kThreads, position(kArenaThreads, options.threads), "Of the exact search");
   if (threads < kThreads.size()) options.threads = kArenaThreads[threads];
-  pick_capacity(session, ui, options);
+  pick_capacity(workspace, ui, options);
   if (options != work.options()) work.set_options(options);
 }
 
-void ArenaControls::pick_capacity(Session& session, const Ui& ui, ArenaOptions& options) {
+void ArenaControls::pick_capacity(Workspace& workspace, const Ui& ui, ArenaOptions& options) {
   if (labelled_field(ui, "##capacity", "Capacity", 84, capacity_, typed_size(options.capacity), "least",
                      "What the arena may take, as 512MiB; empty: the least height is looked for"))
-    session.attempt([&] {
+    workspace.attempt([&] {
       options.capacity = capacity_.typed.empty() || capacity_.typed == "none"
                              ? std::nullopt
                              : std::optional(parse_size(capacity_.typed, "capacity"));
@@ -177,7 +180,7 @@ void ArenaControls::pick_arena(ArenaWork& work, const Ui& ui) {
   if (arena) work.view.arena = static_cast<std::uint32_t>(*arena);
 }
 
-void arena_figures(const Session& session, const Ui& ui, const ArenaScene& scene, std::uint32_t number) {
+void arena_figures(const Document& document, const Ui& ui, const ArenaScene& scene, std::uint32_t number) {
   const Theme& theme = *ui.theme;
   const ArenaPacking& arena = scene.packing.arenas[number];
   const std::optional<std::uint64_t> greedy = scene.greedy[number];
@@ -208,7 +211,7 @@ void arena_figures(const Session& session, const Ui& ui, const ArenaScene& scene
               : arena.lower_bound > *scene.options.capacity ? theme.bad
                                                             : theme.warning,
               "");
-  if (session.arena().cancelled())
+  if (document.arena->cancelled())
     facts.put("Then", "cancelled", theme.warning, "A later packing was cancelled");
 }
 

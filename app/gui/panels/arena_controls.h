@@ -2,27 +2,27 @@
 #pragma once
 
 #include "app/gui/panels/plan_controls.h"
-#include "app/gui/session.h"
 #include "app/gui/ui.h"
+#include "app/gui/workspace.h"
 
 namespace loadline::gui {
 
 // On as many lines as they need.
 class ArenaControls {
  public:
-  void draw(Session& session, const Ui& ui);
+  void draw(Workspace& workspace, const Ui& ui);
 
  private:
-  static void pick_source(Session& session, const Ui& ui);
-  void pick_options(Session& session, const Ui& ui);
-  void pick_capacity(Session& session, const Ui& ui, ArenaOptions& options);
+  static void pick_source(Workspace& workspace, const Ui& ui);
+  void pick_options(Workspace& workspace, const Ui& ui);
+  void pick_capacity(Workspace& workspace, const Ui& ui, ArenaOptions& options);
   static void pick_arena(ArenaWork& work, const Ui& ui);
 
   TypedField capacity_;
 };
 
 // Height, lower bound, gap, what greedy has, how it was found, and whether it keeps the capacity.
-void arena_figures(const Session& session, const Ui& ui, const ArenaScene& scene, std::uint32_t arena);
+void arena_figures(const Document& document, const Ui& ui, const ArenaScene& scene, std::uint32_t arena);
 // What the colours mean.
 void arena_legend(const Ui& ui, const ArenaScene& scene, std::uint32_t arena);
 

@@ -70,8 +70,8 @@ std::vector<view::ArenaBox> boxes_after(const Problem& problem, const PackingTra
 
 }  // namespace
 
-bool ArenaStepsView::absent(Session& session, const Ui& ui) const {
-  ArenaWork& work = session.arena();
+bool ArenaStepsView::absent(Document& document, const Ui& ui) const {
+  ArenaWork& work = *document.arena;
   const std::size_t buffers = work.scene()->of->problem.buffers.size();
   if (buffers > kMostTraced) {
     empty_state(
@@ -109,25 +109,26 @@ void ArenaStepsView::advance(ArenaView& view, const ArenaSteps& steps) {
   if (view.step >= steps.length()) view.playing = false;
 }
 
-void ArenaStepsView::draw(Session& session, const Ui& ui) {
-  if (absent(session, ui)) return;
-  const auto steps = session.arena().steps();
-  advance(session.arena().view, *steps);
+void ArenaStepsView::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (absent(document, ui)) return;
+  const auto steps = document.arena->steps();
+  advance(document.arena->view, *steps);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float controls = ImGui::GetFrameHeight() + 2 * ImGui::GetStyle().ItemSpacing.y + ui.px(4);
   const float gap = ui.px(18);
   const ImVec2 side = {(room.x - gap) / 2, room.y - controls};
   if (side.x < ui.px(160) || side.y < ui.px(120)) return;
-  draw_side(session, ui, steps->greedy, true, side);
+  draw_side(document, ui, steps->greedy, true, side);
   ImGui::SameLine(0, gap);
-  draw_side(session, ui, steps->search, false, side);
-  draw_controls(session, ui, *steps);
+  draw_side(document, ui, steps->search, false, side);
+  draw_controls(document, ui, *steps);
 }
 
-void ArenaStepsView::draw_side(Session& session, const Ui& ui, const PackingTrace& trace, bool greedy,
+void ArenaStepsView::draw_side(Document& document, const Ui& ui, const PackingTrace& trace, bool greedy,
                                ImVec2 size) {
-  const ArenaSteps& steps = *session.arena().steps();
-  ArenaView& view = session.arena().view;
+  const ArenaSteps& steps = *document.arena->steps();
+  ArenaView& view = document.arena->view;
   const std::size_t at = std::min(view.step, trace.steps.size());
   ImGui::BeginChild(greedy ? "greedy" : "search", size, false,
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
@@ -231,8 +232,8 @@ void ArenaStepsView::draw_plot(const Ui& ui, const ArenaSteps& steps, const Pack
                     fmt::format("capacity {}", format_bytes(steps.capacity)), taken);
 }
 
-void ArenaStepsView::draw_controls(Session& session, const Ui& ui, const ArenaSteps& steps) {
-  ArenaView& view = session.arena().view;
+void ArenaStepsView::draw_controls(Document& document, const Ui& ui, const ArenaSteps& steps) {
+  ArenaView& view = document.arena->view;
   const std::size_t length = steps.length();
   ImGui::Dummy({0, ui.px(2)});
   const float gap = ui.px(4);

@@ -17,12 +17,12 @@ namespace {
 
 class ComparePanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override;
+  void draw(Workspace& workspace, const Ui& ui) override;
 
  private:
-  void draw_toolbar(Session& session, const Ui& ui);
-  void draw_export(Session& session, const Ui& ui);
-  void draw_view(Session& session, const Ui& ui, ImVec2 size);
+  void draw_toolbar(Workspace& workspace, const Ui& ui);
+  void draw_export(Workspace& workspace, const Ui& ui);
+  void draw_view(Workspace& workspace, const Ui& ui, ImVec2 size);
 
   CompareTable table_;
   OrderEditor editor_;
@@ -32,15 +32,16 @@ class ComparePanel final : public Panel {
   float below_ = 0;  // what the explanation took in the last frame
 };
 
-void ComparePanel::draw(Session& session, const Ui& ui) {
-  if (!session.model()) {
+void ComparePanel::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.model) {
     empty_state(ui, "No model is open", "Every way of loading it will be compared here.");
     return;
   }
-  draw_toolbar(session, ui);
-  memory_.draw(session, ui);
-  if (session.comparison().empty()) {
-    empty_state(ui, session.comparing() ? "Projecting every method" : "Nothing to compare",
+  draw_toolbar(workspace, ui);
+  memory_.draw(workspace, ui);
+  if (document.comparison.value()->rows.empty()) {
+    empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",
                 "Each one is planned and run on the modelled machine.");
     return;
   }
@@ -48,24 +49,24 @@ void ComparePanel::draw(Session& session, const Ui& ui) {
   // where there is little room the rows go first; the paragraph is in the tooltip of the law then
   const bool roomy = room.y > ui.px(340);
   const float below = below_ > 0 ? below_ : ui.px(100);
-  draw_view(session, ui, {room.x, std::max(ui.px(90), room.y - below - ui.px(8))});
+  draw_view(workspace, ui, {room.x, std::max(ui.px(90), room.y - below - ui.px(8))});
   const float top = ImGui::GetCursorPosY();
-  const Method& method = find_method(session.choice().method);
+  const Method& method = find_method(document.choice().method);
   ImGui::AlignTextToFramePadding();
   heading(ui, method.id);
   ImGui::SameLine(0, ui.px(12));
   ImGui::AlignTextToFramePadding();
   text_colored(ui.theme->accent, fmt::format("peak: {}", method.peak_law));
   tooltip(ui, method.explanation);
-  const std::string rates = rates_line(session.rates());
+  const std::string rates = rates_line(workspace.shared.rates);
   const bool whole = ImGui::GetItemRectMax().x + ui.px(14) + text_width(rates) <
                      ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
   ImGui::SameLine(0, ui.px(14));
   ImGui::AlignTextToFramePadding();
-  muted(ui, whole ? rates : session.rates() ? "Times by measured rates" : "Times by assumed rates");
+  muted(ui, whole ? rates : workspace.shared.rates ? "Times by measured rates" : "Times by assumed rates");
   tooltip(ui, rates);
-  method_options(session, ui);
-  placement_.draw(session, ui);
+  method_options(workspace, ui);
+  placement_.draw(workspace, ui);
   if (roomy) {
     const FontScope font(ui.fonts.small);
     paragraph(ui, method.explanation, ui.theme->text);
@@ -73,26 +74,30 @@ void ComparePanel::draw(Session& session, const Ui& ui) {
   below_ = ImGui::GetCursorPosY() - top;
 }
 
-void ComparePanel::draw_toolbar(Session& session, const Ui& ui) {
+void ComparePanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   const bool narrow = ImGui::GetContentRegionAvail().x < ui.px(840);
-  method_and_order(session, ui, ui.px(narrow ? 156 : 176), ui.px(narrow ? 84 : 96));
-  PlanChoice choice = session.choice();
+  method_and_order(workspace, ui, ui.px(narrow ? 156 : 176), ui.px(narrow ? 84 : 96));
+  PlanChoice choice = document.choice();
   const std::array<std::string_view, 2> orders = {narrow ? "This" : "This order",
                                                   narrow ? "Every" : "Every order"};
   continue_line(ui, 8, segmented_width(ui, orders));
   const bool every = segmented(ui, "orders", orders, choice.every_order ? 1 : 0) == 1;
   tooltip(ui, "Whether the rows are of the chosen order alone, or of each method in each order");
-  if (std::exchange(choice.every_order, every) != every) session.attempt([&] { session.set_plan(choice); });
+  if (std::exchange(choice.every_order, every) != every)
+    workspace.attempt([&] { document.set_plan(choice); });
   constexpr std::array<std::string_view, kCompareViews> kViews = {"Table", "Curves", "Overlay", "Order"};
   continue_line(ui, 10, segmented_width(ui, kViews));
-  session.compare_view =
-      static_cast<CompareView>(segmented(ui, "view", kViews, static_cast<std::size_t>(session.compare_view)));
+  workspace.settings.compare_view = static_cast<CompareView>(
+      segmented(ui, "view", kViews, static_cast<std::size_t>(workspace.settings.compare_view)));
   continue_line(ui, 10, text_width("Save") + ui.px(24));
-  draw_export(session, ui);
+  draw_export(workspace, ui);
 }
 
-void ComparePanel::draw_export(Session& session, const Ui& ui) {
-  if (button(ui, "Save", ButtonKind::normal, !session.comparison().empty())) ImGui::OpenPopup("save chart");
+void ComparePanel::draw_export(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (button(ui, "Save", ButtonKind::normal, !document.comparison.value()->rows.empty()))
+    ImGui::OpenPopup("save chart");
   tooltip(ui, "As a picture (.svg) or as a page with table and explanations (.html)");
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
   if (ImGui::BeginPopup("save chart")) {
@@ -101,7 +106,7 @@ void ComparePanel::draw_export(Session& session, const Ui& ui) {
     const bool entered = ImGui::InputText("##chart", &chart_, ImGuiInputTextFlags_EnterReturnsTrue);
     ImGui::SameLine(0, ui.px(6));
     if (button(ui, "Write", ButtonKind::primary, !chart_.empty()) || entered) {
-      session.attempt([&] { session.save_chart(chart_); });
+      workspace.attempt([&] { document.save_chart(chart_); });
       ImGui::CloseCurrentPopup();
     }
     ImGui::EndPopup();
@@ -109,16 +114,17 @@ void ComparePanel::draw_export(Session& session, const Ui& ui) {
   ImGui::PopStyleVar();
 }
 
-void ComparePanel::draw_view(Session& session, const Ui& ui, ImVec2 size) {
-  switch (session.compare_view) {
+void ComparePanel::draw_view(Workspace& workspace, const Ui& ui, ImVec2 size) {
+  Document& document = workspace.document();
+  switch (workspace.settings.compare_view) {
     case CompareView::table:
-      return table_.draw(session, ui, size);
+      return table_.draw(workspace, ui, size);
     case CompareView::curves:
-      return draw_compare_curves(session, ui, size);
+      return draw_compare_curves(workspace, ui, size);
     case CompareView::overlay:
-      return draw_compare_overlay(session, ui, size);
+      return draw_compare_overlay(document, ui, size);
     case CompareView::order:
-      return editor_.draw(session, ui, size);
+      return editor_.draw(workspace, ui, size);
   }
 }
 

@@ -114,16 +114,17 @@ void curve_card(const Ui& ui, const report::PlanRow& row, double place, bool bel
   });
 }
 
-void draw_cell(Session& session, const Ui& ui, const report::PlanRow& row, const report::ChartScale& scale,
-               ImVec2 size) {
+void draw_cell(Workspace& workspace, const Ui& ui, const report::PlanRow& row,
+               const report::ChartScale& scale, ImVec2 size) {
+  Document& document = workspace.document();
   const report::RowCurve& curve = *row.curve;
-  const report::RowFrame& frame = session.comparison_frame();
-  const bool chosen = session.choice().method == row.method->id;
+  const report::RowFrame& frame = document.comparison.value()->frame;
+  const bool chosen = document.choice().method == row.method->id;
   ImGui::PushID(row.method);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  if (ImGui::InvisibleButton("cell", size)) choose_row(session, row);
+  if (ImGui::InvisibleButton("cell", size)) choose_row(workspace, row);
   const bool hot = ImGui::IsItemHovered();
-  if (hot && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) session.panel = "timeline";
+  if (hot && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) workspace.settings.panel = "timeline";
   const ImVec2 pad = {ui.px(8), ui.px(6)};
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize();
@@ -161,15 +162,16 @@ void draw_cell(Session& session, const Ui& ui, const report::PlanRow& row, const
 }
 
 // What the colours mean, and the height that all cells share.
-void draw_legend(const Session& session, const Ui& ui, const report::ChartScale& scale,
+void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartScale& scale,
                  std::string_view note) {
+  const Document& document = workspace.document();
   bool first = true;
   for (const Space space : kStackOrder) {
     if (!first && !continue_line(ui, 14, legend_width(ui, space_title(space), ""))) break;
     first = false;
     legend_entry(ui, ui.theme->spaces[index(space)], space_title(space), "");
   }
-  const bool unified = session.comparison_frame().memory == MemoryKind::unified;
+  const bool unified = document.comparison.value()->frame.memory == MemoryKind::unified;
   const std::string words =
       unified ? fmt::format("one scale, up to {}; the ring marks what must be held at most",
                             format_bytes(scale.above))
@@ -182,9 +184,10 @@ void draw_legend(const Session& session, const Ui& ui, const report::ChartScale&
 
 }  // namespace
 
-void draw_compare_curves(Session& session, const Ui& ui, ImVec2 size) {
-  const report::ChartSubject subject = {*session.model()->graph, session.comparison_frame(),
-                                        session.comparison()};
+void draw_compare_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
+  Document& document = workspace.document();
+  const report::ChartSubject subject = {*document.model->graph, document.comparison.value()->frame,
+                                        document.comparison.value()->rows};
   const std::vector<const report::PlanRow*> rows = report::pictured_rows(subject);
   ImGui::BeginChild("curves", size);
   if (rows.empty()) {
@@ -193,7 +196,7 @@ void draw_compare_curves(Session& session, const Ui& ui, ImVec2 size) {
     return;
   }
   const report::ChartScale scale = report::chart_scale(subject, rows);
-  draw_legend(session, ui, scale, report::pictured_note(subject));
+  draw_legend(workspace, ui, scale, report::pictured_note(subject));
   ImGui::BeginChild("cells", {0, 0});
   const float gap = ui.px(8);
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -205,7 +208,7 @@ void draw_compare_curves(Session& session, const Ui& ui, ImVec2 size) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i % static_cast<std::size_t>(columns) != 0) ImGui::SameLine(0, gap);
-    draw_cell(session, ui, *rows[i], scale, cell);
+    draw_cell(workspace, ui, *rows[i], scale, cell);
   }
   ImGui::PopStyleVar();
   ImGui::EndChild();

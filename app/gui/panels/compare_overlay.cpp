@@ -131,7 +131,7 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, co
                                       ui.px(1));
 }
 
-void draw_plot(const Session& session, const Ui& ui, const Overlay& overlay, std::span<const ImU32> colours,
+void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, std::span<const ImU32> colours,
                ImVec2 size) {
   if (size.x < ui.px(140) || size.y < ui.px(70)) return ImGui::Dummy(size);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -139,7 +139,7 @@ void draw_plot(const Session& session, const Ui& ui, const Overlay& overlay, std
   const bool hot = ImGui::IsItemHovered();
   const PlotArea area = {{at.x + ui.px(kPlotAxisWidth), at.y + ui.px(8)},
                          {at.x + size.x - ui.px(8), at.y + size.y - ui.px(kPlotAxisHeight)}};
-  const report::RowFrame& frame = session.comparison_frame();
+  const report::RowFrame& frame = document.comparison.value()->frame;
   if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, frame, colours);
   paint_byte_axis(ui, area, overlay.most);
   paint_axis(ui, area, overlay);
@@ -153,12 +153,12 @@ void draw_plot(const Session& session, const Ui& ui, const Overlay& overlay, std
   // the chosen one last: it lies over the others
   for (const bool chosen : {false, true})
     for (std::size_t i = 0; i < overlay.rows.size(); ++i)
-      if ((overlay.rows[i]->method->id == session.choice().method) == chosen)
+      if ((overlay.rows[i]->method->id == document.choice().method) == chosen)
         paint_line(ui, area, overlay, *overlay.rows[i], frame, colours[i], chosen);
 }
 
 // Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.
-void draw_choices(Session& session, const Ui& ui, const std::vector<const report::PlanRow*>& rows,
+void draw_choices(Document& document, const Ui& ui, const std::vector<const report::PlanRow*>& rows,
                   const std::vector<const report::PlanRow*>& overlaid, std::span<const ImU32> colours) {
   for (const report::PlanRow* row : rows) {
     const auto at = std::find(overlaid.begin(), overlaid.end(), row);
@@ -175,10 +175,10 @@ void draw_choices(Session& session, const Ui& ui, const std::vector<const report
         picked.erase(std::string(row->method->id));
       else if (picked.size() < kMostOverlaid)
         picked.emplace(row->method->id);
-      session.overlaid = std::move(picked);
+      document.overlaid = std::move(picked);
     }
     ImGui::PopID();
-    row_card(session, ui, *row);
+    row_card(document, ui, *row);
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const float square = ui.px(10);
     const float top = pen.y + (height - square) / 2;
@@ -200,12 +200,12 @@ void draw_choices(Session& session, const Ui& ui, const std::vector<const report
 
 }  // namespace
 
-std::vector<const report::PlanRow*> overlaid_rows(const Session& session,
+std::vector<const report::PlanRow*> overlaid_rows(const Document& document,
                                                   const std::vector<const report::PlanRow*>& rows) {
   std::vector<const report::PlanRow*> result;
-  if (!session.overlaid.empty()) {
+  if (!document.overlaid.empty()) {
     for (const report::PlanRow* row : rows)
-      if (session.overlaid.contains(row->method->id) && result.size() < kMostOverlaid) result.push_back(row);
+      if (document.overlaid.contains(row->method->id) && result.size() < kMostOverlaid) result.push_back(row);
     return result;
   }
   // the chosen one, then some from the least peak to the most
@@ -216,7 +216,7 @@ std::vector<const report::PlanRow*> overlaid_rows(const Session& session,
   });
   std::vector<const report::PlanRow*> distinct;
   for (const report::PlanRow* row : sorted) {
-    if (row->method->id == session.choice().method) result.push_back(row);
+    if (row->method->id == document.choice().method) result.push_back(row);
     if (distinct.empty() || distinct.back()->leading.bytes != row->leading.bytes) distinct.push_back(row);
   }
   const auto add = [&](const report::PlanRow* row) {
@@ -228,9 +228,9 @@ std::vector<const report::PlanRow*> overlaid_rows(const Session& session,
   return result;
 }
 
-void draw_compare_overlay(Session& session, const Ui& ui, ImVec2 size) {
-  const report::ChartSubject subject = {*session.model()->graph, session.comparison_frame(),
-                                        session.comparison()};
+void draw_compare_overlay(Document& document, const Ui& ui, ImVec2 size) {
+  const report::ChartSubject subject = {*document.model->graph, document.comparison.value()->frame,
+                                        document.comparison.value()->rows};
   const std::vector<const report::PlanRow*> rows = report::pictured_rows(subject);
   ImGui::BeginChild("overlaid", size);
   if (rows.empty()) {
@@ -238,21 +238,21 @@ void draw_compare_overlay(Session& session, const Ui& ui, ImVec2 size) {
     ImGui::EndChild();
     return;
   }
-  const Overlay overlay = overlay_of(overlaid_rows(session, rows), session.comparison_frame());
+  const Overlay overlay = overlay_of(overlaid_rows(document, rows), document.comparison.value()->frame);
   std::vector<ImU32> colours;
   for (std::size_t i = 0; i < overlay.rows.size(); ++i) colours.push_back(ui.theme->category(i));
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float list = std::min(ui.px(250), room.x * 0.4f);
-  draw_plot(session, ui, overlay, colours, {room.x - list - ui.px(12), room.y});
+  draw_plot(document, ui, overlay, colours, {room.x - list - ui.px(12), room.y});
   ImGui::SameLine(0, ui.px(12));
   ImGui::BeginChild("choices", {list, room.y});
   {
     const FontScope font(ui.fonts.small);
-    const bool unified = session.comparison_frame().memory == MemoryKind::unified;
+    const bool unified = document.comparison.value()->frame.memory == MemoryKind::unified;
     muted(ui,
           fmt::format("{}; up to {} curves", unified ? "What must be held" : "On the device", kMostOverlaid));
   }
-  draw_choices(session, ui, rows, overlay.rows, colours);
+  draw_choices(document, ui, rows, overlay.rows, colours);
   ImGui::EndChild();
   ImGui::EndChild();
 }

@@ -1,8 +1,8 @@
 // The views of the comparison: rows, curves, and the order that somebody arranges.
 #pragma once
 
-#include "app/gui/session.h"
 #include "app/gui/ui.h"
+#include "app/gui/workspace.h"
 #include "app/report/plan_chart.h"
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace loadline::gui {
 
-// A row for each method and order, sorted as the session says.
+// A row for each method and order, sorted as the settings say.
 class CompareTable {
  public:
-  void draw(Session& session, const Ui& ui, ImVec2 size);
+  void draw(Workspace& workspace, const Ui& ui, ImVec2 size);
 
  private:
-  void refresh(const Session& session);
-  void agree_on_sort(Session& session);
+  void refresh(const Workspace& workspace);
+  void agree_on_sort(Workspace& workspace);
 
-  std::uint64_t seen_ = 0;  // the comparison that `at_` is of
+  std::shared_ptr<const Comparison> seen_;  // what `at_` is of
   CompareSort sorted_;
   std::vector<std::size_t> at_;
   double most_ = 1;
@@ -28,21 +28,21 @@ class CompareTable {
 };
 
 // A small plot for each method, all to one scale.
-void draw_compare_curves(Session& session, const Ui& ui, ImVec2 size);
+void draw_compare_curves(Workspace& workspace, const Ui& ui, ImVec2 size);
 // What decides, of a few methods, over each other.
-void draw_compare_overlay(Session& session, const Ui& ui, ImVec2 size);
+void draw_compare_overlay(Document& document, const Ui& ui, ImVec2 size);
 // The methods whose curves lie over each other: those picked, else a few from the least to the most.
-std::vector<const report::PlanRow*> overlaid_rows(const Session& session,
+std::vector<const report::PlanRow*> overlaid_rows(const Document& document,
                                                   const std::vector<const report::PlanRow*>& rows);
 
 // The order of the load as a list to drag rows of, and its file.
 class OrderEditor {
  public:
-  void draw(Session& session, const Ui& ui, ImVec2 size);
+  void draw(Workspace& workspace, const Ui& ui, ImVec2 size);
 
  private:
-  void draw_file(Session& session, const Ui& ui);
-  void draw_item(Session& session, const Ui& ui, std::size_t at);
+  void draw_file(Workspace& workspace, const Ui& ui);
+  void draw_item(Workspace& workspace, const Ui& ui, std::size_t at);
 
   std::string path_;
   // what a row asked for this frame
@@ -52,8 +52,8 @@ class OrderEditor {
 };
 
 // Chooses the method of a row, and its order where that is one of the table.
-void choose_row(Session& session, const report::PlanRow& row);
+void choose_row(Workspace& workspace, const report::PlanRow& row);
 // What a pointer on a row says: what the method does, why it cannot be done, exact figures.
-void row_card(const Session& session, const Ui& ui, const report::PlanRow& row);
+void row_card(const Document& document, const Ui& ui, const report::PlanRow& row);
 
 }  // namespace loadline::gui

@@ -122,29 +122,31 @@ std::string short_verdict(const Ui& ui, const report::PlanRow& row, const Budget
   return elided(words, room);
 }
 
-void verdict_cell(const Session& session, const Ui& ui, const report::PlanRow& row) {
+void verdict_cell(const Document& document, const Ui& ui, const report::PlanRow& row) {
   if (!ImGui::TableNextColumn()) return;
   const float room = ImGui::GetContentRegionAvail().x;
   if (row.refusal) return text_colored(ui.theme->muted, elided("cannot be done", room));
-  if (!session.comparison_frame().judged())
-    return has_refusal(session.comparison()) ? text_colored(ui.theme->muted, "possible")
-                                             : name_text(ui, row.method->peak_law, 0, ui.theme->muted);
+  if (!document.comparison.value()->frame.judged())
+    return has_refusal(document.comparison.value()->rows)
+               ? text_colored(ui.theme->muted, "possible")
+               : name_text(ui, row.method->peak_law, 0, ui.theme->muted);
   if (row.fits()) return text_colored(ui.theme->good, "fits");
-  text_colored(ui.theme->bad, short_verdict(ui, row, session.comparison_frame().budget, room));
+  text_colored(ui.theme->bad, short_verdict(ui, row, document.comparison.value()->frame.budget, room));
 }
 
-void draw_row(Session& session, const Ui& ui, const report::PlanRow& row, std::size_t at, double most) {
+void draw_row(Workspace& workspace, const Ui& ui, const report::PlanRow& row, std::size_t at, double most) {
+  Document& document = workspace.document();
   ImGui::PushID(static_cast<int>(at));
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  const bool chosen = session.choice().method == row.method->id && session.choice().order == row.order;
+  const bool chosen = document.choice().method == row.method->id && document.choice().order == row.order;
   const ImVec2 start = ImGui::GetCursorPos();
   const float height = ImGui::GetTextLineHeight() + ui.px(2.5f);
   if (ImGui::Selectable("##row", chosen, ImGuiSelectableFlags_SpanAllColumns, {0, height}))
-    choose_row(session, row);
+    choose_row(workspace, row);
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
-    session.panel = "timeline";
-  row_card(session, ui, row);
+    workspace.settings.panel = "timeline";
+  row_card(document, ui, row);
   ImGui::SetCursorPos(start);
   {
     text_colored(row.refusal && !chosen ? ui.theme->muted : ui.theme->text,
@@ -156,20 +158,21 @@ void draw_row(Session& session, const Ui& ui, const report::PlanRow& row, std::s
     right_aligned(format_grouped(row.reads.jumps), chosen ? ui.theme->text : ui.theme->muted);
   if (ImGui::TableNextColumn() && !row.refusal)
     right_aligned(format_seconds(row.seconds), chosen ? ui.theme->text : ui.theme->muted);
-  verdict_cell(session, ui, row);
+  verdict_cell(document, ui, row);
   ImGui::PopID();
 }
 
 }  // namespace
 
-void choose_row(Session& session, const report::PlanRow& row) {
-  PlanChoice choice = session.choice();
+void choose_row(Workspace& workspace, const report::PlanRow& row) {
+  Document& document = workspace.document();
+  PlanChoice choice = document.choice();
   choice.method = row.method->id;
   choice.order = row.order;
-  session.attempt([&] { session.set_plan(choice); });
+  workspace.attempt([&] { document.set_plan(choice); });
 }
 
-void row_card(const Session& session, const Ui& ui, const report::PlanRow& row) {
+void row_card(const Document& document, const Ui& ui, const report::PlanRow& row) {
   hover_card(ui, [&] {
     heading(ui, row.method->id);
     text(row.method->summary);
@@ -185,23 +188,27 @@ void row_card(const Session& session, const Ui& ui, const report::PlanRow& row) 
                    fmt::format("{}: {} bytes, first with {}", what, format_grouped(at.bytes), name));
     };
     for (const Space space : kStackOrder) peak(space_title(space), row.peaks[index(space)]);
-    if (session.comparison_frame().memory == MemoryKind::unified) peak("One memory must hold", row.leading);
+    if (document.comparison.value()->frame.memory == MemoryKind::unified)
+      peak("One memory must hold", row.leading);
     if (row.reserved)
       text_colored(ui.theme->muted, fmt::format("The allocator takes {} on the device, {} on the host",
                                                 format_bytes((*row.reserved)[index(Space::device)]),
                                                 format_bytes((*row.reserved)[index(Space::host)])));
-    const report::RowFrame& frame = session.comparison_frame();
+    const report::RowFrame& frame = document.comparison.value()->frame;
     if (!frame.judged()) return;
     text_colored(row.fits() ? ui.theme->good : ui.theme->bad, verdict_text(row, frame));
     if (row.reserved) text_colored(ui.theme->muted, "Budgets are held against what the allocator takes.");
   });
 }
 
-void CompareTable::refresh(const Session& session) {
-  const auto& rows = session.comparison();
-  if (seen_ == session.comparisons() && sorted_ == session.compare_sort && at_.size() == rows.size()) return;
-  seen_ = session.comparisons();
-  sorted_ = session.compare_sort;
+void CompareTable::refresh(const Workspace& workspace) {
+  const Document& document = workspace.document();
+  const auto& rows = document.comparison.value()->rows;
+  if (seen_ == document.comparison.value() && sorted_ == workspace.settings.compare_sort &&
+      at_.size() == rows.size())
+    return;
+  seen_ = document.comparison.value();
+  sorted_ = workspace.settings.compare_sort;
   at_ = sorted_rows(rows, sorted_);
   most_ = 1;
   for (const report::PlanRow& row : rows)
@@ -210,8 +217,8 @@ void CompareTable::refresh(const Session& session) {
         most_ = std::max(most_, static_cast<double>(peak_of(row, figure.column).bytes));
 }
 
-// ImGui keeps the arrows of the header, the session the order of the rows; either may change it.
-void CompareTable::agree_on_sort(Session& session) {
+// ImGui keeps the arrows of the header, the window's state the order of the rows; either may change it.
+void CompareTable::agree_on_sort(Workspace& workspace) {
   ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
   if (specs == nullptr) return;
   CompareSort arrow;  // none: as the table is
@@ -219,27 +226,29 @@ void CompareTable::agree_on_sort(Session& session) {
     arrow = {static_cast<CompareColumn>(specs->Specs[0].ColumnUserID),
              specs->Specs[0].SortDirection != ImGuiSortDirection_Descending};
   specs->SpecsDirty = false;
-  if (arrow == session.compare_sort) {
+  if (arrow == workspace.settings.compare_sort) {
     agreed_ = arrow;
-  } else if (session.compare_sort != agreed_ && session.compare_sort.column != CompareColumn::table) {
-    agreed_ = session.compare_sort;
+  } else if (workspace.settings.compare_sort != agreed_ &&
+             workspace.settings.compare_sort.column != CompareColumn::table) {
+    agreed_ = workspace.settings.compare_sort;
     ImGui::TableSetColumnSortDirection(
         static_cast<int>(agreed_.column) - 1,
         agreed_.ascending ? ImGuiSortDirection_Ascending : ImGuiSortDirection_Descending, false);
   } else {
     agreed_ = arrow;
-    session.compare_sort = arrow;
+    workspace.settings.compare_sort = arrow;
   }
 }
 
-void CompareTable::draw(Session& session, const Ui& ui, ImVec2 size) {
+void CompareTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
+  Document& document = workspace.document();
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate |
                                      ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |
                                      ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX |
                                      ImGuiTableFlags_NoBordersInBody;
   const FontScope font(ui.fonts.small);
   if (!ImGui::BeginTable("comparison", kCompareColumns - 1, kFlags, size)) return;
-  const report::RowFrame& frame = session.comparison_frame();
+  const report::RowFrame& frame = document.comparison.value()->frame;
   const bool unified = frame.memory == MemoryKind::unified;
   const float width = size.x;
   // columns stand in the order of CompareColumn, less its first
@@ -247,11 +256,11 @@ void CompareTable::draw(Session& session, const Ui& ui, ImVec2 size) {
                           bool stretch = false) {
     ImGuiTableColumnFlags flags =
         stretch ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed;
-    if (!there && session.compare_sort.column != sort) flags |= ImGuiTableColumnFlags_Disabled;
+    if (!there && workspace.settings.compare_sort.column != sort) flags |= ImGuiTableColumnFlags_Disabled;
     ImGui::TableSetupColumn(title, flags, stretch ? room : ui.px(room), static_cast<ImGuiID>(sort));
   };
   column("Method", 150, CompareColumn::method, true);
-  column("Order", 70, CompareColumn::order, session.choice().every_order);
+  column("Order", 70, CompareColumn::order, document.choice().every_order);
   for (const Figure& figure : kFigures) {
     const bool meant =
         figure.column == CompareColumn::held ? unified : figure.column != CompareColumn::unified || !unified;
@@ -259,18 +268,18 @@ void CompareTable::draw(Session& session, const Ui& ui, ImVec2 size) {
   }
   column("Jumps", 48, CompareColumn::jumps, width >= ui.px(880));
   column("Time", 62, CompareColumn::time, width >= ui.px(560));
-  const bool verdicts = frame.judged() || has_refusal(session.comparison());
+  const bool verdicts = frame.judged() || has_refusal(document.comparison.value()->rows);
   column(verdicts ? "Verdict###verdict" : "Peak law###verdict", 1, CompareColumn::verdict, true, true);
   ImGui::TableSetupScrollFreeze(1, 1);
-  draw_headers(ui, session.compare_sort);
-  agree_on_sort(session);
-  refresh(session);
+  draw_headers(ui, workspace.settings.compare_sort);
+  agree_on_sort(workspace);
+  refresh(workspace);
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(at_.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const std::size_t at = at_[static_cast<std::size_t>(i)];
-      draw_row(session, ui, session.comparison()[at], at, most_);
+      draw_row(workspace, ui, document.comparison.value()->rows[at], at, most_);
     }
   ImGui::EndTable();
 }

@@ -47,14 +47,14 @@ void pick(const Ui& ui, const char* id, float width, const std::array<Row, N>& r
 
 class ConvertPanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override;
+  void draw(Workspace& workspace, const Ui& ui) override;
 
  private:
-  void draw_form(Session& session, const Ui& ui, float width);
-  void draw_summary(const Session& session, const Ui& ui);
-  void draw_room(const Session& session, const Ui& ui);
+  void draw_form(Workspace& workspace, const Ui& ui, float width);
+  void draw_summary(const Workspace& workspace, const Ui& ui);
+  void draw_room(const Workspace& workspace, const Ui& ui);
   void draw_written(const WriteReport& report, const Ui& ui);
-  void suggest(const Session& session);
+  void suggest(const Document& document);
   void take(const ConvertRequest& wanted);
   ConvertRequest request() const;
   // What is written: one file where the format knows no shards.
@@ -69,7 +69,7 @@ class ConvertPanel final : public Panel {
     std::size_t shard = 0;
     bool operator==(const Form&) const = default;
   };
-  std::optional<Form> weighed_;  // what the session was last asked about
+  std::optional<Form> weighed_;  // what the document was last asked about
   std::uint64_t seen_model_ = 0;
   std::size_t exporter_ = 0;
   std::size_t type_ = 0;
@@ -84,8 +84,8 @@ class ConvertPanel final : public Panel {
 
 // In the current folder, under the model's name, with the format's extension unless it becomes a
 // folder: never among the files of a model folder or a cache, where it would be taken for one of theirs.
-void ConvertPanel::suggest(const Session& session) {
-  const Model& model = *session.model();
+void ConvertPanel::suggest(const Document& document) {
+  const Model& model = *document.model;
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::current_path(failed);
   const OutputKind kind = shard_bytes() > 0 ? OutputKind::folder : OutputKind::file;
@@ -113,43 +113,45 @@ ConvertRequest ConvertPanel::request() const {
   return request;
 }
 
-void ConvertPanel::draw(Session& session, const Ui& ui) {
-  if (!session.model()) {
+void ConvertPanel::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.model) {
     empty_state(ui, "No model is open", "Open one to write it as another flat, mmap-friendly file.");
     return;
   }
-  if (seen_model_ != session.generation()) {
-    seen_model_ = session.generation();
-    suggest(session);
+  if (seen_model_ != document.id) {
+    seen_model_ = document.id;
+    suggest(document);
     measured_.clear();
     weighed_.reset();
   }
-  if (session.wants_convert) {
-    take(*session.wants_convert);
-    session.wants_convert.reset();
-    suggest(session);
+  if (document.wants_convert) {
+    take(*document.wants_convert);
+    document.wants_convert.reset();
+    suggest(document);
   }
   // a tensor may have no place in the format, or the options none in the exporter
   const Form form_now = {exporter_, type_, alignment_, shard_};
   if (weighed_ != form_now) {
     weighed_ = form_now;
-    session.weigh_convert(request());
+    document.weigh_convert(request());
   }
   if (measured_ != out_) {
     measured_ = out_;
-    session.measure_disk(out_);
+    workspace.measure_disk(out_);
   }
   const float form = std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.55f);
   begin_card(ui, "form", {form, 0});
-  draw_form(session, ui, ImGui::GetContentRegionAvail().x);
+  draw_form(workspace, ui, ImGui::GetContentRegionAvail().x);
   end_card();
   ImGui::SameLine(0, ui.px(12));
   begin_card(ui, "summary", {0, 0});
-  draw_summary(session, ui);
+  draw_summary(workspace, ui);
   end_card();
 }
 
-void ConvertPanel::draw_form(Session& session, const Ui& ui, float width) {
+void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui, float width) {
+  Document& document = workspace.document();
   const auto form = [this] { return std::pair(exporter_, shard_bytes() > 0); };
   const auto before = form();
   heading(ui, "Write as");
@@ -165,25 +167,27 @@ void ConvertPanel::draw_form(Session& session, const Ui& ui, float width) {
     pick(ui, "##shard", room, kShards, shard_);
   else
     muted(ui, "one file");
-  if (form() != before && out_ == suggested_) suggest(session);
+  if (form() != before && out_ == suggested_) suggest(document);
   ImGui::SetNextItemWidth(field(ui, "To", 0.12f));
   ImGui::InputText("##out", &out_);
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(out_));
   checkbox(ui, "Read back and compare before it appears", &verify_);
   checkbox(ui, "Replace an existing file", &overwrite_);
   ImGui::Dummy({0, ui.px(4)});
-  const Model& model = *session.model();
-  const bool usable = use_misfit(model).empty() && session.convert_misfit().empty() && !session.converting();
-  if (button(ui, session.converting() ? "Converting" : "Convert", ButtonKind::primary, usable))
-    session.attempt([&] { session.convert(request()); });
+  const Model& model = *document.model;
+  const bool usable =
+      use_misfit(model).empty() && convert_misfit(document).empty() && !workspace.conversion.busy();
+  if (button(ui, workspace.conversion.busy() ? "Converting" : "Convert", ButtonKind::primary, usable))
+    workspace.attempt([&] { workspace.convert(request()); });
   if (const std::string why = use_misfit(model); !why.empty())
     paragraph(ui, "Cannot be converted: " + shown(why), ui.theme->bad);
-  else if (!session.convert_misfit().empty())
-    paragraph(ui, "Cannot be written that way: " + shown(session.convert_misfit()), ui.theme->bad);
+  else if (!convert_misfit(document).empty())
+    paragraph(ui, "Cannot be written that way: " + shown(convert_misfit(document)), ui.theme->bad);
 }
 
-void ConvertPanel::draw_summary(const Session& session, const Ui& ui) {
-  const Model& model = *session.model();
+void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
+  const Document& document = workspace.document();
+  const Model& model = *document.model;
   const Exporter& exporter = exporters()[exporter_];
   heading(ui, "What will happen");
   paragraph(ui,
@@ -205,20 +209,21 @@ void ConvertPanel::draw_summary(const Session& session, const Ui& ui) {
                                 : fmt::format("{} is not a type of this format", dtype_info(to).name),
               ui.theme->text);
   }
-  for (const std::string& loss : session.convert_losses()) {
+  for (const std::string& loss : convert_losses(document)) {
     badge(ui, "left out", ui.theme->warning);
     ImGui::SameLine(0, ui.px(8));
     paragraph(ui, loss, ui.theme->text);
   }
-  draw_room(session, ui);
-  if (session.convert_report()) draw_written(*session.convert_report(), ui);
+  draw_room(workspace, ui);
+  if (workspace.converted()) draw_written(workspace.converted()->report, ui);
 }
 
 // Files are written beside their targets first: what they replace frees nothing meanwhile.
-void ConvertPanel::draw_room(const Session& session, const Ui& ui) {
-  if (!session.disk() || session.model()->shapes_only) return;
-  const std::uint64_t needed = converted_bytes(*session.model(), kTypes[type_].dtype);
-  const std::uint64_t there = session.disk()->available;
+void ConvertPanel::draw_room(const Workspace& workspace, const Ui& ui) {
+  const Document& document = workspace.document();
+  if (!workspace.disk.value() || document.model->shapes_only) return;
+  const std::uint64_t needed = converted_bytes(*document.model, kTypes[type_].dtype);
+  const std::uint64_t there = workspace.disk.value()->available;
   const bool fits = needed <= there;
   badge(ui, fits ? "ok" : "does not fit", fits ? ui.theme->good : ui.theme->bad);
   ImGui::SameLine(0, ui.px(8));
@@ -227,7 +232,7 @@ void ConvertPanel::draw_room(const Session& session, const Ui& ui) {
                 ? fmt::format("{} to write, {} free on the disk", format_bytes(needed), format_bytes(there))
                 : fmt::format("needs {}, {} are free on the disk", format_bytes(needed), format_bytes(there)),
             fits ? ui.theme->text : ui.theme->bad);
-  tooltip(ui, "The disk of " + shown(session.disk()->folder));
+  tooltip(ui, "The disk of " + shown(workspace.disk.value()->folder));
 }
 
 void ConvertPanel::draw_written(const WriteReport& report, const Ui& ui) {

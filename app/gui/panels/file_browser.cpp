@@ -1,4 +1,4 @@
-// Lists folders through the session, so that a slow disk never stops the window.
+// Lists folders in the background, so that a slow disk never stops the window.
 #include "app/gui/panels/file_browser.h"
 
 #include "app/gui/widgets.h"
@@ -13,56 +13,56 @@
 
 namespace loadline::gui {
 
-void FileBrowser::open(Session& session) {
+void FileBrowser::open(Workspace& workspace) {
   open_ = true;
   appearing_ = true;
   std::error_code failed;
-  if (session.folder().path.empty() && !session.browsing())
-    go(session, std::filesystem::current_path(failed).string());
+  if (workspace.folder().path.empty() && !workspace.listing.busy())
+    go(workspace, std::filesystem::current_path(failed).string());
 }
 
-void FileBrowser::go(Session& session, const std::string& folder) {
+void FileBrowser::go(Workspace& workspace, const std::string& folder) {
   current_ = 0;
   scroll_ = true;
-  session.browse(folder.empty() ? "/" : folder);
+  workspace.browse(folder.empty() ? "/" : folder);
 }
 
-std::string FileBrowser::path_of(const Session& session, std::size_t i) const {
-  return (std::filesystem::path(session.folder().path) / session.folder().entries[i].name).string();
+std::string FileBrowser::path_of(const Workspace& workspace, std::size_t i) const {
+  return (std::filesystem::path(workspace.folder().path) / workspace.folder().entries[i].name).string();
 }
 
-void FileBrowser::open_model(Session& session, const std::string& path) {
+void FileBrowser::open_model(Workspace& workspace, const std::string& path) {
   open_ = false;
-  session.open(path);
+  workspace.open(path);
 }
 
-void FileBrowser::enter(Session& session, std::size_t i) {
-  if (i >= session.folder().entries.size()) return;
-  const FolderEntry& entry = session.folder().entries[i];
+void FileBrowser::enter(Workspace& workspace, std::size_t i) {
+  if (i >= workspace.folder().entries.size()) return;
+  const FolderEntry& entry = workspace.folder().entries[i];
   if (entry.folder && !entry.model)
-    go(session, path_of(session, i));
+    go(workspace, path_of(workspace, i));
   else
-    open_model(session, path_of(session, i));
+    open_model(workspace, path_of(workspace, i));
 }
 
-void FileBrowser::handle_keys(Session& session) {
-  const auto& entries = session.folder().entries;
+void FileBrowser::handle_keys(Workspace& workspace) {
+  const auto& entries = workspace.folder().entries;
   if (list_key_pressed(ListKey::escape)) open_ = false;
-  if (session.browsing()) return;        // the list is not yet the one of the folder asked for
+  if (workspace.listing.busy()) return;  // the list is not yet the one of the folder asked for
   if (ImGui::IsAnyItemActive()) return;  // the path is being typed
   if (list_key_pressed(ListKey::down) && current_ + 1 < entries.size()) ++current_, scroll_ = true;
   if (list_key_pressed(ListKey::up) && current_ > 0) --current_, scroll_ = true;
   if (list_key_pressed(ListKey::left) || list_key_pressed(ListKey::backspace))
-    go(session, parent_folder(session.folder().path));
+    go(workspace, parent_folder(workspace.folder().path));
   if (list_key_pressed(ListKey::right) && current_ < entries.size() && entries[current_].folder)
-    go(session, path_of(session, current_));
-  if (list_key_pressed(ListKey::enter)) enter(session, current_);
+    go(workspace, path_of(workspace, current_));
+  if (list_key_pressed(ListKey::enter)) enter(workspace, current_);
 }
 
-void FileBrowser::draw(Session& session, const Ui& ui) {
+void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   if (!open_) return;
-  if (session.folder().path != listed_) {
-    listed_ = session.folder().path;
+  if (workspace.folder().path != listed_) {
+    listed_ = workspace.folder().path;
     path_ = listed_;
     current_ = 0;
   }
@@ -84,27 +84,29 @@ void FileBrowser::draw(Session& session, const Ui& ui) {
     const FontScope font(ui.fonts.title);
     text("Open a model");
   }
-  handle_keys(session);
-  if (button(ui, "\xE2\x86\x91 Up")) go(session, parent_folder(session.folder().path));
+  handle_keys(workspace);
+  if (button(ui, "\xE2\x86\x91 Up")) go(workspace, parent_folder(workspace.folder().path));
   ImGui::SameLine();
   ImGui::SetNextItemWidth(-ui.px(1));
   const bool typed = ImGui::InputTextWithHint("##path", "a file, a model folder or org/name", &path_,
                                               ImGuiInputTextFlags_EnterReturnsTrue);
   if (typed && !path_.empty()) {
     std::error_code failed;
-    const bool plain_folder = std::filesystem::is_directory(path_, failed) && path_ != session.folder().path;
+    const bool plain_folder =
+        std::filesystem::is_directory(path_, failed) && path_ != workspace.folder().path;
     if (plain_folder)
-      go(session, path_);
+      go(workspace, path_);
     else
-      open_model(session, path_);
+      open_model(workspace, path_);
   }
-  if (!session.browse_error().empty()) paragraph(ui, shown(session.browse_error()), ui.theme->bad);
-  draw_list(session, ui, ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing());
+  if (!workspace.listing.error_text().empty())
+    paragraph(ui, shown(workspace.listing.error_text()), ui.theme->bad);
+  draw_list(workspace, ui, ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing());
   const FolderEntry* entry =
-      current_ < session.folder().entries.size() ? &session.folder().entries[current_] : nullptr;
-  if (button(ui, "Open", ButtonKind::primary, entry != nullptr)) enter(session, current_);
+      current_ < workspace.folder().entries.size() ? &workspace.folder().entries[current_] : nullptr;
+  if (button(ui, "Open", ButtonKind::primary, entry != nullptr)) enter(workspace, current_);
   ImGui::SameLine();
-  if (button(ui, "Open this folder")) open_model(session, session.folder().path);
+  if (button(ui, "Open this folder")) open_model(workspace, workspace.folder().path);
   ImGui::SameLine();
   if (button(ui, "Cancel", ButtonKind::ghost)) open_ = false;
   ImGui::SameLine(0, ui.px(16));
@@ -114,18 +116,18 @@ void FileBrowser::draw(Session& session, const Ui& ui) {
   ImGui::EndPopup();
 }
 
-void FileBrowser::draw_list(Session& session, const Ui& ui, float height) {
+void FileBrowser::draw_list(Workspace& workspace, const Ui& ui, float height) {
   begin_card(ui, "list", {0, height});
-  const auto& entries = session.folder().entries;
-  if (entries.empty() && session.browse_error().empty())
-    empty_state(ui, session.browsing() ? "Reading the folder" : "Nothing here", "");
+  const auto& entries = workspace.folder().entries;
+  if (entries.empty() && workspace.listing.error_text().empty())
+    empty_state(ui, workspace.listing.busy() ? "Reading the folder" : "Nothing here", "");
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   ImGuiListClipper clipper;
   const float line = ImGui::GetFontSize() + ui.px(10);
   clipper.Begin(static_cast<int>(entries.size()), line);
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_entry(session, ui, static_cast<std::size_t>(i));
+      draw_entry(workspace, ui, static_cast<std::size_t>(i));
   if (scroll_) {
     const float top = line * static_cast<float>(current_);
     const float room = ImGui::GetWindowHeight() - 2 * line;
@@ -133,21 +135,21 @@ void FileBrowser::draw_list(Session& session, const Ui& ui, float height) {
     if (top > ImGui::GetScrollY() + room) ImGui::SetScrollY(top - room);
     scroll_ = false;
   }
-  if (session.folder().truncated)
+  if (workspace.folder().truncated)
     muted(ui, fmt::format("Only the first {} entries are shown.", kMostEntries));
   ImGui::PopStyleVar();
   end_card();
 }
 
-void FileBrowser::draw_entry(Session& session, const Ui& ui, std::size_t i) {
-  const FolderEntry& entry = session.folder().entries[i];
+void FileBrowser::draw_entry(Workspace& workspace, const Ui& ui, std::size_t i) {
+  const FolderEntry& entry = workspace.folder().entries[i];
   const float height = ImGui::GetFontSize() + ui.px(10);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   ImGui::PushID(static_cast<int>(i));
   if (ImGui::Selectable("##entry", i == current_, ImGuiSelectableFlags_AllowDoubleClick, {width, height})) {
     current_ = i;
-    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) enter(session, i);
+    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) enter(workspace, i);
   }
   ImGui::PopID();
   ImDrawList* draw = ImGui::GetWindowDrawList();

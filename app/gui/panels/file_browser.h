@@ -1,8 +1,8 @@
 // The dialog that opens a model: a path line, a list of the folder, and the keyboard.
 #pragma once
 
-#include "app/gui/session.h"
 #include "app/gui/ui.h"
+#include "app/gui/workspace.h"
 
 #include <string>
 
@@ -10,18 +10,18 @@ namespace loadline::gui {
 
 class FileBrowser {
  public:
-  void open(Session& session);
+  void open(Workspace& workspace);
   bool is_open() const { return open_; }
-  void draw(Session& session, const Ui& ui);
+  void draw(Workspace& workspace, const Ui& ui);
 
  private:
-  void draw_list(Session& session, const Ui& ui, float height);
-  void draw_entry(Session& session, const Ui& ui, std::size_t i);
-  void handle_keys(Session& session);
-  void go(Session& session, const std::string& folder);
-  void enter(Session& session, std::size_t i);
-  void open_model(Session& session, const std::string& path);
-  std::string path_of(const Session& session, std::size_t i) const;
+  void draw_list(Workspace& workspace, const Ui& ui, float height);
+  void draw_entry(Workspace& workspace, const Ui& ui, std::size_t i);
+  void handle_keys(Workspace& workspace);
+  void go(Workspace& workspace, const std::string& folder);
+  void enter(Workspace& workspace, std::size_t i);
+  void open_model(Workspace& workspace, const std::string& path);
+  std::string path_of(const Workspace& workspace, std::size_t i) const;
 
   bool open_ = false;
   bool appearing_ = false;

@@ -1,4 +1,5 @@
 // What is wrong with the model and what makes loading it dear, each with its cost and what mends it.
+#include "app/gui/fits.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -34,7 +35,7 @@ constexpr std::string_view kLookedFor =
 
 class FindingsPanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override;
+  void draw(Workspace& workspace, const Ui& ui) override;
 
  private:
   // A note of the import, a finding of the doctor, or the names that are missing.
@@ -45,12 +46,12 @@ class FindingsPanel final : public Panel {
     float height = 0;  // as last drawn in `width`
     float width = 0;
   };
-  void collect(const Session& session);
-  void draw_head(Session& session, const Ui& ui);
-  void draw_use(const Session& session, const Ui& ui);
-  void draw_item(Session& session, const Ui& ui, const Item& item);
-  void draw_finding(Session& session, const Ui& ui, const Finding& finding);
-  void draw_note(Session& session, const Ui& ui, const Note& note);
+  void collect(const Document& document);
+  void draw_head(Workspace& workspace, const Ui& ui);
+  void draw_use(const Document& document, const Ui& ui);
+  void draw_item(Workspace& workspace, const Ui& ui, const Item& item);
+  void draw_finding(Workspace& workspace, const Ui& ui, const Finding& finding);
+  void draw_note(Document& document, const Ui& ui, const Note& note);
 
   std::uint64_t seen_model_ = 0;
   bool seen_findings_ = false;
@@ -58,19 +59,19 @@ class FindingsPanel final : public Panel {
   std::size_t left_out_ = 0;
 };
 
-void FindingsPanel::collect(const Session& session) {
+void FindingsPanel::collect(const Document& document) {
   // every row takes its share of every frame
   constexpr std::size_t kMostNotes = 2000;
-  const bool found = session.findings().has_value();
-  if (seen_model_ == session.generation() && seen_findings_ == found) return;
-  seen_model_ = session.generation();
+  const bool found = document.findings.value() != nullptr;
+  if (seen_model_ == document.id && seen_findings_ == found) return;
+  seen_model_ = document.id;
   seen_findings_ = found;
   items_.clear();
-  const MetaGraph& graph = *session.model()->graph;
+  const MetaGraph& graph = *document.model->graph;
   if (found)
-    for (std::size_t i = 0; i < session.findings()->size(); ++i)
-      items_.push_back({Item::From::finding, (*session.findings())[i].severity, i});
-  else if (!graph.missing.empty() && session.model()->errors == 0)
+    for (std::size_t i = 0; i < document.findings.value()->size(); ++i)
+      items_.push_back({Item::From::finding, (*document.findings.value())[i].severity, i});
+  else if (!graph.missing.empty() && document.model->errors == 0)
     items_.push_back({Item::From::missing, Severity::error, 0});
   std::vector<Item> notes;
   for (std::size_t i = 0; i < graph.notes.size(); ++i)
@@ -83,24 +84,26 @@ void FindingsPanel::collect(const Session& session) {
   std::stable_sort(items_.begin(), items_.end(), graver);
 }
 
-void FindingsPanel::draw(Session& session, const Ui& ui) {
-  if (!session.model()) {
+void FindingsPanel::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.model) {
     begin_card(ui, "none", {0, 0});
     empty_state(ui, "No model is open", "What is wrong with its files will be listed here.");
     end_card();
     return;
   }
-  collect(session);
+  collect(document);
   begin_card(ui, "findings", {0, 0});
-  draw_head(session, ui);
-  if (items_.empty() && !session.diagnosing()) {
-    const bool looked = session.findings().has_value();
+  draw_head(workspace, ui);
+  collect(document);  // whoever looks again has no findings meanwhile
+  if (items_.empty() && !document.findings.busy()) {
+    const bool looked = document.findings.value() != nullptr;
     if (looked)
       empty_state(ui, "Nothing found", "This model can be loaded as it lies.");
     else
       empty_state(ui, "Opening it found nothing odd",
-                  session.model()->shapes_only ? "It is known from its configuration alone."
-                                               : "Looking into the files may: see above.");
+                  document.model->shapes_only ? "It is known from its configuration alone."
+                                              : "Looking into the files may: see above.");
     end_card();
     return;
   }
@@ -114,7 +117,7 @@ void FindingsPanel::draw(Session& session, const Ui& ui) {
     }
     ImGui::PushID(static_cast<int>(i));
     ImGui::BeginGroup();
-    draw_item(session, ui, item);
+    draw_item(workspace, ui, item);
     ImGui::EndGroup();
     item.height = ImGui::GetItemRectSize().y;
     item.width = width;
@@ -125,13 +128,14 @@ void FindingsPanel::draw(Session& session, const Ui& ui) {
   end_card();
 }
 
-void FindingsPanel::draw_head(Session& session, const Ui& ui) {
-  const Model& model = *session.model();
-  draw_use(session, ui);
+void FindingsPanel::draw_head(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  const Model& model = *document.model;
+  draw_use(document, ui);
   const bool files = !model.graph->files.empty() && !model.shapes_only;
-  const bool looked = session.findings().has_value();
-  if (session.diagnosing()) {
-    const auto job = session.diagnosis();
+  const bool looked = document.findings.value() != nullptr;
+  if (document.findings.busy()) {
+    const auto job = workspace.shared.jobs.find(document.findings.job());
     const float stop = text_width("Stop") + 2 * ImGui::GetStyle().FramePadding.x;
     ImGui::AlignTextToFramePadding();
     text("Looking into the files");
@@ -142,14 +146,14 @@ void FindingsPanel::draw_head(Session& session, const Ui& ui) {
         {std::max(ui.px(40), ImGui::GetContentRegionAvail().x - stop - ui.px(12)), ui.px(8)});
     ImGui::SameLine(0, ui.px(12));
     ImGui::SetCursorPosY(y);
-    if (button(ui, "Stop")) session.stop_diagnosis();
+    if (button(ui, "Stop")) document.findings.cancel();
     if (job && job->total > 0)
       muted(ui, fmt::format("{} of {} compared: equal sizes may hold equal bytes", format_bytes(job->done),
                             format_bytes(job->total)));
   } else {
     if (button(ui, looked ? "Look again" : "Look into the files",
                looked ? ButtonKind::normal : ButtonKind::primary, files))
-      session.attempt([&] { session.diagnose(); });
+      workspace.attempt([&] { document.diagnose(); });
     ImGui::SameLine(0, ui.px(14));
     ImGui::AlignTextToFramePadding();
     std::size_t found = 0;
@@ -162,8 +166,8 @@ void FindingsPanel::draw_head(Session& session, const Ui& ui) {
     else
       name_text(ui, "Reads what may be stored twice; everything else is known from the headers.", 0,
                 ui.theme->muted);
-    if (!session.diagnosis_error().empty())
-      paragraph(ui, shown(session.diagnosis_error()), ui.theme->warning);
+    if (!diagnosis_error(document).empty())
+      paragraph(ui, shown(diagnosis_error(document)), ui.theme->warning);
   }
   if (!looked && files) {
     const FontScope font(ui.fonts.small);
@@ -174,8 +178,8 @@ void FindingsPanel::draw_head(Session& session, const Ui& ui) {
 }
 
 // What cannot be done with the model, before why.
-void FindingsPanel::draw_use(const Session& session, const Ui& ui) {
-  const Model& model = *session.model();
+void FindingsPanel::draw_use(const Document& document, const Ui& ui) {
+  const Model& model = *document.model;
   const auto refusal = [&](std::string_view verdict, const std::string& why, ImU32 color) {
     if (why.empty()) return;
     badge(ui, verdict, color);
@@ -186,15 +190,16 @@ void FindingsPanel::draw_use(const Session& session, const Ui& ui) {
   refusal("cannot be mapped", model.mapping_refusal, ui.theme->warning);
 }
 
-void FindingsPanel::draw_item(Session& session, const Ui& ui, const Item& item) {
-  const MetaGraph& graph = *session.model()->graph;
+void FindingsPanel::draw_item(Workspace& workspace, const Ui& ui, const Item& item) {
+  Document& document = workspace.document();
+  const MetaGraph& graph = *document.model->graph;
   ImGui::Dummy({0, ui.px(3)});
   badge(ui, severity_name(item.severity), severity_color(*ui.theme, item.severity));
   ImGui::SameLine(ui.px(76));
   ImGui::BeginGroup();
   switch (item.from) {
     case Item::From::finding:
-      draw_finding(session, ui, (*session.findings())[item.at]);
+      draw_finding(workspace, ui, (*document.findings.value())[item.at]);
       break;
     case Item::From::missing:
       paragraph(ui,
@@ -203,26 +208,27 @@ void FindingsPanel::draw_item(Session& session, const Ui& ui, const Item& item) 
                 ui.theme->text);
       break;
     case Item::From::note:
-      draw_note(session, ui, graph.notes[item.at]);
+      draw_note(document, ui, graph.notes[item.at]);
       break;
   }
   ImGui::EndGroup();
   ImGui::Dummy({0, ui.px(3)});
 }
 
-void FindingsPanel::draw_note(Session& session, const Ui& ui, const Note& note) {
+void FindingsPanel::draw_note(Document& document, const Ui& ui, const Note& note) {
   paragraph(ui, shown(note.text), ui.theme->text);
   if (!note.tensor) return;
   const FontScope font(ui.fonts.mono);
   if (!link(ui, "tensor", *note.tensor)) return;
-  const auto& tensors = session.model()->graph->tensors;
+  const auto& tensors = document.model->graph->tensors;
   const auto named =
       std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == *note.tensor; });
-  if (named != tensors.end()) session.select(TensorId{static_cast<std::uint32_t>(named - tensors.begin())});
+  if (named != tensors.end()) document.select(TensorId{static_cast<std::uint32_t>(named - tensors.begin())});
 }
 
-void FindingsPanel::draw_finding(Session& session, const Ui& ui, const Finding& finding) {
-  const Model& model = *session.model();
+void FindingsPanel::draw_finding(Workspace& workspace, const Ui& ui, const Finding& finding) {
+  Document& document = workspace.document();
+  const Model& model = *document.model;
   {
     const FontScope font(ui.fonts.strong);
     paragraph(ui, shown(finding.text), ui.theme->text);
@@ -239,7 +245,7 @@ void FindingsPanel::draw_finding(Session& session, const Ui& ui, const Finding& 
   if (finding.example)
     labelled("as in", [&] {
       const FontScope font(ui.fonts.mono);
-      if (link(ui, "example", model.tensor(*finding.example).name)) session.select(finding.example);
+      if (link(ui, "example", model.tensor(*finding.example).name)) document.select(finding.example);
     });
   if (!finding.files.empty())
     labelled("files", [&] { paragraph(ui, shown(join_names(finding.files, 4)), ui.theme->text); });
@@ -252,8 +258,8 @@ void FindingsPanel::draw_finding(Session& session, const Ui& ui, const Finding& 
     ConvertRequest request;
     request.exporter = remedy->exporter;
     request.options.alignment = remedy->alignment;
-    session.wants_convert = request;
-    session.panel = "convert";
+    document.wants_convert = request;
+    workspace.settings.panel = "convert";
   }
 }
 

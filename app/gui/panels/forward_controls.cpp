@@ -1,4 +1,4 @@
-// Every change goes to the session at once: sizes are evaluated within a frame.
+// Every change goes to the document at once: sizes are evaluated within a frame.
 #include "app/gui/panels/forward_controls.h"
 
 #include "app/gui/meta_text.h"
@@ -41,20 +41,20 @@ class Row {
   bool first_ = true;
 };
 
-void size_control(Session& session, const Ui& ui, Row& row, SymbolId symbol, std::string_view label,
+void size_control(Document& document, const Ui& ui, Row& row, SymbolId symbol, std::string_view label,
                   std::uint64_t ForwardChoice::*member, std::uint64_t least, std::uint64_t most,
                   std::string_view hint) {
-  const ForwardScene& scene = *session.forward();
+  const ForwardScene& scene = *document.forward.value();
   if (!scene.symbols_matter[static_cast<std::size_t>(symbol)]) return;
   const float width = ui.px(112);
   row.next(label, width);
-  ForwardChoice choice = session.forward_choice();
-  if (size_slider(ui, label, width, choice.*member, least, most, hint)) session.set_forward(choice);
+  ForwardChoice choice = document.forward_choice();
+  if (size_slider(ui, label, width, choice.*member, least, most, hint)) document.set_forward(choice);
 }
 
-void profile_control(Session& session, const Ui& ui, Row& row) {
-  const ForwardScene& scene = *session.forward();
-  ForwardChoice choice = session.forward_choice();
+void profile_control(Document& document, const Ui& ui, Row& row) {
+  const ForwardScene& scene = *document.forward.value();
+  ForwardChoice choice = document.forward_choice();
   std::vector<std::string_view> ids;
   std::string about;
   std::size_t at = 0;
@@ -73,17 +73,17 @@ void profile_control(Session& session, const Ui& ui, Row& row) {
   tooltip(ui, about);
   if (!picked) return;
   choice.options.profile = ids[*picked];
-  session.set_forward(choice);
+  document.set_forward(choice);
 }
 
-void type_control(Session& session, const Ui& ui, Row& row, std::string_view label,
+void type_control(Document& document, const Ui& ui, Row& row, std::string_view label,
                   std::optional<DType> ForwardOptions::*member, std::optional<DType> Profile::*otherwise,
                   std::string_view hint) {
-  ForwardChoice choice = session.forward_choice();
+  ForwardChoice choice = document.forward_choice();
   std::optional<DType>& chosen = choice.options.*member;
-  const ForwardModel& model = session.forward()->model;
+  const ForwardModel& model = document.forward.value()->model;
   const DType own =
-      (session.forward()->assets->profile(model.profile).*otherwise).value_or(model.bound->dtype);
+      (document.forward.value()->assets->profile(model.profile).*otherwise).value_or(model.bound->dtype);
   const std::string of_profile = fmt::format("profile's: {}", dtype_info(own).name);
   std::vector<std::string_view> names = {of_profile};
   std::size_t at = 0;
@@ -99,28 +99,28 @@ void type_control(Session& session, const Ui& ui, Row& row, std::string_view lab
   ImGui::PopID();
   if (!picked) return;
   chosen = *picked == 0 ? std::nullopt : std::optional(kTypes[*picked - 1]);
-  session.set_forward(choice);
+  document.set_forward(choice);
 }
 
-void logits_control(Session& session, const Ui& ui, Row& row) {
-  ForwardChoice choice = session.forward_choice();
+void logits_control(Document& document, const Ui& ui, Row& row) {
+  ForwardChoice choice = document.forward_choice();
   constexpr std::array<std::string_view, 2> kRows = {"Last", "All"};
   row.labelled("Logits", segmented_width(ui, kRows));
-  const ForwardScene& scene = *session.forward();
+  const ForwardScene& scene = *document.forward.value();
   const bool all = choice.options.all_logits.value_or(scene.assets->profile(scene.model.profile).all_logits);
   const bool now = segmented(ui, "logits", kRows, all ? 1 : 0) == 1;
   if (now == all) return;
   choice.options.all_logits = now;
-  session.set_forward(choice);
+  document.set_forward(choice);
 }
 
 // Of the symbols that the file itself names.
-void other_sizes(Session& session, const Ui& ui, Row& row) {
+void other_sizes(Document& document, const Ui& ui, Row& row) {
   constexpr std::size_t kFirst = index(kPast) + 1, kMostShown = 6, kMostName = 60;
   constexpr std::uint64_t kMost = 1 << 24;
-  const ForwardScene& scene = *session.forward();
+  const ForwardScene& scene = *document.forward.value();
   const std::vector<std::string>& names = scene.forward()->symbols;
-  ForwardChoice choice = session.forward_choice();
+  ForwardChoice choice = document.forward_choice();
   std::size_t drawn = 0;
   for (std::size_t symbol = kFirst; symbol < names.size() && drawn < kMostShown; ++symbol) {
     if (!scene.symbols_matter[symbol]) continue;
@@ -135,47 +135,47 @@ void other_sizes(Session& session, const Ui& ui, Row& row) {
     size = std::min(size, kMost);
     tooltip(ui, "A size that the file leaves open; 1 until it is set");
     ImGui::PopID();
-    if (changed) session.set_forward(choice);
+    if (changed) document.set_forward(choice);
   }
 }
 
 }  // namespace
 
-void forward_controls(Session& session, const Ui& ui) {
-  if (!session.forward() || session.forward()->forward() == nullptr) return;
+void forward_controls(Document& document, const Ui& ui) {
+  if (!document.forward.value() || document.forward.value()->forward() == nullptr) return;
   Row row(ui);
-  size_control(session, ui, row, kBatch, "Batch", &ForwardChoice::batch, 1, kMostBatch,
+  size_control(document, ui, row, kBatch, "Batch", &ForwardChoice::batch, 1, kMostBatch,
                "Sequences in the pass");
-  size_control(session, ui, row, kSequence, "New tokens", &ForwardChoice::sequence, 1, kMostSequence,
+  size_control(document, ui, row, kSequence, "New tokens", &ForwardChoice::sequence, 1, kMostSequence,
                "New tokens of each sequence");
-  size_control(session, ui, row, kPast, "Past", &ForwardChoice::past, 0, kMostPast,
+  size_control(document, ui, row, kPast, "Past", &ForwardChoice::past, 0, kMostPast,
                "Tokens of each sequence that the cache already holds");
-  other_sizes(session, ui, row);
-  profile_control(session, ui, row);
-  if (session.forward()->model.source != ForwardSource::architecture)
+  other_sizes(document, ui, row);
+  profile_control(document, ui, row);
+  if (document.forward.value()->model.source != ForwardSource::architecture)
     return;  // a file's types and shapes are its own
-  type_control(session, ui, row, "Activations", &ForwardOptions::activation, &Profile::activation,
+  type_control(document, ui, row, "Activations", &ForwardOptions::activation, &Profile::activation,
                "The type of activations");
-  if (!session.forward()->cache.empty())
-    type_control(session, ui, row, "Cache", &ForwardOptions::cache, &Profile::cache,
+  if (!document.forward.value()->cache.empty())
+    type_control(document, ui, row, "Cache", &ForwardOptions::cache, &Profile::cache,
                  "The type of cached keys and values");
-  if (session.forward()->has_logits) logits_control(session, ui, row);
+  if (document.forward.value()->has_logits) logits_control(document, ui, row);
 }
 
-bool forward_absent(Session& session, const Ui& ui, std::string_view what) {
-  if (!session.model()) {
+bool forward_absent(Document& document, const Ui& ui, std::string_view what) {
+  if (!document.model) {
     empty_state(ui, "No model is open", what);
     return true;
   }
-  if (!session.forward()) {
-    if (session.lowering())
+  if (!document.forward.value()) {
+    if (document.forward.busy())
       empty_state(ui, "Working out the forward pass", "Its architecture is being applied to the tensors.");
     else
-      empty_state(ui, "The forward pass could not be worked out", shown(session.forward_error()));
+      empty_state(ui, "The forward pass could not be worked out", shown(forward_error(document)));
     return true;
   }
-  if (session.forward()->forward() != nullptr) return false;
-  const ForwardModel& model = session.forward()->model;
+  if (document.forward.value()->forward() != nullptr) return false;
+  const ForwardModel& model = document.forward.value()->model;
   std::string known = "The file holds weights only.";
   if (!model.remark.empty()) {
     known = shown(model.remark) + ".";

@@ -1,17 +1,17 @@
 // The choice of a forward pass, as several panels offer it: sizes, profile, types, logits.
 #pragma once
 
-#include "app/gui/session.h"
 #include "app/gui/ui.h"
+#include "app/gui/workspace.h"
 
 #include <string_view>
 
 namespace loadline::gui {
 
 // Sliders and combos on as many lines as they need; those that nothing depends on are left out.
-void forward_controls(Session& session, const Ui& ui);
+void forward_controls(Document& document, const Ui& ui);
 // Instead of what a panel would show where no operators are known: why, and what is known. True if it did.
-bool forward_absent(Session& session, const Ui& ui, std::string_view what);
+bool forward_absent(Document& document, const Ui& ui, std::string_view what);
 
 // What is drawn of a pass, in the colours of its lanes.
 enum class PassLane { weights, cache, activations, temporaries };

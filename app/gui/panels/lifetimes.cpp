@@ -18,16 +18,16 @@ constexpr std::size_t kMostName = 200;  // bytes of an operator's name that are 
 
 class LifetimesPanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override;
+  void draw(Workspace& workspace, const Ui& ui) override;
   void forget() override;
 
  private:
-  void refresh(const Session& session);
-  void draw_figures(const Session& session, const Ui& ui);
-  void draw_plot(Session& session, const Ui& ui, ImVec2 size);
-  void handle_mouse(Session& session, const Ui& ui, LifetimesPlot::Frame& frame);
-  void draw_alive(Session& session, const Ui& ui);
-  void draw_row(Session& session, const Ui& ui, const PassRow& row);
+  void refresh(const Workspace& workspace);
+  void draw_figures(const Document& document, const Ui& ui);
+  void draw_plot(Document& document, const Ui& ui, ImVec2 size);
+  void handle_mouse(Document& document, const Ui& ui, LifetimesPlot::Frame& frame);
+  void draw_alive(Workspace& workspace, const Ui& ui);
+  void draw_row(Workspace& workspace, const Ui& ui, const PassRow& row);
   void describe(const Ui& ui, const PassRow& row) const;
 
   std::shared_ptr<const ForwardScene> scene_;
@@ -51,21 +51,23 @@ void LifetimesPanel::forget() {
   alive_of_.reset();
 }
 
-void LifetimesPanel::refresh(const Session& session) {
-  if (scene_ && scene_ == session.forward() && figures_ == session.forward_figures() &&
+void LifetimesPanel::refresh(const Workspace& workspace) {
+  const Document& document = workspace.document();
+  if (scene_ && scene_ == document.forward.value() && figures_ == document.figures() &&
       everything_ == shown_everything_)
     return;
-  const bool same_model = scene_ && scene_->graph == session.forward()->graph;
+  const bool same_model = scene_ && scene_->graph == document.forward.value()->graph;
   if (!same_model) range_ = {};
-  scene_ = session.forward();
-  figures_ = session.forward_figures();
+  scene_ = document.forward.value();
+  figures_ = document.figures();
   shown_everything_ = everything_;
   plot_.set_data(pass_data(scene_, figures_, everything_));
 }
 
-void LifetimesPanel::draw(Session& session, const Ui& ui) {
-  if (forward_absent(session, ui, "When each of its values is alive will be drawn here.")) return;
-  forward_controls(session, ui);
+void LifetimesPanel::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (forward_absent(document, ui, "When each of its values is alive will be drawn here.")) return;
+  forward_controls(document, ui);
   constexpr std::array<std::string_view, 2> kCurves = {"Passing", "Everything"};
   continue_line(ui, 14, text_width("Curve") + ui.px(6) + segmented_width(ui, kCurves));
   ImGui::AlignTextToFramePadding();
@@ -74,26 +76,26 @@ void LifetimesPanel::draw(Session& session, const Ui& ui) {
   everything_ = segmented(ui, "curve", kCurves, everything_ ? 1 : 0) == 1;
   tooltip(ui, "Whether the curve has weights and cache below activations and temporaries");
   // a control may have set lowering going: what is shown stays until that is done
-  if (forward_absent(session, ui, "")) return;
-  refresh(session);
-  draw_figures(session, ui);
+  if (forward_absent(document, ui, "")) return;
+  refresh(workspace);
+  draw_figures(document, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const bool listed = room.x > ui.px(640) && room.y > ui.px(84);
   const float list = listed ? std::min(ui.px(320), room.x * 0.34f) : 0;
   const auto last = static_cast<std::uint32_t>(scene_->forward()->ops.size() - 1);
   const std::uint32_t peak = figures_ ? figures_->peak.op : 0;
-  cursor_ = static_cast<std::uint32_t>(std::min<std::size_t>(session.operator_shown.value_or(peak), last));
-  draw_plot(session, ui, {room.x - (list > 0 ? list + ui.px(14) : 0), room.y});
+  cursor_ = static_cast<std::uint32_t>(std::min<std::size_t>(document.operator_shown.value_or(peak), last));
+  draw_plot(document, ui, {room.x - (list > 0 ? list + ui.px(14) : 0), room.y});
   if (list <= 0) return;
   ImGui::SameLine(0, ui.px(14));
   ImGui::BeginChild("alive", {list, room.y});
-  draw_alive(session, ui);
+  draw_alive(workspace, ui);
   ImGui::EndChild();
 }
 
-void LifetimesPanel::draw_figures(const Session& session, const Ui& ui) {
-  if (!session.forward_error().empty()) {
-    name_text(ui, session.forward_error(), 0, ui.theme->bad);
+void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
+  if (!forward_error(document).empty()) {
+    name_text(ui, forward_error(document), 0, ui.theme->bad);
     return;
   }
   if (!figures_) return;
@@ -122,9 +124,9 @@ void LifetimesPanel::draw_figures(const Session& session, const Ui& ui) {
     words(fmt::format("the profile's allocator holds {}", format_bytes(figures.reserved)), "",
           ui.theme->muted);
   entry(PassLane::cache, figures.peak.cache_bytes);
-  if (session.forward()->model.cache_bytes_per_token.value_or(0) > 0)
+  if (document.forward.value()->model.cache_bytes_per_token.value_or(0) > 0)
     words(fmt::format("{} bytes per token of each sequence",
-                      format_grouped(*session.forward()->model.cache_bytes_per_token)),
+                      format_grouped(*document.forward.value()->model.cache_bytes_per_token)),
           "", ui.theme->muted);
   entry(PassLane::weights, plot_.data().weight_bytes);
   if (figures.peak.unknown > 0)
@@ -132,7 +134,7 @@ void LifetimesPanel::draw_figures(const Session& session, const Ui& ui) {
           "Nobody knows their shapes: the peak is at least what is said", ui.theme->warning);
 }
 
-void LifetimesPanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
+void LifetimesPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   if (size.x < ui.px(140) || size.y < ui.px(90)) {
     ImGui::Dummy(size);
     return;
@@ -140,8 +142,8 @@ void LifetimesPanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("plot", size);
   LifetimesPlot::Frame frame{
-      at, {at.x + size.x, at.y + size.y}, range_, shown_everything_, session.selection()};
-  handle_mouse(session, ui, frame);
+      at, {at.x + size.x, at.y + size.y}, range_, shown_everything_, document.selection()};
+  handle_mouse(document, ui, frame);
   ImGui::PushClipRect(at, frame.high, true);
   plot_.draw(ui, frame);
   if (figures_) {
@@ -152,7 +154,7 @@ void LifetimesPanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
   ImGui::PopClipRect();
 }
 
-void LifetimesPanel::handle_mouse(Session& session, const Ui& ui, LifetimesPlot::Frame& frame) {
+void LifetimesPanel::handle_mouse(Document& document, const Ui& ui, LifetimesPlot::Frame& frame) {
   if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const bool hovered = ImGui::IsItemHovered();
@@ -160,10 +162,10 @@ void LifetimesPanel::handle_mouse(Session& session, const Ui& ui, LifetimesPlot:
   frame.range = range_;
   cursor_ = plot_.op_at(ui, frame, mouse.x);
   const PassRow* const row = hovered ? plot_.row_at(ui, frame, mouse) : nullptr;
-  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) session.operator_shown = cursor_;
+  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.operator_shown = cursor_;
   if (row == nullptr) return;
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && row->lane == PassLane::weights)
-    session.select(TensorId{row->id});
+    document.select(TensorId{row->id});
   if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) hover_card(ui, [&] { describe(ui, *row); });
 }
 
@@ -184,7 +186,7 @@ void LifetimesPanel::describe(const Ui& ui, const PassRow& row) const {
                                                   from, row.ops.end - 1, to));
 }
 
-void LifetimesPanel::draw_alive(Session& session, const Ui& ui) {
+void LifetimesPanel::draw_alive(Workspace& workspace, const Ui& ui) {
   const PassData& data = plot_.data();
   const auto shared = figures_;
   if (alive_at_ != cursor_ || alive_of_.get() != &data) {
@@ -212,21 +214,22 @@ void LifetimesPanel::draw_alive(Session& session, const Ui& ui) {
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       ImGui::PushID(i);
-      draw_row(session, ui, alive_[static_cast<std::size_t>(i)]);
+      draw_row(workspace, ui, alive_[static_cast<std::size_t>(i)]);
       ImGui::PopID();
     }
   ImGui::PopStyleVar();
   ImGui::EndChild();
 }
 
-void LifetimesPanel::draw_row(Session& session, const Ui& ui, const PassRow& row) {
+void LifetimesPanel::draw_row(Workspace& workspace, const Ui& ui, const PassRow& row) {
+  Document& document = workspace.document();
   const FontScope font(ui.fonts.small);
   const float height = ImGui::GetFontSize() + ui.px(6);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const bool weight = row.lane == PassLane::weights;
-  const bool selected = weight && session.selection() && index(*session.selection()) == row.id;
-  if (ImGui::Selectable("##row", selected, 0, {width, height}) && weight) session.select(TensorId{row.id});
+  const bool selected = weight && document.selection() && index(*document.selection()) == row.id;
+  if (ImGui::Selectable("##row", selected, 0, {width, height}) && weight) document.select(TensorId{row.id});
   hover_card(ui, [&] { describe(ui, row); });
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float y = at.y + ui.px(3);

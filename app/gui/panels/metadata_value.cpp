@@ -48,9 +48,10 @@ void for_each_line(std::string_view text, Take take) {
 
 }  // namespace
 
-void MetadataValue::draw(Session& session, const Ui& ui) {
-  if (seen_look_ != session.looks()) {
-    seen_look_ = session.looks();
+void MetadataValue::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (seen_look_ != document.metadata.looks()) {
+    seen_look_ = document.metadata.looks();
     text_.clear();
     width_ = 0;
     base_ = 0;
@@ -59,20 +60,21 @@ void MetadataValue::draw(Session& session, const Ui& ui) {
     words_.clear();
     found_at_ = found_seen_ = 0;
   }
-  if (!session.entry()) return;
-  draw_head(session, ui);
-  if (session.array())
-    draw_array(session, ui);
+  if (!document.metadata.entry()) return;
+  draw_head(workspace, ui);
+  if (document.metadata.array())
+    draw_array(workspace, ui);
   else
-    draw_text(session, ui, session.model()->graph->metadata[*session.entry()].value);
+    draw_text(ui, document.model->graph->metadata[*document.metadata.entry()].value);
 }
 
-void MetadataValue::draw_head(const Session& session, const Ui& ui) {
-  const MetaEntry& entry = session.model()->graph->metadata[*session.entry()];
+void MetadataValue::draw_head(const Workspace& workspace, const Ui& ui) {
+  const Document& document = workspace.document();
+  const MetaEntry& entry = document.model->graph->metadata[*document.metadata.entry()];
   head_ = ImGui::GetCursorPosY();
   {
     const FontScope font(ui.fonts.strong);
-    const float copy = session.array() ? 0 : ui.px(66);
+    const float copy = document.metadata.array() ? 0 : ui.px(66);
     name_text(ui, beginning(entry.key, 400), ImGui::GetContentRegionAvail().x - copy, ui.theme->text);
   }
   const FontScope font(ui.fonts.small);
@@ -105,7 +107,7 @@ void MetadataValue::draw_copy(const Ui& ui) {
   ImGui::SetCursorPos(below);
 }
 
-void MetadataValue::draw_text(const Session&, const Ui& ui, const MetaValue& value) {
+void MetadataValue::draw_text(const Ui& ui, const MetaValue& value) {
   if (width_ == 0) {
     const auto* text = std::get_if<std::string>(&value);
     const std::string whole = text != nullptr ? broken_json(beginning(*text, kMostShown)) : meta_text(value);
@@ -150,11 +152,11 @@ void MetadataValue::go_to(const ArrayView& view, std::uint64_t element) {
   scroll_ = true;
 }
 
-void MetadataValue::draw_array(Session& session, const Ui& ui) {
-  const std::shared_ptr<ArrayView> held = session.array();
-  ArrayView& view = *held;
-  if (session.wants_element) go_to(view, *session.wants_element);
-  session.wants_element.reset();
+void MetadataValue::draw_array(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  ArrayView& view = *document.metadata.array();
+  if (document.metadata.wants_element) go_to(view, *document.metadata.wants_element);
+  document.metadata.wants_element.reset();
   if (view.array().count == 0) {
     muted(ui, "An empty array.");
     return;
@@ -168,7 +170,7 @@ void MetadataValue::draw_array(Session& session, const Ui& ui) {
     if (failed == std::errc() && end == index_.data() + index_.size()) go_to(view, element);
   }
   ImGui::SameLine(0, ui.px(8));
-  draw_search(session, view, ui);
+  draw_search(workspace, view, ui);
   if (!view.error().empty()) {
     paragraph(ui, shown(view.error()), ui.theme->bad);
     if (button(ui, "Read again")) view.retry();
@@ -176,7 +178,7 @@ void MetadataValue::draw_array(Session& session, const Ui& ui) {
   draw_elements(view, ui);
 }
 
-void MetadataValue::draw_search(const Session& session, ArrayView& view, const Ui& ui) {
+void MetadataValue::draw_search(const Workspace& workspace, ArrayView& view, const Ui& ui) {
   ImGui::SetNextItemWidth(-ui.px(1));
   if (ImGui::InputTextWithHint("##words", "Search all elements, then Enter", &words_,
                                ImGuiInputTextFlags_EnterReturnsTrue))
@@ -187,7 +189,7 @@ void MetadataValue::draw_search(const Session& session, ArrayView& view, const U
     const float y = ImGui::GetCursorPosY();
     ImGui::SetCursorPosY(y + (ImGui::GetFrameHeight() - ui.px(8)) / 2);
     double fraction = 0;
-    for (const JobView& job : session.jobs())
+    for (const JobView& job : workspace.shared.jobs.view())
       if (job.id == view.search_job()) fraction = job.fraction;
     bar(ui, fraction, ui.theme->accent,
         {std::max(ui.px(40), ImGui::GetContentRegionAvail().x - stop - ui.px(10)), ui.px(8)});

@@ -1,8 +1,8 @@
 // One entry of the metadata, whole: its text, or the elements of its array.
 #pragma once
 
-#include "app/gui/session.h"
 #include "app/gui/ui.h"
+#include "app/gui/workspace.h"
 
 #include <string>
 #include <vector>
@@ -11,16 +11,16 @@ namespace loadline::gui {
 
 class MetadataValue {
  public:
-  // Draws what session.entry() says, if anything.
-  void draw(Session& session, const Ui& ui);
+  // Draws the entry that is looked at, if any.
+  void draw(Workspace& workspace, const Ui& ui);
 
  private:
-  void draw_head(const Session& session, const Ui& ui);
+  void draw_head(const Workspace& workspace, const Ui& ui);
   void draw_copy(const Ui& ui);
-  void draw_text(const Session& session, const Ui& ui, const MetaValue& value);
+  void draw_text(const Ui& ui, const MetaValue& value);
   void lay_out(const Ui& ui, float width);
-  void draw_array(Session& session, const Ui& ui);
-  void draw_search(const Session& session, ArrayView& view, const Ui& ui);
+  void draw_array(Workspace& workspace, const Ui& ui);
+  void draw_search(const Workspace& workspace, ArrayView& view, const Ui& ui);
   void draw_elements(ArrayView& view, const Ui& ui);
   void go_to(const ArrayView& view, std::uint64_t element);
 

@@ -54,12 +54,13 @@ void ModuleLines::forget() {
   marked_.reset();
 }
 
-void ModuleLines::refresh(const Session& session) {
-  if (scene_ != session.forward()) {
+void ModuleLines::refresh(const Workspace& workspace) {
+  const Document& document = workspace.document();
+  if (scene_ != document.forward.value()) {
     // another profile of the same model keeps what was unfolded, if its modules are the same
-    const bool same = scene_ && scene_->graph == session.forward()->graph &&
-                      same_modules(scene_->tree, session.forward()->tree);
-    scene_ = session.forward();
+    const bool same = scene_ && scene_->graph == document.forward.value()->graph &&
+                      same_modules(scene_->tree, document.forward.value()->tree);
+    scene_ = document.forward.value();
     peaks_.assign(scene_->tree.nodes.size(), 0);
     if (!same) {
       const OpTree& tree = scene_->tree;
@@ -80,22 +81,22 @@ void ModuleLines::refresh(const Session& session) {
     stale_ = true;
     figures_.reset();
   }
-  if (figures_ != session.forward_figures()) {
-    figures_ = session.forward_figures();
+  if (figures_ != document.figures()) {
+    figures_ = document.figures();
     peaks_.assign(scene_->tree.nodes.size(), 0);
     if (figures_) peaks_ = peaks_inside(scene_->tree, figures_->usage);
   }
-  const bool other_folding = folded_ != session.fold_operators;
-  folded_ = session.fold_operators;
-  if (other_folding || seen_ != session.operator_shown) reveal(session);
+  const bool other_folding = folded_ != workspace.settings.fold_operators;
+  folded_ = workspace.settings.fold_operators;
+  if (other_folding || seen_ != document.operator_shown) reveal(document);
   if (!stale_ && !other_folding) return;
   unfold();
-  mark(session);
+  mark(document);
 }
 
-void ModuleLines::reveal(const Session& session) {
+void ModuleLines::reveal(const Document& document) {
   stale_ = true;
-  seen_ = session.operator_shown;
+  seen_ = document.operator_shown;
   if (!seen_) return;
   scroll_ = true;
   const OpTree& tree = scene_->tree;
@@ -111,12 +112,12 @@ void ModuleLines::reveal(const Session& session) {
   }
 }
 
-void ModuleLines::mark(const Session& session) {
+void ModuleLines::mark(const Document& document) {
   marked_.reset();
-  if (!session.operator_shown) return;
-  const std::vector<OpNodeId> path = path_of(scene_->tree, *session.operator_shown);
+  if (!document.operator_shown) return;
+  const std::vector<OpNodeId> path = path_of(scene_->tree, *document.operator_shown);
   const auto holds = [&](const Line& line) {
-    if (line.op) return *line.op == *session.operator_shown;
+    if (line.op) return *line.op == *document.operator_shown;
     return std::any_of(path.begin(), path.end(), [&](OpNodeId id) {
       const auto& members = line.group.members;
       return std::find(members.begin(), members.end(), id) != members.end();
@@ -190,8 +191,9 @@ void ModuleLines::unfold() {
   }
 }
 
-void ModuleLines::draw(Session& session, const Ui& ui, float height) {
-  refresh(session);
+void ModuleLines::draw(Workspace& workspace, const Ui& ui, float height) {
+  Document& document = workspace.document();
+  refresh(workspace);
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |
                                      ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
                                      ImGuiTableFlags_PadOuterX | ImGuiTableFlags_NoBordersInBody;
@@ -226,7 +228,7 @@ void ModuleLines::draw(Session& session, const Ui& ui, float height) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd && i < static_cast<int>(lines_.size()); ++i) {
       ImGui::PushID(i);
       const auto at = static_cast<std::size_t>(i);
-      draw_line(session, ui, lines_[at], marked_ == at);
+      draw_line(document, ui, lines_[at], marked_ == at);
       ImGui::PopID();
     }
   ImGui::EndTable();
@@ -249,7 +251,7 @@ void ModuleLines::describe(const Ui& ui, const Line& line) const {
                            line.group.members.size() > 1 ? " each" : ""));
 }
 
-void ModuleLines::draw_name(Session& session, const Ui& ui, const Line& line, bool selected) {
+void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, bool selected) {
   const float indent = ui.px(14) * static_cast<float>(std::min<int>(line.depth, kMostIndent));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_SpanAllColumns)) {
@@ -258,11 +260,11 @@ void ModuleLines::draw_name(Session& session, const Ui& ui, const Line& line, bo
       open_[node] = !open_[node];
       stale_ = true;
     } else if (line.op) {
-      session.operator_shown = selected ? std::nullopt : std::optional<std::size_t>(*line.op);
-      seen_ = session.operator_shown;  // it is in sight
+      document.operator_shown = selected ? std::nullopt : std::optional<std::size_t>(*line.op);
+      seen_ = document.operator_shown;  // it is in sight
       stale_ = true;
       const Op& op = scene_->forward()->ops[*line.op];
-      if (!op.weights.empty()) session.select(op.weights.front());
+      if (!op.weights.empty()) document.select(op.weights.front());
     }
   }
   hover_card(ui, [&] { describe(ui, line); });
@@ -291,13 +293,13 @@ void ModuleLines::draw_name(Session& session, const Ui& ui, const Line& line, bo
   draw->AddText({x + ui.px(5), top}, ui.theme->accent, times.c_str());
 }
 
-void ModuleLines::draw_line(Session& session, const Ui& ui, const Line& line, bool selected) {
+void ModuleLines::draw_line(Document& document, const Ui& ui, const Line& line, bool selected) {
   const ForwardGraph& forward = *scene_->forward();
   const OpTree& tree = scene_->tree;
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  draw_name(session, ui, line, selected);
+  draw_name(document, ui, line, selected);
   std::uint64_t ops = 0, bytes = 0, most = 0;
   std::optional<std::uint32_t> last = line.op;
   // of repeated modules the figures of one: so do those of its parts, which are listed below it

@@ -1,8 +1,8 @@
 // The modules of a forward pass with their operators, as a list that unfolds; repeated modules on one line.
 #pragma once
 
-#include "app/gui/session.h"
 #include "app/gui/ui.h"
+#include "app/gui/workspace.h"
 
 #include <cstdint>
 #include <memory>
@@ -14,8 +14,8 @@ namespace loadline::gui {
 
 class ModuleLines {
  public:
-  // For a session with operators.
-  void draw(Session& session, const Ui& ui, float height);
+  // For a document with operators.
+  void draw(Workspace& workspace, const Ui& ui, float height);
   void forget();
 
  private:
@@ -27,15 +27,15 @@ class ModuleLines {
     std::uint16_t depth = 0;
     bool branch = false;
   };
-  void refresh(const Session& session);
+  void refresh(const Workspace& workspace);
   void unfold();
   // Unfolds what holds an operator that was chosen elsewhere, as far as repeats are not folded.
-  void reveal(const Session& session);
-  void mark(const Session& session);
+  void reveal(const Document& document);
+  void mark(const Document& document);
   std::vector<Line> inside(OpNodeId node, std::uint16_t depth) const;
   Line line_of(OpGroup group, std::uint16_t depth) const;
-  void draw_line(Session& session, const Ui& ui, const Line& line, bool selected);
-  void draw_name(Session& session, const Ui& ui, const Line& line, bool selected);
+  void draw_line(Document& document, const Ui& ui, const Line& line, bool selected);
+  void draw_name(Document& document, const Ui& ui, const Line& line, bool selected);
   void describe(const Ui& ui, const Line& line) const;
 
   std::shared_ptr<const ForwardScene> scene_;

@@ -21,19 +21,19 @@ constexpr std::size_t kMostName = 300;  // bytes of a name that a row draws
 
 class OperatorsPanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override;
+  void draw(Workspace& workspace, const Ui& ui) override;
   void forget() override;
 
  private:
-  void prepare(const Session& session);
-  void draw_head(Session& session, const Ui& ui);
-  void draw_kinds(Session& session, const Ui& ui);
-  void draw_rows(Session& session, const Ui& ui, float height);
-  void draw_row(Session& session, const Ui& ui, std::uint32_t at);
+  void prepare(const Document& document);
+  void draw_head(Workspace& workspace, const Ui& ui);
+  void draw_kinds(Document& document, const Ui& ui);
+  void draw_rows(Workspace& workspace, const Ui& ui, float height);
+  void draw_row(Workspace& workspace, const Ui& ui, std::uint32_t at);
   static void draw_values(const ForwardGraph& forward, const Ui& ui, const std::vector<ValueId>& values,
                           ImU32 second);
-  void draw_detail(Session& session, const Ui& ui);
-  void draw_operator(Session& session, const Ui& ui);
+  void draw_detail(Document& document, const Ui& ui);
+  void draw_operator(Document& document, const Ui& ui);
   const ForwardGraph& forward() const { return *scene_->forward(); }
 
   std::shared_ptr<const ForwardScene> scene_;
@@ -52,48 +52,51 @@ void OperatorsPanel::forget() {
   modules_.forget();
 }
 
-void OperatorsPanel::prepare(const Session& session) {
-  const bool fresh = !scene_ || scene_ != session.forward();
-  if (!fresh && searched_ == session.operator_search) return;
-  scene_ = session.forward();
-  searched_ = session.operator_search;
+void OperatorsPanel::prepare(const Document& document) {
+  const bool fresh = !scene_ || scene_ != document.forward.value();
+  if (!fresh && searched_ == document.operator_search) return;
+  scene_ = document.forward.value();
+  searched_ = document.operator_search;
   rows_ = matching_operators(*scene_->graph, forward(), searched_);
   if (!fresh) return;
   seen_.reset();
   summary_ = summarise(forward());
 }
 
-void OperatorsPanel::draw(Session& session, const Ui& ui) {
-  if (forward_absent(session, ui, "What it computes will be listed here.")) return;
-  prepare(session);
-  draw_head(session, ui);
-  if (session.operators_as_list) draw_kinds(session, ui);
+void OperatorsPanel::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (forward_absent(document, ui, "What it computes will be listed here.")) return;
+  prepare(document);
+  draw_head(workspace, ui);
+  if (workspace.settings.operators_as_list) draw_kinds(document, ui);
   const auto detail = [&] {
-    return session.operator_shown && *session.operator_shown < forward().ops.size();
+    return document.operator_shown && *document.operator_shown < forward().ops.size();
   };
   const bool divided = detail();
   const float room = ImGui::GetContentRegionAvail().y;
   const float lower = divided ? std::clamp(room * 0.4f, ui.px(110), ui.px(220)) : 0;
   const float upper = room - lower - (divided ? ui.px(8) : 0);
-  if (session.operators_as_list)
-    draw_rows(session, ui, upper);
+  if (workspace.settings.operators_as_list)
+    draw_rows(workspace, ui, upper);
   else
-    modules_.draw(session, ui, upper);
-  if (divided && detail()) draw_detail(session, ui);  // a click on its row closes it
+    modules_.draw(workspace, ui, upper);
+  if (divided && detail()) draw_detail(document, ui);  // a click on its row closes it
 }
 
-void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
+void OperatorsPanel::draw_head(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   constexpr std::array<std::string_view, 2> kViews = {"Modules", "List"};
-  session.operators_as_list = segmented(ui, "view", kViews, session.operators_as_list ? 1 : 0) == 1;
+  workspace.settings.operators_as_list =
+      segmented(ui, "view", kViews, workspace.settings.operators_as_list ? 1 : 0) == 1;
   ImGui::SameLine(0, ui.px(12));
-  if (session.operators_as_list) {
+  if (workspace.settings.operators_as_list) {
     ImGui::SetNextItemWidth(std::min(ui.px(260), ImGui::GetContentRegionAvail().x * 0.28f));
-    ImGui::InputTextWithHint("##search", "Search names and kinds", &session.operator_search);
-    prepare(session);
+    ImGui::InputTextWithHint("##search", "Search names and kinds", &document.operator_search);
+    prepare(document);
   } else {
     const float line = ImGui::GetCursorPosY();
     ImGui::SetCursorPosY(line + ui.px(3));  // its frame is lower
-    checkbox(ui, "Fold repeats", &session.fold_operators);
+    checkbox(ui, "Fold repeats", &workspace.settings.fold_operators);
     tooltip(ui, "Modules that compute the same with weights of the same shapes are one line");
     ImGui::SameLine(0, 0);
     ImGui::SetCursorPosY(line);
@@ -102,7 +105,7 @@ void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
   ImGui::SameLine(0, ui.px(12));
   ImGui::AlignTextToFramePadding();
   const std::string all = counted(summary_.operators, "operator");
-  const bool some = session.operators_as_list && !searched_.empty();
+  const bool some = workspace.settings.operators_as_list && !searched_.empty();
   muted(ui, some ? fmt::format("{} of {}", format_grouped(rows_.size()), all) : all);
   if (!scene_->model.family.empty()) {
     const std::string words = fmt::format("architecture {}", shown(scene_->model.family));
@@ -116,14 +119,14 @@ void OperatorsPanel::draw_head(Session& session, const Ui& ui) {
     text_colored(ui.theme->warning, words);
     tooltip(ui, "The file does not say them, and they could not be inferred: peaks leave them out.");
   }
-  if (!session.forward_error().empty()) {
+  if (!forward_error(document).empty()) {
     if (continue_line(ui, 14, ui.px(120))) ImGui::AlignTextToFramePadding();
-    name_text(ui, session.forward_error(), 0, ui.theme->bad);
+    name_text(ui, forward_error(document), 0, ui.theme->bad);
   }
-  forward_controls(session, ui);
+  forward_controls(document, ui);
 }
 
-void OperatorsPanel::draw_kinds(Session& session, const Ui& ui) {
+void OperatorsPanel::draw_kinds(Document& document, const Ui& ui) {
   constexpr std::size_t kMostKinds = 12;
   for (std::size_t i = 0; i < std::min(summary_.kinds.size(), kMostKinds); ++i) {
     const auto& [kind, count] = summary_.kinds[i];
@@ -132,7 +135,7 @@ void OperatorsPanel::draw_kinds(Session& session, const Ui& ui) {
     if (i > 0) continue_line(ui, 16, legend_width(ui, name, figure));
     const bool chosen = searched_ == kind;
     legend_entry(ui, chosen ? ui.theme->accent : ui.theme->neutral, name, figure);
-    if (ImGui::IsItemClicked()) session.operator_search = session.operator_search == kind ? "" : kind;
+    if (ImGui::IsItemClicked()) document.operator_search = document.operator_search == kind ? "" : kind;
     if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   }
   if (summary_.kinds.size() > kMostKinds) {
@@ -144,7 +147,8 @@ void OperatorsPanel::draw_kinds(Session& session, const Ui& ui) {
   ImGui::Dummy({0, ui.px(2)});
 }
 
-void OperatorsPanel::draw_rows(Session& session, const Ui& ui, float height) {
+void OperatorsPanel::draw_rows(Workspace& workspace, const Ui& ui, float height) {
+  Document& document = workspace.document();
   if (rows_.empty()) {
     empty_state(ui, "Nothing matches", "No operator, value or weight has a name with these words.");
     return;
@@ -169,8 +173,8 @@ void OperatorsPanel::draw_rows(Session& session, const Ui& ui, float height) {
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
   if (table_is_measured(rows_.size(), height) &&
-      (seen_ != session.operator_shown || seen_scale_ != ui.scale)) {
-    seen_ = session.operator_shown;
+      (seen_ != document.operator_shown || seen_scale_ != ui.scale)) {
+    seen_ = document.operator_shown;
     seen_scale_ = ui.scale;
     const auto at = seen_ ? std::find(rows_.begin(), rows_.end(), *seen_) : rows_.end();
     if (at != rows_.end()) scroll_to_row(static_cast<std::size_t>(at - rows_.begin()));
@@ -179,7 +183,7 @@ void OperatorsPanel::draw_rows(Session& session, const Ui& ui, float height) {
   clipper.Begin(static_cast<int>(rows_.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_row(session, ui, rows_[static_cast<std::size_t>(i)]);
+      draw_row(workspace, ui, rows_[static_cast<std::size_t>(i)]);
   ImGui::EndTable();
 }
 
@@ -207,19 +211,20 @@ void OperatorsPanel::draw_values(const ForwardGraph& forward, const Ui& ui,
   });
 }
 
-void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) {
+void OperatorsPanel::draw_row(Workspace& workspace, const Ui& ui, std::uint32_t at) {
+  Document& document = workspace.document();
   const MetaGraph& graph = *scene_->graph;
   const Op& op = forward().ops[at];
   ImGui::PushID(static_cast<int>(at));
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  const bool selected = session.operator_shown == at;
+  const bool selected = document.operator_shown == at;
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   const ImVec2 start = ImGui::GetCursorPos();
   if (ImGui::Selectable("##row", selected,
                         ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowItemOverlap)) {
-    session.operator_shown = selected ? std::nullopt : std::optional<std::size_t>(at);
-    seen_ = session.operator_shown;  // it is in sight
+    document.operator_shown = selected ? std::nullopt : std::optional<std::size_t>(at);
+    seen_ = document.operator_shown;  // it is in sight
   }
   ImGui::SetItemAllowOverlap();
   ImGui::SetCursorPos(start);
@@ -236,7 +241,7 @@ void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) 
     const float room = ImGui::GetContentRegionAvail().x - (more.empty() ? 0 : text_width(more) + ui.px(6));
     if (link(ui, "weight", beginning(graph.tensor(op.weights.front()).name, kMostName),
              std::max(room, ui.px(10)), true))
-      session.select(op.weights.front());
+      document.select(op.weights.front());
     if (!more.empty()) {
       ImGui::SameLine(0, ui.px(6));
       text_colored(second, more);
@@ -246,7 +251,7 @@ void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) 
   draw_values(forward(), ui, op.outputs, second);
   ImGui::TableNextColumn();
   if (!op.outputs.empty()) {
-    const std::string bytes = value_size_text(session.forward_figures().get(), op.outputs.front());
+    const std::string bytes = value_size_text(document.figures().get(), op.outputs.front());
     right_aligned(op.outputs.size() > 1 ? bytes + " +" : bytes, bytes == "?" ? second : ui.theme->text);
     const std::string formula = value_size_formula(forward(), op.outputs.front());
     if (!formula.empty()) tooltip(ui, shown(formula));
@@ -254,18 +259,18 @@ void OperatorsPanel::draw_row(Session& session, const Ui& ui, std::uint32_t at) 
   ImGui::PopID();
 }
 
-void OperatorsPanel::draw_detail(Session& session, const Ui& ui) {
+void OperatorsPanel::draw_detail(Document& document, const Ui& ui) {
   ImGui::Dummy({0, 0});
   begin_card(ui, "detail", {0, 0});
-  draw_operator(session, ui);
+  draw_operator(document, ui);
   end_card();
 }
 
-void OperatorsPanel::draw_operator(Session& session, const Ui& ui) {
+void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
   constexpr std::size_t kMostListed = 200;
   const MetaGraph& graph = *scene_->graph;
-  const Op& op = forward().ops[*session.operator_shown];
-  heading(ui, fmt::format("{}  {}", *session.operator_shown, shown(beginning(op.kind, kMostName))));
+  const Op& op = forward().ops[*document.operator_shown];
+  heading(ui, fmt::format("{}  {}", *document.operator_shown, shown(beginning(op.kind, kMostName))));
   ImGui::SameLine(0, ui.px(12));
   name_text(ui, beginning(op.name, kMostName), 0, ui.theme->muted);
   const FontScope font(ui.fonts.small);
@@ -281,7 +286,7 @@ void OperatorsPanel::draw_operator(Session& session, const Ui& ui) {
     for (std::size_t i = 0; i < std::min(list.size(), kMostListed); ++i) {
       labelled(label, i);
       const std::string formula = value_size_formula(forward(), list[i]);
-      const std::string size = value_size_text(session.forward_figures().get(), list[i]);
+      const std::string size = value_size_text(document.figures().get(), list[i]);
       name_text(ui,
                 fmt::format("{}   {}{}", value_text(forward(), list[i]), size,
                             formula.empty() ? "" : "  =  " + formula),
@@ -289,8 +294,8 @@ void OperatorsPanel::draw_operator(Session& session, const Ui& ui) {
     }
     more(list.size());
   };
-  if (session.forward_figures()) {
-    const LaneBytes& alive = session.forward_figures()->usage[*session.operator_shown];
+  if (document.figures()) {
+    const LaneBytes& alive = document.figures()->usage[*document.operator_shown];
     labelled("alive", 0);
     name_text(ui,
               fmt::format("{} of activations, {} of temporaries during it", format_bytes(alive.activations),
@@ -303,11 +308,11 @@ void OperatorsPanel::draw_operator(Session& session, const Ui& ui) {
     const Tensor& tensor = graph.tensor(op.weights[i]);
     ImGui::PushID(static_cast<int>(i));
     if (link(ui, "weight", tensor.name, ImGui::GetContentRegionAvail().x * 0.6f))
-      session.select(op.weights[i]);
+      document.select(op.weights[i]);
     ImGui::PopID();
     ImGui::SameLine(0, ui.px(10));
     muted(ui, fmt::format("{}  {}  {}", shape_text(tensor), dtype_info(tensor.dtype).name,
-                          format_bytes(session.model()->bytes[index(op.weights[i])])));
+                          format_bytes(document.model->bytes[index(op.weights[i])])));
   }
   more(op.weights.size());
   values("gives", op.outputs);

@@ -19,39 +19,41 @@ std::string item_name(const Model& model, const OrderItem& item) {
   return owner ? std::string(std::string_view(model.tensor(*owner).name)) : item.module;
 }
 
-std::string peak_text(const Session& session) {
-  const auto& projection = session.projection();
-  if (!projection || session.planning()) return "";
-  const bool unified = session.choice().memory == MemoryKind::unified;
-  const std::size_t leading = leading_view(session.choice().memory);
-  const std::uint64_t bytes = view_peaks(projection->timeline, session.choice().memory)[leading].bytes;
+std::string peak_text(const Document& document) {
+  const auto& projection = document.projection.value();
+  if (!projection || document.projection.busy()) return "";
+  const bool unified = document.choice().memory == MemoryKind::unified;
+  const std::size_t leading = leading_view(document.choice().memory);
+  const std::uint64_t bytes = view_peaks(projection->timeline, document.choice().memory)[leading].bytes;
   return fmt::format("{} in this order: {} {}", projection->method->id, format_bytes(bytes),
                      unified ? "must be held" : "on the device");
 }
 
 }  // namespace
 
-void OrderEditor::draw_file(Session& session, const Ui& ui) {
+void OrderEditor::draw_file(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   ImGui::SetNextItemWidth(std::min(ui.px(260), ImGui::GetContentRegionAvail().x * 0.4f));
   ImGui::InputTextWithHint("##order file", "order.txt", &path_);
   if (!ImGui::IsItemActive())
     tooltip(ui, "One name of a tensor per line; what is not named follows in the order of the file");
   ImGui::SameLine(0, ui.px(6));
   if (button(ui, "Load", ButtonKind::normal, !path_.empty()))
-    session.attempt([&] { session.load_order(path_); });
+    workspace.attempt([&] { document.load_order(path_); });
   ImGui::SameLine(0, ui.px(6));
   if (button(ui, "Save", ButtonKind::normal, !path_.empty()))
-    session.attempt([&] { session.save_order(path_); });
-  const std::string peak = peak_text(session);
+    workspace.attempt([&] { document.save_order(path_); });
+  const std::string peak = peak_text(document);
   if (!peak.empty() && continue_line(ui, 14, text_width(peak))) {
     ImGui::AlignTextToFramePadding();
     text_colored(ui.theme->accent, peak);
   }
 }
 
-void OrderEditor::draw_item(Session& session, const Ui& ui, std::size_t at) {
-  const Model& model = *session.model();
-  const OrderItem& item = session.order_list().items()[at];
+void OrderEditor::draw_item(Workspace& workspace, const Ui& ui, std::size_t at) {
+  Document& document = workspace.document();
+  const Model& model = *document.model;
+  const OrderItem& item = document.order.value()->items()[at];
   const FontScope font(ui.fonts.small);
   const float height = ImGui::GetFontSize() + ui.px(8);
   const ImVec2 pen = ImGui::GetCursorScreenPos();
@@ -64,8 +66,9 @@ void OrderEditor::draw_item(Session& session, const Ui& ui, std::size_t at) {
                           : "Unfolds the module to its tensors");
   ImGui::SameLine(0, 0);
   const auto owner = model.owners[index(item.storages.front())];
-  const bool selected = item.tensor && session.selection() == owner;
-  if (ImGui::Selectable("##item", selected, 0, {width - arrow, height}) && item.tensor) session.select(owner);
+  const bool selected = item.tensor && document.selection() == owner;
+  if (ImGui::Selectable("##item", selected, 0, {width - arrow, height}) && item.tensor)
+    document.select(owner);
   if (ImGui::BeginDragDropSource(ImGuiDragDropFlags_SourceNoHoldToOpenOthers)) {
     ImGui::SetDragDropPayload(kPayload, &at, sizeof at);
     text(elided(shown(name), ui.px(360)));
@@ -95,13 +98,14 @@ void OrderEditor::draw_item(Session& session, const Ui& ui, std::size_t at) {
   ImGui::PopID();
 }
 
-void OrderEditor::draw(Session& session, const Ui& ui, ImVec2 size) {
+void OrderEditor::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
+  Document& document = workspace.document();
   ImGui::BeginChild("order", size);
-  session.list_order();
-  draw_file(session, ui);
-  const OrderList& list = session.order_list();
+  document.list_order();
+  draw_file(workspace, ui);
+  const OrderList& list = *document.order.value();
   if (list.items().empty()) {
-    empty_state(ui, session.listing_order() ? "Listing the order" : "Nothing to arrange",
+    empty_state(ui, document.order.busy() ? "Listing the order" : "Nothing to arrange",
                 "Modules in the order in which they are loaded.");
     ImGui::EndChild();
     return;
@@ -118,19 +122,19 @@ void OrderEditor::draw(Session& session, const Ui& ui, ImVec2 size) {
   clipper.Begin(static_cast<int>(list.items().size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_item(session, ui, static_cast<std::size_t>(i));
+      draw_item(workspace, ui, static_cast<std::size_t>(i));
   ImGui::PopStyleVar();
   ImGui::EndChild();
   ImGui::EndChild();
   if (wish_ == Wish::none) return;
-  OrderList changed = session.order_list();
+  OrderList changed = *document.order.value();
   if (wish_ == Wish::move)
     changed.move(from_, to_);
   else if (changed.items()[from_].tensor)
     changed.fold(from_);
   else
-    changed.unfold(*session.model()->graph, from_);
-  session.arrange_order(std::move(changed));
+    changed.unfold(*document.model->graph, from_);
+  document.arrange_order(std::move(changed));
 }
 
 }  // namespace loadline::gui

@@ -20,27 +20,28 @@ constexpr std::size_t kMostMetadata = 12;
 
 class OverviewPanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override {
-    if (!session.model()) {
+  void draw(Workspace& workspace, const Ui& ui) override {
+    Document& document = workspace.document();
+    if (!document.model) {
       empty_state(ui, "No model is open", "Its figures, files and metadata will be shown here.");
       return;
     }
-    const Model& model = *session.model();
+    const Model& model = *document.model;
     ImGui::BeginChild("overview");
     draw_figures(model, ui);
     draw_shares(model, ui);
-    draw_notes(session, ui);
+    draw_notes(workspace, ui);
     draw_files(model, ui);
-    draw_metadata(session, ui);
+    draw_metadata(workspace, ui);
     ImGui::EndChild();
   }
 
  private:
   void draw_figures(const Model& model, const Ui& ui);
   void draw_shares(const Model& model, const Ui& ui);
-  void draw_notes(Session& session, const Ui& ui);
+  void draw_notes(Workspace& workspace, const Ui& ui);
   void draw_files(const Model& model, const Ui& ui);
-  void draw_metadata(Session& session, const Ui& ui);
+  void draw_metadata(Workspace& workspace, const Ui& ui);
 
   float shares_height_ = 0;  // as the last frame found it: legends may take two lines
 };
@@ -104,8 +105,9 @@ void OverviewPanel::draw_shares(const Model& model, const Ui& ui) {
   end_card();
 }
 
-void OverviewPanel::draw_notes(Session& session, const Ui& ui) {
-  const Model& model = *session.model();
+void OverviewPanel::draw_notes(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  const Model& model = *document.model;
   const auto& notes = model.graph->notes;
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Findings");
@@ -127,7 +129,7 @@ void OverviewPanel::draw_notes(Session& session, const Ui& ui) {
            drawn < notes.size()
                ? fmt::format("All {}, and what loading it costs", format_grouped(notes.size()))
                : "What makes loading it dear"))
-    session.panel = "findings";
+    workspace.settings.panel = "findings";
 }
 
 void OverviewPanel::draw_files(const Model& model, const Ui& ui) {
@@ -166,9 +168,10 @@ void OverviewPanel::draw_files(const Model& model, const Ui& ui) {
 }
 
 // The beginning of it; the rest has a panel of its own.
-void OverviewPanel::draw_metadata(Session& session, const Ui& ui) {
+void OverviewPanel::draw_metadata(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   constexpr std::size_t kMostLine = 300;
-  const auto& entries = session.model()->graph->metadata;
+  const auto& entries = document.model->graph->metadata;
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Metadata");
   if (entries.empty()) {
@@ -189,7 +192,7 @@ void OverviewPanel::draw_metadata(Session& session, const Ui& ui) {
     ImGui::EndTable();
   }
   if (link(ui, "all metadata", fmt::format("All {} with their whole values", format_grouped(entries.size()))))
-    session.panel = "metadata";
+    workspace.settings.panel = "metadata";
 }
 
 }  // namespace

@@ -30,9 +30,9 @@ Way way_of(const PlanChoice& choice) {
 }
 
 // Something to begin with: half of it. Of rules there are none until some are typed.
-PlanChoice begin(const Session& session, std::size_t way) {
-  PlanChoice choice = without_placement(session.choice());
-  const Model& model = *session.model();
+PlanChoice begin(const Document& document, std::size_t way) {
+  PlanChoice choice = without_placement(document.choice());
+  const Model& model = *document.model;
   if (way == kLayers) choice.gpu_layers = static_cast<std::uint64_t>(model.layer_count) / 2;
   if (way == kMap) choice.memory_map = MemoryMap{choice.budget.device.value_or(model.weight_bytes / 2)};
   return choice;
@@ -40,29 +40,31 @@ PlanChoice begin(const Session& session, std::size_t way) {
 
 }  // namespace
 
-void PlacementControls::draw(Session& session, const Ui& ui) {
-  const bool offloads = find_method(session.choice().method).traits.offloads;
-  if (!session.model() || (!offloads && !has_placement(session.choice()))) {
+void PlacementControls::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  const bool offloads = find_method(document.choice().method).traits.offloads;
+  if (!document.model || (!offloads && !has_placement(document.choice()))) {
     wants_rules_ = false;
     return;
   }
-  if (has_placement(session.choice())) wants_rules_ = false;  // something else put it there
-  draw_way(session, ui);
-  if (wants_rules_) return draw_rules(session, ui);
-  switch (way_of(session.choice())) {
+  if (has_placement(document.choice())) wants_rules_ = false;  // something else put it there
+  draw_way(workspace, ui);
+  if (wants_rules_) return draw_rules(workspace, ui);
+  switch (way_of(document.choice())) {
     case kLayers:
-      return draw_layers(session, ui);
+      return draw_layers(workspace, ui);
     case kMap:
-      return draw_map(session, ui);
+      return draw_map(workspace, ui);
     case kRules:
-      return draw_rules(session, ui);
+      return draw_rules(workspace, ui);
     case kDevice:
       return;
   }
 }
 
-void PlacementControls::draw_way(Session& session, const Ui& ui) {
-  const std::size_t now = wants_rules_ ? kRules : way_of(session.choice());
+void PlacementControls::draw_way(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  const std::size_t now = wants_rules_ ? kRules : way_of(document.choice());
   const auto picked = labelled_combo(
       ui, "Weights", 142, kWays[now], kWays, now,
       "Where they go: llama.cpp's layers, accelerate's map that fills device, host and disk in "
@@ -70,12 +72,13 @@ void PlacementControls::draw_way(Session& session, const Ui& ui) {
       width_behind(ui, now));
   if (!picked || *picked == now) return;
   wants_rules_ = *picked == kRules;
-  session.attempt([&] { session.set_plan(begin(session, *picked)); });
+  workspace.attempt([&] { document.set_plan(begin(document, *picked)); });
 }
 
-void PlacementControls::draw_layers(Session& session, const Ui& ui) {
-  PlanChoice choice = session.choice();
-  const int most = session.model()->layer_count + 1;  // what is behind the last one counts as one more
+void PlacementControls::draw_layers(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  PlanChoice choice = document.choice();
+  const int most = document.model->layer_count + 1;  // what is behind the last one counts as one more
   const float width = ui.px(kSlider);
   continue_line(ui, 8, width);
   ImGui::SetNextItemWidth(width);
@@ -88,11 +91,12 @@ void PlacementControls::draw_layers(Session& session, const Ui& ui) {
       "The last layers go to the device, norm and head counting as one; everything else stays on the host");
   if (!moved) return;
   choice.gpu_layers = static_cast<std::uint64_t>(value);
-  session.attempt([&] { session.set_plan(choice); });
+  workspace.attempt([&] { document.set_plan(choice); });
 }
 
-void PlacementControls::draw_map(Session& session, const Ui& ui) {
-  PlanChoice choice = session.choice();
+void PlacementControls::draw_map(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  PlanChoice choice = document.choice();
   MemoryMap& map = *choice.memory_map;
   bool changed = labelled_field(ui, "##map device", "device", kSize, device_, typed_size(map.device), "0",
                                 "What is placed there until the next piece does not fit, such as 8GiB");
@@ -100,26 +104,27 @@ void PlacementControls::draw_map(Session& session, const Ui& ui) {
       labelled_field(ui, "##map host", "host", kSize, host_, typed_size(map.host), "no limit",
                      "What goes to the host after that; the rest stays on disk. Empty: as much as there is");
   if (!changed) return;
-  session.attempt([&] {
+  workspace.attempt([&] {
     map.device = parse_size(device_.typed, "device");
     map.host = host_.typed.empty() ? std::nullopt : std::optional(parse_size(host_.typed, "host"));
-    session.set_plan(choice);
+    document.set_plan(choice);
   });
 }
 
-void PlacementControls::draw_rules(Session& session, const Ui& ui) {
-  PlanChoice choice = session.choice();
+void PlacementControls::draw_rules(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  PlanChoice choice = document.choice();
   if (!labelled_field(
           ui, "##rules", "", kRulesText, rules_, place_text(choice.place),
           "name:*experts*=host; layer:0-3=disk",
           "EXPR=device, host or disk, as in the tensors' filter; the first that matches counts, and "
           "what none matches goes to the device"))
     return;
-  session.attempt([&] {
+  workspace.attempt([&] {
     choice = without_placement(choice);
     choice.place = parse_place_text(rules_.typed);
     wants_rules_ = choice.place.empty();
-    session.set_plan(choice);
+    document.set_plan(choice);
   });
 }
 

@@ -43,8 +43,9 @@ std::optional<Number> value_combo(const Ui& ui, const char* id, float width,
 
 }  // namespace
 
-void method_and_order(Session& session, const Ui& ui, float method_width, float order_width) {
-  PlanChoice choice = session.choice();
+void method_and_order(Workspace& workspace, const Ui& ui, float method_width, float order_width) {
+  Document& document = workspace.document();
+  PlanChoice choice = document.choice();
   const auto method = table_combo(ui, "##method", method_width, methods(), choice.method);
   ImGui::SameLine(0, ui.px(6));
   std::vector<std::string_view> labels;
@@ -60,15 +61,16 @@ void method_and_order(Session& session, const Ui& ui, float method_width, float 
   if (method) choice.method = methods()[*method].id;
   if (order && *order < orders().size()) choice.order = orders()[*order].id;
   if (order && *order == orders().size()) {
-    if (session.has_custom_order()) choice.order = kCustomOrder;
-    session.panel = "methods";
-    session.compare_view = CompareView::order;
+    if (document.has_custom_order()) choice.order = kCustomOrder;
+    workspace.settings.panel = "methods";
+    workspace.settings.compare_view = CompareView::order;
   }
-  if (method || order) session.attempt([&] { session.set_plan(choice); });
+  if (method || order) workspace.attempt([&] { document.set_plan(choice); });
 }
 
-void ring_controls(Session& session, const Ui& ui) {
-  PlanChoice choice = session.choice();
+void ring_controls(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  PlanChoice choice = document.choice();
   const auto sizes = [](std::uint64_t bytes) {
     return bytes == 0 ? std::string("none") : format_bytes(bytes);
   };
@@ -79,10 +81,10 @@ void ring_controls(Session& session, const Ui& ui) {
       value_combo(ui, "##slots", field(ui, "Slots in the ring"), kRingSlots, choice.options.slots, count);
   std::optional<std::uint64_t> activations;
   const float width = field(ui, "Activations");
-  if (choice.first_token && session.forward_figures()) {
+  if (choice.first_token && document.figures()) {
     ImGui::AlignTextToFramePadding();
     muted(ui, "the first token's");
-    const ForwardChoice& pass = session.forward_choice();
+    const ForwardChoice& pass = document.forward_choice();
     tooltip(ui, fmt::format("A pass of {} x {} tokens follows the load: what its operators allocate is "
                             "allocated, nothing is computed. The timeline's switch \"Load\" leaves it out.",
                             pass.batch, format_grouped(pass.sequence)));
@@ -93,7 +95,7 @@ void ring_controls(Session& session, const Ui& ui) {
   if (ring) choice.options.staging_bytes = *ring;
   if (slots) choice.options.slots = *slots;
   if (activations) choice.options.activation_bytes = *activations;
-  if (ring || slots || activations) session.attempt([&] { session.set_plan(choice); });
+  if (ring || slots || activations) workspace.attempt([&] { document.set_plan(choice); });
 }
 
 }  // namespace loadline::gui

@@ -1,8 +1,8 @@
 // The choice of method, order and ring, as several panels offer it.
 #pragma once
 
-#include "app/gui/session.h"
 #include "app/gui/ui.h"
+#include "app/gui/workspace.h"
 
 #include <cstdint>
 #include <optional>
@@ -13,11 +13,11 @@
 namespace loadline::gui {
 
 // Method and order side by side.
-void method_and_order(Session& session, const Ui& ui, float method_width, float order_width);
+void method_and_order(Workspace& workspace, const Ui& ui, float method_width, float order_width);
 // Ring bytes, slots and activations, one under the other, with labels.
-void ring_controls(Session& session, const Ui& ui);
+void ring_controls(Workspace& workspace, const Ui& ui);
 // What the chosen method has a choice in, side by side in as many lines as it takes.
-void method_options(Session& session, const Ui& ui);
+void method_options(Workspace& workspace, const Ui& ui);
 
 // A label and a combo, on the line where they fit with `behind` more pixels.
 std::optional<std::size_t> labelled_combo(const Ui& ui, std::string_view label, float width,
@@ -40,13 +40,13 @@ std::string typed_size(const std::optional<std::uint64_t>& bytes);
 // is chosen shows for the others, too: it is why they cannot be done.
 class PlacementControls {
  public:
-  void draw(Session& session, const Ui& ui);
+  void draw(Workspace& workspace, const Ui& ui);
 
  private:
-  void draw_way(Session& session, const Ui& ui);
-  static void draw_layers(Session& session, const Ui& ui);
-  void draw_map(Session& session, const Ui& ui);
-  void draw_rules(Session& session, const Ui& ui);
+  void draw_way(Workspace& workspace, const Ui& ui);
+  static void draw_layers(Workspace& workspace, const Ui& ui);
+  void draw_map(Workspace& workspace, const Ui& ui);
+  void draw_rules(Workspace& workspace, const Ui& ui);
 
   bool wants_rules_ = false;  // chosen, before there are any
   TypedField device_, host_, rules_;
@@ -55,14 +55,14 @@ class PlacementControls {
 // Kind of memory, device, budgets and allocator, side by side in as many lines as it takes.
 class MemoryControls {
  public:
-  void draw(Session& session, const Ui& ui);
+  void draw(Workspace& workspace, const Ui& ui);
 
  private:
-  static void draw_memory(Session& session, const Ui& ui);
-  void draw_device(Session& session, const Ui& ui) const;
-  void draw_allocator(Session& session, const Ui& ui) const;
-  void draw_budget(Session& session, const Ui& ui, const char* id, std::string_view label, TypedField& field,
-                   std::optional<std::uint64_t> Budget::*limit) const;
+  static void draw_memory(Workspace& workspace, const Ui& ui);
+  void draw_device(Workspace& workspace, const Ui& ui) const;
+  void draw_allocator(Workspace& workspace, const Ui& ui) const;
+  void draw_budget(Workspace& workspace, const Ui& ui, const char* id, std::string_view label,
+                   TypedField& field, std::optional<std::uint64_t> Budget::*limit) const;
 
   TypedField device_, host_, unified_;
   bool narrow_ = false;

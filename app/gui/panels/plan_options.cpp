@@ -148,8 +148,9 @@ std::string typed_size(const std::optional<std::uint64_t>& bytes) {
   return std::to_string(*bytes);
 }
 
-void method_options(Session& session, const Ui& ui) {
-  PlanChoice choice = session.choice();
+void method_options(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  PlanChoice choice = document.choice();
   MethodOptions& options = choice.options;
   const MethodTraits& traits = find_method(choice.method).traits;
   bool changed = false;
@@ -175,75 +176,81 @@ void method_options(Session& session, const Ui& ui) {
   if (!choice.first_token)
     changed |= pick_size(ui, "Activations", 112, kActivationSizes, options.activation_bytes,
                          "Allocated on the device, where the method allocates them");
-  if (changed) session.attempt([&] { session.set_plan(choice); });
+  if (changed) workspace.attempt([&] { document.set_plan(choice); });
 }
 
-void MemoryControls::draw(Session& session, const Ui& ui) {
+void MemoryControls::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   narrow_ = ImGui::GetContentRegionAvail().x < ui.px(840);
-  draw_memory(session, ui);
-  draw_device(session, ui);
-  if (session.choice().memory == MemoryKind::unified) {
-    draw_budget(session, ui, "##unified", "Budget", unified_, &Budget::unified);
+  draw_memory(workspace, ui);
+  draw_device(workspace, ui);
+  if (document.choice().memory == MemoryKind::unified) {
+    draw_budget(workspace, ui, "##unified", "Budget", unified_, &Budget::unified);
   } else {
-    draw_budget(session, ui, "##device", "Budget", device_, &Budget::device);
-    draw_budget(session, ui, "##host", "host", host_, &Budget::host);
+    draw_budget(workspace, ui, "##device", "Budget", device_, &Budget::device);
+    draw_budget(workspace, ui, "##host", "host", host_, &Budget::host);
   }
-  draw_allocator(session, ui);
+  draw_allocator(workspace, ui);
 }
 
-void MemoryControls::draw_memory(Session& session, const Ui& ui) {
+void MemoryControls::draw_memory(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   constexpr std::array<std::string_view, 2> kKinds = {"Discrete", "Unified"};
-  const auto before = static_cast<std::size_t>(session.choice().memory);
+  const auto before = static_cast<std::size_t>(document.choice().memory);
   const std::size_t now = segmented(ui, "memory", kKinds, before);
   tooltip(ui, "Whether the device has memory of its own, or one memory holds everything");
   if (now != before)
-    session.attempt([&] { session.set_plan(with_memory(session.choice(), static_cast<MemoryKind>(now))); });
+    workspace.attempt(
+        [&] { document.set_plan(with_memory(document.choice(), static_cast<MemoryKind>(now))); });
 }
 
-void MemoryControls::draw_device(Session& session, const Ui& ui) const {
+void MemoryControls::draw_device(Workspace& workspace, const Ui& ui) const {
+  Document& document = workspace.document();
   std::vector<std::string_view> labels = {"none"};
   std::size_t at = 0;
-  for (const DevicePreset& preset : session.presets()) {
-    if (preset.id == session.choice().preset) at = labels.size();
+  for (const DevicePreset& preset : workspace.shared.presets) {
+    if (preset.id == document.choice().preset) at = labels.size();
     labels.push_back(preset.name);
   }
   const auto picked = labelled_combo(
       ui, "Device", 150, at == 0 ? "any" : labels[at], labels, at,
       at == 0 ? "Fills in the kind of memory, the budget and the rates of a device" : labels[at]);
   if (!picked) return;
-  PlanChoice choice = session.choice();
+  PlanChoice choice = document.choice();
   if (*picked == 0)
     choice.preset.clear(), choice.budget = {};
   else
-    choice = on_device(choice, session.presets()[*picked - 1]);
-  session.attempt([&] { session.set_plan(choice); });
+    choice = on_device(choice, workspace.shared.presets[*picked - 1]);
+  workspace.attempt([&] { document.set_plan(choice); });
 }
 
-void MemoryControls::draw_allocator(Session& session, const Ui& ui) const {
+void MemoryControls::draw_allocator(Workspace& workspace, const Ui& ui) const {
+  Document& document = workspace.document();
   std::vector<std::string_view> labels;
   std::size_t at = 0;
   for (std::size_t i = 0; i < allocators().size(); ++i) {
     labels.push_back(allocators()[i].id);
-    if (allocators()[i].model == session.choice().options.allocator) at = i;
+    if (allocators()[i].model == document.choice().options.allocator) at = i;
   }
   const auto picked = labelled_combo(ui, narrow_ ? "" : "Allocator", 88, labels[at], labels, at,
                                      fmt::format("Allocator: {}", allocators()[at].summary));
   if (!picked) return;
-  PlanChoice choice = session.choice();
+  PlanChoice choice = document.choice();
   choice.options.allocator = allocators()[*picked].model;
-  session.attempt([&] { session.set_plan(choice); });
+  workspace.attempt([&] { document.set_plan(choice); });
 }
 
-void MemoryControls::draw_budget(Session& session, const Ui& ui, const char* id, std::string_view label,
+void MemoryControls::draw_budget(Workspace& workspace, const Ui& ui, const char* id, std::string_view label,
                                  TypedField& field, std::optional<std::uint64_t> Budget::*limit) const {
-  PlanChoice choice = session.choice();
+  Document& document = workspace.document();
+  PlanChoice choice = document.choice();
   if (!labelled_field(ui, id, label, narrow_ ? 66 : 84, field, typed_size(choice.budget.*limit), "no limit",
                       "What may be held there, such as 8GiB or 24GB; empty: as much as it takes"))
     return;
-  session.attempt([&] {
+  workspace.attempt([&] {
     choice.budget.*limit =
         field.typed.empty() ? std::nullopt : std::optional(parse_size(field.typed, "budget"));
-    session.set_plan(choice);
+    document.set_plan(choice);
   });
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 class StartPanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override {
+  void draw(Workspace& workspace, const Ui& ui) override {
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     draw_water(ui, origin, room);
@@ -30,13 +30,13 @@ class StartPanel final : public Panel {
                           ImGui::CalcTextSize("Open the demo model").x +
                           ImGui::CalcTextSize("Pack an arena").x + 6 * ui.px(18) + 2 * gap + ui.px(8);
     ImGui::SetCursorPosX((room.x - buttons) / 2);
-    const bool busy = session.opening();
-    if (button(ui, "Open a model", ButtonKind::primary)) session.wants_browser = true;
+    const bool busy = workspace.opening.busy();
+    if (button(ui, "Open a model", ButtonKind::primary)) workspace.wants_browser = true;
     ImGui::SameLine(0, gap);
     if (button(ui, "Open the demo model", ButtonKind::normal, !busy))
-      session.attempt([&] { session.open_demo(); });
+      workspace.attempt([&] { workspace.open_demo(); });
     ImGui::SameLine(0, gap);
-    if (button(ui, "Pack an arena")) session.panel = "arena";
+    if (button(ui, "Pack an arena")) workspace.settings.panel = "arena";
     tooltip(ui, "Watch buffers get their offsets: an example that greedy cannot pack, or a .csv problem");
     ImGui::PopStyleVar();
     centered(ui.fonts.body, ui.theme->muted,

@@ -18,16 +18,16 @@ namespace {
 
 class TensorTablePanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override;
+  void draw(Workspace& workspace, const Ui& ui) override;
 
  private:
-  void draw_filter(Session& session, const Ui& ui);
-  void draw_rows(Session& session, const Ui& ui);
-  void draw_row(Session& session, const Ui& ui, TensorId id);
+  void draw_filter(Document& document, const Ui& ui);
+  void draw_rows(Workspace& workspace, const Ui& ui);
+  void draw_row(Workspace& workspace, const Ui& ui, TensorId id);
   static void draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color);
-  void agree_on_sort(Session& session);
-  void scroll_to_selection(const Session& session);
-  void move_selection(Session& session);
+  void agree_on_sort(Workspace& workspace);
+  void scroll_to_selection(const Document& document);
+  void move_selection(Document& document);
 
   std::string filter_;
   std::uint64_t seen_selection_ = 0;
@@ -46,58 +46,60 @@ constexpr std::array<SortColumn, 8> kSortOfColumn = {SortColumn::name,  SortColu
                                                      SortColumn::bytes, SortColumn::bytes, SortColumn::bytes,
                                                      SortColumn::file,  SortColumn::offset};
 
-void TensorTablePanel::draw(Session& session, const Ui& ui) {
-  if (!session.model()) {
+void TensorTablePanel::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.model) {
     empty_state(ui, "No model is open", "Its tensors will be listed here.");
     return;
   }
-  draw_filter(session, ui);
-  if (session.table().rows.empty()) {
+  draw_filter(document, ui);
+  if (document.table().rows.empty()) {
     empty_state(ui,
-                session.model()->graph->tensors.empty() ? "This model has no tensors" : "No tensor matches",
-                session.model()->graph->tensors.empty()
+                document.model->graph->tensors.empty() ? "This model has no tensors" : "No tensor matches",
+                document.model->graph->tensors.empty()
                     ? "Its files hold none."
                     : "The filter box lists its terms under the mouse: dtype:bf16 layer:0-7 size:>100MiB");
     return;
   }
-  draw_rows(session, ui);
+  draw_rows(workspace, ui);
 }
 
-void TensorTablePanel::draw_filter(Session& session, const Ui& ui) {
-  filter_ = session.table().filter;
+void TensorTablePanel::draw_filter(Document& document, const Ui& ui) {
+  filter_ = document.table().filter;
   ImGui::SetNextItemWidth(std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.5f));
-  const bool wrong = !session.table().error.empty();
+  const bool wrong = !document.table().error.empty();
   if (wrong) {
     ImGui::PushStyleColor(ImGuiCol_Border, ui.theme->bad);
     ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, ui.px(1));
   }
   if (ImGui::InputTextWithHint("##filter", "Filter: q_proj dtype:bf16 layer:12 size:>100MiB", &filter_))
-    session.set_filter(filter_);
+    document.set_filter(filter_);
   if (wrong) {
     ImGui::PopStyleVar();
     ImGui::PopStyleColor();
   }
   if (!ImGui::IsItemActive()) tooltip(ui, filter_help());
-  if (!session.table().filter.empty()) {
+  if (!document.table().filter.empty()) {
     ImGui::SameLine(0, ui.px(6));
-    if (button(ui, "Clear", ButtonKind::ghost)) session.set_filter("");
+    if (button(ui, "Clear", ButtonKind::ghost)) document.set_filter("");
   }
-  const TableView& table = session.table();
+  const TableView& table = document.table();
   const std::string count = table.applied.empty()
                                 ? counted(table.rows.size(), "tensor")
                                 : fmt::format("{} of {}", format_grouped(table.rows.size()),
-                                              counted(session.model()->graph->tensors.size(), "tensor"));
+                                              counted(document.model->graph->tensors.size(), "tensor"));
   ImGui::SameLine(0, ui.px(14));
   ImGui::AlignTextToFramePadding();
   muted(ui, fmt::format("{}, {}", count, format_bytes(table.bytes)));
   if (!table.error.empty()) paragraph(ui, shown(table.error), ui.theme->bad);
 }
 
-// ImGui keeps the arrows of the header, the session the order of the rows; either may change it.
-void TensorTablePanel::agree_on_sort(Session& session) {
+// ImGui keeps the arrows of the header, the window's state the order of the rows; either may change it.
+void TensorTablePanel::agree_on_sort(Workspace& workspace) {
+  Document& document = workspace.document();
   ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
   if (specs == nullptr || specs->SpecsCount != 1) return;
-  const Sort wanted = {session.table().column, session.table().ascending};
+  const Sort wanted = {document.table().column, document.table().ascending};
   const Sort arrow = {static_cast<SortColumn>(specs->Specs[0].ColumnUserID),
                       specs->Specs[0].SortDirection != ImGuiSortDirection_Descending};
   specs->SpecsDirty = false;
@@ -115,35 +117,36 @@ void TensorTablePanel::agree_on_sort(Session& session) {
         wanted.ascending ? ImGuiSortDirection_Ascending : ImGuiSortDirection_Descending, false);
   } else {
     agreed_ = arrow;
-    session.set_sort(arrow.column, arrow.ascending);
+    document.set_sort(arrow.column, arrow.ascending);
   }
 }
 
-void TensorTablePanel::move_selection(Session& session) {
-  if (!ImGui::IsWindowFocused() || ImGui::IsAnyItemActive() || !session.selection()) return;
+void TensorTablePanel::move_selection(Document& document) {
+  if (!ImGui::IsWindowFocused() || ImGui::IsAnyItemActive() || !document.selection()) return;
   const bool up = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_UpArrow));
   const bool down = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_DownArrow));
   if (!up && !down) return;
-  const auto& rows = session.table().rows;
-  const auto at = std::find(rows.begin(), rows.end(), *session.selection());
+  const auto& rows = document.table().rows;
+  const auto at = std::find(rows.begin(), rows.end(), *document.selection());
   if (at == rows.end()) return;
-  if (up && at != rows.begin()) session.select(*std::prev(at));
-  if (down && std::next(at) != rows.end()) session.select(*std::next(at));
+  if (up && at != rows.begin()) document.select(*std::prev(at));
+  if (down && std::next(at) != rows.end()) document.select(*std::next(at));
 }
 
 // What was selected elsewhere, or moved by sorting.
-void TensorTablePanel::scroll_to_selection(const Session& session) {
-  if (!scroll_ && seen_selection_ == session.selections() && seen_model_ == session.generation()) return;
+void TensorTablePanel::scroll_to_selection(const Document& document) {
+  if (!scroll_ && seen_selection_ == document.selections() && seen_model_ == document.id) return;
   scroll_ = false;
-  seen_selection_ = session.selections();
-  seen_model_ = session.generation();
-  const auto& rows = session.table().rows;
+  seen_selection_ = document.selections();
+  seen_model_ = document.id;
+  const auto& rows = document.table().rows;
   const auto at =
-      session.selection() ? std::find(rows.begin(), rows.end(), *session.selection()) : rows.end();
+      document.selection() ? std::find(rows.begin(), rows.end(), *document.selection()) : rows.end();
   if (at != rows.end()) scroll_to_row(static_cast<std::size_t>(at - rows.begin()));
 }
 
-void TensorTablePanel::draw_rows(Session& session, const Ui& ui) {
+void TensorTablePanel::draw_rows(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_Sortable | ImGuiTableFlags_RowBg |
                                      ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable |
                                      ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX |
@@ -154,10 +157,10 @@ void TensorTablePanel::draw_rows(Session& session, const Ui& ui) {
   const auto column = [&](const char* label, float size, SortColumn sort, ImGuiTableColumnFlags flags,
                           float least_width = 0) {
     const bool sortable = (flags & ImGuiTableColumnFlags_NoSort) == 0;
-    const bool sorted = sortable && session.table().column == sort;
+    const bool sorted = sortable && document.table().column == sort;
     if (sorted) {
       flags |= ImGuiTableColumnFlags_DefaultSort;
-      if (!session.table().ascending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
+      if (!document.table().ascending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
     }
     if (width < ui.px(least_width) && !sorted) flags |= ImGuiTableColumnFlags_Disabled;
     const bool stretch = (flags & ImGuiTableColumnFlags_WidthStretch) != 0;
@@ -168,25 +171,25 @@ void TensorTablePanel::draw_rows(Session& session, const Ui& ui) {
   column("Type", 58, SortColumn::dtype, 0);
   column("Shape", 122, SortColumn::shape, 0);
   column("Size", 88, SortColumn::bytes,
-         session.table().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending);
+         document.table().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending);
   column("Share", 96, SortColumn::bytes, ImGuiTableColumnFlags_NoSort, 860);
   // where nothing is out of the ordinary the column would be empty
   column("Stored", 84, SortColumn::bytes,
-         ImGuiTableColumnFlags_NoSort | (session.model()->remarks ? 0 : ImGuiTableColumnFlags_Disabled), 620);
+         ImGuiTableColumnFlags_NoSort | (document.model->remarks ? 0 : ImGuiTableColumnFlags_Disabled), 620);
   column("File", 1, SortColumn::file, ImGuiTableColumnFlags_WidthStretch, 1080);
   column("Offset", 128, SortColumn::offset, 0);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
-  agree_on_sort(session);
-  move_selection(session);
+  agree_on_sort(workspace);
+  move_selection(document);
 
-  scroll_to_selection(session);
-  const auto& rows = session.table().rows;
+  scroll_to_selection(document);
+  const auto& rows = document.table().rows;
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(rows.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_row(session, ui, rows[static_cast<std::size_t>(i)]);
+      draw_row(workspace, ui, rows[static_cast<std::size_t>(i)]);
   ImGui::EndTable();
 }
 
@@ -218,8 +221,9 @@ void TensorTablePanel::draw_stored(const Model& model, const Ui& ui, TensorId id
   });
 }
 
-void TensorTablePanel::draw_row(Session& session, const Ui& ui, TensorId id) {
-  const Model& model = *session.model();
+void TensorTablePanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
+  Document& document = workspace.document();
+  const Model& model = *document.model;
   const Tensor& tensor = model.tensor(id);
   const Storage& storage = model.graph->storage(tensor.storage);
   const std::uint64_t bytes = model.bytes[index(id)];
@@ -228,12 +232,12 @@ void TensorTablePanel::draw_row(Session& session, const Ui& ui, TensorId id) {
   ImGui::PushID(static_cast<int>(index(id)));
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  const bool selected = session.selection() == id;
+  const bool selected = document.selection() == id;
   const ImVec2 start = ImGui::GetCursorPos();
-  if (ImGui::Selectable("##row", selected, ImGuiSelectableFlags_SpanAllColumns)) session.select(id);
+  if (ImGui::Selectable("##row", selected, ImGuiSelectableFlags_SpanAllColumns)) document.select(id);
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-    session.zoom(model.tree.node(model.nodes[index(id)]).parent);
-    session.panel = "treemap";
+    document.zoom(model.tree.node(model.nodes[index(id)]).parent);
+    workspace.settings.panel = "treemap";
   }
   ImGui::SetCursorPos(start);
   {

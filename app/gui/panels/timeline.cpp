@@ -16,20 +16,20 @@ namespace {
 
 class TimelinePanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override;
+  void draw(Workspace& workspace, const Ui& ui) override;
 
  private:
-  void refresh(const Session& session);
-  void draw_toolbar(Session& session, const Ui& ui);
-  static void draw_first_token(Session& session, const Ui& ui);
+  void refresh(const Workspace& workspace);
+  void draw_toolbar(Workspace& workspace, const Ui& ui);
+  static void draw_first_token(Workspace& workspace, const Ui& ui);
   void draw_legend(const Ui& ui);
-  void draw_plot(Session& session, const Ui& ui, ImVec2 size);
-  void draw_selection(const Session& session, const Ui& ui, const TimelinePlot::Frame& frame, float top);
+  void draw_plot(Document& document, const Ui& ui, ImVec2 size);
+  void draw_selection(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame, float top);
   void handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame);
-  void draw_alive(Session& session, const Ui& ui);
-  void draw_alive_row(Session& session, const Ui& ui, BlockId id);
+  void draw_alive(Workspace& workspace, const Ui& ui);
+  void draw_alive_row(Document& document, const Ui& ui, BlockId id);
   void refresh_alive();
-  void refresh_selected(const Session& session);
+  void refresh_selected(const Document& document);
 
   std::shared_ptr<const Projection> projection_;
   std::shared_ptr<const UploadResult> upload_;
@@ -47,11 +47,12 @@ class TimelinePanel final : public Panel {
   std::vector<BlockId> selected_blocks_;
 };
 
-void TimelinePanel::refresh(const Session& session) {
-  const auto upload = session.upload_result();
-  if (session.projection() == projection_ && upload == upload_ && plot_.curves().axis == axis_) return;
-  if (session.projection() != projection_) {
-    projection_ = session.projection();
+void TimelinePanel::refresh(const Workspace& workspace) {
+  const Document& document = workspace.document();
+  const auto upload = workspace.uploaded();
+  if (document.projection.value() == projection_ && upload == upload_ && plot_.curves().axis == axis_) return;
+  if (document.projection.value() != projection_) {
+    projection_ = document.projection.value();
     range_ = {};
     pinned_ = projection_->timeline.unified.step;
     cursor_ = pinned_;
@@ -68,36 +69,38 @@ void TimelinePanel::refresh_alive() {
   alive_bytes_ = usage_at(projection_->timeline, cursor_, kAllSpaces);
 }
 
-void TimelinePanel::draw(Session& session, const Ui& ui) {
-  if (!session.model()) {
+void TimelinePanel::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.model) {
     empty_state(ui, "No model is open", "How deep it sits in memory, step by step, will be drawn here.");
     return;
   }
-  draw_toolbar(session, ui);
-  if (!session.projection()) {
-    if (session.planning())
+  draw_toolbar(workspace, ui);
+  if (!document.projection.value()) {
+    if (document.projection.busy())
       empty_state(ui, "Projecting the load", "The plan is being run on the modelled machine.");
     else
       empty_state(ui, "This load could not be projected", "The message above says why.");
     return;
   }
-  refresh(session);
+  refresh(workspace);
   draw_legend(ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const bool listed = room.x > ui.px(640) && room.y > ui.px(84);
   const float list = listed ? std::min(ui.px(320), room.x * 0.34f) : 0;
   cursor_ = pinned_;
-  draw_plot(session, ui, {room.x - (list > 0 ? list + ui.px(14) : 0), room.y});
+  draw_plot(document, ui, {room.x - (list > 0 ? list + ui.px(14) : 0), room.y});
   if (list <= 0) return;
   refresh_alive();
   ImGui::SameLine(0, ui.px(14));
   ImGui::BeginChild("alive", {list, room.y});
-  draw_alive(session, ui);
+  draw_alive(workspace, ui);
   ImGui::EndChild();
 }
 
-void TimelinePanel::draw_toolbar(Session& session, const Ui& ui) {
-  method_and_order(session, ui, ui.px(176), ui.px(110));
+void TimelinePanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  method_and_order(workspace, ui, ui.px(176), ui.px(110));
   constexpr std::array<std::string_view, 2> kShapes = {"Stacked", "By space"};
   constexpr std::array<std::string_view, 2> kAxes = {"Steps", "Time"};
   continue_line(ui, 12, segmented_width(ui, kShapes) + ui.px(8) + segmented_width(ui, kAxes));
@@ -105,8 +108,8 @@ void TimelinePanel::draw_toolbar(Session& session, const Ui& ui) {
   ImGui::SameLine(0, ui.px(8));
   const std::size_t axis = segmented(ui, "axis", kAxes, static_cast<std::size_t>(axis_));
   axis_ = axis == 0 ? TimeAxis::steps : TimeAxis::seconds;
-  draw_first_token(session, ui);
-  const Method& method = find_method(session.choice().method);
+  draw_first_token(workspace, ui);
+  const Method& method = find_method(document.choice().method);
   if (!continue_line(ui, 14, text_width("Peak") + ui.px(6) + text_width(method.peak_law))) return;
   ImGui::AlignTextToFramePadding();
   muted(ui, "Peak");
@@ -116,24 +119,26 @@ void TimelinePanel::draw_toolbar(Session& session, const Ui& ui) {
   tooltip(ui, method.explanation);
 }
 
-void TimelinePanel::draw_first_token(Session& session, const Ui& ui) {
-  if (!session.forward() || session.forward()->forward() == nullptr) return;
+void TimelinePanel::draw_first_token(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.forward.value() || document.forward.value()->forward() == nullptr) return;
   constexpr std::array<std::string_view, 2> kEnds = {"Load", "First token"};
   continue_line(ui, 8, segmented_width(ui, kEnds));
-  PlanChoice choice = session.choice();
+  PlanChoice choice = document.choice();
   choice.first_token = segmented(ui, "end", kEnds, choice.first_token ? 1 : 0) == 1;
-  const ForwardChoice& pass = session.forward_choice();
+  const ForwardChoice& pass = document.forward_choice();
   tooltip(ui, fmt::format("Whether a forward pass follows the load: {} x {} tokens after {}, as the panel "
                           "Lifetimes has it. It takes steps, no modelled time.",
                           pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
-  if (choice.first_token != session.choice().first_token) session.attempt([&] { session.set_plan(choice); });
+  if (choice.first_token != document.choice().first_token)
+    workspace.attempt([&] { document.set_plan(choice); });
   if (!choice.first_token) return;
-  const bool failed = !session.forward_error().empty();
+  const bool failed = !forward_error(document).empty();
   const std::string words =
-      failed ? session.forward_error()
+      failed ? forward_error(document)
              : fmt::format("{} x {} tokens{}, {}", pass.batch, format_grouped(pass.sequence),
                            pass.past == 0 ? "" : fmt::format(" after {}", format_grouped(pass.past)),
-                           session.forward()->model.profile);
+                           document.forward.value()->model.profile);
   if (!continue_line(ui, 8, std::min(text_width(words), ui.px(220))) && !failed) return;
   ImGui::AlignTextToFramePadding();
   name_text(ui, words, ui.px(220), failed ? ui.theme->bad : ui.theme->muted);
@@ -160,9 +165,9 @@ void TimelinePanel::draw_legend(const Ui& ui) {
   }
 }
 
-void TimelinePanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
+void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float strip = session.selection() && size.y > ui.px(110) ? ui.px(20) : 0;
+  const float strip = document.selection() && size.y > ui.px(110) ? ui.px(20) : 0;
   if (size.x < ui.px(140) || size.y < ui.px(60)) {
     ImGui::Dummy(size);
     return;
@@ -183,12 +188,12 @@ void TimelinePanel::draw_plot(Session& session, const Ui& ui, ImVec2 size) {
         plot_.mark(ui, frame, x_of_step(*projection_, axis_, mark.step), ui.theme->muted, mark.label);
   if (cursor_ != peak.step)
     plot_.mark(ui, frame, x_of_step(*projection_, axis_, cursor_), ui.theme->text, "");
-  if (strip > 0) draw_selection(session, ui, frame, at.y + size.y - strip);
+  if (strip > 0) draw_selection(document, ui, frame, at.y + size.y - strip);
   ImGui::PopClipRect();
 }
 
-void TimelinePanel::refresh_selected(const Session& session) {
-  const StorageId storage = session.model()->tensor(*session.selection()).storage;
+void TimelinePanel::refresh_selected(const Document& document) {
+  const StorageId storage = document.model->tensor(*document.selection()).storage;
   if (selected_of_ == projection_ && selected_storage_ == storage) return;
   selected_of_ = projection_;
   selected_storage_ = storage;
@@ -200,7 +205,7 @@ void TimelinePanel::refresh_selected(const Session& session) {
 }
 
 // Under the axis: when the selected tensor has a block, and in which space.
-void TimelinePanel::draw_selection(const Session& session, const Ui& ui, const TimelinePlot::Frame& frame,
+void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame,
                                    float top) {
   const TimelinePlot::Area area = TimelinePlot::inside(ui, frame);
   ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -212,7 +217,7 @@ void TimelinePanel::draw_selection(const Session& session, const Ui& ui, const T
                   kLabel.data() + kLabel.size());
   }
   draw->AddRectFilled({area.low.x, top}, {area.high.x, top + ui.px(16)}, ui.theme->raised, ui.px(3));
-  refresh_selected(session);
+  refresh_selected(document);
   const Plan& plan = projection_->plan;
   for (const BlockId id : selected_blocks_) {
     const Lifetime& life = projection_->timeline.lifetimes[index(id)];
@@ -244,7 +249,8 @@ void TimelinePanel::handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame)
   cursor_ = step;
 }
 
-void TimelinePanel::draw_alive(Session& session, const Ui& ui) {
+void TimelinePanel::draw_alive(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   const bool at_peak = cursor_ == projection_->timeline.unified.step;
   heading(ui, at_peak ? "Alive at the peak" : fmt::format("Alive at step {}", format_grouped(cursor_)));
   {
@@ -258,24 +264,24 @@ void TimelinePanel::draw_alive(Session& session, const Ui& ui) {
   clipper.Begin(static_cast<int>(alive_.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_alive_row(session, ui, alive_[static_cast<std::size_t>(i)]);
+      draw_alive_row(document, ui, alive_[static_cast<std::size_t>(i)]);
   ImGui::PopStyleVar();
   ImGui::EndChild();
 }
 
-void TimelinePanel::draw_alive_row(Session& session, const Ui& ui, BlockId id) {
-  const Model& model = *session.model();
+void TimelinePanel::draw_alive_row(Document& document, const Ui& ui, BlockId id) {
+  const Model& model = *document.model;
   const Block& block = projection_->plan.block(id);
   const std::string label = block_label(block, *model.graph, model.owners);
   const auto owner = block.storage ? model.owners[index(*block.storage)] : std::nullopt;
   const bool selected =
-      session.selection() && block.storage && model.tensor(*session.selection()).storage == *block.storage;
+      document.selection() && block.storage && model.tensor(*document.selection()).storage == *block.storage;
   const FontScope font(ui.fonts.small);
   const float height = ImGui::GetFontSize() + ui.px(6);
   ImGui::PushID(static_cast<int>(index(id)));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  if (ImGui::Selectable("##row", selected, 0, {width, height}) && owner) session.select(owner);
+  if (ImGui::Selectable("##row", selected, 0, {width, height}) && owner) document.select(owner);
   hover_card(ui, [&] {
     text(shown(label));
     text_colored(ui.theme->muted,

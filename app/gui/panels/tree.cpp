@@ -37,15 +37,15 @@ std::string line_name(const ModuleTree& tree, const Line& line) {
 
 class TreePanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override;
+  void draw(Workspace& workspace, const Ui& ui) override;
 
  private:
-  void reset(const Session& session);
-  void reveal(const Session& session);
+  void reset(const Document& document);
+  void reveal(const Document& document);
   void unfold(const Model& model);
-  void draw_line(Session& session, const Ui& ui, const Line& line);
+  void draw_line(Document& document, const Ui& ui, const Line& line);
   void describe(const Model& model, const Ui& ui, NodeId id);
-  void draw_filter(Session& session, const Ui& ui);
+  void draw_filter(Document& document, const Ui& ui);
 
   std::uint64_t seen_model_ = 0;
   std::uint64_t seen_selection_ = 0;
@@ -56,9 +56,9 @@ class TreePanel final : public Panel {
   std::optional<NodeId> scroll_to_;
 };
 
-void TreePanel::reset(const Session& session) {
-  seen_model_ = session.generation();
-  const ModuleTree& tree = session.model()->tree;
+void TreePanel::reset(const Document& document) {
+  seen_model_ = document.id;
+  const ModuleTree& tree = document.model->tree;
   open_.assign(tree.nodes.size(), false);
   // down to where the tree first branches
   NodeId at = kRootNode;
@@ -72,11 +72,11 @@ void TreePanel::reset(const Session& session) {
   stale_ = true;
 }
 
-void TreePanel::reveal(const Session& session) {
-  seen_selection_ = session.selections();
-  if (!session.selection()) return;
-  const Model& model = *session.model();
-  const NodeId node = model.nodes[index(*session.selection())];
+void TreePanel::reveal(const Document& document) {
+  seen_selection_ = document.selections();
+  if (!document.selection()) return;
+  const Model& model = *document.model;
+  const NodeId node = model.nodes[index(*document.selection())];
   for (NodeId at = node; at != kRootNode;) {
     at = model.tree.node(at).parent;
     open_[index(at)] = true;
@@ -104,18 +104,19 @@ void TreePanel::unfold(const Model& model) {
   }
 }
 
-void TreePanel::draw(Session& session, const Ui& ui) {
-  if (!session.model()) {
+void TreePanel::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.model) {
     empty_state(ui, "Modules", "Nothing is open.");
     return;
   }
-  if (seen_model_ != session.generation()) reset(session);
-  if (seen_selection_ != session.selections() || seen_scale_ != ui.scale) reveal(session);
+  if (seen_model_ != document.id) reset(document);
+  if (seen_selection_ != document.selections() || seen_scale_ != ui.scale) reveal(document);
   seen_scale_ = ui.scale;
-  if (stale_) unfold(*session.model());
+  if (stale_) unfold(*document.model);
   heading(ui, "Modules");
   const FontScope font(ui.fonts.small);
-  draw_filter(session, ui);
+  draw_filter(document, ui);
   ImGui::BeginChild("lines");
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float height = ImGui::GetFontSize() + ui.px(9);
@@ -132,18 +133,18 @@ void TreePanel::draw(Session& session, const Ui& ui) {
   clipper.Begin(static_cast<int>(lines_.size()), height);
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_line(session, ui, lines_[static_cast<std::size_t>(i)]);
+      draw_line(document, ui, lines_[static_cast<std::size_t>(i)]);
   ImGui::PopStyleVar();
   ImGui::EndChild();
 }
 
 // Why some lines are dimmed, and the way back.
-void TreePanel::draw_filter(Session& session, const Ui& ui) {
-  if (session.table().applied.empty()) return;
+void TreePanel::draw_filter(Document& document, const Ui& ui) {
+  if (document.table().applied.empty()) return;
   ImGui::SameLine(0, ui.px(12));
-  const bool clear = link(ui, "filter", "filter: " + session.table().applied);
+  const bool clear = link(ui, "filter", "filter: " + document.table().applied);
   tooltip(ui, "Lit here and on the map: what passes the filter of the table. Click to clear it.");
-  if (clear) session.set_filter("");
+  if (clear) document.set_filter("");
 }
 
 void TreePanel::describe(const Model& model, const Ui& ui, NodeId id) {
@@ -157,23 +158,23 @@ void TreePanel::describe(const Model& model, const Ui& ui, NodeId id) {
   if (!node.children.empty()) text_colored(ui.theme->muted, "Double click to see it on the map.");
 }
 
-void TreePanel::draw_line(Session& session, const Ui& ui, const Line& line) {
-  const Model& model = *session.model();
+void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
+  const Model& model = *document.model;
   const ModuleNode& node = model.tree.node(line.node);
   const bool branch = !node.children.empty();
-  const bool selected = node.tensor && session.selection() == node.tensor;
+  const bool selected = node.tensor && document.selection() == node.tensor;
   const float height = ImGui::GetFontSize() + ui.px(9);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   ImGui::PushID(static_cast<int>(index(line.node)));
   if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_AllowDoubleClick, {width, height})) {
     if (branch && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
-      session.zoom(line.node);
+      document.zoom(line.node);
     else if (branch)
       open_[index(line.node)] = !open_[index(line.node)], stale_ = true;
     if (node.tensor && !branch) {
-      session.select(node.tensor);
-      seen_selection_ = session.selections();  // it is in sight already
+      document.select(node.tensor);
+      seen_selection_ = document.selections();  // it is in sight already
     }
   }
   const double share =
@@ -194,7 +195,7 @@ void TreePanel::draw_line(Session& session, const Ui& ui, const Line& line) {
   const std::string name =
       elided(shown(line_name(model.tree, line)), width - indent - ui.px(18) - percent_width - size_width);
   // the filter of the table: what does not pass steps back
-  const std::vector<bool>& lit = session.table().lit;
+  const std::vector<bool>& lit = document.table().lit;
   const bool dimmed = !selected && !lit.empty() && !lit[index(line.node)];
   draw->AddText({at.x + indent + ui.px(15), y},
                 dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text, name.c_str());

@@ -43,32 +43,33 @@ bool is_below(const ModuleTree& tree, NodeId node, NodeId module) {
 
 class TreemapPanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override {
-    if (!session.model()) {
+  void draw(Workspace& workspace, const Ui& ui) override {
+    Document& document = workspace.document();
+    if (!document.model) {
       empty_state(ui, "No model is open", "Its bytes will be laid out here, tensor by tensor.");
       return;
     }
     const float legend = ui.px(30);
-    draw_toolbar(session, ui);
+    draw_toolbar(workspace, ui);
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const ImVec2 size = {room.x, room.y - legend};
     if (size.x < ui.px(40) || size.y < ui.px(40)) return;
-    draw_canvas(session, ui, size);
-    draw_legend(session, ui);
+    draw_canvas(workspace, ui, size);
+    draw_legend(workspace, ui);
   }
 
  private:
-  void draw_toolbar(Session& session, const Ui& ui);
-  void draw_breadcrumb(Session& session, const Ui& ui, float room);
-  void draw_canvas(Session& session, const Ui& ui, ImVec2 size);
-  void draw_legend(const Session& session, const Ui& ui);
-  void draw_tiles(const Session& session, const Ui& ui, ImVec2 at);
-  void draw_labels(const Session& session, const Ui& ui, ImVec2 at);
-  void draw_selection(const Session& session, const Ui& ui, ImVec2 at);
-  void handle_mouse(Session& session, const Ui& ui, ImVec2 at);
+  void draw_toolbar(Workspace& workspace, const Ui& ui);
+  void draw_breadcrumb(Document& document, const Ui& ui, float room);
+  void draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size);
+  void draw_legend(const Workspace& workspace, const Ui& ui);
+  void draw_tiles(const Document& document, const Ui& ui, ImVec2 at);
+  void draw_labels(const Document& document, const Ui& ui, ImVec2 at);
+  void draw_selection(const Document& document, const Ui& ui, ImVec2 at);
+  void handle_mouse(Document& document, const Ui& ui, ImVec2 at);
   void show_tooltip(const Model& model, const Ui& ui, const Tile& tile);
-  void lay_out(const Session& session, const Ui& ui, ImVec2 size);
-  void color_tiles(const Session& session, const Ui& ui);
+  void lay_out(const Document& document, const Ui& ui, ImVec2 size);
+  void color_tiles(const Workspace& workspace, const Ui& ui);
 
   // What the geometry below was made for.
   struct Key {
@@ -93,8 +94,8 @@ class TreemapPanel final : public Panel {
   int dimmed_except_ = -1;       // category under the mouse in the legend
 };
 
-void TreemapPanel::lay_out(const Session& session, const Ui& ui, ImVec2 size) {
-  const Key key = {session.generation(), session.zoomed(), size.x, size.y, ui.scale};
+void TreemapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
+  const Key key = {document.id, document.zoomed(), size.x, size.y, ui.scale};
   if (key == key_ && !tiles_.empty()) return;
   key_ = key;
   color_key_ = {};
@@ -103,8 +104,8 @@ void TreemapPanel::lay_out(const Session& session, const Ui& ui, ImVec2 size) {
   options.padding = ui.px(3);
   options.header = ui.px(18);
   options.header_width = ui.px(54);
-  const Model& model = *session.model();
-  tiles_ = view::layout_treemap(model.tree, model.treemap_order, session.zoomed(), {0, 0, size.x, size.y},
+  const Model& model = *document.model;
+  tiles_ = view::layout_treemap(model.tree, model.treemap_order, document.zoomed(), {0, 0, size.x, size.y},
                                 options);
 }
 
@@ -129,11 +130,12 @@ void ramp_legend(const Ui& ui, const std::string& last) {
   text(last);
 }
 
-void TreemapPanel::color_tiles(const Session& session, const Ui& ui) {
-  const ColorKey key = {key_, session.color_mode(), ui.theme->dark};
+void TreemapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
+  const Document& document = workspace.document();
+  const ColorKey key = {key_, workspace.settings.color_by, ui.theme->dark};
   if (key == color_key_ && colors_.size() == tiles_.size()) return;
   color_key_ = key;
-  const Model& model = *session.model();
+  const Model& model = *document.model;
   colors_.resize(tiles_.size());
   categories_.resize(tiles_.size());
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
@@ -141,9 +143,9 @@ void TreemapPanel::color_tiles(const Session& session, const Ui& ui) {
     const auto tensor = model.tree.node(tile.node).tensor;
     Paint paint;
     if (tile.kind == TileKind::tensor && tensor)
-      paint = paint_of(model, *ui.theme, session.color_mode(), *tensor);
+      paint = paint_of(model, *ui.theme, workspace.settings.color_by, *tensor);
     else if (tile.kind == TileKind::aggregate)
-      paint = paint_of_module(model, *ui.theme, session.color_mode(), tile.node);
+      paint = paint_of_module(model, *ui.theme, workspace.settings.color_by, tile.node);
     else  // frames: the deeper, the lighter
       paint = {-1, mix(ui.theme->raised, ui.theme->active,
                        std::min(1.0f, 0.25f * static_cast<float>(tile.depth)))};
@@ -152,28 +154,29 @@ void TreemapPanel::color_tiles(const Session& session, const Ui& ui) {
   }
 }
 
-void TreemapPanel::draw_toolbar(Session& session, const Ui& ui) {
+void TreemapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   constexpr std::array<std::string_view, kColorModes> labels = {"Role", "Dtype", "Layer", "Shard"};
   const float modes_width = segmented_width(ui, labels);
   const float start = ImGui::GetCursorPosX();
   const float room = ImGui::GetContentRegionAvail().x;
-  draw_breadcrumb(session, ui, room - modes_width - ui.px(16));
+  draw_breadcrumb(document, ui, room - modes_width - ui.px(16));
   ImGui::SameLine(start + room - modes_width);
   ImGui::SetCursorPosX(start + room - modes_width);
-  const auto mode = static_cast<std::size_t>(session.color_mode());
-  session.color_by(static_cast<ColorBy>(segmented(ui, "color", labels, mode)));
+  const auto mode = static_cast<std::size_t>(workspace.settings.color_by);
+  workspace.settings.color_by = static_cast<ColorBy>(segmented(ui, "color", labels, mode));
 }
 
-void TreemapPanel::draw_breadcrumb(Session& session, const Ui& ui, float room) {
-  const Model& model = *session.model();
+void TreemapPanel::draw_breadcrumb(Document& document, const Ui& ui, float room) {
+  const Model& model = *document.model;
   std::vector<NodeId> path;
-  for (NodeId at = session.zoomed(); at != kRootNode; at = model.tree.node(at).parent) path.push_back(at);
+  for (NodeId at = document.zoomed(); at != kRootNode; at = model.tree.node(at).parent) path.push_back(at);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(6), ImGui::GetStyle().FramePadding.y});
   const float each = room / static_cast<float>(path.size() + 1) - ui.px(24);
   ImGui::PushID("root");
   if (button(ui, elided(shown(model.name), std::max(ui.px(40), std::min(each, ui.px(240)))),
              ButtonKind::ghost))
-    session.zoom(kRootNode);
+    document.zoom(kRootNode);
   ImGui::PopID();
   for (auto at = path.rbegin(); at != path.rend(); ++at) {
     ImGui::SameLine(0, ui.px(2));
@@ -182,34 +185,35 @@ void TreemapPanel::draw_breadcrumb(Session& session, const Ui& ui, float room) {
     ImGui::SameLine(0, ui.px(2));
     ImGui::PushID(static_cast<int>(index(*at)));
     if (button(ui, elided(shown(model.tree.node(*at).name), std::max(ui.px(24), each)), ButtonKind::ghost))
-      session.zoom(*at);
+      document.zoom(*at);
     ImGui::PopID();
   }
-  if (session.zoomed() != kRootNode) {
+  if (document.zoomed() != kRootNode) {
     ImGui::SameLine(0, ui.px(10));
     ImGui::AlignTextToFramePadding();
-    bytes_text(ui, model.tree.node(session.zoomed()).bytes, ui.theme->muted);
+    bytes_text(ui, model.tree.node(document.zoomed()).bytes, ui.theme->muted);
   }
   ImGui::PopStyleVar();
 }
 
-void TreemapPanel::draw_canvas(Session& session, const Ui& ui, ImVec2 size) {
-  lay_out(session, ui, {std::floor(size.x), std::floor(size.y)});
-  color_tiles(session, ui);
+void TreemapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
+  Document& document = workspace.document();
+  lay_out(document, ui, {std::floor(size.x), std::floor(size.y)});
+  color_tiles(workspace, ui);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("map", size);
   ImGui::PushClipRect(at, {at.x + size.x, at.y + size.y}, true);
   if (tiles_.empty())
     ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + size.x, at.y + size.y}, ui.theme->raised);
-  draw_tiles(session, ui, at);
-  draw_labels(session, ui, at);
-  draw_selection(session, ui, at);
-  handle_mouse(session, ui, at);
+  draw_tiles(document, ui, at);
+  draw_labels(document, ui, at);
+  draw_selection(document, ui, at);
+  handle_mouse(document, ui, at);
   ImGui::PopClipRect();
 }
 
-void TreemapPanel::draw_tiles(const Session& session, const Ui& ui, ImVec2 at) {
-  const std::vector<bool>& lit = session.table().lit;
+void TreemapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
+  const std::vector<bool>& lit = document.table().lit;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float gap = std::max(1.0f, std::round(ui.scale));
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
@@ -236,8 +240,8 @@ void TreemapPanel::draw_tiles(const Session& session, const Ui& ui, ImVec2 at) {
   }
 }
 
-void TreemapPanel::draw_labels(const Session& session, const Ui& ui, ImVec2 at) {
-  const Model& model = *session.model();
+void TreemapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
+  const Model& model = *document.model;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize();
@@ -257,7 +261,7 @@ void TreemapPanel::draw_labels(const Session& session, const Ui& ui, ImVec2 at) 
       if (!tile.header) continue;
       const std::string path = module_path(model.tree, tile.node);
       const std::size_t from =
-          session.zoomed() == kRootNode ? 0 : module_path(model.tree, session.zoomed()).size() + 1;
+          document.zoomed() == kRootNode ? 0 : module_path(model.tree, document.zoomed()).size() + 1;
       // inside other frames the last segments are enough
       const std::string name =
           tile.depth == 0 && from < path.size() ? path.substr(from) : model.tree.node(tile.node).name;
@@ -283,10 +287,10 @@ void TreemapPanel::draw_labels(const Session& session, const Ui& ui, ImVec2 at) 
   }
 }
 
-void TreemapPanel::draw_selection(const Session& session, const Ui& ui, ImVec2 at) {
-  if (!session.selection()) return;
-  const Model& model = *session.model();
-  const NodeId node = model.nodes[index(*session.selection())];
+void TreemapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at) {
+  if (!document.selection()) return;
+  const Model& model = *document.model;
+  const NodeId node = model.nodes[index(*document.selection())];
   // its own tile, or else the innermost one that it is part of
   auto tile = std::find_if(tiles_.rbegin(), tiles_.rend(), [&](const Tile& candidate) {
     return candidate.kind == TileKind::tensor && candidate.node == node;
@@ -305,13 +309,13 @@ void TreemapPanel::draw_selection(const Session& session, const Ui& ui, ImVec2 a
   draw->AddRect(low, high, ui.theme->highlight, ui.px(2), 0, ui.px(2.5f));
 }
 
-void TreemapPanel::handle_mouse(Session& session, const Ui& ui, ImVec2 at) {
+void TreemapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
   if (!ImGui::IsItemHovered()) return;
-  const Model& model = *session.model();
+  const Model& model = *document.model;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const Tile* tile = view::tile_at(tiles_, mouse.x - at.x, mouse.y - at.y);
-  if (ImGui::IsMouseClicked(ImGuiMouseButton_Right) && session.zoomed() != kRootNode)
-    session.zoom(model.tree.node(session.zoomed()).parent);
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Right) && document.zoomed() != kRootNode)
+    document.zoom(model.tree.node(document.zoomed()).parent);
   if (tile == nullptr) return;
   const Rect& r = tile->rect;
   ImGui::GetWindowDrawList()->AddRect(
@@ -321,9 +325,9 @@ void TreemapPanel::handle_mouse(Session& session, const Ui& ui, ImVec2 at) {
   show_tooltip(model, ui, *tile);
   const ModuleNode& node = model.tree.node(tile->node);
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
-    session.zoom(tile->kind == TileKind::tensor ? node.parent : tile->node);
+    document.zoom(tile->kind == TileKind::tensor ? node.parent : tile->node);
   else if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && tile->kind == TileKind::tensor && node.tensor)
-    session.select(node.tensor);
+    document.select(node.tensor);
 }
 
 void TreemapPanel::show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
@@ -349,8 +353,9 @@ void TreemapPanel::show_tooltip(const Model& model, const Ui& ui, const Tile& ti
   });
 }
 
-void TreemapPanel::draw_legend(const Session& session, const Ui& ui) {
-  const Model& model = *session.model();
+void TreemapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
+  const Document& document = workspace.document();
+  const Model& model = *document.model;
   ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ui.px(2));
   dimmed_except_ = -1;
   bool first = true;
@@ -360,7 +365,7 @@ void TreemapPanel::draw_legend(const Session& session, const Ui& ui) {
     if (legend_entry(ui, color, words, figure)) dimmed_except_ = category;
   };
   const Theme& theme = *ui.theme;
-  switch (session.color_mode()) {
+  switch (workspace.settings.color_by) {
     case ColorBy::role:
       for (std::size_t i = 0; i < kRoleCount; ++i)
         if (model.role_bytes[i] > 0)

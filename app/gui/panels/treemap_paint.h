@@ -1,8 +1,8 @@
 // The colour of a tile of the map, and what the legend calls it.
 #pragma once
 
-#include "app/gui/session.h"
 #include "app/gui/theme.h"
+#include "app/gui/workspace.h"
 
 namespace loadline::gui {
 

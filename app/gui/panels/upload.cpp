@@ -1,4 +1,5 @@
 // The real upload: where to, how, and what it measured beside what was projected.
+#include "app/gui/fits.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/panels/timeline_data.h"
@@ -20,70 +21,71 @@ namespace {
 
 class UploadPanel final : public Panel {
  public:
-  void draw(Session& session, const Ui& ui) override;
+  void draw(Workspace& workspace, const Ui& ui) override;
 
  private:
-  void draw_form(Session& session, const Ui& ui);
+  void draw_form(Workspace& workspace, const Ui& ui);
   // False while no device is chosen.
-  bool draw_devices(Session& session, const Ui& ui, float width);
-  void draw_projected(const Session& session, const Ui& ui);
-  void draw_result(const Session& session, const Ui& ui, const UploadResult& result);
+  bool draw_devices(Workspace& workspace, const Ui& ui, float width);
+  void draw_projected(const Document& document, const Ui& ui);
+  void draw_result(const Workspace& workspace, const Ui& ui, const UploadResult& result);
   void draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measured);
   void draw_system_count(const Ui& ui, const UploadResult& result);
-  void draw_progress(Session& session, const Ui& ui);
+  void draw_progress(Workspace& workspace, const Ui& ui);
 
   std::uint64_t seen_model_ = 0;  // what is available is asked anew for each
   TimelinePlot plot_;
   std::shared_ptr<const UploadResult> plotted_;
 };
 
-void UploadPanel::draw(Session& session, const Ui& ui) {
-  if (!session.model()) {
+void UploadPanel::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.model) {
     empty_state(ui, "No model is open", "Open one to move its weights to a GPU, for real.");
     return;
   }
-  if (seen_model_ != session.generation()) {
-    seen_model_ = session.generation();
-    session.find_devices();
+  if (seen_model_ != document.id) {
+    seen_model_ = document.id;
+    workspace.find_devices();
   }
   const float form = std::min(ui.px(340), ImGui::GetContentRegionAvail().x * 0.42f);
   begin_card(ui, "form", {form, 0});
-  draw_form(session, ui);
+  draw_form(workspace, ui);
   end_card();
   ImGui::SameLine(0, ui.px(12));
   begin_card(ui, "result", {0, 0});
-  const auto result = session.upload_result();
-  if (session.uploading()) draw_progress(session, ui);
+  const auto result = workspace.uploaded();
+  if (workspace.uploading.busy()) draw_progress(workspace, ui);
   if (result)
-    draw_result(session, ui, *result);
+    draw_result(workspace, ui, *result);
   else
-    draw_projected(session, ui);
+    draw_projected(document, ui);
   end_card();
 }
 
-bool UploadPanel::draw_devices(Session& session, const Ui& ui, float width) {
+bool UploadPanel::draw_devices(Workspace& workspace, const Ui& ui, float width) {
   std::vector<std::string> labels = {"best device"};
   std::size_t current = 0;
-  for (const gpu::DeviceInfo& device : session.devices())
+  for (const gpu::DeviceInfo& device : workspace.devices())
     labels.push_back(fmt::format("{}: {}", device.index, device.name));
-  const gpu::DeviceChoice choice = gpu::choose_device(session.devices(), session.device());
+  const gpu::DeviceChoice choice = gpu::choose_device(workspace.devices(), workspace.shared.device);
   // a device may also be asked for by a part of its name
-  const bool named = !session.device().empty();
+  const bool named = !workspace.shared.device.empty();
   if (named && choice.chosen) current = *choice.chosen + 1;
-  const std::string preview = named && !choice.chosen ? shown(session.device()) : labels[current];
+  const std::string preview = named && !choice.chosen ? shown(workspace.shared.device) : labels[current];
   const std::vector<std::string_view> views(labels.begin(), labels.end());
   if (const auto picked = combo(ui, "##device", width, preview, views, current))
-    session.set_device(*picked == 0 ? "" : std::to_string(session.devices()[*picked - 1].index));
+    workspace.choose_device(*picked == 0 ? "" : std::to_string(workspace.devices()[*picked - 1].index));
   if (!choice.chosen) {
-    if (session.devices().empty()) return false;
-    paragraph(
-        ui,
-        named ? fmt::format("There is no device called '{}' that can hold a model.", shown(session.device()))
-              : "No device here can hold a model: see `loadline devices`.",
-        ui.theme->bad);
+    if (workspace.devices().empty()) return false;
+    paragraph(ui,
+              named ? fmt::format("There is no device called '{}' that can hold a model.",
+                                  shown(workspace.shared.device))
+                    : "No device here can hold a model: see `loadline devices`.",
+              ui.theme->bad);
     return false;
   }
-  const gpu::DeviceInfo& device = session.devices()[*choice.chosen];
+  const gpu::DeviceInfo& device = workspace.devices()[*choice.chosen];
   const FontScope font(ui.fonts.small);
   const gpu::DeviceHeap* heap = gpu::device_heap(device);
   std::string words = fmt::format("{} ({})", device.name, gpu::device_type_name(device.type));
@@ -98,35 +100,36 @@ bool UploadPanel::draw_devices(Session& session, const Ui& ui, float width) {
 }
 
 // Its reason stands beside the projection, as every misfit does.
-bool maps_encoded(const Session& session) {
-  return !mapping_misfit(*session.model(), *session.projection()).empty();
+bool maps_encoded(const Document& document) {
+  return !mapping_misfit(*document.model, *document.projection.value()).empty();
 }
 
-void UploadPanel::draw_form(Session& session, const Ui& ui) {
+void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   const float width = ImGui::GetContentRegionAvail().x;
   heading(ui, "Upload to");
-  const bool chosen = draw_devices(session, ui, width);
-  method_and_order(session, ui, width * 0.62f, width * 0.38f - ui.px(6));
-  ring_controls(session, ui);
-  bool verify = session.verify_upload();
-  if (checkbox(ui, "Read back and compare every byte", &verify)) session.set_verify_upload(verify);
+  const bool chosen = draw_devices(workspace, ui, width);
+  method_and_order(workspace, ui, width * 0.62f, width * 0.38f - ui.px(6));
+  ring_controls(workspace, ui);
+  bool verify = workspace.settings.verify_upload;
+  if (checkbox(ui, "Read back and compare every byte", &verify)) workspace.settings.verify_upload = verify;
   ImGui::Dummy({0, ui.px(4)});
-  const Model& model = *session.model();
-  const bool ready = chosen && session.projection() && !session.planning() && !session.uploading() &&
-                     use_misfit(model).empty() && !maps_encoded(session);
-  if (button(ui, session.uploading() ? "Uploading" : "Upload", ButtonKind::primary, ready))
-    session.attempt([&] { session.upload(); });
+  const Model& model = *document.model;
+  const bool ready = chosen && document.projection.value() && !document.projection.busy() &&
+                     !workspace.uploading.busy() && use_misfit(model).empty() && !maps_encoded(document);
+  if (button(ui, workspace.uploading.busy() ? "Uploading" : "Upload", ButtonKind::primary, ready))
+    workspace.attempt([&] { workspace.upload(); });
   if (const std::string why = use_misfit(model); !why.empty())
     paragraph(ui, "Cannot be uploaded: " + shown(why), ui.theme->bad);
 }
 
-void UploadPanel::draw_progress(Session& session, const Ui& ui) {
-  for (const JobView& job : session.jobs()) {
+void UploadPanel::draw_progress(Workspace& workspace, const Ui& ui) {
+  for (const JobView& job : workspace.shared.jobs.view()) {
     if (job.name != "Uploading") continue;
     heading(ui, "Uploading");
     bar(ui, job.fraction, ui.theme->accent, {ImGui::GetContentRegionAvail().x, ui.px(10)});
     muted(ui, fmt::format("{} of {}", format_bytes(job.done), format_bytes(job.total)));
-    if (button(ui, "Cancel")) session.cancel(job.id);
+    if (button(ui, "Cancel")) workspace.shared.jobs.cancel(job.id);
     ImGui::Dummy({0, ui.px(8)});
   }
 }
@@ -268,16 +271,16 @@ void UploadPanel::draw_system_count(const Ui& ui, const UploadResult& result) {
               ui.theme->muted);
 }
 
-void UploadPanel::draw_projected(const Session& session, const Ui& ui) {
+void UploadPanel::draw_projected(const Document& document, const Ui& ui) {
   heading(ui, "Projected");
-  if (!session.projection()) {
+  if (!document.projection.value()) {
     paragraph(ui,
-              session.planning() ? "The load is being projected."
-                                 : "This load could not be projected: the message above says why.",
+              document.projection.busy() ? "The load is being projected."
+                                         : "This load could not be projected: the message above says why.",
               ui.theme->muted);
     return;
   }
-  const std::string& misfit = session.upload_misfit();
+  const std::string& misfit = document.upload_misfit();
   if (misfit.empty()) {
     paragraph(ui, "What the upload is going to take; what is measured will stand beside it.",
               ui.theme->muted);
@@ -286,14 +289,14 @@ void UploadPanel::draw_projected(const Session& session, const Ui& ui) {
     words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
     paragraph(ui, words, ui.theme->bad);
   }
-  draw_peaks(ui, session.projection()->timeline, nullptr);
-  const Method& method = *session.projection()->method;
+  draw_peaks(ui, document.projection.value()->timeline, nullptr);
+  const Method& method = *document.projection.value()->method;
   ImGui::Dummy({0, ui.px(6)});
   heading(ui, method.id);
   paragraph(ui, method.explanation, ui.theme->text);
 }
 
-void UploadPanel::draw_result(const Session& session, const Ui& ui, const UploadResult& result) {
+void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const UploadResult& result) {
   const gpu::UploadReport& report = result.report;
   heading(ui, "Uploaded");
   text(fmt::format("{} in {}, {}", format_bytes(report.bytes), format_seconds(report.seconds),
@@ -317,8 +320,8 @@ void UploadPanel::draw_result(const Session& session, const Ui& ui, const Upload
   ImGui::Dummy({0, ui.px(2)});
   heading(ui, "Allocated as planned");
   draw_peaks(ui, result.projection->timeline, &report.measured);
-  if (plotted_ != session.upload_result()) {
-    plotted_ = session.upload_result();
+  if (plotted_ != workspace.uploaded()) {
+    plotted_ = workspace.uploaded();
     plot_.set_curves(timeline_curves(*result.projection, plotted_.get(), TimeAxis::steps));
   }
   const ImVec2 at = ImGui::GetCursorScreenPos();

@@ -1,5 +1,5 @@
 // Synthesises the demo preset where nobody else keeps files.
-#include "app/gui/session_demo.h"
+#include "app/gui/demo_folder.h"
 
 #include "core/base/error.h"
 #include "core/forward/config_graph.h"

@@ -1,0 +1,40 @@
+// What is asked of a model's files: what slows down loading them, and whether an exporter can write them.
+#include "app/gui/document.h"
+#include "app/gui/fits.h"
+#include "core/io/storage_reader.h"
+#include "exporters/left_out.h"
+
+namespace loadline::gui {
+
+void Document::diagnose() {
+  if (!model) throw Error(ErrorCode::usage, "no model is open");
+  if (findings.busy()) return;
+  findings.reset();
+  findings.ask(shared_.jobs, "Looking into the files", [graph = model->graph](Progress& progress) {
+    const StorageReader reader(graph);
+    return loadline::diagnose(reader, progress);
+  });
+}
+
+void Document::weigh_convert(const ConvertRequest& request) {
+  convert_fit.reset();
+  if (!model || !use_misfit(*model).empty() || request.out.empty()) return;
+  const Exporter& exporter = find_exporter(request.exporter);
+  convert_fit.ask(shared_.jobs, "Laying out the new file",
+                  [graph = model->graph, &exporter, request](Progress&) {
+                    exporter.layout(*graph, request.options, request.out);
+                    return left_out(*graph, exporter, request.options);
+                  });
+}
+
+std::string diagnosis_error(const Document& document) {
+  return document.findings.was_cancelled() ? "Stopped before it was done." : document.findings.error_text();
+}
+
+std::string convert_misfit(const Document& document) { return document.convert_fit.error_text(); }
+
+std::vector<std::string> convert_losses(const Document& document) {
+  return document.convert_fit.value() ? *document.convert_fit.value() : std::vector<std::string>();
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,121 @@
+// The window's state and what a user can do, without a window: no ImGui, no Vulkan types.
+#pragma once
+
+#include "app/gui/convert_request.h"
+#include "app/gui/document.h"
+#include "app/gui/folder_listing.h"
+#include "app/gui/latest.h"
+#include "app/gui/plan_choice.h"
+#include "app/gui/shared.h"
+#include "core/gpu/upload.h"
+#include "core/io/file_system.h"
+#include "exporters/write_layout.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::gui {
+
+class DemoFolder;
+
+// How the map colours tensors.
+enum class ColorBy { role, dtype, layer, shard };
+inline constexpr std::size_t kColorModes = 4;
+std::string_view color_by_name(ColorBy mode);
+
+// How the window looks, whatever model it shows.
+struct Settings {
+  std::string panel = "explore";
+  bool dark = true;
+  ColorBy color_by = ColorBy::role;
+  CompareView compare_view = CompareView::table;
+  CompareSort compare_sort;
+  bool operators_as_list = false;  // else as modules
+  bool fold_operators = true;      // modules that are alike are one line
+  bool verify_upload = true;
+};
+
+// A finished upload beside the projection it was meant to match.
+struct UploadResult {
+  std::shared_ptr<const Projection> projection;
+  gpu::UploadReport report;
+  // No other work of the window ran meanwhile: what the system counted for the process is the upload's.
+  bool alone = true;
+};
+
+// A finished conversion.
+struct Conversion {
+  std::uint64_t document = 0;  // the id of the one that was converted
+  WriteReport report;
+};
+
+// Verbs return at once; what takes time is a job, taken in by poll(). Used from one thread.
+class Workspace {
+ public:
+  // `hub_cache` as in ResolveOptions; without `assets` those built in.
+  explicit Workspace(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets = nullptr);
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  // Opens in the background; the model shown stays until the new one is there. A .csv file is a packing
+  // problem: it stays beside the model, in the panel "arena".
+  void open(const std::string& path);
+  // Writes the built-in demo model to a temporary folder, once, and opens it.
+  void open_demo();
+  // Shows a graph that is already there.
+  void show(MetaGraphPtr graph, std::string path);
+  void close_model();
+  // The one that is shown; there always is one. A new model is another document in its place.
+  Document& document() { return *documents_[current_]; }
+  const Document& document() const { return *documents_[current_]; }
+
+  // Throw Error when the model cannot be used that way; what goes wrong later is a notice.
+  void convert(const ConvertRequest& request);
+  void upload();
+  // The last ones, as long as they are of the model, and of the projection, that is shown; else null.
+  std::shared_ptr<const Conversion> converted() const;
+  std::shared_ptr<const UploadResult> uploaded() const;
+
+  // Again at every call: what they have available changes.
+  void find_devices();
+  const std::vector<gpu::DeviceInfo>& devices() const;
+  void choose_device(std::string device);
+  // Looks how much room there is for a file at `path`.
+  void measure_disk(const std::string& path);
+  // Lists a folder, for the file browser; the listing's error says why it cannot.
+  void browse(const std::string& folder);
+  const FolderListing& folder() const;  // last listed
+
+  // Runs a verb and turns its Error into a notice: for buttons.
+  void attempt(const std::function<void()>& verb);
+  // Takes in what jobs delivered; true if anything changed.
+  bool poll() { return shared.jobs.poll(); }
+  bool busy() const { return !shared.jobs.idle(); }
+
+  Shared shared;
+  Settings settings;
+  bool wants_browser = false;  // the file browser opens at the next frame
+  bool wants_quit = false;
+  Latest<Model> opening;
+  Latest<Conversion> conversion;
+  Latest<UploadResult> uploading;
+  Latest<DiskSpace> disk;  // as last measured; null while it is unknown
+  Latest<FolderListing> listing;
+
+ private:
+  void ask_open(std::string name, std::function<std::string(Progress&)> locate);
+  void adopt(ModelPtr model);
+
+  std::string hub_cache_;
+  std::shared_ptr<DemoFolder> demo_;  // the jobs that write to it hold it, too
+  std::string disk_path_;             // what was last measured
+  std::vector<std::unique_ptr<Document>> documents_;
+  std::size_t current_ = 0;
+};
+
+}  // namespace loadline::gui
