@@ -20,13 +20,13 @@ inline constexpr std::string_view kScriptHelp =
   open PATH, demo, close      another model, the built-in one, none
   wait                        until no job is left
   panel ID                    shows a panel; a wrong name lists them
-  theme dark|light            size WxH, scale N: of the window
+  theme [dark|light]          alone: the other one; size WxH, scale N: of the window
   select NAME, deselect       a tensor
-  zoom [MODULE]               of the map; alone: the whole model
+  zoom [MODULE], zoom-out     of the map; zoom alone: the whole model
   color role|dtype|layer|shard
   filter [TERMS]              as inspect --filter
   sort COLUMN [descending]    of the tensors
-  find [TEXT]                 types into the search box of the panel
+  find [TEXT]                 types into the search box of the panel; find-tensor: shows the one of tensors
   metadata KEY                looks at an entry; element N scrolls its array there, search TEXT looks through it
   doctor                      looks into the files for what makes loading dear
   batch N, seq N, past N      of the forward pass

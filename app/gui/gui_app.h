@@ -28,7 +28,9 @@ class GuiApp {
   void settle();
   // A few frames, until what depends on the last one's layout has found its place. Throws likewise.
   void draw_settled();
-  bool wants_close() const { return stop_.stop_requested() || window_.should_close() || shell_.wants_quit(); }
+  bool wants_close() const {
+    return stop_.stop_requested() || window_.should_close() || workspace_.wants_quit;
+  }
   // Throws Error{cancelled} once the window is to close: for what nobody would see any more.
   void check_open() const;
 

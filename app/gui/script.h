@@ -9,14 +9,14 @@
 
 namespace loadline::gui {
 
-// One command per line; kScriptHelp lists them. The argument is the rest of the line.
+// A line is an action (app/gui/actions.h), a load option (app/gui/script_options.h) or a word that drives the
+// window itself; the argument is the rest of the line. kScriptHelp lists them.
 struct ScriptLine {
   int number = 0;
   std::string command;
   std::string argument;
 };
 
-// All but quit.
 std::vector<std::string_view> script_commands();
 
 // Throws Error{usage} `FILE: line N: ...` for unknown commands and missing arguments.

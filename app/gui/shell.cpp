@@ -1,6 +1,7 @@
 // Where everything goes; shell_chrome.cpp draws what surrounds the panels.
 #include "app/gui/shell.h"
 
+#include "app/gui/actions.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "app/gui/window.h"
@@ -46,15 +47,12 @@ Panel& Shell::panel(std::string_view id) {
 }
 
 void Shell::handle_shortcuts() {
-  if (shortcut_pressed(Shortcut::open)) workspace_.wants_browser = true;
-  if (shortcut_pressed(Shortcut::find)) workspace_.settings.panel = "tensors";
-  if (shortcut_pressed(Shortcut::theme)) workspace_.settings.dark = !workspace_.settings.dark;
-  if (shortcut_pressed(Shortcut::close_model)) workspace_.close_model();
-  if (shortcut_pressed(Shortcut::quit)) wants_quit_ = true;
-  if (browser_.is_open() || ImGui::GetIO().WantTextInput || !workspace_.document().model) return;
-  if (list_key_pressed(ListKey::escape)) workspace_.document().select(std::nullopt);
-  if (list_key_pressed(ListKey::backspace))
-    workspace_.document().zoom(workspace_.document().model->tree.node(workspace_.document().zoomed()).parent);
+  const bool typing = browser_.is_open() || ImGui::GetIO().WantTextInput;
+  for (const Action& action : actions()) {
+    if (action.shortcut.empty() || !shortcut_pressed(action.shortcut) || !action.enabled(workspace_))
+      continue;
+    if (!typing || action.shortcut.starts_with("Ctrl+")) run_action(workspace_, action.id);
+  }
 }
 
 void Shell::draw(const Ui& ui) {

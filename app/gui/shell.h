@@ -19,8 +19,6 @@ class Shell {
 
   // One frame over the whole display.
   void draw(const Ui& ui);
-  // Ctrl+Q was pressed.
-  bool wants_quit() const { return wants_quit_; }
 
  private:
   void handle_shortcuts();
@@ -42,7 +40,6 @@ class Shell {
   FileBrowser browser_;
   float tree_width_ = 0;          // logical; 0 = follows the window, until it is dragged
   std::uint64_t seen_model_ = 0;  // the generation that panels know of
-  bool wants_quit_ = false;
 };
 
 }  // namespace loadline::gui

@@ -1,4 +1,5 @@
 // Header, notices, details strip and status bar.
+#include "app/gui/actions.h"
 #include "app/gui/shell.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -53,7 +54,9 @@ void fact(const Ui& ui, std::string_view label, std::string_view value, std::str
 }  // namespace
 
 bool Shell::draw_theme_button(const Ui& ui) {
-  return icon_button(ui, "theme", workspace_.settings.dark ? "Light theme (Ctrl+T)" : "Dark theme (Ctrl+T)",
+  return icon_button(ui, "theme",
+                     fmt::format("{} theme ({})", workspace_.settings.dark ? "Light" : "Dark",
+                                 find_action("theme")->shortcut),
                      [&](ImVec2 center, ImU32 color) {
                        ImDrawList* draw = ImGui::GetWindowDrawList();
                        const float r = ui.px(6);
@@ -78,9 +81,9 @@ void Shell::draw_header(const Ui& ui, float height) {
       ui.px(14) + frame + ui.px(8) + ImGui::CalcTextSize("Open").x + 2 * ImGui::GetStyle().FramePadding.x;
   draw_header_model(ui, width - buttons - ui.px(20));
   ImGui::SetCursorPos({width - buttons, middle - frame / 2});
-  if (button(ui, "Open")) workspace_.wants_browser = true;
+  if (button(ui, "Open")) run_action(workspace_, "browse");
   ImGui::SameLine(0, ui.px(8));
-  if (draw_theme_button(ui)) workspace_.settings.dark = !workspace_.settings.dark;
+  if (draw_theme_button(ui)) run_action(workspace_, "theme");
 }
 
 void Shell::draw_header_model(const Ui& ui, float right) {

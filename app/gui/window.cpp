@@ -31,12 +31,13 @@ bool Window::wait_events(double seconds) {
   return false;
 }
 
-// Until version 1.87 KeysDown is indexed by the codes of the platform; GLFW's letters are ASCII.
-bool shortcut_pressed(Shortcut shortcut) {
-  const ImGuiIO& io = ImGui::GetIO();
-  if (!io.KeyCtrl) return false;
-  constexpr char kLetters[] = {'O', 'F', 'T', 'Q', 'W'};
-  return ImGui::IsKeyPressed(kLetters[static_cast<std::size_t>(shortcut)], false);
+bool shortcut_pressed(std::string_view shortcut) {
+  constexpr std::string_view kControl = "Ctrl+";
+  if (shortcut == "Escape") return list_key_pressed(ListKey::escape);
+  if (shortcut == "Backspace") return list_key_pressed(ListKey::backspace);
+  if (!ImGui::GetIO().KeyCtrl || !shortcut.starts_with(kControl)) return false;
+  // until version 1.87 KeysDown is indexed by the codes of the platform; GLFW's letters are ASCII
+  return ImGui::IsKeyPressed(shortcut[kControl.size()], false);
 }
 
 bool list_key_pressed(ListKey key) {

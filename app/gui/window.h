@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline::gui {
@@ -20,9 +21,6 @@ struct WindowOptions {
   float scale = 0;          // pixels per logical unit; 0 = what the monitor says, 1 offscreen
   bool validation = false;  // Vulkan validation layer; see validation_messages()
 };
-
-// Shortcuts with Ctrl, in terms of what they mean.
-enum class Shortcut { open, find, theme, quit, close_model };
 
 // Owns the ImGui context: one Window at a time. Used from the thread that made it.
 class Window {
@@ -69,8 +67,9 @@ std::unique_ptr<Window> open_offscreen_window(const WindowOptions& options);
 // Builds frames and draws nothing, for tests: no Vulkan, no display. save_png throws Error{unsupported}.
 std::unique_ptr<Window> open_null_window(const WindowOptions& options);
 
-// Inside a frame: whether the shortcut was pressed, or a key that moves through lists.
-bool shortcut_pressed(Shortcut shortcut);
+// Inside a frame: whether a shortcut was pressed: "Ctrl+O", "Escape", "Backspace".
+bool shortcut_pressed(std::string_view shortcut);
+// Whether a key was pressed that moves through lists.
 enum class ListKey { up, down, left, right, enter, escape, backspace };
 bool list_key_pressed(ListKey key);
 

@@ -1,4 +1,5 @@
 // What the window shows before a model is open.
+#include "app/gui/actions.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "importers/importer.h"
@@ -26,15 +27,15 @@ class StartPanel final : public Panel {
     ImGui::SetCursorPos({left, top + ui.px(186)});
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(18), ui.px(10)});
     const float gap = ui.px(10);
-    const float buttons = ImGui::CalcTextSize("Open a model").x +
-                          ImGui::CalcTextSize("Open the demo model").x +
-                          ImGui::CalcTextSize("Pack an arena").x + 6 * ui.px(18) + 2 * gap + ui.px(8);
+    const std::string_view browse = find_action("browse")->title;
+    const std::string_view demo = find_action("demo")->title;
+    const float buttons = text_width(browse) + text_width(demo) + text_width("Pack an arena") +
+                          6 * ui.px(18) + 2 * gap + ui.px(8);
     ImGui::SetCursorPosX((room.x - buttons) / 2);
     const bool busy = workspace.opening.busy();
-    if (button(ui, "Open a model", ButtonKind::primary)) workspace.wants_browser = true;
+    if (button(ui, browse, ButtonKind::primary)) run_action(workspace, "browse");
     ImGui::SameLine(0, gap);
-    if (button(ui, "Open the demo model", ButtonKind::normal, !busy))
-      workspace.attempt([&] { workspace.open_demo(); });
+    if (button(ui, demo, ButtonKind::normal, !busy)) run_action(workspace, "demo");
     ImGui::SameLine(0, gap);
     if (button(ui, "Pack an arena")) workspace.settings.panel = "arena";
     tooltip(ui, "Watch buffers get their offsets: an example that greedy cannot pack, or a .csv problem");

@@ -1,0 +1,118 @@
+// The table of actions: rows that scripts, buttons and shortcuts can rely on, and the keys that run them.
+#include "app/gui/actions.h"
+
+#include "app/gui/gui_app.h"
+#include "app/gui/script.h"
+#include "tests/gui/sample_graphs.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+namespace loadline::gui {
+namespace {
+
+TEST(Actions, every_word_of_a_script_means_one_thing) {
+  const std::vector<std::string_view> words = script_commands();
+  EXPECT_EQ(std::set(words.begin(), words.end()).size(), words.size());
+  for (const std::string_view word : words) {
+    EXPECT_FALSE(word.empty());
+    EXPECT_EQ(word.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string_view::npos) << word;
+  }
+}
+
+TEST(Actions, have_titles_and_shortcuts_of_their_own) {
+  std::set<std::string_view> titles, shortcuts;
+  std::size_t with_shortcut = 0;
+  for (const Action& action : actions()) {
+    EXPECT_FALSE(action.title.empty()) << action.id;
+    titles.insert(action.title);
+    if (action.shortcut.empty()) continue;
+    shortcuts.insert(action.shortcut);
+    ++with_shortcut;
+    EXPECT_NE(action.argument, Argument::required) << action.id << ": a key gives none";
+  }
+  EXPECT_EQ(titles.size(), actions().size());
+  EXPECT_EQ(shortcuts.size(), with_shortcut);
+  EXPECT_EQ(find_action("fly"), nullptr);
+}
+
+TEST(Actions, what_needs_a_model_is_enabled_once_it_is_there) {
+  Workspace workspace("");
+  const auto enabled = [&](std::string_view id) { return find_action(id)->enabled(workspace); };
+  for (const char* id : {"select", "doctor", "convert", "upload", "save-chart", "operator", "move-item"})
+    EXPECT_FALSE(enabled(id)) << id;
+  for (const char* id : {"open", "demo", "theme", "panel"}) EXPECT_TRUE(enabled(id)) << id;
+  workspace.show(operator_graph(3), "");
+  EXPECT_TRUE(enabled("select"));
+  EXPECT_FALSE(enabled("upload"));  // it is not projected yet
+  while (workspace.busy()) workspace.poll();
+  for (const char* id : {"doctor", "convert", "upload", "save-chart", "operator"})
+    EXPECT_TRUE(enabled(id)) << id;
+  run_action(workspace, "close");
+  EXPECT_FALSE(enabled("select"));
+}
+
+TEST(Actions, a_failure_is_a_notice) {
+  Workspace workspace("");
+  run_action(workspace, "upload");
+  ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
+  EXPECT_EQ(workspace.shared.notices.all()[0].text, "no model is open");
+}
+
+class Keys : public ::testing::Test {
+ protected:
+  Keys() {  // as the desktop's window has them
+    ImGui::GetIO().KeyMap[ImGuiKey_Escape] = kEscape;
+    ImGui::GetIO().KeyMap[ImGuiKey_Backspace] = kBackspace;
+  }
+  // Presses what an action's shortcut says, and lets it go.
+  void press(std::string_view id) {
+    const std::string_view shortcut = find_action(id)->shortcut;
+    ImGuiIO& io = ImGui::GetIO();
+    const bool control = shortcut.starts_with("Ctrl+");
+    ASSERT_TRUE(control || shortcut == "Escape" || shortcut == "Backspace") << shortcut;
+    const int key = control ? shortcut.back() : shortcut == "Escape" ? kEscape : kBackspace;
+    app_.frame();
+    io.KeyCtrl = control;
+    io.KeysDown[key] = true;
+    app_.frame();
+    io.KeyCtrl = false;
+    io.KeysDown[key] = false;
+    app_.frame();
+  }
+
+  static constexpr int kEscape = 256;
+  static constexpr int kBackspace = 259;
+  const std::unique_ptr<Window> window_ = open_null_window({});
+  GuiApp app_{*window_, ""};
+  Workspace& workspace_ = app_.workspace();
+};
+
+TEST_F(Keys, run_the_actions_that_name_them) {
+  workspace_.show(llama_70b_graph(), "");
+  app_.settle();
+  const bool dark = workspace_.settings.dark;
+  press("theme");
+  EXPECT_NE(workspace_.settings.dark, dark);
+  press("find-tensor");
+  EXPECT_EQ(workspace_.settings.panel, "tensors");
+  workspace_.document().select(TensorId{3});
+  press("deselect");
+  EXPECT_FALSE(workspace_.document().selection());
+  const NodeId below = workspace_.document().model->tree.root().children.front();
+  workspace_.document().zoom(below);
+  press("zoom-out");
+  EXPECT_EQ(workspace_.document().zoomed(), kRootNode);
+  press("close");
+  EXPECT_FALSE(workspace_.document().model);
+  press("browse");
+  EXPECT_TRUE(workspace_.listing.busy() || !workspace_.folder().path.empty());  // of the file browser
+  EXPECT_FALSE(app_.wants_close());
+  press("quit");
+  EXPECT_TRUE(app_.wants_close());
+}
+
+}  // namespace
+}  // namespace loadline::gui
