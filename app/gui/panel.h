@@ -24,16 +24,18 @@ class Panel {
   virtual void forget() {}
 };
 
-// `id` is what scripts and --panel say.
+// `id` is the title in small letters: what scripts and --panel say.
 struct PanelRow {
   std::string_view id;
   std::string_view title;
+  std::string_view manual;  // the topic of the manual that is about it
+  bool own_cards;           // it is made of cards, else it lies on one
   std::unique_ptr<Panel> (*make)();
 };
 
 // In the order of the tabs; the first is shown at the start.
 std::span<const PanelRow> panels();
-// Throws Error{usage} that lists the ids.
+// Throws Error{usage} that lists the ids, or names the new one of a former id.
 const PanelRow& find_panel(std::string_view id);
 
 }  // namespace loadline::gui

@@ -6,25 +6,30 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace loadline::gui {
 namespace {
 
-constexpr std::array<PanelRow, 13> kPanels = {{
-    {"explore", "Explore", make_explore_panel},
-    {"treemap", "Map", make_treemap_panel},
-    {"timeline", "Timeline", make_timeline_panel},
-    {"methods", "Methods", make_compare_panel},
-    {"operators", "Operators", make_operators_panel},
-    {"lifetimes", "Lifetimes", make_lifetimes_panel},
-    {"arena", "Arena", make_arena_panel},
-    {"tensors", "Tensors", make_tensor_table_panel},
-    {"overview", "Model", make_overview_panel},
-    {"metadata", "Metadata", make_metadata_panel},
-    {"findings", "Findings", make_findings_panel},
-    {"convert", "Convert", make_convert_panel},
-    {"upload", "Upload", make_upload_panel},
-}};
+constexpr auto kPanels = std::to_array<PanelRow>({
+    {"explore", "Explore", "getting-started", true, make_explore_panel},
+    {"map", "Map", "getting-started", false, make_map_panel},
+    {"timeline", "Timeline", "planning", false, make_timeline_panel},
+    {"methods", "Methods", "planning", false, make_methods_panel},
+    {"operators", "Operators", "forward-passes", false, make_operators_panel},
+    {"lifetimes", "Lifetimes", "forward-passes", false, make_lifetimes_panel},
+    {"arena", "Arena", "packing", false, make_arena_panel},
+    {"tensors", "Tensors", "getting-started", false, make_tensors_panel},
+    {"model", "Model", "formats", true, make_model_panel},
+    {"metadata", "Metadata", "formats", true, make_metadata_panel},
+    {"findings", "Findings", "formats", true, make_findings_panel},
+    {"convert", "Convert", "converting", true, make_convert_panel},
+    {"upload", "Upload", "uploading", true, make_upload_panel},
+});
+
+// What panels were called before, and what they are called now.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kFormerIds = {
+    {{"treemap", "map"}, {"overview", "model"}}};
 
 }  // namespace
 
@@ -34,9 +39,12 @@ const PanelRow& find_panel(std::string_view id) {
   const auto found =
       std::find_if(kPanels.begin(), kPanels.end(), [&](const PanelRow& row) { return row.id == id; });
   if (found != kPanels.end()) return *found;
+  const std::string unknown = "no panel '" + std::string(id) + "'";
+  for (const auto& [former, now] : kFormerIds)
+    if (id == former) throw Error(ErrorCode::usage, unknown + ": it is called " + std::string(now));
   std::string ids;
   for (const PanelRow& row : kPanels) ids += (ids.empty() ? "" : ", ") + std::string(row.id);
-  throw Error(ErrorCode::usage, "no panel '" + std::string(id) + "'; there are: " + ids);
+  throw Error(ErrorCode::usage, unknown + "; there are: " + ids);
 }
 
 }  // namespace loadline::gui

@@ -20,12 +20,6 @@ constexpr ImGuiWindowFlags kShellFlags =
     ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
     ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
 
-// Panels that are made of cards lie on the sea; the others get a card of their own.
-bool has_own_cards(std::string_view id) {
-  return id == "explore" || id == "overview" || id == "convert" || id == "upload" || id == "metadata" ||
-         id == "findings";
-}
-
 // On both sides of a tab's title: less where there is less room.
 float tab_padding(const Ui& ui) {
   const FontScope font(ui.fonts.strong);  // the wider one
@@ -127,7 +121,7 @@ void Shell::draw_body(const Ui& ui, float height) {
 }
 
 void Shell::draw_panel(const Ui& ui) {
-  if (has_own_cards(workspace_.settings.panel)) {
+  if (find_panel(workspace_.settings.panel).own_cards) {
     panel(workspace_.settings.panel).draw(workspace_, ui);
     return;
   }

@@ -145,7 +145,7 @@ void Shell::draw_notices(const Ui& ui) {
     return dismissed;
   };
   const Model* model = workspace_.document().model.get();
-  if (model != nullptr && model->errors > 0 && workspace_.settings.panel != "overview" &&
+  if (model != nullptr && model->errors > 0 && workspace_.settings.panel != "model" &&
       workspace_.settings.panel != "findings") {
     const auto& notes = model->graph->notes;
     const auto first = std::find_if(notes.begin(), notes.end(),

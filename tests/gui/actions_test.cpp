@@ -1,7 +1,9 @@
-// The table of actions: rows that scripts, buttons and shortcuts can rely on, and the keys that run them.
+// The tables of actions and panels: rows that scripts, buttons and shortcuts can rely on, and the keys that
+// run them.
 #include "app/gui/actions.h"
 
 #include "app/gui/gui_app.h"
+#include "app/gui/panel.h"
 #include "app/gui/script.h"
 #include "tests/gui/sample_graphs.h"
 
@@ -59,6 +61,18 @@ TEST(Actions, a_failure_is_a_notice) {
   run_action(workspace, "upload");
   ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
   EXPECT_EQ(workspace.shared.notices.all()[0].text, "no model is open");
+}
+
+TEST(Panels, are_called_the_same_everywhere) {
+  const std::set<std::string_view> topics = {"getting-started", "planning",  "forward-passes", "packing",
+                                             "converting",      "uploading", "formats"};
+  for (const PanelRow& row : panels()) {
+    std::string title(row.title);
+    title[0] = static_cast<char>(title[0] - 'A' + 'a');
+    EXPECT_EQ(title, row.id);
+    EXPECT_TRUE(topics.contains(row.manual)) << row.id << ": " << row.manual;
+    EXPECT_EQ(&find_panel(row.id), &row);
+  }
 }
 
 class Keys : public ::testing::Test {

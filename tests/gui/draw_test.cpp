@@ -165,7 +165,7 @@ TEST_P(Drawing, every_colouring_and_zoom) {
   GuiApp app(*window, "");
   GetParam().prepare(app.workspace());
   app.settle();
-  app.workspace().settings.panel = "treemap";
+  app.workspace().settings.panel = "map";
   for (std::size_t mode = 0; mode < kColorModes; ++mode) {
     app.workspace().settings.color_by = static_cast<ColorBy>(mode);
     if (app.workspace().document().model)
@@ -223,7 +223,7 @@ TEST(Mouse, a_click_in_the_map_selects_and_a_double_click_zooms) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   app.workspace().show(llama_70b_graph(), "");
-  app.workspace().settings.panel = "treemap";
+  app.workspace().settings.panel = "map";
   app.settle();
   app.draw_settled();
   play_script(app, parse_script("click 400 300\n", "inline"), "inline");

@@ -88,7 +88,7 @@ TEST_F(Offscreen, a_hundred_thousand_tensors) {
   const auto window = open_offscreen_window({.width = 1920, .height = 1080, .validation = true});
   GuiApp app(*window, "");
   app.workspace().show(many_tensors(100'000), "");
-  app.workspace().settings.panel = "treemap";
+  app.workspace().settings.panel = "map";
   app.settle();
   app.draw_settled();
   window->save_png(picture("many"));
@@ -101,7 +101,7 @@ TEST_F(Offscreen, the_request_of_a_screenshot) {
   request.screenshot = picture("request");
   request.width = 1000;
   request.height = 700;
-  request.panel = "overview";
+  request.panel = "model";
   EXPECT_EQ(run_gui(request), 0);
   EXPECT_EQ(measure(request.screenshot).width, 1000);
 }

@@ -57,6 +57,8 @@ TEST(Script, failing_commands_name_their_line) {
   EXPECT_EQ(play("scale nan\n"), "s: line 1: 'nan' is not a number between 0.5 and 4");
   EXPECT_EQ(play("theme blue\n"), "s: line 1: no theme 'blue'; there are: dark, light");
   EXPECT_NE(play("panel nowhere\n").find("there are: explore"), std::string::npos);
+  EXPECT_EQ(play("panel treemap\n"), "s: line 1: no panel 'treemap': it is called map");
+  EXPECT_EQ(play("panel overview\n"), "s: line 1: no panel 'overview': it is called model");
   EXPECT_NE(play("method teleport\n").find("line 1"), std::string::npos);
   EXPECT_NE(play("max-memory 8GiB,\n").find("line 1: max-memory, of the host: '' is not a size"),
             std::string::npos);

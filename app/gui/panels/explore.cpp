@@ -28,7 +28,7 @@ class ExplorePanel final : public Panel {
   }
 
  private:
-  std::unique_ptr<Panel> map_ = make_treemap_panel();
+  std::unique_ptr<Panel> map_ = make_map_panel();
   std::unique_ptr<Panel> timeline_ = make_timeline_panel();
   float share_ = 0.56f;
 };

@@ -6,13 +6,13 @@
 namespace loadline::gui {
 
 std::unique_ptr<Panel> make_explore_panel();
-std::unique_ptr<Panel> make_treemap_panel();
+std::unique_ptr<Panel> make_map_panel();
 std::unique_ptr<Panel> make_timeline_panel();
 std::unique_ptr<Panel> make_lifetimes_panel();
 std::unique_ptr<Panel> make_arena_panel();
-std::unique_ptr<Panel> make_compare_panel();
-std::unique_ptr<Panel> make_tensor_table_panel();
-std::unique_ptr<Panel> make_overview_panel();
+std::unique_ptr<Panel> make_methods_panel();
+std::unique_ptr<Panel> make_tensors_panel();
+std::unique_ptr<Panel> make_model_panel();
 std::unique_ptr<Panel> make_metadata_panel();
 std::unique_ptr<Panel> make_operators_panel();
 std::unique_ptr<Panel> make_findings_panel();

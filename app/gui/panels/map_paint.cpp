@@ -1,5 +1,5 @@
 // Colours by role, dtype, layer or shard.
-#include "app/gui/panels/treemap_paint.h"
+#include "app/gui/panels/map_paint.h"
 
 #include <algorithm>
 

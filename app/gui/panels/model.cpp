@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostNotes = 12;
 constexpr std::size_t kMostMetadata = 12;
 
-class OverviewPanel final : public Panel {
+class ModelPanel final : public Panel {
  public:
   void draw(Workspace& workspace, const Ui& ui) override {
     Document& document = workspace.document();
@@ -27,7 +27,7 @@ class OverviewPanel final : public Panel {
       return;
     }
     const Model& model = *document.model;
-    ImGui::BeginChild("overview");
+    ImGui::BeginChild("model");
     draw_figures(model, ui);
     draw_shares(model, ui);
     draw_notes(workspace, ui);
@@ -46,7 +46,7 @@ class OverviewPanel final : public Panel {
   float shares_height_ = 0;  // as the last frame found it: legends may take two lines
 };
 
-void OverviewPanel::draw_figures(const Model& model, const Ui& ui) {
+void ModelPanel::draw_figures(const Model& model, const Ui& ui) {
   struct Figure {
     std::string label;
     std::string value;
@@ -88,7 +88,7 @@ void OverviewPanel::draw_figures(const Model& model, const Ui& ui) {
   }
 }
 
-void OverviewPanel::draw_shares(const Model& model, const Ui& ui) {
+void ModelPanel::draw_shares(const Model& model, const Ui& ui) {
   begin_card(ui, "shares", {0, shares_height_ > 0 ? shares_height_ : ui.px(176)});
   heading(ui, "By type");
   std::vector<Part> parts;
@@ -105,7 +105,7 @@ void OverviewPanel::draw_shares(const Model& model, const Ui& ui) {
   end_card();
 }
 
-void OverviewPanel::draw_notes(Workspace& workspace, const Ui& ui) {
+void ModelPanel::draw_notes(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const Model& model = *document.model;
   const auto& notes = model.graph->notes;
@@ -132,7 +132,7 @@ void OverviewPanel::draw_notes(Workspace& workspace, const Ui& ui) {
     workspace.settings.panel = "findings";
 }
 
-void OverviewPanel::draw_files(const Model& model, const Ui& ui) {
+void ModelPanel::draw_files(const Model& model, const Ui& ui) {
   if (model.graph->files.empty()) return;
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Files");
@@ -168,7 +168,7 @@ void OverviewPanel::draw_files(const Model& model, const Ui& ui) {
 }
 
 // The beginning of it; the rest has a panel of its own.
-void OverviewPanel::draw_metadata(Workspace& workspace, const Ui& ui) {
+void ModelPanel::draw_metadata(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   constexpr std::size_t kMostLine = 300;
   const auto& entries = document.model->graph->metadata;
@@ -197,6 +197,6 @@ void OverviewPanel::draw_metadata(Workspace& workspace, const Ui& ui) {
 
 }  // namespace
 
-std::unique_ptr<Panel> make_overview_panel() { return std::make_unique<OverviewPanel>(); }
+std::unique_ptr<Panel> make_model_panel() { return std::make_unique<ModelPanel>(); }
 
 }  // namespace loadline::gui

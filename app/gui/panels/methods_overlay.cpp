@@ -1,5 +1,5 @@
 // The figure that decides, of a few methods over each other, on one axis.
-#include "app/gui/panels/compare_parts.h"
+#include "app/gui/panels/methods_parts.h"
 #include "app/gui/panels/plot_paint.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -228,7 +228,7 @@ std::vector<const report::PlanRow*> overlaid_rows(const Document& document,
   return result;
 }
 
-void draw_compare_overlay(Document& document, const Ui& ui, ImVec2 size) {
+void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   const report::ChartSubject subject = {*document.model->graph, document.comparison.value()->frame,
                                         document.comparison.value()->rows};
   const std::vector<const report::PlanRow*> rows = report::pictured_rows(subject);

@@ -12,7 +12,7 @@
 namespace loadline::gui {
 
 // A row for each method and order, sorted as the settings say.
-class CompareTable {
+class MethodsTable {
  public:
   void draw(Workspace& workspace, const Ui& ui, ImVec2 size);
 
@@ -28,9 +28,9 @@ class CompareTable {
 };
 
 // A small plot for each method, all to one scale.
-void draw_compare_curves(Workspace& workspace, const Ui& ui, ImVec2 size);
+void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size);
 // What decides, of a few methods, over each other.
-void draw_compare_overlay(Document& document, const Ui& ui, ImVec2 size);
+void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size);
 // The methods whose curves lie over each other: those picked, else a few from the least to the most.
 std::vector<const report::PlanRow*> overlaid_rows(const Document& document,
                                                   const std::vector<const report::PlanRow*>& rows);

@@ -1,5 +1,5 @@
 // Small multiples to one scale: the device above the water line, the host's spaces hanging below it.
-#include "app/gui/panels/compare_parts.h"
+#include "app/gui/panels/methods_parts.h"
 #include "app/gui/panels/timeline_data.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -184,7 +184,7 @@ void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartSc
 
 }  // namespace
 
-void draw_compare_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
+void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   const report::ChartSubject subject = {*document.model->graph, document.comparison.value()->frame,
                                         document.comparison.value()->rows};

@@ -1,5 +1,5 @@
 // The table of the comparison: figures with bars behind them, verdicts with what is first over.
-#include "app/gui/panels/compare_parts.h"
+#include "app/gui/panels/methods_parts.h"
 #include "app/gui/panels/timeline_data.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -201,7 +201,7 @@ void row_card(const Document& document, const Ui& ui, const report::PlanRow& row
   });
 }
 
-void CompareTable::refresh(const Workspace& workspace) {
+void MethodsTable::refresh(const Workspace& workspace) {
   const Document& document = workspace.document();
   const auto& rows = document.comparison.value()->rows;
   if (seen_ == document.comparison.value() && sorted_ == workspace.settings.compare_sort &&
@@ -218,7 +218,7 @@ void CompareTable::refresh(const Workspace& workspace) {
 }
 
 // ImGui keeps the arrows of the header, the window's state the order of the rows; either may change it.
-void CompareTable::agree_on_sort(Workspace& workspace) {
+void MethodsTable::agree_on_sort(Workspace& workspace) {
   ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
   if (specs == nullptr) return;
   CompareSort arrow;  // none: as the table is
@@ -240,7 +240,7 @@ void CompareTable::agree_on_sort(Workspace& workspace) {
   }
 }
 
-void CompareTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
+void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate |
                                      ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |

@@ -1,10 +1,9 @@
 // The map: every byte of the model as area, coloured by what it is.
-#include "core/view/treemap.h"
-
+#include "app/gui/panels/map_paint.h"
 #include "app/gui/panels/panels.h"
-#include "app/gui/panels/treemap_paint.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
+#include "core/view/treemap.h"
 
 #include <algorithm>
 #include <array>
@@ -41,7 +40,7 @@ bool is_below(const ModuleTree& tree, NodeId node, NodeId module) {
   return node == module;
 }
 
-class TreemapPanel final : public Panel {
+class MapPanel final : public Panel {
  public:
   void draw(Workspace& workspace, const Ui& ui) override {
     Document& document = workspace.document();
@@ -94,7 +93,7 @@ class TreemapPanel final : public Panel {
   int dimmed_except_ = -1;       // category under the mouse in the legend
 };
 
-void TreemapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
+void MapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
   const Key key = {document.id, document.zoomed(), size.x, size.y, ui.scale};
   if (key == key_ && !tiles_.empty()) return;
   key_ = key;
@@ -130,7 +129,7 @@ void ramp_legend(const Ui& ui, const std::string& last) {
   text(last);
 }
 
-void TreemapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
+void MapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const ColorKey key = {key_, workspace.settings.color_by, ui.theme->dark};
   if (key == color_key_ && colors_.size() == tiles_.size()) return;
@@ -154,7 +153,7 @@ void TreemapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
   }
 }
 
-void TreemapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
+void MapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   constexpr std::array<std::string_view, kColorModes> labels = {"Role", "Dtype", "Layer", "Shard"};
   const float modes_width = segmented_width(ui, labels);
@@ -167,7 +166,7 @@ void TreemapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   workspace.settings.color_by = static_cast<ColorBy>(segmented(ui, "color", labels, mode));
 }
 
-void TreemapPanel::draw_breadcrumb(Document& document, const Ui& ui, float room) {
+void MapPanel::draw_breadcrumb(Document& document, const Ui& ui, float room) {
   const Model& model = *document.model;
   std::vector<NodeId> path;
   for (NodeId at = document.zoomed(); at != kRootNode; at = model.tree.node(at).parent) path.push_back(at);
@@ -196,7 +195,7 @@ void TreemapPanel::draw_breadcrumb(Document& document, const Ui& ui, float room)
   ImGui::PopStyleVar();
 }
 
-void TreemapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
+void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   lay_out(document, ui, {std::floor(size.x), std::floor(size.y)});
   color_tiles(workspace, ui);
@@ -212,7 +211,7 @@ void TreemapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) 
   ImGui::PopClipRect();
 }
 
-void TreemapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
+void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
   const std::vector<bool>& lit = document.table().lit;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float gap = std::max(1.0f, std::round(ui.scale));
@@ -240,7 +239,7 @@ void TreemapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at)
   }
 }
 
-void TreemapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
+void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
   const Model& model = *document.model;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
@@ -287,7 +286,7 @@ void TreemapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at
   }
 }
 
-void TreemapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at) {
+void MapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at) {
   if (!document.selection()) return;
   const Model& model = *document.model;
   const NodeId node = model.nodes[index(*document.selection())];
@@ -309,7 +308,7 @@ void TreemapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2
   draw->AddRect(low, high, ui.theme->highlight, ui.px(2), 0, ui.px(2.5f));
 }
 
-void TreemapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
+void MapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
   if (!ImGui::IsItemHovered()) return;
   const Model& model = *document.model;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -330,7 +329,7 @@ void TreemapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
     document.select(node.tensor);
 }
 
-void TreemapPanel::show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
+void MapPanel::show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
   hover_card(ui, [&] {
     const ModuleNode& node = model.tree.node(tile.node);
     {
@@ -353,7 +352,7 @@ void TreemapPanel::show_tooltip(const Model& model, const Ui& ui, const Tile& ti
   });
 }
 
-void TreemapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
+void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Model& model = *document.model;
   ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ui.px(2));
@@ -394,6 +393,6 @@ void TreemapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
 
 }  // namespace
 
-std::unique_ptr<Panel> make_treemap_panel() { return std::make_unique<TreemapPanel>(); }
+std::unique_ptr<Panel> make_map_panel() { return std::make_unique<MapPanel>(); }
 
 }  // namespace loadline::gui

@@ -16,7 +16,7 @@
 namespace loadline::gui {
 namespace {
 
-class TensorTablePanel final : public Panel {
+class TensorsPanel final : public Panel {
  public:
   void draw(Workspace& workspace, const Ui& ui) override;
 
@@ -46,7 +46,7 @@ constexpr std::array<SortColumn, 8> kSortOfColumn = {SortColumn::name,  SortColu
                                                      SortColumn::bytes, SortColumn::bytes, SortColumn::bytes,
                                                      SortColumn::file,  SortColumn::offset};
 
-void TensorTablePanel::draw(Workspace& workspace, const Ui& ui) {
+void TensorsPanel::draw(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (!document.model) {
     empty_state(ui, "No model is open", "Its tensors will be listed here.");
@@ -64,7 +64,7 @@ void TensorTablePanel::draw(Workspace& workspace, const Ui& ui) {
   draw_rows(workspace, ui);
 }
 
-void TensorTablePanel::draw_filter(Document& document, const Ui& ui) {
+void TensorsPanel::draw_filter(Document& document, const Ui& ui) {
   filter_ = document.table().filter;
   ImGui::SetNextItemWidth(std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.5f));
   const bool wrong = !document.table().error.empty();
@@ -95,7 +95,7 @@ void TensorTablePanel::draw_filter(Document& document, const Ui& ui) {
 }
 
 // ImGui keeps the arrows of the header, the window's state the order of the rows; either may change it.
-void TensorTablePanel::agree_on_sort(Workspace& workspace) {
+void TensorsPanel::agree_on_sort(Workspace& workspace) {
   Document& document = workspace.document();
   ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
   if (specs == nullptr || specs->SpecsCount != 1) return;
@@ -121,7 +121,7 @@ void TensorTablePanel::agree_on_sort(Workspace& workspace) {
   }
 }
 
-void TensorTablePanel::move_selection(Document& document) {
+void TensorsPanel::move_selection(Document& document) {
   if (!ImGui::IsWindowFocused() || ImGui::IsAnyItemActive() || !document.selection()) return;
   const bool up = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_UpArrow));
   const bool down = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_DownArrow));
@@ -134,7 +134,7 @@ void TensorTablePanel::move_selection(Document& document) {
 }
 
 // What was selected elsewhere, or moved by sorting.
-void TensorTablePanel::scroll_to_selection(const Document& document) {
+void TensorsPanel::scroll_to_selection(const Document& document) {
   if (!scroll_ && seen_selection_ == document.selections() && seen_model_ == document.id) return;
   scroll_ = false;
   seen_selection_ = document.selections();
@@ -145,7 +145,7 @@ void TensorTablePanel::scroll_to_selection(const Document& document) {
   if (at != rows.end()) scroll_to_row(static_cast<std::size_t>(at - rows.begin()));
 }
 
-void TensorTablePanel::draw_rows(Workspace& workspace, const Ui& ui) {
+void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_Sortable | ImGuiTableFlags_RowBg |
                                      ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable |
@@ -194,7 +194,7 @@ void TensorTablePanel::draw_rows(Workspace& workspace, const Ui& ui) {
 }
 
 // What is out of the ordinary about where its bytes lie, and the rest of it in a tooltip.
-void TensorTablePanel::draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color) {
+void TensorsPanel::draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color) {
   const std::string remark = storage_remark(model, id);
   if (remark.empty()) return;
   const Tensor& tensor = model.tensor(id);
@@ -221,7 +221,7 @@ void TensorTablePanel::draw_stored(const Model& model, const Ui& ui, TensorId id
   });
 }
 
-void TensorTablePanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
+void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
   Document& document = workspace.document();
   const Model& model = *document.model;
   const Tensor& tensor = model.tensor(id);
@@ -237,7 +237,7 @@ void TensorTablePanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id)
   if (ImGui::Selectable("##row", selected, ImGuiSelectableFlags_SpanAllColumns)) document.select(id);
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
     document.zoom(model.tree.node(model.nodes[index(id)]).parent);
-    workspace.settings.panel = "treemap";
+    workspace.settings.panel = "map";
   }
   ImGui::SetCursorPos(start);
   {
@@ -277,6 +277,6 @@ void TensorTablePanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id)
 
 }  // namespace
 
-std::unique_ptr<Panel> make_tensor_table_panel() { return std::make_unique<TensorTablePanel>(); }
+std::unique_ptr<Panel> make_tensors_panel() { return std::make_unique<TensorsPanel>(); }
 
 }  // namespace loadline::gui

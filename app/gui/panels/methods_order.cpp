@@ -1,5 +1,5 @@
 // The order of a load as a list: rows to drag, modules to unfold, a file to keep it in.
-#include "app/gui/panels/compare_parts.h"
+#include "app/gui/panels/methods_parts.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 

@@ -1,5 +1,5 @@
 // All load methods side by side, as a table or as curves, and what the chosen one is.
-#include "app/gui/panels/compare_parts.h"
+#include "app/gui/panels/methods_parts.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/widgets.h"
@@ -15,7 +15,7 @@
 namespace loadline::gui {
 namespace {
 
-class ComparePanel final : public Panel {
+class MethodsPanel final : public Panel {
  public:
   void draw(Workspace& workspace, const Ui& ui) override;
 
@@ -24,7 +24,7 @@ class ComparePanel final : public Panel {
   void draw_export(Workspace& workspace, const Ui& ui);
   void draw_view(Workspace& workspace, const Ui& ui, ImVec2 size);
 
-  CompareTable table_;
+  MethodsTable table_;
   OrderEditor editor_;
   MemoryControls memory_;
   PlacementControls placement_;
@@ -32,7 +32,7 @@ class ComparePanel final : public Panel {
   float below_ = 0;  // what the explanation took in the last frame
 };
 
-void ComparePanel::draw(Workspace& workspace, const Ui& ui) {
+void MethodsPanel::draw(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (!document.model) {
     empty_state(ui, "No model is open", "Every way of loading it will be compared here.");
@@ -74,7 +74,7 @@ void ComparePanel::draw(Workspace& workspace, const Ui& ui) {
   below_ = ImGui::GetCursorPosY() - top;
 }
 
-void ComparePanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
+void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const bool narrow = ImGui::GetContentRegionAvail().x < ui.px(840);
   method_and_order(workspace, ui, ui.px(narrow ? 156 : 176), ui.px(narrow ? 84 : 96));
@@ -94,7 +94,7 @@ void ComparePanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   draw_export(workspace, ui);
 }
 
-void ComparePanel::draw_export(Workspace& workspace, const Ui& ui) {
+void MethodsPanel::draw_export(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (button(ui, "Save", ButtonKind::normal, !document.comparison.value()->rows.empty()))
     ImGui::OpenPopup("save chart");
@@ -114,15 +114,15 @@ void ComparePanel::draw_export(Workspace& workspace, const Ui& ui) {
   ImGui::PopStyleVar();
 }
 
-void ComparePanel::draw_view(Workspace& workspace, const Ui& ui, ImVec2 size) {
+void MethodsPanel::draw_view(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   switch (workspace.settings.compare_view) {
     case CompareView::table:
       return table_.draw(workspace, ui, size);
     case CompareView::curves:
-      return draw_compare_curves(workspace, ui, size);
+      return draw_methods_curves(workspace, ui, size);
     case CompareView::overlay:
-      return draw_compare_overlay(document, ui, size);
+      return draw_methods_overlay(document, ui, size);
     case CompareView::order:
       return editor_.draw(workspace, ui, size);
   }
@@ -130,6 +130,6 @@ void ComparePanel::draw_view(Workspace& workspace, const Ui& ui, ImVec2 size) {
 
 }  // namespace
 
-std::unique_ptr<Panel> make_compare_panel() { return std::make_unique<ComparePanel>(); }
+std::unique_ptr<Panel> make_methods_panel() { return std::make_unique<MethodsPanel>(); }
 
 }  // namespace loadline::gui
