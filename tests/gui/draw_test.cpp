@@ -1,11 +1,10 @@
-// Every panel in every state, drawn without a window, with a mouse that goes everywhere.
+// Every panel in every state under a mouse that goes everywhere, and what the mouse does. No window.
 #include "app/gui/gui_app.h"
 #include "app/gui/script.h"
 #include "app/gui/widgets.h"
-#include "importers/resolve.h"
+#include "tests/gui/drawn_text.h"
 #include "tests/gui/sample_graphs.h"
-#include "tests/support/builders.h"
-#include "tests/support/gguf_builder.h"
+#include "tests/gui/states.h"
 
 #include <gtest/gtest.h>
 #include <imgui.h>
@@ -13,111 +12,10 @@
 namespace loadline::gui {
 namespace {
 
-// A file with an array of 30,000 strings, there for as long as the program runs.
-MetaGraphPtr vocabulary() {
-  static const loadline::testing::TemporaryFolder folder;
-  static const MetaGraphPtr graph = [] {
-    std::vector<std::string> tokens;
-    for (int i = 0; i < 30'000; ++i) tokens.push_back("token " + std::to_string(i) + "\x1b\n");
-    loadline::testing::GgufBuilder builder;
-    builder.key("general.architecture", "llama").tensor("token_embd.weight", {4, 4}, 0, 64);
-    builder.strings("tokenizer.ggml.tokens", tokens);
-    loadline::testing::write_file(folder / "vocabulary.gguf", builder.bytes());
-    return std::make_shared<const MetaGraph>(open_model(folder / "vocabulary.gguf", {}));
-  }();
-  return graph;
-}
+// Nothing of it may fail; panel_test.cpp says what is to be seen.
+class Smoke : public ::testing::TestWithParam<State> {};
 
-struct State {
-  const char* name;
-  void (*prepare)(Workspace& workspace);
-};
-
-const State kStates[] = {
-    {"empty", [](Workspace&) {}},
-    {"tiny", [](Workspace& workspace) { workspace.show(tiny_graph(), ""); }},
-    {"no_tensors", [](Workspace& workspace) { workspace.show(std::make_shared<const MetaGraph>(), ""); }},
-    {"llama_70b", [](Workspace& workspace) { workspace.show(llama_70b_graph(), ""); }},
-    {"many", [](Workspace& workspace) { workspace.show(many_tensors(100'000), ""); }},
-    {"failed", [](Workspace& workspace) { workspace.open("/nonexistent"); }},
-    {"unsound", [](Workspace& workspace) { workspace.show(unsound_graph(), ""); }},
-    {"talkative", [](Workspace& workspace) { workspace.show(talkative_graph(), ""); }},
-    {"shapes", [](Workspace& workspace) { workspace.show(shapes_graph(), ""); }},
-    {"encoded", [](Workspace& workspace) { workspace.show(encoded_graph(), ""); }},
-    {"operators", [](Workspace& workspace) { workspace.show(operator_graph(3), ""); }},
-    {"many_operators",
-     [](Workspace& workspace) {
-       workspace.show(operator_graph(5000), "");
-       workspace.document().operator_shown = 19'000;
-       workspace.document().diagnose();
-     }},
-    {"architecture",
-     [](Workspace& workspace) {
-       workspace.show(preset_graph("llama-3-8b"), "");
-       workspace.document().set_forward({.options = {.profile = "hf_eager"}, .sequence = 2048});
-       PlanChoice choice = workspace.document().choice();
-       choice.first_token = true;
-       workspace.document().set_plan(choice);
-     }},
-    {"experts",
-     [](Workspace& workspace) {
-       workspace.show(preset_graph("deepseek-v3"), "");
-       workspace.settings.fold_operators = false;
-     }},
-    {"encoder", [](Workspace& workspace) { workspace.show(preset_graph("bert-base-uncased"), ""); }},
-    {"beyond_all_sizes",
-     [](Workspace& workspace) {
-       workspace.show(preset_graph("llama-3.1-70b"), "");
-       workspace.document().set_forward({.batch = kMostBatch, .sequence = kMostSequence, .past = kMostPast});
-     }},
-    {"figures_fail",
-     [](Workspace& workspace) {
-       auto graph = std::make_shared<MetaGraph>(*operator_graph(3));
-       for (Value& value : graph->forward->values) {
-         value.dtype = DType::f32;
-         value.shape = {SizePoly(std::int64_t{1} << 31), SizePoly(std::int64_t{1} << 31)};
-       }
-       workspace.show(std::move(graph), "");
-     }},
-    {"no_asset", [](Workspace& workspace) { workspace.show(unknown_family_graph(), ""); }},
-    {"annotated",
-     [](Workspace& workspace) {
-       workspace.show(annotated_graph(300'000), "");
-       workspace.document().metadata.look_at(3);
-       workspace.document().set_filter("size:>");
-     }},
-    {"vocabulary",
-     [](Workspace& workspace) {
-       workspace.show(vocabulary(), "");
-       workspace.document().metadata.look_at(vocabulary()->metadata.size() - 1);
-       workspace.document().metadata.array()->search("token 1");
-       workspace.document().metadata.wants_element = 20'000;
-       workspace.document().diagnose();
-     }},
-    {"array_of_no_file",
-     [](Workspace& workspace) {
-       MetaGraph graph = *tiny_graph();
-       graph.metadata.push_back(
-           {"gone", MetaArray{.element = MetaType::u8, .file = FileId{0}, .count = UINT64_MAX, .bytes = 8}});
-       workspace.show(std::make_shared<const MetaGraph>(std::move(graph)), "");
-       workspace.document().metadata.look_at(2);
-       workspace.document().metadata.wants_element = UINT64_MAX;
-     }},
-    {"unknown_device",
-     [](Workspace& workspace) {
-       workspace.show(tiny_graph(), "");
-       workspace.choose_device("no device is called this");
-     }},
-    {"unlisted_folder",
-     [](Workspace& workspace) {
-       workspace.browse("/nonexistent");
-       workspace.wants_browser = true;
-     }},
-};
-
-class Drawing : public ::testing::TestWithParam<State> {};
-
-TEST_P(Drawing, every_panel_at_every_size) {
+TEST_P(Smoke, every_panel_at_every_size) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   GetParam().prepare(app.workspace());
@@ -132,12 +30,11 @@ TEST_P(Drawing, every_panel_at_every_size) {
       app.workspace().settings.panel = row.id;
       app.workspace().settings.dark = !app.workspace().settings.dark;
       app.draw_settled();
-      EXPECT_GT(ImGui::GetDrawData()->TotalVtxCount, 0) << row.id;
     }
   }
 }
 
-TEST_P(Drawing, every_panel_under_the_mouse) {
+TEST_P(Smoke, every_panel_under_the_mouse) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   GetParam().prepare(app.workspace());
@@ -160,7 +57,7 @@ TEST_P(Drawing, every_panel_under_the_mouse) {
   app.settle();
 }
 
-TEST_P(Drawing, every_colouring_and_zoom) {
+TEST_P(Smoke, every_colouring_and_zoom) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   GetParam().prepare(app.workspace());
@@ -174,7 +71,7 @@ TEST_P(Drawing, every_colouring_and_zoom) {
   }
 }
 
-TEST_P(Drawing, every_view_of_the_methods_under_the_mouse) {
+TEST_P(Smoke, every_view_of_the_methods_under_the_mouse) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   GetParam().prepare(app.workspace());
@@ -203,10 +100,57 @@ TEST_P(Drawing, every_view_of_the_methods_under_the_mouse) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(States, Drawing, ::testing::ValuesIn(kStates),
+INSTANTIATE_TEST_SUITE_P(States, Smoke, ::testing::ValuesIn(states().begin(), states().end()),
                          [](const ::testing::TestParamInfo<State>& state) {
                            return std::string(state.param.name);
                          });
+
+// What surrounds the panels.
+TEST(Shell, shows_the_model_its_tabs_the_selection_and_notices) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  const auto shows = [](std::string_view words) {
+    return drawn_text().find(without_blanks(words)) != std::string::npos;
+  };
+  app.draw_settled();
+  EXPECT_TRUE(shows("How deep will it sit?"));
+  EXPECT_TRUE(shows("Open the demo model"));
+  Workspace& workspace = app.workspace();
+  workspace.show(llama_70b_graph(), "");
+  app.settle();
+  app.draw_settled();
+  EXPECT_FALSE(shows("How deep will it sit?"));
+  for (const PanelRow& row : panels()) EXPECT_TRUE(shows(row.title)) << row.id;
+  EXPECT_TRUE(shows("70.6 B parameters"));
+  EXPECT_TRUE(shows("device peak 131.42 GiB"));
+  EXPECT_TRUE(shows("embed_tokens"));  // of the tree
+  EXPECT_FALSE(shows("At byte"));
+  workspace.document().select(TensorId{1});
+  workspace.shared.notices.add(Severity::info, "something to tell");
+  app.draw_settled();
+  EXPECT_TRUE(shows("model.layers.0.input_layernorm.weight"));
+  EXPECT_TRUE(shows("At byte"));
+  EXPECT_TRUE(shows("something to tell"));
+}
+
+TEST(Mouse, a_click_looks_into_the_files_again) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.workspace().open_demo();
+  app.settle();
+  Document& document = app.workspace().document();
+  document.diagnose();
+  app.workspace().settings.panel = "findings";
+  app.settle();
+  app.draw_settled();
+  ASSERT_TRUE(document.findings.value());
+  const JobId first = document.findings.job();
+  for (int y = 90; y < 200 && document.findings.job() == first; y += 8)
+    play_script(app, parse_script("click 340 " + std::to_string(y) + "\n", "inline"), "inline");
+  EXPECT_NE(document.findings.job(), first);
+  app.settle();
+  EXPECT_TRUE(document.findings.value());
+}
 
 TEST(Mouse, a_click_in_the_table_selects_everywhere) {
   const auto window = open_null_window({});

@@ -1,0 +1,168 @@
+// What is to be seen in each panel, drawn alone: a panel that draws nothing, or something else, fails here.
+#include "app/gui/panel.h"
+
+#include "app/gui/window.h"
+#include "tests/gui/drawn_text.h"
+#include "tests/gui/sample_graphs.h"
+#include "tests/gui/states.h"
+
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+namespace loadline::gui {
+namespace {
+
+class EmptyPanel final : public Panel {
+ public:
+  void draw(Workspace&, const Ui&) override {}
+};
+
+struct Seen {
+  std::string text;
+  int vertices = 0;
+};
+
+// A window with one panel in it, and nothing around that.
+class Stage {
+ public:
+  Stage() {
+    ui_.fonts = load_fonts(1);
+    window_->upload_fonts();
+    look(true);
+  }
+
+  void look(bool dark) {
+    ui_.theme = dark ? &dark_theme() : &light_theme();
+    apply_theme(*ui_.theme, 1);
+  }
+
+  // Once the jobs are done that the panel asks for, and what depends on its layout has found its place.
+  Seen draw(Panel& panel, ImVec2 size = {1280, 760}) {
+    window_->set_size(static_cast<int>(size.x), static_cast<int>(size.y));
+    constexpr int kFrames = 4;
+    for (int i = 0; i < kFrames; ++i) {
+      while (workspace.busy())
+        if (!workspace.poll()) std::this_thread::yield();
+      window_->frame([&] {
+        ImGui::SetNextWindowPos({0, 0});
+        ImGui::SetNextWindowSize(size);
+        ImGui::Begin("stage", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
+        panel.draw(workspace, ui_);
+        ImGui::End();
+      });
+    }
+    return {drawn_text(), ImGui::GetDrawData()->TotalVtxCount};
+  }
+  Seen draw(std::string_view id) { return draw(*find_panel(id).make()); }
+
+  Workspace workspace{""};
+
+ private:
+  const std::unique_ptr<Window> window_ = open_null_window({});
+  Ui ui_;
+};
+
+class Panels : public ::testing::TestWithParam<State> {};
+
+TEST_P(Panels, draw_something_to_read_in_every_state) {
+  Stage stage;
+  GetParam().prepare(stage.workspace);
+  EmptyPanel empty;
+  for (const bool dark : {true, false}) {
+    stage.look(dark);
+    const Seen nothing = stage.draw(empty);
+    EXPECT_EQ(nothing.text, "");
+    for (const PanelRow& row : panels()) {
+      const Seen seen = stage.draw(row.id);
+      EXPECT_GT(seen.vertices, nothing.vertices) << row.id;
+      EXPECT_NE(seen.text, "") << row.id;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(States, Panels, ::testing::ValuesIn(states().begin(), states().end()),
+                         [](const ::testing::TestParamInfo<State>& state) {
+                           return std::string(state.param.name);
+                         });
+
+// A panel, and words that stand in it.
+struct Expected {
+  const char* panel;
+  std::vector<const char*> words;
+};
+
+void expect_words(const char* state, const std::vector<Expected>& expected) {
+  Stage stage;
+  for (const State& known : states())
+    if (known.name == std::string_view(state)) known.prepare(stage.workspace);
+  ASSERT_EQ(expected.size(), panels().size());
+  for (const auto& [panel, words] : expected) {
+    const Seen seen = stage.draw(std::string_view(panel));
+    for (const char* const word : words)
+      EXPECT_NE(seen.text.find(without_blanks(word)), std::string::npos)
+          << state << ", " << panel << ": '" << word << "' is not in: " << seen.text;
+  }
+}
+
+TEST(PanelTexts, say_what_is_in_a_model) {
+  expect_words(
+      "llama_70b",
+      {{"explore", {"layers 127.50 GiB", "Device peak 131.42 GiB", "Alive at the peak"}},
+       {"map", {"Role", "Shard", "layers 127.50 GiB", "attention 22.50 GiB", "norm 2.52 MiB"}},
+       {"timeline", {"staged_ring", "Device peak 131.42 GiB", "Alive at the peak 131.48 GiB"}},
+       {"methods", {"Peak law", "to_device", "mmap_assign", "staged_ring", "Every order"}},
+       {"operators", {"1,364 operators", "layers.0-79", "input_layernorm", "lm_head"}},
+       {"lifetimes", {"Activations 92.25 MiB", "327,680 bytes per token", "Alive at the peak"}},
+       {"arena", {"Buffers 1,286", "Lower bound 92.25 MiB", "Forward pas"}},
+       {"tensors", {"723 tensors, 131.42 GiB", "model.embed_tokens.weight", "2,101,346,304"}},
+       {"model", {"141,107,412,992 bytes", "70,553,706,496", "model-13.safetensors"}},
+       {"metadata", {"1 key", "config.json", "LlamaForCausalLM"}},
+       {"findings", {"Look into the files", "Opening it found nothing odd"}},
+       {"convert", {"Write as", "723 tensors, 131.42 GiB, from 30 files", "Replace an existing file"}},
+       {"upload", {"Upload to", "Staging ring 64.00 MiB", "Projected", "131.42 GiB"}}});
+}
+
+TEST(PanelTexts, say_what_will_be_there_without_a_model) {
+  expect_words("empty", {{"explore", {"No model is open", "tensor by tensor", "step by step"}},
+                         {"map", {"No model is open", "tensor by tensor"}},
+                         {"timeline", {"No model is open", "step by step"}},
+                         {"methods", {"No model is open", "Every way of loading it"}},
+                         {"operators", {"No model is open", "What it computes"}},
+                         {"lifetimes", {"No model is open", "is alive"}},
+                         {"arena", {"Example: greedy fails", "Buffers 10", "Lower bound 1.00 MiB"}},
+                         {"tensors", {"No model is open", "Its tensors"}},
+                         {"model", {"No model is open", "Its figures"}},
+                         {"metadata", {"No model is open", "say of themselves"}},
+                         {"findings", {"No model is open", "wrong with its files"}},
+                         {"convert", {"No model is open", "mmap-friendly file"}},
+                         {"upload", {"No model is open", "to a GPU"}}});
+}
+
+TEST(PanelTexts, follow_what_is_chosen) {
+  Stage stage;
+  stage.workspace.show(llama_70b_graph(), "");
+  Document& document = stage.workspace.document();
+  const auto shows = [&](const char* panel, const char* words) {
+    return stage.draw(std::string_view(panel)).text.find(without_blanks(words)) != std::string::npos;
+  };
+  EXPECT_FALSE(shows("timeline", "sequential"));
+  PlanChoice choice = document.choice();
+  choice.method = "sequential";
+  document.set_plan(choice);
+  EXPECT_TRUE(shows("timeline", "sequential"));
+  document.set_filter("layer:3");
+  EXPECT_TRUE(shows("tensors", "9 of 723 tensors"));
+  document.select(document.table().rows.front());
+  EXPECT_TRUE(shows("tensors", "model.layers.3.input_layernorm.weight"));
+  EXPECT_FALSE(shows("tensors", "model.layers.4.input_layernorm.weight"));
+  stage.workspace.settings.color_by = ColorBy::dtype;
+  EXPECT_TRUE(shows("map", "BF16 131.42 GiB"));
+}
+
+}  // namespace
+}  // namespace loadline::gui
