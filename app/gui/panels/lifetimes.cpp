@@ -22,12 +22,12 @@ class LifetimesPanel final : public Panel {
   void forget() override;
 
  private:
-  void refresh(const Workspace& workspace);
+  void refresh(const Document& document);
   void draw_figures(const Document& document, const Ui& ui);
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   void handle_mouse(Document& document, const Ui& ui, LifetimesPlot::Frame& frame);
-  void draw_alive(Workspace& workspace, const Ui& ui);
-  void draw_row(Workspace& workspace, const Ui& ui, const PassRow& row);
+  void draw_alive(Document& document, const Ui& ui);
+  void draw_row(Document& document, const Ui& ui, const PassRow& row);
   void describe(const Ui& ui, const PassRow& row) const;
 
   std::shared_ptr<const ForwardScene> scene_;
@@ -51,8 +51,7 @@ void LifetimesPanel::forget() {
   alive_of_.reset();
 }
 
-void LifetimesPanel::refresh(const Workspace& workspace) {
-  const Document& document = workspace.document();
+void LifetimesPanel::refresh(const Document& document) {
   if (scene_ && scene_ == document.forward.value() && figures_ == document.figures() &&
       everything_ == shown_everything_)
     return;
@@ -77,7 +76,7 @@ void LifetimesPanel::draw(Workspace& workspace, const Ui& ui) {
   tooltip(ui, "Whether the curve has weights and cache below activations and temporaries");
   // a control may have set lowering going: what is shown stays until that is done
   if (forward_absent(document, ui, "")) return;
-  refresh(workspace);
+  refresh(document);
   draw_figures(document, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const bool listed = room.x > ui.px(640) && room.y > ui.px(84);
@@ -89,7 +88,7 @@ void LifetimesPanel::draw(Workspace& workspace, const Ui& ui) {
   if (list <= 0) return;
   ImGui::SameLine(0, ui.px(14));
   ImGui::BeginChild("alive", {list, room.y});
-  draw_alive(workspace, ui);
+  draw_alive(document, ui);
   ImGui::EndChild();
 }
 
@@ -186,7 +185,7 @@ void LifetimesPanel::describe(const Ui& ui, const PassRow& row) const {
                                                   from, row.ops.end - 1, to));
 }
 
-void LifetimesPanel::draw_alive(Workspace& workspace, const Ui& ui) {
+void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
   const PassData& data = plot_.data();
   const auto shared = figures_;
   if (alive_at_ != cursor_ || alive_of_.get() != &data) {
@@ -214,15 +213,14 @@ void LifetimesPanel::draw_alive(Workspace& workspace, const Ui& ui) {
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       ImGui::PushID(i);
-      draw_row(workspace, ui, alive_[static_cast<std::size_t>(i)]);
+      draw_row(document, ui, alive_[static_cast<std::size_t>(i)]);
       ImGui::PopID();
     }
   ImGui::PopStyleVar();
   ImGui::EndChild();
 }
 
-void LifetimesPanel::draw_row(Workspace& workspace, const Ui& ui, const PassRow& row) {
-  Document& document = workspace.document();
+void LifetimesPanel::draw_row(Document& document, const Ui& ui, const PassRow& row) {
   const FontScope font(ui.fonts.small);
   const float height = ImGui::GetFontSize() + ui.px(6);
   const ImVec2 at = ImGui::GetCursorScreenPos();

@@ -61,15 +61,14 @@ void MetadataValue::draw(Workspace& workspace, const Ui& ui) {
     found_at_ = found_seen_ = 0;
   }
   if (!document.metadata.entry()) return;
-  draw_head(workspace, ui);
+  draw_head(document, ui);
   if (document.metadata.array())
     draw_array(workspace, ui);
   else
     draw_text(ui, document.model->graph->metadata[*document.metadata.entry()].value);
 }
 
-void MetadataValue::draw_head(const Workspace& workspace, const Ui& ui) {
-  const Document& document = workspace.document();
+void MetadataValue::draw_head(const Document& document, const Ui& ui) {
   const MetaEntry& entry = document.model->graph->metadata[*document.metadata.entry()];
   head_ = ImGui::GetCursorPosY();
   {

@@ -162,9 +162,8 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PlanRow& row,
 }
 
 // What the colours mean, and the height that all cells share.
-void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartScale& scale,
+void draw_legend(const Document& document, const Ui& ui, const report::ChartScale& scale,
                  std::string_view note) {
-  const Document& document = workspace.document();
   bool first = true;
   for (const Space space : kStackOrder) {
     if (!first && !continue_line(ui, 14, legend_width(ui, space_title(space), ""))) break;
@@ -196,7 +195,7 @@ void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
     return;
   }
   const report::ChartScale scale = report::chart_scale(subject, rows);
-  draw_legend(workspace, ui, scale, report::pictured_note(subject));
+  draw_legend(document, ui, scale, report::pictured_note(subject));
   ImGui::BeginChild("cells", {0, 0});
   const float gap = ui.px(8);
   const ImVec2 room = ImGui::GetContentRegionAvail();

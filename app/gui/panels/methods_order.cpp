@@ -50,8 +50,7 @@ void OrderEditor::draw_file(Workspace& workspace, const Ui& ui) {
   }
 }
 
-void OrderEditor::draw_item(Workspace& workspace, const Ui& ui, std::size_t at) {
-  Document& document = workspace.document();
+void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
   const Model& model = *document.model;
   const OrderItem& item = document.order.value()->items()[at];
   const FontScope font(ui.fonts.small);
@@ -122,7 +121,7 @@ void OrderEditor::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   clipper.Begin(static_cast<int>(list.items().size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_item(workspace, ui, static_cast<std::size_t>(i));
+      draw_item(document, ui, static_cast<std::size_t>(i));
   ImGui::PopStyleVar();
   ImGui::EndChild();
   ImGui::EndChild();

@@ -42,7 +42,7 @@ class OrderEditor {
 
  private:
   void draw_file(Workspace& workspace, const Ui& ui);
-  void draw_item(Workspace& workspace, const Ui& ui, std::size_t at);
+  void draw_item(Document& document, const Ui& ui, std::size_t at);
 
   std::string path_;
   // what a row asked for this frame

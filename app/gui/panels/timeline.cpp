@@ -26,7 +26,7 @@ class TimelinePanel final : public Panel {
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   void draw_selection(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame, float top);
   void handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame);
-  void draw_alive(Workspace& workspace, const Ui& ui);
+  void draw_alive(Document& document, const Ui& ui);
   void draw_alive_row(Document& document, const Ui& ui, BlockId id);
   void refresh_alive();
   void refresh_selected(const Document& document);
@@ -94,7 +94,7 @@ void TimelinePanel::draw(Workspace& workspace, const Ui& ui) {
   refresh_alive();
   ImGui::SameLine(0, ui.px(14));
   ImGui::BeginChild("alive", {list, room.y});
-  draw_alive(workspace, ui);
+  draw_alive(document, ui);
   ImGui::EndChild();
 }
 
@@ -249,8 +249,7 @@ void TimelinePanel::handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame)
   cursor_ = step;
 }
 
-void TimelinePanel::draw_alive(Workspace& workspace, const Ui& ui) {
-  Document& document = workspace.document();
+void TimelinePanel::draw_alive(Document& document, const Ui& ui) {
   const bool at_peak = cursor_ == projection_->timeline.unified.step;
   heading(ui, at_peak ? "Alive at the peak" : fmt::format("Alive at step {}", format_grouped(cursor_)));
   {
