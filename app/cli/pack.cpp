@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "core/packing/csv.h"
+#include "core/packing/validator.h"
 
 #include <algorithm>
 #include <cctype>
@@ -99,12 +100,19 @@ void write_csv(const Options& options, const std::string& text) {
   file.rename_into_place(options.force);
 }
 
+// A wrong packing would let a program overwrite its own data: nothing of it is printed or written.
+void require_sound(const PackAnswer& answer) {
+  if (const auto fault = packing_fault(answer.problem, answer.packing, answer.asked.capacity))
+    throw Error(ErrorCode::malformed, "internal error, please report it: the packing is wrong: " + *fault);
+}
+
 // `answer` lacks the packing.
 int solve(const Context& context, const Options& options, Progress& progress, PackAnswer answer) {
   check_capacity(options, answer.problem);
   answer.asked = pack_options(options);
   answer.asked_out = options.out;
   answer.packing = pack(answer.problem, answer.asked, progress);
+  require_sound(answer);
   const Packing& packing = answer.packing;
   const bool fits = packing.verdict == Verdict::feasible;
   if (!options.out.empty() && fits) {

@@ -1,14 +1,22 @@
-// Pair by pair.
+// A sweep over the ticks that keeps the ranges of bytes that are taken.
 #include "core/packing/validator.h"
 
 #include "core/base/checked.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace loadline {
 namespace {
+
+using Offsets = std::span<const std::uint64_t>;
+using Capacity = std::span<const std::optional<std::uint64_t>>;
 
 // The tick at or after `tick` at which the buffer is alive.
 std::optional<std::uint64_t> alive_from(const Buffer& buffer, std::uint64_t tick) {
@@ -20,6 +28,135 @@ std::optional<std::uint64_t> alive_from(const Buffer& buffer, std::uint64_t tick
 }
 
 bool same_group(const Buffer& a, const Buffer& b) { return a.group != kNoGroup && a.group == b.group; }
+
+// Whether it ever keeps a byte.
+bool counts(const Buffer& buffer) { return buffer.size > 0 && alive_together(buffer, buffer); }
+
+std::optional<std::uint64_t> limit_of(Capacity capacity, std::uint32_t arena) {
+  return arena < capacity.size() ? capacity[arena] : std::nullopt;
+}
+
+// Of one buffer alone.
+std::optional<std::string> fault_of(const Buffer& buffer, std::size_t i, std::uint64_t offset,
+                                    Capacity capacity) {
+  if (offset % buffer.alignment != 0)
+    return fmt::format("buffer {} at {}, not a multiple of {}", i, offset, buffer.alignment);
+  if (buffer.offset && *buffer.offset != offset)
+    return fmt::format("buffer {} at {}, pinned to {}", i, offset, *buffer.offset);
+  const auto end = checked_add(offset, buffer.size);
+  if (!end) return fmt::format("buffer {} at {} wraps", i, offset);
+  const auto limit = limit_of(capacity, buffer.arena);
+  if (limit && *end > *limit && counts(buffer))
+    return fmt::format("buffer {} ends at {}, past {}", i, *end, *limit);
+  return std::nullopt;
+}
+
+std::optional<std::string> group_apart(const Problem& problem, Offsets offsets) {
+  std::unordered_map<std::uint32_t, std::size_t> first;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    if (problem.buffers[i].group == kNoGroup) continue;
+    const std::size_t j = first.try_emplace(problem.buffers[i].group, i).first->second;
+    if (offsets[i] != offsets[j])
+      return fmt::format("buffers {} and {} of a group at {} and {}", j, i, offsets[j], offsets[i]);
+  }
+  return std::nullopt;
+}
+
+// The bytes that are taken at one tick: of every offset in an arena the buffers there, by their ends. Only
+// members of one group are ever at the same offset.
+class TakenBytes {
+ public:
+  TakenBytes(const Problem& problem, Offsets offsets) : buffers_(problem.buffers), offsets_(offsets) {}
+
+  // One that shares a byte with it, which then is not added.
+  std::optional<std::size_t> add(std::size_t buffer) {
+    const Place place = place_of(buffer);
+    const auto in_arena = [&](auto at) { return at != taken_.end() && at->first.first == place.first; };
+    auto at = taken_.lower_bound(place);
+    if (at != taken_.begin() && in_arena(std::prev(at)) && highest(std::prev(at)).first > place.second)
+      return highest(std::prev(at)).second;
+    if (in_arena(at) && at->first == place) {
+      if (!same_group(buffers_[highest(at).second], buffers_[buffer])) return highest(at).second;
+      ++at;
+    }
+    if (in_arena(at) && at->first.second < end_of(buffer)) return highest(at).second;
+    taken_[place].emplace(end_of(buffer), buffer);
+    return std::nullopt;
+  }
+
+  void remove(std::size_t buffer) {
+    const auto at = taken_.find(place_of(buffer));
+    at->second.erase({end_of(buffer), buffer});
+    if (at->second.empty()) taken_.erase(at);
+  }
+
+ private:
+  using Place = std::pair<std::uint32_t, std::uint64_t>;  // arena, offset
+  using Ends = std::set<std::pair<std::uint64_t, std::size_t>>;
+  using Taken = std::map<Place, Ends>;
+
+  Place place_of(std::size_t buffer) const { return {buffers_[buffer].arena, offsets_[buffer]}; }
+  std::uint64_t end_of(std::size_t buffer) const { return offsets_[buffer] + buffers_[buffer].size; }
+  static const Ends::value_type& highest(Taken::const_iterator at) { return *at->second.rbegin(); }
+
+  const std::vector<Buffer>& buffers_;
+  Offsets offsets_;
+  Taken taken_ = {};
+};
+
+struct Event {
+  std::uint64_t tick = 0;
+  bool begins = false;  // what ends at a tick makes room for what begins there
+  std::size_t buffer = 0;
+};
+
+std::vector<Event> sorted_events(const Problem& problem) {
+  std::vector<Event> events;
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
+    const Buffer& buffer = problem.buffers[i];
+    if (buffer.size == 0) continue;
+    std::uint64_t from = buffer.lower;
+    const auto alive = [&](std::uint64_t until) {
+      if (from >= until) return;
+      events.push_back({from, true, i});
+      events.push_back({until, false, i});
+    };
+    for (const Lifespan& gap : buffer.gaps) {
+      alive(gap.lower);
+      from = std::max(from, gap.upper);
+    }
+    alive(buffer.upper);
+  }
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return std::tie(a.tick, a.begins, a.buffer) < std::tie(b.tick, b.begins, b.buffer);
+  });
+  return events;
+}
+
+std::optional<std::string> shared_byte(const Problem& problem, Offsets offsets) {
+  TakenBytes taken(problem, offsets);
+  for (const Event& event : sorted_events(problem)) {
+    if (!event.begins) {
+      taken.remove(event.buffer);
+      continue;
+    }
+    const std::size_t i = event.buffer;
+    if (const auto j = taken.add(i))
+      return fmt::format("buffers {} at {} and {} at {} share bytes", *j, offsets[*j], i, offsets[i]);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::uint64_t> highest_ends(const Problem& problem, const Packing& packing) {
+  std::vector<std::uint64_t> ends(packing.arenas.size());
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
+    const Buffer& buffer = problem.buffers[i];
+    if (!counts(buffer)) continue;
+    std::uint64_t& end = ends[buffer.arena];
+    end = std::max(end, packing.offsets[i] + buffer.size);
+  }
+  return ends;
+}
 
 }  // namespace
 
@@ -35,36 +172,36 @@ bool alive_together(const Buffer& a, const Buffer& b) {
   }
 }
 
-std::optional<std::string> find_fault(const Problem& problem, std::span<const std::uint64_t> offsets,
-                                      std::span<const std::optional<std::uint64_t>> capacity) {
-  const std::vector<Buffer>& buffers = problem.buffers;
-  if (offsets.size() != buffers.size())
-    return fmt::format("{} offsets for {} buffers", offsets.size(), buffers.size());
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const Buffer& buffer = buffers[i];
-    if (offsets[i] % buffer.alignment != 0)
-      return fmt::format("buffer {} at {}, not a multiple of {}", i, offsets[i], buffer.alignment);
-    if (buffer.offset && *buffer.offset != offsets[i])
-      return fmt::format("buffer {} at {}, pinned to {}", i, offsets[i], *buffer.offset);
-    const auto end = checked_add(offsets[i], buffer.size);
-    if (!end) return fmt::format("buffer {} at {} wraps", i, offsets[i]);
-    const auto limit = buffer.arena < capacity.size() ? capacity[buffer.arena] : std::nullopt;
-    if (limit && buffer.size > 0 && *end > *limit && alive_together(buffer, buffer))
-      return fmt::format("buffer {} ends at {}, past {}", i, *end, *limit);
+std::optional<std::string> find_fault(const Problem& problem, Offsets offsets, Capacity capacity) {
+  if (offsets.size() != problem.buffers.size())
+    return fmt::format("{} offsets for {} buffers", offsets.size(), problem.buffers.size());
+  for (std::size_t i = 0; i < offsets.size(); ++i)
+    if (auto fault = fault_of(problem.buffers[i], i, offsets[i], capacity)) return fault;
+  if (auto fault = group_apart(problem, offsets)) return fault;
+  return shared_byte(problem, offsets);
+}
+
+std::optional<std::string> packing_fault(const Problem& problem, const Packing& packing, Capacity capacity) {
+  if (packing.arenas.size() != arena_count(problem))
+    return fmt::format("{} arenas of {}", packing.arenas.size(), arena_count(problem));
+  const bool feasible = packing.verdict == Verdict::feasible;
+  if (packing.height() == ArenaPacking::kNotPacked)
+    return feasible ? std::optional<std::string>("called feasible, but not packed") : std::nullopt;
+  if (auto fault = find_fault(problem, packing.offsets)) return fault;
+  const std::vector<std::uint64_t> ends = highest_ends(problem, packing);
+  for (std::uint32_t i = 0; i < packing.arenas.size(); ++i) {
+    const ArenaPacking& arena = packing.arenas[i];
+    if (arena.height != ends[i])
+      return fmt::format("arena {} has height {}, its highest end is {}", i, arena.height, ends[i]);
+    if (arena.height < arena.lower_bound)
+      return fmt::format("arena {} has height {}, below its bound {}", i, arena.height, arena.lower_bound);
+    if (arena.proven_optimal && arena.height != arena.lower_bound)
+      return fmt::format("arena {} is called optimal at {} with bound {}", i, arena.height,
+                         arena.lower_bound);
+    const auto limit = limit_of(capacity, i);
+    if (feasible && limit && arena.height > *limit)
+      return fmt::format("arena {} is called feasible at {}, past {}", i, arena.height, *limit);
   }
-  for (std::size_t i = 0; i < buffers.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j) {
-      const Buffer &a = buffers[i], &b = buffers[j];
-      if (same_group(a, b)) {
-        if (offsets[i] != offsets[j])
-          return fmt::format("buffers {} and {} of a group at {} and {}", j, i, offsets[j], offsets[i]);
-        continue;
-      }
-      if (a.arena != b.arena || a.size == 0 || b.size == 0) continue;
-      if (offsets[i] + a.size <= offsets[j] || offsets[j] + b.size <= offsets[i]) continue;
-      if (alive_together(a, b))
-        return fmt::format("buffers {} at {} and {} at {} share bytes", j, offsets[j], i, offsets[i]);
-    }
   return std::nullopt;
 }
 

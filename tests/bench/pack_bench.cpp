@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
 struct Arguments {
-  fs::path data = "../shared/data/packing";
+  fs::path data = "tests/packing/data";
   std::string peer = {};
   int seeds = 20;
 };

@@ -22,9 +22,7 @@ Packing packed(const Problem& problem, std::vector<std::optional<std::uint64_t>>
   options.seconds = kSeconds;
   Packing packing = pack(problem, options);
   if (packing.seconds > kMostSeconds) std::abort();  // the clock is not heard
-  if (packing.height() < packing.lower_bound()) std::abort();
-  if (packing.verdict == Verdict::feasible && find_fault(problem, packing.offsets, options.capacity))
-    std::abort();
+  if (packing_fault(problem, packing, options.capacity)) std::abort();
   return packing;
 }
 
