@@ -367,29 +367,6 @@ void StatsAccumulator::add(std::span<const std::byte> bytes, std::uint64_t eleme
   }
 }
 
-void StatsAccumulator::merge(const StatsAccumulator& next) {
-  State& a = *state_;
-  const State& b = *next.state_;
-  assert(a.dtype == b.dtype);
-  a.counted.count += b.counted.count;
-  a.counted.zeros += b.counted.zeros;
-  a.counted.nans += b.counted.nans;
-  a.counted.positive_infs += b.counted.positive_infs;
-  a.counted.negative_infs += b.counted.negative_infs;
-  for (std::size_t i = 0; i < kOctaves; ++i) {
-    a.counted.positive[i] += b.counted.positive[i];
-    a.counted.negative[i] += b.counted.negative[i];
-  }
-  if (b.counted.min) {
-    a.counted.min = a.counted.min ? std::min(*a.counted.min, *b.counted.min) : b.counted.min;
-    a.counted.max = a.counted.max ? std::max(*a.counted.max, *b.counted.max) : b.counted.max;
-  }
-  a.groups.merge(b.groups);
-  a.moments = joined(a.moments, b.moments);
-  a.codes.merge(b.codes);
-  a.tops.merge(b.tops);
-}
-
 ValueStats StatsAccumulator::result() const {
   const State& state = *state_;
   ValueStats out = state.counted;

@@ -69,8 +69,6 @@ class StatsAccumulator {
   // The same without the last elements of the last block: what fills up the byte after an odd number of
   // nibbles. Only as the last piece.
   void add(std::span<const std::byte> bytes, std::uint64_t elements);
-  // What came after this in the same tensor. `next` began at a multiple of four elements.
-  void merge(const StatsAccumulator& next);
   ValueStats result() const;
 
  private:

@@ -280,15 +280,5 @@ std::uint64_t count_ones(std::span<const std::uint64_t> words) {
   return HWY_DYNAMIC_DISPATCH(count_ones_all)(words.data(), words.size());
 }
 
-void for_each_vector_target(void (*check)(const char* name)) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    check(hwy::TargetName(target));
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
-
 }  // namespace loadline
 #endif  // HWY_ONCE

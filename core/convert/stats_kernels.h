@@ -46,7 +46,4 @@ ZeroBits zero_codes_plain(std::span<const std::uint8_t> codes, std::uint8_t mask
 // Bits set in all words, with the machine's instruction for it where it has one.
 std::uint64_t count_ones(std::span<const std::uint64_t> words);
 
-// For tests: runs `check` with each instruction set that this machine and build have, then restores the best.
-void for_each_vector_target(void (*check)(const char* name));
-
 }  // namespace loadline

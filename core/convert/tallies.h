@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -41,13 +40,6 @@ class Groups {
     }
     sparse_ += count_ones(std::span(sparse).first(words));
     for (; at < count; ++at) hold((zeros[at / 64] >> (at % 64)) & 1);
-  }
-  void merge(const Groups& next) {
-    assert(held_ == 0 && "the part before must end with a whole group");
-    groups_ += next.groups_;
-    sparse_ += next.sparse_;
-    held_ = next.held_;
-    held_zeros_ = next.held_zeros_;
   }
   std::uint64_t groups() const { return groups_; }
   std::uint64_t sparse() const { return sparse_; }
@@ -85,10 +77,6 @@ class Tally {
     for (const auto& table : tables_)
       for (std::size_t i = 0; i < kBins; ++i) sum[i] += table[i];
     return sum;
-  }
-  void merge(const Tally& next) {
-    const auto more = next.counts();
-    for (std::size_t i = 0; i < kBins; ++i) counts_[i] += more[i];
   }
 
  private:

@@ -75,7 +75,7 @@ class Lowering {
   };
 
  public:
-  static constexpr std::array<Row, 19> rows();
+  static constexpr std::array<Row, kOperators.size()> rows();
 
  private:
   bool is_for(const SharedValue& shared, const BoundOp& op) {
@@ -438,7 +438,7 @@ class Lowering {
   const BoundOp* op_ = nullptr;
 };
 
-constexpr std::array<Lowering::Row, 19> Lowering::rows() {
+constexpr std::array<Lowering::Row, kOperators.size()> Lowering::rows() {
   return {{{"embed", &Lowering::embed},
            {"norm", &Lowering::norm},
            {"linear", &Lowering::linear},
@@ -459,6 +459,14 @@ constexpr std::array<Lowering::Row, 19> Lowering::rows() {
            {"take", &Lowering::take},
            {"cap", &Lowering::same_rule}}};
 }
+
+constexpr bool every_operator_has_its_rule() {
+  const auto rules = Lowering::rows();
+  for (std::size_t i = 0; i < rules.size(); ++i)
+    if (rules[i].name != kOperators[i].name) return false;
+  return true;
+}
+static_assert(every_operator_has_its_rule());
 
 void Lowering::add_op(const BoundOp& op) {
   op_ = &op;
@@ -490,12 +498,6 @@ void Lowering::add_op(const BoundOp& op) {
 
 ForwardGraph lower(const BoundModel& model, const Profile& profile) {
   return Lowering(model, profile).lower();
-}
-
-std::vector<std::string_view> operator_names() {
-  std::vector<std::string_view> names;
-  for (const auto& row : Lowering::rows()) names.push_back(row.name);
-  return names;
 }
 
 }  // namespace loadline

@@ -13,7 +13,4 @@ namespace loadline {
 // for one that is no size.
 ForwardGraph lower(const BoundModel& model, const Profile& profile);
 
-// The operators that assets may use, for messages and documentation.
-std::vector<std::string_view> operator_names();
-
 }  // namespace loadline

@@ -41,9 +41,4 @@ void StagingRing::submit(std::uint64_t value) {
   filling_ = false;
 }
 
-std::uint32_t StagingRing::in_flight(std::uint64_t completed) const {
-  return static_cast<std::uint32_t>(std::count_if(busy_until_.begin(), busy_until_.end(),
-                                                  [&](std::uint64_t value) { return value > completed; }));
-}
-
 }  // namespace loadline::gpu

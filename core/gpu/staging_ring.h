@@ -36,9 +36,6 @@ class StagingRing {
   // Closes the slot being filled: it is in flight until `value` is complete.
   void submit(std::uint64_t value);
 
-  // Slots that are in flight while `completed` is the timeline's value.
-  std::uint32_t in_flight(std::uint64_t completed) const;
-
  private:
   std::uint64_t slot_bytes_;
   std::vector<std::uint64_t> busy_until_;  // per slot; 0 = never submitted

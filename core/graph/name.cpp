@@ -70,8 +70,6 @@ std::vector<Name> Name::many(std::span<const std::string_view> texts) {
   return names;
 }
 
-std::ostream& operator<<(std::ostream& out, const Name& name) { return out << name.view(); }
-
 std::string_view Name::view() const {
   if (block_ == nullptr) return {};
   const char* const from = reinterpret_cast<const char*>(block_ + 1) + at_;

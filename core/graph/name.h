@@ -5,7 +5,6 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
-#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,8 +70,6 @@ class Name {
   std::uint32_t at_ = 0;    // of the length, from the block's end
   std::uint32_t hash_ = 0;
 };
-
-std::ostream& operator<<(std::ostream& out, const Name& name);
 
 // For a text that is not a Name (yet). Not the same from run to run.
 std::uint32_t name_hash(std::string_view text);

@@ -23,7 +23,6 @@ class StorageReader {
   explicit StorageReader(MetaGraphPtr graph);
 
   const MetaGraph& graph() const { return *graph_; }
-  const MetaGraphPtr& graph_ptr() const { return graph_; }
 
   // Fills `out` from byte `offset` of the storage, decoded. Reading an encoded storage from front to back
   // decodes it once; each step back starts again at its beginning. Throws Error{usage} if the storage has

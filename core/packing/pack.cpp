@@ -74,9 +74,4 @@ Packing pack(const Problem& problem, const PackOptions& options, Progress& progr
   return packing;
 }
 
-Packing pack(const Problem& problem, const PackOptions& options) {
-  Progress progress;
-  return pack(problem, options, progress);
-}
-
 }  // namespace loadline

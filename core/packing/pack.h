@@ -56,6 +56,5 @@ struct Packing {
 // same packing unless the clock ends the search. Takes about 500 bytes for each buffer or range of one; exact
 // search takes 512 MiB at most, and 128 MiB for each thread on top. Throws Error{cancelled}.
 Packing pack(const Problem& problem, const PackOptions& options, Progress& progress);
-Packing pack(const Problem& problem, const PackOptions& options);
 
 }  // namespace loadline

@@ -31,9 +31,4 @@ Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, Progre
   return arena;
 }
 
-Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, std::uint64_t alignment) {
-  Progress progress;
-  return plan_arena(plan, timeline, space, progress, alignment);
-}
-
 }  // namespace loadline

@@ -21,6 +21,5 @@ struct Arena {
 // arena everywhere. Throws Error{limit} for sizes that pass 2^62 bytes, Error{cancelled}.
 Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, Progress& progress,
                  std::uint64_t alignment = 256);
-Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, std::uint64_t alignment = 256);
 
 }  // namespace loadline

@@ -4,10 +4,10 @@
 #include "core/packing/csv.h"
 #include "core/packing/greedy_by_size.h"
 #include "core/packing/mix.h"
-#include "core/packing/pack.h"
 #include "core/packing/validator.h"
 #include "tests/bench/pack_forward_bench.h"
 #include "tests/packing/guillotine.h"
+#include "tests/support/packing.h"
 
 #include <algorithm>
 #include <chrono>

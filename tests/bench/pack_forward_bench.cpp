@@ -4,8 +4,8 @@
 
 #include "core/forward/pass_notes.h"
 #include "core/packing/greedy_by_size.h"
-#include "core/packing/pack.h"
 #include "core/packing/validator.h"
+#include "tests/support/packing.h"
 #include "tests/support/pass_models.h"
 
 #include <algorithm>

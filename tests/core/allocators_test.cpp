@@ -211,7 +211,8 @@ TEST(Arena, BlocksThatAreAliveTogetherDoNotMeet) {
     DryMachine machine;
     const Timeline timeline = run(plan, machine);
     for (const Space space : {Space::host, Space::staging, Space::device}) {
-      const Arena arena = plan_arena(plan, timeline, space);
+      Progress progress;
+      const Arena arena = plan_arena(plan, timeline, space, progress);
       EXPECT_EQ(overlaps(plan, timeline, space, arena), 0u);
       EXPECT_GE(arena.height, arena.lower_bound);
       EXPECT_GE(arena.lower_bound, timeline.peaks[index(space)].bytes);

@@ -1,9 +1,9 @@
 // Rectangles of an arena: nothing lost to level of detail, the right buffer under the mouse.
 #include "core/view/arena_chart.h"
 
-#include "core/packing/pack.h"
 #include "tests/packing/guillotine.h"
 #include "tests/packing/random_problem.h"
+#include "tests/support/packing.h"
 
 #include <algorithm>
 #include <chrono>

@@ -58,7 +58,8 @@ TEST(PlannedArena, IsNeverHigherThanGreedyBySizeAndKeepsEveryRule) {
     const Timeline timeline = run(plan, machine);
     for (const Space space : {Space::host, Space::staging, Space::device}) {
       const SpaceProblem blocks = space_problem(plan, timeline, space);
-      const Arena arena = plan_arena(plan, timeline, space);
+      Progress progress;
+      const Arena arena = plan_arena(plan, timeline, space, progress);
       const std::uint64_t greedy = greedy_by_size_height(blocks.problem).value();
       EXPECT_LE(arena.height, greedy) << "seed " << seed;
       lower_than_greedy += arena.height < greedy ? 1 : 0;
@@ -67,7 +68,8 @@ TEST(PlannedArena, IsNeverHigherThanGreedyBySizeAndKeepsEveryRule) {
       for (const BlockId id : blocks.blocks) offsets.push_back(arena.offsets[static_cast<std::size_t>(id)]);
       const auto fault = find_fault(blocks.problem, offsets, std::vector{std::optional(arena.height)});
       EXPECT_FALSE(fault) << "seed " << seed << ": " << *fault;
-      EXPECT_EQ(plan_arena(plan, timeline, space).offsets, arena.offsets) << "the same run, the same arena";
+      EXPECT_EQ(plan_arena(plan, timeline, space, progress).offsets, arena.offsets)
+          << "the same run, the same arena";
     }
   }
   EXPECT_GT(lower_than_greedy, 0u) << "these plans would not tell";

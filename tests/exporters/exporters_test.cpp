@@ -61,7 +61,7 @@ void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportO
            std::as_writable_bytes(std::span(cast_bytes)));
       expected = cast_bytes;
     }
-    EXPECT_EQ(tensor_content(back, tensor), expected) << tensor.name;
+    EXPECT_EQ(tensor_content(back, tensor), expected) << tensor.name.view();
   }
 }
 

@@ -67,9 +67,9 @@ TEST(Synth, ValuesLookLikeWeights) {
     for (const float value : values) sum += value, squares += value * value;
     const double mean = sum / static_cast<double>(values.size());
     const bool norm = tensor.name.view().find("norm") != std::string_view::npos;
-    EXPECT_NEAR(mean, norm ? 1.0 : 0.0, 0.01) << tensor.name;
+    EXPECT_NEAR(mean, norm ? 1.0 : 0.0, 0.01) << tensor.name.view();
     EXPECT_NEAR(std::sqrt(squares / static_cast<double>(values.size()) - mean * mean), 0.02, 0.006)
-        << tensor.name;
+        << tensor.name.view();
   }
 }
 

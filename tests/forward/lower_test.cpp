@@ -238,13 +238,6 @@ TEST(Lower, SlipsInAssetsAreTold) {
   EXPECT_EQ(error_of(R"("y = linear x @v[1, 6]", "z = mul x y")"), "");
 }
 
-TEST(Lower, EveryOperatorHasARowAndARule) {
-  const std::vector<std::string_view> rules = operator_names();
-  ASSERT_EQ(rules.size(), operators().size());
-  for (const OperatorInfo& one : operators())
-    EXPECT_NE(std::find(rules.begin(), rules.end(), one.name), rules.end()) << one.name;
-}
-
 TEST(Lower, WhatCallersStillReferToStays) {
   const std::string_view config = find_preset("demo")->config_json;
   const Lowered model =

@@ -1,7 +1,7 @@
 // The values of every family's forward pass in one arena.
 #include "core/packing/greedy_by_size.h"
-#include "core/packing/pack.h"
 #include "core/packing/validator.h"
+#include "tests/support/packing.h"
 #include "tests/support/pass_models.h"
 
 #include <set>

@@ -2,8 +2,8 @@
 // keep every rule, or an Error; what fits is never called infeasible, and what is written reads back alike.
 #include "core/base/error.h"
 #include "core/packing/csv.h"
-#include "core/packing/pack.h"
 #include "core/packing/validator.h"
+#include "tests/support/packing.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -20,9 +20,7 @@ TEST(StagingRing, SlotsTakeTurnsAndWaitForTheirValue) {
     EXPECT_EQ(ring.room(), 0u);
     ring.submit(value);
   }
-  EXPECT_EQ(ring.in_flight(0), 2u);
-  EXPECT_EQ(ring.in_flight(5), 1u);
-  EXPECT_EQ(ring.in_flight(6), 0u);
+  EXPECT_EQ(ring.next_needs(), 5u);
 }
 
 TEST(StagingRing, PiecesShareASlotOnAlignedOffsets) {
@@ -79,8 +77,6 @@ TEST(StagingRing, RandomUseAgainstAModel) {
       value += random() % 3;  // several slots may end with one submission
       ring.submit(value);
       busy[slot] = value;
-      ASSERT_EQ(ring.in_flight(completed),
-                std::count_if(busy.begin(), busy.end(), [&](std::uint64_t v) { return v > completed; }));
     }
   }
 }

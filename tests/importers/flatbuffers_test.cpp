@@ -1,5 +1,4 @@
 // ExecuTorch (.ptd, .pte) and LiteRT (.tflite): goldens, prefixes and hostile tables.
-#include "core/graph/graph_json.h"
 #include "core/graph/validate.h"
 #include "core/io/process_memory.h"
 #include "importers/importer.h"
@@ -7,6 +6,7 @@
 #include "importers/unique_names.h"
 #include "tests/support/builders.h"
 #include "tests/support/flat_builder.h"
+#include "tests/support/graph_json.h"
 #include "tests/support/hostile.h"
 
 #include <filesystem>

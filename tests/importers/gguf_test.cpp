@@ -1,6 +1,5 @@
 // GGUF: goldens in both byte orders, split sets, lazy arrays, and the hostile table.
 #include "core/base/error.h"
-#include "core/graph/graph_json.h"
 #include "core/graph/validate.h"
 #include "core/io/meta_array.h"
 #include "core/io/storage_reader.h"
@@ -8,6 +7,7 @@
 #include "importers/resolve.h"
 #include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"
+#include "tests/support/graph_json.h"
 #include "tests/support/hostile.h"
 
 #include <fmt/format.h>
@@ -45,9 +45,9 @@ TEST(Gguf, BigEndianSaysTheSame) {
     EXPECT_EQ(storage.encoding, bytes_only                      ? Encoding::plain
                                 : type.kind == DTypeKind::block ? Encoding::unreadable
                                                                 : Encoding::byte_swapped)
-        << tensor.name;
+        << tensor.name.view();
     if (storage.encoding == Encoding::byte_swapped) {
-      EXPECT_EQ(storage.unit, type.block_bytes) << tensor.name;
+      EXPECT_EQ(storage.unit, type.block_bytes) << tensor.name.view();
     }
   }
 }
@@ -66,13 +66,7 @@ TEST(Gguf, EveryPrefixIsAClearError) {
 }
 
 TEST(Gguf, EveryFlippedHeaderByteIsSurvived) {
-  const std::string sample = testing::sample_gguf();
-  for (std::size_t at = 0; at < 3000; ++at)
-    for (const int flip : {0x01, 0x80, 0xFF}) {
-      std::string bytes = sample;
-      bytes[at] = static_cast<char>(bytes[at] ^ flip);
-      testing::error_of([&] { validate(read(bytes)); });
-    }
+  testing::expect_flips_survived("m.gguf", testing::sample_gguf(), 3000);
 }
 
 TEST(Gguf, ArraysStayInTheFileUntilAskedFor) {

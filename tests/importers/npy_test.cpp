@@ -1,8 +1,8 @@
 // npy and npz: goldens, prefixes, types, and the hostile tables.
 #include "core/base/error.h"
-#include "core/graph/graph_json.h"
 #include "core/io/tensor_reader.h"
 #include "tests/support/builders.h"
+#include "tests/support/graph_json.h"
 #include "tests/support/hostile.h"
 #include "tests/support/samples.h"
 

@@ -1,7 +1,7 @@
 // torch.export archives: golden, prefixes, models of several names, and the hostile table.
 #include "core/base/error.h"
-#include "core/graph/graph_json.h"
 #include "tests/support/builders.h"
+#include "tests/support/graph_json.h"
 #include "tests/support/hostile.h"
 #include "tests/support/pickles.h"
 #include "tests/support/samples.h"

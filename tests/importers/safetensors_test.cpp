@@ -1,10 +1,10 @@
 // safetensors: golden, every prefix, and the hostile table.
 #include "core/base/error.h"
-#include "core/graph/graph_json.h"
 #include "core/graph/validate.h"
 #include "importers/huggingface/safetensors_header.h"
 #include "importers/importer.h"
 #include "tests/support/builders.h"
+#include "tests/support/graph_json.h"
 #include "tests/support/hostile.h"
 
 #include <cstring>

@@ -15,7 +15,17 @@ namespace {
 
 using testing::memory_source;
 
-TEST(Table, EveryImporterSurvivesEveryPrefixOfEverySample) {
+// Whether the importer reads the bytes; anything but a graph or an Error fails the test.
+bool reads(const Importer& importer, std::string_view bytes) {
+  try {
+    validate(importer.read(memory_source("x", bytes)));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST(Table, SmokeEveryImporterReadsEveryPrefixOfEverySample) {
   std::vector<std::string> samples = testing::format_samples();
   samples.push_back(testing::onnx::sample_onnx());
   samples.push_back(testing::sample_gguf().substr(0, 2400));
@@ -30,13 +40,12 @@ TEST(Table, EveryImporterSurvivesEveryPrefixOfEverySample) {
       R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"intermediate_size":128,"vocab_size":100})");
   for (const Importer& importer : importers())
     for (const std::string& sample : samples)
-      for (std::size_t length = 0; length <= sample.size(); ++length) {
-        const Source source = memory_source("x", std::string_view(sample).substr(0, length));
-        try {
-          validate(importer.read(source));
-        } catch (const Error&) {
-        }
-      }
+      for (std::size_t length = 0; length < sample.size(); ++length)
+        reads(importer, std::string_view(sample).substr(0, length));
+  int whole = 0;
+  for (const std::string& sample : samples)
+    for (const Importer& importer : importers()) whole += reads(importer, sample) ? 1 : 0;
+  EXPECT_GE(whole, static_cast<int>(samples.size()) - 2) << "two samples are cut, every other is read";
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // PyTorch checkpoints, zip and legacy: goldens, prefixes, values, and the hostile tables.
 #include "core/base/error.h"
-#include "core/graph/graph_json.h"
 #include "importers/torch/legacy_checkpoint.h"
 #include "importers/torch/zip_checkpoint.h"
 #include "tests/support/builders.h"
+#include "tests/support/graph_json.h"
 #include "tests/support/hostile.h"
 #include "tests/support/pickles.h"
 #include "tests/support/samples.h"

@@ -1,7 +1,7 @@
 // The published hard instances, of tests/packing/data.
 #include "core/packing/csv.h"
-#include "core/packing/pack.h"
 #include "core/packing/validator.h"
+#include "tests/support/packing.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,8 +1,8 @@
 // The solver against trying everything.
-#include "core/packing/pack.h"
 #include "core/packing/validator.h"
 #include "tests/packing/brute_force.h"
 #include "tests/packing/random_problem.h"
+#include "tests/support/packing.h"
 
 #include <gtest/gtest.h>
 

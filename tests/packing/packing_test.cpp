@@ -1,8 +1,9 @@
 // Bounds, heuristics, files, and what must not change an answer.
+#include "tests/support/packing.h"
+
 #include "core/base/error.h"
 #include "core/packing/csv.h"
 #include "core/packing/mix.h"
-#include "core/packing/pack.h"
 #include "core/packing/section_stack.h"
 #include "core/packing/validator.h"
 #include "tests/packing/guillotine.h"

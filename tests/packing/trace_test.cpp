@@ -2,10 +2,10 @@
 #include "core/packing/trace.h"
 
 #include "core/base/error.h"
-#include "core/packing/pack.h"
 #include "core/packing/validator.h"
 #include "tests/packing/guillotine.h"
 #include "tests/packing/random_problem.h"
+#include "tests/support/packing.h"
 
 #include <algorithm>
 

@@ -3,6 +3,7 @@
 
 #include "core/packing/mix.h"
 #include "tests/packing/random_problem.h"
+#include "tests/support/packing.h"
 
 #include <functional>
 

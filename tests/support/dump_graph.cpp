@@ -1,7 +1,7 @@
 // dump_graph PATH: the whole MetaGraph as JSON, operators and sizes included, for the interop tests.
 #include "core/base/error.h"
-#include "core/graph/graph_json.h"
 #include "importers/resolve.h"
+#include "tests/support/graph_json.h"
 
 #include <cstdio>
 

@@ -32,7 +32,11 @@ void expect_hostile(std::string_view file, const std::vector<Hostile>& table);
 void expect_errors(const std::vector<Hostile>& table, const std::function<void(std::string_view)>& read);
 // Every prefix of `sample` gives an Error that names the file, but for the whole.
 void expect_prefixes_refused(std::string_view file, std::string_view sample);
-// Every byte of [0, end) changed in several ways gives a valid graph or an Error.
+// Every byte of [0, end) changed in several ways gives a valid graph or an Error that names the file; some
+// changes are refused and others are not. `read` takes the bytes.
+void expect_flips_survived(std::string_view file, std::string_view sample, std::size_t end,
+                           const std::function<void(std::string_view)>& read);
+// The same for the importer that the content asks for.
 void expect_flips_survived(std::string_view file, std::string_view sample, std::size_t end);
 
 bool has_note(const MetaGraph& graph, Severity severity, std::string_view part);

@@ -1,5 +1,5 @@
 // Writes a MetaGraph as JSON.
-#include "core/graph/graph_json.h"
+#include "tests/support/graph_json.h"
 
 #include "core/base/text.h"
 
