@@ -3,6 +3,7 @@
 #include "core/load/methods.h"
 #include "core/load/rehearse.h"
 #include "tests/support/builders.h"
+#include "tests/support/sanitizers.h"
 
 #include <algorithm>
 
@@ -14,19 +15,6 @@ namespace {
 Plan plan_of(const MetaGraph& graph, const char* method) {
   return make_plan(graph, find_method(method), find_order("file").make(graph), {});
 }
-
-// Sanitizers keep memory of their own beside what a program touches.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 double mib(std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
@@ -43,7 +31,7 @@ TEST(Measure, TheSystemCountsWhatIsProjected) {
       const double projected = mib(measured.projected.*counter.count),
                    counted = mib(measured.measured.*counter.count);
       EXPECT_GE(counted, projected - 6);
-      if (!kSanitized) EXPECT_LE(counted, projected + 6);
+      if (!testing::kSanitized) EXPECT_LE(counted, projected + 6);
       const CounterCurve curve = counter_curve(measured, plan, counter, 50);
       EXPECT_EQ(*std::max_element(curve.projected.begin(), curve.projected.end()),
                 measured.projected.*counter.count);

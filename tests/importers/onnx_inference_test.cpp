@@ -7,6 +7,7 @@
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 #include "tests/support/onnx_builder.h"
+#include "tests/support/sanitizers.h"
 
 #include <algorithm>
 #include <chrono>
@@ -251,9 +252,7 @@ TEST(OnnxInference, ASlowModelIsGivenUp) {
 }
 
 TEST(OnnxInference, AHungryModelIsGivenUp) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers do not survive a limit of memory";
-#endif
+  if (testing::kSanitized) GTEST_SKIP() << "sanitizers do not survive a limit of memory";
   const Inference inference = infer_shapes(long_chain(100'000), {.memory = 16 << 20});
   EXPECT_FALSE(inference.failure.empty());
   EXPECT_NE(inference.failure.find("bad_alloc"), std::string::npos) << inference.failure;

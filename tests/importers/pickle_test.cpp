@@ -6,6 +6,7 @@
 #include "tests/support/builders.h"
 #include "tests/support/hostile.h"
 #include "tests/support/pickles.h"
+#include "tests/support/sanitizers.h"
 
 #include <gtest/gtest.h>
 
@@ -245,9 +246,8 @@ TEST(PickleValues, TuplesOfEverySize) {
 }
 
 TEST(PickleValues, TakeASmallMultipleOfTheirStream) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the thread sanitizer keeps a multiple of each byte beside it";
-#endif
+  if (testing::kThreadSanitizer)
+    GTEST_SKIP() << "the thread sanitizer keeps a multiple of each byte beside it";
   constexpr std::size_t kBytes = 2'000'000;
   const auto filled = [](const std::string& unit) {
     return stream("](" + testing::repeat(unit, kBytes / unit.size()) + "e");
