@@ -61,7 +61,8 @@ void append_u64(std::vector<std::byte>& out, std::uint64_t value) { append_littl
 
 void check_alignment(std::uint64_t alignment) {
   if (alignment != 0 && (!std::has_single_bit(alignment) || alignment > std::uint64_t{2} << 20))
-    throw Error(ErrorCode::usage, fmt::format("--align {}: not a power of two up to 2097152", alignment));
+    throw Error(ErrorCode::usage,
+                fmt::format("an alignment of {} is not a power of two up to 2097152", alignment));
 }
 
 }  // namespace loadline

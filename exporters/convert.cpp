@@ -66,8 +66,9 @@ const Exporter& exporter_for_output(const std::string& out) {
   // "Llama-3.1" is a folder's name, not an extension
   if (extension.empty() || extension.find_first_of("0123456789") == 1 || is_folder(out))
     return find_exporter("safetensors");
-  throw Error(ErrorCode::usage, fmt::format("no output format has the extension '{}'; name one with --to",
-                                            safe_display(extension)));
+  throw Error(ErrorCode::usage,
+              fmt::format("no output format has the extension '{}'", safe_display(extension)))
+      .with({"to", "safetensors"});
 }
 
 }  // namespace loadline

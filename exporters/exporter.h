@@ -61,7 +61,7 @@ struct Exporter {
   std::string_view id;         // "safetensors"
   std::string_view name;       // "safetensors (Hugging Face)"
   std::string_view extension;  // ".safetensors"
-  std::string_view options;    // which ExportOptions it takes, for `formats` and --help
+  std::string_view options;    // ids of the convert_options() of its layout, separated by commas
   bool (*supports)(DType dtype);
   // Whether the output holds this entry of the source's metadata.
   bool (*carries)(const MetaGraph& graph, const MetaEntry& entry);

@@ -16,10 +16,8 @@ namespace {
 
 constexpr std::array<Exporter, 2> kExporters = {{
     {"safetensors", "safetensors, one file or a model folder with shards", ".safetensors",
-     "--outtype f32|f16|bf16, --align N, --max-shard-size SIZE", safetensors_supports, safetensors_carries,
-     safetensors_layout},
-    {"gguf", "GGUF version 3, one file", ".gguf", "--outtype f32|f16|bf16, --align N", gguf_supports,
-     gguf_carries, gguf_layout},
+     "outtype,align,max_shard_size", safetensors_supports, safetensors_carries, safetensors_layout},
+    {"gguf", "GGUF version 3, one file", ".gguf", "outtype,align", gguf_supports, gguf_carries, gguf_layout},
 }};
 
 }  // namespace

@@ -62,10 +62,11 @@ bool gguf_supports(DType dtype) { return dtype_info(dtype).ggml >= 0; }
 Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   check_alignment(options.alignment);
   if (options.alignment != 0 && options.alignment < 8)
-    throw Error(ErrorCode::usage,
-                fmt::format("--align {}: GGUF alignments are multiples of 8", options.alignment));
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("an alignment of {} is not one of GGUF: they are multiples of 8", options.alignment));
   if (options.max_shard_bytes != 0)
-    throw Error(ErrorCode::usage, "the gguf exporter writes one file: --max-shard-size does not apply");
+    throw Error(ErrorCode::usage, "the gguf exporter writes one file: it has no shards");
   const std::uint64_t alignment = options.alignment == 0 ? gguf_alignment(graph) : options.alignment;
 
   LayoutFile file;

@@ -169,7 +169,8 @@ class Writer {
     if (failure) throw system_error(layout_.folder, "list the folder", failure.value());
     if (!superseded_.empty() && !options_.overwrite)
       throw Error(ErrorCode::usage, {.file = superseded_.front().string()},
-                  "belongs to another model in the output folder; --force replaces that model");
+                  "belongs to another model in the output folder")
+          .with({"force", "on"});
   }
 
   // A target, or a file that would be removed, may be none of the model's own: also through links.
@@ -191,7 +192,7 @@ class Writer {
       if (fs::is_directory(target, failure))
         throw Error(ErrorCode::usage, {.file = file.path}, "is a folder");
       if (!options_.overwrite)
-        throw Error(ErrorCode::usage, {.file = file.path}, "exists; --force replaces it");
+        throw Error(ErrorCode::usage, {.file = file.path}, "exists").with({"force", "on"});
     }
   }
 

@@ -77,9 +77,10 @@ std::shared_ptr<const SourceFile> ModelFolder::open(const std::string& name,
   if (!allows(real))
     throw Error(
         ErrorCode::unsupported, {.file = path},
-        fmt::format("{}links to '{}', outside the model's folder; --follow-links allows that",
+        fmt::format("{}links to '{}', outside the model's folder",
                     asked_by.empty() ? "" : fmt::format("asked for by '{}': ", safe_display(asked_by)),
-                    safe_display(real.string(), 200)));
+                    safe_display(real.string(), 200)))
+        .with({"follow_links", "on"});
   return std::make_shared<const SourceFile>(SourceFile::adopt(std::move(fd), path));
 }
 

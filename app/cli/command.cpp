@@ -17,8 +17,7 @@
 namespace loadline::cli {
 
 void add_path_option(CLI::App& app, std::string& path) {
-  app.add_option("PATH", path, "File, model folder, cache folder, org/name, config.json or shard")
-      ->required();
+  app.add_option("PATH", path, "model: file, folder, org/name, config.json, shard")->required();
 }
 
 std::string note_text(const Note& note) {

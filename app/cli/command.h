@@ -25,7 +25,7 @@ struct GuiRequest;
 
 namespace loadline::cli {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 // Exit codes of the contract.
 inline constexpr int kDone = 0;
@@ -66,6 +66,7 @@ struct Command {
   std::string_view summary;
   bool opens_model;
   Action (*setup)(CLI::App& app);
+  std::string_view examples;  // lines for --help
 };
 
 std::span<const Command> commands();

@@ -6,16 +6,34 @@
 namespace loadline::cli {
 namespace {
 
-constexpr std::array<Command, 9> kCommands = {{
-    {"gui", "Open the window (also: loadline, loadline PATH)", false, setup_gui},
-    {"inspect", "What is in a model", true, setup_inspect},
-    {"plan", "Projected memory peaks of every way to load it", true, setup_plan},
-    {"pack", "Offsets in an arena for buffers with lifetimes", true, setup_pack},
-    {"convert", "Write it as a flat, mmap-friendly file", true, setup_convert},
-    {"upload", "Load it onto a GPU: projected beside measured", true, setup_upload},
-    {"devices", "The GPUs, and why one is chosen", false, setup_devices},
-    {"synth", "Make a checkpoint from a configuration alone", true, setup_synth},
-    {"formats", "What can be read and written", false, setup_formats},
+constexpr std::array<Command, 13> kCommands = {{
+    {"gui", "Open the window (also: loadline, loadline PATH)", false, setup_gui,
+     "loadline gui llama-3-8b\nloadline gui llama-3-8b --panel methods --screenshot methods.png"},
+    {"inspect", "Show what is in a model", true, setup_inspect,
+     "loadline inspect llama-3-8b --tree\nloadline inspect model.gguf --doctor"},
+    {"plan", "Project the memory peaks of ways to load a model", true, setup_plan,
+     "loadline plan llama-3-8b\n"
+     "loadline plan llama-3-8b --target rtx-4060-8gb --method all --fits\n"
+     "loadline plan llama-3-8b --method staged_ring --seq 2048"},
+    {"rehearse", "Run our own plans in ordinary memory and compare them with the system's counters", true,
+     setup_rehearse, "loadline rehearse demo --method sequential,mmap_copy"},
+    {"methods", "List the load methods, or explain some", false, setup_methods,
+     "loadline methods\nloadline methods state_dict accelerate"},
+    {"targets", "List the data sheets of devices that plan can fit a load into", false, setup_targets,
+     "loadline targets\nloadline targets rtx-4060-8gb"},
+    {"pack", "Find offsets in an arena for buffers with lifetimes", true, setup_pack,
+     "loadline pack buffers.csv --capacity 1048576 -o packed.csv\nloadline pack falcon-7b --seq 2048"},
+    {"convert", "Write a model as a flat file that can be mapped", true, setup_convert,
+     "loadline convert llama-3-8b model.gguf\n"
+     "loadline convert llama-3-8b out --max-shard-size 5GB --outtype bf16 --verify"},
+    {"upload", "Load a model onto a GPU: projected beside measured", true, setup_upload,
+     "loadline upload llama-3-8b --verify\nloadline upload llama-3-8b --method mmap_assign --device 1"},
+    {"devices", "List the GPUs of this machine, and why one is chosen", false, setup_devices,
+     "loadline devices\nloadline devices --measure"},
+    {"synth", "Make a checkpoint from a configuration alone", true, setup_synth,
+     "loadline synth llama-3-8b llama-3-8b --sparse\nloadline synth demo demo --random 1"},
+    {"formats", "List what can be read and written", false, setup_formats, "loadline formats"},
+    {"help", "Print a page of the manual", false, setup_help, "loadline help\nloadline help planning"},
 }};
 
 }  // namespace

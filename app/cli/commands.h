@@ -9,10 +9,14 @@ Action setup_convert(CLI::App& app);
 Action setup_devices(CLI::App& app);
 Action setup_formats(CLI::App& app);
 Action setup_gui(CLI::App& app);
+Action setup_help(CLI::App& app);
 Action setup_inspect(CLI::App& app);
+Action setup_methods(CLI::App& app);
 Action setup_plan(CLI::App& app);
+Action setup_rehearse(CLI::App& app);
 Action setup_synth(CLI::App& app);
 Action setup_pack(CLI::App& app);
+Action setup_targets(CLI::App& app);
 Action setup_upload(CLI::App& app);
 
 }  // namespace loadline::cli

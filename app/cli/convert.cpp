@@ -2,9 +2,11 @@
 #include "exporters/convert.h"
 
 #include "app/cli/commands.h"
+#include "app/cli/option_flags.h"
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "exporters/convert_options.h"
 #include "exporters/left_out.h"
 
 #include <algorithm>
@@ -19,20 +21,9 @@ namespace {
 struct Options {
   std::string in;
   std::string out;
-  std::string to;
-  std::string outtype;
-  std::uint64_t align = 0;
-  std::string max_shard_size;
-  std::string memory_budget = "64MiB";
+  OptionFlags flags;
   bool dry_run = false;
-  bool force = false;
-  bool verify = false;
 };
-
-std::optional<DType> parse_outtype(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  return text == "f32" ? DType::f32 : text == "f16" ? DType::f16 : DType::bf16;
-}
 
 Json file_json(const WrittenFile& file) {
   return {{"path", json_text(file.path)}, {"bytes", file.bytes}, {"xxh3", fmt::format("{:016x}", file.xxh3)}};
@@ -61,30 +52,22 @@ int dry_run(const Context& context, const Layout& layout) {
   return kDone;
 }
 
-// --to, else what OUT's name says; without both safetensors.
-const Exporter& chosen_exporter(const Options& options) {
-  if (options.to.empty())
-    return options.out.empty() ? find_exporter("safetensors") : exporter_for_output(options.out);
-  const Exporter& asked = find_exporter(options.to);
-  if (const Exporter* const named = exporter_for(options.out); named != nullptr && named != &asked)
+// The format asked for, else what OUT's name says; without both safetensors.
+const Exporter& chosen_exporter(const std::string& to, const std::string& out) {
+  if (to.empty()) return out.empty() ? find_exporter("safetensors") : exporter_for_output(out);
+  const Exporter& asked = find_exporter(to);
+  if (const Exporter* const named = exporter_for(out); named != nullptr && named != &asked)
     throw Error(ErrorCode::usage, fmt::format("'{}' is named as {}, --to says {}: name it otherwise",
-                                              safe_display(options.out, 200), named->id, asked.id));
+                                              safe_display(out, 200), named->id, asked.id));
   return asked;
 }
 
 int convert(const Context& context, const Options& options) {
-  const Exporter& exporter = chosen_exporter(options);
-  ExportOptions layout_options;
-  layout_options.outtype = parse_outtype(options.outtype);
-  layout_options.alignment = options.align;
-  if (!options.max_shard_size.empty())
-    layout_options.max_shard_bytes = parse_size(options.max_shard_size, "--max-shard-size");
-  WriteOptions write;
-  write.memory_budget = parse_size(options.memory_budget, "--memory-budget");
-  write.overwrite = options.force;
-  write.verify = options.verify;
-  if (write.memory_budget < 128 << 10)
-    throw Error(ErrorCode::usage, "--memory-budget: at least 128KiB are needed for buffers");
+  ConvertRequest request;
+  for (const auto& option : convert_options()) options.flags.apply(option, request);
+  const Exporter& exporter = chosen_exporter(request.to, options.out);
+  const ExportOptions& layout_options = request.layout;
+  const WriteOptions& write = request.write;
 
   const MetaGraphPtr graph = open_for(context, options.in);
   const OutputKind kind = layout_options.max_shard_bytes > 0 ? OutputKind::folder : OutputKind::file;
@@ -129,27 +112,13 @@ int convert(const Context& context, const Options& options) {
 
 Action setup_convert(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("IN", options->in, "The model to read")->required();
+  app.add_option("IN", options->in, "the model to read")->required();
   app.add_option(
       "OUT", options->out,
-      "A file, or a folder for safetensors with config.json and shards; missing folders are made. By "
-      "default the model's name with -loadline, in the current folder");
-  std::vector<std::string> ids;
-  for (const Exporter& exporter : exporters()) ids.emplace_back(exporter.id);
-  app.add_option("--to", options->to, "Output format; by default what OUT's extension says")
-      ->check(CLI::IsMember(ids));
-  app.add_option("--outtype", options->outtype,
-                 "Cast floating-point tensors; by default they stay as they are")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  app.add_option("--align", options->align,
-                 "safetensors: data starts on this boundary; gguf: every tensor does. A power of two")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{2} << 20));
-  app.add_option("--max-shard-size", options->max_shard_size,
-                 "safetensors folder: split into files of at most this size; a larger tensor stands alone");
-  app.add_option("--memory-budget", options->memory_budget, "Bytes of buffers")->capture_default_str();
-  app.add_flag("--dry-run", options->dry_run, "Show the files that would be written");
-  app.add_flag("--force", options->force, "Replace existing output");
-  app.add_flag("--verify", options->verify, "Read the output back from disk and compare before it appears");
+      "a file, or a folder for safetensors with config.json and shards; by default the model's name with "
+      "-loadline, in the current folder");
+  for (const auto& option : convert_options()) options->flags.add(app, option);
+  app.add_flag("--dry-run", options->dry_run, "show the files that would be written")->group("Writing");
   return [options](Context& context) { return convert(context, *options); };
 }
 

@@ -1,7 +1,8 @@
 // loadline formats: what can be read and written.
 #include "app/cli/commands.h"
+#include "app/cli/option_flags.h"
 #include "app/cli/table.h"
-#include "exporters/exporter.h"
+#include "exporters/convert_options.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -17,6 +18,21 @@ Json dtypes_of(const Exporter& exporter) {
   return names;
 }
 
+std::vector<std::string_view> option_ids(const Exporter& exporter) {
+  std::vector<std::string_view> ids;
+  for (const auto& option : convert_options())
+    if (("," + std::string(exporter.options) + ",").find("," + std::string(option.id) + ",") !=
+        std::string::npos)
+      ids.push_back(option.id);
+  return ids;
+}
+
+std::string flags_of(const Exporter& exporter) {
+  std::string text;
+  for (const std::string_view id : option_ids(exporter)) text += (text.empty() ? "" : ", ") + flag_of(id);
+  return text;
+}
+
 int formats(const Context& context) {
   if (context.json) {
     Json json = {{"importers", Json::array()}, {"exporters", Json::array()}};
@@ -27,7 +43,7 @@ int formats(const Context& context) {
       json["exporters"].push_back({{"id", exporter.id},
                                    {"name", exporter.name},
                                    {"extension", exporter.extension},
-                                   {"options", exporter.options},
+                                   {"options", option_ids(exporter)},
                                    {"dtypes", dtypes_of(exporter)}});
     print_json(json);
     return kDone;
@@ -39,7 +55,7 @@ int formats(const Context& context) {
               {Align::left, Align::left, Align::left, Align::left});
   for (const Exporter& exporter : exporters())
     write.row({std::string(exporter.id), std::string(exporter.extension), std::string(exporter.name),
-               std::string(exporter.options)});
+               flags_of(exporter)});
   fmt::print("{}\n{}", read.text(context.colour), write.text(context.colour));
   return kDone;
 }

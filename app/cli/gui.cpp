@@ -1,6 +1,6 @@
 // loadline gui: opens the window, or draws one frame of it into a picture.
 #include "app/cli/commands.h"
-#include "app/cli/number_range.h"
+#include "app/cli/option_flags.h"
 #include "app/cli/rates.h"
 #include "app/gui_request.h"
 #include "core/base/error.h"
@@ -35,20 +35,18 @@ void parse_window_size(const std::string& text, GuiRequest& request) {
 Action setup_gui(CLI::App& app) {
   auto options = std::make_shared<Options>();
   GuiRequest& request = options->request;
-  app.add_option("PATH", request.path, "The model to open");
-  app.add_option("--screenshot", request.screenshot,
-                 "Draw one frame offscreen into this PNG; needs no display");
-  auto* const script = app.add_option("--script", request.script, "Play a file of commands");
-  app.add_flag("--offscreen", request.offscreen, "Play the script without a window; needs no display")
-      ->needs(script);
-  app.add_option("--panel", request.panel, "The panel to show first");
-  app.add_option("--size", options->size, "Logical size of the window")->capture_default_str();
-  app.add_option("--theme", options->theme, "Colours")
+  app.add_option("PATH", request.path, "model to open");
+  app.add_option("--screenshot", request.screenshot, "draw one frame into this PNG, without a display");
+  auto* const script = app.add_option("--script", request.script, "play a file of commands");
+  app.add_flag("--offscreen", request.offscreen, "play the script without a display")->needs(script);
+  app.add_option("--panel", request.panel, "panel to show first");
+  app.add_option("--size", options->size, "logical size of the window")->capture_default_str();
+  app.add_option("--theme", options->theme, "dark or light")
       ->check(CLI::IsMember({"dark", "light"}))
       ->capture_default_str();
-  app.add_option("--scale", request.scale, "Pixels per logical pixel; by default what the monitor says")
+  app.add_option("--scale", request.scale, "pixels per logical pixel [the monitor's]")
       ->check(number_range(0.5, 4));
-  app.footer(fmt::format("{}\n{}", kScriptHelp, app.get_footer()));
+  app.footer("`loadline help scripting` lists the words of a script.");
   return [options](Context& context) {
     if (context.run_gui == nullptr) throw Error(ErrorCode::unsupported, "built without the window");
     GuiRequest& wanted = options->request;
@@ -59,11 +57,11 @@ Action setup_gui(CLI::App& app) {
     wanted.dark = options->theme == "dark";
     wanted.hub_cache = context.hub_cache;
     wanted.assets = context.assets();
-    const DevicePresets presets = load_device_presets(context.config_folder);
+    const Targets targets = load_targets(context.config_folder);
     if (!context.quiet)
-      for (const std::string& fault : presets.faults) complain("left out: " + fault);
-    wanted.presets = presets.rows;
-    wanted.rates = choose_rates(context, "");
+      for (const std::string& fault : targets.faults) complain("left out: " + fault);
+    wanted.targets = targets.rows;
+    wanted.rates = kept_rates(context);
     wanted.stop = context.stop;
     const int code = context.run_gui(wanted);
     if (context.json && !wanted.screenshot.empty())

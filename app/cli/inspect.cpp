@@ -134,23 +134,27 @@ int inspect(const Context& context, const Options& options) {
 Action setup_inspect(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_path_option(app, options->path);
-  app.add_flag("--tree", options->tree, "The module tree with subtotals, of what --filter leaves");
-  app.add_flag("--tensors", options->tensors, "Every tensor");
-  app.add_option("--filter", options->filter, std::string(filter_help()));
-  app.add_option("--sort", options->sort, "Order of --tensors and --stats")
-      ->check(CLI::IsMember({"size", "name", "file"}))
-      ->capture_default_str();
-  app.add_option("--limit", options->limit, "At most so many tensors")
-      ->check(CLI::Range(std::int64_t{1}, kMostNumber));
-  app.add_flag("--metadata", options->metadata,
-               "Every key and value that the files hold beside their tensors");
-  app.add_flag(
-      "--stats", options->stats,
-      "Reads every value: extremes, mean, deviation, zeros, NaN, infinities, groups of four with two zeros "
-      "(2:4), magnitudes by octave");
-  app.add_flag("--doctor", options->doctor,
-               "What in the files makes loading dearer, what it costs, and what mends it");
-  return [options](Context& context) { return inspect(context, *options); };
+  app.add_flag("--tree", options->tree, "modules with subtotals");
+  app.add_flag("--tensors", options->tensors, "every tensor");
+  app.add_option("--filter", options->filter, "only what matches: " + std::string(filter_help()))
+      ->type_name("EXPR");
+  auto* const sort = app.add_option("--sort", options->sort, "of --tensors and --stats: size, name or file")
+                         ->check(CLI::IsMember({"size", "name", "file"}))
+                         ->type_name("KEY")
+                         ->capture_default_str();
+  auto* const limit = app.add_option("--limit", options->limit, "of --tensors and --stats: at most N")
+                          ->check(CLI::Range(std::int64_t{1}, kMostNumber))
+                          ->type_name("N");
+  app.add_flag("--metadata", options->metadata, "keys and values that the files hold beside tensors");
+  app.add_flag("--stats", options->stats, "read every value: extremes, mean, zeros, NaN, 2:4 sparsity");
+  app.add_flag("--doctor", options->doctor, "what slows down loading, its cost, what mends it");
+  return [options, sort, limit](Context& context) {
+    const bool lists = options->tensors || options->stats || (!options->filter.empty() && !options->tree);
+    for (const CLI::Option* option : {sort, limit})
+      if (option->count() > 0 && !lists)
+        throw Error(ErrorCode::usage, option->get_name() + " changes nothing without --tensors or --stats");
+    return inspect(context, *options);
+  };
 }
 
 }  // namespace loadline::cli

@@ -2,12 +2,14 @@
 #include "app/cli/inspect_views.h"
 
 #include "app/cli/table.h"
+#include "app/cli/unknown_flags.h"
 #include "core/base/text.h"
 #include "core/graph/config_text.h"
 #include "core/graph/module_tree.h"
 #include "core/graph/shares.h"
 #include "core/io/meta_array.h"
 #include "core/io/process_memory.h"
+#include "exporters/convert_options.h"
 
 #include <filesystem>
 #include <map>
@@ -85,6 +87,21 @@ void print_node(const MetaGraph& graph, const ModuleTree& tree, NodeId id, int d
                  safe_display(tree.node(node.children[i]).name, 40));
     i = end;
   }
+}
+
+// " (convert IN OUT --to gguf --align 64)": the settings as a command; nothing where there are none.
+std::string settings_words(const std::vector<Remedy>& settings) {
+  if (settings.empty()) return "";
+  const bool converts = find_convert_option(settings.front().option) != nullptr;
+  std::string text = converts ? "convert IN OUT" : "plan IN";
+  for (const Remedy& remedy : settings) text += " " + remedy_flag(remedy);
+  return fmt::format(" ({})", text);
+}
+
+Json settings_json(const std::vector<Remedy>& settings) {
+  Json list = Json::array();
+  for (const Remedy& remedy : settings) list.push_back({{"option", remedy.option}, {"value", remedy.value}});
+  return list;
 }
 
 }  // namespace
@@ -305,7 +322,7 @@ void print_findings(const MetaGraph& graph, const std::vector<Finding>& findings
   for (const Finding& finding : findings) {
     fmt::print("{}: {}\n", severity_name(finding.severity), finding.text);
     fmt::print("  costs  {}\n", finding.cost);
-    fmt::print("  mend   {}\n", finding.remedy);
+    fmt::print("  mend   {}{}\n", finding.remedy, settings_words(finding.settings));
     if (finding.example) fmt::print("  as in  {}\n", safe_display(graph.tensor(*finding.example).name, 80));
   }
 }
@@ -318,6 +335,7 @@ Json findings_json(const MetaGraph& graph, const std::vector<Finding>& findings)
                 {"text", json_text(finding.text)},
                 {"cost", finding.cost},
                 {"remedy", finding.remedy},
+                {"settings", settings_json(finding.settings)},
                 {"count", finding.count},
                 {"bytes", finding.bytes}};
     if (finding.example) row["example"] = json_text(graph.tensor(*finding.example).name);

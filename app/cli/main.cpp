@@ -2,8 +2,13 @@
 #include "app/cli/main.h"
 
 #include "app/cli/command.h"
+#include "app/cli/help_format.h"
+#include "app/cli/option_flags.h"
+#include "app/cli/unknown_flags.h"
 #include "core/base/error.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
+#include "importers/open_options.h"
 
 #include <algorithm>
 #include <cctype>
@@ -97,9 +102,11 @@ int report(const Context& context, const Error& error) {
     if (!place.file.empty()) json["file"] = json_text(place.file);
     if (place.byte) json["byte"] = *place.byte;
     if (place.tensor) json["tensor"] = json_text(*place.tensor);
+    if (const auto& remedy = error.remedy())
+      json["remedy"] = {{"option", remedy->option}, {"value", json_text(remedy->value)}};
     print_json({{"error", json}});
   }
-  complain(error.what());
+  complain(error.what() + remedy_words(error.remedy()));
   return exit_code(error.code());
 }
 
@@ -171,10 +178,14 @@ void require_model(const std::string& word, const Context& context) {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::io) return;  // it is there: the window says what is wrong with it
   }
-  throw Error(ErrorCode::usage,
-              fmt::format("no command, no file and no model in the hub cache is called '{}'; `loadline "
-                          "--help` lists the commands",
-                          safe_display(word, 100)));
+  std::vector<std::string_view> names;
+  for (const Command& command : commands()) names.push_back(command.name);
+  const std::string_view meant = nearest_word(word, names);
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("no command, no file and no model in the hub cache is called '{}'; {}`loadline "
+                  "--help` lists the commands",
+                  safe_display(word, 100), meant.empty() ? "" : fmt::format("did you mean {}? ", meant)));
 }
 
 // `loadline` and `loadline PATH` open the window.
@@ -207,6 +218,17 @@ Context make_context(int (*run_gui)(const GuiRequest&)) {
   return context;
 }
 
+// The first line says what the command does; examples follow.
+std::string description_of(const Command& command) {
+  std::string text = std::string(command.summary) + ".\n\nExamples:";
+  for (std::size_t at = 0; at < command.examples.size();) {
+    const std::size_t end = std::min(command.examples.find('\n', at), command.examples.size());
+    text += fmt::format("\n  {}", command.examples.substr(at, end - at));
+    at = end + 1;
+  }
+  return text;
+}
+
 struct Parsers {
   std::vector<Action> actions;
   std::vector<CLI::App*> parsers;  // parallel to them
@@ -217,19 +239,19 @@ Parsers add_commands(CLI::App& app, Context& context) {
   app.set_version_flag("--version", std::string("loadline ") + LOADLINE_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
-  app.set_help_all_flag("--help-all", "Print the options of every command");
+  app.formatter(help_formatter());
   app.footer(
-      "PATH is a file, a model folder, a Hugging Face cache folder, org/name from the local cache, a "
-      "config.json or "
-      "one shard.\nExit codes: 0 done, 1 failed, 2 usage, 3 does not fit the budget, 4 differs, 130 "
-      "cancelled.");
+      "`loadline COMMAND --help` lists the options of a command, `loadline help` the\nmanual.\n"
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 does not fit the budget, 4 differs,\n130 cancelled.");
   app.add_flag("-q,--quiet", context.quiet, "No progress and no notes on stderr");
   Parsers added;
   for (const Command& command : commands()) {
-    CLI::App* const parser = app.add_subcommand(std::string(command.name), std::string(command.summary));
+    CLI::App* const parser = app.add_subcommand(std::string(command.name), description_of(command));
+    parser->footer("");
     parser->add_flag("--json", context.json, "Print one JSON object");
     if (command.opens_model)
-      parser->add_flag("--follow-links", context.follow_links, "Allow links that leave the model's folder");
+      for (const auto& option : open_options())
+        parser->add_flag(flag_of(option.id), context.follow_links, std::string(option.brief));
     added.actions.push_back(command.setup(*parser));
     added.parsers.push_back(parser);
   }
@@ -243,6 +265,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv, Context& context)
       std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
   try {
     std::vector<std::string> arguments = with_default_command(argc, argv, context);
+    check_flags(app, arguments);
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     app.parse(std::move(arguments));
     return std::nullopt;

@@ -2,7 +2,7 @@
 #include "core/packing/pack.h"
 
 #include "app/cli/commands.h"
-#include "app/cli/number_range.h"
+#include "app/cli/option_flags.h"
 #include "app/cli/pack_problem.h"
 #include "app/cli/pack_report.h"
 #include "app/cli/pack_run.h"
@@ -28,8 +28,7 @@ namespace {
 constexpr std::uint64_t kRunAlignment = 256;
 
 struct Options {
-  std::string path;
-  PackRunArguments run;
+  std::string space = "device";
   std::vector<std::string> capacity;
   bool minimize = false;
   double seconds = 10;
@@ -38,7 +37,6 @@ struct Options {
   std::string alignment;
   std::string out;
   bool force = false;
-  std::vector<GivenOption> given;
 };
 
 PackOptions pack_options(const Options& options) {
@@ -128,76 +126,80 @@ int solve(const Context& context, const Options& options, Progress& progress, Pa
   return fits ? kDone : kFailed;
 }
 
-int pack_file(const Context& context, const Options& options) {
-  for (const GivenOption& option : options.given)
-    if (is_pack_run_option(option.name))
-      throw Error(ErrorCode::usage, fmt::format("{} is for models: {} lists buffers", option.name,
-                                                safe_display(options.path, 80)));
+int pack_file(const Context& context, const Options& options, const LoadFlags& flags, bool space_given) {
+  std::vector<std::string_view> given = flags.given();
+  if (space_given) given.push_back("space");
+  if (!given.empty())
+    throw Error(ErrorCode::usage, fmt::format("{} is for models: {} lists buffers", flag_of(given.front()),
+                                              safe_display(flags.path(), 80)));
   check_out(options);
-  const Problem problem = file_problem(options.path, alignment_of(options).value_or(1));
+  const Problem problem = file_problem(flags.path(), alignment_of(options).value_or(1));
   Progress progress(context.stop);
   return solve(context, options, progress, {.problem = problem});
 }
 
-int pack_model(const Context& context, const Options& options) {
-  check_pack_run(options.run, options.given);
+int pack_model(const Context& context, const Options& options, const LoadFlags& flags,
+               const LoadRequest& request) {
+  check_pack_request(request, flags);
   check_out(options);
   Progress progress(context.stop);
-  const PackRun run = pack_run(context, options.path, options.run, progress);
+  const PackRun run = pack_run(context, flags.path(), request, options.space, progress);
   const std::uint64_t alignment = alignment_of(options).value_or(kRunAlignment);
   const RunProblem of_run = run_problem(run, alignment, stop_rule(context, options));
   return solve(context, options, progress,
                {.problem = of_run.problem, .run = &run, .of_run = &of_run, .alignment = alignment});
 }
 
-void add_solver_options(CLI::App& app, Options& options) {
-  app.add_option(
-         "--capacity", options.capacity,
-         "Bytes of the arena; of each arena, in turn, those without a value unbounded. Ends with the first "
-         "packing that keeps it")
-      ->delimiter(',');
-  app.add_flag("--minimize", options.minimize,
-               "The least height, and whether that is proved; as without --capacity");
-  app.add_option("--time-limit", options.seconds,
-                 "Seconds of the search; of a model also of the comparison with greedy by size")
+CLI::Option* add_solver_options(CLI::App& app, Options& options) {
+  const char* const kGroup = "Packing";
+  app.add_option("--capacity", options.capacity, "size of the arena; of several, each in turn")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("SIZE,...")
+      ->group(kGroup);
+  app.add_flag("--minimize", options.minimize, "least height, and whether it is proved")->group(kGroup);
+  app.add_option("--time-limit", options.seconds, "seconds that the search may take")
       ->check(number_range(0, 1e6))
-      ->capture_default_str();
-  app.add_option("--threads", options.threads, "Attempts of exact search that run at once")
+      ->type_name("S")
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--threads", options.threads, "attempts of exact search at once")
       ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "Of what is random: the same seed gives the same packing")
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--seed", options.seed, "seed of the random search")
       ->check(CLI::Range(std::int64_t{0}, kMostNumber))
-      ->capture_default_str();
-  app.add_option("--align", options.alignment, "What every offset is a multiple of")
-      ->default_str("1; 256 for a model, whose sizes are rounded up to it");
-  app.add_option("-o,--out", options.out,
-                 "Write the buffers with their offsets, the last column, as CSV; a model's are called as its "
-                 "tensors and values")
-      ->check([](const std::string& path) { return path.empty() ? "a file's name is needed" : ""; });
-  app.add_flag("--force", options.force, "Replace the output if it is there");
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--align", options.alignment, "every offset is a multiple of it")
+      ->type_name("SIZE")
+      ->default_str("1; 256 for a model")
+      ->group(kGroup);
+  CLI::Option* const space = app.add_option("--space", options.space, "of a model: device, staging or host")
+                                 ->check(CLI::IsMember(packed_spaces()))
+                                 ->type_name("ID")
+                                 ->capture_default_str()
+                                 ->group(kGroup);
+  app.add_option("-o,--out", options.out, "write the buffers with their offsets as CSV")
+      ->check([](const std::string& path) { return path.empty() ? "a file's name is needed" : ""; })
+      ->type_name("OUT.csv")
+      ->group(kGroup);
+  app.add_flag("--force", options.force, "replace the output if it is there")->group(kGroup);
+  return space;
 }
 
 }  // namespace
 
 Action setup_pack(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("PATH", options->path,
-                 "A .csv file with a header: lower, upper, size, and perhaps id, alignment, offset (pinned), "
-                 "gaps (7-9 12-14), group (shares memory), arena; or a model")
-      ->required();
-  add_solver_options(app, *options);
-  add_pack_run_options(app, options->run);
-  app.footer(fmt::format(
-      "Of a model one space of one run is packed: with --method that of a load, with --seq (or --dim) that "
-      "of "
-      "a forward\npass alone, without the weights, with both that of the load and then the pass; with "
-      "neither "
-      "that of a pass over {} tokens.\nExit code 0: packed within the capacity; 3: proved that nothing fits; "
-      "1: undecided in the time given.",
-      kPackedTokens));
-  return [options, &app](Context& context) {
-    options->given = given_options(app);
-    return is_csv(options->path) ? pack_file(context, *options) : pack_model(context, *options);
+  auto flags = std::make_shared<LoadFlags>(app, LoadUser::pack);
+  CLI::Option* const space = add_solver_options(app, *options);
+  return [options, flags, space](Context& context) {
+    const LoadRequest request = flags->request();
+    return is_csv(flags->path()) ? pack_file(context, *options, *flags, space->count() > 0)
+                                 : pack_model(context, *options, *flags, request);
   };
 }
 

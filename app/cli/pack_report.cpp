@@ -1,6 +1,7 @@
 // Packings as text and JSON.
 #include "app/cli/pack_report.h"
 
+#include "app/cli/forward_text.h"
 #include "core/base/text.h"
 
 #include <fmt/format.h>
@@ -55,7 +56,7 @@ void add_run(Json& json, const PackAnswer& answer) {
   json["space"] = space_name(run.space);
   json["method"] = run.method.empty() ? Json() : Json(run.method);
   json["order"] = run.order.empty() ? Json() : Json(json_text(run.order));
-  json["forward"] = run.forward == nullptr ? Json() : run.forward->json();
+  json["forward"] = run.forward == nullptr ? Json() : forward_json(*run.forward);
   json["alignment"] = answer.alignment;
   json["bytes"] = {{"weights", bytes.weights},
                    {"weight_copies", bytes.weight_copies},

@@ -1,9 +1,13 @@
 // The contract's keys for plan.
 #include "app/cli/plan_json.h"
 
-#include "app/cli/method_options.h"
+#include "app/cli/advice_text.h"
+#include "app/cli/forward_text.h"
+#include "app/cli/load_flags.h"
 #include "app/cli/rates.h"
+#include "app/report/row_curve.h"
 #include "core/load/cast_summary.h"
+#include "core/load/placement.h"
 
 #include <nlohmann/json.hpp>
 
@@ -15,7 +19,7 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json peaks_json(const Row& row, Json& places) {
+Json peaks_json(const LoadRow& row, Json& places) {
   Json peaks = Json::object();
   const auto add = [&](std::string_view name, const RowPeak& peak) {
     peaks[std::string(name)] = peak.bytes;
@@ -33,16 +37,27 @@ Json spaces_json(const PerSpace<std::uint64_t>& bytes) {
   return json;
 }
 
-Json fits_json(const Row& row, const RowFrame& frame) {
-  const Budget& budget = frame.budget;
+Json fits_json(const LoadRow& row, const BoundRequest& bound) {
+  const Budget& budget = bound.budget;
   Json json = {{"host", budget.host ? Json(row.verdict.host_fits) : Json()},
                {"device", budget.device ? Json(row.verdict.device_fits) : Json()}};
-  if (frame.memory == MemoryKind::unified)
+  if (bound.memory == MemoryKind::unified)
     json["unified"] = budget.unified ? Json(row.verdict.unified_fits) : Json();
   return json;
 }
 
-Json row_json(const Row& row, const RowFrame& frame) {
+Json alive_json(const LoadRow& row) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    if (row.alive[i].count == 0) continue;
+    Json& list = json[std::string(space_name(static_cast<Space>(i)))] = Json::array();
+    for (const AliveBlock& block : row.alive[i].largest)
+      list.push_back({{"label", json_text(block.label)}, {"bytes", block.bytes}});
+  }
+  return json;
+}
+
+Json row_json(const LoadRow& row, const BoundRequest& bound) {
   if (row.refusal)
     return {{"method", row.method->id},
             {"order", json_text(row.order)},
@@ -52,7 +67,8 @@ Json row_json(const Row& row, const RowFrame& frame) {
   Json json = {
       {"method", row.method->id},     {"order", json_text(row.order)},         {"peak", std::move(peaks)},
       {"peak_at", std::move(places)}, {"final", spaces_json(row.final_bytes)}, {"views", Json::object()},
-      {"fits", fits_json(row, frame)}};
+      {"fits", fits_json(row, bound)}};
+  json["alive_at_peak"] = alive_json(row);
   json["law"] = row.method->peak_law;
   if (row.order_proven) json["order_proven"] = *row.order_proven;
   json["reads"] = {{"bytes", row.reads.bytes}, {"jumps", row.reads.jumps}, {"distance", row.reads.distance}};
@@ -76,53 +92,76 @@ Json row_json(const Row& row, const RowFrame& frame) {
     if (!verdict.device_fits) json["over"]["device"] = verdict.device_over;
     if (!verdict.unified_fits) json["over"]["unified"] = verdict.unified_over;
   }
-  if (frame.max_peak) json["within_max_peak"] = row.over_max_peak == 0;
+  if (bound.request().require_peak) json["within_required_peak"] = row.over_required_peak == 0;
   return json;
 }
 
-Json options_json(const PlanAnswer& answer) {
-  const RowFrame& frame = answer.frame;
-  Json json = method_options_json(answer.options, answer.graph);
-  json["device"] = answer.device ? Json(json_text(answer.device->id)) : Json();
-  json["device_budget"] = or_null(frame.budget.device);
-  json["host_budget"] = or_null(frame.budget.host);
-  json["unified_budget"] = or_null(frame.budget.unified);
-  json["max_peak"] = or_null(frame.max_peak);
-  json["cache_limit"] = or_null(frame.cache_limit);
-  const ForwardArguments& forward = answer.forward.arguments();
-  const bool pass = forward.sequence > 0 || answer.forward.pass() != nullptr;
-  json["seq"] = pass ? Json(forward.sequence) : Json();
-  json["batch"] = pass ? Json(forward.batch) : Json();
-  json["past"] = pass ? Json(forward.past) : Json();
-  json["profile"] =
-      pass && !answer.forward.profile().empty() ? Json(json_text(answer.forward.profile())) : Json();
-  json["axis"] = frame.curve ? Json(frame.curve->axis == view::CurveAxis::steps ? "steps" : "time") : Json();
+// Bytes by where a placement puts them; null where everything goes to the device.
+Json placement_json(const MetaGraph& graph, const Placement& placement) {
+  Json json;
+  if (placement.all_on_device()) return json;
+  const auto owners = first_owner(graph);
+  for (const Home home : {Home::device, Home::host, Home::disk}) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+      const StorageId id{static_cast<std::uint32_t>(i)};
+      const bool twin = home == Home::host && placement.has_twin(id);
+      if (owners[i] && (twin || placement.of(id) == home)) bytes += graph.storage(id).bytes;
+    }
+    json[std::string(home_id(home))] = bytes;
+  }
   return json;
+}
+
+// The options as they are in force: kind of memory, profile and sizes of the pass are known by now.
+Json options_in_force(const PlanView& view) {
+  LoadRequest request = view.request();
+  request.memory = view.bound().memory;
+  const RequestPass& forward = *view.answer().forward;
+  const bool pass = asks_for_pass(request) || forward.pass() != nullptr;
+  request.forward.profile = pass ? forward.model().profile : std::string();
+  request.batch = forward.batch();
+  request.sequence = forward.sequence();
+  request.past = forward.past();
+  if (request.methods.empty())
+    for (const Method* method : view.bound().methods) request.methods.emplace_back(method->id);
+  return options_json(request, LoadUser::plan);
 }
 
 }  // namespace
 
-Json plan_json(const PlanAnswer& answer) {
-  const std::uint64_t least = device_lower_bound(answer.graph, answer.options, answer.forward.pass());
-  Json json = {{"model", json_text(model_name(answer.graph))},
-               {"bytes", storage_bytes(answer.graph)},
-               {"options", options_json(answer)},
-               {"rates", rates_json(answer.options.costs, answer.rates)},
+Json plan_json(const PlanView& view) {
+  const LoadAnswer& answer = view.answer();
+  const BoundRequest& bound = view.bound();
+  const std::uint64_t least = device_lower_bound(view.graph, bound.inputs, answer.forward->pass());
+  Json json = {{"model", json_text(model_name(view.graph))},
+               {"bytes", storage_bytes(view.graph)},
+               {"options", options_in_force(view)},
+               {"budget",
+                {{"device", or_null(bound.budget.device)},
+                 {"host", or_null(bound.budget.host)},
+                 {"unified", or_null(bound.budget.unified)}}},
+               {"placement", placement_json(view.graph, bound.inputs.placement)},
+               {"rates", rates_json(bound.inputs.costs, bound.rates)},
                {"rows", Json::array()},
                {"lower_bound",
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
-  if (answer.options.cast) {
-    const CastSummary cast = cast_summary(answer.graph, *answer.options.cast);
+  if (bound.request().cast) {
+    const CastSummary cast = cast_summary(view.graph, *bound.request().cast);
     json["cast"] = {{"tensors", cast.tensors},
                     {"bytes_before", cast.bytes_before},
                     {"bytes_after", cast.bytes_after},
                     {"kept", cast.kept}};
   }
-  if (Json pass = answer.forward.json(); !pass.is_null()) json["forward"] = std::move(pass);
-  for (const Row& row : answer.rows) json["rows"].push_back(row_json(row, answer.frame));
+  if (Json pass = forward_json(*answer.forward); !pass.is_null()) json["forward"] = std::move(pass);
+  for (const LoadRow& row : answer.rows) json["rows"].push_back(row_json(row, bound));
   if (answer.advice) {
-    json["advice"] = advice_json(*answer.advice);
+    json["advice"] = advice_json(*answer.advice, view.path);
     json["advice_tried"] = answer.advice->advice.tried;
+  }
+  if (!answer.also_fits.empty()) {
+    json["also_fits"] = Json::array();
+    for (const Method* method : answer.also_fits) json["also_fits"].push_back(method->id);
   }
   return json;
 }

@@ -1,10 +1,11 @@
-// plan's answer as JSON.
+// plan's answer as the contract's JSON.
 #pragma once
 
-#include "app/cli/plan_answer.h"
+#include "app/cli/command.h"
+#include "app/cli/plan_view.h"
 
 namespace loadline::cli {
 
-Json plan_json(const PlanAnswer& answer);
+Json plan_json(const PlanView& view);
 
 }  // namespace loadline::cli

@@ -12,6 +12,11 @@
 namespace loadline::cli {
 namespace {
 
+using report::CurveBand;
+using report::RowCurve;
+using report::space_title;
+using report::stack_of;
+
 constexpr std::size_t kGutter = 11;  // "306.74 MiB "
 constexpr std::size_t kEighths = 8;
 
@@ -106,8 +111,8 @@ std::string joined(const std::vector<Cell>& cells) {
 
 class Plot {
  public:
-  Plot(const Row& row, std::uint64_t scale, const PlotStyle& style)
-      : row_(row), curve_(*row.curve), scale_(scale), style_(style) {
+  Plot(const LoadRow& row, const RowCurve& curve, std::uint64_t scale, const PlotStyle& style)
+      : row_(row), curve_(curve), scale_(scale), style_(style) {
     constexpr std::size_t kLeast = 20;
     width_ = std::min(std::max(style.columns, kGutter + 2 + kLeast) - kGutter - 2, most_columns());
   }
@@ -200,14 +205,14 @@ class Plot {
     return std::string(kGutter + 1, ' ') + line + "\n";
   }
 
-  const Row& row_;
+  const LoadRow& row_;
   const RowCurve& curve_;
   std::uint64_t scale_;
   PlotStyle style_;
   std::size_t width_ = 0;
 };
 
-std::string legend(const PlanAnswer& answer, const PlotStyle& style) {
+std::string legend(const PlanView& view, const PlotStyle& style) {
   std::string text;
   for (const Space space : stack_of(kAllSpaces)) {
     const Ink ink = ink_of(space);
@@ -216,22 +221,23 @@ std::string legend(const PlanAnswer& answer, const PlotStyle& style) {
     text += style.colour ? fmt::format("\033[{}m{}\033[0m {}", ink.colour, sign, space_title(space))
                          : fmt::format("{} {}", sign, space_title(space));
   }
-  const bool unified = answer.frame.memory == MemoryKind::unified;
+  const bool unified = view.unified();
   return text + fmt::format("   {} {}\n", style.unicode ? "▼" : "v",
                             unified ? "most that one memory must hold" : "most on the device");
 }
 
 }  // namespace
 
-std::string plan_plots(const PlanAnswer& answer, const PlotStyle& style) {
-  std::uint64_t scale = 0;
-  for (const Row& row : answer.rows)
-    if (row.curve)
-      for (const CurveBand& band : row.curve->bands) scale = std::max(scale, band.most);
+std::string plan_plots(const PlanView& view, const PlotStyle& style) {
+  const auto& curves = view.pictured.curves;
+  std::uint64_t scale = 1;
+  for (const auto& curve : curves)
+    if (curve)
+      for (const CurveBand& band : curve->bands) scale = std::max(scale, band.most);
   std::string text;
-  for (const Row& row : answer.rows)
-    if (row.curve) text += "\n" + Plot(row, std::max<std::uint64_t>(scale, 1), style).text();
-  return text.empty() ? text : text + "\n" + legend(answer, style);
+  for (std::size_t i = 0; i < curves.size(); ++i)
+    if (curves[i]) text += "\n" + Plot(view.answer().rows[i], *curves[i], scale, style).text();
+  return text.empty() ? text : text + "\n" + legend(view, style);
 }
 
 }  // namespace loadline::cli

@@ -1,7 +1,7 @@
 // Curves of memory over a load, drawn with characters.
 #pragma once
 
-#include "app/cli/plan_answer.h"
+#include "app/cli/plan_view.h"
 
 #include <cstddef>
 #include <string>
@@ -16,6 +16,6 @@ struct PlotStyle {
 };
 
 // One plot per row that has a curve, all to one scale of bytes, and a legend.
-std::string plan_plots(const PlanAnswer& answer, const PlotStyle& style);
+std::string plan_plots(const PlanView& view, const PlotStyle& style);
 
 }  // namespace loadline::cli

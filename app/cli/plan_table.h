@@ -1,19 +1,19 @@
-// plan's answer as text: the table of peaks, what is least, and, asked for, what each method does.
+// plan's answer as a table and sentences for a terminal.
 #pragma once
 
-#include "app/cli/plan_answer.h"
+#include "app/cli/plan_view.h"
 
+#include <cstddef>
 #include <string>
 
 namespace loadline::cli {
 
-std::string plan_table(const PlanAnswer& answer, bool colour);
-// Each method once, in its first order that can be done: what it does, and its peak as every view counts it.
-std::string plan_explanation(const PlanAnswer& answer, bool colour);
+// The table fits into `columns` where that is possible: columns that say least go first.
+std::string plan_table(const PlanView& view, bool colour, std::size_t columns);
+// What each method does, and its peak as every counter shows it.
+std::string plan_explanation(const PlanView& view, bool colour);
 
-// "On NVIDIA T4: 16.00 GiB of the device's own".
-std::string device_text(const DevicePreset& device, const RowFrame& frame);
-// The least leading peak, whose it is, and how it stands to what stays there.
-std::string least_text(const PlanAnswer& answer);
+// "Least on the device: 5.80 GiB, which is W, by ...": one sentence.
+std::string least_text(const PlanView& view);
 
 }  // namespace loadline::cli

@@ -66,9 +66,7 @@ std::string rates_path(const Context& context) {
   return context.config_folder.empty() ? "" : context.config_folder + "/rates.json";
 }
 
-std::optional<MeasuredRates> choose_rates(const Context& context, const std::string& wanted) {
-  if (wanted == "assumed") return std::nullopt;
-  if (!wanted.empty()) return read_rates(wanted);
+std::optional<MeasuredRates> kept_rates(const Context& context) {
   const std::string path = rates_path(context);
   std::error_code ignored;
   if (path.empty() || !fs::exists(path, ignored)) return std::nullopt;
@@ -88,10 +86,9 @@ Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rate
 
 void add_measure_options(CLI::App& app, MeasureArguments& arguments) {
   CLI::Option* const measure =
-      app.add_flag("--measure", arguments.measure,
-                   "Measure disk, memory and the chosen device, and keep the rates for plan's times");
-  app.add_option("--measure-dir", arguments.folder,
-                 "The folder whose disk is measured, with a file of 512 MiB that goes away")
+      app.add_flag("--measure", arguments.measure, "measure disk, memory and GPU for estimates of time");
+  app.add_option("--measure-dir", arguments.folder, "folder whose disk is measured")
+      ->type_name("FOLDER")
       ->default_str("the working directory")
       ->needs(measure);
 }

@@ -12,9 +12,8 @@ namespace loadline::cli {
 // Where `devices --measure` keeps them; empty without a folder for it.
 std::string rates_path(const Context& context);
 
-// Absent: assumed ones. `wanted` is --rates: a file, "assumed", or empty for those kept, which are left out,
-// with a complaint, if they cannot be read. Throws Error for a file that was asked for.
-std::optional<MeasuredRates> choose_rates(const Context& context, const std::string& wanted);
+// Those kept there; absent where there are none. What cannot be read is told on stderr and left out.
+std::optional<MeasuredRates> kept_rates(const Context& context);
 
 // Every rate of `costs`, and when those measured were.
 Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates);

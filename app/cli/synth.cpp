@@ -102,18 +102,18 @@ int synth(const Context& context, const Options& options) {
 
 Action setup_synth(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("CONFIG", options->config,
-                 "A config.json, a model that has one, or a preset: " + preset_list())
+  app.add_option("CONFIG", options->config, "config.json, a model that has one, or one of: " + preset_list())
       ->required();
-  app.add_option("OUT", options->out, "The model folder to write")->required();
+  app.add_option("OUT", options->out, "model folder to write")->required();
   auto* const sparse =
-      app.add_flag("--sparse", options->sparse, "Full size on paper, no blocks on disk (the default)");
-  app.add_option("--random", options->seed, "Seeded random weights instead: the same everywhere")
+      app.add_flag("--sparse", options->sparse, "full size without blocks on disk [the default]");
+  app.add_option("--random", options->seed, "random weights instead, the same on every machine")
       ->check(CLI::Range(std::int64_t{0}, kMostNumber))
+      ->type_name("SEED")
       ->excludes(sparse);
-  app.add_option("--max-shard-size", options->max_shard_size,
-                 "Split into files of at most this size, such as 5GB");
-  app.add_flag("--force", options->force, "Replace existing output");
+  app.add_option("--max-shard-size", options->max_shard_size, "files of at most SIZE, such as 5GB")
+      ->type_name("SIZE");
+  app.add_flag("--force", options->force, "replace existing output");
   return [options](Context& context) { return synth(context, *options); };
 }
 

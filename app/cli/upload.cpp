@@ -1,9 +1,8 @@
 // loadline upload: loads a model onto a GPU and lays what was measured beside what was projected.
 #include "app/cli/commands.h"
-#include "app/cli/method_options.h"
-#include "app/cli/option_use.h"
+#include "app/cli/load_flags.h"
 #include "app/cli/table.h"
-#include "core/base/lookup.h"
+#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/order_file.h"
 #include "core/load/projection.h"
@@ -22,14 +21,16 @@ namespace loadline::cli {
 namespace {
 
 struct Options {
-  std::string path;
   std::string device;
-  std::string method = "staged_ring";
-  std::string order = "file";
-  MethodArguments arguments;
   bool verify = false;
   bool validation = false;
-  std::vector<GivenOption> given = {};  // what the command line says
+};
+
+// What is asked of the load, once it is known.
+struct AskedUpload {
+  std::string_view method;
+  std::string order;
+  bool cast = false;
 };
 
 #ifdef LOADLINE_HAS_GPU
@@ -50,11 +51,11 @@ double error_percent(std::uint64_t projected, std::uint64_t measured) {
   return 100 * (static_cast<double>(measured) / static_cast<double>(projected) - 1);
 }
 
-Json report_json(const gpu::UploadReport& report, const Options& options) {
+Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
   Json json = {
       {"device", json_text(report.device)},
-      {"method", options.method},
-      {"order", json_text(options.order)},
+      {"method", asked.method},
+      {"order", json_text(asked.order)},
       {"tensors", report.tensors},
       {"bytes", report.bytes},
       {"seconds", report.seconds},
@@ -103,12 +104,13 @@ void print_system_count(const gpu::UploadReport& report) {
         format_bytes((*taken)[index(Space::staging)]));
 }
 
-void print_report(const Context& context, const gpu::UploadReport& report, const Options& options) {
+void print_report(const Context& context, const gpu::UploadReport& report, const Options& options,
+                  const AskedUpload& asked) {
   const std::string rate =
       report.bytes == 0 ? "" : fmt::format(" ({})", format_rate(report.bytes_per_second));
   fmt::print("{}, {} onto {} in {}{}, {} in {} order\n\n", counted(report.tensors, "tensor"),
              format_bytes(report.bytes), safe_display(report.device, 60), format_seconds(report.seconds),
-             rate, options.method, safe_display(options.order, 60));
+             rate, asked.method, safe_display(asked.order, 60));
   Table table({"peak", "projected", "allocated", "error", "taken in all"},
               {Align::left, Align::right, Align::right, Align::right, Align::right});
   const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured, std::string taken) {
@@ -129,28 +131,37 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
   if (report.device_budget_peak)
     fmt::print("The driver counts {} more on the device.\n", format_bytes(*report.device_budget_peak));
   if (report.verified)
-    fmt::print("{}\n", *report.verified
-                           ? fmt::format("Verified: every byte on the device equals the file{}.",
-                                         options.arguments.cast.empty() ? "" : ", cast where --cast says so")
-                           : "DIFFERENT: " + report.mismatch);
+    fmt::print("{}\n", *report.verified ? fmt::format("Verified: every byte on the device equals the file{}.",
+                                                      asked.cast ? ", cast where --cast says so" : "")
+                                        : "DIFFERENT: " + report.mismatch);
   if (options.validation)
     fmt::print("The validation layer has {}.\n", counted(report.validation_messages.size(), "message"));
   for (const std::string& message : report.validation_messages) fmt::print("  {}\n", safe_display(message));
 }
 
-int upload(const Context& context, const Options& options) {
-  const Method& method = find_method(options.method);
-  check_order_choice(options.order);
-  const Method* const asked = &method;
-  require_taken(options.given, {&asked, 1});
-  MethodOptions arguments = parse_method_arguments(options.arguments);
-  const MetaGraphPtr graph = open_for(context, options.path);
+// One method in one order goes onto the GPU.
+BoundRequest bind_upload(const Context& context, const MetaGraph& graph, const LoadRequest& request) {
+  const CliEnvironment environment(context, request);
+  return bind_request(graph, request, environment.load);
+}
+
+int upload(const Context& context, const Options& options, LoadFlags& flags) {
+  LoadRequest request = flags.request();
+  if (request.methods.empty()) request.methods = {"staged_ring"};
+  const std::vector<const Method*> methods = find_methods(request.methods);
+  const std::vector<std::string> orders = order_names(request.orders);
+  if (methods.size() > 1 || orders.size() > 1)
+    throw Error(ErrorCode::usage, "an upload takes one --method and one --order");
+  check_order_choice(orders.front());
+  flags.require_used(request, methods);
+  const Method& method = *methods.front();
+  const MetaGraphPtr graph = open_for(context, flags.path());
   require_sound(*graph, "upload");
   require_importable(*graph, method);
-  arguments.placement = parse_placement(options.arguments, *graph);
-  const OrderChoice order = choose_order(*graph, options.order);
+  const BoundRequest bound = bind_upload(context, *graph, request);
   const Plan plan = make_plan(
-      *graph, method, make_order(*graph, order, method, arguments, Progress(context.stop)), arguments);
+      *graph, method, make_order(*graph, bound.orders.front(), method, bound.inputs, Progress(context.stop)),
+      bound.inputs);
 
   Progress progress(context.stop);
   gpu::UploadReport report;
@@ -160,20 +171,21 @@ int upload(const Context& context, const Options& options) {
                          {.device = options.device,
                           .verify = options.verify,
                           .validation = options.validation,
-                          .placement = arguments.placement},
+                          .placement = bound.inputs.placement},
                          progress);
   }
+  const AskedUpload asked = {method.id, orders.front(), request.cast.has_value()};
   if (context.json)
-    print_json(report_json(report, options));
+    print_json(report_json(report, asked));
   else
-    print_report(context, report, options);
+    print_report(context, report, options, asked);
   if (!report.validation_messages.empty()) return kFailed;
   return report.verified == false ? kDifferent : kDone;
 }
 
 #else
 
-int upload(const Context&, const Options&) {
+int upload(const Context&, const Options&, LoadFlags&) {
   throw Error(ErrorCode::unsupported, "built without Vulkan: nothing can be uploaded");
 }
 
@@ -183,19 +195,15 @@ int upload(const Context&, const Options&) {
 
 Action setup_upload(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  add_path_option(app, options->path);
-  app.add_option("--device", options->device, "Index or part of a name; by default the best (see `devices`)");
-  app.add_option("--method", options->method, "How to load: " + id_list(methods()))->capture_default_str();
-  app.add_option("--order", options->order,
-                 "In which order: " + id_list(orders()) + ", or a file that lists tensors")
-      ->capture_default_str();
-  add_method_options(app, options->arguments);
-  app.add_flag("--verify", options->verify, "Read the device back and compare every byte with the file");
-  app.add_flag("--validation", options->validation, "Run under the Vulkan validation layer");
-  return [options, &app](Context& context) {
-    options->given = given_options(app);
-    return upload(context, *options);
-  };
+  auto flags = std::make_shared<LoadFlags>(app, LoadUser::upload);
+  const char* const kGroup = "GPU";
+  app.add_option("--device", options->device, "index or part of a name of a GPU; `devices` lists them")
+      ->type_name("N|NAME")
+      ->default_str("the best")
+      ->group(kGroup);
+  app.add_flag("--verify", options->verify, "read the device back, compare every byte")->group(kGroup);
+  app.add_flag("--validation", options->validation, "run under the Vulkan validation layer")->group(kGroup);
+  return [options, flags](Context& context) { return upload(context, *options, *flags); };
 }
 
 }  // namespace loadline::cli

@@ -4,6 +4,7 @@
 #include "app/gui/actions_arena.h"
 #include "app/gui/panel.h"
 #include "app/gui/script_words.h"
+#include "app/report/manual.h"
 
 #include <algorithm>
 #include <array>
@@ -32,7 +33,7 @@ bool has_order(const Workspace& workspace) { return !workspace.document().order.
 
 bool has_comparison(const Workspace& workspace) {
   const Document& document = workspace.document();
-  return !document.comparison.value()->rows.empty() && !document.comparison.busy();
+  return !document.comparison.value()->answer.rows.empty() && !document.comparison.busy();
 }
 
 bool has_steps(const Workspace& workspace) { return workspace.document().arena->steps() != nullptr; }
@@ -60,26 +61,49 @@ ArrayView& array_of(Workspace& workspace) {
   return *workspace.document().metadata.array();
 }
 
-// COLUMN [descending]; `name` is that of the column at a position.
-template <typename Name>
-std::pair<std::size_t, bool> column_and_direction(std::string_view argument, std::size_t count, Name name) {
-  const std::size_t space = argument.find(' ');
-  const std::string_view order =
-      space == std::string_view::npos ? std::string_view() : argument.substr(space + 1);
-  if (!order.empty() && order != "descending") refuse(fmt::format("'{}' is not descending", order));
-  return {position(argument.substr(0, space), count, name, "column"), order.empty()};
+// Whether a COLUMN is followed by "descending"; takes it off.
+bool ascending(std::string_view& column) {
+  const std::size_t space = column.find(' ');
+  if (space == std::string_view::npos) return true;
+  const std::string_view word = column.substr(space + 1);
+  if (word != "descending") refuse(fmt::format("'{}' is not descending", word));
+  column = column.substr(0, space);
+  return false;
 }
 
-template <typename Change>
-void change_plan(Workspace& workspace, Change change) {
-  PlanChoice choice = workspace.document().choice();
-  change(choice);
-  workspace.document().set_plan(choice);
+void set_switch(Workspace& workspace, bool Asked::*member, const std::string& word) {
+  Asked asked = workspace.document().asked();
+  asked.*member = on_or_off(word);
+  workspace.document().ask(asked);
 }
 
 // Models and the window.
 
 void open(Workspace& workspace, const std::string& path) { workspace.open(path); }
+void open_request(Workspace& workspace, const std::string& path) { workspace.open_request(path); }
+void save_request(Workspace& workspace, const std::string& path) { workspace.save_request(path); }
+
+bool has_remedy(const Workspace& workspace) {
+  const auto& all = workspace.shared.notices.all();
+  return std::any_of(all.begin(), all.end(), [](const Notice& notice) { return notice.remedy.has_value(); });
+}
+
+// What the newest message with a remedy offers.
+void mend(Workspace& workspace, const std::string&) {
+  const auto& all = workspace.shared.notices.all();
+  for (std::size_t i = all.size(); i-- > 0;) {
+    if (!all[i].remedy) continue;
+    const Notice notice = all[i];
+    workspace.shared.notices.dismiss(i);
+    return workspace.mend({*notice.remedy}, notice.path);
+  }
+  refuse("no message offers a remedy");
+}
+
+void show_manual(Workspace& workspace, const std::string& topic) {
+  const std::string_view wanted = topic.empty() ? find_panel(workspace.settings.panel).manual : topic;
+  workspace.manual = report::find_manual_page(wanted).id;
+}
 void demo(Workspace& workspace, const std::string&) { workspace.open_demo(); }
 void close(Workspace& workspace, const std::string&) { workspace.close_model(); }
 void quit(Workspace& workspace, const std::string&) { workspace.wants_quit = true; }
@@ -135,9 +159,12 @@ void filter(Workspace& workspace, const std::string& terms) {
 }
 
 void sort(Workspace& workspace, const std::string& argument) {
-  const auto [column, ascending] = column_and_direction(
-      argument, kSortColumns, [](std::size_t i) { return sort_column_name(static_cast<SortColumn>(i)); });
-  workspace.document().set_sort(static_cast<SortColumn>(column), ascending);
+  std::string_view name = argument;
+  const bool up = ascending(name);
+  const std::size_t column = position(
+      name, kSortColumns, [](std::size_t i) { return sort_column_name(static_cast<SortColumn>(i)); },
+      "column");
+  workspace.document().set_sort(static_cast<SortColumn>(column), up);
 }
 
 void find(Workspace& workspace, const std::string& text) {
@@ -192,13 +219,13 @@ void fold_operators(Workspace& workspace, const std::string& word) {
 }
 
 void add_first_token(Workspace& workspace, const std::string& word) {
-  change_plan(workspace, [&](PlanChoice& choice) { choice.first_token = on_or_off(word); });
+  set_switch(workspace, &Asked::first_token, word);
 }
 
 // The methods beside each other, and the order of the load.
 
 void compare_every_order(Workspace& workspace, const std::string& word) {
-  change_plan(workspace, [&](PlanChoice& choice) { choice.every_order = on_or_off(word); });
+  set_switch(workspace, &Asked::every_order, word);
 }
 
 void show_comparison(Workspace& workspace, const std::string& view) {
@@ -208,10 +235,9 @@ void show_comparison(Workspace& workspace, const std::string& view) {
 }
 
 void sort_comparison(Workspace& workspace, const std::string& argument) {
-  const auto [column, ascending] = column_and_direction(argument, kCompareColumns, [](std::size_t i) {
-    return compare_column_name(static_cast<CompareColumn>(i));
-  });
-  workspace.settings.compare_sort = {static_cast<CompareColumn>(column), ascending};
+  std::string_view name = argument;
+  const bool up = ascending(name);
+  workspace.settings.compare_sort = {find_row_sort(name), up};
 }
 
 void overlay(Workspace& workspace, const std::string& id) {
@@ -255,11 +281,12 @@ void upload(Workspace& workspace, const std::string&) { workspace.upload(); }
 void convert(Workspace& workspace, const std::string& argument) {
   const std::size_t space = argument.find(' ');
   if (space == std::string::npos) refuse("needs an exporter and a file");
-  ConvertRequest request;
-  request.exporter = argument.substr(0, space);
-  request.out = argument.substr(space + 1);
-  request.overwrite = true;
-  workspace.convert(request);
+  ConvertTask task;
+  task.request.to = argument.substr(0, space);
+  task.request.write.overwrite = true;
+  task.request.write.verify = true;
+  task.out = argument.substr(space + 1);
+  workspace.convert(task);
 }
 
 constexpr Argument kNone = Argument::none;
@@ -272,7 +299,11 @@ constexpr auto kActions = std::to_array<Action>({
     {"demo", "Open the demo model", "", kNone, always, demo},
     {"close", "Close the model", "Ctrl+W", kNone, always, close},
     {"quit", "Quit", "Ctrl+Q", kNone, always, quit},
+    {"open-request", "Open a saved request", "", kRequired, always, open_request},
+    {"save-request", "Save what is asked as a request", "", kRequired, always, save_request},
+    {"mend", "Do what the newest message offers", "", kNone, has_remedy, mend},
     {"panel", "Show a panel", "", kRequired, always, show_panel},
+    {"manual", "Show the manual", "F1", kOptional, always, show_manual},
     {"theme", "Switch between dark and light", "Ctrl+T", kOptional, always, set_theme},
 
     {"select", "Select a tensor", "", kRequired, has_model, select},

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include <imgui_stdlib.h>
+
 namespace loadline::gui {
 namespace {
 
@@ -91,7 +93,8 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
   std::optional<std::size_t> picked;
   ImGui::SetNextItemWidth(width);
   const float frame = ImGui::GetFrameHeight();
-  const std::string cut = elided(shown(preview), width - frame - ImGui::GetStyle().FramePadding.x);
+  const float room = width - frame - ImGui::GetStyle().FramePadding.x;
+  const std::string cut = preview.empty() ? "" : elided(shown(preview), room);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const bool open =
@@ -114,8 +117,12 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
 
 namespace {
 
-// Where a logarithmic slider has a value, as ImGui places it: from 0 the scale begins at a tenth.
+constexpr std::int64_t kMostLinear = 200;
+
+// Where a slider has a value, as ImGui places it: from 0 a logarithmic scale begins at a tenth.
 float slider_share(std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (most <= kMostLinear)
+    return static_cast<float>(value - least) / static_cast<float>(std::max<std::int64_t>(most - least, 1));
   const double begin = least > 0 ? static_cast<double>(least) : 0.1;
   if (static_cast<double>(value) <= begin) return 0;
   return static_cast<float>(std::log(static_cast<double>(value) / begin) /
@@ -124,18 +131,15 @@ float slider_share(std::int64_t value, std::int64_t least, std::int64_t most) {
 
 }  // namespace
 
-bool size_slider(const Ui& ui, std::string_view label, float width, std::uint64_t& value, std::uint64_t least,
-                 std::uint64_t most, std::string_view hint) {
-  ImGui::AlignTextToFramePadding();
-  muted(ui, label);
-  ImGui::SameLine(0, ui.px(6));
+bool number_slider(const Ui& ui, const char* id, float width, std::uint64_t& value, std::uint64_t least,
+                   std::uint64_t most, std::string_view hint) {
   ImGui::SetNextItemWidth(width);
-  ImGui::PushID(label.data(), label.data() + label.size());
   const ImVec2 at = ImGui::GetCursorScreenPos();
   // signed: a logarithmic scale that begins at 0 needs it
   auto number = static_cast<std::int64_t>(value);
   const auto low = static_cast<std::int64_t>(least), high = static_cast<std::int64_t>(most);
-  constexpr ImGuiSliderFlags kFlags = ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp;
+  const ImGuiSliderFlags flags =
+      ImGuiSliderFlags_AlwaysClamp | (high > kMostLinear ? ImGuiSliderFlags_Logarithmic : 0);
   // ImGui's knob would hide the figure: a filled part below it says the same
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->ChannelsSplit(2);
@@ -143,10 +147,9 @@ bool size_slider(const Ui& ui, std::string_view label, float width, std::uint64_
   for (const ImGuiCol color : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive,
                                ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive})
     ImGui::PushStyleColor(color, with_alpha(ui.theme->raised, 0));
-  const bool moved = ImGui::SliderScalar("##size", ImGuiDataType_S64, &number, &low, &high, "%lld", kFlags) &&
+  const bool moved = ImGui::SliderScalar(id, ImGuiDataType_S64, &number, &low, &high, "%lld", flags) &&
                      number != static_cast<std::int64_t>(value);
   ImGui::PopStyleColor(5);
-  ImGui::PopID();
   draw->ChannelsSetCurrent(0);
   const bool hot = ImGui::IsItemHovered() || ImGui::IsItemActive();
   const float rounding = ImGui::GetStyle().FrameRounding;
@@ -179,6 +182,28 @@ bool checkbox(const Ui& ui, const char* label, bool* value) {
   const bool changed = ImGui::Checkbox(label, value);
   ImGui::PopStyleVar();
   return changed;
+}
+
+bool typed_field(const Ui& ui, const char* id, float width, TypedField& field, const std::string& now,
+                 const std::string& empty, std::string_view hint) {
+  if (!field.editing) field.typed = now;
+  ImGui::SetNextItemWidth(width);
+  const std::string cut = elided(empty, width - 2 * ImGui::GetStyle().FramePadding.x);
+  const bool entered =
+      ImGui::InputTextWithHint(id, cut.c_str(), &field.typed, ImGuiInputTextFlags_EnterReturnsTrue);
+  field.editing = ImGui::IsItemActive();
+  const bool left = ImGui::IsItemDeactivatedAfterEdit();
+  if (!field.editing) tooltip(ui, hint);
+  return entered || left;
+}
+
+void label_before(const Ui& ui, std::string_view label, float width, bool continues) {
+  const float own = label.empty() ? 0 : text_width(label) + ui.px(6);
+  if (continues) continue_line(ui, 14, own + width);
+  if (label.empty()) return;
+  ImGui::AlignTextToFramePadding();
+  muted(ui, label);
+  ImGui::SameLine(0, ui.px(6));
 }
 
 float field(const Ui& ui, std::string_view label, float share) {

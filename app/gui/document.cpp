@@ -9,12 +9,6 @@
 namespace loadline::gui {
 namespace {
 
-// Neither names of tensors nor counts of layers or bytes mean anything in another model.
-PlanChoice of_any_model(PlanChoice choice) {
-  if (choice.order == kCustomOrder) choice.order = PlanChoice().order;
-  return without_placement(std::move(choice));
-}
-
 std::unique_ptr<ArenaWork> kept_arena(Shared& shared, std::unique_ptr<ArenaWork> arena) {
   if (arena) return arena;
   return std::make_unique<ArenaWork>(shared.jobs,
@@ -29,20 +23,19 @@ Document::Document(Shared& shared, ModelPtr shown, Kept kept)
       metadata(shared.jobs, model ? model->graph : nullptr),
       arena(kept_arena(shared, std::move(kept.arena))),
       shared_(shared),
-      choice_(of_any_model(std::move(kept.choice))),
-      forward_choice_(std::move(kept.forward_choice)) {
+      asked_(of_any_model(std::move(kept.asked))) {
   comparison.set({});
   order.set({});
-  forward_choice_.others.clear();
   table_.column = kept.column;
   table_.ascending = kept.ascending;
   refresh_table();
-  if (model) lower(), plan(), compare();
+  if (model) lower();
+  refresh_load();
 }
 
 Document::Kept Document::hand_over() {
   arena->forget_model();
-  return {std::move(choice_), std::move(forward_choice_), table_.column, table_.ascending, std::move(arena)};
+  return {std::move(asked_), table_.column, table_.ascending, std::move(arena)};
 }
 
 void Document::select(std::optional<TensorId> tensor) {

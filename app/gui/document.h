@@ -2,17 +2,17 @@
 #pragma once
 
 #include "app/gui/arena_work.h"
-#include "app/gui/convert_request.h"
+#include "app/gui/asked.h"
+#include "app/gui/convert_task.h"
 #include "app/gui/forward_scene.h"
 #include "app/gui/latest.h"
+#include "app/gui/load_task.h"
 #include "app/gui/metadata_view.h"
 #include "app/gui/model.h"
 #include "app/gui/order_list.h"
-#include "app/gui/plan_choice.h"
 #include "app/gui/shared.h"
 #include "core/inspect/doctor.h"
 #include "core/load/projection.h"
-#include "core/plan/forward_pass.h"
 
 #include <cstdint>
 #include <memory>
@@ -34,20 +34,13 @@ struct TableView {
   std::vector<bool> lit;    // per node of the tree: something of it passes; empty without a filter
 };
 
-// The methods beside each other, and by what their rows were made and judged.
-struct Comparison {
-  std::vector<report::PlanRow> rows;
-  report::RowFrame frame;
-};
-
 // Verbs return at once; what takes time is asked of a Latest, whose answer comes when the jobs are polled.
 // Throws Error{usage} where a verb cannot be done; what goes wrong later is a notice. Used from one thread.
 class Document {
  public:
   // What the document that is shown next takes over.
   struct Kept {
-    PlanChoice choice = {};
-    ForwardChoice forward_choice = {};
+    Asked asked = {};
     SortColumn column = SortColumn::offset;
     bool ascending = true;
     std::unique_ptr<ArenaWork> arena = nullptr;  // a packing problem stays beside the models
@@ -71,9 +64,18 @@ class Document {
   void set_sort(SortColumn column, bool ascending);
   const TableView& table() const { return table_; }
 
-  // The load. Ids are checked: Error{usage}; the custom order must have been arranged or read.
-  void set_plan(const PlanChoice& choice);
-  const PlanChoice& choice() const { return choice_; }
+  // The load and its forward pass. Throws Error{usage} for what cannot be meant, which then changes nothing;
+  // what the sizes of the pass are wrong for is forward_error().
+  void ask(const Asked& asked);
+  const Asked& asked() const { return asked_; }
+  // One option of load_options(), from a word. With another target or kind of memory, budgets that mean
+  // something else there go.
+  void set_option(std::string_view option, std::string_view word);
+  const std::vector<Target>& targets() const { return *shared_.targets; }
+  // The kind of memory and the budgets in force.
+  BoundMemory memory() const;
+  // What the timeline's request means for the model, which there must be.
+  BoundRequest bound() const;
   // Lists the chosen order, for who arranges it; nothing if it is listed already.
   void list_order();
   // The list as somebody changed it becomes the custom order, and the chosen one.
@@ -91,10 +93,6 @@ class Document {
   const std::string& upload_misfit() const { return upload_misfit_; }
   void weigh_upload();  // devices have changed
 
-  // The forward pass. Its sizes are bounded by kMostBatch and the like; what the options are wrong for is
-  // forward_error().
-  void set_forward(const ForwardChoice& choice);
-  const ForwardChoice& forward_choice() const { return forward_choice_; }
   // Of the pass with the sizes chosen; null where no operators are known.
   const std::shared_ptr<const ForwardFigures>& figures() const { return figures_; }
   const std::string& figures_error() const { return figures_error_; }
@@ -102,15 +100,15 @@ class Document {
   // Looks into the files for what slows down loading them.
   void diagnose();
   // Asks the exporter whether it can write the model that way.
-  void weigh_convert(const ConvertRequest& request);
+  void weigh_convert(const ConvertTask& task);
 
   const std::uint64_t id;  // rises with every document: what is cached for another one is stale
   const ModelPtr model;
   MetadataView metadata;
   Latest<ForwardScene> forward;
   Latest<Projection> projection;
-  Latest<Comparison> comparison;  // never null
-  Latest<OrderList> order;        // as listed; never null
+  Latest<report::PicturedAnswer> comparison;  // of all methods; never null
+  Latest<OrderList> order;                    // as listed; never null
   Latest<std::vector<Finding>> findings;
   // Of the conversion last weighed: what the file would not hold of the model, in sentences.
   Latest<std::vector<std::string>> convert_fit;
@@ -119,15 +117,18 @@ class Document {
   // How the panels look at it.
   std::set<std::string, std::less<>> overlaid;  // methods whose curves lie over each other; none: a few
   std::string operator_search;
-  std::optional<std::size_t> operator_shown;    // position in the forward graph
-  std::optional<ConvertRequest> wants_convert;  // the convert panel takes these options
+  std::optional<std::size_t> operator_shown;  // position in the forward graph
+  std::vector<Remedy> wants_convert;          // the convert panel takes these options
 
  private:
   void refresh_table();
+  void check(const Asked& asked) const;
   void lower();
   void evaluate_forward();
-  std::optional<ForwardPass> pass() const;  // what follows the load, if it is known and wanted
-  PlanTask plan_task() const;
+  const ForwardScene* pass() const;  // what follows the load; null if nothing does
+  LoadTask task(LoadQuestion question) const;
+  LoadQuestion timeline() const { return timeline_question(asked_, pass(), custom_); }
+  void refresh_load();  // asks what was not asked yet, or was cancelled
   void plan();
   void compare();
 
@@ -136,12 +137,15 @@ class Document {
   std::uint64_t selections_ = 0;
   NodeId zoomed_ = kRootNode;
   TableView table_;
-  PlanChoice choice_;
+  Asked asked_;
   std::shared_ptr<const StorageOrder> custom_;
-  std::string listed_;        // which order `order` is, and of which method where that matters; empty: none
-  std::string plan_failure_;  // the notice that another plan takes back
+  std::shared_ptr<PassMemo> passes_ = std::make_shared<PassMemo>();
+  std::optional<LoadQuestion> planned_, compared_;
+  std::optional<LoadQuestion> listed_;  // whose order `order` is
+  std::string plan_failure_;            // the notice that another plan takes back
   std::string upload_misfit_;
-  ForwardChoice forward_choice_;
+  std::shared_ptr<const ForwardScene> evaluated_;  // what figures_ are of, with which sizes
+  std::vector<std::uint64_t> symbols_;
   std::shared_ptr<const ForwardFigures> figures_;
   std::string figures_error_;
 };

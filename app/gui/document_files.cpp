@@ -16,14 +16,14 @@ void Document::diagnose() {
   });
 }
 
-void Document::weigh_convert(const ConvertRequest& request) {
+void Document::weigh_convert(const ConvertTask& task) {
   convert_fit.reset();
-  if (!model || !use_misfit(*model).empty() || request.out.empty()) return;
-  const Exporter& exporter = find_exporter(request.exporter);
+  if (!model || !use_misfit(*model).empty() || task.out.empty()) return;
+  const Exporter& exporter = find_exporter(task.request.to);
   convert_fit.ask(shared_.jobs, "Laying out the new file",
-                  [graph = model->graph, &exporter, request](Progress&) {
-                    exporter.layout(*graph, request.options, request.out);
-                    return left_out(*graph, exporter, request.options);
+                  [graph = model->graph, &exporter, task](Progress&) {
+                    exporter.layout(*graph, task.request.layout, task.out);
+                    return left_out(*graph, exporter, task.request.layout);
                   });
 }
 

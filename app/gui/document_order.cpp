@@ -1,11 +1,13 @@
 // The order of a load, arranged by hand or read from a file; and pictures of the comparison.
 #include "app/gui/document.h"
-#include "app/report/plan_chart.h"
+#include "app/report/asked_for.h"
+#include "app/report/page.h"
+#include "app/report/verdict.h"
+#include "app/report/write_picture.h"
+#include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/io/atomic_file.h"
-#include "core/load/optimal_order.h"
+#include "core/load/order_file.h"
 
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,20 +15,21 @@
 namespace loadline::gui {
 namespace {
 
-void write_text(const std::string& path, std::string_view text) {
-  AtomicFile file(path);
-  file.write_at(0, std::as_bytes(std::span(text)));
-  file.commit();
-}
-
 [[noreturn]] void refuse_suffix(const std::string& path, std::string_view suffix) {
   throw Error(ErrorCode::usage, fmt::format("'{}' does not end in {}: other files are not written over",
                                             safe_display(path, 120), suffix));
 }
 
-StorageOrder chosen_order(const PlanTask& task, bool with_pass, const Progress& progress) {
-  return make_order(*task.graph, task_order(task), find_method(task.choice.method),
-                    task_options(task, with_pass), progress);
+// What a page says of the model and of what was asked.
+report::PageText page_text(const MetaGraph& graph, const BoundRequest& bound) {
+  report::PageText page;
+  page.version = LOADLINE_VERSION;
+  page.lead = fmt::format("{}, W = {}", counted(graph.tensors.size(), "tensor"),
+                          counted(storage_bytes(graph), "byte"));
+  if (const std::string target = report::budget_text(bound); !target.empty()) page.lead += ". " + target;
+  page.options = report::asked_for(bound.request(), bound.memory);
+  page.options.emplace_back("Times", rates_line(bound.rates));
+  return page;
 }
 
 // Writes what `text` makes, and says where it is. That is a job of its own: it goes on when the model goes.
@@ -35,7 +38,7 @@ void save(Shared& shared, const std::string& path, std::string_view what, Text t
   shared.jobs.post(
       "Writing " + safe_display(path, 60), "",
       [text, path](Progress& progress) {
-        write_text(path, text(progress));
+        report::write_picture(path, text(progress));
         return path;
       },
       [&shared, what](Outcome<std::string> outcome) {
@@ -51,14 +54,15 @@ void save(Shared& shared, const std::string& path, std::string_view what, Text t
 
 void Document::list_order() {
   if (!model) return;
-  const bool own = choice_.order != kCustomOrder && find_order(choice_.order).make == nullptr;
-  const std::string wanted = own ? choice_.order + " of " + choice_.method : choice_.order;
+  LoadQuestion wanted = timeline();
+  // an order of one's own stays as it is unfolded, whatever else changes
+  if (wanted.own_order) wanted.request = {};
   if (wanted == listed_) return;
-  listed_ = wanted;
+  listed_ = std::move(wanted);
   order.ask(
       shared_.jobs, "Listing the order",
-      [task = plan_task(), with_pass = pass().has_value()](Progress& progress) {
-        return OrderList(*task.graph, chosen_order(task, with_pass, progress));
+      [task = task(timeline())](Progress& progress) {
+        return OrderList(*task.graph, first_order(task, progress));
       },
       [this] {
         if (order.error() == nullptr) return;
@@ -70,14 +74,12 @@ void Document::list_order() {
 void Document::arrange_order(OrderList list) {
   if (!model) return;
   order.set(std::move(list));
-  listed_ = kCustomOrder;
   StorageOrder arranged = order.value()->order();
-  const bool same = custom_ && choice_.order == kCustomOrder && arranged == *custom_;
-  choice_.order = kCustomOrder;
-  if (same) return;  // folded or unfolded
-  custom_ = std::make_shared<const StorageOrder>(std::move(arranged));
-  plan();
-  compare();
+  const bool unfolded = custom_ && shown_order(asked_) == kOwnOrder && arranged == *custom_;
+  if (!unfolded) custom_ = std::make_shared<const StorageOrder>(std::move(arranged));
+  asked_.request.orders = {std::string(kOwnOrder)};
+  listed_ = LoadQuestion{{}, custom_};
+  refresh_load();
 }
 
 void Document::load_order(const std::string& path) {
@@ -96,19 +98,19 @@ void Document::load_order(const std::string& path) {
 void Document::save_order(const std::string& path) {
   if (!model) throw Error(ErrorCode::usage, "no model is open");
   if (!path.ends_with(".txt")) refuse_suffix(path, ".txt");
-  save(shared_, path, "order", [task = plan_task(), with_pass = pass().has_value()](Progress& progress) {
-    return order_text(*task.graph, chosen_order(task, with_pass, progress));
+  save(shared_, path, "order", [task = task(timeline())](Progress& progress) {
+    return order_text(*task.graph, first_order(task, progress));
   });
 }
 
 void Document::save_chart(const std::string& path) {
-  if (!model || comparison.value()->rows.empty() || comparison.busy())
+  if (!model || comparison.value()->answer.rows.empty() || comparison.busy())
     throw Error(ErrorCode::usage, "the methods are not compared yet");
   const bool page = path.ends_with(".html");
   if (!page && !path.ends_with(".svg")) refuse_suffix(path, ".svg or .html");
-  save(shared_, path, "chart", [task = plan_task(), compared = comparison.value(), page](Progress&) {
-    const report::ChartSubject subject = {*task.graph, compared->frame, compared->rows};
-    return page ? report::page_html(subject, task_page_text(task)) : report::chart_svg(subject);
+  save(shared_, path, "chart", [graph = model->graph, compared = comparison.value(), page](Progress&) {
+    const report::ChartSubject subject = compared->subject(*graph);
+    return page ? report::page_html(subject, page_text(*graph, subject.bound)) : report::chart_svg(subject);
   });
 }
 

@@ -1,24 +1,18 @@
 // What is worked out of a model in the background: the forward pass, the projection, the comparison.
 #include "app/gui/document.h"
 #include "app/gui/fits.h"
-#include "core/base/lookup.h"
-#include "core/base/text.h"
+#include "core/base/error.h"
 #include "core/io/process_memory.h"
-#include "core/load/optimal_order.h"
+#include "core/load/load_options.h"
+#include "core/load/order_file.h"
 
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace loadline::gui {
 namespace {
-
-// Jobs keep the scene that their pass points into.
-const ForwardPass* pointer(const std::optional<ForwardPass>& pass) { return pass ? &*pass : nullptr; }
-
-std::optional<DevicePreset> find_preset(const std::vector<DevicePreset>& presets, const std::string& id) {
-  if (id.empty()) return std::nullopt;
-  return find_row(std::span(presets), id, "device");
-}
 
 // Another profile has other operators around the same ones: those of a name are counted from the last.
 std::optional<std::size_t> same_operator(const ForwardScene* before, const ForwardScene* now,
@@ -39,100 +33,120 @@ std::optional<std::size_t> same_operator(const ForwardScene* before, const Forwa
 
 }  // namespace
 
-void Document::set_plan(const PlanChoice& choice) {
-  find_method(choice.method);
-  if (choice.order != kCustomOrder)
-    find_order(choice.order);
-  else if (!custom_)
+void Document::check(const Asked& asked) const {
+  const LoadRequest& request = asked.request;
+  for (const LoadOption& option : load_options())
+    if (const OptionValue value = option.get(request); std::holds_alternative<std::uint64_t>(value))
+      check_option_number(std::get<std::uint64_t>(value), option.least, option.most,
+                          option.kind == OptionKind::bytes);
+  if (shown_order(asked) == kOwnOrder && !custom_)
     throw Error(ErrorCode::usage, "no custom order was arranged or read from a file yet");
-  find_preset(shared_.presets, choice.preset);
-  check_options(choice.options);
-  // whether it can be done is asked only when it is another one: that looks at every tensor (a new model has
-  // none yet)
-  if (model && !same_placement(choice, choice_)) choice_placement(*model->graph, choice);
-  const bool load = same_load(choice, choice_);
-  const bool rows = same_comparison(choice, choice_);
-  choice_ = choice;
-  if (!load && listed_ != kCustomOrder) listed_.clear();  // the optimal one may be another now
-  if (!model) return;
-  // what was cancelled or failed is tried again
-  const bool planned = projection.value() || projection.busy();
-  const bool compared = !comparison.value()->rows.empty() || comparison.busy();
-  if (!load || !planned) plan();
-  if (!rows || !compared) compare();
+  if (!request.forward.profile.empty()) shared_.assets->profile(request.forward.profile);
+  const LoadQuestion question = comparison_question(asked, pass(), custom_);
+  if (model && question == compared_) return;
+  check_request(question.request);
+  (void)find_methods(request.methods);
+  (void)bind_memory(request, *shared_.targets);
+  if (model)
+    (void)bind(task(question));  // looks at every tensor where weights are placed
+  else if (shown_order(asked) != kOwnOrder)
+    check_order_choice(shown_order(asked));
 }
 
-void Document::set_forward(const ForwardChoice& choice) {
-  if (!choice.options.profile.empty()) shared_.assets->profile(choice.options.profile);
-  const bool same_options = choice.options == forward_choice_.options;
-  const bool same = choice == forward_choice_;
-  forward_choice_ = choice;
-  forward_choice_.batch = std::clamp<std::uint64_t>(choice.batch, 1, kMostBatch);
-  forward_choice_.sequence = std::clamp<std::uint64_t>(choice.sequence, 1, kMostSequence);
-  forward_choice_.past = std::min(choice.past, kMostPast);
+void Document::ask(const Asked& asked) {
+  check(asked);
+  const bool same_run = asked.request.forward == asked_.request.forward;
+  asked_ = asked;
   if (!model) return;
-  if (!same_options || (!forward.value() && !forward.busy())) return lower();
-  if (same || !forward.value()) return;
-  evaluate_forward();
-  if (choice_.first_token) plan(), compare();
+  if (!same_run || (!forward.value() && !forward.busy()))
+    lower();
+  else
+    evaluate_forward();
+  refresh_load();
 }
+
+void Document::set_option(std::string_view option, std::string_view word) {
+  Asked asked = asked_;
+  LoadRequest& request = asked.request;
+  set_load_option(request, option, word);
+  if (request.target != asked_.request.target) {  // its data sheet holds until something else is chosen
+    request.memory.reset();
+    request.device_budget.reset();
+    request.host_budget.reset();
+  }
+  if (request.memory != asked_.request.memory && request.memory == MemoryKind::unified)
+    request.host_budget.reset();
+  ask(asked);
+}
+
+BoundMemory Document::memory() const { return bind_memory(asked_.request, *shared_.targets); }
+
+BoundRequest Document::bound() const { return bind(task(timeline())); }
 
 void Document::lower() {
   forward.ask(
       shared_.jobs, "Working out the forward pass",
-      [graph = model->graph, assets = shared_.assets, options = forward_choice_.options](Progress& progress) {
+      [graph = model->graph, assets = shared_.assets, options = asked_.request.forward](Progress& progress) {
         return make_forward_scene(graph, assets, options, progress);
       },
       [this, before = forward.value()] {
         if (forward.error() != nullptr) forward.drop();
         const ForwardScene* scene = forward.value().get();
         if (scene != nullptr && !scene->fault.empty()) {
-          forward_choice_.options = {};
+          asked_.request.forward = {};
           shared_.notices.add(Severity::error, "The pass cannot be run as chosen: " + scene->fault, id);
         }
         operator_shown = same_operator(before.get(), scene, operator_shown);
         evaluate_forward();
-        if (choice_.first_token) plan(), compare();
+        refresh_load();
       });
 }
 
 void Document::evaluate_forward() {
-  figures_.reset();
-  figures_error_.clear();
-  const ForwardScene* scene = forward.value().get();
-  if (scene == nullptr || scene->forward() == nullptr) return;
+  const std::shared_ptr<const ForwardScene> scene = forward.value();
+  std::vector<std::uint64_t> symbols;
+  std::string error;
+  const bool known = scene && scene->forward() != nullptr;
   try {
-    const auto symbols = symbols_of(*scene->forward(), forward_choice_);
-    figures_ = std::make_shared<const ForwardFigures>(*forward_figures(scene->model, symbols));
-  } catch (const Error& error) {
-    figures_error_ = error.what();
+    if (known) symbols = symbols_of(*scene->forward(), asked_.request);
+    if (figures_ && evaluated_ == scene && symbols_ == symbols) return;
+    figures_.reset();
+    if (known) figures_ = std::make_shared<const ForwardFigures>(*forward_figures(scene->model, symbols));
+  } catch (const Error& fault) {
+    figures_.reset();
+    error = fault.what();
   }
+  figures_error_ = std::move(error);
+  evaluated_ = scene;
+  symbols_ = std::move(symbols);
 }
 
 std::string forward_error(const Document& document) {
   return document.forward.error() != nullptr ? document.forward.error_text() : document.figures_error();
 }
 
-std::optional<ForwardPass> Document::pass() const {
-  if (!choice_.first_token || !figures_) return std::nullopt;
-  const ForwardGraph* graph = forward.value()->forward();
-  return ForwardPass{graph, symbols_of(*graph, forward_choice_)};
+const ForwardScene* Document::pass() const {
+  return asked_.first_token && figures_ ? evaluated_.get() : nullptr;
 }
 
-PlanTask Document::plan_task() const {
-  return {model->graph, choice_, find_preset(shared_.presets, choice_.preset), shared_.rates, custom_};
+LoadTask Document::task(LoadQuestion question) const {
+  return {model->graph, std::move(question), shared_.assets, shared_.targets, shared_.rates, passes_};
+}
+
+void Document::refresh_load() {
+  if (!model) return;
+  // what was cancelled or failed is tried again
+  const bool planned = projection.value() || projection.busy();
+  const bool compared = !comparison.value()->answer.rows.empty() || comparison.busy();
+  if (planned_ != timeline() || !planned) plan();
+  if (compared_ != comparison_question(asked_, pass(), custom_) || !compared) compare();
 }
 
 void Document::plan() {
+  planned_ = timeline();
   projection.ask(
-      shared_.jobs, "Projecting " + choice_.method,
-      [task = plan_task(), scene = forward.value(), pass = pass()](Progress& progress) {
-        const Method& method = find_method(task.choice.method);
-        const MethodOptions options = task_options(task, pass.has_value());
-        return project(*task.graph, method, task.choice.order,
-                       make_order(*task.graph, task_order(task), method, options, progress), options,
-                       progress, pointer(pass));
-      },
+      shared_.jobs, fmt::format("Projecting {}", shown_method(asked_).id),
+      [task = task(*planned_)](Progress& progress) { return project_load(task, progress); },
       [this] {
         shared_.notices.take_back(plan_failure_);
         if (projection.error() != nullptr) {
@@ -144,16 +158,14 @@ void Document::plan() {
 }
 
 void Document::compare() {
-  const report::RowFrame frame = task_frame(choice_, pass().has_value());
+  compared_ = comparison_question(asked_, pass(), custom_);
   comparison.ask(
       shared_.jobs, "Comparing load methods",
-      [task = plan_task(), scene = forward.value(), pass = pass(), frame](Progress& progress) {
-        return Comparison{compare_methods(task, pointer(pass), progress), frame};
-      },
-      [this, frame] {
+      [task = task(*compared_)](Progress& progress) { return compare_loads(task, progress); },
+      [this] {
         if (comparison.error() == nullptr) return;
         shared_.notices.fail("compare the methods", *comparison.error(), id);
-        comparison.set({{}, frame});
+        comparison.set({});
       });
 }
 

@@ -43,7 +43,7 @@ std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& devic
 }
 
 bool writes_shards(const Exporter& exporter) {
-  return exporter.options.find("--max-shard-size") != std::string_view::npos;
+  return exporter.options.find("max_shard_size") != std::string_view::npos;
 }
 
 DType converted_dtype(DType dtype, std::optional<DType> outtype) {

@@ -2,8 +2,10 @@
 #include "app/gui/forward_scene.h"
 
 #include "core/base/error.h"
+#include "core/forward/pass_sizes.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace loadline::gui {
 namespace {
@@ -150,8 +152,12 @@ std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
   } catch (const Error& error) {
     if (fitting == ForwardOptions()) throw;
     scene->fault = error.what();
-    model({});
+    fitting = {};
+    model(fitting);
   }
+  // a file's operators have types and shapes of their own
+  if (scene->model.source == ForwardSource::file) fitting = {.profile = fitting.profile};
+  scene->options = std::move(fitting);
   progress.check_cancelled();
   if (scene->forward() == nullptr) {
     scene->tree.nodes.emplace_back();
@@ -169,13 +175,9 @@ std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
   return scene;
 }
 
-std::vector<std::uint64_t> symbols_of(const ForwardGraph& graph, const ForwardChoice& choice) {
-  std::vector<std::uint64_t> symbols = symbol_values(graph, choice.batch, choice.sequence, choice.past);
-  if (!graph.least.empty()) return symbols;  // an architecture's: its other symbols follow from these
-  constexpr std::size_t kFirst = static_cast<std::size_t>(kPast) + 1;
-  for (std::size_t i = 0; i < choice.others.size() && kFirst + i < symbols.size(); ++i)
-    symbols[kFirst + i] = choice.others[i];
-  return symbols;
+std::vector<std::uint64_t> symbols_of(const ForwardGraph& graph, const LoadRequest& request) {
+  return symbol_values(graph, request.batch, std::max<std::uint64_t>(request.sequence, 1), request.past,
+                       request.sizes);
 }
 
 std::vector<std::uint64_t> peaks_inside(const OpTree& tree, const std::vector<LaneBytes>& usage) {

@@ -4,6 +4,7 @@
 #include "core/base/progress.h"
 #include "core/forward/forward_model.h"
 #include "core/graph/op_tree.h"
+#include "core/load/request.h"
 
 #include <cstdint>
 #include <memory>
@@ -14,27 +15,14 @@
 
 namespace loadline::gui {
 
-// What the user chose; a change of the options lowers anew, one of the sizes only evaluates.
-struct ForwardChoice {
-  ForwardOptions options = {};
-  std::uint64_t batch = 1;
-  std::uint64_t sequence = 512;
-  std::uint64_t past = 0;
-  // Of symbols that the file itself names, by position behind B, S and P; 1 for those beyond the end.
-  std::vector<std::uint64_t> others = {};
-  bool operator==(const ForwardChoice&) const = default;
-};
-inline constexpr std::uint64_t kMostBatch = 256;
-inline constexpr std::uint64_t kMostSequence = 1 << 20;
-inline constexpr std::uint64_t kMostPast = 1 << 20;
-
 // Immutable once made.
 struct ForwardScene {
   MetaGraphPtr graph;
   std::shared_ptr<const ForwardAssets> assets;  // what the model is bound to
   ForwardModel model;
-  std::string fault = {};  // why the options chosen are not those of the model
-  OpTree tree;             // with the root alone where there are no operators
+  ForwardOptions options = {};  // that the model is run with
+  std::string fault = {};       // why the options chosen are not those of the model
+  OpTree tree;                  // with the root alone where there are no operators
   // What the lanes show, by the operator they begin at.
   struct WeightUse {
     TensorId tensor{};
@@ -66,7 +54,8 @@ std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
                                                        std::shared_ptr<const ForwardAssets> assets,
                                                        const ForwardOptions& options, Progress& progress);
 
-std::vector<std::uint64_t> symbols_of(const ForwardGraph& graph, const ForwardChoice& choice);
+// The sizes that the request chooses. Throws Error{usage} for a name that the file does not have.
+std::vector<std::uint64_t> symbols_of(const ForwardGraph& graph, const LoadRequest& request);
 
 // The most that is alive inside each node of the tree, activations and temporaries together.
 std::vector<std::uint64_t> peaks_inside(const OpTree& tree, const std::vector<LaneBytes>& usage);

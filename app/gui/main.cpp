@@ -62,7 +62,8 @@ int run_gui(const GuiRequest& request) {
       offscreen ? open_offscreen_window(options) : open_desktop_window(options);
   GuiApp app(*window, request.hub_cache, request.stop, request.assets);
   app.workspace().settings.dark = request.dark;
-  if (!request.presets.empty()) app.workspace().shared.presets = request.presets;
+  if (!request.targets.empty())
+    app.workspace().shared.targets = std::make_shared<const std::vector<Target>>(request.targets);
   app.workspace().shared.rates = request.rates;
   if (!request.panel.empty()) app.workspace().settings.panel = request.panel;
   if (!request.path.empty()) app.workspace().open(request.path);

@@ -14,11 +14,18 @@ void Notices::add(Severity severity, std::string text, std::uint64_t document) {
   all_.push_back({severity, std::move(text), document});
 }
 
-std::string Notices::fail(std::string_view what, const Error& error, std::uint64_t document) {
+void Notices::add(const Error& error, std::string text, std::uint64_t document, std::string path) {
+  add(error.code() == ErrorCode::cancelled ? Severity::info : Severity::error, std::move(text), document);
+  all_.back().remedy = error.remedy();
+  all_.back().path = std::move(path);
+}
+
+std::string Notices::fail(std::string_view what, const Error& error, std::uint64_t document,
+                          std::string path) {
   const bool cancelled = error.code() == ErrorCode::cancelled;
   const std::string text =
       cancelled ? fmt::format("Cancelled: {}", what) : fmt::format("Could not {}: {}", what, error.what());
-  add(cancelled ? Severity::info : Severity::error, text, document);
+  add(error, text, document, std::move(path));
   return text;
 }
 

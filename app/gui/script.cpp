@@ -5,6 +5,8 @@
 #include "app/gui/script_options.h"
 #include "app/gui/script_words.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/load/load_options.h"
 
 #include <algorithm>
 #include <array>
@@ -97,7 +99,7 @@ const WindowWord* find_window_word(std::string_view id) {
 // Nothing for an unknown command.
 std::optional<Argument> argument_of(std::string_view command) {
   if (const Action* action = find_action(command)) return action->argument;
-  if (find_option_word(command) != nullptr) return Argument::required;
+  if (find_load_option(command) != nullptr) return Argument::required;
   if (const WindowWord* word = find_window_word(command)) return word->argument;
   return std::nullopt;
 }
@@ -105,10 +107,19 @@ std::optional<Argument> argument_of(std::string_view command) {
 void play(GuiApp& app, const ScriptLine& line) {
   if (const Action* action = find_action(line.command))
     action->run(app.workspace(), line.argument);
-  else if (const OptionWord* option = find_option_word(line.command))
-    option->set(app.workspace(), line.argument);
+  else if (find_load_option(line.command) != nullptr)
+    play_option(app.workspace(), line.command, line.argument);
   else
     find_window_word(line.command)->play(app, line.argument);
+}
+
+std::string unknown_word(const std::string& word) {
+  const std::string unknown = fmt::format("unknown word '{}'", safe_display(word, 60));
+  if (const std::string_view now = renamed_option(word); !now.empty())
+    return fmt::format("{}: it is called {}", unknown, now);
+  const std::string_view meant = nearest_word(word, script_words());
+  return meant.empty() ? unknown + "; the manual's page 'scripting' lists the words"
+                       : fmt::format("{}; did you mean {}?", unknown, meant);
 }
 
 Error at_line(const std::string& file, int line, const Error& error) {
@@ -124,10 +135,10 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::string_view> script_commands() {
+std::vector<std::string_view> script_words() {
   std::vector<std::string_view> names;
   for (const Action& action : actions()) names.push_back(action.id);
-  for (const OptionWord& word : option_words()) names.push_back(word.id);
+  for (const LoadOption& option : load_options()) names.push_back(option.id);
   for (const WindowWord& word : kWindowWords) names.push_back(word.id);
   return names;
 }
@@ -145,7 +156,7 @@ std::vector<ScriptLine> parse_script(std::string_view text, const std::string& f
       throw at_line(file, number, Error(ErrorCode::usage, detail));
     };
     const std::optional<Argument> argument = argument_of(parsed.command);
-    if (!argument) fail(fmt::format("unknown command '{}'; loadline gui --help lists them", parsed.command));
+    if (!argument) fail(unknown_word(parsed.command));
     if (argument == Argument::required && parsed.argument.empty())
       fail(fmt::format("{} needs an argument", parsed.command));
     if (argument == Argument::none && !parsed.argument.empty())

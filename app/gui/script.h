@@ -9,20 +9,20 @@
 
 namespace loadline::gui {
 
-// A line is an action (app/gui/actions.h), a load option (app/gui/script_options.h) or a word that drives the
-// window itself; the argument is the rest of the line. kScriptHelp lists them.
+// A line is an action (app/gui/actions.h), an option of a load (core/load/load_options.h) or a word that
+// drives the window itself; the argument is the rest of the line. The manual's page "scripting" lists them.
 struct ScriptLine {
   int number = 0;
   std::string command;
   std::string argument;
 };
 
-std::vector<std::string_view> script_commands();
+std::vector<std::string_view> script_words();
 
-// Throws Error{usage} `FILE: line N: ...` for unknown commands and missing arguments.
+// Throws Error{usage} `FILE: line N: ...` for unknown words and missing arguments.
 std::vector<ScriptLine> parse_script(std::string_view text, const std::string& file);
 
-// Plays the lines in order, drawing as it goes. A failing command throws its Error with the line's
+// Plays the lines in order, drawing as it goes. A failing line throws its Error with the line's
 // number. Returns true if the script asked to quit.
 bool play_script(GuiApp& app, const std::vector<ScriptLine>& lines, const std::string& file);
 

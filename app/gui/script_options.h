@@ -1,21 +1,17 @@
-// The words of a script that set what is loaded, how, where to, and what follows.
+// The words of a script that are options of a load.
 #pragma once
 
 #include "app/gui/workspace.h"
 
-#include <span>
 #include <string>
 #include <string_view>
 
 namespace loadline::gui {
 
-struct OptionWord {
-  std::string_view id;
-  void (*set)(Workspace&, const std::string& value);  // throws Error{usage}
-};
+// What a word of a former version is called now; empty for any other.
+std::string_view renamed_option(std::string_view word);
 
-std::span<const OptionWord> option_words();
-// Null for an unknown id.
-const OptionWord* find_option_word(std::string_view id);
+// Sets the option `id` of load_options(). Throws Error{usage}.
+void play_option(Workspace& workspace, std::string_view id, const std::string& word);
 
 }  // namespace loadline::gui

@@ -24,7 +24,7 @@ struct Shared {
   Jobs jobs{kWorkers};  // first: everything that asks them something goes before they do
   Notices notices;
   std::shared_ptr<const ForwardAssets> assets;
-  std::vector<DevicePreset> presets;
+  std::shared_ptr<const std::vector<Target>> targets;  // never null
   // Times are estimated with them from the next plan on; absent: assumed rates.
   std::optional<MeasuredRates> rates;
   Latest<std::vector<gpu::DeviceInfo>> devices;  // of this machine; null before somebody looked

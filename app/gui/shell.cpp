@@ -2,6 +2,7 @@
 #include "app/gui/shell.h"
 
 #include "app/gui/actions.h"
+#include "app/gui/manual_window.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "app/gui/window.h"
@@ -41,11 +42,16 @@ Panel& Shell::panel(std::string_view id) {
 }
 
 void Shell::handle_shortcuts() {
+  if (!workspace_.manual.empty() && shortcut_pressed("Escape")) {
+    workspace_.manual.clear();
+    return;
+  }
   const bool typing = browser_.is_open() || ImGui::GetIO().WantTextInput;
   for (const Action& action : actions()) {
     if (action.shortcut.empty() || !shortcut_pressed(action.shortcut) || !action.enabled(workspace_))
       continue;
-    if (!typing || action.shortcut.starts_with("Ctrl+")) run_action(workspace_, action.id);
+    const bool types_nothing = action.shortcut.starts_with("Ctrl+") || action.shortcut.starts_with('F');
+    if (!typing || types_nothing) run_action(workspace_, action.id);
   }
 }
 
@@ -71,6 +77,7 @@ void Shell::draw(const Ui& ui) {
     browser_.open(workspace_);
   }
   browser_.draw(workspace_, ui);
+  draw_manual(workspace_, ui);
   ImGui::End();
 }
 

@@ -1,5 +1,6 @@
 // Header, notices, details strip and status bar.
 #include "app/gui/actions.h"
+#include "app/gui/remedies.h"
 #include "app/gui/shell.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -8,6 +9,9 @@
 #include <cmath>
 #include <filesystem>
 #include <numbers>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,6 +53,50 @@ void fact(const Ui& ui, std::string_view label, std::string_view value, std::str
   ImGui::PopStyleVar();
   ImGui::EndGroup();
   if (!hint.empty()) tooltip(ui, hint);
+}
+
+enum class Answer { none, dismiss, mend };
+
+// Words over the whole width; `notice` is what they are, if it can be answered.
+Answer notice_strip(const Ui& ui, Severity severity, std::string_view words, int id, const Notice* notice) {
+  const ImU32 color = severity_color(*ui.theme, severity);
+  ImGui::PushID(id);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, mix(ui.theme->panel, color, 0.14f));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(7)});
+  const std::string safe = shown(words);
+  const std::string remedy =
+      notice != nullptr && notice->remedy ? remedy_title(std::span(&*notice->remedy, 1)) : "";
+  const float remedy_room = remedy.empty() ? 0 : text_width(remedy) + ui.px(40);
+  const float room = ImGui::GetContentRegionAvail().x - ui.px(64) - remedy_room;
+  const float lines = ImGui::CalcTextSize(safe.c_str(), nullptr, false, room).y;
+  const float height = std::min(lines, 4 * ImGui::GetFontSize()) + ui.px(18);
+  ImGui::BeginChild("notice", {0, height}, true, ImGuiWindowFlags_NoScrollbar);
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+  const ImVec2 at = ImGui::GetWindowPos();
+  ImGui::PushClipRect(at, {at.x + ImGui::GetWindowWidth(), at.y + height}, false);
+  ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + ui.px(5), at.y + height}, color, ui.px(8),
+                                            ImDrawFlags_RoundCornersLeft);
+  ImGui::PopClipRect();
+  ImGui::SetCursorPos({ui.px(16), ui.px(9)});
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room);
+  text_colored(ui.theme->text, safe);
+  ImGui::PopTextWrapPos();
+  if (lines > height) tooltip(ui, safe);
+  ImGui::SetCursorPos({ImGui::GetWindowWidth() - ImGui::GetFrameHeight() - ui.px(6),
+                       std::min(ui.px(3), (height - ImGui::GetFrameHeight()) / 2)});
+  Answer answer = Answer::none;
+  const float middle = std::min(ui.px(3), (height - ImGui::GetFrameHeight()) / 2);
+  if (id >= 0 &&
+      icon_button(ui, "dismiss", "Dismiss", [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
+    answer = Answer::dismiss;
+  if (!remedy.empty()) {
+    ImGui::SetCursorPos({ImGui::GetWindowWidth() - ImGui::GetFrameHeight() - remedy_room, middle});
+    if (button(ui, remedy, ButtonKind::primary)) answer = Answer::mend;
+  }
+  ImGui::EndChild();
+  ImGui::PopID();
+  return answer;
 }
 
 }  // namespace
@@ -113,54 +161,28 @@ void Shell::draw_header_model(const Ui& ui, float right) {
 }
 
 void Shell::draw_notices(const Ui& ui) {
-  const auto strip = [&](Severity severity, std::string_view words, int id) {
-    const ImU32 color = severity_color(*ui.theme, severity);
-    ImGui::PushID(id);
-    ImGui::PushStyleColor(ImGuiCol_ChildBg, mix(ui.theme->panel, color, 0.14f));
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(7)});
-    const std::string safe = shown(words);
-    const float room = ImGui::GetContentRegionAvail().x - ui.px(64);
-    const float lines = ImGui::CalcTextSize(safe.c_str(), nullptr, false, room).y;
-    const float height = std::min(lines, 4 * ImGui::GetFontSize()) + ui.px(18);
-    ImGui::BeginChild("notice", {0, height}, true, ImGuiWindowFlags_NoScrollbar);
-    ImGui::PopStyleVar();
-    ImGui::PopStyleColor();
-    const ImVec2 at = ImGui::GetWindowPos();
-    ImGui::PushClipRect(at, {at.x + ImGui::GetWindowWidth(), at.y + height}, false);
-    ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + ui.px(5), at.y + height}, color, ui.px(8),
-                                              ImDrawFlags_RoundCornersLeft);
-    ImGui::PopClipRect();
-    ImGui::SetCursorPos({ui.px(16), ui.px(9)});
-    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room);
-    text_colored(ui.theme->text, safe);
-    ImGui::PopTextWrapPos();
-    if (lines > height) tooltip(ui, safe);
-    ImGui::SetCursorPos({ImGui::GetWindowWidth() - ImGui::GetFrameHeight() - ui.px(6),
-                         std::min(ui.px(3), (height - ImGui::GetFrameHeight()) / 2)});
-    const bool dismissed = id >= 0 && icon_button(ui, "dismiss", "Dismiss", [&](ImVec2 center, ImU32 ink) {
-                             paint_cross(ui, center, ink);
-                           });
-    ImGui::EndChild();
-    ImGui::PopID();
-    return dismissed;
-  };
   const Model* model = workspace_.document().model.get();
   if (model != nullptr && model->errors > 0 && workspace_.settings.panel != "model" &&
       workspace_.settings.panel != "findings") {
     const auto& notes = model->graph->notes;
     const auto first = std::find_if(notes.begin(), notes.end(),
                                     [](const Note& note) { return note.severity == Severity::error; });
-    strip(Severity::error,
-          fmt::format("{}{}  (see Findings)", first->text,
-                      model->errors > 1 ? fmt::format("  and {} more", model->errors - 1) : ""),
-          -1);
+    notice_strip(ui, Severity::error,
+                 fmt::format("{}{}  (see Findings)", first->text,
+                             model->errors > 1 ? fmt::format("  and {} more", model->errors - 1) : ""),
+                 -1, nullptr);
   }
-  std::optional<std::size_t> dismissed;
-  for (std::size_t i = 0; i < workspace_.shared.notices.all().size(); ++i)
-    if (strip(workspace_.shared.notices.all()[i].severity, workspace_.shared.notices.all()[i].text,
-              static_cast<int>(i)))
-      dismissed = i;
-  if (dismissed) workspace_.shared.notices.dismiss(*dismissed);
+  std::optional<std::pair<std::size_t, Answer>> answered;
+  const std::vector<Notice>& all = workspace_.shared.notices.all();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (const Answer answer = notice_strip(ui, all[i].severity, all[i].text, static_cast<int>(i), &all[i]);
+        answer != Answer::none)
+      answered = {i, answer};
+  if (!answered) return;
+  const Notice notice = all[answered->first];
+  workspace_.shared.notices.dismiss(answered->first);
+  if (answered->second == Answer::mend)
+    workspace_.attempt([&] { workspace_.mend({*notice.remedy}, notice.path); });
 }
 
 void Shell::draw_details(const Ui& ui) {

@@ -64,14 +64,25 @@ std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_
 std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
                                  std::span<const std::string_view> labels, std::size_t current);
 
-// A label and a logarithmic slider of `width`; a double click or Ctrl+click takes typed digits. True when it
-// moved.
-bool size_slider(const Ui& ui, std::string_view label, float width, std::uint64_t& value, std::uint64_t least,
-                 std::uint64_t most, std::string_view hint);
+// A slider of `width`, logarithmic where there is a lot to choose from; a double click or Ctrl+click takes
+// typed digits. True when it moved.
+bool number_slider(const Ui& ui, const char* id, float width, std::uint64_t& value, std::uint64_t least,
+                   std::uint64_t most, std::string_view hint);
 // The triangle before a line that folds.
 void fold_arrow(const Ui& ui, ImVec2 center, bool open);
 
 bool checkbox(const Ui& ui, const char* label, bool* value);
+// What is typed stays until enter is pressed or the field is left.
+struct TypedField {
+  std::string typed = {};
+  bool editing = false;
+};
+// A field for text, `width` pixels wide: `now` until somebody types. True when what was typed counts.
+bool typed_field(const Ui& ui, const char* id, float width, TypedField& field, const std::string& now,
+                 const std::string& empty, std::string_view hint);
+// A label, which may be empty, before a control of `width` pixels; both on the line where they fit, if it
+// continues.
+void label_before(const Ui& ui, std::string_view label, float width, bool continues = true);
 // The label of what is drawn next on the same line, in the first `share` of it; returns the width left.
 float field(const Ui& ui, std::string_view label, float share = 0.5f);
 

@@ -2,9 +2,10 @@
 #include "app/gui/workspace.h"
 
 #include "app/gui/demo_folder.h"
+#include "app/gui/requests.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "importers/resolve.h"
+#include "importers/open_options.h"
 
 #include <array>
 #include <utility>
@@ -16,44 +17,62 @@ std::string_view color_by_name(ColorBy mode) {
   return kNames[static_cast<std::size_t>(mode)];
 }
 
+std::string_view compare_view_name(CompareView view) {
+  constexpr std::array<std::string_view, kCompareViews> kNames = {"table", "curves", "overlay", "order"};
+  return kNames[static_cast<std::size_t>(view)];
+}
+
 Workspace::Workspace(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets)
     : hub_cache_(std::move(hub_cache)) {
   shared.assets = assets ? std::move(assets) : built_in_assets();
-  shared.presets.assign(built_in_devices().begin(), built_in_devices().end());
+  shared.targets =
+      std::make_shared<const std::vector<Target>>(built_in_targets().begin(), built_in_targets().end());
   documents_.push_back(std::make_unique<Document>(shared, nullptr, Document::Kept{}));
 }
 
-void Workspace::ask_open(std::string name, std::function<std::string(Progress&)> locate) {
+void Workspace::ask_open(std::string name, std::string path, std::function<std::string(Progress&)> locate,
+                         const std::vector<Remedy>& with) {
+  ResolveOptions options;
+  options.hub_cache = hub_cache_;
+  options.assets = [assets = shared.assets] { return assets; };
+  for (const Remedy& remedy : with)
+    for (const Option<ResolveOptions>& option : open_options())
+      if (option.id == remedy.option) set_option(option, options, remedy.value);
+  wanted_.reset();
   opening.ask(
       shared.jobs, std::move(name),
-      [locate = std::move(locate), cache = hub_cache_, assets = shared.assets](Progress& progress) {
-        const std::string path = locate(progress);
+      [locate = std::move(locate), options, assets = shared.assets](Progress& progress) {
+        const std::string found = locate(progress);
         progress.check_cancelled();
-        auto graph = std::make_shared<MetaGraph>(
-            open_model(path, {.hub_cache = cache, .assets = [assets] { return assets; }}));
+        auto graph = std::make_shared<MetaGraph>(open_model(found, options));
         progress.check_cancelled();
-        return make_model(std::move(graph), path, *assets);
+        return make_model(std::move(graph), found, *assets);
       },
-      [this] {
-        if (opening.error() != nullptr)
-          shared.notices.fail("open", *opening.error(), document().id);
-        else
+      [this, path = std::move(path)] {
+        if (opening.error() != nullptr) {
+          shared.notices.fail("open", *opening.error(), document().id, path);
+        } else {
           adopt(opening.value());
+          if (const auto wanted = std::exchange(wanted_, std::nullopt))
+            attempt([&] { document().ask(asked_by(*wanted)); });
+        }
         opening.drop();
       });
 }
 
-void Workspace::open(const std::string& path) {
+void Workspace::open(const std::string& path, const std::vector<Remedy>& with) {
   if (path.ends_with(".csv")) {
     settings.panel = "arena";
     return document().arena->open(path);
   }
-  ask_open("Opening " + safe_display(path, 60), [path](Progress&) { return path; });
+  if (is_request_file(path)) return attempt([&] { open_request(path); });
+  ask_open(
+      "Opening " + safe_display(path, 60), path, [path](Progress&) { return path; }, with);
 }
 
 void Workspace::open_demo() {
   if (!demo_) demo_ = std::make_shared<DemoFolder>();
-  ask_open("Writing the demo model",
+  ask_open("Writing the demo model", "",
            [folder = demo_](Progress& progress) { return write_demo_model(folder->path(), progress); });
 }
 
@@ -79,7 +98,7 @@ void Workspace::attempt(const std::function<void()>& verb) {
   try {
     verb();
   } catch (const Error& error) {
-    shared.notices.add(Severity::error, error.what(), document().id);
+    shared.notices.add(error, error.what(), document().id);
   }
 }
 

@@ -1,14 +1,14 @@
 // The window's state and what a user can do, without a window: no ImGui, no Vulkan types.
 #pragma once
 
-#include "app/gui/convert_request.h"
+#include "app/gui/convert_task.h"
 #include "app/gui/document.h"
 #include "app/gui/folder_listing.h"
 #include "app/gui/latest.h"
-#include "app/gui/plan_choice.h"
 #include "app/gui/shared.h"
 #include "core/gpu/upload.h"
 #include "core/io/file_system.h"
+#include "core/load/rows.h"
 #include "exporters/write_layout.h"
 
 #include <cstddef>
@@ -27,6 +27,16 @@ class DemoFolder;
 enum class ColorBy { role, dtype, layer, shard };
 inline constexpr std::size_t kColorModes = 4;
 std::string_view color_by_name(ColorBy mode);
+
+// How the comparison is shown; `order` is where the order itself is arranged.
+enum class CompareView : std::uint8_t { table, curves, overlay, order };
+inline constexpr std::size_t kCompareViews = 4;
+std::string_view compare_view_name(CompareView view);
+struct CompareSort {
+  RowSort by = RowSort::table;
+  bool ascending = true;
+  bool operator==(const CompareSort&) const = default;
+};
 
 // How the window looks, whatever model it shows.
 struct Settings {
@@ -64,7 +74,12 @@ class Workspace {
 
   // Opens in the background; the model shown stays until the new one is there. A .csv file is a packing
   // problem: it stays beside the model, in the panel "arena".
-  void open(const std::string& path);
+  // A .json file may be a saved request. `with` are options of opening.
+  void open(const std::string& path, const std::vector<Remedy>& with = {});
+  // A saved request (core/load/request_file.h) is asked of its model, or else of the one that is shown.
+  // Throws Error.
+  void open_request(const std::string& path);
+  void save_request(const std::string& path);
   // Writes the built-in demo model to a temporary folder, once, and opens it.
   void open_demo();
   // Shows a graph that is already there.
@@ -75,7 +90,7 @@ class Workspace {
   const Document& document() const { return *documents_[current_]; }
 
   // Throw Error when the model cannot be used that way; what goes wrong later is a notice.
-  void convert(const ConvertRequest& request);
+  void convert(const ConvertTask& task);
   void upload();
   // The last ones, as long as they are of the model, and of the projection, that is shown; else null.
   std::shared_ptr<const Conversion> converted() const;
@@ -91,6 +106,8 @@ class Workspace {
   void browse(const std::string& folder);
   const FolderListing& folder() const;  // last listed
 
+  // Sets the options, and does again what failed without them: `path` could not be opened.
+  void mend(const std::vector<Remedy>& remedies, const std::string& path = {});
   // Runs a verb and turns its Error into a notice: for buttons.
   void attempt(const std::function<void()>& verb);
   // Takes in what jobs delivered; true if anything changed.
@@ -101,6 +118,7 @@ class Workspace {
   Settings settings;
   bool wants_browser = false;  // the file browser opens at the next frame
   bool wants_quit = false;
+  std::string manual;  // the topic that is shown; empty: none
   Latest<Model> opening;
   Latest<Conversion> conversion;
   Latest<UploadResult> uploading;
@@ -108,12 +126,14 @@ class Workspace {
   Latest<FolderListing> listing;
 
  private:
-  void ask_open(std::string name, std::function<std::string(Progress&)> locate);
+  void ask_open(std::string name, std::string path, std::function<std::string(Progress&)> locate,
+                const std::vector<Remedy>& with = {});
   void adopt(ModelPtr model);
 
   std::string hub_cache_;
-  std::shared_ptr<DemoFolder> demo_;  // the jobs that write to it hold it, too
-  std::string disk_path_;             // what was last measured
+  std::optional<LoadRequest> wanted_;  // of the model that is being opened
+  std::shared_ptr<DemoFolder> demo_;   // the jobs that write to it hold it, too
+  std::string disk_path_;              // what was last measured
   std::vector<std::unique_ptr<Document>> documents_;
   std::size_t current_ = 0;
 };

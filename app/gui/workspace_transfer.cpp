@@ -11,23 +11,24 @@
 
 namespace loadline::gui {
 
-void Workspace::convert(const ConvertRequest& request) {
+void Workspace::convert(const ConvertTask& task) {
   const ModelPtr& model = document().model;
   if (!model) throw Error(ErrorCode::usage, "no model is open");
   if (conversion.busy()) throw Error(ErrorCode::usage, "a conversion is under way");
-  if (request.out.empty()) throw Error(ErrorCode::usage, "where should the new file go?");
+  if (task.out.empty()) throw Error(ErrorCode::usage, "where should the new file go?");
   require_sound(*model->graph, "convert");
   if (const std::string misfit = reading_misfit(*model); !misfit.empty())
     throw Error(ErrorCode::unsupported, "cannot convert this model: " + misfit);
-  const Exporter& exporter = find_exporter(request.exporter);
+  const Exporter& exporter = find_exporter(task.request.to);
   conversion.reset();
-  const WriteOptions write = {.overwrite = request.overwrite, .verify = request.verify};
   conversion.ask(
       shared.jobs, "Converting to " + std::string(exporter.id),
-      [graph = model->graph, &exporter, request, write, id = document().id](Progress& progress) {
-        return Conversion{id, convert_model(graph, exporter, request.options, request.out, write, progress)};
+      [graph = model->graph, &exporter, task, id = document().id](Progress& progress) {
+        const ConvertRequest& request = task.request;
+        return Conversion{id,
+                          convert_model(graph, exporter, request.layout, task.out, request.write, progress)};
       },
-      [this, out = request.out] {
+      [this, out = task.out] {
         if (!disk_path_.empty()) measure_disk(disk_path_);
         if (conversion.error() != nullptr) {
           shared.notices.fail("convert", *conversion.error());
@@ -56,9 +57,8 @@ void Workspace::upload() {
   std::string misfit = mapping_misfit(*shown.model, *shown.projection.value());
   if (misfit.empty()) misfit = reading_misfit(*shown.model);
   if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
-  const gpu::UploadOptions options = {.device = shared.device,
-                                      .verify = settings.verify_upload,
-                                      .placement = choice_placement(*shown.model->graph, shown.choice())};
+  const gpu::UploadOptions options = {
+      .device = shared.device, .verify = settings.verify_upload, .placement = shown.bound().inputs.placement};
   const bool idle = shared.jobs.view().empty();
   uploading.ask(
       shared.jobs, "Uploading",

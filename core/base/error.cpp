@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -44,6 +45,12 @@ std::string_view error_code_name(ErrorCode code) {
 
 Error::Error(ErrorCode code, ErrorPlace place, std::string_view detail)
     : std::runtime_error(compose(place, detail)), code_(code), place_(std::move(place)) {}
+
+Error Error::with(Remedy remedy) const {
+  Error error = *this;
+  error.remedy_ = std::move(remedy);
+  return error;
+}
 
 Error system_error(std::string_view file, std::string_view verb, int number) {
   return Error(ErrorCode::io, {.file = std::string(file)},

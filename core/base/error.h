@@ -1,6 +1,8 @@
 // The one exception class: a code for programs, a place in the input, and a sentence for people.
 #pragma once
 
+#include "core/base/remedy.h"
+
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -28,12 +30,17 @@ class Error : public std::runtime_error {
   Error(ErrorCode code, std::string_view detail) : Error(code, ErrorPlace{}, detail) {}
   Error(ErrorCode code, ErrorPlace place, std::string_view detail);
 
+  // The same error with what would mend it.
+  Error with(Remedy remedy) const;
+
   ErrorCode code() const { return code_; }
   const ErrorPlace& place() const { return place_; }
+  const std::optional<Remedy>& remedy() const { return remedy_; }
 
  private:
   ErrorCode code_;
   ErrorPlace place_;
+  std::optional<Remedy> remedy_ = {};
 };
 
 // An io Error for a failed system call: `FILE: cannot VERB: strerror(number)`.

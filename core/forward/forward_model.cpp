@@ -35,7 +35,7 @@ void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& co
   if (architecture == nullptr) {
     const std::vector<std::string> classes = config.architectures();
     const std::string name = classes.empty() ? config.model_type() : classes.front();
-    model.remark = fmt::format("no asset for {}: sizes only; README tells how to add one",
+    model.remark = fmt::format("no asset for {}: sizes only; the manual tells how to add one",
                                name.empty() ? "this model" : safe_display(name, 60));
     return;
   }

@@ -65,7 +65,7 @@ std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t bat
   };
   const auto here = sizes(sequence, past);
   if (!differs(graph, here, sizes(sequence + 1, past)))
-    notes.push_back("--seq changes nothing: what goes into this model has a size of its own");
+    notes.push_back("the number of tokens changes nothing: what goes into this model has a size of its own");
   if (past > 0) {
     const auto first = sizes(sequence, 0);
     const bool ran = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId id) {

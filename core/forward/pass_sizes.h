@@ -14,6 +14,7 @@ namespace loadline {
 struct SizeChoice {
   std::string name = {};
   std::uint64_t size = 0;
+  bool operator==(const SizeChoice&) const = default;
 };
 
 // symbol_values(), and then those names: what a name was taken as gets that size, so that names taken as the

@@ -134,9 +134,8 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
 }
 
 std::string_view filter_help() {
-  return "Terms that must all hold: name:*q_proj* dtype:bf16 shape:*x4096 size:>100MiB rank:2 layer:0-7 "
-         "shard:3 "
-         "file:*.gguf, a word for a part of the name, -TERM for its opposite";
+  return "name:*q_proj* dtype:bf16 shape:*x4096 size:>100MiB rank:2 layer:0-7 shard:3 file:*.gguf, a word of "
+         "the name, -TERM for its opposite";
 }
 
 TensorFilter::Test TensorFilter::make_test(std::string_view key, const std::string& value,

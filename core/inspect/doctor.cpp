@@ -68,7 +68,7 @@ class Doctor {
                              counted(graph_.missing.size(), "tensor"),
                              graph_.missing.size() == 1 ? "is" : "are", join_names(graph_.missing, 3)),
          .cost = "the model cannot be loaded whole",
-         .remedy = "none: fetch the missing files again",
+         .remedy = "nothing here: fetch the missing files again",
          .count = graph_.missing.size()});
   }
 
@@ -91,7 +91,8 @@ class Doctor {
                              join_names(names, 3)),
          .cost = fmt::format("{} of disk; tools that take every file of the folder load them too",
                              format_bytes(bytes)),
-         .remedy = "none: remove them, or write the model alone with convert IN NEW_FOLDER",
+         .remedy = "removing them, or a conversion into a new folder, which writes the model alone",
+         .settings = {{"to", "safetensors"}},
          .count = files.size(),
          .bytes = bytes,
          .files = std::move(files)});
@@ -102,7 +103,8 @@ class Doctor {
                      .severity = Severity::warning,
                      .text = {},
                      .cost = {},
-                     .remedy = "convert IN OUT.safetensors (or OUT.gguf) writes plain bytes"};
+                     .remedy = "a conversion to safetensors or GGUF, which writes plain bytes",
+                     .settings = {{"to", "safetensors"}}};
     std::map<std::string_view, std::uint64_t> kinds;
     for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
       const Storage& storage = graph_.storages[i];
@@ -126,13 +128,15 @@ class Doctor {
                         .severity = Severity::warning,
                         .text = {},
                         .cost = {},
-                        .remedy = "convert IN OUT.gguf --align 64 (any power of two) aligns every tensor"};
+                        .remedy = "a conversion to GGUF, which aligns every tensor to any power of two",
+                        .settings = {{"to", "gguf"}, {"align", "64"}}};
     Finding vectors = {
         .id = "vector_alignment",
         .severity = Severity::info,
         .text = {},
         .cost = {},
-        .remedy = "convert IN OUT.gguf --align 64; --align 4096 for direct I/O and host-pointer import"};
+        .remedy = "a conversion to GGUF with this alignment; 4096 for direct I/O and host-pointer import",
+        .settings = {{"to", "gguf"}, {"align", "64"}}};
     std::vector<bool> seen(graph_.storages.size(), false);
     for (const Tensor& tensor : graph_.tensors) {
       const std::size_t at = index(tensor.storage);
@@ -165,11 +169,13 @@ class Doctor {
 
   // Pages that two storages share: touched, read and evicted with either.
   void pages() {
-    Finding found = {.id = "page_straddle",
-                     .severity = Severity::info,
-                     .text = {},
-                     .cost = {},
-                     .remedy = "convert IN OUT.gguf --align 4096 gives every tensor pages of its own"};
+    Finding found = {
+        .id = "page_straddle",
+        .severity = Severity::info,
+        .text = {},
+        .cost = {},
+        .remedy = "a conversion to GGUF with this alignment, which gives every tensor pages of its own",
+        .settings = {{"to", "gguf"}, {"align", "4096"}}};
     for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
       const Storage& storage = graph_.storages[i];
       if (!in_file(storage) || storage.encoding != Encoding::plain) continue;
@@ -192,12 +198,12 @@ class Doctor {
   // Reading in the order of use: how often the file position goes back.
   void order() {
     const StorageOrder use = find_order("forward").make(graph_);
-    Finding found = {
-        .id = "order",
-        .severity = Severity::info,
-        .text = {},
-        .cost = {},
-        .remedy = "plan IN --order file shows loading in file order; no option of convert reorders yet"};
+    Finding found = {.id = "order",
+                     .severity = Severity::info,
+                     .text = {},
+                     .cost = {},
+                     .remedy = "loading in file order; no conversion reorders tensors yet",
+                     .settings = {{"order", "file"}}};
     const Storage* before = nullptr;
     std::uint64_t steps = 0;
     for (const StorageId id : use) {
@@ -231,12 +237,14 @@ class Doctor {
                       .severity = Severity::info,
                       .text = {},
                       .cost = {},
-                      .remedy = "convert IN OUT writes tensors side by side"};
+                      .remedy = "a conversion, which writes tensors side by side",
+                      .settings = {{"to", "safetensors"}}};
     Finding after = {.id = "trailing",
                      .severity = Severity::info,
                      .text = {},
                      .cost = {},
-                     .remedy = "convert IN OUT leaves out what belongs to no tensor"};
+                     .remedy = "a conversion, which leaves out what belongs to no tensor",
+                     .settings = {{"to", "safetensors"}}};
     for (std::size_t f = 0; f < ranges.size(); ++f) {
       if (ranges[f].empty()) continue;
       std::sort(ranges[f].begin(), ranges[f].end());
@@ -288,7 +296,8 @@ class Doctor {
                      .severity = Severity::warning,
                      .text = {},
                      .cost = {},
-                     .remedy = "convert IN OUT.safetensors writes each tensor's own bytes only"};
+                     .remedy = "a conversion to safetensors, which writes each tensor's own bytes only",
+                     .settings = {{"to", "safetensors"}}};
     for (std::size_t i = 0; i < used.size(); ++i) {
       const Storage& storage = graph_.storages[i];
       if (!in_file(storage) || used[i] >= storage.bytes || storage.bytes - used[i] < kPage) continue;
@@ -314,8 +323,8 @@ class Doctor {
          .text = fmt::format("the files lie on {}, a network or user-space file system", system.name),
          .cost = "mapping them makes every page fault a round trip: 4 to 50 times slower than reading in "
                  "sequence",
-         .remedy = "none in convert: copy the model to a local disk, or load with a method that reads "
-                   "(staged_ring)",
+         .remedy = "copying the model to a local disk, or a method that reads instead of mapping",
+         .settings = {{"method", "staged_ring"}},
          .count = graph_.files.size(),
          .bytes = storage_bytes(graph_)});
   }
@@ -389,7 +398,7 @@ class Doctor {
                      .severity = Severity::warning,
                      .text = {},
                      .cost = {},
-                     .remedy = "none in convert yet: tie the tensors where the model is saved"};
+                     .remedy = "nothing here yet: tie the tensors where the model is saved"};
     for (const auto& group : groups) {
       found.count += group.size() - 1;
       found.bytes += (group.size() - 1) * graph_.storages[group.front()].bytes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/progress.h"
+#include "core/base/remedy.h"
 #include "core/io/storage_reader.h"
 
 #include <cstdint>
@@ -15,11 +16,12 @@ namespace loadline {
 struct Finding {
   std::string_view id;  // "alignment", ...: stable, for scripts
   Severity severity = Severity::info;
-  std::string text;         // what is so, with counts
-  std::string cost;         // what that costs whoever loads the model
-  std::string remedy;       // the command that mends it, or why none does
-  std::uint64_t count = 0;  // tensors, files or steps concerned
-  std::uint64_t bytes = 0;  // that are read, copied or stored in vain
+  std::string text;                   // what is so, with counts
+  std::string cost;                   // what that costs whoever loads the model
+  std::string remedy;                 // what mends it, in words
+  std::vector<Remedy> settings = {};  // of the conversion, or the load, that does so; empty where none does
+  std::uint64_t count = 0;            // tensors, files or steps concerned
+  std::uint64_t bytes = 0;            // that are read, copied or stored in vain
   std::optional<TensorId> example = {};
   std::vector<std::string> files = {};  // where files are concerned
 };

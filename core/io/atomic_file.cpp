@@ -94,7 +94,7 @@ void AtomicFile::rename_into_place(bool replace) {
       errno = EEXIST;
   }
   if (failed != 0 && errno == EEXIST)
-    throw Error(ErrorCode::usage, {.file = target_}, "exists; --force replaces it");
+    throw Error(ErrorCode::usage, {.file = target_}, "exists").with({"force", "on"});
   if (failed != 0) throw system_error(target_, "put it in place", errno);
   temporary_.clear();
   const std::string folder = std::filesystem::path(target_).parent_path().string();

@@ -43,8 +43,8 @@ struct Tried {
 bool better(const Tried& a, const Tried& b) {
   if (takes_less(a.candidate, b.candidate)) return true;
   if (takes_less(b.candidate, a.candidate)) return false;
-  return std::tie(a.load.seconds, a.load.held, a.load.arguments) <
-         std::tie(b.load.seconds, b.load.held, b.load.arguments);
+  return std::tie(a.load.seconds, a.load.held, a.load.settings) <
+         std::tie(b.load.seconds, b.load.held, b.load.settings);
 }
 
 class Search {
@@ -150,24 +150,27 @@ class Search {
     return done;
   }
 
-  StorageOrder sequence(const AdviceCandidate& candidate, const MethodOptions& options) const {
+  StorageOrder sequence(const AdviceCandidate& candidate, const LoadInputs& inputs) const {
     const OrderChoice& order = *candidate.order;
     const auto known = order.row == nullptr ? sequences_.end() : sequences_.find(order.row->id);
     if (known != sequences_.end()) return known->second;
-    return make_order(graph_, order, *candidate.method, options, progress_);
+    return make_order(graph_, order, *candidate.method, inputs, progress_);
   }
 
   std::optional<Tried> project_one(const AdviceCandidate& candidate) const {
     try {
-      const MethodOptions options = space_.options(candidate);
+      const LoadInputs inputs = space_.inputs(candidate);
       Progress own(progress_.stop_token());
       const Projection projection = project(graph_, *candidate.method, candidate.order->name,
-                                            sequence(candidate, options), options, own, request_.pass);
+                                            sequence(candidate, inputs), inputs, own, request_.pass);
       const PerSpace<Peak>& peaks = projection.timeline.peaks;
       if (!mapped_ && maps_files(projection)) return std::nullopt;
       Tried tried{candidate, {}};
       for (const Change& change : candidate.changes) tried.load.changes.push_back(change.text);
-      tried.load.arguments = space_.arguments(candidate);
+      tried.load.settings = space_.settings(candidate);
+      tried.load.request = candidate.request;
+      tried.load.request.methods = {std::string(candidate.method->id)};
+      tried.load.request.orders = {candidate.order->name};
       tried.load.method = candidate.method;
       tried.load.order = candidate.order->name;
       for (std::size_t i = 0; i < kSpaceCount; ++i) tried.load.peaks[i] = peaks[i].bytes;
@@ -199,7 +202,7 @@ class Search {
 
 Advice advise(const MetaGraph& graph, const AdviceRequest& request, Progress& progress, std::size_t threads,
               std::size_t most_projections) {
-  check_options(request.options);
+  check_request(request.inputs.request);
   progress.check_cancelled();
   return Search(graph, request, progress, threads, most_projections).run();
 }

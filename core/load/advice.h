@@ -8,14 +8,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace loadline {
 
 struct AdvisedLoad {
-  std::vector<std::string> changes = {};                            // for people; what takes most first
-  std::vector<std::pair<std::string, std::string>> arguments = {};  // plan's options and their values
+  std::vector<std::string> changes = {};  // for people; what takes most first
+  // Options and values that differ from what was asked for, method and order always among them; and the
+  // whole request.
+  std::vector<std::pair<std::string_view, std::string>> settings = {};
+  LoadRequest request = {};
   const Method* method = nullptr;
   std::string order = {};
   PerSpace<std::uint64_t> peaks = {};

@@ -4,6 +4,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/load/load_options.h"
 #include "core/load/load_units.h"
 #include "core/load/storage_cast.h"
 
@@ -24,21 +25,7 @@ std::uint64_t saturated(std::uint64_t a, std::uint64_t b) { return checked_add(a
 // Round figures can be typed: a large number loses what is below a MiB.
 std::uint64_t rounded(std::uint64_t bytes) { return bytes >= 16 * kMiB ? bytes / kMiB * kMiB : bytes; }
 
-// As parse_size() takes it, without losing a byte.
-std::string size_argument(std::uint64_t bytes) {
-  constexpr std::array<std::pair<std::uint64_t, std::string_view>, 3> kUnits = {
-      {{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}}};
-  for (const auto& [unit, name] : kUnits)
-    if (bytes != 0 && bytes % unit == 0) return fmt::format("{}{}", bytes / unit, name);
-  return fmt::format("{}", bytes);
-}
-
-std::string lower(std::string_view name) {
-  std::string text(name);
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
+std::string size_text(std::uint64_t bytes) { return print_option(OptionKind::bytes, bytes); }
 
 // Smaller figures than `now`, each once, down to `least`.
 std::vector<std::uint64_t> smaller(std::uint64_t now, std::initializer_list<std::uint64_t> divisors,
@@ -52,7 +39,7 @@ std::vector<std::uint64_t> smaller(std::uint64_t now, std::initializer_list<std:
 }
 
 bool can_do(const Method& method, const AdviceCandidate& load, bool placed) {
-  return (!load.cast || method.traits.casts) && (!placed || method.traits.offloads);
+  return (!load.request.cast || method.traits.casts) && (!placed || method.traits.offloads);
 }
 
 // Loaders of one format: for a file of another it would have to be converted first.
@@ -124,49 +111,49 @@ AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)
   all_stream_ = std::all_of(request.loads.begin(), request.loads.end(),
                             [](const AskedLoad& load) { return load.method->traits.streams; });
   // the pass asks for as much whatever is cast or placed
-  const std::uint64_t without = device_lower_bound(graph, request.options);
-  pass_ = device_lower_bound(graph, request.options, request.pass) - without;
+  const std::uint64_t without = device_lower_bound(graph, request.inputs);
+  pass_ = device_lower_bound(graph, request.inputs, request.pass) - without;
   find_types();
-  if (request.options.placement.all_on_device()) find_placements();
+  if (request.inputs.placement.all_on_device()) find_placements();
   std::vector<const PlacementChoice*> places = {nullptr};
   for (const auto& placement : placements_) places.push_back(placement.get());
   for (const PlacementChoice* const place : places) {
-    bounds_[{request.options.cast, place}] = bound(request.options.cast, place);
+    bounds_[{request.inputs.request.cast, place}] = bound(request.inputs.request.cast, place);
     for (const auto& type : types_) bounds_[{type.first, place}] = bound(type.first, place);
   }
 }
 
 const Placement& AdviceSpace::chosen(const PlacementChoice* placement) const {
-  return placement != nullptr ? placement->placement : request_.options.placement;
+  return placement != nullptr ? placement->placement : request_.inputs.placement;
 }
 
 std::uint64_t AdviceSpace::bound(const std::optional<DType>& cast, const PlacementChoice* placement) const {
-  MethodOptions options = request_.options;
-  options.cast = cast;
-  options.placement = chosen(placement);
+  LoadInputs inputs = request_.inputs;
+  inputs.request.cast = cast;
+  inputs.placement = chosen(placement);
   // a map for other sizes is not made before it is tried: that takes longer than a bound saves
-  if (options.placement.map && cast != request_.options.cast)
-    options.placement.homes.assign(graph_.storages.size(), Home::host);
-  return device_lower_bound(graph_, options) + pass_;
+  if (inputs.placement.map && cast != request_.inputs.request.cast)
+    inputs.placement.homes.assign(graph_.storages.size(), Home::host);
+  return device_lower_bound(graph_, inputs) + pass_;
 }
 
 std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const {
-  return candidate.streams() ? 0 : bounds_.at({candidate.cast, candidate.placement});
+  return candidate.streams() ? 0 : bounds_.at({candidate.request.cast, candidate.placement});
 }
 
 void AdviceSpace::find_types() {
-  MethodOptions options = request_.options;
-  if (options.placement.map) options.placement = {};  // it is not the same for each type
+  LoadInputs inputs = request_.inputs;
+  if (inputs.placement.map) inputs.placement = {};  // it is not the same for each type
   const auto landed = [&](const std::optional<DType>& cast) -> std::uint64_t {
-    options.cast = cast;
+    inputs.request.cast = cast;
     try {
-      return device_lower_bound(graph_, options);
+      return device_lower_bound(graph_, inputs);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::limit) throw;
       return UINT64_MAX;  // too wide to be narrower
     }
   };
-  const std::uint64_t now = landed(request_.options.cast);
+  const std::uint64_t now = landed(request_.inputs.request.cast);
   for (const DType type : {DType::bf16, DType::f16, DType::q8_0, DType::q4_0}) {
     const std::uint64_t bytes = landed(type);
     if (bytes < now) types_.emplace_back(type, now - bytes);
@@ -179,7 +166,7 @@ void AdviceSpace::find_placements() {
   if (!budget.device && !budget.unified) return;
   const std::uint64_t whole =
       std::min(budget.device.value_or(UINT64_MAX), budget.unified.value_or(UINT64_MAX));
-  MethodOptions nothing = request_.options;
+  LoadInputs nothing = request_.inputs;
   nothing.placement.homes.assign(graph_.storages.size(), Home::host);
   const std::uint64_t beside = device_lower_bound(graph_, nothing) + pass_;
   const std::uint64_t room = whole > beside ? whole - beside : 0;  // without any it may be what comes nearest
@@ -224,7 +211,7 @@ void AdviceSpace::place_layers(std::uint64_t room) {
   if (most > 0) counts.insert(most - 1);
   for (auto count = counts.rbegin(); count != counts.rend(); ++count)
     keep({.placement = place_gpu_layers(graph_, *count),
-          .option = "--gpu-layers",
+          .option = "gpu_layers",
           .value = fmt::format("{}", *count),
           .text = fmt::format("{} on the device, the rest on the host", counted(*count, "layer"))});
 }
@@ -248,24 +235,16 @@ void AdviceSpace::place_map(std::uint64_t room) {
                                : *host == 0
                                    ? "the rest on disk"
                                    : fmt::format("{} on the host, the rest on disk", format_bytes(*host));
-      keep({.placement = place_automatically(graph_, device, host, request_.options.cast),
-            .option = "--max-memory",
-            .value = size_argument(device) + (host ? "," + size_argument(*host) : ""),
+      keep({.placement = place_automatically(graph_, device, host, request_.inputs.request.cast),
+            .option = "auto_map",
+            .value = size_text(device) + (host ? "," + size_text(*host) : ""),
             .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest)});
     }
   }
 }
 
 AdviceCandidate AdviceSpace::asked(const AskedLoad& load) const {
-  const MethodOptions& options = request_.options;
-  return {.method = load.method,
-          .order = &load.order,
-          .staging_bytes = options.staging_bytes,
-          .slots = options.slots,
-          .memory_limit = options.memory_limit,
-          .flush_bytes = options.flush_bytes,
-          .shard_bytes = options.shard_bytes,
-          .cast = options.cast};
+  return {.method = load.method, .order = &load.order, .request = request_.inputs.request};
 }
 
 void AdviceSpace::add_orders(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
@@ -285,52 +264,54 @@ void AdviceSpace::add_buffers(const AdviceCandidate& base, std::vector<AdviceCan
   const MethodTraits& traits = base.method->traits;
   const auto ring = [&](std::uint64_t bytes, std::uint32_t slots) {
     list.push_back(
-        with(base, {Take::buffer, base.staging_bytes - bytes,
+        with(base, {Take::buffer, base.request.staging_bytes - bytes,
                     fmt::format("a ring of {} in {}", format_bytes(bytes), counted(slots, "slot"))}));
-    list.back().staging_bytes = bytes;
-    list.back().slots = slots;
+    list.back().request.staging_bytes = bytes;
+    list.back().request.slots = slots;
   };
   if (traits.ring) {
-    for (const std::uint64_t bytes : smaller(base.staging_bytes, {4, 16, 64}, kLeastSlot * base.slots))
-      ring(bytes, base.slots);
+    for (const std::uint64_t bytes :
+         smaller(base.request.staging_bytes, {4, 16, 64}, kLeastSlot * base.request.slots))
+      ring(bytes, base.request.slots);
     // fewer slots of the same size
     for (const std::uint32_t part : {2u, 4u})
-      if (base.slots % part == 0) ring(base.staging_bytes / part, base.slots / part);
+      if (base.request.slots % part == 0) ring(base.request.staging_bytes / part, base.request.slots / part);
   }
   if (traits.limit) {
     std::vector<std::uint64_t> limits =
-        smaller(std::min(base.memory_limit, weights_), {2, 4, 16, UINT64_MAX}, 0);
-    if (request_.budget.host && *request_.budget.host < base.memory_limit)
+        smaller(std::min(base.request.runai_buffer, weights_), {2, 4, 16, UINT64_MAX}, 0);
+    if (request_.budget.host && *request_.budget.host < base.request.runai_buffer)
       limits.push_back(rounded(*request_.budget.host));
     for (const std::uint64_t bytes : limits) {
-      list.push_back(with(base, {Take::buffer, base.memory_limit - bytes,
-                                 bytes == 0 ? "the least memory limit"
-                                            : fmt::format("a memory limit of {}", format_bytes(bytes))}));
-      list.back().memory_limit = bytes;
+      list.push_back(with(base, {Take::buffer, base.request.runai_buffer - bytes,
+                                 bytes == 0 ? "the least Run:ai buffer"
+                                            : fmt::format("a Run:ai buffer of {}", format_bytes(bytes))}));
+      list.back().request.runai_buffer = bytes;
     }
   }
   if (traits.flushes)
-    for (const std::uint64_t bytes : smaller(base.flush_bytes, {4, 16, UINT64_MAX}, 0)) {
-      list.push_back(with(base, {Take::buffer, base.flush_bytes - bytes,
+    for (const std::uint64_t bytes : smaller(base.request.flush_bytes, {4, 16, UINT64_MAX}, 0)) {
+      list.push_back(with(base, {Take::buffer, base.request.flush_bytes - bytes,
                                  bytes == 0 ? "a flush after every tensor"
                                             : fmt::format("a flush at {}", format_bytes(bytes))}));
-      list.back().flush_bytes = bytes;
+      list.back().request.flush_bytes = bytes;
     }
 }
 
 void AdviceSpace::add_shards(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   if (has(base, Take::shards) || !base.method->traits.shards) return;
-  const std::uint64_t now = base.shard_bytes == 0 ? largest_file_ : std::min(base.shard_bytes, largest_file_);
+  const std::uint64_t now =
+      base.request.shard_bytes == 0 ? largest_file_ : std::min(base.request.shard_bytes, largest_file_);
   for (const std::uint64_t bytes : smaller(now, {2, 4, 16}, 1)) {
     list.push_back(
         with(base, {Take::shards, now - bytes, fmt::format("shards of at most {}", format_bytes(bytes))}));
-    list.back().shard_bytes = bytes;
+    list.back().request.shard_bytes = bytes;
   }
 }
 
 void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   if (has(base, Take::method) || has(base, Take::streaming)) return;
-  const bool placed = base.placement != nullptr || !request_.options.placement.all_on_device();
+  const bool placed = base.placement != nullptr || !request_.inputs.placement.all_on_device();
   for (const Method& method : methods()) {
     // what was asked for, too, is a start of its own
     const bool asked_for = std::any_of(request_.loads.begin(), request_.loads.end(),
@@ -344,8 +325,8 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
 void AdviceSpace::add_types(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   if (has(base, Take::type) || !base.method->traits.casts) return;
   for (const auto& [type, saved] : types_) {
-    list.push_back(with(base, {Take::type, saved, fmt::format("cast to {}", lower(dtype_info(type).name))}));
-    list.back().cast = type;
+    list.push_back(with(base, {Take::type, saved, fmt::format("cast to {}", dtype_info(type).name)}));
+    list.back().request.cast = type;
   }
 }
 
@@ -354,6 +335,7 @@ void AdviceSpace::add_placements(const AdviceCandidate& base, std::vector<Advice
   for (const auto& choice : placements_) {
     list.push_back(with(base, {Take::off_device, choice->off_device, choice->text}));
     list.back().placement = choice.get();
+    set_load_option(list.back().request, choice->option, choice->value);
   }
 }
 
@@ -392,46 +374,31 @@ std::vector<AdviceCandidate> AdviceSpace::candidates(AdviceStage stage) const {
   }
   std::erase_if(list, [&](const AdviceCandidate& load) { return has(load, Take::streaming) != streaming; });
   std::stable_sort(list.begin(), list.end(), takes_less);
-  std::set<std::vector<std::pair<std::string, std::string>>> seen;
+  std::set<std::vector<std::pair<std::string_view, std::string>>> seen;
   for (const AskedLoad& load : request_.loads)
-    if (!load.method->traits.streams || all_stream_) seen.insert(arguments(asked(load)));
-  std::erase_if(list, [&](const AdviceCandidate& load) { return !seen.insert(arguments(load)).second; });
+    if (!load.method->traits.streams || all_stream_) seen.insert(settings(asked(load)));
+  std::erase_if(list, [&](const AdviceCandidate& load) { return !seen.insert(settings(load)).second; });
   return list;
 }
 
-MethodOptions AdviceSpace::options(const AdviceCandidate& candidate) const {
-  MethodOptions options = request_.options;
-  options.staging_bytes = candidate.staging_bytes;
-  options.slots = candidate.slots;
-  options.memory_limit = candidate.memory_limit;
-  options.flush_bytes = candidate.flush_bytes;
-  options.shard_bytes = candidate.shard_bytes;
-  options.cast = candidate.cast;
-  options.placement = chosen(candidate.placement);
+LoadInputs AdviceSpace::inputs(const AdviceCandidate& candidate) const {
+  LoadInputs inputs = request_.inputs;
+  inputs.request = candidate.request;
+  inputs.placement = chosen(candidate.placement);
   // of a method that follows no placement, plan is not asked for one
-  if (const auto map = options.placement.map;
-      map && candidate.cast != request_.options.cast && candidate.method->traits.offloads)
-    options.placement = place_automatically(graph_, map->device, map->host, candidate.cast);
-  return options;
+  if (const auto map = inputs.placement.map;
+      map && candidate.request.cast != request_.inputs.request.cast && candidate.method->traits.offloads)
+    inputs.placement = place_automatically(graph_, map->device, map->host, candidate.request.cast);
+  return inputs;
 }
 
-std::vector<std::pair<std::string, std::string>> AdviceSpace::arguments(
+std::vector<std::pair<std::string_view, std::string>> AdviceSpace::settings(
     const AdviceCandidate& candidate) const {
-  const MethodOptions& asked = request_.options;
-  std::vector<std::pair<std::string, std::string>> list = {{"--method", std::string(candidate.method->id)},
-                                                           {"--order", candidate.order->name}};
-  const auto size = [&](const char* option, std::uint64_t now, std::uint64_t before) {
-    if (now != before) list.emplace_back(option, size_argument(now));
-  };
-  size("--staging", candidate.staging_bytes, asked.staging_bytes);
-  if (candidate.slots != asked.slots) list.emplace_back("--slots", fmt::format("{}", candidate.slots));
-  size("--memory-limit", candidate.memory_limit, asked.memory_limit);
-  size("--flush", candidate.flush_bytes, asked.flush_bytes);
-  size("--shard-size", candidate.shard_bytes, asked.shard_bytes);
-  if (candidate.cast && candidate.cast != asked.cast)
-    list.emplace_back("--cast", lower(dtype_info(*candidate.cast).name));
-  if (candidate.placement != nullptr)
-    list.emplace_back(candidate.placement->option, candidate.placement->value);
+  std::vector<std::pair<std::string_view, std::string>> list = {{"method", std::string(candidate.method->id)},
+                                                                {"order", candidate.order->name}};
+  for (const LoadOption& option : load_options())
+    if (!same_option(option, candidate.request, request_.inputs.request))
+      list.emplace_back(option.id, load_option_text(candidate.request, option));
   return list;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct AskedLoad {
 
 struct AdviceRequest {
   std::vector<AskedLoad> loads = {};  // those that do not fit, and those that stream; nearest to a fit first
-  MethodOptions options = {};
+  LoadInputs inputs = {};             // its request's methods and orders are not looked at
   Budget budget = {};
   const ForwardPass* pass = nullptr;
 };
@@ -39,10 +40,10 @@ struct Change {
   std::string text = {};
 };
 
-// Weights off the device, and the option that puts them there.
+// Weights off the device, and the option of a load that puts them there.
 struct PlacementChoice {
   Placement placement = {};
-  std::string option = {};
+  std::string_view option = {};
   std::string value = {};
   std::string text = {};
   std::uint64_t off_device = 0;  // bytes; what goes to disk counts twice
@@ -52,12 +53,7 @@ struct PlacementChoice {
 struct AdviceCandidate {
   const Method* method = nullptr;
   const OrderChoice* order = nullptr;
-  std::uint64_t staging_bytes = 0;
-  std::uint32_t slots = 0;
-  std::uint64_t memory_limit = 0;
-  std::uint64_t flush_bytes = 0;
-  std::uint64_t shard_bytes = 0;
-  std::optional<DType> cast = {};
+  LoadRequest request = {};                    // with what was changed
   const PlacementChoice* placement = nullptr;  // null: as asked
   std::vector<Change> changes = {};            // what takes most first
 
@@ -76,9 +72,9 @@ class AdviceSpace {
 
   // Each load once, with the changes that take least; by what they take, least first.
   std::vector<AdviceCandidate> candidates(AdviceStage stage) const;
-  MethodOptions options(const AdviceCandidate& candidate) const;
-  // What plan's options must say for this load; those not named stay as they were asked for.
-  std::vector<std::pair<std::string, std::string>> arguments(const AdviceCandidate& candidate) const;
+  LoadInputs inputs(const AdviceCandidate& candidate) const;
+  // The options of this load that are not as they were asked for: ids and values.
+  std::vector<std::pair<std::string_view, std::string>> settings(const AdviceCandidate& candidate) const;
   // device_lower_bound() of what a candidate casts and places; 0 for one that streams.
   std::uint64_t device_bound(const AdviceCandidate& candidate) const;
 

@@ -34,12 +34,12 @@ struct Load {
 class Comparison {
  public:
   Comparison(const MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const MethodOptions& options, const ForwardPass* pass,
+             std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress, std::size_t threads)
       : graph_(graph),
         methods_(methods),
         orders_(orders),
-        options_(options),
+        inputs_(inputs),
         pass_(pass),
         taker_(taker),
         progress_(progress),
@@ -76,7 +76,7 @@ class Comparison {
     own_.resize(methods_.size());
     ParallelLoop(methods_.size(), threads_, [&](std::size_t m) {
       try {
-        own_[m] = optimal_order(graph_, *methods_[m], options_, progress_);
+        own_[m] = optimal_order(graph_, *methods_[m], inputs_, progress_);
       } catch (const Error& error) {
         if (!is_refusal(error)) throw;
         refuse(m, own_orders_, error);
@@ -105,7 +105,7 @@ class Comparison {
     // threads that counted every copy in one place would wait for each other
     Progress own(progress_.stop_token());
     try {
-      projection = project(graph_, *methods_[load.method], "", *load.storages, options_, own, pass_);
+      projection = project(graph_, *methods_[load.method], "", *load.storages, inputs_, own, pass_);
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
       progress_.add(1);
@@ -126,7 +126,7 @@ class Comparison {
   const MetaGraph& graph_;
   const std::span<const Method* const> methods_;
   const std::span<const OrderChoice> orders_;
-  const MethodOptions& options_;
+  const LoadInputs& inputs_;
   const ForwardPass* const pass_;
   const RowTaker& taker_;
   Progress& progress_;
@@ -139,18 +139,18 @@ class Comparison {
 }  // namespace
 
 void compare(const MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const MethodOptions& options, const ForwardPass* pass,
+             std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress, std::size_t threads) {
-  check_options(options);
-  Comparison(graph, methods, orders, options, pass, taker, progress, threads).run();
+  check_request(inputs.request);
+  Comparison(graph, methods, orders, inputs, pass, taker, progress, threads).run();
 }
 
 void compare(const MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const MethodOptions& options, const ForwardPass* pass,
+             std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress) {
   constexpr std::size_t kMostThreads = 4;
   const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
-  compare(graph, methods, orders, options, pass, taker, progress, threads);
+  compare(graph, methods, orders, inputs, pass, taker, progress, threads);
 }
 
 }  // namespace loadline

@@ -24,11 +24,11 @@ struct RowTaker {
 // `threads` projections are alive at a time, at least one. Progress counts projections. Throws Error{usage |
 // cancelled} and what `taker` throws.
 void compare(const MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const MethodOptions& options, const ForwardPass* pass,
+             std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress, std::size_t threads);
 // On as many threads as there are cores, at most four: each holds a projection.
 void compare(const MetaGraph& graph, std::span<const Method* const> methods,
-             std::span<const OrderChoice> orders, const MethodOptions& options, const ForwardPass* pass,
+             std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress);
 
 }  // namespace loadline

@@ -13,10 +13,10 @@
 
 namespace loadline {
 
-MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options)
-    : graph_(graph), options_(options) {
-  check_options(options);
-  if (options.cast) casts_ = storage_casts(graph, *options.cast);
+MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs)
+    : graph_(graph), inputs_(inputs) {
+  check_request(inputs.request);
+  if (inputs.request.cast) casts_ = storage_casts(graph, *inputs.request.cast);
   for (const StorageId id : order)
     if (graph.storage(id).bytes > 0) order_.push_back(id);
   // what the largest plans need, so that they do not move while they grow: untouched, it costs nothing
@@ -59,7 +59,7 @@ std::uint64_t MethodBuilder::most_bytes() const {
 
 std::vector<StorageOrder> MethodBuilder::by_shard() const {
   constexpr std::size_t kUnmet = static_cast<std::size_t>(-1);
-  const std::vector<std::uint32_t> numbers = shards_of(graph_, options_.shard_bytes);
+  const std::vector<std::uint32_t> numbers = shards_of(graph_, inputs_.request.shard_bytes);
   std::vector<std::size_t> places(graph_.files.size() + numbers.size() + 1, kUnmet);
   std::vector<StorageOrder> shards;
   for (const StorageId id : order_) {
@@ -100,9 +100,9 @@ void MethodBuilder::drop_all(const std::vector<BlockId>& blocks) {
 }
 
 void MethodBuilder::activations() {
-  if (options_.activation_bytes == 0) return;
+  if (inputs_.request.activation_bytes == 0) return;
   alloc(plan_, {.space = Space::device,
-                .bytes = options_.activation_bytes,
+                .bytes = inputs_.request.activation_bytes,
                 .use = BlockUse::value,
                 .storage = {},
                 .label = "activations"});

@@ -10,12 +10,12 @@ namespace loadline {
 // A plan under construction over the storages that have bytes, in load order.
 class MethodBuilder {
  public:
-  // Throws Error{usage} for options that check_options() refuses.
-  MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options);
+  // Throws Error{usage} for options that check_request() refuses.
+  MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
 
   const MetaGraph& graph() const { return graph_; }
   const StorageOrder& order() const { return order_; }
-  const MethodOptions& options() const { return options_; }
+  const LoadInputs& inputs() const { return inputs_; }
   std::uint64_t bytes(StorageId id) const { return graph_.storage(id).bytes; }
   std::uint64_t all_bytes() const;
   std::uint64_t most_bytes() const;  // of one storage; 0 if there is none
@@ -23,12 +23,12 @@ class MethodBuilder {
   // The storages of each shard (shards.h), in load order; shards by their first one in it.
   std::vector<StorageOrder> by_shard() const;
 
-  // What options().cast makes of a storage, if anything.
+  // What options().request.cast makes of a storage, if anything.
   std::optional<Cast> cast(StorageId id) const { return casts_.empty() ? std::nullopt : casts_[index(id)]; }
   std::uint64_t cast_bytes(StorageId id) const;  // v: what it takes once loaded; bytes(id) without a cast
   std::uint64_t all_cast_bytes() const;
-  Home home(StorageId id) const { return options_.placement.of(id); }
-  bool has_twin(StorageId id) const { return options_.placement.has_twin(id); }
+  Home home(StorageId id) const { return inputs_.placement.of(id); }
+  bool has_twin(StorageId id) const { return inputs_.placement.has_twin(id); }
 
   // A block for a storage as it is stored.
   BlockId make(Space space, StorageId id, BlockUse use = BlockUse::storage);
@@ -52,7 +52,7 @@ class MethodBuilder {
 
  private:
   const MetaGraph& graph_;
-  const MethodOptions& options_;
+  const LoadInputs& inputs_;
   std::vector<std::optional<Cast>> casts_;  // by storage; empty: none
   StorageOrder order_;
   Plan plan_;

@@ -17,7 +17,8 @@ constexpr std::array<Method, 27> kMethods = {{
      "device parameter by parameter, each host copy going as its turn is over. The device never holds more "
      "than the model; the host holds all of it once.",
      load_to_device,
-     {.casts = true}},
+     {.casts = true},
+     true},
     {"state_dict", "model on the device, then load_state_dict of a second copy there",
      "device max(2W, W + Q), host W",
      "The model is built in host memory and moved to the device; the checkpoint is then loaded to the same "
@@ -33,7 +34,8 @@ constexpr std::array<Method, 27> kMethods = {{
      "still "
      "holds the whole checkpoint.",
      load_sequential,
-     {.order_free = true}},
+     {.order_free = true},
+     true},
     {"meta_map_location", "empty model on the device, state dict beside it", "device max(2W, W + Q), host w*",
      "The model is made on the meta device and gets empty memory on the real one (to_empty); torch.load with "
      "map_location then brings the whole state dict to the same device before it is copied over. The host is "
@@ -47,7 +49,8 @@ constexpr std::array<Method, 27> kMethods = {{
      "memory, "
      "but the mapped pages count as resident until the system drops them.",
      load_mmap_assign,
-     {.order_free = true}},
+     {.order_free = true},
+     true},
     {"mmap_copy",
      "mapped file copied into a model on the host, then .to(device)",
      "device W + Q, host W, page cache W",
@@ -80,26 +83,31 @@ constexpr std::array<Method, 27> kMethods = {{
      "host "
      "copy exists and the ring's size does not depend on the model.",
      load_staged_ring,
-     {.casts = true, .ring = true, .order_free = true}},
+     {.casts = true, .ring = true, .order_free = true},
+     true},
     {"executorch_before",
      "device tensors and activations first, then prepack from host copies",
-     "unified 2W + Q + w*",
+     "unified 2W + Q + w* + T",
      "ExecuTorch's Vulkan delegate up to mid-2025: file data on the host, all device tensors and the "
      "activations "
      "allocated at once, then each tensor goes through a staging buffer of its size and its host copy is "
      "freed.",
      load_executorch_before,
-     {.activations_first = true, .flushes = true}},
+     {.activations_first = true, .flushes = true},
+     false,
+     executorch_waits},
     {"executorch_after",
      "each device tensor allocated just before its prepack",
-     "unified max(W + 2w* + F, W + Q)",
+     "unified max(W + 2w* + F, W + Q) + T",
      "The same delegate since: a device tensor is allocated just before it is filled and its host copy freed "
      "straight after, and the activations come last, so the three copies exist for one tensor at a time.",
      load_executorch_after,
-     {.flushes = true}},
+     {.flushes = true},
+     true,
+     executorch_waits},
     {"accelerate",
      "file by file: mapped, copied tensor by tensor, unmapped",
-     "device V + Q (cast: V + max(S*, Q)), page cache or host S* (disk: + host v*)",
+     "device V + Q (cast: V + max(S*, Q)), host H (disk: + v*; pickled: + S*), page cache S* (pickled: 0)",
      "load_checkpoint_and_dispatch of accelerate: an empty model gets its tensors from one file at a time, "
      "mapped if it is safetensors, else loaded whole to the host, and its sources stay until the file is "
      "done; "
@@ -107,7 +115,8 @@ constexpr std::array<Method, 27> kMethods = {{
      "stays "
      "there, what it places on disk passes through, one tensor at a time. S* is the largest shard.",
      load_accelerate,
-     {.casts = true, .offloads = true, .shards = true}},
+     {.casts = true, .offloads = true, .shards = true},
+     true},
     {"fastsafetensors",
      "files read whole to the device, tensors as views into them",
      "device W + Q, staging B",
@@ -126,14 +135,14 @@ constexpr std::array<Method, 27> kMethods = {{
     {"runai",
      "a buffer on the host that threads fill and the loader empties",
      "device W + Q, host min(max(limit, w*), W)",
-     "The Run:ai streamer: threads read ahead into one host buffer of at most --memory-limit (40 GB by "
+     "The Run:ai streamer: threads read ahead into one host buffer of limited size (40 GB by "
      "default, which for most models means all of it) and the loader takes tensor after tensor to the "
      "device. At the least limit the buffer holds the largest tensor.",
      load_runai,
      {.limit = true, .order_free = true}},
     {"llama_cpp_ring",
      "four pinned buffers of 1 MiB",
-     "device V + Q, staging at most 4 MiB",
+     "device V + Q, host H + D, staging 4 MiB",
      "llama.cpp without mmap on a backend with asynchronous uploads: the model is allocated, the file is "
      "read piece by piece into four pinned buffers of 1 MiB in turn. The same as staged_ring with a ring "
      "that nobody chooses.",
@@ -146,10 +155,11 @@ constexpr std::array<Method, 27> kMethods = {{
      "there; the mapping goes when all is done. Its pages count as resident until then, unless the system "
      "takes them back.",
      load_llama_cpp_mmap,
-     {.offloads = true, .order_free = true}},
+     {.offloads = true, .order_free = true},
+     true},
     {"pinned_pool",
      "the whole checkpoint in pinned chunks, then to the device",
-     "device W + Q, staging W in whole slots",
+     "device W + Q, staging slots(W)",
      "What ServerlessLLM does to load again fast: the checkpoint stays in a pool of pinned chunks (of the "
      "ring's slot size) from which the device is filled. All of it is pinned at once and can be swapped by "
      "nobody.",
@@ -167,7 +177,7 @@ constexpr std::array<Method, 27> kMethods = {{
      {.casts = true, .shards = true, .order_free = true}},
     {"transformers_v5",
      "experts gathered, stacked and concatenated on the device",
-     "device V + max(2g*, Q), page cache W (cast: host v*)",
+     "device V + max(2g*, Q), host 0 (cast: v*), page cache W",
      "from_pretrained of transformers 5: the allocator is warmed up with one block of the model's size, then "
      "tensors come from the files, which stay mapped until all are there. The experts of a mixture become "
      "one "
@@ -177,7 +187,8 @@ constexpr std::array<Method, 27> kMethods = {{
      "one "
      "follows the other: that moves the peak within what the law says.",
      load_transformers_v5,
-     {.casts = true}},
+     {.casts = true},
+     true},
     {"fused_in_place",
      "fused tensors allocated first, each expert copied to its place in them",
      "device V + Q, host v*",
@@ -240,15 +251,6 @@ constexpr std::array<Method, 27> kMethods = {{
 }  // namespace
 
 std::span<const Method> methods() { return kMethods; }
-
-std::string_view law_symbols() {
-  return "W: all weights as they are stored, w*: the largest of them, V: what stays on the device as it "
-         "lands (W without a cast and a placement), v*: the largest as it lands, c*: the most that one takes "
-         "as it is stored and as it lands together, S*: the largest shard, g*: the largest group that is "
-         "fused, x*: the largest layer or other part that runs at once, y*: the most that two in a row take, "
-         "B: the staging ring, F: what --flush collects before it is sent, limit: --memory-limit, Q: "
-         "activations.";
-}
 
 const Method& find_method(std::string_view id) { return find_row(methods(), id, "method"); }
 

@@ -15,10 +15,10 @@ namespace {
 
 class Search {
  public:
-  Search(const MetaGraph& graph, const Method& method, const MethodOptions& options, const Progress& progress)
+  Search(const MetaGraph& graph, const Method& method, const LoadInputs& inputs, const Progress& progress)
       : graph_(graph),
         method_(method),
-        options_(options),
+        inputs_(inputs),
         progress_(progress),
         file_(find_order("file").make(graph)),
         cut_(cut_in(file_)) {}
@@ -68,7 +68,7 @@ class Search {
 
   TurnCut cut_in(const StorageOrder& order) const {
     progress_.check_cancelled();
-    return cut_turns(make_plan(graph_, method_, order, options_), graph_.storages.size(), options_.spaces);
+    return cut_turns(make_plan(graph_, method_, order, inputs_), graph_.storages.size(), inputs_.spaces);
   }
 
   // Whether turns depend on the order. Buffers that wait until so many bytes are there can look alike in many
@@ -88,14 +88,14 @@ class Search {
   void probe_files() {
     const std::size_t storages = graph_.storages.size();
     const std::vector<std::uint32_t> shards =
-        shards_of(graph_, method_.traits.shards ? options_.shard_bytes : 0);
+        shards_of(graph_, method_.traits.shards ? inputs_.request.shard_bytes : 0);
     std::map<std::uint32_t, StorageId> first;
     first_of_file_.resize(storages);
     for (const StorageId id : file_)
       first_of_file_[index(id)] = first.try_emplace(shards[index(id)], id).first->second;
     const auto grouped_in = [&](const StorageOrder& order) {
       progress_.check_cancelled();
-      return cut_groups(make_plan(graph_, method_, order, options_), first_of_file_, options_.spaces);
+      return cut_groups(make_plan(graph_, method_, order, inputs_), first_of_file_, inputs_.spaces);
     };
     files_cut_ = grouped_in(file_);
     fixed_files_ = !waits();
@@ -125,7 +125,7 @@ class Search {
     for (int i = 0; i < 7; ++i) orders.push_back(shuffled(random));
     return orders;
   }
-  bool waits() const { return method_.traits.flushes && options_.flush_bytes > 0; }
+  bool waits() const { return method_.waits != nullptr && method_.waits(inputs_.request); }
 
   StorageOrder reversed() const { return {file_.rbegin(), file_.rend()}; }
   StorageOrder rotated() const {
@@ -183,7 +183,7 @@ class Search {
 
   const MetaGraph& graph_;
   const Method& method_;
-  const MethodOptions& options_;
+  const LoadInputs& inputs_;
   const Progress& progress_;
   const StorageOrder file_;
   const TurnCut cut_;  // in file order
@@ -196,16 +196,16 @@ class Search {
 
 }  // namespace
 
-OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const MethodOptions& options,
+OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const LoadInputs& inputs,
                            const Progress& progress) {
   progress.check_cancelled();
   if (method.traits.order_free) return {.order = find_order("file").make(graph), .proven = true};
-  return Search(graph, method, options, progress).best();
+  return Search(graph, method, inputs, progress).best();
 }
 
 StorageOrder make_order(const MetaGraph& graph, const Order& order, const Method& method,
-                        const MethodOptions& options, const Progress& progress) {
-  return order.make != nullptr ? order.make(graph) : optimal_order(graph, method, options, progress).order;
+                        const LoadInputs& inputs, const Progress& progress) {
+  return order.make != nullptr ? order.make(graph) : optimal_order(graph, method, inputs, progress).order;
 }
 
 }  // namespace loadline

@@ -150,8 +150,8 @@ OrderChoice choose_order(const MetaGraph& graph, const std::string& name) {
 }
 
 StorageOrder make_order(const MetaGraph& graph, const OrderChoice& choice, const Method& method,
-                        const MethodOptions& options, const Progress& progress) {
-  return choice.row == nullptr ? choice.listed : make_order(graph, *choice.row, method, options, progress);
+                        const LoadInputs& inputs, const Progress& progress) {
+  return choice.row == nullptr ? choice.listed : make_order(graph, *choice.row, method, inputs, progress);
 }
 
 }  // namespace loadline

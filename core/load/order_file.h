@@ -36,6 +36,6 @@ void check_order_choice(const std::string& name);
 OrderChoice choose_order(const MetaGraph& graph, const std::string& name);
 // What the choice means for this method.
 StorageOrder make_order(const MetaGraph& graph, const OrderChoice& choice, const Method& method,
-                        const MethodOptions& options, const Progress& progress = Progress());
+                        const LoadInputs& inputs, const Progress& progress = Progress());
 
 }  // namespace loadline

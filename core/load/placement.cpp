@@ -194,11 +194,10 @@ Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers) {
   return placement;
 }
 
-MemoryMap parse_memory_map(std::string_view text, std::string_view what) {
+MemoryMap parse_memory_map(std::string_view text) {
   const std::size_t comma = std::min(text.find(','), text.size());
-  MemoryMap map{parse_size(text.substr(0, comma), fmt::format("{}, of the device", what))};
-  if (comma < text.size())
-    map.host = parse_size(text.substr(comma + 1), fmt::format("{}, of the host", what));
+  MemoryMap map{parse_size(text.substr(0, comma), "size on the device")};
+  if (comma < text.size()) map.host = parse_size(text.substr(comma + 1), "size on the host");
   return map;
 }
 

@@ -48,15 +48,15 @@ PlaceRule parse_place_rule(std::string_view text);
 // filter that cannot be read or that no tensor matches.
 Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules);
 
-// llama.cpp's --gpu-layers: of N layers the first is what lies behind the last numbered one (final norm,
+// As llama.cpp offloads layers: of N layers the first is what lies behind the last numbered one (final norm,
 // head), the others are the last N - 1 numbered ones; everything else on the host. Its embedding is always on
 // the host: one that is the head as well, under a second name or because the model has no head (output.weight
 // made of token_embd.weight), is loaded twice then. Encoders whose model_type or general.architecture has
 // "bert" in it have no head and need none.
 Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
 
-// "DEVICE[,HOST]", sizes both. Throws Error{usage} that says `what` was given and which of them is no size.
-MemoryMap parse_memory_map(std::string_view text, std::string_view what);
+// "DEVICE[,HOST]", sizes both. Throws Error{usage} that says which of them is no size.
+MemoryMap parse_memory_map(std::string_view text);
 
 // accelerate's infer_auto_device_map with one device: module by module in forward order onto the device until
 // the next does not fit, then onto the host in the same way, then on disk; layers are not split and no module

@@ -40,20 +40,20 @@ std::uint64_t forward_peak(const ForwardPass& pass) {
 
 }  // namespace
 
-Projection project(const MetaGraph& graph, const Method& method, const Order& order,
-                   const MethodOptions& options, Progress& progress, const ForwardPass* pass) {
-  check_options(options);
+Projection project(const MetaGraph& graph, const Method& method, const Order& order, const LoadInputs& inputs,
+                   Progress& progress, const ForwardPass* pass) {
+  check_request(inputs.request);
   progress.check_cancelled();
   const std::string id(order.id);
-  if (order.make != nullptr) return project(graph, method, id, order.make(graph), options, progress, pass);
-  const OptimalOrder best = optimal_order(graph, method, options, progress);
-  Projection projection = project(graph, method, id, best.order, options, progress, pass);
+  if (order.make != nullptr) return project(graph, method, id, order.make(graph), inputs, progress, pass);
+  const OptimalOrder best = optimal_order(graph, method, inputs, progress);
+  Projection projection = project(graph, method, id, best.order, inputs, progress, pass);
   projection.order_proven = best.proven;
   return projection;
 }
 
 Projection project(const MetaGraph& graph, const Method& method, std::string order,
-                   const StorageOrder& storages, const MethodOptions& options, Progress& progress,
+                   const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
                    const ForwardPass* pass) {
   progress.check_cancelled();
   Projection projection;
@@ -61,29 +61,33 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
   projection.order = std::move(order);
   // what is allocated before the weights cannot wait for the operators: the pass's peak in one block
   const bool ahead = pass != nullptr && method.traits.activations_first;
-  MethodOptions chosen = options;
-  if (ahead) chosen.activation_bytes += forward_peak(*pass);
+  LoadInputs chosen = inputs;
+  if (ahead) {  // a request asks for one or the other
+    chosen.request.activation_bytes += forward_peak(*pass);
+    chosen.request.sequence = 0;
+    chosen.request.sizes.clear();
+  }
   projection.plan = make_plan(graph, method, storages, chosen);
   progress.check_cancelled();
   if (pass != nullptr && !ahead) append_forward_pass(projection.plan, *pass);
   if (const auto fault = check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
   PerSpace<std::uint64_t> expected = {};
-  if (options.allocator == AllocatorModel::vulkan)
+  if (inputs.request.allocator == AllocatorModel::vulkan)
     expected = padded_peaks(projection.plan, BlockPoolRules{}.alignment);
-  DryMachine machine(options.costs, options.allocator, expected);
+  DryMachine machine(inputs.costs, inputs.request.allocator, expected);
   projection.timeline = run(projection.plan, machine, progress);
-  if (options.allocator == AllocatorModel::arena) plan_arenas(projection, progress);
+  if (inputs.request.allocator == AllocatorModel::arena) plan_arenas(projection, progress);
   projection.reads = read_pattern(projection.plan, graph);
   projection.seconds =
-      projection.timeline.seconds + static_cast<double>(projection.reads.jumps) * options.costs.seek_seconds;
+      projection.timeline.seconds + static_cast<double>(projection.reads.jumps) * inputs.costs.seek_seconds;
   return projection;
 }
 
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
-                   const MethodOptions& options) {
+                   const LoadInputs& inputs) {
   Progress progress;
-  return project(graph, method, order, options, progress);
+  return project(graph, method, order, inputs, progress);
 }
 
 std::string mapping_refusal(const MetaGraph& graph) {
@@ -106,13 +110,12 @@ bool maps_files(const Projection& projection) {
   return projection.method->traits.imports || projection.timeline.peaks[index(Space::page_cache)].bytes > 0;
 }
 
-std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
-                                 const ForwardPass* pass) {
-  std::uint64_t needed = options.activation_bytes;
+std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs, const ForwardPass* pass) {
+  std::uint64_t needed = inputs.request.activation_bytes;
   const auto owners = first_owner(graph);
-  const std::vector<std::uint64_t> sizes = loaded_bytes(graph, options.cast);
+  const std::vector<std::uint64_t> sizes = loaded_bytes(graph, inputs.request.cast);
   for (std::size_t i = 0; i < graph.storages.size(); ++i)
-    if (owners[i] && options.placement.of(StorageId{static_cast<std::uint32_t>(i)}) == Home::device)
+    if (owners[i] && inputs.placement.of(StorageId{static_cast<std::uint32_t>(i)}) == Home::device)
       needed = add_loaded(needed, sizes[i]);
   if (pass != nullptr) needed = add_loaded(needed, forward_peak(*pass));
   return needed;
@@ -140,6 +143,9 @@ BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
     const PerSpace<std::uint64_t>& bytes = judged_bytes(timeline, i);
     const std::uint64_t device = bytes[index(Space::device)];
     const std::uint64_t host = bytes[index(Space::host)] + bytes[index(Space::staging)];
+    verdict.device_peak = std::max(verdict.device_peak, device);
+    verdict.host_peak = std::max(verdict.host_peak, host);
+    verdict.unified_peak = std::max(verdict.unified_peak, device + host);
     check(device, budget.device, verdict.device_fits, verdict.device_over);
     check(host, budget.host, verdict.host_fits, verdict.host_over);
     check(device + host, budget.unified, verdict.unified_fits, verdict.unified_over);

@@ -27,14 +27,14 @@ struct Projection {
 // Makes the plan, checks it and runs it on a DryMachine; with `pass`, the load and then a forward pass, whose
 // values are allocated one by one behind the load, or in one block where the method allocates activations.
 // Throws Error{usage} for absurd options, Error{limit} for sizes that no memory can hold, Error{cancelled}.
-Projection project(const MetaGraph& graph, const Method& method, const Order& order,
-                   const MethodOptions& options, Progress& progress, const ForwardPass* pass = nullptr);
+Projection project(const MetaGraph& graph, const Method& method, const Order& order, const LoadInputs& inputs,
+                   Progress& progress, const ForwardPass* pass = nullptr);
 // The same for `storages`, an order called `order`: a custom one, or for who projects several methods.
 Projection project(const MetaGraph& graph, const Method& method, std::string order,
-                   const StorageOrder& storages, const MethodOptions& options, Progress& progress,
+                   const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
                    const ForwardPass* pass = nullptr);
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
-                   const MethodOptions& options);
+                   const LoadInputs& inputs);
 
 // Why a plan with page_cache blocks cannot be run on the model's files, although it can be projected: what is
 // encoded must be decoded. Empty if all of them can be mapped.
@@ -44,7 +44,7 @@ bool maps_files(const Projection& projection);
 
 // What no method that keeps the weights on the device can go below: every storage placed there, as it is once
 // loaded, with the activations or what the pass needs at most. Throws Error{limit} where that has no sum.
-std::uint64_t device_lower_bound(const MetaGraph& graph, const MethodOptions& options,
+std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs,
                                  const ForwardPass* pass = nullptr);
 
 // Absent = unlimited. The host's budget covers host and staging, that of unified memory device, host and
@@ -63,6 +63,10 @@ struct BudgetVerdict {
   std::uint64_t device_over = 0;
   std::uint64_t host_over = 0;
   std::uint64_t unified_over = 0;
+  // The highest that a budget was held against.
+  std::uint64_t device_peak = 0;
+  std::uint64_t host_peak = 0;
+  std::uint64_t unified_peak = 0;
   // The first allocation that breaks a budget.
   std::optional<std::size_t> step = {};
   std::optional<BlockId> block = {};

@@ -52,7 +52,7 @@ CostModel MeasuredRates::costs(CostModel costs) const {
 }
 
 std::string rates_line(const std::optional<MeasuredRates>& rates) {
-  if (!rates) return "Times by assumed rates: `loadline devices --measure` measures them.";
+  if (!rates) return "Times by assumed rates.";
   return fmt::format("Times by rates measured on {}{}.", safe_display(rates->measured, 40),
                      rates->device.empty() ? ", but for those of a device" : "");
 }

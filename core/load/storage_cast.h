@@ -1,4 +1,4 @@
-// What `--cast` makes of each storage.
+// What a cast makes of each storage.
 #pragma once
 
 #include "core/plan/plan.h"

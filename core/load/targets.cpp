@@ -1,13 +1,17 @@
-// Reads presets of devices and makes budgets of them.
+// Reads data sheets and makes budgets of them.
 #include "core/load/targets.h"
 
+#include "core/base/option.h"
 #include "core/base/text.h"
 #include "core/forward/asset_folder.h"
 #include "core/forward/asset_json.h"
+#include "core/load/load_options.h"
 #include "embedded/targets_files.h"
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -52,84 +56,103 @@ std::optional<std::uint64_t> size(const AssetNode& root, std::string_view key) {
   return bytes;
 }
 
-std::vector<DevicePreset> load_built_in() {
-  std::vector<DevicePreset> rows;
+std::vector<std::pair<std::string, std::string>> options_of(const AssetNode& node) {
+  auto options = node.pairs("'options'", load_options().size(), kMostAssetName);
+  LoadRequest request;
+  for (const auto& [id, value] : options) try {
+      set_load_option(request, id, value);
+    } catch (const Error& error) {
+      node.place.fail(error.what());
+    }
+  return options;
+}
+
+std::vector<Target> load_built_in() {
+  std::vector<Target> rows;
   for (const embedded::File& file : embedded::targets_files())
-    rows.push_back(parse_device_preset(file.bytes, std::string(file.name)));
+    rows.push_back(parse_target(file.bytes, std::string(file.name)));
   return rows;
 }
 
 }  // namespace
 
-DevicePreset parse_device_preset(std::string_view json, const std::string& path) {
+Target parse_target(std::string_view json, const std::string& path) {
   constexpr std::array<std::string_view, 5> kClasses = {"phone", "laptop", "desktop", "server", "board"};
   constexpr std::array<std::string_view, 2> kMemories = {"discrete", "unified"};
   const AssetNode root = parse_asset(json, path);
   root.allow({"id", "name", "class", "memory", "device_bytes", "host_bytes", "device_bandwidth",
-              "link_bandwidth", "source"});
-  DevicePreset preset;
-  preset.id = text(root, "id");
-  preset.name = text(root, "name");
-  preset.device_class = one_of(root, "class", kClasses);
-  preset.memory = memory_kind(one_of(root, "memory", kMemories));
-  preset.device_bytes = size(root, "device_bytes");
-  preset.host_bytes = size(root, "host_bytes");
-  preset.device_bandwidth = size(root, "device_bandwidth");
-  preset.link_bandwidth = size(root, "link_bandwidth");
-  preset.source = text(root, "source");
-  if (preset.memory == MemoryKind::unified) {
+              "link_bandwidth", "options", "source"});
+  Target target;
+  target.id = text(root, "id");
+  target.name = text(root, "name");
+  target.device_class = one_of(root, "class", kClasses);
+  target.memory = memory_kind(one_of(root, "memory", kMemories));
+  target.device_bytes = size(root, "device_bytes");
+  target.host_bytes = size(root, "host_bytes");
+  target.device_bandwidth = size(root, "device_bandwidth");
+  target.link_bandwidth = size(root, "link_bandwidth");
+  if (const AssetNode* const options = root.find("options")) target.options = options_of(*options);
+  target.source = text(root, "source");
+  if (target.memory == MemoryKind::unified) {
     required(root, "host_bytes");
-    if (preset.device_bytes && *preset.device_bytes > *preset.host_bytes)
+    if (target.device_bytes && *target.device_bytes > *target.host_bytes)
       required(root, "device_bytes")
           .place.fail(fmt::format("'device_bytes' {} is more than the one memory's 'host_bytes' {}",
-                                  format_grouped(*preset.device_bytes), format_grouped(*preset.host_bytes)));
+                                  format_grouped(*target.device_bytes), format_grouped(*target.host_bytes)));
   } else {
     required(root, "device_bytes");
   }
-  return preset;
+  return target;
 }
 
-const DevicePreset& DevicePresets::find(std::string_view id) const {
-  std::string known;
-  for (const DevicePreset& row : rows) {
+const Target& find_target(std::span<const Target> targets, std::string_view id) {
+  std::vector<std::string> known;
+  for (const Target& row : targets) {
     if (row.id == id) return row;
-    known += (known.empty() ? "" : ", ") + safe_display(row.id, 60);
+    known.push_back(safe_display(row.id, 60));
   }
-  throw Error(ErrorCode::usage,
-              fmt::format("no device is called '{}'; there are: {}", safe_display(id, 60), known));
+  const std::string_view meant = nearest_word(id, {known.begin(), known.end()});
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("no data sheet is called '{}'; {}there are: {}", safe_display(id, 60),
+                  meant.empty() ? "" : fmt::format("did you mean {}? ", meant), fmt::join(known, ", ")));
 }
 
-std::span<const DevicePreset> built_in_devices() {
-  static const std::vector<DevicePreset> rows = load_built_in();
+std::span<const Target> built_in_targets() {
+  static const std::vector<Target> rows = load_built_in();
   return rows;
 }
 
-DevicePresets load_device_presets(const std::string& folder) {
-  DevicePresets presets;
-  presets.rows.assign(built_in_devices().begin(), built_in_devices().end());
-  if (!folder.empty())
-    add_folder(folder + "/devices", presets.rows, &DevicePreset::id, parse_device_preset, presets.faults);
-  return presets;
+Targets load_targets(const std::string& folder) {
+  Targets targets;
+  targets.rows.assign(built_in_targets().begin(), built_in_targets().end());
+  if (folder.empty()) return targets;
+  add_folder(folder + "/targets", targets.rows, &Target::id, parse_target, targets.faults);
+  std::error_code ignored;
+  if (const std::string old = folder + "/devices"; std::filesystem::is_directory(old, ignored))
+    targets.faults.push_back(
+        fmt::format("{}: data sheets are read from {}/targets", safe_display(old), safe_display(folder)));
+  return targets;
 }
 
-Budget device_budget(const DevicePreset& preset, MemoryKind memory) {
+Budget target_budget(const Target& target, MemoryKind memory) {
   Budget budget;
-  const bool shares = preset.memory == MemoryKind::unified;
+  const bool shares = target.memory == MemoryKind::unified;
   if (memory == MemoryKind::unified) {
-    budget.unified = shares ? preset.host_bytes : preset.device_bytes;
-    if (shares) budget.device = preset.device_bytes;
+    budget.unified = shares ? target.host_bytes : target.device_bytes;
+    if (shares) budget.device = target.device_bytes;
   } else {
-    budget.device = preset.device_bytes ? preset.device_bytes : preset.host_bytes;
-    if (!shares) budget.host = preset.host_bytes;
+    budget.device = target.device_bytes ? target.device_bytes : target.host_bytes;
+    if (!shares) budget.host = target.host_bytes;
   }
   return budget;
 }
 
-CostModel device_costs(const DevicePreset& preset, CostModel costs) {
+CostModel target_costs(const Target& target, CostModel costs) {
   // a copy inside the device's memory reads and writes each byte
-  if (preset.device_bandwidth) costs.device_copy = static_cast<double>(*preset.device_bandwidth) / 2;
-  if (preset.link_bandwidth) {
-    costs.link = static_cast<double>(*preset.link_bandwidth);
+  if (target.device_bandwidth) costs.device_copy = static_cast<double>(*target.device_bandwidth) / 2;
+  if (target.link_bandwidth) {
+    costs.link = static_cast<double>(*target.link_bandwidth);
     costs.pageable_link = std::min(costs.pageable_link, costs.link);
   }
   return costs;

@@ -40,15 +40,15 @@ int main() try {
         to += piece.size();
       }
   };
-  const auto upload = [&](const char* method, MethodOptions options) {
+  const auto upload = [&](const char* method, LoadInputs options) {
     return [&, method, options] {
       const Plan plan = make_plan(*graph, find_method(method), find_order("file").make(*graph), options);
       gpu::VulkanMachine machine(device, reader, plan);
       run(plan, machine);
     };
   };
-  const MethodOptions ring = {};
-  const MethodOptions tiny = {.staging_bytes = 4 << 20, .slots = 4, .activation_bytes = 0};
+  const LoadInputs ring = {};
+  const LoadInputs tiny = {.request = {.staging_bytes = 4 << 20, .slots = 4, .activation_bytes = 0}};
   const auto results = bench::measure({{"pread into touched memory (baseline)", [&] { read_all(touched); }},
                                        {"pread + memcpy into fresh memory (ceiling)", fresh_copy},
                                        {"staged_ring, 4 x 16 MiB", upload("staged_ring", ring)},

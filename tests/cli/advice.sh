@@ -25,15 +25,15 @@ check() {
 check 3 xl --method state_dict --device-budget 6GiB
 check 3 xl --method staged_ring --device-budget 6GiB --host-budget 20MiB
 check 3 xl --method staged_ring --staging 32MiB --slots 2 --device-budget 5GiB
-check 3 xl --memory-limit 1GB --device-budget 5GiB
+check 3 xl --method all --runai-buffer 1GB --device-budget 5GiB
 check 3 xl --method runai --host-budget 1GiB
 check 3 xl --method fastsafetensors_copy --device-budget 8GiB
 check 3 xl --method executorch_before --order forward --memory unified --device-budget 11908MiB
-check 3 xl --memory unified --device-budget 5GiB
+check 3 xl --method all --memory unified --device-budget 5GiB
 check 3 xl --method accelerate --memory unified --device-budget 5GiB
-check 2 xl --method accelerate --device rtx-4060-8gb --max-peak 3GiB --place 'name:*=device'
-check 1 xl --device-budget 6GiB
-check 3 70b --device-budget 8GiB --host-budget 32GiB
-check 3 70b --method state_dict --device-budget 80GiB --host-budget 32GiB --seq 64 --batch 2 --cache-limit 4GiB
+check 2 xl --method accelerate --target rtx-4060-8gb --require-peak 3GiB --place 'name:*=device'
+check 1 xl --method all --device-budget 6GiB
+check 3 70b --method all --device-budget 8GiB --host-budget 32GiB
+check 3 70b --method state_dict --device-budget 80GiB --host-budget 32GiB --seq 64 --batch 2 --page-cache-budget 4GiB
 check 2 70b --method accelerate --device-budget 24GiB --host-budget 16GiB
 check 1 "it's a model" --method state_dict --device-budget 64MiB

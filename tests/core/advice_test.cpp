@@ -49,10 +49,11 @@ MetaGraph random_model(std::mt19937_64& random) {
 
 AdviceRequest random_request(std::mt19937_64& random, const MetaGraph& graph) {
   AdviceRequest request;
-  request.options.slots = 1 + static_cast<std::uint32_t>(random() % 4);
-  request.options.staging_bytes = request.options.slots * (std::uint64_t{4} << 10) * (1 + random() % 64);
-  request.options.activation_bytes = random() % 400;
-  request.options.flush_bytes = random() % 2000;
+  request.inputs.request.slots = 1 + static_cast<std::uint32_t>(random() % 4);
+  request.inputs.request.staging_bytes =
+      request.inputs.request.slots * (std::uint64_t{4} << 10) * (1 + random() % 64);
+  request.inputs.request.activation_bytes = random() % 400;
+  request.inputs.request.flush_bytes = random() % 2000;
   const std::size_t asked = random() % 4 == 0 ? 5 : 1;
   for (std::size_t i = 0; i < asked; ++i) {
     const Method& method = methods()[random() % methods().size()];
@@ -62,7 +63,7 @@ AdviceRequest random_request(std::mt19937_64& random, const MetaGraph& graph) {
   const std::uint64_t weights = storage_bytes(graph);
   const auto budget = [&] { return weights / 16 * (1 + random() % (random() % 2 == 0 ? 4 : 36)); };
   if (random() % 3 == 0) {
-    request.options.spaces = kAllSpaces;
+    request.inputs.spaces = kAllSpaces;
     request.budget.unified = budget();
   } else {
     request.budget.device = budget();
@@ -71,7 +72,7 @@ AdviceRequest random_request(std::mt19937_64& random, const MetaGraph& graph) {
   if (random() % 4 == 0) {
     request.loads = {{&find_method("accelerate"), request.loads[0].order}};
     const auto host = random() % 2 == 0 ? std::nullopt : std::optional(weights / 16 * (random() % 16));
-    request.options.placement = place_automatically(graph, weights / 16 * (random() % 16), host);
+    request.inputs.placement = place_automatically(graph, weights / 16 * (random() % 16), host);
   }
   return request;
 }
@@ -81,7 +82,7 @@ struct Outcome {
   const AdviceCandidate* candidate = nullptr;
   double seconds = 0;
   std::uint64_t held = 0;
-  std::vector<std::pair<std::string, std::string>> arguments;
+  std::vector<std::pair<std::string_view, std::string>> arguments;
 };
 
 bool ranks_before(const Outcome& a, const Outcome& b) {
@@ -94,7 +95,7 @@ std::optional<Outcome> exhaustive(const MetaGraph& graph, const AdviceRequest& r
                                   const AdviceSpace& space, const std::vector<AdviceCandidate>& candidates) {
   std::optional<Outcome> best;
   for (const AdviceCandidate& candidate : candidates) {
-    const MethodOptions options = space.options(candidate);
+    const LoadInputs options = space.inputs(candidate);
     try {
       const Projection projection = project(graph, *candidate.method, *candidate.order->row, options);
       EXPECT_LE(space.device_bound(candidate), projection.timeline.peaks[index(Space::device)].bytes)
@@ -102,7 +103,7 @@ std::optional<Outcome> exhaustive(const MetaGraph& graph, const AdviceRequest& r
       if (maps_files(projection) && !mapping_refusal(graph).empty()) continue;
       if (!check_budget(projection, request.budget).fits()) continue;
       Outcome outcome{&candidate, projection.seconds, held_peak(projection.timeline),
-                      space.arguments(candidate)};
+                      space.settings(candidate)};
       if (!best || ranks_before(outcome, *best)) best = std::move(outcome);
     } catch (const Error& error) {
       EXPECT_TRUE(error.code() == ErrorCode::limit || error.code() == ErrorCode::unsupported);
@@ -129,7 +130,7 @@ TEST(Advice, TheFirstIsTheCheapestOfAll) {
       const auto best = exhaustive(graph, request, space, candidates);
       if (!best) continue;
       ASSERT_FALSE(advice.loads.empty());
-      EXPECT_EQ(advice.loads.front().arguments, best->arguments);
+      EXPECT_EQ(advice.loads.front().settings, best->arguments);
       EXPECT_EQ(advice.loads.front().seconds, best->seconds);
       EXPECT_EQ(advice.loads.front().held, best->held);
       break;
@@ -172,12 +173,12 @@ Advice advice_for(const MetaGraph& graph, const AdviceRequest& request) {
 TEST(Advice, ASmallerRingGoesBeforeAnotherMethod) {
   const MetaGraph graph = model_of(1 << 16);  // 32 MiB
   AdviceRequest request = request_of("staged_ring", {.host = 6 << 20});
-  request.options.staging_bytes = 16 << 20;
+  request.inputs.request.staging_bytes = 16 << 20;
   const Advice advice = advice_for(graph, request);
   ASSERT_GE(advice.loads.size(), 2u);
-  const std::vector<std::pair<std::string, std::string>> expected = {
-      {"--method", "staged_ring"}, {"--order", "file"}, {"--staging", "4MiB"}};
-  EXPECT_EQ(advice.loads[0].arguments, expected);
+  const std::vector<std::pair<std::string_view, std::string>> expected = {
+      {"method", "staged_ring"}, {"order", "file"}, {"staging", "4MiB"}};
+  EXPECT_EQ(advice.loads[0].settings, expected);
   EXPECT_EQ(advice.loads[0].changes, std::vector<std::string>{"a ring of 4.00 MiB in 4 slots"});
   EXPECT_EQ(advice.loads[0].peaks[index(Space::staging)], 4u << 20);
 }
@@ -186,7 +187,7 @@ TEST(Advice, ANarrowerTypeGoesBeforeStreaming) {
   const MetaGraph graph = model_of(1 << 16);
   const Advice advice = advice_for(graph, request_of("per_tensor", {.device = 17 << 20}));
   ASSERT_FALSE(advice.loads.empty());
-  EXPECT_EQ(advice.loads[0].changes, std::vector<std::string>{"cast to bf16"});
+  EXPECT_EQ(advice.loads[0].changes, std::vector<std::string>{"cast to BF16"});
   EXPECT_EQ(advice.loads[0].peaks[index(Space::device)], 16u << 20);
 }
 
@@ -226,17 +227,17 @@ TEST(Advice, ALoaderOfTheFilesGoesBeforeOneOfOthers) {
 TEST(Advice, AMapThatWasAskedForIsMadeAnewForAnotherType) {
   const MetaGraph graph = model_of(1 << 16);  // four of 8 MiB
   AdviceRequest request = request_of("accelerate", {.host = 8 << 20});
-  request.options.placement = place_automatically(graph, 17 << 20, {});
-  EXPECT_EQ(request.options.placement.homes,
+  request.inputs.placement = place_automatically(graph, 17 << 20, {});
+  EXPECT_EQ(request.inputs.placement.homes,
             (std::vector<Home>{Home::device, Home::host, Home::host, Home::host}));
   const AdviceSpace space(graph, request);
   std::size_t casts = 0;
   for (const AdviceStage stage : kStages)
     for (const AdviceCandidate& candidate : space.candidates(stage)) {
-      if (!candidate.cast) continue;
+      if (!candidate.request.cast) continue;
       ++casts;
-      const MethodOptions options = space.options(candidate);
-      EXPECT_EQ(options.placement, place_automatically(graph, 17 << 20, {}, candidate.cast));
+      const LoadInputs options = space.inputs(candidate);
+      EXPECT_EQ(options.placement, place_automatically(graph, 17 << 20, {}, candidate.request.cast));
       const Projection projection = project(graph, *candidate.method, *candidate.order->row, options);
       EXPECT_EQ(projection.timeline.peaks[index(Space::host)].bytes,
                 0u);  // half as large, all are on the device
@@ -255,10 +256,10 @@ TEST(Advice, LayersCountAnEmbeddingThatIsTheHead) {
   const AdviceSpace space(graph, request);
   std::uint64_t most = 0;
   for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change))
-    for (const auto& [option, value] : space.arguments(candidate)) {
-      if (option != "--gpu-layers") continue;
+    for (const auto& [option, value] : space.settings(candidate)) {
+      if (option != "gpu_layers") continue;
       most = std::max<std::uint64_t>(most, std::stoull(value));
-      EXPECT_LE(device_lower_bound(graph, space.options(candidate)), budget) << value;
+      EXPECT_LE(device_lower_bound(graph, space.inputs(candidate)), budget) << value;
     }
   EXPECT_EQ(most, 2u);
 }
@@ -273,9 +274,9 @@ TEST(Advice, ATypeInWhichTheModelHasNoSizeIsNoWayOut) {
   const AdviceSpace space(graph, request);
   std::size_t casts = 0;
   for (const AdviceCandidate& candidate : space.candidates(AdviceStage::one_change)) {
-    if (!candidate.cast) continue;
+    if (!candidate.request.cast) continue;
     ++casts;
-    EXPECT_EQ(candidate.cast, DType::q4_0);
+    EXPECT_EQ(candidate.request.cast, DType::q4_0);
   }
   EXPECT_EQ(casts, 1u);
 }
@@ -283,7 +284,7 @@ TEST(Advice, ATypeInWhichTheModelHasNoSizeIsNoWayOut) {
 TEST(Advice, WhereNothingFitsItTellsTheNearest) {
   const MetaGraph graph = model_of(1 << 16);
   AdviceRequest request = request_of("per_tensor", {.device = 1 << 20});
-  request.options.activation_bytes = 2 << 20;
+  request.inputs.request.activation_bytes = 2 << 20;
   const Advice advice = advice_for(graph, request);
   EXPECT_TRUE(advice.loads.empty());
   ASSERT_TRUE(advice.nearest);
@@ -293,7 +294,7 @@ TEST(Advice, WhereNothingFitsItTellsTheNearest) {
   for (const AdviceStage stage : kStages)
     for (const AdviceCandidate& candidate : space.candidates(stage)) {
       const Projection other =
-          project(graph, *candidate.method, *candidate.order->row, space.options(candidate));
+          project(graph, *candidate.method, *candidate.order->row, space.inputs(candidate));
       EXPECT_LE(advice.nearest->verdict.device_over, check_budget(other, request.budget).device_over);
     }
 }

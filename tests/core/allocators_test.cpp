@@ -232,9 +232,9 @@ TEST(Allocators, NoneTakesLessThanWhatIsAsked) {
   for (const AllocatorRow& row : allocators())
     for (const Method& method : methods()) {
       SCOPED_TRACE(std::string(row.id) + " " + std::string(method.id));
-      const Timeline timeline =
-          project(graph, method, find_order("file"), {.activation_bytes = 5000, .allocator = row.model})
-              .timeline;
+      const Timeline timeline = project(graph, method, find_order("file"),
+                                        {.request = {.allocator = row.model, .activation_bytes = 5000}})
+                                    .timeline;
       EXPECT_EQ(timeline.reserved_peak.has_value(), row.model != AllocatorModel::exact);
       if (!timeline.reserved_peak) continue;
       for (std::size_t space = 0; space < kSpaceCount; ++space) {

@@ -51,7 +51,7 @@ TEST(Compare, RowsAreProjectionsOneByOne) {
           const OrderChoice& choice = columns[row % columns.size()];
           Progress progress;
           const Projection alone = project(graph, method, choice.name, make_order(graph, choice, method, {}),
-                                           MethodOptions(), progress);
+                                           LoadInputs(), progress);
           EXPECT_EQ(projection.method, &method);
           EXPECT_EQ(projection.order, choice.name);
           EXPECT_EQ(projection.plan, alone.plan) << method.id << " " << choice.name;

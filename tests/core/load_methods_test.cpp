@@ -23,7 +23,7 @@ using testing::model_of;
 using testing::tie;
 using testing::Weight;
 
-Timeline project_with(const MetaGraph& graph, std::string_view method, const MethodOptions& options,
+Timeline project_with(const MetaGraph& graph, std::string_view method, const LoadInputs& options,
                       std::string_view order = "file") {
   return project(graph, find_method(method), find_order(order), options).timeline;
 }
@@ -80,13 +80,13 @@ TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
     MetaGraph graph = model_of(random_weights(random));
     if (random() % 2 == 0) graph.format = random() % 2 == 0 ? "torch" : "safetensors";
     if (random() % 3 == 0) tie(graph, "lm_head.tied", 0);
-    MethodOptions options{.staging_bytes = 16384, .slots = 4, .activation_bytes = random() % 5000};
-    options.shard_bytes = random() % 3 == 0 ? 1 + random() % 4000 : 0;
-    options.flush_bytes = random() % 3 == 0 ? random() % 4000 : 0;
+    LoadInputs options{.request = {.staging_bytes = 16384, .slots = 4, .activation_bytes = random() % 5000}};
+    options.request.shard_bytes = random() % 3 == 0 ? 1 + random() % 4000 : 0;
+    options.request.flush_bytes = random() % 3 == 0 ? random() % 4000 : 0;
     for (const Method& method : methods()) {
-      MethodOptions chosen = options;
+      LoadInputs chosen = options;
       constexpr DType kCasts[] = {DType::f32, DType::f16, DType::q4_0};
-      if (method.traits.casts && random() % 2 == 0) chosen.cast = kCasts[random() % 3];
+      if (method.traits.casts && random() % 2 == 0) chosen.request.cast = kCasts[random() % 3];
       if (method.traits.offloads && random() % 2 == 0)
         for (std::size_t i = 0; i < graph.storages.size(); ++i)
           chosen.placement.homes.push_back(static_cast<Home>(random() % 3));
@@ -148,9 +148,10 @@ TEST(LoadMethods, AcceleratesLaw) {
         expected = std::max(expected, before + bytes + 2 * bytes);
         before += 2 * bytes;
       }
-      EXPECT_EQ(peak(project_with(graph, "accelerate", {.cast = DType::f32}), Space::device), expected);
+      EXPECT_EQ(peak(project_with(graph, "accelerate", {.request = {.cast = DType::f32}}), Space::device),
+                expected);
       // all on the host: it holds the model, and of safetensors the pages of one shard beside
-      MethodOptions host;
+      LoadInputs host;
       host.placement.homes.assign(graph.storages.size(), Home::host);
       const Timeline kept = project_with(graph, "accelerate", host);
       EXPECT_EQ(peak(kept, Space::host), weights);
@@ -201,7 +202,7 @@ TEST(LoadMethods, LayerStreamingHoldsTheLargestUnit) {
                               {"model.norm.weight", 1},
                               {"lm_head.weight", 40}});
   const std::uint64_t row = 32 * 2;
-  const MethodOptions options{.activation_bytes = 777};
+  const LoadInputs options{.request = {.activation_bytes = 777}};
   EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), Space::device), 50 * row + 777);
   EXPECT_EQ(peak(project_with(graph, "layer_streaming", options), Space::host), 50 * row);
   const Timeline ahead = project_with(graph, "layer_streaming_prefetch", options);
@@ -227,8 +228,8 @@ TEST(LoadMethods, StagingWaitsForTheFlush) {
     std::uint64_t most = 0;
     for (const Storage& storage : graph.storages) most = std::max(most, storage.bytes);
     const std::uint64_t all = storage_bytes(graph), threshold = 1 + random() % (2 * all);
-    const std::uint64_t staging =
-        peak(project_with(graph, "executorch_after", {.flush_bytes = threshold}), Space::staging);
+    const std::uint64_t staging = peak(
+        project_with(graph, "executorch_after", {.request = {.flush_bytes = threshold}}), Space::staging);
     EXPECT_LE(staging, std::min(threshold + most, all));
     EXPECT_GE(staging, std::min(threshold, all));
     EXPECT_EQ(peak(project_with(graph, "executorch_after", {}), Space::staging), most);
@@ -243,19 +244,19 @@ TEST(LoadMethods, TiedWeightsWaitForTheirLastUser) {
   const Timeline shared = project_with(graph, "executorch_after", {});
   EXPECT_EQ(usage_at(shared, shared.usage.back().step - 1, space_bit(Space::host)), 50 * row);
   EXPECT_EQ(shared.final_bytes[index(Space::device)], all);
-  const Timeline doubled = project_with(graph, "executorch_after", {.doubled_ties = true});
+  const Timeline doubled = project_with(graph, "executorch_after", {.request = {.doubled_ties = true}});
   EXPECT_EQ(doubled.final_bytes[index(Space::device)], all + 50 * row);
-  EXPECT_EQ(
-      project_with(graph, "executorch_before", {.doubled_ties = true}).final_bytes[index(Space::device)],
-      all + 50 * row);
+  EXPECT_EQ(project_with(graph, "executorch_before", {.request = {.doubled_ties = true}})
+                .final_bytes[index(Space::device)],
+            all + 50 * row);
 }
 
 TEST(LoadMethods, WhatAMethodCannotDoItRefuses) {
   const MetaGraph graph = model_of({{"a", 1}});
-  MethodOptions offload;
+  LoadInputs offload;
   offload.placement.homes = {Home::host};
   for (const Method& method : methods()) {
-    const auto made = [&](const MethodOptions& options) {
+    const auto made = [&](const LoadInputs& options) {
       try {
         make_plan(graph, method, find_order("file").make(graph), options);
         return true;
@@ -264,7 +265,7 @@ TEST(LoadMethods, WhatAMethodCannotDoItRefuses) {
         return false;
       }
     };
-    EXPECT_EQ(made({.cast = DType::f32}), method.traits.casts) << method.id;
+    EXPECT_EQ(made({.request = {.cast = DType::f32}}), method.traits.casts) << method.id;
     EXPECT_EQ(made(offload), method.traits.offloads) << method.id;
   }
 }
@@ -308,10 +309,10 @@ TEST(StorageCast, SumsThatWrapAreRefused) {
     }
     return false;
   };
-  EXPECT_TRUE(is_refused([&] { device_lower_bound(graph, {.cast = DType::f32}); }));
+  EXPECT_TRUE(is_refused([&] { device_lower_bound(graph, {.request = {.cast = DType::f32}}); }));
   EXPECT_TRUE(is_refused([&] { place_automatically(graph, 1, {}, DType::f32); }));
   EXPECT_TRUE(is_refused([&] { cast_summary(graph, DType::f32); }));
-  EXPECT_EQ(device_lower_bound(graph, {.cast = DType::bf16}), std::uint64_t{1} << 63);
+  EXPECT_EQ(device_lower_bound(graph, {.request = {.cast = DType::bf16}}), std::uint64_t{1} << 63);
   // in modules of their own only what is added up is refused
   graph.tensors[1].name = Name("layers.1.b");
   EXPECT_EQ(letters(place_automatically(graph, 1, 1, DType::f32)), "dd");
@@ -372,7 +373,7 @@ TEST(Placement, AutomaticCountsBytesAsTheyLand) {
   EXPECT_EQ(letters(place_automatically(graph, 200 * row, 0)), "DDDDDD");
   EXPECT_EQ(letters(place_automatically(graph, 200 * row, {}, DType::f32)), "DDhhhh");
   EXPECT_EQ(letters(place_automatically(graph, 242 * row, 0, DType::f32)), "DDDDDD");
-  MethodOptions options = {.cast = DType::f32};
+  LoadInputs options = {.request = {.cast = DType::f32}};
   options.placement = place_automatically(graph, 242 * row - 1, {}, DType::f32);
   EXPECT_EQ(letters(options.placement), "DDDDhh");
   EXPECT_LE(device_lower_bound(graph, options), 242 * row - 1);
@@ -420,7 +421,7 @@ TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
   tie(tied, "model.embed_tokens.weight", 0);
   EXPECT_EQ(letters(place_gpu_layers(tied, 1)), "BhD");
   const std::uint64_t row = 32 * 2;
-  MethodOptions options;
+  LoadInputs options;
   options.placement = place_gpu_layers(headless, 3);
   const Timeline ring = project_with(headless, "llama_cpp_ring", options);
   EXPECT_EQ(ring.final_bytes[index(Space::device)], 71 * row);
@@ -438,7 +439,7 @@ TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
 TEST(Placement, WithoutLayersOnTheDeviceNothingIsPinned) {
   const MetaGraph graph = six_units();
   const auto staging = [&](std::uint64_t layers) {
-    MethodOptions options;
+    LoadInputs options;
     options.placement = place_gpu_layers(graph, layers);
     return project_with(graph, "llama_cpp_ring", options).peaks[index(Space::staging)].bytes;
   };

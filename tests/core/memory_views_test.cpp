@@ -1,9 +1,9 @@
 // Views of memory against peak_over() on random plans, unified budgets, and a page cache that drops.
 #include "core/plan/memory_views.h"
 
-#include "app/report/plan_rows.h"
 #include "core/base/error.h"
 #include "core/load/projection.h"
+#include "core/load/rows.h"
 #include "core/plan/cache_limit.h"
 #include "core/plan/dry_machine.h"
 #include "tests/support/plan_models.h"
@@ -19,7 +19,7 @@ namespace {
 
 using testing::graph_of;
 
-Projection projected(const MetaGraph& graph, const char* method, const MethodOptions& options = {}) {
+Projection projected(const MetaGraph& graph, const char* method, const LoadInputs& options = {}) {
   return project(graph, find_method(method), find_order("file"), options);
 }
 
@@ -185,8 +185,10 @@ TEST(CacheLimit, ASecondPassReadsEverythingAgain) {
   projection.plan = plan;
   projection.timeline = timeline;
   projection.seconds = 2;
-  const report::PlanRow row =
-      report::make_row(projection, {.cache_limit = 0, .disk_read = 1.0 * kMiB}, report::Labels(graph));
+  BoundRequest bound;
+  bound.inputs.request.page_cache_budget = 0;
+  bound.inputs.costs.disk_read = 1.0 * kMiB;
+  const LoadRow row = make_row(projection, bound, Labels(graph), 0);
   EXPECT_DOUBLE_EQ(row.seconds, 7);
 }
 

@@ -61,17 +61,18 @@ MetaGraph random_model(std::mt19937_64& random) {
   return graph;
 }
 
-MethodOptions random_options(std::mt19937_64& random, const Method& method, const MetaGraph& graph) {
-  MethodOptions options;
-  options.slots = static_cast<std::uint32_t>(1 + random() % 3);
-  options.staging_bytes = 4096 * options.slots;
-  options.activation_bytes = random() % 2 == 0 ? 0 : random() % 3000;
-  options.memory_limit = random() % 2000;
+LoadInputs random_options(std::mt19937_64& random, const Method& method, const MetaGraph& graph) {
+  LoadInputs options;
+  options.request.slots = static_cast<std::uint32_t>(1 + random() % 3);
+  options.request.staging_bytes = 4096 * options.request.slots;
+  options.request.activation_bytes = random() % 2 == 0 ? 0 : random() % 3000;
+  options.request.runai_buffer = random() % 2000;
   const bool flushes = method.id.starts_with("executorch") || method.id == "flushed";
-  if (flushes && random() % 2 == 0) options.flush_bytes = random() % 2000;
-  options.doubled_ties = random() % 2 == 0;
-  if (random() % 3 == 0) options.shard_bytes = 1 + random() % 1500;
-  if (method.traits.casts && random() % 3 != 0) options.cast = random() % 2 == 0 ? DType::f32 : DType::q8_0;
+  if (flushes && random() % 2 == 0) options.request.flush_bytes = random() % 2000;
+  options.request.doubled_ties = random() % 2 == 0;
+  if (random() % 3 == 0) options.request.shard_bytes = 1 + random() % 1500;
+  if (method.traits.casts && random() % 3 != 0)
+    options.request.cast = random() % 2 == 0 ? DType::f32 : DType::q8_0;
   if (method.traits.offloads && random() % 2 == 0)
     for (std::size_t i = 0; i < graph.storages.size(); ++i)
       options.placement.homes.push_back(static_cast<Home>(random() % 3));
@@ -99,7 +100,7 @@ Peaks peaks_of(const Plan& plan) {
   return peaks;
 }
 
-Peaks least_of_all(const MetaGraph& graph, const Method& method, const MethodOptions& options) {
+Peaks least_of_all(const MetaGraph& graph, const Method& method, const LoadInputs& options) {
   StorageOrder order = find_order("file").make(graph);
   std::sort(order.begin(), order.end());
   Peaks least;
@@ -116,7 +117,7 @@ struct Count {
 };
 
 // Checks the order for each mask, and counts.
-void check(const MetaGraph& graph, const Method& method, MethodOptions options, Count& count) {
+void check(const MetaGraph& graph, const Method& method, LoadInputs options, Count& count) {
   const Peaks least = least_of_all(graph, method, options);
   StorageOrder all = find_order("file").make(graph);
   std::sort(all.begin(), all.end());
@@ -145,10 +146,13 @@ TEST(OptimalOrder, IsNeverProvenWhereAnotherOrderIsBetter) {
     const Method& method = methods()[seed % methods().size()];
     SCOPED_TRACE(std::string(method.id) + " seed " + std::to_string(seed));
     const MetaGraph graph = random_model(random);
-    const MethodOptions options = random_options(random, method, graph);
+    const LoadInputs options = random_options(random, method, graph);
     // the later copies of a tied weight follow whatever is last
     const bool tied = method.traits.flushes && !tied_groups(graph).empty();
-    check(graph, method, options, counts[options.flush_bytes > 0 ? "flush" : tied ? "tied" : method.id]);
+    check(graph, method, options,
+          counts[options.request.flush_bytes > 0 ? "flush"
+                 : tied                          ? "tied"
+                                                 : method.id]);
   }
   EXPECT_LT(counts.at("flush").proven, counts.at("flush").tried);
   // whose turns depend on no neighbour
@@ -172,7 +176,7 @@ BlockId make(Plan& plan, Space space, std::uint64_t bytes, StorageId id) {
 
 // Loads beside those of the table, that raise and sink the level in every way.
 // From host copies to what takes twice as much for odd storages and half for even ones.
-Plan cast_from_host(const MetaGraph& graph, const StorageOrder& order, const MethodOptions&) {
+Plan cast_from_host(const MetaGraph& graph, const StorageOrder& order, const LoadInputs&) {
   Plan plan;
   std::vector<BlockId> read;
   for (const StorageId id : order) read.push_back(make(plan, Space::host, graph.storage(id).bytes, id));
@@ -187,7 +191,7 @@ Plan cast_from_host(const MetaGraph& graph, const StorageOrder& order, const Met
 }
 
 // Two phases that want different orders: allocated with a temporary beside, then sent and freed.
-Plan two_phases(const MetaGraph& graph, const StorageOrder& order, const MethodOptions&) {
+Plan two_phases(const MetaGraph& graph, const StorageOrder& order, const LoadInputs&) {
   Plan plan;
   std::vector<BlockId> held;
   for (const StorageId id : order) {
@@ -204,7 +208,7 @@ Plan two_phases(const MetaGraph& graph, const StorageOrder& order, const MethodO
 }
 
 // Staging buffers wait until some bytes are reached: a storage's turn depends on those before it.
-Plan flushed(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
+Plan flushed(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& options) {
   Plan plan;
   std::vector<BlockId> waiting;
   std::uint64_t bytes = 0;
@@ -217,14 +221,14 @@ Plan flushed(const MetaGraph& graph, const StorageOrder& order, const MethodOpti
     waiting.push_back(make(plan, Space::staging, graph.storage(id).bytes, id));
     make(plan, Space::device, graph.storage(id).bytes, id);
     bytes += graph.storage(id).bytes;
-    if (bytes >= options.flush_bytes) flush();
+    if (bytes >= options.request.flush_bytes) flush();
   }
   flush();
   return plan;
 }
 
 // Storages of even and odd numbers are joined, each group when its last one is there.
-Plan joined(const MetaGraph& graph, const StorageOrder& order, const MethodOptions&) {
+Plan joined(const MetaGraph& graph, const StorageOrder& order, const LoadInputs&) {
   Plan plan;
   std::array<std::vector<BlockId>, 2> parts;
   std::array<std::size_t, 2> left = {};
@@ -242,7 +246,7 @@ Plan joined(const MetaGraph& graph, const StorageOrder& order, const MethodOptio
 }
 
 // File by file, with a temporary for each storage, and sources that are kept until the file is done.
-Plan file_by_file(const MetaGraph& graph, const StorageOrder& order, const MethodOptions&) {
+Plan file_by_file(const MetaGraph& graph, const StorageOrder& order, const LoadInputs&) {
   Plan plan;
   std::vector<bool> done(graph.files.size(), false);
   for (const StorageId first : order) {
@@ -278,7 +282,7 @@ TEST(OptimalOrder, WhatALoadLeavesIsTheSameInEveryOrder) {
     std::mt19937_64 random(seed);
     const Method& method = methods()[seed % methods().size()];
     const MetaGraph graph = random_model(random);
-    const MethodOptions options = random_options(random, method, graph);
+    const LoadInputs options = random_options(random, method, graph);
     StorageOrder order = find_order("file").make(graph);
     const Peaks finals = finals_of(make_plan(graph, method, order, options));
     std::shuffle(order.begin(), order.end(), random);
@@ -296,7 +300,7 @@ TEST(OptimalOrder, ChangesNothingForMethodsThatAreOrderFree) {
     MetaGraph graph = random_model(random);
     for (Tensor& tensor : graph.tensors)  // in up to three layers, or one by one
       if (seed % 3 != 0) tensor.name = Name(fmt::format("layers.{}.{}", random() % 3, tensor.name.str()));
-    MethodOptions options = random_options(random, method, graph);
+    LoadInputs options = random_options(random, method, graph);
     if (seed % 2 == 0) options.placement.homes.clear();
     const StorageOrder file = find_order("file").make(graph);
     StorageOrder order = file;
@@ -335,7 +339,7 @@ TEST(OptimalOrder, LeavesFileOrderOnlyForALowerPeak) {
     const Method& method = methods()[seed % methods().size()];
     SCOPED_TRACE(std::string(method.id) + " seed " + std::to_string(seed));
     const MetaGraph graph = random_model(random);
-    MethodOptions options = random_options(random, method, graph);
+    LoadInputs options = random_options(random, method, graph);
     const StorageOrder file = find_order("file").make(graph);
     for (std::size_t i = 0; i < kMasks.size(); ++i) {
       options.spaces = kMasks[i];
@@ -380,7 +384,7 @@ TEST(OptimalOrder, ShardsAreCutOnceAlongFileOrder) {
     graph.tensors.push_back({"t" + std::to_string(i), DType::bf16, {rows, 32}, {}, StorageId{i}, 0});
     offset += rows * 64;
   }
-  MethodOptions options = {.cast = DType::f32, .shard_bytes = 100 * 64};
+  LoadInputs options = {.request = {.shard_bytes = 100 * 64, .cast = DType::f32}};
   const Method& method = find_method("accelerate");
   const StorageOrder file = find_order("file").make(graph);
   const OptimalOrder best = optimal_order(graph, method, options);
@@ -390,7 +394,7 @@ TEST(OptimalOrder, ShardsAreCutOnceAlongFileOrder) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 20; ++round) {
     // of each file one storage, as it lies: what is in a shard is so in every order
-    EXPECT_EQ(peaks_of(make_plan(graph, method, order, {.shard_bytes = 100 * 64}))[1], 60u * 64);
+    EXPECT_EQ(peaks_of(make_plan(graph, method, order, {.request = {.shard_bytes = 100 * 64}}))[1], 60u * 64);
     for (std::size_t i = 0; i < kMasks.size(); ++i) {
       options.spaces = kMasks[i];
       const OptimalOrder least = optimal_order(graph, method, options);

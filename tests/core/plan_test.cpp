@@ -26,16 +26,16 @@ struct Law {
   std::uint64_t host, page_cache, staging, device;
 };
 
-std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const MethodOptions& options) {
+std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const LoadInputs& options) {
   std::uint64_t sum = 0, most = 0, with_turn = 0;  // max_i(sum_{j<i} w_j + 2 w_i)
   for (const std::uint64_t bytes : w) {
     with_turn = std::max(with_turn, sum + 2 * bytes);
     sum += bytes, most = std::max(most, bytes);
   }
-  const std::uint64_t q = options.activation_bytes,
-                      ring = options.staging_bytes / options.slots * options.slots;
-  const std::uint64_t slot = options.staging_bytes / options.slots;
-  const std::uint64_t room = std::min(std::max(options.memory_limit, most), sum);
+  const std::uint64_t q = options.request.activation_bytes,
+                      ring = options.request.staging_bytes / options.request.slots * options.request.slots;
+  const std::uint64_t slot = options.request.staging_bytes / options.request.slots;
+  const std::uint64_t room = std::min(std::max(options.request.runai_buffer, most), sum);
   const std::uint64_t twice = std::max(2 * sum, sum + q);
   return {{"to_device", {sum, 0, 0, sum + q}},
           {"meta_map_location", {most, 0, 0, twice}},
@@ -90,10 +90,10 @@ std::vector<std::uint64_t> random_sizes(std::uint64_t seed) {
 TEST(Methods, PeaksEqualTheirClosedForms) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const MetaGraph graph = graph_of(random_sizes(seed));
-    const MethodOptions options = {.staging_bytes = 16384 + 4096 * (seed % 9),
-                                   .slots = static_cast<std::uint32_t>(1 + seed % 4),
-                                   .activation_bytes = seed % 3 == 0 ? 0 : seed * 10'000,
-                                   .memory_limit = seed % 5 == 0 ? 0 : seed * 20'000};
+    const LoadInputs options = {.request = {.staging_bytes = 16384 + 4096 * (seed % 9),
+                                            .slots = static_cast<std::uint32_t>(1 + seed % 4),
+                                            .runai_buffer = seed % 5 == 0 ? 0 : seed * 20'000,
+                                            .activation_bytes = seed % 3 == 0 ? 0 : seed * 10'000}};
     for (const Order& order : orders()) {
       for (const Method& method : methods()) {
         SCOPED_TRACE(std::string(method.id) + " " + std::string(order.id) + " seed " + std::to_string(seed));
@@ -111,15 +111,16 @@ TEST(Methods, PeaksEqualTheirClosedForms) {
         EXPECT_EQ(timeline.peaks[index(Space::staging)].bytes, law.staging);
         EXPECT_EQ(timeline.peaks[index(Space::device)].bytes, law.device);
         // when all is done the weights and the activations are on the device and nothing else is
-        EXPECT_EQ(timeline.final_bytes[index(Space::device)],
-                  method.traits.streams ? options.activation_bytes : device_lower_bound(graph, options));
+        EXPECT_EQ(timeline.final_bytes[index(Space::device)], method.traits.streams
+                                                                  ? options.request.activation_bytes
+                                                                  : device_lower_bound(graph, options));
         EXPECT_EQ(timeline.final_bytes[index(Space::host)] + timeline.final_bytes[index(Space::page_cache)] +
                       timeline.final_bytes[index(Space::staging)],
                   0u);
         if (method.id == "executorch_before")
-          EXPECT_EQ(timeline.unified.bytes, executorch_before_law(w, options.activation_bytes));
+          EXPECT_EQ(timeline.unified.bytes, executorch_before_law(w, options.request.activation_bytes));
         if (method.id == "executorch_after")
-          EXPECT_EQ(timeline.unified.bytes, executorch_after_law(w, options.activation_bytes));
+          EXPECT_EQ(timeline.unified.bytes, executorch_after_law(w, options.request.activation_bytes));
       }
     }
   }
@@ -173,10 +174,10 @@ TEST(Methods, EmptyAndZeroSizedModelsLoad) {
 }
 
 TEST(Methods, AbsurdRingsAreRefused) {
-  EXPECT_THROW(check_options({.staging_bytes = 64 << 20, .slots = 0, .activation_bytes = 0}), Error);
-  EXPECT_THROW(check_options({.staging_bytes = 64 << 20, .slots = 5000, .activation_bytes = 0}), Error);
-  EXPECT_THROW(check_options({.staging_bytes = 4096, .slots = 2, .activation_bytes = 0}), Error);
-  EXPECT_THROW(check_options({.staging_bytes = 1ull << 50, .slots = 4, .activation_bytes = 0}), Error);
+  EXPECT_THROW(check_request({.staging_bytes = 64 << 20, .slots = 0, .activation_bytes = 0}), Error);
+  EXPECT_THROW(check_request({.staging_bytes = 64 << 20, .slots = 5000, .activation_bytes = 0}), Error);
+  EXPECT_THROW(check_request({.staging_bytes = 4096, .slots = 2, .activation_bytes = 0}), Error);
+  EXPECT_THROW(check_request({.staging_bytes = 1ull << 50, .slots = 4, .activation_bytes = 0}), Error);
   EXPECT_THROW(find_method("no_such"), Error);
   EXPECT_THROW(find_order("no_such"), Error);
 }
@@ -185,7 +186,8 @@ TEST(Methods, SizesThatNoMemoryHoldsAreRefused) {
   const MetaGraph huge = graph_of({std::uint64_t{1} << 62, std::uint64_t{1} << 61});
   EXPECT_THROW(project(huge, find_method("state_dict"), find_order("file"), {}), Error);
   EXPECT_THROW(project(huge, find_method("staged_ring"), find_order("file"), {}), Error);
-  const MethodOptions absurd = {.staging_bytes = 64 << 20, .slots = 4, .activation_bytes = ~std::uint64_t{0}};
+  const LoadInputs absurd = {
+      .request = {.staging_bytes = 64 << 20, .slots = 4, .activation_bytes = ~std::uint64_t{0}}};
   EXPECT_THROW(project(graph_of({1}), find_method("per_tensor"), find_order("file"), absurd), Error);
 }
 
@@ -323,7 +325,7 @@ TEST(Run, WhatIsAliveComesLargestFirst) {
 TEST(DryMachine, DirectReadsTakeNoLongerThanARingWithoutOverlap) {
   for (const auto& [disk, link] : {std::pair(3e9, 20e9), std::pair(20e9, 3e9), std::pair(5e9, 5e9)}) {
     const MetaGraph graph = graph_of({3'000'000, 500, 70'000'000});
-    MethodOptions options = {.slots = 1};
+    LoadInputs options = {.request = {.slots = 1}};
     options.costs.disk_read = disk;
     options.costs.link = link;
     const auto seconds = [&](const char* method) {
@@ -350,8 +352,7 @@ TEST(DryMachine, TheRingOverlapsReadingAndTransfer) {
   const CostModel costs = {
       .disk_read = 1e9, .memory_copy = 1e9, .link = 1e9, .pageable_link = 1e9, .device_copy = 1e9};
   const auto seconds = [&](std::uint32_t slots) {
-    const MethodOptions options = {
-        .staging_bytes = slots * (4ull << 20), .slots = slots, .activation_bytes = 0};
+    const LoadInputs options = {.request = {.staging_bytes = slots * (4ull << 20), .slots = slots}};
     DryMachine machine(costs);
     return run(make_plan(graph, find_method("staged_ring"), find_order("file").make(graph), options), machine)
         .seconds;
@@ -364,7 +365,7 @@ TEST(HostMachine, EveryMethodLeavesTheFilesBytesOnTheDevice) {
   const testing::TemporaryFolder folder;
   const MetaGraphPtr graph = testing::byte_model(folder, {5000, 1, 0, 70'000, 4096, 12'345});
   const StorageReader reader(graph);
-  const MethodOptions options = {.staging_bytes = 4 * 4096, .slots = 4, .activation_bytes = 3000};
+  const LoadInputs options = {.request = {.staging_bytes = 4 * 4096, .slots = 4, .activation_bytes = 3000}};
   for (const Order& order : orders())
     for (const Method& method : methods()) {
       SCOPED_TRACE(std::string(method.id) + " " + std::string(order.id));

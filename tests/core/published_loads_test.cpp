@@ -22,9 +22,9 @@ TEST(PublishedLoads, SixWaysToLoadGpt2Xl) {
   for (const Row& row :
        {Row{"to_device", 6.416}, Row{"state_dict", 12.832}, Row{"sequential", 6.715},
         Row{"meta_map_location", 12.832}, Row{"mmap_assign", 6.416}, Row{"per_tensor", 6.416}}) {
-    const Timeline timeline =
-        project(graph, find_method(row.method), find_order("file"), {.allocator = AllocatorModel::torch})
-            .timeline;
+    const Timeline timeline = project(graph, find_method(row.method), find_order("file"),
+                                      {.request = {.allocator = AllocatorModel::torch}})
+                                  .timeline;
     ASSERT_TRUE(timeline.allocated_peak) << row.method;
     EXPECT_NEAR(static_cast<double>(*timeline.allocated_peak) / kGiB, row.allocated, 0.001) << row.method;
     EXPECT_GE((*timeline.reserved_peak)[index(Space::device)], *timeline.allocated_peak) << row.method;
@@ -55,7 +55,7 @@ constexpr std::string_view kT0 = R"({"architectures": ["T5ForConditionalGenerati
 // Peaks in GiB of the same loads in different orders, worked out by hand from the shapes; 0: not told.
 struct Ordered {
   const char* method;
-  MethodOptions options;
+  LoadInputs options;
   Space space;  // host stands for unified memory
   double weights, forward, name, heads_first, optimal;
 };
@@ -66,7 +66,7 @@ void expect_orders(const MetaGraph& graph, const Ordered& row) {
                                                     {"name", row.name},
                                                     {"heads_first", row.heads_first},
                                                     {"optimal", row.optimal}};
-  MethodOptions options = row.options;
+  LoadInputs options = row.options;
   options.spaces = row.space == Space::host ? kAllSpaces : space_bit(row.space);
   for (const auto& [order, expected] : columns) {
     if (expected == 0) continue;
@@ -88,10 +88,12 @@ TEST(PublishedLoads, OrdersOfLoadsWithATemporary) {
 
 TEST(PublishedLoads, OrdersOfCastsOnUnifiedMemory) {
   const MetaGraph llama = preset("llama-3-8b");
-  expect_orders(llama,
-                {"cast_on_host", {.cast = DType::q4_0}, Space::host, 14.958, 15.233, 15.233, 0, 14.960});
-  expect_orders(llama,
-                {"cast_on_host", {.cast = DType::f32}, Space::host, 14.958, 30.894, 29.946, 0, 29.922});
+  expect_orders(
+      llama,
+      {"cast_on_host", {.request = {.cast = DType::q4_0}}, Space::host, 14.958, 15.233, 15.233, 0, 14.960});
+  expect_orders(
+      llama,
+      {"cast_on_host", {.request = {.cast = DType::f32}}, Space::host, 14.958, 30.894, 29.946, 0, 29.922});
   expect_orders(llama, {"executorch_after", {}, Space::host, 14.958, 16.915, 16.915, 16.915, 16.915});
 }
 
@@ -117,7 +119,7 @@ TEST(PublishedLoads, ExecutorchOnLlama32) {
     std::uint64_t most = 0;
     for (const Storage& storage : graph.storages) most = std::max(most, storage.bytes);
     const std::uint64_t activations = 400ull << 20;
-    const MethodOptions options{.activation_bytes = activations};
+    const LoadInputs options{.request = {.activation_bytes = activations}};
     const auto peak = [&](const char* method) {
       return project(graph, find_method(method), find_order("forward"), options).timeline.unified.bytes;
     };
@@ -135,8 +137,9 @@ TEST(PublishedLoads, ExecutorchFlushesStaging) {
     graph.tensors.push_back({Name("t" + std::to_string(i)), DType::i8, {500'000}, {}, StorageId{i}, 0});
   }
   const auto peak = [&](std::uint64_t flush) {
-    const Timeline timeline =
-        project(graph, find_method("executorch_after"), find_order("file"), {.flush_bytes = flush}).timeline;
+    const Timeline timeline = project(graph, find_method("executorch_after"), find_order("file"),
+                                      {.request = {.flush_bytes = flush}})
+                                  .timeline;
     return static_cast<double>(timeline.unified.bytes) / 1e6;
   };
   EXPECT_NEAR(peak(500'000'000), 89.6, 6);
@@ -150,8 +153,9 @@ TEST(PublishedLoads, ShardsOfT0) {
   const double gb = 1e9;
   EXPECT_NEAR(static_cast<double>(storage_bytes(graph)) / gb, 44.5, 0.5);
   const auto host = [&](std::uint64_t shard) {
-    const Timeline timeline =
-        project(graph, find_method("from_pretrained"), find_order("file"), {.shard_bytes = shard}).timeline;
+    const Timeline timeline = project(graph, find_method("from_pretrained"), find_order("file"),
+                                      {.request = {.shard_bytes = shard}})
+                                  .timeline;
     return gib(timeline.peaks[index(Space::host)].bytes);
   };
   EXPECT_NEAR(gib(storage_bytes(graph)), 42, 0.6);

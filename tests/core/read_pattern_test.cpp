@@ -57,7 +57,7 @@ TEST(ReadPattern, WithoutFilesNothingJumps) {
 
 TEST(ReadPattern, JumpsCostTimeInAProjection) {
   const MetaGraph graph = two_files();
-  const MethodOptions options = {.costs = {.seek_seconds = 2.0}};
+  const LoadInputs options = {.costs = {.seek_seconds = 2.0}};
   const Projection sequential = project(graph, find_method("per_tensor"), find_order("file"), options);
   const Projection smallest = project(graph, find_method("per_tensor"), find_order("smallest"), options);
   EXPECT_EQ(sequential.reads.jumps, 1u);

@@ -97,7 +97,7 @@ class StopAfter final : public Machine {
 // The layer names every object that still exists when its device is destroyed.
 TEST_F(Memory, CancelledAnywhereNothingIsLeft) {
   const ModelFile model(std::vector<std::uint64_t>(12, 100'000));
-  const MethodOptions options{.staging_bytes = 4 * 8192, .slots = 4, .activation_bytes = 4096};
+  const LoadInputs options{.request = {.staging_bytes = 4 * 8192, .slots = 4, .activation_bytes = 4096}};
   for (const Method& method : methods()) {
     const Plan plan = make_plan(*model.graph(), method, find_order("file").make(*model.graph()), options);
     for (const int copies : {1, 7, 12}) {

@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 class Upload : public DeviceTest {
  protected:
   Plan plan_of(std::string_view method, const ModelFile& model) const {
-    const MethodOptions options{.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000};
+    const LoadInputs options{.request = {.staging_bytes = 64 << 10, .slots = 4, .activation_bytes = 5000}};
     return make_plan(*model.graph(), find_method(method), find_order("file").make(*model.graph()), options);
   }
 };

@@ -5,6 +5,8 @@
 #include "app/gui/gui_app.h"
 #include "app/gui/panel.h"
 #include "app/gui/script.h"
+#include "app/report/manual.h"
+#include "tests/gui/drawn_text.h"
 #include "tests/gui/sample_graphs.h"
 
 #include <set>
@@ -16,11 +18,11 @@ namespace loadline::gui {
 namespace {
 
 TEST(Actions, every_word_of_a_script_means_one_thing) {
-  const std::vector<std::string_view> words = script_commands();
+  const std::vector<std::string_view> words = script_words();
   EXPECT_EQ(std::set(words.begin(), words.end()).size(), words.size());
   for (const std::string_view word : words) {
     EXPECT_FALSE(word.empty());
-    EXPECT_EQ(word.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string_view::npos) << word;
+    EXPECT_EQ(word.find_first_not_of("abcdefghijklmnopqrstuvwxyz-_"), std::string_view::npos) << word;
   }
 }
 
@@ -64,13 +66,11 @@ TEST(Actions, a_failure_is_a_notice) {
 }
 
 TEST(Panels, are_called_the_same_everywhere) {
-  const std::set<std::string_view> topics = {"getting-started", "planning",  "forward-passes", "packing",
-                                             "converting",      "uploading", "formats"};
   for (const PanelRow& row : panels()) {
     std::string title(row.title);
     title[0] = static_cast<char>(title[0] - 'A' + 'a');
     EXPECT_EQ(title, row.id);
-    EXPECT_TRUE(topics.contains(row.manual)) << row.id << ": " << row.manual;
+    EXPECT_FALSE(report::find_manual_page(row.manual).text.empty()) << row.id;
     EXPECT_EQ(&find_panel(row.id), &row);
   }
 }
@@ -86,8 +86,11 @@ class Keys : public ::testing::Test {
     const std::string_view shortcut = find_action(id)->shortcut;
     ImGuiIO& io = ImGui::GetIO();
     const bool control = shortcut.starts_with("Ctrl+");
-    ASSERT_TRUE(control || shortcut == "Escape" || shortcut == "Backspace") << shortcut;
-    const int key = control ? shortcut.back() : shortcut == "Escape" ? kEscape : kBackspace;
+    ASSERT_TRUE(control || shortcut == "Escape" || shortcut == "Backspace" || shortcut == "F1") << shortcut;
+    const int key = control                ? shortcut.back()
+                    : shortcut == "Escape" ? kEscape
+                    : shortcut == "F1"     ? kF1
+                                           : kBackspace;
     app_.frame();
     io.KeyCtrl = control;
     io.KeysDown[key] = true;
@@ -99,6 +102,7 @@ class Keys : public ::testing::Test {
 
   static constexpr int kEscape = 256;
   static constexpr int kBackspace = 259;
+  static constexpr int kF1 = 290;
   const std::unique_ptr<Window> window_ = open_null_window({});
   GuiApp app_{*window_, ""};
   Workspace& workspace_ = app_.workspace();
@@ -126,6 +130,24 @@ TEST_F(Keys, run_the_actions_that_name_them) {
   EXPECT_FALSE(app_.wants_close());
   press("quit");
   EXPECT_TRUE(app_.wants_close());
+}
+
+TEST_F(Keys, show_the_manual_s_page_about_the_panel_and_close_it) {
+  workspace_.show(llama_70b_graph(), "");
+  app_.settle();
+  for (const PanelRow& row : panels()) {
+    workspace_.settings.panel = row.id;
+    press("manual");
+    EXPECT_EQ(workspace_.manual, row.manual);
+    EXPECT_NE(drawn_text().find(without_blanks(report::find_manual_page(row.manual).title)),
+              std::string::npos)
+        << row.id;
+    workspace_.document().select(TensorId{3});
+    press("deselect");  // closes the manual alone
+    EXPECT_EQ(workspace_.manual, "");
+    EXPECT_TRUE(workspace_.document().selection());
+  }
+  EXPECT_THROW(find_action("manual")->run(workspace_, "cookery"), Error);
 }
 
 }  // namespace

@@ -217,30 +217,31 @@ TEST(Diagnosis, can_be_stopped) {
 TEST(WeighConvert, says_what_the_exporter_refuses) {
   Workspace workspace("");
   workspace.show(tiny_graph(), "");
-  workspace.document().weigh_convert({.exporter = "safetensors", .out = "x.safetensors"});
+  workspace.document().weigh_convert(conversion("safetensors", "x.safetensors"));
   settle(workspace);
   EXPECT_NE(convert_misfit(workspace.document()).find("UTF-8"), std::string::npos)
       << convert_misfit(workspace.document());
   workspace.show(llama_70b_graph(), "");
   EXPECT_EQ(convert_misfit(workspace.document()), "");
-  ConvertRequest request{.exporter = "gguf", .out = "x.gguf"};
-  workspace.document().weigh_convert(request);
+  ConvertTask task = conversion("gguf", "x.gguf");
+  workspace.document().weigh_convert(task);
   settle(workspace);
   EXPECT_EQ(convert_misfit(workspace.document()), "");
-  request.options.alignment = 48;
-  workspace.document().weigh_convert(request);
+  task.request.layout.alignment = 48;
+  workspace.document().weigh_convert(task);
   settle(workspace);
   EXPECT_NE(convert_misfit(workspace.document()).find("48"), std::string::npos);
-  request.options = {.outtype = DType::f16, .alignment = 0, .max_shard_bytes = 0};
+  task.request.layout = {.outtype = DType::f16, .alignment = 0, .max_shard_bytes = 0};
   workspace.show(many_tensors(50), "");
-  workspace.document().weigh_convert(
-      {.exporter = "safetensors", .out = "x.safetensors", .options = request.options});
+  ConvertTask cast = conversion("safetensors", "x.safetensors");
+  cast.request.layout = task.request.layout;
+  workspace.document().weigh_convert(cast);
   settle(workspace);
   EXPECT_EQ(convert_losses(workspace.document()),
             std::vector<std::string>{"10 tensors are not cast to F16: F8_E4M3 stays as stored"});
   workspace.show(shapes_graph(), "");
   EXPECT_TRUE(convert_losses(workspace.document()).empty());
-  workspace.document().weigh_convert(request);
+  workspace.document().weigh_convert(task);
   settle(workspace);
   EXPECT_EQ(convert_misfit(workspace.document()), "");  // use_misfit() has said why
 }
@@ -258,12 +259,10 @@ TEST(Encoded, models_are_neither_mapped_nor_written_when_they_cannot_be_read) {
     return std::string();
   };
   EXPECT_NE(message([&] { workspace.upload(); }).find("cannot be read"), std::string::npos);
-  EXPECT_NE(message([&] { workspace.convert({.exporter = "gguf", .out = "x"}); }).find("cannot be read"),
+  EXPECT_NE(message([&] { workspace.convert(conversion("gguf", "x")); }).find("cannot be read"),
             std::string::npos);
   for (const char* method : {"mmap_assign", "host_import"}) {
-    PlanChoice choice = workspace.document().choice();
-    choice.method = method;
-    workspace.document().set_plan(choice);
+    workspace.document().set_option("method", method);
     settle(workspace);
     EXPECT_NE(workspace.document().upload_misfit().find("cannot be mapped"), std::string::npos) << method;
     EXPECT_NE(message([&] { workspace.upload(); }).find("cannot be mapped"), std::string::npos) << method;

@@ -80,10 +80,9 @@ TEST_P(Smoke, every_view_of_the_methods_under_the_mouse) {
   for (const MemoryKind memory : {MemoryKind::discrete, MemoryKind::unified})
     for (std::size_t view = 0; view < kCompareViews; ++view) {
       app.workspace().settings.compare_view = static_cast<CompareView>(view);
-      PlanChoice choice = with_memory(app.workspace().document().choice(), memory);
-      choice.budget.device =
-          memory == MemoryKind::discrete ? std::optional<std::uint64_t>(4096) : std::nullopt;
-      app.workspace().document().set_plan(choice);
+      Document& document = app.workspace().document();
+      document.set_option("memory", memory_kind_name(memory));
+      document.set_option("device_budget", memory == MemoryKind::discrete ? "4096" : "none");
       app.frame();  // while the jobs are under way
       app.settle();
       for (const auto& [width, height] : {std::pair(kLeastWidth, kLeastHeight), std::pair(1280, 720)}) {
@@ -186,9 +185,9 @@ TEST(Mouse, a_click_in_the_curves_chooses_the_method) {
   app.settle();
   app.draw_settled();
   play_script(app, parse_script("click 430 270\nwait\n", "inline"), "inline");
-  EXPECT_NE(app.workspace().document().choice().method, "staged_ring");
+  EXPECT_NE(shown_method(app.workspace().document().asked()).id, "staged_ring");
   EXPECT_EQ(app.workspace().document().projection.value()->method->id,
-            app.workspace().document().choice().method);
+            shown_method(app.workspace().document().asked()).id);
 }
 
 TEST(Mouse, choosing_rules_takes_the_layers_back) {
@@ -200,22 +199,20 @@ TEST(Mouse, choosing_rules_takes_the_layers_back) {
   workspace.settings.panel = "methods";
   app.settle();
   const auto click = [&](int y) {
-    play_script(app, parse_script("click 440 " + std::to_string(y) + "\n", "inline"), "inline");
+    play_script(app, parse_script("click 1000 " + std::to_string(y) + "\n", "inline"), "inline");
   };
   // what each entry of a combo at that height makes of ten layers, from the first to the last
   const auto entries = [&](int combo) {
     std::string found;
     for (int y = combo - 130; y < combo + 130; y += 10) {
-      PlanChoice choice = without_placement(workspace.document().choice());
-      choice.method = "accelerate";
-      choice.gpu_layers = 10;
-      workspace.document().set_plan(choice);
+      workspace.document().set_option("method", "accelerate");
+      workspace.document().set_option("gpu_layers", "10");
       app.settle();
       app.draw_settled();
       click(combo);
       click(y);
-      const PlanChoice& now = workspace.document().choice();
-      const char what = now.memory_map ? 'm' : now.gpu_layers ? 'l' : '-';
+      const LoadRequest& now = workspace.document().asked().request;
+      const char what = now.auto_map ? 'm' : now.gpu_layers ? 'l' : '-';
       if (found.empty() || found.back() != what) found += what;
     }
     return found;
@@ -240,7 +237,7 @@ TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
   app.draw_settled();
   ASSERT_FALSE(workspace.document().order.value()->items().empty());
   const std::string first = workspace.document().order.value()->items()[0].module;
-  for (int y = 200; y < 300 && workspace.document().choice().order != "custom"; y += 8) {
+  for (int y = 200; y < 300 && shown_order(workspace.document().asked()) != "custom"; y += 8) {
     window->set_mouse(600, static_cast<float>(y), false);
     app.frame();
     app.frame();
@@ -253,7 +250,7 @@ TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
     app.frame();
     app.frame();
   }
-  EXPECT_EQ(workspace.document().choice().order, "custom");
+  EXPECT_EQ(shown_order(workspace.document().asked()), "custom");
   EXPECT_NE(workspace.document().order.value()->order(),
             find_order("file").make(*workspace.document().model->graph));
   app.settle();

@@ -6,6 +6,7 @@
 #include "tests/gui/sample_graphs.h"
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -103,10 +104,15 @@ TEST(ForwardScene, the_peak_inside_the_root_is_the_peak) {
 TEST(ForwardScene, a_file_s_own_symbols_can_be_chosen) {
   ForwardGraph graph;
   graph.symbols = {"B", "S", "P", "frames"};
-  EXPECT_EQ(symbols_of(graph, {.batch = 2, .sequence = 3, .past = 4, .others = {5, 6}}),
-            (std::vector<std::uint64_t>{2, 3, 4, 5}));
+  graph.sizes = {{"frames", SizePoly::symbol(SymbolId{3})}, {"tokens", SizePoly::symbol(kSequence)}};
+  LoadRequest request = {.batch = 2, .sequence = 3, .past = 4, .sizes = {{"frames", 5}}};
+  EXPECT_EQ(symbols_of(graph, request), (std::vector<std::uint64_t>{2, 3, 4, 5}));
+  request.sizes.push_back({"tokens", 7});
+  EXPECT_EQ(symbols_of(graph, request), (std::vector<std::uint64_t>{2, 7, 4, 5}));
+  request.sizes.push_back({"height", 6});
+  EXPECT_THROW(symbols_of(graph, request), Error);
   graph.least.push_back({SymbolId{3}, SizePoly::symbol(kSequence), 2});
-  EXPECT_EQ(symbols_of(graph, {.sequence = 3, .others = {5}}), (std::vector<std::uint64_t>{1, 3, 0, 2}));
+  EXPECT_EQ(symbols_of(graph, {.sequence = 3}), (std::vector<std::uint64_t>{1, 3, 0, 2}));
 }
 
 TEST(ForwardSession, sizes_are_evaluated_at_once_and_options_in_the_background) {
@@ -116,15 +122,12 @@ TEST(ForwardSession, sizes_are_evaluated_at_once_and_options_in_the_background) 
   settle(workspace);
   ASSERT_TRUE(workspace.document().figures());
   const auto scene = workspace.document().forward.value();
-  ForwardChoice choice = workspace.document().forward_choice();
-  choice.sequence = 1024;
   const std::uint64_t before = workspace.document().figures()->peak.bytes;
-  workspace.document().set_forward(choice);
+  workspace.document().set_option("seq", "1024");
   EXPECT_FALSE(workspace.document().forward.busy());
   EXPECT_EQ(workspace.document().forward.value(), scene);
   EXPECT_EQ(workspace.document().figures()->peak.bytes, 2 * before);
-  choice.options.profile = "hf_eager";
-  workspace.document().set_forward(choice);
+  workspace.document().set_option("profile", "hf_eager");
   EXPECT_TRUE(workspace.document().forward.busy());
   EXPECT_EQ(workspace.document().forward.value(), scene);  // until the other is there
   settle(workspace);
@@ -136,13 +139,20 @@ TEST(ForwardSession, sizes_stay_in_bounds_and_a_bad_profile_is_said) {
   Workspace workspace("");
   workspace.show(preset_graph("demo"), "");
   settle(workspace);
-  workspace.document().set_forward({.batch = 0, .sequence = UINT64_MAX, .past = UINT64_MAX});
-  EXPECT_EQ(workspace.document().forward_choice().batch, 1u);
-  EXPECT_EQ(workspace.document().forward_choice().sequence, kMostSequence);
-  EXPECT_EQ(workspace.document().forward_choice().past, kMostPast);
+  Asked asked = workspace.document().asked();
+  for (const auto& [batch, sequence, past] :
+       {std::array<std::uint64_t, 3>{0, 512, 0}, {1, UINT64_MAX, 0}, {1, 512, UINT64_MAX}}) {
+    asked.request.batch = batch;
+    asked.request.sequence = sequence;
+    asked.request.past = past;
+    EXPECT_THROW(workspace.document().ask(asked), Error);
+  }
+  EXPECT_EQ(workspace.document().asked(), Asked());
+  asked.request.batch = asked.request.sequence = asked.request.past = kMostTokens;
+  workspace.document().ask(asked);
   EXPECT_TRUE(workspace.document().figures() || !forward_error(workspace.document()).empty());
-  EXPECT_THROW(workspace.document().set_forward({.options = {.profile = "none such"}}), Error);
-  workspace.document().set_forward({});
+  EXPECT_THROW(workspace.document().set_option("profile", "none such"), Error);
+  workspace.document().ask({});
   settle(workspace);
   EXPECT_TRUE(workspace.document().figures());
   EXPECT_EQ(forward_error(workspace.document()), "");
@@ -155,7 +165,7 @@ TEST(ForwardSession, the_operator_shown_stays_the_same_one_under_another_profile
   workspace.document().operator_shown = 300;
   const Op before = workspace.document().forward.value()->forward()->ops[300];
   for (const char* profile : {"hf_eager", "ggml", "fused"}) {
-    workspace.document().set_forward({.options = {.profile = profile}});
+    workspace.document().set_option("profile", profile);
     settle(workspace);
     ASSERT_TRUE(workspace.document().operator_shown) << profile;
     const Op& now =
@@ -174,11 +184,11 @@ TEST(ForwardSession, a_profile_that_fails_leaves_the_default_and_a_notice) {
   Workspace workspace("", assets);
   workspace.show(preset_graph("demo"), "");
   settle(workspace);
-  workspace.document().set_forward({.options = {.profile = "broken"}});
+  workspace.document().set_option("profile", "broken");
   settle(workspace);
   ASSERT_TRUE(workspace.document().figures());
   EXPECT_EQ(workspace.document().forward.value()->model.profile, "fused");
-  EXPECT_EQ(workspace.document().forward_choice().options.profile, "");
+  EXPECT_EQ(workspace.document().asked().request.forward.profile, "");
   ASSERT_FALSE(workspace.shared.notices.all().empty());
   EXPECT_NE(workspace.shared.notices.all().back().text.find("broken.json"), std::string::npos);
 }
@@ -188,39 +198,37 @@ TEST(ForwardSession, the_first_token_follows_the_load) {
   workspace.show(preset_graph("llama-3-8b"), "");
   settle(workspace);
   const std::uint64_t load = device_peak(workspace);
-  PlanChoice choice = workspace.document().choice();
-  choice.first_token = true;
-  choice.options.activation_bytes = 1 << 20;  // the pass has its own
-  workspace.document().set_plan(choice);
+  workspace.document().set_option("activations", "1MiB");  // the pass has its own
+  Asked asked = workspace.document().asked();
+  asked.first_token = true;
+  workspace.document().ask(asked);
   settle(workspace);
   ASSERT_EQ(workspace.document().projection.value()->plan.marks.size(), 2u);
   // no more than the peak and the whole cache, no less than the peak and what is cached by then
   const ForwardFigures& figures = *workspace.document().figures();
   EXPECT_GE(device_peak(workspace), load + figures.peak.bytes);
   EXPECT_LE(device_peak(workspace), load + figures.peak.bytes + figures.peak.cache_bytes);
-  for (const report::PlanRow& row : workspace.document().comparison.value()->rows)
+  EXPECT_TRUE(workspace.shared.notices.all().empty());
+  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(), methods().size());
+  for (const LoadRow& row : workspace.document().comparison.value()->answer.rows)
     if (row.method == workspace.document().projection.value()->method) {
       EXPECT_EQ(row.peaks[index(Space::device)].bytes, device_peak(workspace));
     }
   // sliders move it
-  ForwardChoice pass = workspace.document().forward_choice();
-  pass.sequence *= 4;
   const std::uint64_t before = device_peak(workspace);
-  workspace.document().set_forward(pass);
+  workspace.document().set_option("seq", std::to_string(4 * kFirstSequence));
   settle(workspace);
   EXPECT_GT(device_peak(workspace), before);
-  choice.first_token = false;
-  choice.options.activation_bytes = 0;
-  workspace.document().set_plan(choice);
+  asked.first_token = false;
+  asked.request.activation_bytes = 0;
+  workspace.document().ask(asked);
   settle(workspace);
   EXPECT_EQ(device_peak(workspace), load);
 }
 
 TEST(ForwardSession, a_model_without_operators_loads_as_before) {
   Workspace workspace("");
-  PlanChoice choice = workspace.document().choice();
-  choice.first_token = true;
-  workspace.document().set_plan(choice);
+  workspace.document().ask({.first_token = true});
   workspace.show(unknown_family_graph(), "");
   settle(workspace);
   ASSERT_TRUE(workspace.document().forward.value());

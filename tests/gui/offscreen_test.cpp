@@ -139,10 +139,8 @@ TEST_F(Offscreen, an_upload_misses_nothing_that_was_placed_elsewhere) {
   workspace.open_demo();
   settle();
   ASSERT_TRUE(workspace.document().model);
-  PlanChoice choice = workspace.document().choice();
-  choice.method = "accelerate";
-  choice.memory_map = MemoryMap{workspace.document().model->weight_bytes / 2};
-  workspace.document().set_plan(choice);
+  workspace.document().set_option("method", "accelerate");
+  workspace.document().set_option("auto_map", std::to_string(workspace.document().model->weight_bytes / 2));
   settle();
   workspace.upload();
   settle();
@@ -175,14 +173,12 @@ TEST_F(Offscreen, a_measured_upload_lies_on_its_projection) {
     EXPECT_EQ(result->report.measured.peaks[i].bytes, result->projection->timeline.peaks[i].bytes);
   // what the system counts is the whole process's
   workspace.upload();
-  workspace.convert({.exporter = "gguf", .out = folder_ / "beside.gguf", .overwrite = true});
+  workspace.convert(conversion("gguf", folder_ / "beside.gguf", {.overwrite = true}));
   settle();
   ASSERT_TRUE(workspace.uploaded());
   EXPECT_FALSE(workspace.uploaded()->alone);
   // another method: what was measured no longer belongs to what is shown
-  PlanChoice choice = workspace.document().choice();
-  choice.method = "per_tensor";
-  workspace.document().set_plan(choice);
+  workspace.document().set_option("method", "per_tensor");
   settle();
   EXPECT_FALSE(workspace.uploaded());
 }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 namespace loadline::gui {
 namespace {
@@ -180,6 +181,14 @@ MetaGraphPtr unknown_family_graph() {
        std::string(R"({"model_type": "nobody_knows", "architectures": ["NobodyKnowsForCausalLM"],
                        "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4})")});
   return std::make_shared<const MetaGraph>(std::move(graph));
+}
+
+ConvertTask conversion(std::string to, std::string out, const WriteOptions& write) {
+  ConvertTask task;
+  task.request.to = std::move(to);
+  task.request.write = write;
+  task.out = std::move(out);
+  return task;
 }
 
 }  // namespace loadline::gui

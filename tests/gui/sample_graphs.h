@@ -1,9 +1,11 @@
 // Models for the window to show, without files behind them.
 #pragma once
 
+#include "app/gui/convert_task.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstddef>
+#include <string>
 
 namespace loadline::gui {
 
@@ -31,5 +33,7 @@ MetaGraphPtr preset_graph(const char* id);
 MetaGraphPtr unknown_family_graph();
 // `entries` of metadata of every type beside a one-line JSON, without arrays.
 MetaGraphPtr annotated_graph(std::size_t entries);
+
+ConvertTask conversion(std::string to, std::string out, const WriteOptions& write = {});
 
 }  // namespace loadline::gui

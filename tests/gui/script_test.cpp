@@ -2,7 +2,8 @@
 #include "app/gui/script.h"
 
 #include "app/gui/theme.h"
-#include "app/gui_request.h"
+#include "app/report/manual.h"
+#include "core/load/load_options.h"
 #include "tests/gui/sample_graphs.h"
 
 #include <fmt/format.h>
@@ -31,17 +32,34 @@ TEST(Script, lines_and_comments) {
 
 TEST(Script, errors_name_the_line) {
   EXPECT_EQ(message_of([] { parse_script("wait\nfly away\n", "s"); }),
-            "s: line 2: unknown command 'fly'; loadline gui --help lists them");
+            "s: line 2: unknown word 'fly'; the manual's page 'scripting' lists the words");
   EXPECT_EQ(message_of([] { parse_script("open\n", "s"); }), "s: line 1: open needs an argument");
   EXPECT_EQ(message_of([] { parse_script("wait 3\n", "s"); }), "s: line 1: wait takes no argument");
 }
 
-TEST(Script, help_names_every_command) {
-  std::string text = fmt::format(" {} ", kScriptHelp);
-  for (char& c : text)
-    if (c == ',' || c == ':' || c == ';' || c == '\n') c = ' ';
-  for (const std::string_view name : script_commands())
-    EXPECT_NE(text.find(fmt::format(" {} ", name)), std::string::npos) << name;
+TEST(Script, words_of_former_versions_name_the_new_ones) {
+  for (const auto& [former, now] :
+       {std::pair("ring", "staging"), std::pair("shards", "shard_size"), std::pair("limit", "runai_buffer"),
+        std::pair("gpu-layers", "gpu_layers"), std::pair("max-memory", "auto_map"),
+        std::pair("preset", "target"), std::pair("device-budget", "device_budget"),
+        std::pair("host-budget", "host_budget")}) {
+    const std::string line = std::string(former) + " 1";
+    EXPECT_EQ(message_of([&] { parse_script(line, "s"); }),
+              fmt::format("s: line 1: unknown word '{}': it is called {}", former, now));
+    EXPECT_NE(find_load_option(now), nullptr) << now;
+  }
+  EXPECT_EQ(message_of([] { parse_script("alocator torch", "s"); }),
+            "s: line 1: unknown word 'alocator'; did you mean allocator?");
+}
+
+// In the part about scripts: every word between accents, at the start of its row.
+TEST(Script, the_manual_lists_every_word) {
+  const std::string_view page = report::find_manual_page("scripting").text;
+  const std::size_t begin = page.find("## Window scripts");
+  ASSERT_NE(begin, std::string_view::npos);
+  const std::string_view part = page.substr(begin);
+  for (const std::string_view word : script_words())
+    EXPECT_NE(part.find(fmt::format("\n| `{}", word)), std::string_view::npos) << word;
 }
 
 TEST(Script, failing_commands_name_their_line) {
@@ -60,8 +78,7 @@ TEST(Script, failing_commands_name_their_line) {
   EXPECT_EQ(play("panel treemap\n"), "s: line 1: no panel 'treemap': it is called map");
   EXPECT_EQ(play("panel overview\n"), "s: line 1: no panel 'overview': it is called model");
   EXPECT_NE(play("method teleport\n").find("line 1"), std::string::npos);
-  EXPECT_NE(play("max-memory 8GiB,\n").find("line 1: max-memory, of the host: '' is not a size"),
-            std::string::npos);
+  EXPECT_NE(play("auto_map 8GiB,\n").find("s: line 1: "), std::string::npos);
   EXPECT_EQ(play("sort weight\n"),
             "s: line 1: no column 'weight'; there are: name, dtype, shape, bytes, file, offset");
   EXPECT_EQ(play("zoom a.b\n"), "s: line 1: no module 'a.b'");
@@ -95,7 +112,7 @@ TEST(Script, drives_the_workspace) {
   const bool quit =
       play_script(app,
                   parse_script("wait\npanel tensors\ntheme light\nfilter layer:3\nsort bytes descending\n"
-                               "method sequential\norder largest\nring 128MiB\nslots 8\n"
+                               "method sequential\norder largest\nstaging 128MiB\nslots 8\n"
                                "activations 1GiB\nwait\nselect lm_head.weight\nzoom model.layers\n"
                                "color shard\nopen /nonexistent\nwait\nexpect-notice nonexistent\nquit\n",
                                "s"),
@@ -108,8 +125,8 @@ TEST(Script, drives_the_workspace) {
   EXPECT_EQ(workspace.document().table().column, SortColumn::bytes);
   EXPECT_EQ(workspace.document().projection.value()->method->id, "sequential");
   EXPECT_EQ(workspace.document().projection.value()->order, "largest");
-  EXPECT_EQ(workspace.document().choice().options.staging_bytes, 128u << 20);
-  EXPECT_EQ(workspace.document().choice().options.slots, 8u);
+  EXPECT_EQ(workspace.document().asked().request.staging_bytes, 128u << 20);
+  EXPECT_EQ(workspace.document().asked().request.slots, 8u);
   EXPECT_EQ(workspace.document().model->tensor(*workspace.document().selection()).name, "lm_head.weight");
   EXPECT_EQ(module_path(workspace.document().model->tree, workspace.document().zoomed()), "model.layers");
   EXPECT_EQ(workspace.settings.color_by, ColorBy::shard);
@@ -123,42 +140,43 @@ TEST(Script, drives_the_comparison) {
   play_script(
       app,
       parse_script("wait\npanel methods\nmethods-view order\nframes 2\nwait\nunfold-item 1\nmove-item 1 9\n"
-                   "memory unified\ndevice-budget 64GiB\nallocator torch\ncast q8_0\nshards 2GB\nflush "
-                   "10MB\nlimit 4GB\nevery-order on\nmethods-sort must-hold descending\noverlay "
+                   "memory unified\ndevice_budget 64GiB\nallocator torch\ncast q8_0\nshard_size 2GB\nflush "
+                   "10MB\nrunai_buffer 4GB\nevery-order on\nmethods-sort held descending\noverlay "
                    "direct\nmethods-view overlay\nwait\nframes 2\n",
                    "s"),
       "s");
-  EXPECT_EQ(workspace.document().choice().order, "custom");
-  EXPECT_EQ(workspace.document().choice().budget.unified, 64ull << 30);
-  EXPECT_EQ(workspace.document().choice().options.allocator, AllocatorModel::torch);
-  EXPECT_EQ(workspace.document().choice().options.cast, DType::q8_0);
-  EXPECT_EQ(workspace.document().choice().options.shard_bytes, 2'000'000'000u);
-  EXPECT_EQ(workspace.document().choice().options.flush_bytes, 10'000'000u);
-  EXPECT_EQ(workspace.document().choice().options.memory_limit, 4'000'000'000u);
-  EXPECT_EQ(workspace.settings.compare_sort, (CompareSort{CompareColumn::held, false}));
+  EXPECT_EQ(shown_order(workspace.document().asked()), "custom");
+  EXPECT_EQ(workspace.document().memory().budget.unified, 64ull << 30);
+  EXPECT_EQ(workspace.document().asked().request.allocator, AllocatorModel::torch);
+  EXPECT_EQ(workspace.document().asked().request.cast, DType::q8_0);
+  EXPECT_EQ(workspace.document().asked().request.shard_bytes, 2'000'000'000u);
+  EXPECT_EQ(workspace.document().asked().request.flush_bytes, 10'000'000u);
+  EXPECT_EQ(workspace.document().asked().request.runai_buffer, 4'000'000'000u);
+  EXPECT_EQ(workspace.settings.compare_sort, (CompareSort{RowSort::held, false}));
   EXPECT_TRUE(workspace.document().overlaid.contains("direct"));
-  EXPECT_EQ(workspace.document().comparison.value()->rows.size(), methods().size() * (orders().size() + 1));
+  EXPECT_EQ(workspace.document().comparison.value()->answer.rows.size(),
+            methods().size() * (orders().size() + 1));
   const auto play = [&](const std::string& text) {
     return message_of([&] { play_script(app, parse_script(text, "s"), "s"); });
   };
-  EXPECT_EQ(play("host-budget 1GiB\n"), "s: line 1: unified memory has one budget");
+  EXPECT_NE(play("host_budget 1GiB\n").find("s: line 1: unified memory has one budget"), std::string::npos);
   EXPECT_EQ(play("move-item 1\n"), "s: line 1: '1' is not FROM TO");
   EXPECT_NE(play("move-item 0 1\n").find("is not a number between 1 and"), std::string::npos);
   EXPECT_EQ(play("methods-view pie\n"), "s: line 1: no view 'pie'; there are: table, curves, overlay, order");
-  EXPECT_NE(play("preset toaster\n").find("no device 'toaster'; there are: "), std::string::npos);
-  EXPECT_NE(play("methods-sort weight\n").find("no column 'weight'"), std::string::npos);
+  EXPECT_NE(play("target toaster\n").find("toaster"), std::string::npos);
+  EXPECT_NE(play("methods-sort weight\n").find("no order of rows is called 'weight'"), std::string::npos);
   EXPECT_NE(play("overlay teleport\n").find("teleport"), std::string::npos);
   EXPECT_NE(play("save-chart x.png\n").find(".svg"), std::string::npos);
-  EXPECT_EQ(play("cast none\nmethod accelerate\nmax-memory 8GiB,16GiB\nwait\nframes 2\n"), "");
-  EXPECT_EQ(workspace.document().choice().memory_map, (MemoryMap{8ull << 30, 16ull << 30}));
+  EXPECT_EQ(play("cast none\nmethod accelerate\nauto_map 8GiB,16GiB\nwait\nframes 2\n"), "");
+  EXPECT_EQ(workspace.document().asked().request.auto_map, (MemoryMap{8ull << 30, 16ull << 30}));
   EXPECT_EQ(play("place layer:0=host\nwait\nframes 2\n"), "");
-  EXPECT_FALSE(workspace.document().choice().memory_map);
-  EXPECT_EQ(workspace.document().choice().place, (std::vector<PlaceRule>{{"layer:0", Home::host}}));
-  EXPECT_NE(play("place nothing\n").find("is no EXPR=PLACE"), std::string::npos);
-  EXPECT_EQ(play("gpu-layers 1\nwait\nframes 2\n"), "");
-  EXPECT_TRUE(workspace.document().choice().place.empty());
-  EXPECT_EQ(play("preset none\ncast none\ngpu-layers all\ndevice-budget none\nwait\n"), "");
-  EXPECT_FALSE(workspace.document().choice().budget.unified);
+  EXPECT_FALSE(workspace.document().asked().request.auto_map);
+  EXPECT_EQ(workspace.document().asked().request.place, (std::vector<PlaceRule>{{"layer:0", Home::host}}));
+  EXPECT_NE(play("place nothing\n").find("is no EXPR="), std::string::npos);
+  EXPECT_EQ(play("gpu_layers 1\nwait\nframes 2\n"), "");
+  EXPECT_TRUE(workspace.document().asked().request.place.empty());
+  EXPECT_EQ(play("target none\ncast none\ngpu_layers none\ndevice_budget none\nwait\n"), "");
+  EXPECT_FALSE(workspace.document().memory().budget.unified);
 }
 
 TEST(Script, drives_metadata_operators_and_findings) {
@@ -200,13 +218,10 @@ TEST(Script, a_remedy_fills_in_the_convert_panel) {
   app.draw_settled();
   app.settle();
   EXPECT_EQ(convert_misfit(app.workspace().document()), "");
-  ConvertRequest wanted;
-  wanted.exporter = "gguf";
-  wanted.options.alignment = 4096;
-  app.workspace().document().wants_convert = wanted;
+  app.workspace().mend({{"to", "gguf"}, {"align", "4096"}});
   app.draw_settled();
   app.settle();
-  EXPECT_FALSE(app.workspace().document().wants_convert);
+  EXPECT_TRUE(app.workspace().document().wants_convert.empty());
   EXPECT_NE(convert_misfit(app.workspace().document()).find("GGUF"), std::string::npos)
       << convert_misfit(app.workspace().document());
 }

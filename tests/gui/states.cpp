@@ -47,10 +47,11 @@ constexpr State kStates[] = {
     {"architecture",
      [](Workspace& workspace) {
        workspace.show(preset_graph("llama-3-8b"), "");
-       workspace.document().set_forward({.options = {.profile = "hf_eager"}, .sequence = 2048});
-       PlanChoice choice = workspace.document().choice();
-       choice.first_token = true;
-       workspace.document().set_plan(choice);
+       Asked asked = workspace.document().asked();
+       asked.request.forward.profile = "hf_eager";
+       asked.request.sequence = 2048;
+       asked.first_token = true;
+       workspace.document().ask(asked);
      }},
     {"experts",
      [](Workspace& workspace) {
@@ -61,7 +62,9 @@ constexpr State kStates[] = {
     {"beyond_all_sizes",
      [](Workspace& workspace) {
        workspace.show(preset_graph("llama-3.1-70b"), "");
-       workspace.document().set_forward({.batch = kMostBatch, .sequence = kMostSequence, .past = kMostPast});
+       Asked asked = workspace.document().asked();
+       asked.request.batch = asked.request.sequence = asked.request.past = kMostTokens;
+       workspace.document().ask(asked);
      }},
     {"figures_fail",
      [](Workspace& workspace) {

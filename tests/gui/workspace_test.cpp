@@ -28,8 +28,8 @@ TEST(Workspace, plans_what_it_shows) {
   EXPECT_EQ(workspace.document().projection.value()->method->id, "staged_ring");
   EXPECT_EQ(workspace.document().projection.value()->timeline.peaks[index(Space::device)].bytes,
             workspace.document().model->weight_bytes);
-  ASSERT_EQ(workspace.document().comparison.value()->rows.size(), methods().size());
-  for (const report::PlanRow& row : workspace.document().comparison.value()->rows) {
+  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(), methods().size());
+  for (const LoadRow& row : workspace.document().comparison.value()->answer.rows) {
     EXPECT_FALSE(row.refusal);
     if (!row.method->traits.streams)
       EXPECT_GE(row.peaks[index(Space::device)].bytes, workspace.document().model->weight_bytes);
@@ -42,13 +42,11 @@ TEST(Workspace, the_chosen_method_agrees_with_its_row) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
   for (const Method& method : methods()) {
-    PlanChoice choice = workspace.document().choice();
-    choice.method = method.id;
-    workspace.document().set_plan(choice);
+    workspace.document().set_option("method", method.id);
     settle(workspace);
     ASSERT_TRUE(workspace.document().projection.value());
     EXPECT_EQ(workspace.document().projection.value()->method, &method);
-    for (const report::PlanRow& row : workspace.document().comparison.value()->rows)
+    for (const LoadRow& row : workspace.document().comparison.value()->answer.rows)
       if (row.method == &method) {
         EXPECT_EQ(row.unified.bytes, workspace.document().projection.value()->timeline.unified.bytes);
       }
@@ -60,13 +58,14 @@ TEST(Workspace, a_bad_choice_is_refused_and_changes_nothing) {
   workspace.show(tiny_graph(), "");
   settle(workspace);
   const auto before = workspace.document().projection.value();
-  PlanChoice choice = workspace.document().choice();
-  choice.method = "teleport";
-  EXPECT_THROW(workspace.document().set_plan(choice), Error);
-  choice = workspace.document().choice();
-  choice.options.slots = 0;
-  EXPECT_THROW(workspace.document().set_plan(choice), Error);
-  EXPECT_EQ(workspace.document().choice().method, "staged_ring");
+  EXPECT_THROW(workspace.document().set_option("method", "teleport"), Error);
+  Asked asked = workspace.document().asked();
+  asked.request.slots = 0;
+  EXPECT_THROW(workspace.document().ask(asked), Error);
+  asked.request.slots = 4;
+  asked.request.methods = {"teleport"};
+  EXPECT_THROW(workspace.document().ask(asked), Error);
+  EXPECT_EQ(shown_method(workspace.document().asked()).id, "staged_ring");
   settle(workspace);
   EXPECT_EQ(workspace.document().projection.value(), before);
 }
@@ -74,14 +73,12 @@ TEST(Workspace, a_bad_choice_is_refused_and_changes_nothing) {
 TEST(Workspace, dragging_a_slider_leaves_one_projection) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  PlanChoice choice = workspace.document().choice();
   for (std::uint32_t slots = 1; slots <= 60; ++slots) {
-    choice.options.slots = slots;
-    workspace.document().set_plan(choice);
+    workspace.document().set_option("slots", std::to_string(slots));
     EXPECT_LE(workspace.shared.jobs.view().size(), 5u);
   }
   settle(workspace);
-  EXPECT_EQ(workspace.document().choice().options.slots, 60u);
+  EXPECT_EQ(workspace.document().asked().request.slots, 60u);
   EXPECT_FALSE(workspace.document().projection.busy());
   EXPECT_FALSE(workspace.document().comparison.busy());
 }
@@ -89,16 +86,14 @@ TEST(Workspace, dragging_a_slider_leaves_one_projection) {
 TEST(Workspace, a_plan_that_fails_is_a_notice_until_one_succeeds) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  PlanChoice choice = workspace.document().choice();
-  choice.options = {.staging_bytes = 64 << 10, .slots = 16};  // millions of transfers
-  workspace.document().set_plan(choice);
+  workspace.document().set_option("slots", "16");
+  workspace.document().set_option("staging", "64KiB");  // millions of transfers
   settle(workspace);
   EXPECT_FALSE(workspace.document().projection.value());
   ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
   EXPECT_EQ(workspace.shared.notices.all()[0].severity, Severity::error);
   EXPECT_NE(workspace.shared.notices.all()[0].text.find("transfers"), std::string::npos);
-  choice.method = "per_tensor";
-  workspace.document().set_plan(choice);
+  workspace.document().set_option("method", "per_tensor");
   settle(workspace);
   EXPECT_TRUE(workspace.document().projection.value());
   EXPECT_TRUE(workspace.shared.notices.all().empty());
@@ -111,7 +106,7 @@ TEST(Workspace, closing_a_model_stops_its_planning_silently) {
   for (const JobView& job : workspace.shared.jobs.view()) EXPECT_TRUE(job.cancelling) << job.name;
   settle(workspace);
   EXPECT_FALSE(workspace.document().projection.value());
-  EXPECT_TRUE(workspace.document().comparison.value()->rows.empty());
+  EXPECT_TRUE(workspace.document().comparison.value()->answer.rows.empty());
   EXPECT_TRUE(workspace.shared.notices.all().empty());
 }
 
@@ -182,12 +177,12 @@ TEST(Workspace, what_was_cancelled_can_be_projected_again) {
   workspace.show(llama_70b_graph(), "");
   for (const JobView& job : workspace.shared.jobs.view()) workspace.shared.jobs.cancel(job.id);
   settle(workspace);
-  workspace.document().set_plan(workspace.document().choice());
+  workspace.document().ask(workspace.document().asked());
   settle(workspace);
   EXPECT_TRUE(workspace.document().projection.value());
-  EXPECT_FALSE(workspace.document().comparison.value()->rows.empty());
+  EXPECT_FALSE(workspace.document().comparison.value()->answer.rows.empty());
   const auto before = workspace.document().projection.value();
-  workspace.document().set_plan(workspace.document().choice());
+  workspace.document().ask(workspace.document().asked());
   EXPECT_FALSE(workspace.busy());
   EXPECT_EQ(workspace.document().projection.value(), before);
 }
@@ -208,7 +203,7 @@ TEST(Workspace, unsound_models_are_shown_but_not_used) {
   settle(workspace);
   EXPECT_EQ(workspace.document().model->errors, 1u);
   EXPECT_THROW(workspace.upload(), Error);
-  EXPECT_THROW(workspace.convert({.exporter = "safetensors", .out = "x"}), Error);
+  EXPECT_THROW(workspace.convert(conversion("safetensors", "x")), Error);
   workspace.attempt([&] { workspace.upload(); });
   EXPECT_EQ(workspace.shared.notices.all().size(), 1u);
 }
@@ -218,9 +213,7 @@ TEST(Workspace, a_new_choice_must_be_projected_before_it_is_uploaded) {
   Workspace workspace("");
   workspace.show(tiny_graph(), "");
   settle(workspace);
-  PlanChoice choice = workspace.document().choice();
-  choice.method = "state_dict";
-  workspace.document().set_plan(choice);
+  workspace.document().set_option("method", "state_dict");
   ASSERT_TRUE(workspace.document().projection.value());
   EXPECT_NE(workspace.document().projection.value()->method->id, "state_dict");
   EXPECT_THROW(workspace.upload(), Error);
@@ -229,7 +222,7 @@ TEST(Workspace, a_new_choice_must_be_projected_before_it_is_uploaded) {
 TEST(Workspace, verbs_without_a_model_are_refused) {
   Workspace workspace("");
   EXPECT_THROW(workspace.upload(), Error);
-  EXPECT_THROW(workspace.convert({.exporter = "gguf", .out = "x"}), Error);
+  EXPECT_THROW(workspace.convert(conversion("gguf", "x")), Error);
 }
 
 TEST(Workspace, the_demo_model_opens_and_converts) {
@@ -240,13 +233,13 @@ TEST(Workspace, the_demo_model_opens_and_converts) {
   ASSERT_TRUE(workspace.document().model)
       << (workspace.shared.notices.all().empty() ? "" : workspace.shared.notices.all()[0].text);
   EXPECT_EQ(workspace.document().model->errors, 0u);
-  workspace.convert({.exporter = "gguf", .out = folder / "demo.gguf"});
+  workspace.convert(conversion("gguf", folder / "demo.gguf", {.verify = true}));
   EXPECT_TRUE(workspace.conversion.busy());
   settle(workspace);
   ASSERT_TRUE(workspace.converted());
   EXPECT_TRUE(workspace.converted()->report.verified);
   EXPECT_TRUE(std::filesystem::exists(folder / "demo.gguf"));
-  workspace.convert({.exporter = "gguf", .out = folder / "demo.gguf"});
+  workspace.convert(conversion("gguf", folder / "demo.gguf"));
   settle(workspace);
   EXPECT_FALSE(workspace.converted());
   EXPECT_EQ(workspace.shared.notices.all().back().severity, Severity::error);  // it exists
@@ -258,7 +251,7 @@ TEST(Workspace, a_conversion_belongs_to_the_model_it_was_started_for) {
   workspace.open_demo();
   settle(workspace);
   ASSERT_TRUE(workspace.document().model);
-  workspace.convert({.exporter = "gguf", .out = folder / "demo.gguf"});
+  workspace.convert(conversion("gguf", folder / "demo.gguf"));
   workspace.show(tiny_graph(), "");
   settle(workspace);
   EXPECT_FALSE(workspace.converted());
@@ -286,7 +279,7 @@ TEST(Workspace, cancelling_a_conversion_leaves_nothing) {
   Workspace workspace("");
   workspace.open_demo();
   settle(workspace);
-  workspace.convert({.exporter = "safetensors", .out = folder / "demo.safetensors"});
+  workspace.convert(conversion("safetensors", folder / "demo.safetensors"));
   for (const JobView& job : workspace.shared.jobs.view()) workspace.shared.jobs.cancel(job.id);
   settle(workspace);
   if (!workspace.converted()) {

@@ -303,12 +303,18 @@ TEST(Containment, LinksOutsideNeedPermission) {
   fs::remove(folder / "model/model-00002-of-00002.safetensors");
   fs::create_symlink(folder / "elsewhere/b.safetensors", folder / "model/model-00002-of-00002.safetensors");
   EXPECT_NE(error_of(folder / "model").find("model.safetensors.index.json': links to"), std::string::npos);
-  EXPECT_NE(error_of(folder / "model").find("--follow-links"), std::string::npos);
+  EXPECT_NE(error_of(folder / "model").find("outside the model's folder"), std::string::npos);
+  try {
+    open_model(folder / "model", {});
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.remedy(), (Remedy{"follow_links", "on"}));
+  }
   EXPECT_EQ(open_model(folder / "model", {.hub_cache = "", .follow_links = true}).tensors.size(), 2u);
   // through a linked folder
   fs::create_directory_symlink(folder / "elsewhere", folder / "model/sub");
   write_file(folder / "model/model.safetensors.index.json", index_text("sub/b.safetensors"));
-  EXPECT_NE(error_of(folder / "model").find("--follow-links"), std::string::npos);
+  EXPECT_NE(error_of(folder / "model").find("outside the model's folder"), std::string::npos);
   // a link that stays inside is fine, and so is opening through a link to the folder
   fs::remove(folder / "model/sub");
   write_file(folder / "model/sub/b.safetensors", one_tensor("b"));

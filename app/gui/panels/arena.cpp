@@ -35,7 +35,7 @@ class ArenaPanel final : public Panel {
   static void draw_state(Document& document, const Ui& ui);
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   Layout layout(const Document& document, const Ui& ui, ImVec2 low, ImVec2 size) const;
-  void refresh(const Document& document);
+  void refresh(const Workspace& workspace);
   void arrange(const Ui& ui, const Layout& at);
   std::optional<float> paint_binding(const Ui& ui, const Layout& at) const;  // where it ends
   void paint_strip(const Ui& ui, const Layout& at) const;
@@ -77,7 +77,7 @@ void ArenaPanel::draw(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   show_arena(document);
   controls_.draw(workspace, ui);
-  refresh(document);
+  refresh(workspace);
   if (!scene_) return draw_state(document, ui);
   if (chart().boxes().empty())
     return empty_state(ui, "Nothing to pack", "No buffer of it has both bytes and a lifetime.");
@@ -94,7 +94,8 @@ void ArenaPanel::draw(Workspace& workspace, const Ui& ui) {
   draw_plot(document, ui, ImGui::GetContentRegionAvail());
 }
 
-void ArenaPanel::refresh(const Document& document) {
+void ArenaPanel::refresh(const Workspace& workspace) {
+  const Document& document = workspace.document();
   scene_ = document.arena->scene();
   if (scene_) arena_ = std::min(document.arena->view.arena, scene_->of->arenas - 1);
 }

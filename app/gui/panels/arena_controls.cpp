@@ -3,6 +3,7 @@
 
 #include "app/gui/panels/arena_plot.h"
 #include "app/gui/widgets.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -160,8 +161,11 @@ void ArenaControls::pick_options(Workspace& workspace, const Ui& ui) {
 }
 
 void ArenaControls::pick_capacity(Workspace& workspace, const Ui& ui, ArenaOptions& options) {
-  if (labelled_field(ui, "##capacity", "Capacity", 84, capacity_, typed_size(options.capacity), "least",
-                     "What the arena may take, as 512MiB; empty: the least height is looked for"))
+  const float width = ui.px(84);
+  label_before(ui, "Capacity", width);
+  const std::string now = options.capacity ? print_option(OptionKind::bytes, *options.capacity) : "";
+  if (typed_field(ui, "##capacity", width, capacity_, now, "least",
+                  "What the arena may take, as 512MiB; empty: the least height is looked for"))
     workspace.attempt([&] {
       options.capacity = capacity_.typed.empty() || capacity_.typed == "none"
                              ? std::nullopt
@@ -176,7 +180,10 @@ void ArenaControls::pick_arena(ArenaWork& work, const Ui& ui) {
   for (std::uint32_t i = 0; i < arenas; ++i) names.push_back(fmt::format("arena {}", i));
   const std::vector<std::string_view> labels(names.begin(), names.end());
   const std::size_t at = std::min(work.view.arena, arenas - 1);
-  const auto arena = labelled_combo(ui, "", 116, labels[at], labels, at, "The problem has several arenas");
+  const float width = ui.px(116);
+  label_before(ui, "", width);
+  const auto arena = combo(ui, "##arena", width, labels[at], labels, at);
+  tooltip(ui, "The problem has several arenas");
   if (arena) work.view.arena = static_cast<std::uint32_t>(*arena);
 }
 

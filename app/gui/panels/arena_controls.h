@@ -1,8 +1,8 @@
 // The choice of what the arena panel packs and how, and the figures of a packing.
 #pragma once
 
-#include "app/gui/panels/plan_controls.h"
 #include "app/gui/ui.h"
+#include "app/gui/widgets.h"
 #include "app/gui/workspace.h"
 
 namespace loadline::gui {

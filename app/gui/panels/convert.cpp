@@ -38,11 +38,25 @@ struct TypeChoice {
 const std::array<TypeChoice, 4> kTypes = {
     {{"as stored", std::nullopt}, {"F32", DType::f32}, {"F16", DType::f16}, {"BF16", DType::bf16}}};
 
-template <typename Row, std::size_t N>
-void pick(const Ui& ui, const char* id, float width, const std::array<Row, N>& rows, std::size_t& current) {
+// A value that is in no row is shown as `other`.
+template <typename Row, std::size_t N, typename Value>
+void pick(const Ui& ui, const char* id, float width, const std::array<Row, N>& rows, Value Row::*member,
+          Value& value, const std::string& other) {
   std::array<std::string_view, N> labels;
-  for (std::size_t i = 0; i < N; ++i) labels[i] = rows[i].label;
-  if (const auto picked = combo(ui, id, width, labels[current], labels, current)) current = *picked;
+  std::size_t at = N;
+  for (std::size_t i = 0; i < N; ++i) {
+    labels[i] = rows[i].label;
+    if (rows[i].*member == value) at = i;
+  }
+  if (const auto picked = combo(ui, id, width, at < N ? labels[at] : other, labels, at))
+    value = rows[*picked].*member;
+}
+
+ConvertRequest first_request() {
+  ConvertRequest request;
+  request.to = exporters().front().id;
+  request.write.verify = true;
+  return request;
 }
 
 class ConvertPanel final : public Panel {
@@ -55,31 +69,22 @@ class ConvertPanel final : public Panel {
   void draw_room(const Workspace& workspace, const Ui& ui);
   void draw_written(const WriteReport& report, const Ui& ui);
   void suggest(const Document& document);
-  void take(const ConvertRequest& wanted);
-  ConvertRequest request() const;
+  void take(const std::vector<Remedy>& settings);
+  ConvertTask task() const;
+  const Exporter& exporter() const { return find_exporter(request_.to); }
   // What is written: one file where the format knows no shards.
   std::uint64_t shard_bytes() const {
-    return writes_shards(exporters()[exporter_]) ? kShards[shard_].value : 0;
+    return writes_shards(exporter()) ? request_.layout.max_shard_bytes : 0;
   }
+  // What decides how the new file is laid out, as words.
+  std::vector<std::string> form() const;
 
-  struct Form {
-    std::size_t exporter = 0;
-    std::size_t type = 0;
-    std::size_t alignment = 0;
-    std::size_t shard = 0;
-    bool operator==(const Form&) const = default;
-  };
-  std::optional<Form> weighed_;  // what the document was last asked about
+  std::optional<std::vector<std::string>> weighed_;  // what the document was last asked about
   std::uint64_t seen_model_ = 0;
-  std::size_t exporter_ = 0;
-  std::size_t type_ = 0;
-  std::size_t alignment_ = 0;
-  std::size_t shard_ = 0;
+  ConvertRequest request_ = first_request();
   std::string out_;
   std::string suggested_;  // as long as out_ is this, nobody has typed anything else
   std::string measured_;   // the output whose disk was last asked for
-  bool verify_ = true;
-  bool overwrite_ = false;
 };
 
 // In the current folder, under the model's name, with the format's extension unless it becomes a
@@ -89,28 +94,29 @@ void ConvertPanel::suggest(const Document& document) {
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::current_path(failed);
   const OutputKind kind = shard_bytes() > 0 ? OutputKind::folder : OutputKind::file;
-  suggested_ = (folder / output_name(model.name, exporters()[exporter_], kind)).string();
+  suggested_ = (folder / output_name(model.name, exporter(), kind)).string();
   out_ = suggested_;
 }
 
 // Options that another panel proposes; what it says nothing of stays as it is.
-void ConvertPanel::take(const ConvertRequest& wanted) {
-  for (std::size_t i = 0; i < exporters().size(); ++i)
-    if (exporters()[i].id == wanted.exporter) exporter_ = i;
-  for (std::size_t i = 0; i < kAlignments.size(); ++i)
-    if (kAlignments[i].value == wanted.options.alignment) alignment_ = i;
+void ConvertPanel::take(const std::vector<Remedy>& settings) {
+  for (const Remedy& setting : settings)
+    if (const Option<ConvertRequest>* const option = find_convert_option(setting.option))
+      set_option(*option, request_, setting.value);
 }
 
-ConvertRequest ConvertPanel::request() const {
-  ConvertRequest request;
-  request.exporter = exporters()[exporter_].id;
-  request.out = out_;
-  request.options.outtype = kTypes[type_].dtype;
-  request.options.alignment = kAlignments[alignment_].value;
-  request.options.max_shard_bytes = shard_bytes();
-  request.verify = verify_;
-  request.overwrite = overwrite_;
-  return request;
+ConvertTask ConvertPanel::task() const {
+  ConvertTask task{request_, out_};
+  task.request.layout.max_shard_bytes = shard_bytes();
+  return task;
+}
+
+std::vector<std::string> ConvertPanel::form() const {
+  const ConvertTask now = task();
+  std::vector<std::string> words;
+  for (const Option<ConvertRequest>& option : convert_options())
+    words.push_back(print_option(option.kind, option.get(now.request)));
+  return words;
 }
 
 void ConvertPanel::draw(Workspace& workspace, const Ui& ui) {
@@ -125,16 +131,15 @@ void ConvertPanel::draw(Workspace& workspace, const Ui& ui) {
     measured_.clear();
     weighed_.reset();
   }
-  if (document.wants_convert) {
-    take(*document.wants_convert);
-    document.wants_convert.reset();
+  if (!document.wants_convert.empty()) {
+    workspace.attempt([&] { take(document.wants_convert); });
+    document.wants_convert.clear();
     suggest(document);
   }
   // a tensor may have no place in the format, or the options none in the exporter
-  const Form form_now = {exporter_, type_, alignment_, shard_};
-  if (weighed_ != form_now) {
-    weighed_ = form_now;
-    document.weigh_convert(request());
+  if (std::vector<std::string> now = form(); weighed_ != now) {
+    weighed_ = std::move(now);
+    document.weigh_convert(task());
   }
   if (measured_ != out_) {
     measured_ = out_;
@@ -152,33 +157,37 @@ void ConvertPanel::draw(Workspace& workspace, const Ui& ui) {
 
 void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui, float width) {
   Document& document = workspace.document();
-  const auto form = [this] { return std::pair(exporter_, shard_bytes() > 0); };
-  const auto before = form();
+  const auto target = [this] { return std::pair(request_.to, shard_bytes() > 0); };
+  const auto before = target();
   heading(ui, "Write as");
   std::vector<std::string_view> names;
-  for (const Exporter& exporter : exporters()) names.push_back(exporter.name);
-  if (const auto picked = combo(ui, "##format", width, names[exporter_], names, exporter_))
-    exporter_ = *picked;
-  pick(ui, "##type", field(ui, "Floating-point tensors"), kTypes, type_);
-  pick(ui, "##align", field(ui, "Data aligned to"), kAlignments, alignment_);
-  const bool shards = writes_shards(exporters()[exporter_]);
+  for (const Exporter& row : exporters()) names.push_back(row.name);
+  const auto at = static_cast<std::size_t>(&exporter() - exporters().data());
+  if (const auto picked = combo(ui, "##format", width, names[at], names, at))
+    request_.to = exporters()[*picked].id;
+  ExportOptions& layout = request_.layout;
+  pick(ui, "##type", field(ui, "Floating-point tensors"), kTypes, &TypeChoice::dtype, layout.outtype, "");
+  pick(ui, "##align", field(ui, "Data aligned to"), kAlignments, &Choice::value, layout.alignment,
+       format_bytes(layout.alignment));
+  const bool shards = writes_shards(exporter());
   const float room = field(ui, "Largest file");
   if (shards)
-    pick(ui, "##shard", room, kShards, shard_);
+    pick(ui, "##shard", room, kShards, &Choice::value, layout.max_shard_bytes,
+         format_bytes(layout.max_shard_bytes));
   else
     muted(ui, "one file");
-  if (form() != before && out_ == suggested_) suggest(document);
+  if (target() != before && out_ == suggested_) suggest(document);
   ImGui::SetNextItemWidth(field(ui, "To", 0.12f));
   ImGui::InputText("##out", &out_);
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(out_));
-  checkbox(ui, "Read back and compare before it appears", &verify_);
-  checkbox(ui, "Replace an existing file", &overwrite_);
+  checkbox(ui, "Read back and compare before it appears", &request_.write.verify);
+  checkbox(ui, "Replace an existing file", &request_.write.overwrite);
   ImGui::Dummy({0, ui.px(4)});
   const Model& model = *document.model;
   const bool usable =
       use_misfit(model).empty() && convert_misfit(document).empty() && !workspace.conversion.busy();
   if (button(ui, workspace.conversion.busy() ? "Converting" : "Convert", ButtonKind::primary, usable))
-    workspace.attempt([&] { workspace.convert(request()); });
+    workspace.attempt([&] { workspace.convert(task()); });
   if (const std::string why = use_misfit(model); !why.empty())
     paragraph(ui, "Cannot be converted: " + shown(why), ui.theme->bad);
   else if (!convert_misfit(document).empty())
@@ -188,7 +197,7 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui, float width) {
 void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Model& model = *document.model;
-  const Exporter& exporter = exporters()[exporter_];
+  const Exporter& format = exporter();
   heading(ui, "What will happen");
   paragraph(ui,
             fmt::format("{}, {}, from {}. Bytes are streamed through a bounded buffer: memory does not "
@@ -197,12 +206,12 @@ void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
                         counted(model.graph->files.size(), "file")),
             ui.theme->text);
   for (const DTypeShare& share : model.dtypes) {
-    const DType to = converted_dtype(share.dtype, kTypes[type_].dtype);
-    const bool fits = exporter.supports(to);
+    const DType to = converted_dtype(share.dtype, request_.layout.outtype);
+    const bool fits = format.supports(to);
     const std::string_view from_name = dtype_info(share.dtype).name;
     badge(ui, fits ? "ok" : "cannot", fits ? ui.theme->good : ui.theme->bad);
     ImGui::SameLine(0, ui.px(8));
-    const std::string bytes = format_bytes(converted_bytes(share, kTypes[type_].dtype));
+    const std::string bytes = format_bytes(converted_bytes(share, request_.layout.outtype));
     paragraph(ui,
               to == share.dtype ? fmt::format("{} passes through, {}", from_name, bytes)
               : fits            ? fmt::format("{} becomes {}, {}", from_name, dtype_info(to).name, bytes)
@@ -222,7 +231,7 @@ void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
 void ConvertPanel::draw_room(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   if (!workspace.disk.value() || document.model->shapes_only) return;
-  const std::uint64_t needed = converted_bytes(*document.model, kTypes[type_].dtype);
+  const std::uint64_t needed = converted_bytes(*document.model, request_.layout.outtype);
   const std::uint64_t there = workspace.disk.value()->available;
   const bool fits = needed <= there;
   badge(ui, fits ? "ok" : "does not fit", fits ? ui.theme->good : ui.theme->bad);

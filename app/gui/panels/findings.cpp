@@ -1,6 +1,7 @@
 // What is wrong with the model and what makes loading it dear, each with its cost and what mends it.
 #include "app/gui/fits.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/remedies.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 
@@ -11,20 +12,6 @@
 
 namespace loadline::gui {
 namespace {
-
-// Remedies that are options of convert.
-struct Remedy {
-  std::string_view finding;
-  std::string_view exporter;
-  std::uint64_t alignment = 0;
-};
-constexpr std::array<Remedy, 7> kRemedies = {{{"alignment", "gguf", 64},
-                                              {"vector_alignment", "gguf", 64},
-                                              {"page_straddle", "gguf", 4096},
-                                              {"encoded", "safetensors", 0},
-                                              {"unused_bytes", "safetensors", 0},
-                                              {"holes", "safetensors", 0},
-                                              {"trailing", "safetensors", 0}}};
 
 constexpr std::string_view kLookedFor =
     "tensors that begin on no multiple of their element or of 64 bytes, pages shared by two tensors, gaps "
@@ -249,18 +236,12 @@ void FindingsPanel::draw_finding(Workspace& workspace, const Ui& ui, const Findi
     });
   if (!finding.files.empty())
     labelled("files", [&] { paragraph(ui, shown(join_names(finding.files, 4)), ui.theme->text); });
-  const auto remedy = std::find_if(kRemedies.begin(), kRemedies.end(),
-                                   [&](const Remedy& row) { return row.finding == finding.id; });
-  if (remedy == kRemedies.end()) return;
+  if (finding.settings.empty()) return;
   ImGui::Dummy({0, ui.px(1)});
   ImGui::SetCursorPosX(left + labels);
-  if (button(ui, "Convert with these options", ButtonKind::normal, use_misfit(model).empty())) {
-    ConvertRequest request;
-    request.exporter = remedy->exporter;
-    request.options.alignment = remedy->alignment;
-    document.wants_convert = request;
-    workspace.settings.panel = "convert";
-  }
+  const bool converts = remedy_kind(finding.settings) == RemedyKind::convert;
+  if (button(ui, remedy_title(finding.settings), ButtonKind::normal, !converts || use_misfit(model).empty()))
+    workspace.attempt([&] { workspace.mend(finding.settings); });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The choice of a forward pass, as several panels offer it: sizes, profile, types, logits.
 #pragma once
 
+#include "app/gui/panels/option_controls.h"
 #include "app/gui/ui.h"
 #include "app/gui/workspace.h"
 
@@ -8,8 +9,8 @@
 
 namespace loadline::gui {
 
-// Sliders and combos on as many lines as they need; those that nothing depends on are left out.
-void forward_controls(Document& document, const Ui& ui);
+// The options of the pass, on as many lines as they need; those that nothing depends on are left out.
+void forward_controls(Document& document, const Ui& ui, OptionControls& controls);
 // Instead of what a panel would show where no operators are known: why, and what is known. True if it did.
 bool forward_absent(Document& document, const Ui& ui, std::string_view what);
 

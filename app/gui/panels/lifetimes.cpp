@@ -22,16 +22,17 @@ class LifetimesPanel final : public Panel {
   void forget() override;
 
  private:
-  void refresh(const Document& document);
+  void refresh(const Workspace& workspace);
   void draw_figures(const Document& document, const Ui& ui);
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   void handle_mouse(Document& document, const Ui& ui, LifetimesPlot::Frame& frame);
-  void draw_alive(Document& document, const Ui& ui);
-  void draw_row(Document& document, const Ui& ui, const PassRow& row);
+  void draw_alive(Workspace& workspace, const Ui& ui);
+  void draw_row(Workspace& workspace, const Ui& ui, const PassRow& row);
   void describe(const Ui& ui, const PassRow& row) const;
 
   std::shared_ptr<const ForwardScene> scene_;
   std::shared_ptr<const ForwardFigures> figures_;
+  OptionControls controls_;
   bool everything_ = false;
   bool shown_everything_ = false;  // what the data was made for
   LifetimesPlot plot_;
@@ -51,7 +52,8 @@ void LifetimesPanel::forget() {
   alive_of_.reset();
 }
 
-void LifetimesPanel::refresh(const Document& document) {
+void LifetimesPanel::refresh(const Workspace& workspace) {
+  const Document& document = workspace.document();
   if (scene_ && scene_ == document.forward.value() && figures_ == document.figures() &&
       everything_ == shown_everything_)
     return;
@@ -66,7 +68,7 @@ void LifetimesPanel::refresh(const Document& document) {
 void LifetimesPanel::draw(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (forward_absent(document, ui, "When each of its values is alive will be drawn here.")) return;
-  forward_controls(document, ui);
+  forward_controls(document, ui, controls_);
   constexpr std::array<std::string_view, 2> kCurves = {"Passing", "Everything"};
   continue_line(ui, 14, text_width("Curve") + ui.px(6) + segmented_width(ui, kCurves));
   ImGui::AlignTextToFramePadding();
@@ -76,7 +78,7 @@ void LifetimesPanel::draw(Workspace& workspace, const Ui& ui) {
   tooltip(ui, "Whether the curve has weights and cache below activations and temporaries");
   // a control may have set lowering going: what is shown stays until that is done
   if (forward_absent(document, ui, "")) return;
-  refresh(document);
+  refresh(workspace);
   draw_figures(document, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const bool listed = room.x > ui.px(640) && room.y > ui.px(84);
@@ -88,7 +90,7 @@ void LifetimesPanel::draw(Workspace& workspace, const Ui& ui) {
   if (list <= 0) return;
   ImGui::SameLine(0, ui.px(14));
   ImGui::BeginChild("alive", {list, room.y});
-  draw_alive(document, ui);
+  draw_alive(workspace, ui);
   ImGui::EndChild();
 }
 
@@ -185,7 +187,7 @@ void LifetimesPanel::describe(const Ui& ui, const PassRow& row) const {
                                                   from, row.ops.end - 1, to));
 }
 
-void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
+void LifetimesPanel::draw_alive(Workspace& workspace, const Ui& ui) {
   const PassData& data = plot_.data();
   const auto shared = figures_;
   if (alive_at_ != cursor_ || alive_of_.get() != &data) {
@@ -213,14 +215,15 @@ void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       ImGui::PushID(i);
-      draw_row(document, ui, alive_[static_cast<std::size_t>(i)]);
+      draw_row(workspace, ui, alive_[static_cast<std::size_t>(i)]);
       ImGui::PopID();
     }
   ImGui::PopStyleVar();
   ImGui::EndChild();
 }
 
-void LifetimesPanel::draw_row(Document& document, const Ui& ui, const PassRow& row) {
+void LifetimesPanel::draw_row(Workspace& workspace, const Ui& ui, const PassRow& row) {
+  Document& document = workspace.document();
   const FontScope font(ui.fonts.small);
   const float height = ImGui::GetFontSize() + ui.px(6);
   const ImVec2 at = ImGui::GetCursorScreenPos();

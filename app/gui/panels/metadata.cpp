@@ -23,9 +23,9 @@ class MetadataPanel final : public Panel {
  private:
   void match(const Document& document);
   static void look_at_first(Document& document);
-  void draw_search(Document& document, const Ui& ui);
-  void draw_rows(Document& document, const Ui& ui);
-  void draw_row(Document& document, const Ui& ui, std::size_t entry);
+  void draw_search(Workspace& workspace, const Ui& ui);
+  void draw_rows(Workspace& workspace, const Ui& ui);
+  void draw_row(Workspace& workspace, const Ui& ui, std::size_t entry);
   void scroll_to_entry(const Document& document);
   void move_entry(Document& document);
 
@@ -79,8 +79,8 @@ void MetadataPanel::draw(Workspace& workspace, const Ui& ui) {
   const float most = std::max(least, room - ui.px(220));
   const float list = std::clamp(room * share_, least, most);
   begin_card(ui, "list", {list, 0});
-  draw_search(document, ui);
-  draw_rows(document, ui);
+  draw_search(workspace, ui);
+  draw_rows(workspace, ui);
   end_card();
   ImGui::SameLine(0, 0);
   share_ = splitter(ui, "share", list, least, most, true) / std::max(room, 1.0f);
@@ -90,7 +90,8 @@ void MetadataPanel::draw(Workspace& workspace, const Ui& ui) {
   end_card();
 }
 
-void MetadataPanel::draw_search(Document& document, const Ui& ui) {
+void MetadataPanel::draw_search(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   const std::size_t all = document.model->graph->metadata.size();
   const std::string count =
       searched_.empty() ? counted(all, "key")
@@ -124,7 +125,8 @@ void MetadataPanel::move_entry(Document& document) {
   if (down && std::next(at) != matches_.end()) document.metadata.look_at(*std::next(at));
 }
 
-void MetadataPanel::draw_rows(Document& document, const Ui& ui) {
+void MetadataPanel::draw_rows(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   if (matches_.empty()) {
     empty_state(ui, "Nothing matches", "Neither a key nor a value holds these words.");
     return;
@@ -144,11 +146,12 @@ void MetadataPanel::draw_rows(Document& document, const Ui& ui) {
   clipper.Begin(static_cast<int>(matches_.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_row(document, ui, matches_[static_cast<std::size_t>(i)]);
+      draw_row(workspace, ui, matches_[static_cast<std::size_t>(i)]);
   ImGui::EndTable();
 }
 
-void MetadataPanel::draw_row(Document& document, const Ui& ui, std::size_t entry) {
+void MetadataPanel::draw_row(Workspace& workspace, const Ui& ui, std::size_t entry) {
+  Document& document = workspace.document();
   const MetaEntry& row = document.model->graph->metadata[entry];
   ImGui::PushID(static_cast<int>(entry));
   ImGui::TableNextRow();

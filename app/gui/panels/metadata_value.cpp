@@ -61,14 +61,15 @@ void MetadataValue::draw(Workspace& workspace, const Ui& ui) {
     found_at_ = found_seen_ = 0;
   }
   if (!document.metadata.entry()) return;
-  draw_head(document, ui);
+  draw_head(workspace, ui);
   if (document.metadata.array())
     draw_array(workspace, ui);
   else
     draw_text(ui, document.model->graph->metadata[*document.metadata.entry()].value);
 }
 
-void MetadataValue::draw_head(const Document& document, const Ui& ui) {
+void MetadataValue::draw_head(const Workspace& workspace, const Ui& ui) {
+  const Document& document = workspace.document();
   const MetaEntry& entry = document.model->graph->metadata[*document.metadata.entry()];
   head_ = ImGui::GetCursorPosY();
   {

@@ -15,7 +15,7 @@ class MetadataValue {
   void draw(Workspace& workspace, const Ui& ui);
 
  private:
-  void draw_head(const Document& document, const Ui& ui);
+  void draw_head(const Workspace& workspace, const Ui& ui);
   void draw_copy(const Ui& ui);
   void draw_text(const Ui& ui, const MetaValue& value);
   void lay_out(const Ui& ui, float width);

@@ -26,7 +26,7 @@ class MethodsPanel final : public Panel {
 
   MethodsTable table_;
   OrderEditor editor_;
-  MemoryControls memory_;
+  OptionControls controls_;
   PlacementControls placement_;
   std::string chart_ = "methods.svg";
   float below_ = 0;  // what the explanation took in the last frame
@@ -39,8 +39,8 @@ void MethodsPanel::draw(Workspace& workspace, const Ui& ui) {
     return;
   }
   draw_toolbar(workspace, ui);
-  memory_.draw(workspace, ui);
-  if (document.comparison.value()->rows.empty()) {
+  memory_options(document, ui, controls_);
+  if (document.comparison.value()->answer.rows.empty()) {
     empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",
                 "Each one is planned and run on the modelled machine.");
     return;
@@ -51,7 +51,7 @@ void MethodsPanel::draw(Workspace& workspace, const Ui& ui) {
   const float below = below_ > 0 ? below_ : ui.px(100);
   draw_view(workspace, ui, {room.x, std::max(ui.px(90), room.y - below - ui.px(8))});
   const float top = ImGui::GetCursorPosY();
-  const Method& method = find_method(document.choice().method);
+  const Method& method = shown_method(document.asked());
   ImGui::AlignTextToFramePadding();
   heading(ui, method.id);
   ImGui::SameLine(0, ui.px(12));
@@ -65,8 +65,8 @@ void MethodsPanel::draw(Workspace& workspace, const Ui& ui) {
   ImGui::AlignTextToFramePadding();
   muted(ui, whole ? rates : workspace.shared.rates ? "Times by measured rates" : "Times by assumed rates");
   tooltip(ui, rates);
-  method_options(workspace, ui);
-  placement_.draw(workspace, ui);
+  method_options(document, ui, controls_);
+  placement_.draw(document, ui, controls_);
   if (roomy) {
     const FontScope font(ui.fonts.small);
     paragraph(ui, method.explanation, ui.theme->text);
@@ -78,14 +78,13 @@ void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const bool narrow = ImGui::GetContentRegionAvail().x < ui.px(840);
   method_and_order(workspace, ui, ui.px(narrow ? 156 : 176), ui.px(narrow ? 84 : 96));
-  PlanChoice choice = document.choice();
+  Asked asked = document.asked();
   const std::array<std::string_view, 2> orders = {narrow ? "This" : "This order",
                                                   narrow ? "Every" : "Every order"};
   continue_line(ui, 8, segmented_width(ui, orders));
-  const bool every = segmented(ui, "orders", orders, choice.every_order ? 1 : 0) == 1;
+  const bool every = segmented(ui, "orders", orders, asked.every_order ? 1 : 0) == 1;
   tooltip(ui, "Whether the rows are of the chosen order alone, or of each method in each order");
-  if (std::exchange(choice.every_order, every) != every)
-    workspace.attempt([&] { document.set_plan(choice); });
+  if (std::exchange(asked.every_order, every) != every) workspace.attempt([&] { document.ask(asked); });
   constexpr std::array<std::string_view, kCompareViews> kViews = {"Table", "Curves", "Overlay", "Order"};
   continue_line(ui, 10, segmented_width(ui, kViews));
   workspace.settings.compare_view = static_cast<CompareView>(
@@ -96,7 +95,7 @@ void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
 
 void MethodsPanel::draw_export(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (button(ui, "Save", ButtonKind::normal, !document.comparison.value()->rows.empty()))
+  if (button(ui, "Save", ButtonKind::normal, !document.comparison.value()->answer.rows.empty()))
     ImGui::OpenPopup("save chart");
   tooltip(ui, "As a picture (.svg) or as a page with table and explanations (.html)");
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});

@@ -71,8 +71,8 @@ void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place)
   }
 }
 
-void paint_budget(const Ui& ui, const report::RowFrame& frame, const Place& place) {
-  const auto& limit = frame.memory == MemoryKind::unified ? frame.budget.unified : frame.budget.device;
+void paint_budget(const Ui& ui, const BoundRequest& bound, const Place& place) {
+  const auto& limit = bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
   if (!limit) return;
   const float y = place.y(*limit, false);
   if (y <= place.low().y + 1) return;
@@ -95,10 +95,10 @@ void slice_lines(const Ui& ui, std::string_view slice, bool names) {
   if (names && first < slice.size()) text_colored(ui.theme->muted, slice.substr(first + 1));
 }
 
-void curve_card(const Ui& ui, const report::PlanRow& row, double place, bool below) {
-  const report::RowCurve& curve = *row.curve;
+void curve_card(const Ui& ui, const report::PicturedRow& pictured, double place, bool below) {
+  const report::RowCurve& curve = *pictured.curve;
   hover_card(ui, [&] {
-    heading(ui, row.method->id);
+    heading(ui, pictured.row->method->id);
     if (place > 1) {
       text_colored(ui.theme->muted, "loaded by then");
       return;
@@ -114,12 +114,13 @@ void curve_card(const Ui& ui, const report::PlanRow& row, double place, bool bel
   });
 }
 
-void draw_cell(Workspace& workspace, const Ui& ui, const report::PlanRow& row,
+void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pictured,
                const report::ChartScale& scale, ImVec2 size) {
   Document& document = workspace.document();
-  const report::RowCurve& curve = *row.curve;
-  const report::RowFrame& frame = document.comparison.value()->frame;
-  const bool chosen = document.choice().method == row.method->id;
+  const LoadRow& row = *pictured.row;
+  const report::RowCurve& curve = *pictured.curve;
+  const BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const bool chosen = &shown_method(document.asked()) == row.method;
   ImGui::PushID(row.method);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (ImGui::InvisibleButton("cell", size)) choose_row(workspace, row);
@@ -132,7 +133,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PlanRow& row,
                     {at.x + size.x - pad.x, at.y + size.y - pad.y});
   const float mouse = ImGui::GetIO().MousePos.x;
   const double pointed = std::max(place.place_of(mouse), 0.0);
-  curve_card(ui, row, pointed, ImGui::GetIO().MousePos.y > place.water());
+  curve_card(ui, pictured, pointed, ImGui::GetIO().MousePos.y > place.water());
 
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const ImVec2 high = {at.x + size.x, at.y + size.y};
@@ -152,7 +153,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PlanRow& row,
   for (const report::CurveBand& band : curve.bands) paint_band(ui, band, place);
   draw->AddLine({place.low().x, place.water()}, {place.high().x, place.water()}, ui.theme->muted,
                 std::max(1.0f, ui.px(1)));
-  paint_budget(ui, frame, place);
+  paint_budget(ui, bound, place);
   const ImVec2 peak = {place.x(curve.peak_place), place.y(row.leading.bytes, false)};
   draw->AddCircleFilled(peak, ui.px(3.6f), ui.theme->raised);
   draw->AddCircle(peak, ui.px(3.2f), ui.theme->text, 0, ui.px(1.5f));
@@ -162,15 +163,16 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PlanRow& row,
 }
 
 // What the colours mean, and the height that all cells share.
-void draw_legend(const Document& document, const Ui& ui, const report::ChartScale& scale,
+void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartScale& scale,
                  std::string_view note) {
+  const Document& document = workspace.document();
   bool first = true;
   for (const Space space : kStackOrder) {
     if (!first && !continue_line(ui, 14, legend_width(ui, space_title(space), ""))) break;
     first = false;
     legend_entry(ui, ui.theme->spaces[index(space)], space_title(space), "");
   }
-  const bool unified = document.comparison.value()->frame.memory == MemoryKind::unified;
+  const bool unified = document.comparison.value()->answer.bound->memory == MemoryKind::unified;
   const std::string words =
       unified ? fmt::format("one scale, up to {}; the ring marks what must be held at most",
                             format_bytes(scale.above))
@@ -185,9 +187,8 @@ void draw_legend(const Document& document, const Ui& ui, const report::ChartScal
 
 void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
-  const report::ChartSubject subject = {*document.model->graph, document.comparison.value()->frame,
-                                        document.comparison.value()->rows};
-  const std::vector<const report::PlanRow*> rows = report::pictured_rows(subject);
+  const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
+  const std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
   ImGui::BeginChild("curves", size);
   if (rows.empty()) {
     empty_state(ui, "No method can load this model", "The table says why.");
@@ -195,7 +196,7 @@ void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
     return;
   }
   const report::ChartScale scale = report::chart_scale(subject, rows);
-  draw_legend(document, ui, scale, report::pictured_note(subject));
+  draw_legend(workspace, ui, scale, report::pictured_note(subject));
   ImGui::BeginChild("cells", {0, 0});
   const float gap = ui.px(8);
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -207,7 +208,7 @@ void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i % static_cast<std::size_t>(columns) != 0) ImGui::SameLine(0, gap);
-    draw_cell(workspace, ui, *rows[i], scale, cell);
+    draw_cell(workspace, ui, rows[i], scale, cell);
   }
   ImGui::PopStyleVar();
   ImGui::EndChild();

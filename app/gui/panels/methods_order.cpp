@@ -22,9 +22,9 @@ std::string item_name(const Model& model, const OrderItem& item) {
 std::string peak_text(const Document& document) {
   const auto& projection = document.projection.value();
   if (!projection || document.projection.busy()) return "";
-  const bool unified = document.choice().memory == MemoryKind::unified;
-  const std::size_t leading = leading_view(document.choice().memory);
-  const std::uint64_t bytes = view_peaks(projection->timeline, document.choice().memory)[leading].bytes;
+  const MemoryKind memory = document.memory().kind;
+  const bool unified = memory == MemoryKind::unified;
+  const std::uint64_t bytes = view_peaks(projection->timeline, memory)[leading_view(memory)].bytes;
   return fmt::format("{} in this order: {} {}", projection->method->id, format_bytes(bytes),
                      unified ? "must be held" : "on the device");
 }
@@ -50,7 +50,8 @@ void OrderEditor::draw_file(Workspace& workspace, const Ui& ui) {
   }
 }
 
-void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
+void OrderEditor::draw_item(Workspace& workspace, const Ui& ui, std::size_t at) {
+  Document& document = workspace.document();
   const Model& model = *document.model;
   const OrderItem& item = document.order.value()->items()[at];
   const FontScope font(ui.fonts.small);
@@ -121,7 +122,7 @@ void OrderEditor::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   clipper.Begin(static_cast<int>(list.items().size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_item(document, ui, static_cast<std::size_t>(i));
+      draw_item(workspace, ui, static_cast<std::size_t>(i));
   ImGui::PopStyleVar();
   ImGui::EndChild();
   ImGui::EndChild();

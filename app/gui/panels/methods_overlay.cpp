@@ -16,33 +16,33 @@ namespace {
 constexpr std::size_t kMostOverlaid = std::tuple_size_v<decltype(Theme::categories)>;
 
 // The device's bytes in a column, or what one memory must hold.
-double leading_bytes(const report::PlanRow& row, std::size_t column, const report::RowFrame& frame) {
+double leading_bytes(const report::PicturedRow& row, std::size_t column, const BoundRequest& bound) {
   const report::CurveBand& band = row.curve->bands.front();
   const PerSpace<std::uint64_t>& bytes = band.columns[column].bytes;
-  if (frame.memory == MemoryKind::discrete) return static_cast<double>(bytes[index(Space::device)]);
+  if (bound.memory == MemoryKind::discrete) return static_cast<double>(bytes[index(Space::device)]);
   // the column's moment is the fullest with pages, which may not be the one with the most to hold
   const auto peak =
       static_cast<std::size_t>(row.curve->peak_place * static_cast<double>(band.columns.size()));
-  if (column == std::min(peak, band.columns.size() - 1)) return static_cast<double>(row.leading.bytes);
+  if (column == std::min(peak, band.columns.size() - 1)) return static_cast<double>(row.row->leading.bytes);
   return static_cast<double>(bytes[index(Space::device)]) + static_cast<double>(bytes[index(Space::host)]) +
          static_cast<double>(bytes[index(Space::staging)]);
 }
 
 struct Overlay {
-  std::vector<const report::PlanRow*> rows;
+  std::vector<report::PicturedRow> rows;
   double end = 1;   // of the axis
   double most = 1;  // of the bytes
   bool steps = false;
 };
 
-Overlay overlay_of(const std::vector<const report::PlanRow*>& rows, const report::RowFrame& frame) {
+Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const BoundRequest& bound) {
   Overlay overlay{rows, 0, 1, false};
-  for (const report::PlanRow* row : rows) {
-    overlay.steps = row->curve->axis == view::CurveAxis::steps;
-    overlay.end = std::max(overlay.end, overlay.steps ? 1 : row->curve->end);
-    overlay.most = std::max(overlay.most, static_cast<double>(row->leading.bytes) * kPlotHeadroom);
+  for (const report::PicturedRow& row : rows) {
+    overlay.steps = row.curve->axis == view::CurveAxis::steps;
+    overlay.end = std::max(overlay.end, overlay.steps ? 1 : row.curve->end);
+    overlay.most = std::max(overlay.most, static_cast<double>(row.row->leading.bytes) * kPlotHeadroom);
   }
-  const auto& limit = frame.memory == MemoryKind::unified ? frame.budget.unified : frame.budget.device;
+  const auto& limit = bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
   if (limit && static_cast<double>(*limit) < 2 * overlay.most)
     overlay.most = std::max(overlay.most, static_cast<double>(*limit) * kPlotHeadroom);
   if (overlay.end <= 0) overlay.end = 1;
@@ -50,17 +50,17 @@ Overlay overlay_of(const std::vector<const report::PlanRow*>& rows, const report
 }
 
 // Where a row's own axis, from 0 to 1, is on the common one. Steps are each plan's own: shares of it.
-double share_of(const Overlay& overlay, const report::PlanRow& row) {
+double share_of(const Overlay& overlay, const report::PicturedRow& row) {
   return overlay.steps || row.curve->end <= 0 ? 1 : row.curve->end / overlay.end;
 }
 
-void paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay, const report::PlanRow& row,
-                const report::RowFrame& frame, ImU32 colour, bool strong) {
+void paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay, const report::PicturedRow& row,
+                const BoundRequest& bound, ImU32 colour, bool strong) {
   const auto count = row.curve->bands.front().columns.size();
   const float width = (area.high.x - area.low.x) * static_cast<float>(share_of(overlay, row));
   std::vector<ImVec2> points = {{area.low.x, area.high.y}};
   for (std::size_t i = 0; i < count; ++i) {
-    const float y = plot_y(area, overlay.most, leading_bytes(row, i, frame));
+    const float y = plot_y(area, overlay.most, leading_bytes(row, i, bound));
     const float x = area.low.x + width * static_cast<float>(i) / static_cast<float>(count);
     points.push_back({x, points.back().y});
     points.push_back({x, y});
@@ -70,7 +70,7 @@ void paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay, cons
   draw->AddPolyline(points.data(), static_cast<int>(points.size()), colour, 0, ui.px(strong ? 2.6f : 1.7f));
   draw->AddCircleFilled(points.back(), ui.px(3), colour);
   const ImVec2 peak = {area.low.x + width * static_cast<float>(row.curve->peak_place),
-                       plot_y(area, overlay.most, static_cast<double>(row.leading.bytes))};
+                       plot_y(area, overlay.most, static_cast<double>(row.row->leading.bytes))};
   draw->AddCircleFilled(peak, ui.px(4), ui.theme->panel);
   draw->AddCircle(peak, ui.px(3.6f), colour, 0, ui.px(1.8f));
 }
@@ -88,7 +88,7 @@ void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
 }
 
 // Under the pointer: every curve's bytes at that moment, the most first, and what is alive in the nearest.
-void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, const report::RowFrame& frame,
+void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, const BoundRequest& bound,
                   std::span<const ImU32> colours) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const double place =
@@ -100,11 +100,11 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, co
   };
   std::vector<Line> lines;
   for (std::size_t i = 0; i < overlay.rows.size(); ++i) {
-    const report::PlanRow& row = *overlay.rows[i];
+    const report::PicturedRow& row = overlay.rows[i];
     const double own = std::min(place / share_of(overlay, row), 1.0);
     const std::size_t count = row.curve->bands.front().columns.size();
     const auto column = std::min(static_cast<std::size_t>(own * static_cast<double>(count)), count - 1);
-    lines.push_back({leading_bytes(row, column, frame), i, own});
+    lines.push_back({leading_bytes(row, column, bound), i, own});
   }
   std::stable_sort(lines.begin(), lines.end(),
                    [](const Line& a, const Line& b) { return a.bytes > b.bytes; });
@@ -116,15 +116,15 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, co
   hover_card(ui, [&] {
     if (!overlay.steps) muted(ui, "at " + format_seconds(place * overlay.end));
     for (const Line& line : lines)
-      legend_entry(ui, colours[line.row], overlay.rows[line.row]->method->id,
+      legend_entry(ui, colours[line.row], overlay.rows[line.row].row->method->id,
                    format_bytes(static_cast<std::uint64_t>(line.bytes)));
     if (nearest == lines.end()) return;
-    const auto& slices = overlay.rows[nearest->row]->curve->bands.front().slices;
+    const auto& slices = overlay.rows[nearest->row].curve->bands.front().slices;
     if (slices.empty()) return;
     const auto at = std::min(static_cast<std::size_t>(nearest->own * static_cast<double>(slices.size())),
                              slices.size() - 1);
     if (slices[at].empty()) return;
-    heading(ui, overlay.rows[nearest->row]->method->id);
+    heading(ui, overlay.rows[nearest->row].row->method->id);
     text_colored(ui.theme->muted, slices[at]);
   });
   ImGui::GetWindowDrawList()->AddLine({mouse.x, area.low.y}, {mouse.x, area.high.y}, ui.theme->muted,
@@ -139,11 +139,11 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
   const bool hot = ImGui::IsItemHovered();
   const PlotArea area = {{at.x + ui.px(kPlotAxisWidth), at.y + ui.px(8)},
                          {at.x + size.x - ui.px(8), at.y + size.y - ui.px(kPlotAxisHeight)}};
-  const report::RowFrame& frame = document.comparison.value()->frame;
-  if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, frame, colours);
+  const BoundRequest& bound = *document.comparison.value()->answer.bound;
+  if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, bound, colours);
   paint_byte_axis(ui, area, overlay.most);
   paint_axis(ui, area, overlay);
-  const auto& limit = frame.memory == MemoryKind::unified ? frame.budget.unified : frame.budget.device;
+  const auto& limit = bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
   if (limit && static_cast<double>(*limit) <= overlay.most) {
     const float y = plot_y(area, overlay.most, static_cast<double>(*limit));
     ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -153,32 +153,32 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
   // the chosen one last: it lies over the others
   for (const bool chosen : {false, true})
     for (std::size_t i = 0; i < overlay.rows.size(); ++i)
-      if ((overlay.rows[i]->method->id == document.choice().method) == chosen)
-        paint_line(ui, area, overlay, *overlay.rows[i], frame, colours[i], chosen);
+      if ((overlay.rows[i].row->method->id == shown_method(document.asked()).id) == chosen)
+        paint_line(ui, area, overlay, overlay.rows[i], bound, colours[i], chosen);
 }
 
 // Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.
-void draw_choices(Document& document, const Ui& ui, const std::vector<const report::PlanRow*>& rows,
-                  const std::vector<const report::PlanRow*>& overlaid, std::span<const ImU32> colours) {
-  for (const report::PlanRow* row : rows) {
+void draw_choices(Document& document, const Ui& ui, const std::vector<report::PicturedRow>& rows,
+                  const std::vector<report::PicturedRow>& overlaid, std::span<const ImU32> colours) {
+  for (const report::PicturedRow& row : rows) {
     const auto at = std::find(overlaid.begin(), overlaid.end(), row);
     const bool there = at != overlaid.end();
     const FontScope font(ui.fonts.small);
     const float height = ImGui::GetFontSize() + ui.px(6);
     const ImVec2 pen = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
-    ImGui::PushID(row->method);
+    ImGui::PushID(row.row->method);
     if (ImGui::Selectable("##choice", false, 0, {width, height})) {
       std::set<std::string, std::less<>> picked;
-      for (const report::PlanRow* other : overlaid) picked.emplace(other->method->id);
+      for (const report::PicturedRow& other : overlaid) picked.emplace(other.row->method->id);
       if (there)
-        picked.erase(std::string(row->method->id));
+        picked.erase(std::string(row.row->method->id));
       else if (picked.size() < kMostOverlaid)
-        picked.emplace(row->method->id);
+        picked.emplace(row.row->method->id);
       document.overlaid = std::move(picked);
     }
     ImGui::PopID();
-    row_card(document, ui, *row);
+    row_card(document, ui, *row.row);
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const float square = ui.px(10);
     const float top = pen.y + (height - square) / 2;
@@ -188,57 +188,60 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<const repo
     else
       draw->AddRect({pen.x + ui.px(2), top}, {pen.x + ui.px(2) + square, top + square}, ui.theme->muted,
                     ui.px(3));
-    const std::string figure = format_bytes(row->leading.bytes);
+    const std::string figure = format_bytes(row.row->leading.bytes);
     const float figure_width = text_width(figure);
-    const std::string name = elided(row->method->id, width - figure_width - square - ui.px(22));
+    const std::string name = elided(row.row->method->id, width - figure_width - square - ui.px(22));
     draw->AddText({pen.x + square + ui.px(10), pen.y + ui.px(3)}, there ? ui.theme->text : ui.theme->muted,
                   name.c_str());
     draw->AddText({pen.x + width - figure_width - ui.px(4), pen.y + ui.px(3)},
-                  row->fits() ? ui.theme->muted : ui.theme->bad, figure.c_str());
+                  row.row->fits() ? ui.theme->muted : ui.theme->bad, figure.c_str());
   }
 }
 
 }  // namespace
 
-std::vector<const report::PlanRow*> overlaid_rows(const Document& document,
-                                                  const std::vector<const report::PlanRow*>& rows) {
-  std::vector<const report::PlanRow*> result;
+std::vector<report::PicturedRow> overlaid_rows(const Document& document,
+                                               const std::vector<report::PicturedRow>& rows) {
+  std::vector<report::PicturedRow> result;
   if (!document.overlaid.empty()) {
-    for (const report::PlanRow* row : rows)
-      if (document.overlaid.contains(row->method->id) && result.size() < kMostOverlaid) result.push_back(row);
+    for (const report::PicturedRow& row : rows)
+      if (document.overlaid.contains(row.row->method->id) && result.size() < kMostOverlaid)
+        result.push_back(row);
     return result;
   }
   // the chosen one, then some from the least peak to the most
   constexpr std::size_t kFew = 5;
-  std::vector<const report::PlanRow*> sorted = rows;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const report::PlanRow* a, const report::PlanRow* b) {
-    return a->leading.bytes < b->leading.bytes;
-  });
-  std::vector<const report::PlanRow*> distinct;
-  for (const report::PlanRow* row : sorted) {
-    if (row->method->id == document.choice().method) result.push_back(row);
-    if (distinct.empty() || distinct.back()->leading.bytes != row->leading.bytes) distinct.push_back(row);
+  std::vector<report::PicturedRow> sorted = rows;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const report::PicturedRow& a, const report::PicturedRow& b) {
+                     return a.row->leading.bytes < b.row->leading.bytes;
+                   });
+  std::vector<report::PicturedRow> distinct;
+  for (const report::PicturedRow& row : sorted) {
+    if (row.row->method->id == shown_method(document.asked()).id) result.push_back(row);
+    if (distinct.empty() || distinct.back().row->leading.bytes != row.row->leading.bytes)
+      distinct.push_back(row);
   }
-  const auto add = [&](const report::PlanRow* row) {
+  const auto add = [&](const report::PicturedRow& row) {
     if (result.size() < kFew && std::find(result.begin(), result.end(), row) == result.end())
       result.push_back(row);
   };
   for (std::size_t i = 0; i + 1 < kFew; ++i) add(distinct[i * (distinct.size() - 1) / (kFew - 2)]);
-  for (const report::PlanRow* row : sorted) add(row);  // where few peaks differ
+  for (const report::PicturedRow& row : sorted) add(row);  // where few peaks differ
   return result;
 }
 
 void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
-  const report::ChartSubject subject = {*document.model->graph, document.comparison.value()->frame,
-                                        document.comparison.value()->rows};
-  const std::vector<const report::PlanRow*> rows = report::pictured_rows(subject);
+  const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
+  const std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
   ImGui::BeginChild("overlaid", size);
   if (rows.empty()) {
     empty_state(ui, "No method can load this model", "The table says why.");
     ImGui::EndChild();
     return;
   }
-  const Overlay overlay = overlay_of(overlaid_rows(document, rows), document.comparison.value()->frame);
+  const Overlay overlay =
+      overlay_of(overlaid_rows(document, rows), *document.comparison.value()->answer.bound);
   std::vector<ImU32> colours;
   for (std::size_t i = 0; i < overlay.rows.size(); ++i) colours.push_back(ui.theme->category(i));
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -248,7 +251,7 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   ImGui::BeginChild("choices", {list, room.y});
   {
     const FontScope font(ui.fonts.small);
-    const bool unified = document.comparison.value()->frame.memory == MemoryKind::unified;
+    const bool unified = document.comparison.value()->answer.bound->memory == MemoryKind::unified;
     muted(ui,
           fmt::format("{}; up to {} curves", unified ? "What must be held" : "On the device", kMostOverlaid));
   }

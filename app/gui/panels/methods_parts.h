@@ -3,7 +3,7 @@
 
 #include "app/gui/ui.h"
 #include "app/gui/workspace.h"
-#include "app/report/plan_chart.h"
+#include "app/report/pictured_answer.h"
 
 #include <cstdint>
 #include <string>
@@ -20,7 +20,7 @@ class MethodsTable {
   void refresh(const Workspace& workspace);
   void agree_on_sort(Workspace& workspace);
 
-  std::shared_ptr<const Comparison> seen_;  // what `at_` is of
+  std::shared_ptr<const report::PicturedAnswer> seen_;  // what `at_` is of
   CompareSort sorted_;
   std::vector<std::size_t> at_;
   double most_ = 1;
@@ -32,8 +32,8 @@ void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size);
 // What decides, of a few methods, over each other.
 void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size);
 // The methods whose curves lie over each other: those picked, else a few from the least to the most.
-std::vector<const report::PlanRow*> overlaid_rows(const Document& document,
-                                                  const std::vector<const report::PlanRow*>& rows);
+std::vector<report::PicturedRow> overlaid_rows(const Document& document,
+                                               const std::vector<report::PicturedRow>& rows);
 
 // The order of the load as a list to drag rows of, and its file.
 class OrderEditor {
@@ -42,7 +42,7 @@ class OrderEditor {
 
  private:
   void draw_file(Workspace& workspace, const Ui& ui);
-  void draw_item(Document& document, const Ui& ui, std::size_t at);
+  void draw_item(Workspace& workspace, const Ui& ui, std::size_t at);
 
   std::string path_;
   // what a row asked for this frame
@@ -52,8 +52,8 @@ class OrderEditor {
 };
 
 // Chooses the method of a row, and its order where that is one of the table.
-void choose_row(Workspace& workspace, const report::PlanRow& row);
+void choose_row(Workspace& workspace, const LoadRow& row);
 // What a pointer on a row says: what the method does, why it cannot be done, exact figures.
-void row_card(const Document& document, const Ui& ui, const report::PlanRow& row);
+void row_card(const Document& document, const Ui& ui, const LoadRow& row);
 
 }  // namespace loadline::gui

@@ -2,6 +2,7 @@
 #include "app/gui/panels/methods_parts.h"
 #include "app/gui/panels/timeline_data.h"
 #include "app/gui/widgets.h"
+#include "app/report/verdict.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -14,44 +15,49 @@
 namespace loadline::gui {
 namespace {
 
+// As they stand side by side.
+constexpr std::array<RowSort, 11> kColumns = {
+    RowSort::method,  RowSort::order,   RowSort::held,  RowSort::device, RowSort::host,   RowSort::page_cache,
+    RowSort::staging, RowSort::unified, RowSort::jumps, RowSort::time,   RowSort::verdict};
+
 struct Figure {
-  CompareColumn column = CompareColumn::device;
+  RowSort column = RowSort::device;
   const char* title = "";
   float least = 0;  // of the table's width, below which the column is left out unless it sorts
 };
-constexpr std::array<Figure, 6> kFigures = {{{CompareColumn::held, "Must hold", 0},
-                                             {CompareColumn::device, "Device", 0},
-                                             {CompareColumn::host, "Host", 0},
-                                             {CompareColumn::page_cache, "Page cache", 0},
-                                             {CompareColumn::staging, "Staging", 600},
-                                             {CompareColumn::unified, "Unified", 800}}};
+constexpr std::array<Figure, 6> kFigures = {{{RowSort::held, "Must hold", 0},
+                                             {RowSort::device, "Device", 0},
+                                             {RowSort::host, "Host", 0},
+                                             {RowSort::page_cache, "Page cache", 0},
+                                             {RowSort::staging, "Staging", 600},
+                                             {RowSort::unified, "Unified", 800}}};
 
-const report::RowPeak& peak_of(const report::PlanRow& row, CompareColumn column) {
+const RowPeak& peak_of(const LoadRow& row, RowSort column) {
   switch (column) {
-    case CompareColumn::device:
+    case RowSort::device:
       return row.peaks[index(Space::device)];
-    case CompareColumn::host:
+    case RowSort::host:
       return row.peaks[index(Space::host)];
-    case CompareColumn::page_cache:
+    case RowSort::page_cache:
       return row.peaks[index(Space::page_cache)];
-    case CompareColumn::staging:
+    case RowSort::staging:
       return row.peaks[index(Space::staging)];
-    case CompareColumn::unified:
+    case RowSort::unified:
       return row.unified;
     default:
       return row.leading;
   }
 }
 
-ImU32 colour_of(const Ui& ui, CompareColumn column) {
+ImU32 colour_of(const Ui& ui, RowSort column) {
   switch (column) {
-    case CompareColumn::device:
+    case RowSort::device:
       return ui.theme->spaces[index(Space::device)];
-    case CompareColumn::host:
+    case RowSort::host:
       return ui.theme->spaces[index(Space::host)];
-    case CompareColumn::page_cache:
+    case RowSort::page_cache:
       return ui.theme->spaces[index(Space::page_cache)];
-    case CompareColumn::staging:
+    case RowSort::staging:
       return ui.theme->spaces[index(Space::staging)];
     default:
       return ui.theme->neutral;
@@ -59,9 +65,9 @@ ImU32 colour_of(const Ui& ui, CompareColumn column) {
 }
 
 // The bytes at the right, over a bar that ends where the greatest of the table would fill the cell.
-void figure_cell(const Ui& ui, const report::PlanRow& row, CompareColumn column, double most) {
+void figure_cell(const Ui& ui, const LoadRow& row, RowSort column, double most) {
   if (!ImGui::TableNextColumn()) return;
-  const report::RowPeak& peak = peak_of(row, column);
+  const RowPeak& peak = peak_of(row, column);
   if (row.refusal) return;
   if (peak.bytes == 0) return right_aligned("\xE2\x80\x93", ui.theme->muted);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -81,29 +87,27 @@ void draw_headers(const Ui& ui, const CompareSort& sort) {
     if (!ImGui::TableSetColumnIndex(i)) continue;
     const std::string_view name = ImGui::TableGetColumnName(i);
     const std::string_view title = name.substr(0, name.find("###"));
-    const auto column = static_cast<CompareColumn>(i + 1);
-    const bool words =
-        column == CompareColumn::method || column == CompareColumn::order || column == CompareColumn::verdict;
-    const float arrow = sort.column == column ? ui.px(14) : 0;
+    const RowSort column = kColumns[static_cast<std::size_t>(i)];
+    const bool words = column == RowSort::method || column == RowSort::order || column == RowSort::verdict;
+    const float arrow = sort.by == column ? ui.px(14) : 0;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float slack = ImGui::GetContentRegionAvail().x - text_width(title) - arrow;
     ImGui::PushID(i);
     ImGui::TableHeader("##title");
     ImGui::PopID();
     const ImVec2 pen = {words ? at.x : at.x + slack, at.y};
-    ImGui::GetWindowDrawList()->AddText(pen, sort.column == column ? ui.theme->text : ui.theme->muted,
+    ImGui::GetWindowDrawList()->AddText(pen, sort.by == column ? ui.theme->text : ui.theme->muted,
                                         title.data(), title.data() + title.size());
   }
 }
 
-bool has_refusal(const std::vector<report::PlanRow>& rows) {
-  return std::any_of(rows.begin(), rows.end(),
-                     [](const report::PlanRow& row) { return row.refusal.has_value(); });
+bool has_refusal(const std::vector<LoadRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const LoadRow& row) { return row.refusal.has_value(); });
 }
 
 // "13.92 GiB over: ...down_proj.weight": in the room there is the end of a name says most. The rest is
 // in the row's card.
-std::string short_verdict(const Ui& ui, const report::PlanRow& row, const Budget& budget, float room) {
+std::string short_verdict(const Ui& ui, const LoadRow& row, const Budget& budget, float room) {
   const BudgetVerdict& verdict = row.verdict;
   const bool one = budget.device.has_value() != budget.host.has_value();  // else it must be said which
   std::string words;
@@ -122,24 +126,26 @@ std::string short_verdict(const Ui& ui, const report::PlanRow& row, const Budget
   return elided(words, room);
 }
 
-void verdict_cell(const Document& document, const Ui& ui, const report::PlanRow& row) {
+void verdict_cell(const Document& document, const Ui& ui, const LoadRow& row) {
   if (!ImGui::TableNextColumn()) return;
   const float room = ImGui::GetContentRegionAvail().x;
   if (row.refusal) return text_colored(ui.theme->muted, elided("cannot be done", room));
-  if (!document.comparison.value()->frame.judged())
-    return has_refusal(document.comparison.value()->rows)
+  if (!document.comparison.value()->answer.bound->judged())
+    return has_refusal(document.comparison.value()->answer.rows)
                ? text_colored(ui.theme->muted, "possible")
                : name_text(ui, row.method->peak_law, 0, ui.theme->muted);
   if (row.fits()) return text_colored(ui.theme->good, "fits");
-  text_colored(ui.theme->bad, short_verdict(ui, row, document.comparison.value()->frame.budget, room));
+  text_colored(ui.theme->bad,
+               short_verdict(ui, row, document.comparison.value()->answer.bound->budget, room));
 }
 
-void draw_row(Workspace& workspace, const Ui& ui, const report::PlanRow& row, std::size_t at, double most) {
+void draw_row(Workspace& workspace, const Ui& ui, const LoadRow& row, std::size_t at, double most) {
   Document& document = workspace.document();
   ImGui::PushID(static_cast<int>(at));
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  const bool chosen = document.choice().method == row.method->id && document.choice().order == row.order;
+  const bool chosen =
+      &shown_method(document.asked()) == row.method && shown_order(document.asked()) == row.order;
   const ImVec2 start = ImGui::GetCursorPos();
   const float height = ImGui::GetTextLineHeight() + ui.px(2.5f);
   if (ImGui::Selectable("##row", chosen, ImGuiSelectableFlags_SpanAllColumns, {0, height}))
@@ -164,15 +170,15 @@ void draw_row(Workspace& workspace, const Ui& ui, const report::PlanRow& row, st
 
 }  // namespace
 
-void choose_row(Workspace& workspace, const report::PlanRow& row) {
+void choose_row(Workspace& workspace, const LoadRow& row) {
   Document& document = workspace.document();
-  PlanChoice choice = document.choice();
-  choice.method = row.method->id;
-  choice.order = row.order;
-  workspace.attempt([&] { document.set_plan(choice); });
+  Asked asked = document.asked();
+  asked.request.methods = {std::string(row.method->id)};
+  asked.request.orders = {row.order};
+  workspace.attempt([&] { document.ask(asked); });
 }
 
-void row_card(const Document& document, const Ui& ui, const report::PlanRow& row) {
+void row_card(const Document& document, const Ui& ui, const LoadRow& row) {
   hover_card(ui, [&] {
     heading(ui, row.method->id);
     text(row.method->summary);
@@ -181,39 +187,39 @@ void row_card(const Document& document, const Ui& ui, const report::PlanRow& row
       text_colored(ui.theme->bad, "Cannot be done: " + shown(row.refusal->what()));
       return;
     }
-    const auto peak = [&](std::string_view what, const report::RowPeak& at) {
+    const auto peak = [&](std::string_view what, const RowPeak& at) {
       if (at.bytes == 0) return;
       const std::string name = elided(shown(at.tensor), ui.px(300));
       text_colored(ui.theme->muted,
                    fmt::format("{}: {} bytes, first with {}", what, format_grouped(at.bytes), name));
     };
     for (const Space space : kStackOrder) peak(space_title(space), row.peaks[index(space)]);
-    if (document.comparison.value()->frame.memory == MemoryKind::unified)
+    if (document.comparison.value()->answer.bound->memory == MemoryKind::unified)
       peak("One memory must hold", row.leading);
     if (row.reserved)
       text_colored(ui.theme->muted, fmt::format("The allocator takes {} on the device, {} on the host",
                                                 format_bytes((*row.reserved)[index(Space::device)]),
                                                 format_bytes((*row.reserved)[index(Space::host)])));
-    const report::RowFrame& frame = document.comparison.value()->frame;
-    if (!frame.judged()) return;
-    text_colored(row.fits() ? ui.theme->good : ui.theme->bad, verdict_text(row, frame));
+    const BoundRequest& bound = *document.comparison.value()->answer.bound;
+    if (!bound.judged()) return;
+    text_colored(row.fits() ? ui.theme->good : ui.theme->bad, report::verdict_text(row, bound));
     if (row.reserved) text_colored(ui.theme->muted, "Budgets are held against what the allocator takes.");
   });
 }
 
 void MethodsTable::refresh(const Workspace& workspace) {
   const Document& document = workspace.document();
-  const auto& rows = document.comparison.value()->rows;
+  const auto& rows = document.comparison.value()->answer.rows;
   if (seen_ == document.comparison.value() && sorted_ == workspace.settings.compare_sort &&
       at_.size() == rows.size())
     return;
   seen_ = document.comparison.value();
   sorted_ = workspace.settings.compare_sort;
-  at_ = sorted_rows(rows, sorted_);
+  at_ = sorted_rows(rows, *seen_->answer.bound, sorted_.by, sorted_.ascending);
   most_ = 1;
-  for (const report::PlanRow& row : rows)
+  for (const LoadRow& row : rows)
     for (const Figure& figure : kFigures)
-      if (figure.column != CompareColumn::unified)
+      if (figure.column != RowSort::unified)
         most_ = std::max(most_, static_cast<double>(peak_of(row, figure.column).bytes));
 }
 
@@ -223,16 +229,18 @@ void MethodsTable::agree_on_sort(Workspace& workspace) {
   if (specs == nullptr) return;
   CompareSort arrow;  // none: as the table is
   if (specs->SpecsCount == 1)
-    arrow = {static_cast<CompareColumn>(specs->Specs[0].ColumnUserID),
+    arrow = {static_cast<RowSort>(specs->Specs[0].ColumnUserID),
              specs->Specs[0].SortDirection != ImGuiSortDirection_Descending};
   specs->SpecsDirty = false;
   if (arrow == workspace.settings.compare_sort) {
     agreed_ = arrow;
   } else if (workspace.settings.compare_sort != agreed_ &&
-             workspace.settings.compare_sort.column != CompareColumn::table) {
+             workspace.settings.compare_sort.by != RowSort::table) {
     agreed_ = workspace.settings.compare_sort;
+    const auto at = std::find(kColumns.begin(), kColumns.end(), agreed_.by);
+    if (at == kColumns.end()) return;
     ImGui::TableSetColumnSortDirection(
-        static_cast<int>(agreed_.column) - 1,
+        static_cast<int>(at - kColumns.begin()),
         agreed_.ascending ? ImGuiSortDirection_Ascending : ImGuiSortDirection_Descending, false);
   } else {
     agreed_ = arrow;
@@ -247,29 +255,28 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
                                      ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX |
                                      ImGuiTableFlags_NoBordersInBody;
   const FontScope font(ui.fonts.small);
-  if (!ImGui::BeginTable("comparison", kCompareColumns - 1, kFlags, size)) return;
-  const report::RowFrame& frame = document.comparison.value()->frame;
-  const bool unified = frame.memory == MemoryKind::unified;
+  if (!ImGui::BeginTable("comparison", static_cast<int>(kColumns.size()), kFlags, size)) return;
+  const BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const bool unified = bound.memory == MemoryKind::unified;
   const float width = size.x;
-  // columns stand in the order of CompareColumn, less its first
-  const auto column = [&](const char* title, float room, CompareColumn sort, bool there,
-                          bool stretch = false) {
+  // in the order of kColumns
+  const auto column = [&](const char* title, float room, RowSort sort, bool there, bool stretch = false) {
     ImGuiTableColumnFlags flags =
         stretch ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed;
-    if (!there && workspace.settings.compare_sort.column != sort) flags |= ImGuiTableColumnFlags_Disabled;
+    if (!there && workspace.settings.compare_sort.by != sort) flags |= ImGuiTableColumnFlags_Disabled;
     ImGui::TableSetupColumn(title, flags, stretch ? room : ui.px(room), static_cast<ImGuiID>(sort));
   };
-  column("Method", 150, CompareColumn::method, true);
-  column("Order", 70, CompareColumn::order, document.choice().every_order);
+  column("Method", 150, RowSort::method, true);
+  column("Order", 70, RowSort::order, document.asked().every_order);
   for (const Figure& figure : kFigures) {
     const bool meant =
-        figure.column == CompareColumn::held ? unified : figure.column != CompareColumn::unified || !unified;
+        figure.column == RowSort::held ? unified : figure.column != RowSort::unified || !unified;
     column(figure.title, 74, figure.column, meant && width >= ui.px(figure.least));
   }
-  column("Jumps", 48, CompareColumn::jumps, width >= ui.px(880));
-  column("Time", 62, CompareColumn::time, width >= ui.px(560));
-  const bool verdicts = frame.judged() || has_refusal(document.comparison.value()->rows);
-  column(verdicts ? "Verdict###verdict" : "Peak law###verdict", 1, CompareColumn::verdict, true, true);
+  column("Jumps", 48, RowSort::jumps, width >= ui.px(880));
+  column("Time", 62, RowSort::time, width >= ui.px(560));
+  const bool verdicts = bound.judged() || has_refusal(document.comparison.value()->answer.rows);
+  column(verdicts ? "Verdict###verdict" : "Peak law###verdict", 1, RowSort::verdict, true, true);
   ImGui::TableSetupScrollFreeze(1, 1);
   draw_headers(ui, workspace.settings.compare_sort);
   agree_on_sort(workspace);
@@ -279,7 +286,7 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const std::size_t at = at_[static_cast<std::size_t>(i)];
-      draw_row(workspace, ui, document.comparison.value()->rows[at], at, most_);
+      draw_row(workspace, ui, document.comparison.value()->answer.rows[at], at, most_);
     }
   ImGui::EndTable();
 }

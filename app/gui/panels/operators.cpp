@@ -28,8 +28,8 @@ class OperatorsPanel final : public Panel {
   void prepare(const Document& document);
   void draw_head(Workspace& workspace, const Ui& ui);
   void draw_kinds(Document& document, const Ui& ui);
-  void draw_rows(Document& document, const Ui& ui, float height);
-  void draw_row(Document& document, const Ui& ui, std::uint32_t at);
+  void draw_rows(Workspace& workspace, const Ui& ui, float height);
+  void draw_row(Workspace& workspace, const Ui& ui, std::uint32_t at);
   static void draw_values(const ForwardGraph& forward, const Ui& ui, const std::vector<ValueId>& values,
                           ImU32 second);
   void draw_detail(Document& document, const Ui& ui);
@@ -44,6 +44,7 @@ class OperatorsPanel final : public Panel {
   float seen_scale_ = 0;
   bool wide_ = true;
   ModuleLines modules_;
+  OptionControls controls_;
 };
 
 void OperatorsPanel::forget() {
@@ -77,7 +78,7 @@ void OperatorsPanel::draw(Workspace& workspace, const Ui& ui) {
   const float lower = divided ? std::clamp(room * 0.4f, ui.px(110), ui.px(220)) : 0;
   const float upper = room - lower - (divided ? ui.px(8) : 0);
   if (workspace.settings.operators_as_list)
-    draw_rows(document, ui, upper);
+    draw_rows(workspace, ui, upper);
   else
     modules_.draw(workspace, ui, upper);
   if (divided && detail()) draw_detail(document, ui);  // a click on its row closes it
@@ -123,7 +124,7 @@ void OperatorsPanel::draw_head(Workspace& workspace, const Ui& ui) {
     if (continue_line(ui, 14, ui.px(120))) ImGui::AlignTextToFramePadding();
     name_text(ui, forward_error(document), 0, ui.theme->bad);
   }
-  forward_controls(document, ui);
+  forward_controls(document, ui, controls_);
 }
 
 void OperatorsPanel::draw_kinds(Document& document, const Ui& ui) {
@@ -147,7 +148,8 @@ void OperatorsPanel::draw_kinds(Document& document, const Ui& ui) {
   ImGui::Dummy({0, ui.px(2)});
 }
 
-void OperatorsPanel::draw_rows(Document& document, const Ui& ui, float height) {
+void OperatorsPanel::draw_rows(Workspace& workspace, const Ui& ui, float height) {
+  Document& document = workspace.document();
   if (rows_.empty()) {
     empty_state(ui, "Nothing matches", "No operator, value or weight has a name with these words.");
     return;
@@ -182,7 +184,7 @@ void OperatorsPanel::draw_rows(Document& document, const Ui& ui, float height) {
   clipper.Begin(static_cast<int>(rows_.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_row(document, ui, rows_[static_cast<std::size_t>(i)]);
+      draw_row(workspace, ui, rows_[static_cast<std::size_t>(i)]);
   ImGui::EndTable();
 }
 
@@ -210,7 +212,8 @@ void OperatorsPanel::draw_values(const ForwardGraph& forward, const Ui& ui,
   });
 }
 
-void OperatorsPanel::draw_row(Document& document, const Ui& ui, std::uint32_t at) {
+void OperatorsPanel::draw_row(Workspace& workspace, const Ui& ui, std::uint32_t at) {
+  Document& document = workspace.document();
   const MetaGraph& graph = *scene_->graph;
   const Op& op = forward().ops[at];
   ImGui::PushID(static_cast<int>(at));

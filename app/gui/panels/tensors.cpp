@@ -25,7 +25,7 @@ class TensorsPanel final : public Panel {
   void draw_rows(Workspace& workspace, const Ui& ui);
   void draw_row(Workspace& workspace, const Ui& ui, TensorId id);
   static void draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color);
-  void agree_on_sort(Document& document);
+  void agree_on_sort(Workspace& workspace);
   void scroll_to_selection(const Document& document);
   void move_selection(Document& document);
 
@@ -95,7 +95,8 @@ void TensorsPanel::draw_filter(Document& document, const Ui& ui) {
 }
 
 // ImGui keeps the arrows of the header, the window's state the order of the rows; either may change it.
-void TensorsPanel::agree_on_sort(Document& document) {
+void TensorsPanel::agree_on_sort(Workspace& workspace) {
+  Document& document = workspace.document();
   ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
   if (specs == nullptr || specs->SpecsCount != 1) return;
   const Sort wanted = {document.table().column, document.table().ascending};
@@ -179,7 +180,7 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   column("Offset", 128, SortColumn::offset, 0);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
-  agree_on_sort(document);
+  agree_on_sort(workspace);
   move_selection(document);
 
   scroll_to_selection(document);

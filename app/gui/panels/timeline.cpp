@@ -26,7 +26,7 @@ class TimelinePanel final : public Panel {
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   void draw_selection(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame, float top);
   void handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame);
-  void draw_alive(Document& document, const Ui& ui);
+  void draw_alive(Workspace& workspace, const Ui& ui);
   void draw_alive_row(Document& document, const Ui& ui, BlockId id);
   void refresh_alive();
   void refresh_selected(const Document& document);
@@ -94,7 +94,7 @@ void TimelinePanel::draw(Workspace& workspace, const Ui& ui) {
   refresh_alive();
   ImGui::SameLine(0, ui.px(14));
   ImGui::BeginChild("alive", {list, room.y});
-  draw_alive(document, ui);
+  draw_alive(workspace, ui);
   ImGui::EndChild();
 }
 
@@ -109,7 +109,7 @@ void TimelinePanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   const std::size_t axis = segmented(ui, "axis", kAxes, static_cast<std::size_t>(axis_));
   axis_ = axis == 0 ? TimeAxis::steps : TimeAxis::seconds;
   draw_first_token(workspace, ui);
-  const Method& method = find_method(document.choice().method);
+  const Method& method = shown_method(document.asked());
   if (!continue_line(ui, 14, text_width("Peak") + ui.px(6) + text_width(method.peak_law))) return;
   ImGui::AlignTextToFramePadding();
   muted(ui, "Peak");
@@ -124,15 +124,14 @@ void TimelinePanel::draw_first_token(Workspace& workspace, const Ui& ui) {
   if (!document.forward.value() || document.forward.value()->forward() == nullptr) return;
   constexpr std::array<std::string_view, 2> kEnds = {"Load", "First token"};
   continue_line(ui, 8, segmented_width(ui, kEnds));
-  PlanChoice choice = document.choice();
-  choice.first_token = segmented(ui, "end", kEnds, choice.first_token ? 1 : 0) == 1;
-  const ForwardChoice& pass = document.forward_choice();
+  Asked asked = document.asked();
+  asked.first_token = segmented(ui, "end", kEnds, asked.first_token ? 1 : 0) == 1;
+  const LoadRequest& pass = asked.request;
   tooltip(ui, fmt::format("Whether a forward pass follows the load: {} x {} tokens after {}, as the panel "
                           "Lifetimes has it. It takes steps, no modelled time.",
                           pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
-  if (choice.first_token != document.choice().first_token)
-    workspace.attempt([&] { document.set_plan(choice); });
-  if (!choice.first_token) return;
+  if (asked.first_token != document.asked().first_token) workspace.attempt([&] { document.ask(asked); });
+  if (!asked.first_token) return;
   const bool failed = !forward_error(document).empty();
   const std::string words =
       failed ? forward_error(document)
@@ -249,7 +248,8 @@ void TimelinePanel::handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame)
   cursor_ = step;
 }
 
-void TimelinePanel::draw_alive(Document& document, const Ui& ui) {
+void TimelinePanel::draw_alive(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   const bool at_peak = cursor_ == projection_->timeline.unified.step;
   heading(ui, at_peak ? "Alive at the peak" : fmt::format("Alive at step {}", format_grouped(cursor_)));
   {

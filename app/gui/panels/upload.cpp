@@ -33,6 +33,7 @@ class UploadPanel final : public Panel {
   void draw_system_count(const Ui& ui, const UploadResult& result);
   void draw_progress(Workspace& workspace, const Ui& ui);
 
+  OptionControls controls_;
   std::uint64_t seen_model_ = 0;  // what is available is asked anew for each
   TimelinePlot plot_;
   std::shared_ptr<const UploadResult> plotted_;
@@ -110,7 +111,7 @@ void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
   heading(ui, "Upload to");
   const bool chosen = draw_devices(workspace, ui, width);
   method_and_order(workspace, ui, width * 0.62f, width * 0.38f - ui.px(6));
-  ring_controls(workspace, ui);
+  upload_options(document, ui, controls_);
   bool verify = workspace.settings.verify_upload;
   if (checkbox(ui, "Read back and compare every byte", &verify)) workspace.settings.verify_upload = verify;
   ImGui::Dummy({0, ui.px(4)});

@@ -61,8 +61,8 @@ void load_shard(MethodBuilder& b, const StorageOrder& shard, bool pickled) {
 
 // Safetensors files are mapped and give one tensor at a time, pickled ones are loaded whole; either way a
 // shard's sources live until it is done, beside what they are cast to.
-Plan load_accelerate(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_accelerate(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const bool pickled = graph.format.starts_with("torch");
   std::size_t number = 0;
   for (const StorageOrder& shard : b.by_shard()) {

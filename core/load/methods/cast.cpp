@@ -5,8 +5,8 @@
 namespace loadline {
 
 // Everything is on the host as stored; a tensor's source goes when the tensor is there.
-Plan load_cast_on_host(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_cast_on_host(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const std::vector<BlockId> read = b.make_all(Space::host, BlockUse::temporary);
   for (std::size_t i = 0; i < read.size(); ++i) b.read(read[i], b.order()[i]);
   mark(b.plan(), "file data on the host");
@@ -18,8 +18,8 @@ Plan load_cast_on_host(const MetaGraph& graph, const StorageOrder& order, const 
 }
 
 // A tensor comes over as stored and gets memory of its own beside that.
-Plan load_cast_on_device(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_cast_on_device(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   for (const StorageId id : b.order()) {
     const BlockId read = b.make(Space::host, id, BlockUse::temporary);
     b.read(read, id);

@@ -22,7 +22,9 @@ class Prepack {
   }
 
   // How many tensors of the device a storage becomes.
-  std::size_t copies(StorageId id) const { return b_.options().doubled_ties ? consumers_[index(id)] : 1; }
+  std::size_t copies(StorageId id) const {
+    return b_.inputs().request.doubled_ties ? consumers_[index(id)] : 1;
+  }
 
   // `make` gives the i-th storage's k-th tensor on the device, when its turn comes. Later consumers of a
   // weight come when all others are done, as a head does.
@@ -49,7 +51,7 @@ class Prepack {
     b_.move(weight, staging);
     waiting_.push_back(staging);
     waiting_bytes_ += b_.bytes(id);
-    if (waiting_bytes_ >= b_.options().flush_bytes) flush();
+    if (waiting_bytes_ >= b_.inputs().request.flush_bytes) flush();
   }
 
   // Buffers wait until so many bytes are worth a submission (pytorch/executorch#18816).
@@ -66,8 +68,10 @@ class Prepack {
 
 }  // namespace
 
-Plan load_executorch_before(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+bool executorch_waits(const LoadRequest& request) { return request.flush_bytes > 0; }
+
+Plan load_executorch_before(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   Prepack prepack(b);
   std::vector<std::vector<BlockId>> model;
   for (const StorageId id : b.order()) {
@@ -81,8 +85,8 @@ Plan load_executorch_before(const MetaGraph& graph, const StorageOrder& order, c
   return std::move(b.plan());
 }
 
-Plan load_executorch_after(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_executorch_after(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   Prepack prepack(b);
   mark(b.plan(), "prepack starts");
   prepack.run([&](std::size_t i, std::size_t) { return b.make(Space::device, b.order()[i]); });

@@ -64,14 +64,14 @@ Plan stream(MethodBuilder& b, bool prefetch) {
 
 }  // namespace
 
-Plan load_layer_streaming(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_layer_streaming(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   return stream(b, false);
 }
 
 Plan load_layer_streaming_prefetch(const MetaGraph& graph, const StorageOrder& order,
-                                   const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+                                   const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   return stream(b, true);
 }
 

@@ -25,10 +25,10 @@ struct Range {
 
 // llama-model-loader.cpp: four pinned buffers of 1 MiB, whatever the model, and none where nothing is sent.
 // What stays on the host is read into its place there.
-Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
+Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
   constexpr std::uint32_t kSlots = 4;
   constexpr std::uint64_t kSlotBytes = 1 << 20;
-  MethodBuilder b(graph, order, options);
+  MethodBuilder b(graph, order, inputs);
   std::vector<BlockId> model;
   std::uint64_t sent = 0;  // what stays on the host does not go through the ring
   for (const StorageId id : b.order()) {
@@ -52,8 +52,8 @@ Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, cons
 
 // The whole file is mapped before anything is copied. Tensors of the host are the mapping; at the end only
 // what lies before the first and behind the last of them in their file is unmapped.
-Plan load_llama_cpp_mmap(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_llama_cpp_mmap(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const auto stays_mapped = [&](StorageId id) { return b.home(id) != Home::device || b.has_twin(id); };
   std::map<FileId, Range> kept;
   for (const StorageId id : b.order())

@@ -48,8 +48,8 @@ Plan state_dict_over(MethodBuilder& b, const std::vector<BlockId>& model) {
 
 }  // namespace
 
-Plan load_to_device(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_to_device(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   std::vector<BlockId> model;
   for (const StorageId id : b.order()) {
     if (!b.cast(id)) {
@@ -68,20 +68,20 @@ Plan load_to_device(const MetaGraph& graph, const StorageOrder& order, const Met
   return b.finish();
 }
 
-Plan load_state_dict(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_state_dict(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   return state_dict_over(b, build_then_move(b));
 }
 
-Plan load_meta_map_location(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_meta_map_location(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const std::vector<BlockId> model = b.make_all(Space::device);
   mark(b.plan(), "empty model on the device");
   return state_dict_over(b, model);
 }
 
-Plan load_sequential(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_sequential(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const std::vector<BlockId> model = build_then_move(b);
   std::vector<BlockId> read;
   for (const StorageId id : b.order()) {
@@ -99,8 +99,8 @@ Plan load_sequential(const MetaGraph& graph, const StorageOrder& order, const Me
   return b.finish();
 }
 
-Plan load_mmap_assign(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_mmap_assign(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   std::vector<BlockId> mapped;
   for (const StorageId id : b.order()) {
     mapped.push_back(b.make(Space::page_cache, id, BlockUse::temporary));
@@ -111,8 +111,8 @@ Plan load_mmap_assign(const MetaGraph& graph, const StorageOrder& order, const M
   return b.finish();
 }
 
-Plan load_mmap_copy(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_mmap_copy(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const std::vector<BlockId> model = b.make_all(Space::host);
   mark(b.plan(), "built on the host");
   std::vector<BlockId> mapped;
@@ -127,8 +127,8 @@ Plan load_mmap_copy(const MetaGraph& graph, const StorageOrder& order, const Met
   return b.finish();
 }
 
-Plan load_mmap_state_dict(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_mmap_state_dict(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const std::vector<BlockId> model = build_then_move(b);
   std::vector<BlockId> mapped, loaded;
   for (const StorageId id : b.order()) {
@@ -144,8 +144,8 @@ Plan load_mmap_state_dict(const MetaGraph& graph, const StorageOrder& order, con
   return b.finish();
 }
 
-Plan load_per_tensor(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_per_tensor(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const std::vector<BlockId> model = b.make_all_cast(Space::device);
   for (std::size_t i = 0; i < model.size(); ++i) {
     const StorageId id = b.order()[i];

@@ -8,8 +8,9 @@ namespace loadline {
 namespace {
 
 TransferRing ring_of(MethodBuilder& b) {
-  const MethodOptions& options = b.options();
-  return {b.plan(), options.slots, options.staging_bytes / options.slots, b.all_cast_bytes()};
+  const LoadInputs& inputs = b.inputs();
+  return {b.plan(), inputs.request.slots, inputs.request.staging_bytes / inputs.request.slots,
+          b.all_cast_bytes()};
 }
 
 // The model is there; everything goes through the ring.
@@ -24,15 +25,15 @@ Plan through(MethodBuilder& b, TransferRing ring, const std::vector<BlockId>& mo
 
 }  // namespace
 
-Plan load_staged_ring(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_staged_ring(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const std::vector<BlockId> model = b.make_all_cast(Space::device);
   return through(b, ring_of(b), model);
 }
 
 // The tensors are views into the files' bodies, which are read whole, one after the other, and kept.
-Plan load_fastsafetensors(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_fastsafetensors(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   TransferRing ring = ring_of(b);
   for (const StorageOrder& file : b.by_shard()) {
     std::vector<BlockId> body;
@@ -45,9 +46,8 @@ Plan load_fastsafetensors(const MetaGraph& graph, const StorageOrder& order, con
 }
 
 // Parameters exist already: each file's body is on the device beside them until it is copied.
-Plan load_fastsafetensors_copy(const MetaGraph& graph, const StorageOrder& order,
-                               const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_fastsafetensors_copy(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   std::vector<BlockId> model(graph.storages.size());
   for (const StorageId id : b.order()) model[index(id)] = b.make(Space::device, id);
   TransferRing ring = ring_of(b);
@@ -65,10 +65,10 @@ Plan load_fastsafetensors_copy(const MetaGraph& graph, const StorageOrder& order
 
 // One buffer that threads fill and the loop over the tensors empties: at least the largest tensor, at most
 // everything.
-Plan load_runai(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_runai(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const std::vector<BlockId> model = b.make_all(Space::device);
-  const std::uint64_t room = std::min(std::max(options.memory_limit, b.most_bytes()), b.all_bytes());
+  const std::uint64_t room = std::min(std::max(inputs.request.runai_buffer, b.most_bytes()), b.all_bytes());
   if (model.empty()) return b.finish();
   const BlockId buffer = alloc(b.plan(), {.space = Space::host,
                                           .bytes = room,
@@ -88,9 +88,9 @@ Plan load_runai(const MetaGraph& graph, const StorageOrder& order, const MethodO
 }
 
 // ServerlessLLM keeps the whole checkpoint in pinned chunks and fills the device from there.
-Plan load_pinned_pool(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
-  const std::uint64_t chunk = options.staging_bytes / options.slots;
+Plan load_pinned_pool(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
+  const std::uint64_t chunk = inputs.request.staging_bytes / inputs.request.slots;
   const std::uint64_t chunks = (b.all_bytes() + chunk - 1) / chunk;
   constexpr std::uint64_t kMostSlots = UINT32_MAX;
   const std::vector<BlockId> model = b.make_all(Space::device);

@@ -101,8 +101,8 @@ void fuse_in_place(MethodBuilder& b, const ExpertGroup& group) {
 
 }  // namespace
 
-Plan load_from_pretrained(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_from_pretrained(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   std::vector<BlockId> model(graph.storages.size());
   for (const StorageId id : b.order()) model[index(id)] = b.make_cast(Space::host, id);
   mark(b.plan(), "built on the host");
@@ -123,8 +123,8 @@ Plan load_from_pretrained(const MetaGraph& graph, const StorageOrder& order, con
   return b.finish();
 }
 
-Plan load_transformers_v5(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_transformers_v5(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   if (b.all_cast_bytes() > 0) {
     b.drop(make_fused(b, Space::device, "warm-up of the allocator", b.all_cast_bytes(), BlockUse::temporary));
     mark(b.plan(), "allocator warmed up");
@@ -141,8 +141,8 @@ Plan load_transformers_v5(const MetaGraph& graph, const StorageOrder& order, con
   return b.finish();
 }
 
-Plan load_fused_in_place(const MetaGraph& graph, const StorageOrder& order, const MethodOptions& options) {
-  MethodBuilder b(graph, order, options);
+Plan load_fused_in_place(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+  MethodBuilder b(graph, order, inputs);
   const std::vector<ExpertGroup> groups = expert_groups(graph, b.order());
   for (const Item& item : items_of(b, groups)) {
     if (item.group != nullptr) {

@@ -1,0 +1,58 @@
+// loadline help: the manual on a terminal.
+#include "app/cli/commands.h"
+#include "app/report/manual.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+using report::ManualPage;
+
+// Headings are bold where the terminal can show that.
+std::string page_text(const Context& context, const ManualPage& page) {
+  std::string text;
+  const std::string plain = report::manual_plain_text(page.text);
+  for (std::size_t at = 0; at < plain.size();) {
+    const std::size_t end = plain.find('\n', at);
+    const std::string line = plain.substr(at, end - at);
+    at = end + 1;
+    const bool heading = line.starts_with("#");
+    text += heading && context.colour ? fmt::format("\033[1m{}\033[0m\n", line) : line + "\n";
+  }
+  return text;
+}
+
+int help(const Context& context, const std::string& topic) {
+  if (!topic.empty()) {
+    const ManualPage& page = report::find_manual_page(topic);
+    if (context.json)
+      print_json({{"topic", page.id}, {"title", page.title}, {"markdown", page.text}});
+    else
+      fmt::print("{}", page_text(context, page));
+    return kDone;
+  }
+  if (context.json) {
+    Json json = {{"topics", Json::array()}};
+    for (const ManualPage& page : report::manual_pages())
+      json["topics"].push_back({{"id", page.id}, {"title", page.title}});
+    print_json(json);
+    return kDone;
+  }
+  fmt::print("Pages of the manual:\n");
+  for (const ManualPage& page : report::manual_pages()) fmt::print("  {:<18}{}\n", page.id, page.title);
+  fmt::print("`loadline help TOPIC` prints one. `loadline COMMAND --help` lists the options of a command.\n");
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_help(CLI::App& app) {
+  auto topic = std::make_shared<std::string>();
+  app.add_option("TOPIC", *topic, "the page to print");
+  return [topic](Context& context) { return help(context, *topic); };
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,182 @@
+// From the table of load options to flags, and from flags to a request.
+#include "app/cli/load_flags.h"
+
+#include "app/cli/rates.h"
+#include "app/cli/shell.h"
+#include "app/report/write_picture.h"
+#include "core/base/text.h"
+#include "core/load/request_file.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+std::string flag_list(const std::vector<std::string_view>& ids, std::string_view between) {
+  std::vector<std::string> flags;
+  for (const std::string_view id : ids) flags.push_back(flag_of(id));
+  return fmt::format("{}", fmt::join(flags, between));
+}
+
+std::string unused_text(const UnusedOption& unused, std::span<const Method* const> methods) {
+  const std::string flag = flag_of(unused.option->id);
+  if (!unused.needs.empty())
+    return fmt::format("{} changes nothing without {}", flag, flag_list(unused.needs, " or "));
+  const std::string_view who = methods.size() == 1 ? methods.front()->id : "the methods asked for";
+  return fmt::format("{} changes nothing for {}: only {} support{} it", flag, who,
+                     fmt::join(unused.supported_by, ", "), unused.supported_by.size() == 1 ? "s" : "");
+}
+
+Json value_json(const OptionValue& value) {
+  if (const auto* const on = std::get_if<bool>(&value)) return *on;
+  if (const auto* const number = std::get_if<std::uint64_t>(&value)) return *number;
+  if (const auto* const text = std::get_if<std::string>(&value)) return json_text(*text);
+  if (const auto* const names = std::get_if<std::vector<std::string>>(&value)) {
+    Json list = Json::array();
+    for (const std::string& name : *names) list.push_back(json_text(name));
+    return list;
+  }
+  return nullptr;
+}
+
+// The model's path as the saved file names it: a relative one counts from the file's folder.
+std::string model_beside(const std::string& model, const std::string& file) {
+  std::error_code failed;
+  if (std::filesystem::path(model).is_absolute() || !std::filesystem::exists(model, failed)) return model;
+  const std::filesystem::path folder = std::filesystem::absolute(file, failed).parent_path();
+  const std::filesystem::path beside = std::filesystem::proximate(model, folder, failed);
+  return failed ? model : beside.string();
+}
+
+// Throws Error{usage} rather than write over what is no saved request: a model's own configuration is JSON.
+void save(const LoadRequest& request, const std::string& model, const std::string& file) {
+  const auto refuse = [&](std::string_view why) {
+    throw Error(ErrorCode::usage, fmt::format("--save-request: '{}' {}", safe_display(file, 120), why));
+  };
+  if (!file.ends_with(".json")) refuse("does not end in .json: other files are not written over");
+  std::error_code ignored;
+  if (std::filesystem::exists(file, ignored)) {
+    try {
+      (void)read_request(file);
+    } catch (const Error&) {
+      refuse("exists and is no saved request: it is not written over");
+    }
+  }
+  report::write_picture(file, request_text(request, model_beside(model, file)));
+}
+
+// Tells a mistake in what only the environment knows before a model is opened.
+template <typename Find>
+void check_named(std::string_view id, const std::string& value, Find find) {
+  if (value.empty()) return;
+  try {
+    find(value);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", flag_of(id), error.what()));
+  }
+}
+
+}  // namespace
+
+LoadFlags::LoadFlags(CLI::App& app, LoadUser user) : user_(user) {
+  app.add_option("PATH", path_,
+                 user == LoadUser::pack ? "a .csv file of buffers, or a model"
+                                        : "model: file, folder, org/name, config.json, shard");
+  for (const LoadOption& option : load_options())
+    if (option.offered_to(user)) flags_.add(app, option);
+  app.add_option("--request", request_file_, "read a saved request; flags go before it")
+      ->type_name("FILE")
+      ->group("Saved requests");
+  app.add_option("--save-request", save_file_, "write what was asked for")
+      ->type_name("FILE")
+      ->group("Saved requests");
+}
+
+LoadRequest LoadFlags::request() {
+  SavedRequest saved;
+  if (!request_file_.empty()) saved = read_request(request_file_);
+  const LoadRequest from_file = saved.request;
+  // of options that exclude each other, one on the command line goes before one in the file
+  for (const std::string_view id : flags_.given_ids()) {
+    const LoadOption* const given = find_load_option(id);
+    for (const LoadOption& other : load_options())
+      if (!given->excludes.empty() && other.excludes == given->excludes) other.set(saved.request, {});
+  }
+  for (const LoadOption& option : load_options())
+    if (option.offered_to(user_)) flags_.apply(option, saved.request);
+  given_ = flags_.given_ids();
+  for (const auto& [id, text] : changed_options(from_file))
+    if (find_load_option(id)->offered_to(user_) && !was_given(id)) given_.push_back(id);
+  if (path_.empty() && saved.model) path_ = *saved.model;
+  if (path_.empty()) throw Error(ErrorCode::usage, "PATH is required (see --help)");
+  check_request(saved.request);
+  if (!save_file_.empty()) save(saved.request, path_, save_file_);
+  return saved.request;
+}
+
+bool LoadFlags::was_given(std::string_view id) const {
+  return std::find(given_.begin(), given_.end(), id) != given_.end();
+}
+
+void LoadFlags::require_used(const LoadRequest& request, std::span<const Method* const> methods) const {
+  for (const UnusedOption& unused : unused_options(request, methods, given_))
+    throw Error(ErrorCode::usage, unused_text(unused, methods));
+}
+
+CliEnvironment::CliEnvironment(const Context& context, const LoadRequest& request)
+    : targets(load_targets(context.config_folder)) {
+  if (!context.quiet)
+    for (const std::string& fault : targets.faults) complain("left out: " + fault);
+  load.assets = context.assets();
+  load.targets = targets.rows;
+  check_named("target", request.target, [&](const std::string& id) { (void)find_target(load.targets, id); });
+  check_named("profile", request.forward.profile,
+              [&](const std::string& id) { (void)load.assets->profile(id); });
+  if (request.rates.empty()) load.measured_rates = kept_rates(context);
+}
+
+std::vector<std::string> request_arguments(const LoadRequest& request, const Method& method) {
+  std::vector<std::string> words;
+  const LoadRequest defaults;
+  for (const LoadOption& option : load_options()) {
+    const bool always = option.id == "method" || option.id == "order";
+    if (!always && (same_option(option, request, defaults) || !supports(method, option))) continue;
+    const OptionValue value = option.get(request);
+    if (const auto* const names = std::get_if<std::vector<std::string>>(&value);
+        names != nullptr && option.separator != ',') {
+      for (const std::string& name : *names) words.insert(words.end(), {flag_of(option.id), name});
+    } else if (option.kind == OptionKind::flag) {
+      words.push_back(flag_of(option.id));
+    } else {
+      words.insert(words.end(), {flag_of(option.id), print_option(option.kind, value)});
+    }
+  }
+  return words;
+}
+
+std::string request_words(const LoadRequest& request, const Method& method) {
+  std::string text;
+  for (const std::string& word : request_arguments(request, method)) text += " " + shell_word(word);
+  return text;
+}
+
+Json options_json(const LoadRequest& request, LoadUser user) {
+  Json json = Json::object();
+  for (const LoadOption& option : load_options())
+    if (option.offered_to(user)) json[std::string(option.id)] = value_json(option.get(request));
+  return json;
+}
+
+void require_importable(const MetaGraph& graph, const Method& method) {
+  if (!method.traits.imports) return;
+  if (const std::string refusal = mapping_refusal(graph); !refusal.empty())
+    throw Error(ErrorCode::unsupported, refusal);
+}
+
+}  // namespace loadline::cli

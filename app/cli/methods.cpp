@@ -1,0 +1,72 @@
+// loadline methods: what each load method does, its law and the options that it supports.
+#include "app/cli/commands.h"
+#include "app/cli/option_flags.h"
+#include "app/cli/table.h"
+#include "app/report/wrap.h"
+#include "core/load/law.h"
+#include "core/load/load_options.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+std::string flags_text(const Method& method) {
+  std::string text;
+  for (const LoadOption* option : supported_options(method))
+    text += (text.empty() ? "" : ", ") + flag_of(option->id);
+  return text;
+}
+
+Json method_json(const Method& method) {
+  Json json = {{"id", method.id},          {"summary", method.summary},
+               {"law", method.peak_law},   {"explanation", method.explanation},
+               {"default", method.common}, {"options", Json::array()}};
+  for (const LoadOption* option : supported_options(method)) json["options"].push_back(option->id);
+  return json;
+}
+
+void print_one(const Context& context, const Method& method) {
+  constexpr std::size_t kColumns = 100;
+  fmt::print("{}{}{}: {}\n", context.colour ? "\033[1m" : "", method.id, context.colour ? "\033[0m" : "",
+             method.summary);
+  fmt::print("{}", report::wrapped(method.explanation, "  ", kColumns));
+  fmt::print("  Law: {}\n", method.peak_law);
+  if (const std::string flags = flags_text(method); !flags.empty()) fmt::print("  Options: {}\n", flags);
+}
+
+int print_methods(const Context& context, const std::vector<std::string>& ids) {
+  std::vector<const Method*> chosen;
+  for (const std::string& id : ids) chosen.push_back(&find_method(id));
+  if (context.json) {
+    Json json = {{"methods", Json::array()}};
+    if (ids.empty())
+      for (const Method& method : methods()) json["methods"].push_back(method_json(method));
+    for (const Method* method : chosen) json["methods"].push_back(method_json(*method));
+    print_json(json);
+    return kDone;
+  }
+  if (!chosen.empty()) {
+    for (const Method* method : chosen) print_one(context, *method);
+    fmt::print("{}", report::wrapped("Symbols: " + law_symbols(), "", 100));
+    return kDone;
+  }
+  Table table({"method", "", "what it does"}, {Align::left, Align::left, Align::left});
+  for (const Method& method : methods())
+    table.row({std::string(method.id), method.common ? "*" : "", std::string(method.summary)});
+  fmt::print("{}* shown by `plan` unless --method says otherwise. `loadline methods ID` explains one.\n",
+             table.text(context.colour));
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_methods(CLI::App& app) {
+  auto ids = std::make_shared<std::vector<std::string>>();
+  app.add_option("ID", *ids, "the methods to explain");
+  return [ids](Context& context) { return print_methods(context, *ids); };
+}
+
+}  // namespace loadline::cli

@@ -1,0 +1,80 @@
+// Rows of an option table as flags of a command: the only place where an id becomes a flag.
+#pragma once
+
+#include "core/base/error.h"
+#include "core/base/option.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+class Validator;
+}  // namespace CLI
+
+namespace loadline::cli {
+
+// "device_budget" -> "--device-budget".
+std::string flag_of(std::string_view id);
+
+// As CLI::Range, which lets nan through: it is below and above nothing.
+CLI::Validator number_range(double least, double most);
+
+// What a row needs to become a flag, whatever its table.
+struct FlagRow {
+  std::string_view id;
+  std::string_view group;
+  OptionKind kind = OptionKind::text;
+  std::string_view value_name;
+  std::string_view brief;
+  std::string_view default_text;
+  char separator = ',';
+};
+
+// The flags of one command that come from a table.
+class OptionFlags {
+ public:
+  template <typename T>
+  void add(CLI::App& app, const Option<T>& option) {
+    add_row(app, {option.id, option.group, option.kind, option.value_name, option.brief, option.default_text,
+                  option.separator});
+  }
+
+  bool given(std::string_view id) const;
+  // After parsing: the ids of the flags on the command line, in the order of the table.
+  std::vector<std::string_view> given_ids() const;
+
+  // Sets the option if its flag was given. Throws Error{usage} that begins with the flag.
+  template <typename T>
+  void apply(const Option<T>& option, T& values) const {
+    const std::vector<std::string> words = words_of(option.id);
+    if (words.empty()) return;
+    try {
+      const bool list = option.kind == OptionKind::names && option.separator != ',';
+      if (list && words != std::vector<std::string>{"none"})
+        set_option_value(option, values, words);
+      else
+        set_option(option, values, joined(words));
+    } catch (const Error& error) {
+      refuse(option.id, error);
+    }
+  }
+
+ private:
+  struct Flag {
+    std::string_view id;
+    CLI::Option* option = nullptr;
+    std::shared_ptr<std::vector<std::string>> words;
+  };
+  void add_row(CLI::App& app, const FlagRow& row);
+  std::vector<std::string> words_of(std::string_view id) const;
+  static std::string joined(const std::vector<std::string>& words);
+  [[noreturn]] static void refuse(std::string_view id, const Error& error);
+
+  std::vector<Flag> flags_;
+};
+
+}  // namespace loadline::cli

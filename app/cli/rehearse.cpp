@@ -1,0 +1,99 @@
+// loadline rehearse: runs our own plans in ordinary memory and lays the system's counters over them.
+#include "app/cli/commands.h"
+#include "app/cli/load_flags.h"
+#include "app/cli/rehearse_table.h"
+#include "app/report/write_picture.h"
+#include "core/base/error.h"
+#include "core/load/order_file.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+struct Options {
+  bool cold = false;
+  bool curve = false;
+  std::string svg;
+  std::string html;
+};
+
+// Every row, one after the other: loads at the same time would count each other's memory.
+report::Rehearsal rehearse_all(const Context& context, const MetaGraphPtr& graph, const BoundRequest& bound,
+                               bool cold) {
+  report::Rehearsal rehearsal{*graph, cold, {}, {}};
+  std::optional<Error> refusal;
+  for (const Method* const method : bound.methods)
+    for (const OrderChoice& order : bound.orders) {
+      Progress progress(context.stop);
+      try {
+        require_importable(*graph, *method);
+        const Plan plan = make_plan(*graph, *method,
+                                    make_order(*graph, order, *method, bound.inputs, progress), bound.inputs);
+        const ProgressLine line(context, fmt::format("rehearsing {}", method->id), progress);
+        rehearsal.rows.push_back(
+            report::rehearsed_row(*method, order.name, plan, measure_on_host(graph, plan, cold, progress)));
+      } catch (const Error& error) {
+        // what cannot be done, or not here, leaves the others
+        if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::limit &&
+            error.code() != ErrorCode::no_fit)
+          throw;
+        if (!refusal) refusal = error;
+        rehearsal.refused.push_back({method, order.name, error.what()});
+      }
+    }
+  if (rehearsal.rows.empty()) throw *refusal;
+  return rehearsal;
+}
+
+int rehearse(const Context& context, const Options& options, LoadFlags& flags) {
+  report::check_picture_path(options.svg, ".svg");
+  report::check_picture_path(options.html, ".html");
+  const LoadRequest request = flags.request();
+  flags.require_used(request, find_methods(request.methods));
+  for (const std::string& name : order_names(request.orders)) check_order_choice(name);
+  const std::vector<std::string> orders = order_names(request.orders);
+  if (flags.was_given("memory") && std::find(orders.begin(), orders.end(), "optimal") == orders.end())
+    throw Error(ErrorCode::usage, "--memory changes nothing without --order optimal");
+  const MetaGraphPtr graph = open_for(context, flags.path());
+  const CliEnvironment environment(context, request);
+  const BoundRequest bound = bind_request(*graph, request, environment.load);
+  const report::Rehearsal rehearsal = rehearse_all(context, graph, bound, options.cold);
+  if (!options.svg.empty()) report::write_picture(options.svg, report::rehearsal_svg(rehearsal));
+  if (!options.html.empty())
+    report::write_picture(options.html, report::rehearsal_page(rehearsal, rehearsal_table(rehearsal, false)));
+  if (context.json) {
+    print_json(rehearsal_json(rehearsal));
+    return kDone;
+  }
+  fmt::print("{}", rehearsal_table(rehearsal, context.colour));
+  if (options.curve)
+    fmt::print("{}", rehearsal_plots(rehearsal, {context.columns, context.colour, context.unicode}));
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_rehearse(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  auto flags = std::make_shared<LoadFlags>(app, LoadUser::rehearse);
+  const char* const kGroup = "What is done and shown";
+  app.add_flag("--cold", options->cold, "drop the files' pages from memory first")->group(kGroup);
+  app.add_flag("--curve", options->curve, "draw projection and measurement")
+      ->excludes(app.get_option("--json"))
+      ->group(kGroup);
+  app.add_option("--svg", options->svg, "write the curves as one picture")
+      ->type_name("FILE.svg")
+      ->group(kGroup);
+  app.add_option("--html", options->html, "write curves and table as one page")
+      ->type_name("FILE.html")
+      ->group(kGroup);
+  return [options, flags](Context& context) { return rehearse(context, *options, *flags); };
+}
+
+}  // namespace loadline::cli

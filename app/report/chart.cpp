@@ -1,0 +1,376 @@
+// Draws panels: the device above the water line, the host's spaces below it.
+#include "app/report/chart.h"
+
+#include "app/report/markup.h"
+#include "core/base/text.h"
+#include "core/plan/space_sum.h"
+#include "core/view/curves.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace loadline::report {
+namespace {
+
+// Inside a panel: the plot's edges.
+constexpr double kLeft = 50, kTop = 40, kRightMargin = 6, kBottomMargin = 18;
+
+std::string_view space_class(Space space) {
+  switch (space) {
+    case Space::device:
+      return "device";
+    case Space::host:
+      return "host";
+    case Space::staging:
+      return "staging";
+    case Space::page_cache:
+      break;
+  }
+  return "cache";
+}
+
+// A panel's coordinates: bytes above the water line are positive.
+class Frame {
+ public:
+  Frame(const ChartScale& scale, double end, const PanelSize& size)
+      : right_(size.width - kRightMargin), bottom_(size.height - kBottomMargin) {
+    share_ = scale.end > 0 && end > 0 ? end / scale.end : 1;
+    const auto all = static_cast<double>(scale.above) + static_cast<double>(scale.below);
+    unit_ = (bottom_ - kTop) / all;
+    water_ = kTop + static_cast<double>(scale.above) * unit_;
+  }
+  // `place` of this row's own axis, from 0 to 1.
+  double x(double place) const { return kLeft + place * share_ * (right_ - kLeft); }
+  double y(double bytes, bool below) const { return below ? water_ + bytes * unit_ : water_ - bytes * unit_; }
+  // The same for an area: what is there shows, however little.
+  double edge(double bytes, bool below) const {
+    constexpr double kLeast = 1.5;
+    const double height = bytes > 0 ? std::max(bytes * unit_, kLeast) : 0;
+    return below ? water_ + height : water_ - height;
+  }
+  double water() const { return water_; }
+  double right() const { return right_; }
+  double bottom() const { return bottom_; }
+
+ private:
+  double right_ = 0, bottom_ = 0;
+  double share_ = 1, unit_ = 1, water_ = 0;
+};
+
+bool hangs(const CurveBand& band) { return (band.mask & space_bit(Space::device)) == 0; }
+
+// The area from the water line to the sum of the first spaces of the stack.
+std::string area_path(const CurveBand& band, const Frame& frame, unsigned spaces) {
+  std::string path = fmt::format("M{:.1f},{:.1f}", frame.x(0), frame.water());
+  const auto columns = static_cast<double>(band.columns.size());
+  double last = -1;
+  for (std::size_t i = 0; i < band.columns.size(); ++i) {
+    const double y = frame.edge(static_cast<double>(sum_over(band.columns[i].bytes, spaces)), hangs(band));
+    if (i > 0 && std::abs(y - last) < 0.05) continue;
+    path += fmt::format("H{:.1f}V{:.1f}", frame.x(static_cast<double>(i) / columns), y);
+    last = y;
+  }
+  return path + fmt::format("H{:.1f}V{:.1f}Z", frame.x(1), frame.water());
+}
+
+// The whole stack first, then what lies nearer to the water line over it.
+std::string band_svg(const CurveBand& band, const Frame& frame) {
+  std::string svg;
+  unsigned spaces = band.mask;
+  const std::vector<Space> stack = stack_of(band.mask);
+  for (auto space = stack.rbegin(); space != stack.rend(); ++space) {
+    const bool there =
+        std::any_of(band.columns.begin(), band.columns.end(),
+                    [&](const view::UsageColumn& column) { return column.bytes[index(*space)] > 0; });
+    if (there)
+      svg += fmt::format("<path class=\"area {}\" d=\"{}\"/>\n", space_class(*space),
+                         area_path(band, frame, spaces));
+    spaces &= ~space_bit(*space);
+  }
+  return svg;
+}
+
+// Where a pointer rests: what is alive there. Slices that say the same are one.
+std::string slices_svg(const CurveBand& band, const Frame& frame) {
+  std::string svg;
+  const auto slices = static_cast<double>(band.slices.size());
+  const double height = hangs(band) ? frame.bottom() - frame.water() : frame.water() - kTop;
+  const double top = hangs(band) ? frame.water() : kTop;
+  for (std::size_t i = 0; i < band.slices.size();) {
+    std::size_t end = i + 1;
+    while (end < band.slices.size() && band.slices[end] == band.slices[i]) ++end;
+    if (!band.slices[i].empty()) {
+      const double from = frame.x(static_cast<double>(i) / slices);
+      const double to = frame.x(static_cast<double>(end) / slices);
+      std::string title;
+      for (std::size_t at = 0; at < band.slices[i].size();) {  // names hold no line ends: they are escaped
+        const std::size_t line = std::min(band.slices[i].find('\n', at), band.slices[i].size());
+        title +=
+            (title.empty() ? "" : "\n") + markup_text(std::string_view(band.slices[i]).substr(at, line - at));
+        at = line + 1;
+      }
+      svg += fmt::format(
+          "<rect class=\"slice\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+          "height=\"{:.1f}\"><title>{}</title>"
+          "</rect>\n",
+          from, top, to - from, std::max(height, 0.0), title);
+    }
+    i = end;
+  }
+  return svg;
+}
+
+std::string text_svg(double x, double y, std::string_view classes, std::string_view text) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n", x, y, classes, text);
+}
+
+std::string line_svg(double x0, double y0, double x1, double y1, std::string_view classes) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x0, y0,
+                     x1, y1, classes);
+}
+
+// Ticks are powers of two apart: "512 GiB", "1.50 TiB".
+std::string tick_text(double bytes) {
+  std::string text = bytes <= 0 ? "0" : format_bytes(static_cast<std::uint64_t>(bytes));
+  if (const std::size_t at = text.find(".00"); at != std::string::npos) text.erase(at, 3);
+  return text;
+}
+
+std::string grid_svg(const ChartScale& scale, const Frame& frame) {
+  constexpr double kMost = 4, kLeastGap = 13;
+  const auto most = static_cast<double>(std::max(scale.above, scale.below));
+  const std::vector<double> ticks = view::byte_ticks(most, static_cast<std::size_t>(kMost));
+  std::string svg;
+  for (const bool below : {false, true}) {
+    const auto room = static_cast<double>(below ? scale.below : scale.above);
+    for (const double tick : ticks) {
+      const double y = frame.y(tick, below);
+      if (tick > room || tick == 0) continue;
+      svg += line_svg(kLeft, y, frame.right(), y, "grid");
+      if (std::abs(y - frame.water()) >= kLeastGap)
+        svg += text_svg(kLeft - 5, y + 3.5, "tick end", tick_text(tick));
+    }
+  }
+  return svg + text_svg(kLeft - 5, frame.water() + 3.5, "tick end", "0");
+}
+
+std::string axis_end(const RowCurve& curve, double end) {
+  return curve.axis == view::CurveAxis::steps ? counted(static_cast<std::uint64_t>(end), "step")
+                                              : format_seconds(end);
+}
+
+// The budget that the leading peak is held against.
+const std::optional<std::uint64_t>& leading_budget(const BoundRequest& bound) {
+  return bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
+}
+
+std::string marks_svg(const PicturedRow& pictured, const BoundRequest& bound, const Frame& frame) {
+  const LoadRow& row = *pictured.row;
+  const RowCurve& curve = *pictured.curve;
+  std::string svg;
+  const std::optional<std::uint64_t>& limit = leading_budget(bound);
+  if (limit) {
+    const double y = frame.y(static_cast<double>(*limit), false);
+    if (y >= kTop - 4) svg += line_svg(kLeft, y, frame.right(), y, "budget");
+  }
+  if (curve.has_pass) {
+    const double x = frame.x(curve.loaded_place);
+    svg += line_svg(x, kTop, x, frame.bottom(), "loaded");
+    constexpr double kRoom = 24;
+    if (x - kLeft > kRoom && frame.x(1) - x > 3 * kRoom)
+      svg += text_svg(x, frame.bottom() + 13, "tick middle", "loaded");
+  }
+  const double peak = frame.y(static_cast<double>(row.leading.bytes), false);
+  const double at = frame.x(curve.peak_place);
+  svg += line_svg(at, peak, at, frame.water(), "stem");  // it may be too short to be seen
+  svg += fmt::format("<circle class=\"peak\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>\n", at, peak);
+  return svg + line_svg(kLeft, frame.water(), frame.right(), frame.water(), "water");
+}
+
+}  // namespace
+
+std::vector<PicturedRow> pictured_rows(const ChartSubject& subject) {
+  std::vector<PicturedRow> rows;
+  for (std::size_t i = 0; i < subject.curves.size(); ++i) {
+    if (!subject.curves[i]) continue;
+    const PicturedRow one = {&subject.rows[i], &*subject.curves[i]};
+    const auto same = std::find_if(rows.begin(), rows.end(), [&](const PicturedRow& known) {
+      return known.row->method == one.row->method;
+    });
+    if (same == rows.end())
+      rows.push_back(one);
+    else if (one.row->leading.bytes < same->row->leading.bytes)
+      *same = one;
+  }
+  return rows;
+}
+
+std::string pictured_note(const ChartSubject& subject) {
+  const std::size_t shown = pictured_rows(subject).size();
+  const auto drawn = static_cast<std::size_t>(std::count_if(
+      subject.curves.begin(), subject.curves.end(), [](const auto& curve) { return curve.has_value(); }));
+  if (shown == drawn) return "";
+  return fmt::format("Each method in the order with the least peak: {} of {} rows.", shown, drawn);
+}
+
+std::string chart_title(const ChartSubject& subject) {
+  return fmt::format("{}: {} on its way into memory", safe_display(model_name(subject.graph), 60),
+                     format_bytes(storage_bytes(subject.graph)));
+}
+
+ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRow>& rows) {
+  ChartScale scale;
+  scale.orders = std::any_of(rows.begin(), rows.end(), [&](const PicturedRow& one) {
+    return one.row->order != rows.front().row->order;
+  });
+  for (const PicturedRow& one : rows) {
+    for (const CurveBand& band : one.curve->bands)
+      (hangs(band) ? scale.below : scale.above) =
+          std::max(hangs(band) ? scale.below : scale.above, band.most);
+    if (one.curve->axis == view::CurveAxis::seconds) scale.end = std::max(scale.end, one.curve->end);
+  }
+  // a budget line near the curves is worth the room
+  const auto& limit = leading_budget(subject.bound);
+  if (limit && *limit / 3 <= scale.above / 2) scale.above = std::max(scale.above, *limit);
+  return scale;
+}
+
+std::string panel_svg(const PicturedRow& pictured, const BoundRequest& bound, const ChartScale& scale,
+                      const PanelSize& size) {
+  const LoadRow& row = *pictured.row;
+  const RowCurve& curve = *pictured.curve;
+  const Frame place(scale, curve.end, size);
+  const std::string figure = format_bytes(row.leading.bytes);
+  // what is left of the line behind the figure, in letters
+  const double room = size.width - 20 - 7.6 * static_cast<double>(figure.size());
+  const auto letters = static_cast<std::size_t>(std::max(room / 6.2, 8.0));
+  std::string svg = text_svg(0, 13, "method", markup_text(row.method->id));
+  if (scale.orders) svg += text_svg(place.right(), 13, "tick end", markup_text(row.order, 14));
+  svg +=
+      fmt::format("<text x=\"0\" y=\"28\" class=\"where\"><tspan class=\"figure{}\">{}</tspan> {}</text>\n",
+                  row.fits() ? "" : " over", figure, "at " + markup_text(row.leading.tensor, letters));
+  svg += grid_svg(scale, place);
+  for (const CurveBand& band : curve.bands) svg += band_svg(band, place);
+  svg += marks_svg(pictured, bound, place);
+  svg += text_svg(kLeft, place.bottom() + 13, "tick", "0");
+  const double right = place.x(1);
+  constexpr double kNarrow = 70;  // its end stands beside the 0
+  svg += right - kLeft < kNarrow
+             ? text_svg(right, place.bottom() + 13, "tick", axis_end(curve, curve.end))
+             : text_svg(right, place.bottom() + 13, "tick end", axis_end(curve, curve.end));
+  for (const CurveBand& band : curve.bands) svg += slices_svg(band, place);
+  return svg;
+}
+
+std::string_view chart_style() {
+  return R"(text{fill:var(--ink);font:12px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
+.method{font-size:13px;font-weight:650}
+.figure{fill:var(--ink);font-size:13px;font-weight:650;font-variant-numeric:tabular-nums}
+.where,.tick{fill:var(--muted);font-size:11px}
+.tick{font-variant-numeric:tabular-nums}
+.end{text-anchor:end}.middle{text-anchor:middle}
+.figure.over{fill:var(--bad)}
+.grid{stroke:var(--grid);stroke-width:1}
+.water{stroke:var(--ink);stroke-width:1.25}
+.budget{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 3}
+.loaded{stroke:var(--muted);stroke-width:1;stroke-dasharray:2 3}
+.stem{stroke:var(--ink);stroke-opacity:.45;stroke-width:1}
+.peak{fill:var(--ground);stroke:var(--ink);stroke-width:1.5}
+.area.device{fill:var(--device)}.area.host{fill:var(--host)}
+.area.staging{fill:var(--staging)}.area.cache{fill:var(--cache)}
+.slice{fill:transparent}.slice:hover{fill:var(--ink);fill-opacity:.12}
+)";
+}
+
+std::string_view light_colours() {
+  return "--ground:#fff;--card:#f5f7fa;--ink:#16202e;--muted:#536176;--grid:#e0e6ee;--bad:#b3341a;"
+         "--good:#0a6b4c;--device:#2b83c6;--host:#e69f00;--staging:#009e73;--cache:#d3a0be;color-scheme:"
+         "light";
+}
+
+std::string_view dark_colours() {
+  return "--ground:#0b111b;--card:#121a27;--ink:#e8eef7;--muted:#9aa9bf;--grid:#233045;--bad:#ff8a73;"
+         "--good:#4fd1a1;--device:#56b4e9;--host:#e69f00;--staging:#1fb58a;--cache:#8a5c79;color-scheme:dark";
+}
+
+namespace {
+
+// "[] device  [] host ...": from `x` on.
+std::string legend_svg(const ChartSubject& subject, double x, double y) {
+  std::string svg;
+  const bool unified = subject.bound.memory == MemoryKind::unified;
+  for (const Space space : stack_of(kAllSpaces)) {
+    svg += fmt::format(
+        "<rect class=\"area {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\"/>\n",
+        space_class(space), x, y - 10.5);
+    svg += text_svg(x + 17, y, "key", space_title(space));
+    x += 34 + 6.6 * static_cast<double>(space_title(space).size());
+  }
+  svg += fmt::format("<circle class=\"peak\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>\n", x + 6, y - 4.5);
+  const std::string_view most = unified ? "most that one memory must hold" : "most on the device";
+  svg += text_svg(x + 16, y, "key", most);
+  x += 40 + 6.6 * static_cast<double>(most.size());
+  const std::optional<std::uint64_t>& limit = leading_budget(subject.bound);
+  if (!limit) return svg;
+  return svg + line_svg(x, y - 4.5, x + 18, y - 4.5, "budget") +
+         text_svg(x + 24, y, "key", fmt::format("budget {}", format_bytes(*limit)));
+}
+
+}  // namespace
+
+namespace {
+
+constexpr double kSlideWidth = 1280, kSlideHeight = 720;
+constexpr double kMargin = 28, kHead = 74, kFoot = 26, kGap = 12;
+
+// So many panels to a line that they become as large as the slide allows; beyond that they only get room.
+struct SlideGrid {
+  std::size_t columns = 1;
+  double scale = 0;
+  PanelSize panel = {};
+};
+SlideGrid slide_grid(std::size_t panels) {
+  constexpr double kLargest = 1.5;
+  SlideGrid best;
+  double most = 0;
+  for (std::size_t columns = 1; columns <= std::max<std::size_t>(panels, 1); ++columns) {
+    const auto across = static_cast<double>(columns);
+    const auto lines = std::max(std::ceil(static_cast<double>(panels) / across), 1.0);
+    const double width = (kSlideWidth - 2 * kMargin - (across - 1) * kGap) / across;
+    const double height = (kSlideHeight - kHead - kFoot - (lines - 1) * kGap) / lines;
+    const double fits = std::min(width / PanelSize{}.width, height / PanelSize{}.height);
+    if (fits <= most) continue;
+    most = fits;
+    const double scale = std::min(fits, kLargest);
+    best = {columns, scale, {width / scale, height / scale}};
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string chart_svg(const ChartSubject& subject) {
+  const std::vector<PicturedRow> rows = pictured_rows(subject);
+  const ChartScale scale = chart_scale(subject, rows);
+  const SlideGrid grid = slide_grid(rows.size());
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" style=\"max-width:100%;height:auto\" role=\"img\">\n<title>{2}</title>\n"
+      "<style>:root{{{3}}}\n{4}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"var(--ground)\"/>\n",
+      kSlideWidth, kSlideHeight, markup_text(chart_title(subject)), light_colours(), chart_style());
+  svg += fmt::format("<text x=\"{:.1f}\" y=\"36\" style=\"font-size:24px;font-weight:650\">{}</text>\n",
+                     kMargin, markup_text(chart_title(subject)));
+  svg += legend_svg(subject, kMargin, 58);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double x = kMargin + static_cast<double>(i % grid.columns) * (grid.panel.width * grid.scale + kGap);
+    const double y = kHead + static_cast<double>(i / grid.columns) * (grid.panel.height * grid.scale + kGap);
+    svg += fmt::format("<g transform=\"translate({:.1f},{:.1f}) scale({:.3f})\">\n{}</g>\n", x, y, grid.scale,
+                       panel_svg(rows[i], subject.bound, scale, grid.panel));
+  }
+  return svg + text_svg(kMargin, kSlideHeight - 12, "where", markup_text(pictured_note(subject))) +
+         "</svg>\n";
+}
+
+}  // namespace loadline::report

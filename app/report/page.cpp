@@ -1,0 +1,173 @@
+// Head, chart, table, explanations.
+#include "app/report/page.h"
+
+#include "app/report/markup.h"
+#include "app/report/verdict.h"
+#include "core/base/text.h"
+#include "core/load/law.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline::report {
+namespace {
+
+constexpr std::string_view kStyle = R"(
+*{box-sizing:border-box}
+body{margin:0;background:var(--ground);color:var(--ink);
+ font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
+main{max-width:1600px;margin:0 auto;padding:20px 28px 48px}
+h1{font-size:24px;line-height:1.2;margin:0;font-weight:650;overflow-wrap:anywhere}
+h2{font-size:18px;margin:36px 0 8px;font-weight:650}
+p{margin:6px 0;max-width:80ch}
+.lead{color:var(--muted);margin:4px 0 0;max-width:none}
+.legend{display:flex;flex-wrap:wrap;gap:4px 18px;margin:10px 0 4px;font-size:13px;color:var(--muted)}
+.legend span{display:inline-flex;align-items:center;gap:6px}
+.legend i{width:12px;height:12px;border-radius:2px;display:inline-block}
+.legend i.ring{border-radius:50%;width:9px;height:9px;border:1.5px solid var(--ink);background:var(--ground)}
+.legend i.dash{height:0;border-radius:0;width:16px;border-top:2px dashed var(--bad)}
+.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(var(--least),1fr));gap:12px 16px;margin:12px 0 0}
+.charts svg{width:100%;height:auto;display:block;overflow:visible}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums}
+th,td{padding:5px 12px 5px 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
+th{color:var(--muted);font-weight:600;border-bottom-color:var(--muted)}
+.left{text-align:left}td.left:first-child{font-weight:600}
+td.verdict{white-space:normal;min-width:24ch}
+.bad{color:var(--bad)}.good{color:var(--good)}
+dl{display:grid;grid-template-columns:minmax(16ch,max-content) 1fr;gap:6px 20px;margin:10px 0}
+dt{font-weight:600}dd{margin:0;max-width:80ch}
+dd small{display:block;color:var(--muted);font-size:13px}
+footer{margin-top:40px;color:var(--muted);font-size:13px}
+@media(max-width:640px){dl{grid-template-columns:1fr}dd{margin-bottom:8px}main{padding:16px}}
+@media print{h2{break-after:avoid}.charts svg,tr{break-inside:avoid}}
+)";
+
+std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "&ndash;" : format_bytes(bytes); }
+
+std::string head(const ChartSubject& subject) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
+      "<style>\n:root{{{}}}\n@media(prefers-color-scheme:dark){{:root{{{}}}}}\n{}{}</style>\n</head>\n",
+      markup_text(chart_title(subject)), light_colours(), dark_colours(), chart_style(), kStyle);
+}
+
+std::string legend(const ChartSubject& subject) {
+  const BoundRequest& bound = subject.bound;
+  const bool unified = bound.memory == MemoryKind::unified;
+  std::string html = "<div class=\"legend\">";
+  for (const Space space : stack_of(kAllSpaces))
+    html += fmt::format("<span><i style=\"background:var(--{})\"></i>{}</span>",
+                        space == Space::page_cache ? "cache" : space_name(space), space_title(space));
+  html += fmt::format("<span><i class=\"ring\"></i>{}</span>",
+                      unified ? "most that one memory must hold" : "most on the device");
+  if (unified ? bound.budget.unified.has_value() : bound.budget.device.has_value())
+    html += fmt::format("<span><i class=\"dash\"></i>budget {}</span>",
+                        format_bytes(unified ? *bound.budget.unified : *bound.budget.device));
+  html += unified ? "<span>The page cache on top can be dropped: it does not count.</span>"
+                  : "<span>The device stands above the line, the host's memory hangs below it.</span>";
+  return html + "</div>\n";
+}
+
+std::string charts(const ChartSubject& subject) {
+  const std::vector<PicturedRow> rows = pictured_rows(subject);
+  const ChartScale scale = chart_scale(subject, rows);
+  // few panels are large, many fill a slide of 1280 pixels
+  const double least =
+      std::clamp(1224.0 / static_cast<double>(std::max<std::size_t>(rows.size(), 1)) - 16, 188.0, 520.0);
+  std::string html = fmt::format("<div class=\"charts\" style=\"--least:min({:.0f}px,100%)\">\n", least);
+  for (const PicturedRow& one : rows)
+    html += fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}: {}\">\n{}</svg>\n",
+                        PanelSize{}.width, PanelSize{}.height, markup_text(one.row->method->id),
+                        format_bytes(one.row->leading.bytes), panel_svg(one, subject.bound, scale));
+  html += "</div>\n";
+  if (const std::string note = pictured_note(subject); !note.empty())
+    html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(note));
+  return html;
+}
+
+std::string verdict_cell(const LoadRow& row, const BoundRequest& bound) {
+  const std::string text =
+      row.refusal ? fmt::format("cannot be done: {}", row.refusal->what()) : verdict_text(row, bound);
+  return fmt::format("<td class=\"left verdict {}\">{}</td>", row.fits() ? "good" : "bad", markup_text(text));
+}
+
+std::string table(const ChartSubject& subject) {
+  const BoundRequest& bound = subject.bound;
+  const bool unified = bound.memory == MemoryKind::unified;
+  const bool verdicts =
+      bound.judged() || std::any_of(subject.rows.begin(), subject.rows.end(),
+                                    [](const LoadRow& row) { return row.refusal.has_value(); });
+  std::string html =
+      "<h2>Peaks</h2>\n<div class=\"scroll\"><table>\n<tr><th class=\"left\">method</th>"
+      "<th class=\"left\">order</th>";
+  if (unified) html += "<th>must hold</th>";
+  html += "<th>device</th><th>host</th><th>page cache</th>";
+  if (bound.request().page_cache_budget) html += "<th>read again</th>";
+  html += "<th>staging</th><th>unified</th><th class=\"left\">law</th>";
+  html += verdicts ? "<th class=\"left\">verdict</th></tr>\n" : "</tr>\n";
+  for (const LoadRow& row : subject.rows) {
+    html += fmt::format("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>",
+                        markup_text(row.method->id), markup_text(row.order, 40));
+    const auto cell = [&](std::uint64_t bytes) { html += fmt::format("<td>{}</td>", bytes_cell(bytes)); };
+    if (unified) cell(row.leading.bytes);
+    cell(row.peaks[index(Space::device)].bytes);
+    cell(row.peaks[index(Space::host)].bytes);
+    cell(row.cache ? row.cache->peak : row.peaks[index(Space::page_cache)].bytes);
+    if (bound.request().page_cache_budget) cell(row.cache ? row.cache->reread_bytes : 0);
+    cell(row.peaks[index(Space::staging)].bytes);
+    cell(row.unified.bytes);
+    html += fmt::format("<td class=\"left\">{}</td>", markup_text(row.method->peak_law));
+    html += (verdicts ? verdict_cell(row, bound) : "") + "</tr>\n";
+  }
+  html += "</table></div>\n";
+  const bool reserved = std::any_of(subject.rows.begin(), subject.rows.end(),
+                                    [](const LoadRow& row) { return row.reserved.has_value(); });
+  const bool own_order = std::any_of(subject.rows.begin(), subject.rows.end(),
+                                     [](const LoadRow& row) { return row.order_proven.has_value(); });
+  if (bound.judged() && reserved)
+    html +=
+        fmt::format("<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks{}.</p>\n",
+                    own_order ? "; the order optimal is by the bytes asked for" : "");
+  return html + fmt::format("<p class=\"lead\">{}</p>\n", markup_text(law_symbols()));
+}
+
+std::string explanations(const ChartSubject& subject) {
+  std::string html = "<h2>What each method does</h2>\n<dl>\n";
+  const Method* last = nullptr;
+  for (const LoadRow& row : subject.rows) {
+    if (row.method == last) continue;
+    last = row.method;
+    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(row.method->id),
+                        markup_text(row.method->explanation));
+  }
+  html += "</dl>\n<h2>What counts the memory</h2>\n<dl>\n";
+  for (const MemoryView& view : memory_views())
+    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(view.title), markup_text(view.counted_by));
+  return html + "</dl>\n";
+}
+
+std::string options_list(const OptionList& options) {
+  std::string html = "<h2>Asked for</h2>\n<dl>\n";
+  for (const auto& [name, value] : options)
+    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(name), markup_text(value));
+  return html + "</dl>\n";
+}
+
+}  // namespace
+
+std::string page_html(const ChartSubject& subject, const PageText& text) {
+  std::string html = head(subject);
+  html += fmt::format("<body>\n<main>\n<h1>{}</h1>\n", markup_text(chart_title(subject)));
+  html += fmt::format("<p class=\"lead\">{}</p>\n", markup_text(text.lead));
+  html += legend(subject) + charts(subject) + table(subject);
+  html += explanations(subject) + options_list(text.options);
+  html += fmt::format(
+      "<footer>Projected by Loadline {}. Peaks are exact for the plan; times are modelled.</footer>\n",
+      markup_text(text.version));
+  return html + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace loadline::report

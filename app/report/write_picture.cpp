@@ -1,0 +1,26 @@
+// Writes pictures through files that appear whole.
+#include "app/report/write_picture.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/io/atomic_file.h"
+
+#include <span>
+
+#include <fmt/format.h>
+
+namespace loadline::report {
+
+void check_picture_path(const std::string& path, std::string_view extension) {
+  if (path.empty() || path.ends_with(extension)) return;
+  throw Error(ErrorCode::usage, fmt::format("'{}' does not end in {}: other files are not written over",
+                                            safe_display(path, 120), extension));
+}
+
+void write_picture(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write_at(0, std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+}  // namespace loadline::report

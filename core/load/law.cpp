@@ -1,0 +1,250 @@
+// Cuts a law into parts and hands each to the reader of expressions.
+#include "core/load/law.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/expression.h"
+#include "core/load/expert_groups.h"
+#include "core/load/load_options.h"
+#include "core/load/load_units.h"
+#include "core/load/shards.h"
+#include "core/load/storage_cast.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::array<LawSymbol, 16> kSymbols = {{
+    {"W", "all weights as they are stored, each once"},
+    {"w*", "the largest stored weight"},
+    {"V", "the weights that stay on the device, as they land there (W without a cast and a placement)"},
+    {"v*", "the largest weight as it lands"},
+    {"c*", "the most that one weight takes as it is stored and as it lands together"},
+    {"S*", "the largest shard as it is stored"},
+    {"g*", "the largest group of weights that is fused, as it lands"},
+    {"x*", "the largest layer or other part that runs at once"},
+    {"y*", "the most that two such parts in a row take"},
+    {"H", "the weights that a placement keeps on the host"},
+    {"D", "the weights that a placement leaves on disk"},
+    {"T", "what ExecuTorch holds for weights with two names"},
+    {"B", "the staging ring"},
+    {"F", "what ExecuTorch collects before it is sent"},
+    {"limit", "the Run:ai streamer's buffer"},
+    {"Q", "the activations"},
+}};
+
+// "w*" is a name, "2W" a product, "4 MiB" a number: as the reader of expressions takes them.
+std::string as_expression(std::string_view text) {
+  std::string result;
+  const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i).starts_with(" MiB")) {
+      result += " * 1048576";
+      i += 3;
+    } else if (text[i] == '*') {
+      result += "_star";
+    } else {
+      if (i > 0 && letter(text[i]) && std::isdigit(static_cast<unsigned char>(text[i - 1])) != 0)
+        result += " * ";
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+std::int64_t bounded(std::uint64_t value) {
+  if (value >> 63 != 0) throw Error(ErrorCode::limit, "a symbol of a law exceeds 63 bits");
+  return static_cast<std::int64_t>(value);
+}
+
+class Reader {
+ public:
+  Reader(std::string_view law, const LawValues& values) : law_(law), values_(values) {
+    names_ = {{"W", values.W},      {"w_star", values.w}, {"V", values.V},      {"v_star", values.v},
+              {"c_star", values.c}, {"S_star", values.S}, {"g_star", values.g}, {"x_star", values.x},
+              {"y_star", values.y}, {"H", values.H},      {"D", values.D},      {"T", values.T},
+              {"B", values.B}};
+    names_.insert(values.options.begin(), values.options.end());
+  }
+
+  LawPeaks read() const {
+    LawPeaks peaks;
+    for (const std::string_view part : split(law_, ", ")) read_part(part, peaks);
+    return peaks;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw Error(ErrorCode::malformed, fmt::format("the law '{}': {}", law_, what));
+  }
+
+  // At separators outside of parentheses.
+  static std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
+    std::vector<std::string_view> parts;
+    int depth = 0;
+    std::size_t from = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+      if (depth > 0 || !text.substr(i).starts_with(separator)) continue;
+      parts.push_back(text.substr(from, i - from));
+      from = i + separator.size();
+    }
+    parts.push_back(text.substr(from));
+    return parts;
+  }
+
+  void read_part(std::string_view part, LawPeaks& peaks) const {
+    constexpr std::array<std::pair<std::string_view, Space>, 4> kSpaces = {
+        {{"device ", Space::device},
+         {"host ", Space::host},
+         {"page cache ", Space::page_cache},
+         {"staging ", Space::staging}}};
+    for (const auto& [word, space] : kSpaces)
+      if (part.starts_with(word)) {
+        peaks.spaces[index(space)] = read_cases(part.substr(word.size()));
+        return;
+      }
+    constexpr std::string_view kUnified = "unified ";
+    if (!part.starts_with(kUnified)) fail(fmt::format("'{}' names no space", part));
+    peaks.unified = read_cases(part.substr(kUnified.size()));
+  }
+
+  // "V + Q (cast: V + max(S*, Q))".
+  std::uint64_t read_cases(std::string_view text) const {
+    const std::size_t open = text.find(" (");
+    std::uint64_t value = evaluate(text.substr(0, open));
+    if (open == std::string_view::npos) return value;
+    if (!text.ends_with(')')) fail("a parenthesis is not closed");
+    for (std::string_view one : split(text.substr(open + 2, text.size() - open - 3), "; ")) {
+      const std::size_t colon = one.find(": ");
+      if (colon == std::string_view::npos) fail(fmt::format("'{}' is no case", one));
+      const bool holds = holds_for(one.substr(0, colon));
+      std::string_view expression = one.substr(colon + 2);
+      const bool adds = expression.starts_with("+ ");
+      if (adds) expression.remove_prefix(2);
+      const std::uint64_t result = evaluate(expression);
+      if (holds) value = adds ? value + result : result;
+    }
+    return value;
+  }
+
+  bool holds_for(std::string_view condition) const {
+    if (condition == "cast") return values_.cast;
+    if (condition == "disk") return values_.disk;
+    if (condition == "pickled") return values_.pickled;
+    fail(fmt::format("'{}' is no condition", condition));
+  }
+
+  std::uint64_t evaluate(std::string_view text) const {
+    Scope scope;
+    scope.name = [this](std::string_view name) {
+      const auto found = names_.find(name);
+      if (found == names_.end()) fail(fmt::format("'{}' is no symbol", name));
+      return Datum(bounded(found->second));
+    };
+    scope.call = [this](std::string_view function, std::span<const Datum> arguments) -> std::optional<Datum> {
+      if (function != "slots" || arguments.size() != 1 || arguments[0].number() == nullptr)
+        return std::nullopt;
+      const std::int64_t slot = std::max<std::int64_t>(bounded(values_.slot), 1);
+      return Datum((*arguments[0].number() + slot - 1) / slot * slot);
+    };
+    const AssetPlace place = {std::make_shared<const std::string>("law"), 1, 1};
+    const Datum value = Expression::parse(as_expression(text), place).evaluate(scope);
+    if (value.number() == nullptr || *value.number() < 0) fail(fmt::format("'{}' is no size", text));
+    return static_cast<std::uint64_t>(*value.number());
+  }
+
+  std::string_view law_;
+  const LawValues& values_;
+  std::map<std::string, std::uint64_t, std::less<>> names_;
+};
+
+// Host copies and staging buffers that wait for the last name, and a tensor of the device for each.
+std::uint64_t held_for_ties(const MetaGraph& graph, bool doubled) {
+  std::uint64_t held = 0;
+  for (const std::vector<TensorId>& group : tied_groups(graph))
+    held = add_loaded(
+        held, graph.storage(graph.tensor(group.front()).storage).bytes * (doubled ? 2 * group.size() : 1));
+  return held;
+}
+
+// What runs at once, in forward order; a tied weight is in each part that uses it.
+std::vector<std::uint64_t> unit_bytes(const MetaGraph& graph) {
+  std::map<std::tuple<Phase, int, std::uint64_t>, std::set<StorageId>> units;
+  for (const Tensor& tensor : graph.tensors) units[forward_key(tensor.name.view())].insert(tensor.storage);
+  std::vector<std::uint64_t> sizes;
+  for (const auto& [key, storages] : units) {
+    sizes.push_back(0);
+    for (const StorageId id : storages) sizes.back() = add_loaded(sizes.back(), graph.storage(id).bytes);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+std::span<const LawSymbol> law_symbol_table() { return kSymbols; }
+
+std::string law_symbols() {
+  std::string text;
+  for (const LawSymbol& symbol : kSymbols)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", symbol.name, symbol.meaning);
+  return text + "; slots(x): x rounded up to whole slots of the ring.";
+}
+
+LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
+  LawValues values;
+  const LoadRequest& request = inputs.request;
+  const std::vector<std::uint64_t> landed = loaded_bytes(graph, request.cast);
+  const std::vector<std::uint32_t> shards = shards_of(graph, request.shard_bytes);
+  const StorageOrder storages = find_order("file").make(graph);
+  std::map<std::uint32_t, std::uint64_t> shard_bytes;
+  const auto raise = [](std::uint64_t& most, std::uint64_t bytes) { most = std::max(most, bytes); };
+  for (const StorageId id : storages) {
+    const std::uint64_t stored = graph.storage(id).bytes, lands = landed[index(id)];
+    values.W = add_loaded(values.W, stored);
+    raise(values.w, stored);
+    raise(values.v, lands);
+    raise(values.c, add_loaded(stored, lands));
+    raise(values.S, shard_bytes[shards[index(id)]] += stored);
+    const Home home = inputs.placement.of(id);
+    std::uint64_t& sum = home == Home::device ? values.V : home == Home::host ? values.H : values.D;
+    sum = add_loaded(sum, lands);
+    if (inputs.placement.has_twin(id)) values.H = add_loaded(values.H, lands);
+  }
+  for (const ExpertGroup& group : expert_groups(graph, storages)) {
+    std::uint64_t bytes = 0;
+    for (const StorageId id : group.storages) bytes = add_loaded(bytes, landed[index(id)]);
+    raise(values.g, bytes);
+  }
+  std::uint64_t before = 0;
+  for (const std::uint64_t unit : unit_bytes(graph)) {
+    raise(values.x, unit);
+    raise(values.y, add_loaded(before, unit));
+    before = unit;
+  }
+  values.T = held_for_ties(graph, request.doubled_ties);
+  values.slot = request.staging_bytes / request.slots;
+  values.B = values.slot * request.slots;
+  for (const LoadOption& option : load_options())
+    if (const OptionValue value = option.get(request); !option.symbol.empty())
+      values.options.emplace(option.symbol, std::get<std::uint64_t>(value));
+  values.cast = request.cast.has_value();
+  values.disk = values.D > 0;
+  values.pickled = graph.format == "torch";
+  return values;
+}
+
+LawPeaks evaluate_law(std::string_view law, const LawValues& values) { return Reader(law, values).read(); }
+
+}  // namespace loadline

@@ -1,0 +1,35 @@
+// What no request may say, whatever the model.
+#include "core/load/request.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+#include <fmt/format.h>
+
+namespace loadline {
+
+void check_request(const LoadRequest& request) {
+  constexpr std::uint64_t kLeastSlot = 4096;
+  constexpr std::uint32_t kMostSlots = 1024;
+  const auto refuse = [](const std::string& text) { throw Error(ErrorCode::usage, text); };
+  if (request.slots == 0 || request.slots > kMostSlots)
+    refuse(fmt::format("a ring needs 1 to {} slots, {} were asked for", kMostSlots, request.slots));
+  if (request.staging_bytes / request.slots < kLeastSlot)
+    refuse(fmt::format("a ring of {} in {} has less than {} for each, the least that a slot can be",
+                       counted(request.staging_bytes, "byte"), counted(request.slots, "slot"),
+                       counted(kLeastSlot, "byte")));
+  if (request.staging_bytes > std::uint64_t{1} << 40)
+    refuse(fmt::format("a ring of {} is over the limit of 1 TiB", format_bytes(request.staging_bytes)));
+  if (request.activation_bytes >> 60 != 0)
+    refuse(
+        fmt::format("activations of {} are over the limit of 1 EiB", format_bytes(request.activation_bytes)));
+  if (request.activation_bytes > 0 && asks_for_pass(request))
+    refuse("a size of activations and a forward pass exclude each other: the pass has its own activations");
+  if (int{request.gpu_layers.has_value()} + int{request.auto_map.has_value()} + int{!request.place.empty()} >
+      1)
+    refuse("weights can be placed by layers, by an automatic map or by rules, not by several of them");
+  if (request.memory == MemoryKind::unified && request.host_budget)
+    refuse("unified memory has one budget: the device budget covers the host's share as well");
+}
+
+}  // namespace loadline

@@ -1,0 +1,87 @@
+// Reads and writes the options of a request by the table.
+#include "core/load/request_file.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/forward/asset_folder.h"
+#include "core/forward/asset_json.h"
+#include "core/load/load_options.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline {
+namespace {
+
+constexpr std::size_t kMostNames = 1000;
+constexpr std::size_t kLongestValue = 4096;
+using Json = nlohmann::ordered_json;
+
+void read_option(LoadRequest& request, const std::string& id, const AssetNode& node) {
+  const LoadOption* const option = find_load_option(id);
+  try {
+    if (option == nullptr || node.kind != AssetNode::Kind::list)
+      return set_load_option(request, id, node.name(fmt::format("'{}'", id), kLongestValue));
+    if (option->kind != OptionKind::names) node.place.fail(fmt::format("'{}' takes one value", id));
+    set_option_value(*option, request, node.texts(fmt::format("'{}'", id), kMostNames, kLongestValue));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::usage) throw;
+    node.place.fail(option == nullptr ? error.what() : fmt::format("'{}': {}", id, error.what()));
+  }
+}
+
+Json value_json(const OptionValue& value) {
+  return std::visit(
+      [](const auto& held) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::monostate>)
+          return nullptr;
+        else
+          return held;
+      },
+      value);
+}
+
+}  // namespace
+
+SavedRequest parse_request(std::string_view json, const std::string& path) {
+  const AssetNode root = parse_asset(json, path);
+  root.allow({"schema_version", "model", "options"});
+  const AssetNode* const version = root.find("schema_version");
+  if (version == nullptr) root.place.fail("'schema_version' is missing");
+  if (version->text != std::to_string(kRequestVersion))
+    version->place.fail(fmt::format("'schema_version' is {}, this program reads {}",
+                                    safe_display(version->text, 20), kRequestVersion));
+  SavedRequest saved;
+  if (const AssetNode* const model = root.find("model")) {
+    const std::filesystem::path named = model->name("'model'", kLongestValue);
+    if (named.empty()) model->place.fail("'model' is empty");
+    const std::filesystem::path beside = std::filesystem::path(path).parent_path() / named;
+    std::error_code ignored;
+    // what is not there may be a model of the hub cache
+    saved.model =
+        named.is_relative() && std::filesystem::exists(beside, ignored) ? beside.string() : named.string();
+  }
+  if (const AssetNode* const options = root.find("options")) {
+    options->as(AssetNode::Kind::object, "'options'").at_most(load_options().size(), "'options'");
+    for (std::size_t i = 0; i < options->items.size(); ++i)
+      read_option(saved.request, options->keys[i], options->items[i]);
+  }
+  return saved;
+}
+
+SavedRequest read_request(const std::string& path) { return parse_request(asset_text(path), path); }
+
+std::string request_text(const LoadRequest& request, const std::optional<std::string>& model) {
+  Json json = {{"schema_version", kRequestVersion}};
+  if (model) json["model"] = is_valid_utf8(*model) ? *model : safe_display(*model);
+  json["options"] = Json::object();
+  const LoadRequest defaults;
+  for (const LoadOption& option : load_options())
+    if (!same_option(option, request, defaults))
+      json["options"][std::string(option.id)] = value_json(option.get(request));
+  return json.dump(2) + "\n";
+}
+
+}  // namespace loadline

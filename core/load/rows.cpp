@@ -1,0 +1,95 @@
+// From a projection that is alive to the figures of its row.
+#include "core/load/rows.h"
+
+#include "core/plan/space_sum.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace loadline {
+namespace {
+
+RowPeak row_peak(const Plan& plan, std::uint64_t bytes, std::size_t step, const Labels& labels) {
+  return {bytes, step, bytes == 0 ? "" : labels.at_step(plan, step)};
+}
+
+RowPeak judged_peak(const Projection& projection, MemoryKind memory, const Labels& labels) {
+  const Timeline& timeline = projection.timeline;
+  const unsigned spaces = deciding_spaces(memory);
+  std::uint64_t most = 0;
+  std::size_t step = 0;
+  for (std::size_t i = 0; i < timeline.usage.size(); ++i) {
+    const std::uint64_t bytes = sum_over(judged_bytes(timeline, i), spaces);
+    if (bytes <= most) continue;
+    most = bytes;
+    step = timeline.usage[i].step;
+  }
+  return row_peak(projection.plan, most, step, labels);
+}
+
+AliveBlocks alive_blocks(const Projection& projection, Space space, const Labels& labels, std::size_t most) {
+  const Peak& peak = projection.timeline.peaks[index(space)];
+  if (peak.bytes == 0 || most == 0) return {};
+  const std::vector<BlockId> alive =
+      alive_at(projection.timeline, projection.plan, peak.step, space_bit(space));
+  AliveBlocks blocks;
+  blocks.count = alive.size();
+  for (std::size_t i = 0; i < std::min(most, alive.size()); ++i)
+    blocks.largest.push_back({labels.of(projection.plan, alive[i]), projection.plan.block(alive[i]).bytes});
+  return blocks;
+}
+
+}  // namespace
+
+LoadRow make_row(const Projection& projection, const BoundRequest& bound, const Labels& labels,
+                 std::size_t alive) {
+  const Timeline& timeline = projection.timeline;
+  const Plan& plan = projection.plan;
+  const LoadRequest& request = bound.request();
+  LoadRow row;
+  row.method = projection.method;
+  row.order = projection.order;
+  row.order_proven = projection.order_proven;
+  row.reads = projection.reads;
+  row.seconds = projection.seconds;
+  for (std::size_t i = 0; i < kSpaceCount; ++i) {
+    row.peaks[i] = row_peak(plan, timeline.peaks[i].bytes, timeline.peaks[i].step, labels);
+    row.alive[i] = alive_blocks(projection, static_cast<Space>(i), labels, alive);
+  }
+  const std::vector<ViewPeak> views = view_peaks(timeline, bound.memory, request.page_cache_budget);
+  for (const ViewPeak& view : views) row.views.push_back(view.bytes);
+  // a limit of the page cache holds for every figure that counts it
+  const auto view_peak = [&](std::string_view id) {
+    const ViewPeak& view = views[view_position(id)];
+    return row_peak(plan, view.bytes, view.step, labels);
+  };
+  row.unified = view_peak("unified");
+  row.peaks[index(Space::page_cache)] = view_peak("file_backed");
+  const ViewPeak& leading = views[leading_view(bound.memory)];
+  row.leading = row_peak(plan, leading.bytes, leading.step, labels);
+  row.held = held_peak(timeline);
+  row.final_bytes = timeline.final_bytes;
+  row.reserved = timeline.reserved_peak;
+  row.reserved_final = timeline.reserved_final;
+  row.allocated = timeline.allocated_peak;
+  if (request.page_cache_budget) {
+    row.cache = limit_cache(projection.plan, timeline, *request.page_cache_budget);
+    row.seconds += static_cast<double>(row.cache->reread_bytes) / bound.inputs.costs.disk_read;
+  }
+  row.verdict = check_budget(projection, bound.budget);
+  if (row.verdict.block) row.first_over = labels.of(plan, *row.verdict.block);
+  row.judged = judged_peak(projection, bound.memory, labels);
+  if (request.require_peak && row.judged.bytes > *request.require_peak)
+    row.over_required_peak = row.judged.bytes - *request.require_peak;
+  return row;
+}
+
+LoadRow refused_row(const Method& method, std::string order, const Error& refusal) {
+  LoadRow row;
+  row.method = &method;
+  row.order = std::move(order);
+  row.refusal = refusal;
+  return row;
+}
+
+}  // namespace loadline

@@ -1,0 +1,13 @@
+// The options of opening a model as a table for every front end.
+#pragma once
+
+#include "core/base/option.h"
+#include "importers/resolve.h"
+
+#include <span>
+
+namespace loadline {
+
+std::span<const Option<ResolveOptions>> open_options();
+
+}  // namespace loadline

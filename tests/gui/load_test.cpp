@@ -1,0 +1,370 @@
+// What is chosen for a load and its comparison, orders arranged by hand, and the files of both.
+#include "app/gui/workspace.h"
+#include "app/report/verdict.h"
+#include "core/load/load_options.h"
+#include "core/load/order_file.h"
+#include "tests/gui/sample_graphs.h"
+#include "tests/support/builders.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace loadline::gui {
+namespace {
+
+void settle(Workspace& workspace) {
+  while (workspace.busy())
+    if (!workspace.poll()) std::this_thread::yield();
+}
+
+void choose(Workspace& workspace, const std::function<void(Asked&)>& change) {
+  Asked asked = workspace.document().asked();
+  change(asked);
+  workspace.document().ask(asked);
+  settle(workspace);
+}
+
+void set(Workspace& workspace, std::string_view option, std::string_view word) {
+  workspace.document().set_option(option, word);
+  settle(workspace);
+}
+
+const LoadRow& row_of(const Workspace& workspace, std::string_view method, std::string_view order) {
+  for (const LoadRow& row : workspace.document().comparison.value()->answer.rows)
+    if (row.method->id == method && row.order == order) return row;
+  throw std::runtime_error("no such row");
+}
+
+const std::optional<report::RowCurve>& curve_of(const Workspace& workspace, const LoadRow& row) {
+  const report::PicturedAnswer& compared = *workspace.document().comparison.value();
+  return compared.curves[static_cast<std::size_t>(&row - compared.answer.rows.data())];
+}
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::string refusal(const std::function<void()>& verb) {
+  try {
+    verb();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projection) {
+  Workspace workspace("");
+  workspace.show(preset_graph("llama-3-8b"), "");
+  choose(workspace, [](Asked& asked) { asked.every_order = true; });
+  ASSERT_EQ(workspace.document().comparison.value()->answer.rows.size(), methods().size() * orders().size());
+  for (const std::string_view order : {"file", "forward", "largest", "optimal"}) {
+    set(workspace, "method", "cast_on_device");
+    set(workspace, "order", order);
+    ASSERT_TRUE(workspace.document().projection.value());
+    const LoadRow& row = row_of(workspace, "cast_on_device", order);
+    EXPECT_EQ(row.leading.bytes,
+              workspace.document().projection.value()->timeline.peaks[index(Space::device)].bytes);
+    EXPECT_EQ(row.reads, workspace.document().projection.value()->reads);
+    EXPECT_EQ(row.seconds, workspace.document().projection.value()->seconds);
+    const auto& curve = curve_of(workspace, row);
+    ASSERT_TRUE(curve);
+    EXPECT_EQ(curve->bands.front().most, row.leading.bytes);
+  }
+}
+
+TEST(Comparison, a_device_fills_in_its_budget_and_rows_say_what_breaks_it) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  const std::vector<Target>& targets = workspace.document().targets();
+  const Target& target = *std::find_if(targets.begin(), targets.end(), [](const Target& row) {
+    return row.memory == MemoryKind::discrete && row.device_bytes;
+  });
+  set(workspace, "device_budget", "5GiB");  // of what was there before
+  set(workspace, "target", target.id);
+  EXPECT_EQ(workspace.document().memory().budget.device, target.device_bytes);
+  EXPECT_EQ(workspace.document().comparison.value()->answer.bound->budget.device, target.device_bytes);
+  set(workspace, "device_budget", "1GiB");
+  const LoadRow& row = row_of(workspace, "staged_ring", "file");
+  EXPECT_FALSE(row.fits());
+  EXPECT_EQ(row.verdict.device_over, workspace.document().model->weight_bytes - (1ull << 30));
+  EXPECT_NE(row.first_over, "");
+  EXPECT_NE(
+      report::verdict_text(row, *workspace.document().comparison.value()->answer.bound).find("first at"),
+      std::string::npos);
+  // a budget judges the rows and leaves the projection as it is
+  const auto before = workspace.document().projection.value();
+  set(workspace, "device_budget", std::to_string(UINT64_MAX));
+  EXPECT_EQ(workspace.document().projection.value(), before);
+  EXPECT_TRUE(row_of(workspace, "staged_ring", "file").fits());
+  EXPECT_NE(refusal([&] { set(workspace, "target", "toaster"); }), "");
+}
+
+TEST(Comparison, one_memory_holds_everything_but_pages) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  set(workspace, "device_budget", "100GiB");
+  set(workspace, "host_budget", "100GiB");
+  set(workspace, "memory", "unified");
+  EXPECT_EQ(workspace.document().memory().budget.unified, 100ull << 30);
+  EXPECT_FALSE(workspace.document().memory().budget.device);
+  EXPECT_FALSE(workspace.document().memory().budget.host);
+  const LoadRow& row = row_of(workspace, "mmap_copy", "file");
+  EXPECT_EQ(workspace.document().comparison.value()->answer.bound->memory, MemoryKind::unified);
+  EXPECT_EQ(row.verdict.unified_over, row.leading.bytes - (100ull << 30));
+  EXPECT_LT(row.leading.bytes, row.unified.bytes);
+  EXPECT_EQ(curve_of(workspace, row)->bands.size(), 1u);
+}
+
+TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  set(workspace, "method", "llama_cpp_ring");
+  set(workspace, "gpu_layers", "10");
+  ASSERT_TRUE(workspace.document().projection.value());
+  EXPECT_LT(workspace.document().projection.value()->timeline.peaks[index(Space::device)].bytes,
+            workspace.document().model->weight_bytes / 2);
+  const LoadRow& refused = row_of(workspace, "direct", "file");
+  ASSERT_TRUE(refused.refusal);
+  EXPECT_NE(std::string(refused.refusal->what()).find("nowhere but to the device"), std::string::npos);
+  for (const bool ascending : {true, false}) {
+    const auto at =
+        sorted_rows(workspace.document().comparison.value()->answer.rows,
+                    *workspace.document().comparison.value()->answer.bound, RowSort::device, ascending);
+    ASSERT_EQ(at.size(), workspace.document().comparison.value()->answer.rows.size());
+    EXPECT_FALSE(workspace.document().comparison.value()->answer.rows[at.front()].refusal);
+    EXPECT_TRUE(workspace.document().comparison.value()->answer.rows[at.back()].refusal);
+    const auto& rows = workspace.document().comparison.value()->answer.rows;
+    EXPECT_TRUE(std::is_sorted(at.begin(), at.end(), [&](std::size_t a, std::size_t b) {
+      if (rows[a].refusal || rows[b].refusal) return !rows[a].refusal && rows[b].refusal;
+      const auto x = rows[a].peaks[index(Space::device)].bytes, y = rows[b].peaks[index(Space::device)].bytes;
+      return ascending ? x < y : x > y;
+    }));
+  }
+  workspace.show(tiny_graph(), "");
+  EXPECT_FALSE(workspace.document().asked().request.gpu_layers);
+}
+
+TEST(Questions, are_the_same_where_nothing_that_they_depend_on_differs) {
+  Asked before, now;
+  const auto timeline = [](const Asked& asked) { return timeline_question(asked, nullptr, nullptr); };
+  const auto comparison = [](const Asked& asked) { return comparison_question(asked, nullptr, nullptr); };
+  now.request.sequence = 7;  // of a pass that does not follow the load
+  now.request.forward.profile = "hf_eager";
+  EXPECT_EQ(timeline(before), timeline(now));
+  EXPECT_EQ(comparison(before), comparison(now));
+  now.request.device_budget = 1;
+  EXPECT_EQ(timeline(before), timeline(now));
+  EXPECT_NE(comparison(before), comparison(now));
+  now = before;
+  now.request.methods = {"accelerate"};
+  EXPECT_NE(timeline(before), timeline(now));
+  EXPECT_EQ(comparison(before), comparison(now));
+  now = before;
+  now.request.orders = {"largest"};
+  EXPECT_NE(comparison(before), comparison(now));
+  now.every_order = before.every_order = true;
+  EXPECT_EQ(comparison(before), comparison(now));
+  now.request.orders = {std::string(kOwnOrder)};
+  EXPECT_EQ(comparison_question(now, nullptr, nullptr).own_order, nullptr);
+  const auto one = std::make_shared<const StorageOrder>(), two = std::make_shared<const StorageOrder>();
+  EXPECT_NE(timeline_question(now, nullptr, one), timeline_question(now, nullptr, two));
+  now = before;
+  for (const char* word : {"gpu_layers 3", "auto_map 1GiB", "place name:*=host", "cast f32", "slots 8"}) {
+    const std::string_view line = word;
+    const std::size_t space = line.find(' ');
+    set_load_option(now.request, line.substr(0, space), line.substr(space + 1));
+    EXPECT_NE(timeline(before), timeline(now)) << word;
+    EXPECT_NE(comparison(before), comparison(now)) << word;
+    now = before;
+  }
+}
+
+TEST(Comparison, weights_are_placed_as_the_command_line_places_them) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  const MetaGraph& graph = *workspace.document().model->graph;
+  const auto device = [&] {
+    return row_of(workspace, "accelerate", "file").final_bytes[index(Space::device)];
+  };
+  const auto placed = [&](const Placement& placement) {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < graph.storages.size(); ++i)
+      if (placement.of(StorageId{i}) == Home::device) bytes += graph.storages[i].bytes;
+    return bytes;
+  };
+  set(workspace, "auto_map", "40GiB,16GiB");
+  EXPECT_EQ(device(), placed(place_automatically(graph, 40ull << 30, 16ull << 30)));
+  EXPECT_GT(device(), 0u);
+  EXPECT_TRUE(row_of(workspace, "direct", "file").refusal);
+  const std::string rules = "name:*down_proj*=host; layer:70-79=disk";
+  const auto placed_by = [&] {
+    return load_option_text(workspace.document().asked().request, *find_load_option("place"));
+  };
+  set(workspace, "place", rules);
+  EXPECT_EQ(placed_by(), rules);
+  EXPECT_FALSE(workspace.document().asked().request.auto_map);
+  EXPECT_EQ(device(),
+            placed(place_by_rules(graph, {{"name:*down_proj*", Home::host}, {"layer:70-79", Home::disk}})));
+  // what cannot be meant changes nothing
+  for (const char* wrong : {"name:nobody=host", "host", "name:*=cupboard"})
+    EXPECT_NE(refusal([&] { set(workspace, "place", wrong); }), "") << wrong;
+  EXPECT_EQ(placed_by(), rules);
+  workspace.show(tiny_graph(), "");
+  EXPECT_FALSE(places_weights(workspace.document().asked().request));
+}
+
+TEST(Comparison, times_are_by_rates_that_were_measured) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  const double before = row_of(workspace, "per_tensor", "file").seconds;
+  MeasuredRates rates;
+  rates.measured = "2025-03-01T12:00Z";
+  rates.values["disk_read"] = 3.0e8;
+  workspace.shared.rates = rates;
+  choose(workspace, [](Asked& asked) { asked.every_order = true; });
+  EXPECT_GT(row_of(workspace, "per_tensor", "file").seconds, 4 * before);
+  EXPECT_EQ(rates_line(workspace.shared.rates),
+            "Times by rates measured on 2025-03-01T12:00Z, but for those of a device.");
+}
+
+TEST(Comparison, an_allocator_is_judged_by_what_it_reserves) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  const auto row = [&]() -> const LoadRow& { return row_of(workspace, "executorch_after", "file"); };
+  set(workspace, "allocator", "torch");
+  const std::uint64_t asked = row().leading.bytes;
+  const std::uint64_t reserved = (*row().reserved)[index(Space::device)];
+  ASSERT_GT(reserved, asked);
+  EXPECT_EQ(row().judged.bytes, reserved);
+  set(workspace, "device_budget", std::to_string(reserved - 1));
+  EXPECT_EQ(row().verdict.device_over, 1u);
+  EXPECT_NE(row().first_over, "");
+  set(workspace, "device_budget", std::to_string(reserved));
+  EXPECT_TRUE(row().fits());
+  set(workspace, "allocator", "exact");
+  set(workspace, "device_budget", std::to_string(asked));
+  EXPECT_TRUE(row().fits());
+}
+
+TEST(Comparison, encoded_files_cannot_be_mapped) {
+  Workspace workspace("");
+  workspace.show(encoded_graph(), "");
+  settle(workspace);
+  EXPECT_TRUE(row_of(workspace, "mmap_assign", "file").refusal);
+  EXPECT_FALSE(row_of(workspace, "per_tensor", "file").refusal);
+}
+
+TEST(Order, is_listed_by_modules_that_move_unfold_and_fold) {
+  const MetaGraphPtr graph = llama_70b_graph();
+  const StorageOrder file = find_order("file").make(*graph);
+  OrderList list(*graph, file);
+  EXPECT_EQ(list.order(), file);
+  EXPECT_LT(list.items().size(), 100u);
+  const auto layer = std::find_if(list.items().begin(), list.items().end(),
+                                  [](const OrderItem& item) { return item.module == "model.layers.7"; });
+  ASSERT_NE(layer, list.items().end());
+  const auto at = static_cast<std::size_t>(layer - list.items().begin());
+  const std::size_t rows = list.items().size(), tensors = layer->storages.size();
+  list.unfold(*graph, at);
+  EXPECT_EQ(list.items().size(), rows + tensors - 1);
+  EXPECT_EQ(list.order(), file);
+  list.fold(at + 2);
+  EXPECT_EQ(list.items().size(), rows);
+  EXPECT_EQ(list.order(), file);
+  list.move(at, 0);
+  EXPECT_EQ(list.items()[0].module, "model.layers.7");
+  EXPECT_EQ(list.order()[tensors], file[0]);
+  list.move(0, at);
+  EXPECT_EQ(list.order(), file);
+  list.move(0, rows);  // beyond the end
+  EXPECT_EQ(list.order(), file);
+  EXPECT_EQ(order_module("lm_head.weight"), "lm_head");
+  EXPECT_EQ(order_module("weight"), "weight");
+  EXPECT_EQ(order_module("a.12.b.3.c"), "a.12");
+  EXPECT_EQ(order_module(""), "");
+}
+
+TEST(Order, arranged_by_hand_is_planned_compared_saved_and_read_back) {
+  const loadline::testing::TemporaryFolder folder;
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  EXPECT_NE(refusal([&] { set(workspace, "order", kOwnOrder); }), "");
+  workspace.document().list_order();
+  settle(workspace);
+  ASSERT_FALSE(workspace.document().order.value()->items().empty());
+  OrderList list = *workspace.document().order.value();
+  list.move(list.items().size() - 1, 0);
+  const StorageOrder wanted = list.order();
+  workspace.document().arrange_order(std::move(list));
+  settle(workspace);
+  ASSERT_TRUE(workspace.document().projection.value());
+  EXPECT_EQ(workspace.document().projection.value()->order, "custom");
+  EXPECT_EQ(row_of(workspace, "staged_ring", "custom").reads, workspace.document().projection.value()->reads);
+  EXPECT_GT(workspace.document().projection.value()->reads.jumps, 0u);
+  choose(workspace, [](Asked& asked) { asked.every_order = true; });
+  EXPECT_EQ(workspace.document().comparison.value()->answer.rows.size(),
+            methods().size() * (orders().size() + 1));
+
+  EXPECT_NE(refusal([&] { workspace.document().save_order(folder / "model.safetensors"); }).find(".txt"),
+            std::string::npos);
+  workspace.document().save_order(folder / "order.txt");
+  settle(workspace);
+  EXPECT_EQ(parse_order(*workspace.document().model->graph, text_of(folder / "order.txt"), "order.txt"),
+            wanted);
+  set(workspace, "order", "file");
+  workspace.document().list_order();
+  settle(workspace);
+  EXPECT_NE(workspace.document().order.value()->order(), wanted);
+  workspace.document().load_order(folder / "order.txt");
+  settle(workspace);
+  EXPECT_EQ(shown_order(workspace.document().asked()), "custom");
+  EXPECT_EQ(workspace.document().order.value()->order(), wanted);
+
+  loadline::testing::write_file(folder / "wrong.txt", std::string_view("no such tensor\n"));
+  workspace.document().load_order(folder / "wrong.txt");
+  settle(workspace);
+  ASSERT_FALSE(workspace.shared.notices.all().empty());
+  EXPECT_NE(workspace.shared.notices.all().back().text.find("no such tensor"), std::string::npos);
+  EXPECT_EQ(workspace.document().order.value()->order(), wanted);
+
+  workspace.show(tiny_graph(), "");
+  EXPECT_EQ(shown_order(workspace.document().asked()), "file");
+  EXPECT_FALSE(workspace.document().has_custom_order());
+  EXPECT_TRUE(workspace.document().order.value()->items().empty());
+}
+
+TEST(Chart, is_written_as_the_command_line_writes_it) {
+  const loadline::testing::TemporaryFolder folder;
+  Workspace workspace("");
+  EXPECT_NE(refusal([&] { workspace.document().save_chart(folder / "x.svg"); }), "");
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  EXPECT_NE(refusal([&] { workspace.document().save_chart(folder / "x.txt"); }).find(".svg"),
+            std::string::npos);
+  workspace.document().save_chart(folder / "x.svg");
+  settle(workspace);
+  const std::string svg = text_of(folder / "x.svg");
+  EXPECT_TRUE(svg.starts_with("<svg "));
+  for (const Method& method : methods()) EXPECT_NE(svg.find(method.id), std::string::npos) << method.id;
+  workspace.document().save_chart(folder / "x.html");
+  settle(workspace);
+  const std::string page = text_of(folder / "x.html");
+  EXPECT_TRUE(page.starts_with("<!doctype html>"));
+  EXPECT_NE(page.find("723 tensors, W = 141,107,412,992 bytes"), std::string::npos);
+  for (const Method& method : methods()) EXPECT_NE(page.find(method.id), std::string::npos) << method.id;
+  workspace.document().save_chart(folder / "missing/x.svg");
+  settle(workspace);
+  EXPECT_EQ(workspace.shared.notices.all().back().severity, Severity::error);
+}
+
+}  // namespace
+}  // namespace loadline::gui
