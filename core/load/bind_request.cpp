@@ -62,6 +62,21 @@ std::string counts_instead(std::string_view budget, std::uint64_t bytes) {
   return fmt::format("the {} budget given counts instead: {}", budget, format_bytes(bytes));
 }
 
+// Off the budget that decides.
+void take_reserve(BoundMemory& bound) {
+  auto& budget = bound.kind == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
+  if (!bound.request.reserve || !budget) return;
+  const std::uint64_t taken = bound.request.reserve->of(*budget);
+  if (taken >= *budget)
+    throw Error(ErrorCode::usage, fmt::format("a reserve of {} leaves nothing of {}", format_bytes(taken),
+                                              format_bytes(*budget)));
+  *budget -= taken;
+  if (bound.kind == MemoryKind::unified && bound.budget.device)
+    bound.budget.device = std::min(*bound.budget.device, *budget);
+  bound.notes.push_back(
+      fmt::format("{} reserved for the system, {} left", format_bytes(taken), format_bytes(*budget)));
+}
+
 }  // namespace
 
 bool BoundRequest::judged() const {
@@ -105,6 +120,8 @@ BoundMemory bind_memory(const LoadRequest& request, std::span<const Target> targ
     if (bound.budget.host) bound.notes.push_back(counts_instead("host", *request.host_budget));
     bound.budget.host = request.host_budget;
   }
+  // what a target's data sheet says of the system is about its own memory, not about a budget that was given
+  if (request.reserve || !request.device_budget) take_reserve(bound);
   return bound;
 }
 

@@ -145,6 +145,26 @@ void set_auto_map(Request& request, const OptionValue& value) {
   request.auto_map = text.empty() ? std::nullopt : std::optional(parse_memory_map(text));
 }
 
+// "512MiB" or "10%".
+OptionValue reserve_of(const Request& request) {
+  if (!request.reserve) return {};
+  if (request.reserve->percent > 0) return fmt::format("{}%", request.reserve->percent);
+  return print_option(OptionKind::bytes, request.reserve->bytes);
+}
+void set_reserve(Request& request, const OptionValue& value) {
+  const std::string text = text_in(value);
+  request.reserve.reset();
+  if (text.empty()) return;
+  if (!text.ends_with('%')) {
+    request.reserve = Reserve{.bytes = parse_size(text, "")};
+    return;
+  }
+  const OptionValue share =
+      parse_option(OptionKind::count, std::string_view(text).substr(0, text.size() - 1));
+  check_option_number(std::get<std::uint64_t>(share), 1, 99, false);
+  request.reserve = Reserve{.percent = static_cast<std::uint32_t>(std::get<std::uint64_t>(share))};
+}
+
 OptionValue place_of(const Request& request) {
   if (request.place.empty()) return {};
   Words rules;
@@ -197,7 +217,7 @@ using load_groups::kSimulated;
 using load_groups::kWhich;
 constexpr std::uint64_t kMostCount = INT64_MAX;
 
-constexpr std::array<LoadOption, 29> kOptions = {{
+constexpr std::array<LoadOption, 30> kOptions = {{
     {{.id = "method",
       .group = kWhich,
       .kind = OptionKind::names,
@@ -277,6 +297,22 @@ constexpr std::array<LoadOption, 29> kOptions = {{
       .set = set_optional_number<&Request::host_budget>,
       .can_be_unset = true},
      kPlan},
+    {{.id = "reserve",
+      .group = kFit,
+      .kind = OptionKind::text,
+      .title = "Reserve",
+      .value_name = "SIZE|PERCENT",
+      .brief = "taken off the budget for the system",
+      .help =
+          "Memory that the system needs for itself, as a size or a percentage. It is taken off the device "
+          "budget, or off the one budget of unified memory.",
+      .default_text = "the target's",
+      .get = reserve_of,
+      .set = set_reserve,
+      .can_be_unset = true},
+     kPlan,
+     nullptr,
+     "target,device_budget"},
     {{.id = "page_cache_budget",
       .group = kFit,
       .kind = OptionKind::bytes,

@@ -14,6 +14,14 @@
 
 namespace loadline {
 
+// What a system needs for itself: bytes, or a share of the memory.
+struct Reserve {
+  std::uint64_t bytes = 0;
+  std::uint32_t percent = 0;
+  std::uint64_t of(std::uint64_t memory) const { return bytes + memory / 100 * percent; }
+  bool operator==(const Reserve&) const = default;
+};
+
 // A plain value; load_options() describes each member as a row of a table. Nothing in it depends on a model:
 // bind_request() says what it means for one.
 struct LoadRequest {
@@ -39,6 +47,7 @@ struct LoadRequest {
   std::optional<MemoryKind> memory = {};            // absent: the target's, or discrete
   std::optional<std::uint64_t> device_budget = {};  // unified memory: of all that it must hold
   std::optional<std::uint64_t> host_budget = {};    // host and staging together
+  std::optional<Reserve> reserve = {};  // taken off the budget that decides; absent: the target's own
   std::optional<std::uint64_t> page_cache_budget = {};
   std::optional<std::uint64_t> require_peak = {};  // the most that the deciding peak may be
 

@@ -21,6 +21,7 @@ const std::vector<std::pair<std::string_view, std::string>>& other_values() {
       {"memory", "unified"},
       {"device_budget", "6GiB"},
       {"host_budget", "7GiB"},
+      {"reserve", "10%"},
       {"page_cache_budget", "1GiB"},
       {"require_peak", "5GiB"},
       {"gpu_layers", "3"},

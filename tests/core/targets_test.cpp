@@ -2,6 +2,8 @@
 #include "core/load/targets.h"
 
 #include "core/base/error.h"
+#include "core/load/bind_request.h"
+#include "core/load/load_options.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>
@@ -104,6 +106,45 @@ TEST(Targets, TellFileLineAndKeyOfAFault) {
   }
   for (std::size_t length = 0; length < whole.size(); ++length)
     EXPECT_THROW(parse_target(whole.substr(0, length), "x.json"), Error) << length;
+}
+
+TEST(Targets, TakeWhatTheSystemNeedsOff) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  LoadRequest request = {.target = "rtx-4060-8gb"};
+  const auto bound = [&] { return bind_memory(request, built_in_targets()); };
+  EXPECT_EQ(bound().budget.device, 8192 * kMiB - 400 * kMiB);
+  ASSERT_EQ(bound().notes.size(), 1u);
+  EXPECT_EQ(bound().notes[0], "400.00 MiB reserved for the system, 7.61 GiB left");
+  // asked for otherwise
+  set_load_option(request, "reserve", "1GiB");
+  EXPECT_EQ(bound().budget.device, 7168 * kMiB);
+  set_load_option(request, "reserve", "0");
+  EXPECT_EQ(bound().budget.device, 8192 * kMiB);
+  // a budget that was given is somebody's own figure
+  set_load_option(request, "reserve", "none");
+  request.device_budget = 1000 * kMiB;
+  EXPECT_EQ(bound().budget.device, 1000 * kMiB);
+  set_load_option(request, "reserve", "10%");
+  EXPECT_EQ(bound().budget.device, 900 * kMiB);
+  set_load_option(request, "reserve", "2GiB");
+  EXPECT_THROW(bound(), Error);
+  for (const char* wrong : {"0%", "100%", "x%", "%", "1.5%", "-1"})
+    EXPECT_THROW(set_load_option(request, "reserve", wrong), Error) << wrong;
+}
+
+// In unified memory it comes off the one memory, and the device cannot have more than is left.
+TEST(Targets, TakeTheReserveOffUnifiedMemory) {
+  constexpr std::uint64_t kGiB = 1 << 30;
+  const std::vector<Target> targets = {{.id = "x",
+                                        .name = "X",
+                                        .memory = MemoryKind::unified,
+                                        .device_bytes = 15 * kGiB,
+                                        .host_bytes = 16 * kGiB,
+                                        .options = {{"reserve", "4GiB"}}}};
+  const BoundMemory bound = bind_memory({.target = "x"}, targets);
+  EXPECT_EQ(bound.budget.unified, 12 * kGiB);
+  EXPECT_EQ(bound.budget.device, 12 * kGiB);
+  EXPECT_EQ(bound.request.reserve, Reserve{.bytes = 4 * kGiB});
 }
 
 }  // namespace

@@ -184,7 +184,7 @@ TEST(Mouse, a_click_in_the_curves_chooses_the_method) {
   app.workspace().settings.compare_view = CompareView::curves;
   app.settle();
   app.draw_settled();
-  play_script(app, parse_script("click 430 270\nwait\n", "inline"), "inline");
+  play_script(app, parse_script("click 430 310\nwait\n", "inline"), "inline");
   EXPECT_NE(shown_method(app.workspace().document().asked()).id, "staged_ring");
   EXPECT_EQ(app.workspace().document().projection.value()->method->id,
             shown_method(app.workspace().document().asked()).id);
@@ -237,7 +237,7 @@ TEST(Mouse, a_row_dragged_in_the_order_is_loaded_where_it_is_dropped) {
   app.draw_settled();
   ASSERT_FALSE(workspace.document().order.value()->items().empty());
   const std::string first = workspace.document().order.value()->items()[0].module;
-  for (int y = 200; y < 300 && shown_order(workspace.document().asked()) != "custom"; y += 8) {
+  for (int y = 200; y < 400 && shown_order(workspace.document().asked()) != "custom"; y += 8) {
     window->set_mouse(600, static_cast<float>(y), false);
     app.frame();
     app.frame();
