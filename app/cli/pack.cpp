@@ -12,8 +12,6 @@
 #include "core/packing/csv.h"
 #include "core/packing/validator.h"
 
-#include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <span>
@@ -60,10 +58,7 @@ std::optional<std::uint64_t> alignment_of(const Options& options) {
 }
 
 bool is_csv(const std::string& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension == ".csv";
+  return lower_case(std::filesystem::path(path).extension().string()) == ".csv";
 }
 
 void check_capacity(const Options& options, const Problem& problem) {

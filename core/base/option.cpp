@@ -33,12 +33,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::vector<std::string> parse_names(std::string_view text, char separator) {
   std::vector<std::string> names;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    if (const std::string_view name = trimmed(text.substr(at, end - at)); !name.empty())
-      names.emplace_back(name);
-    at = end + 1;
-  }
+  for (const std::string_view part : split(text, separator))
+    if (const std::string_view name = trimmed(part); !name.empty()) names.emplace_back(name);
   if (names.empty()) throw Error(ErrorCode::usage, "a name is needed");
   return names;
 }

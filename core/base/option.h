@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -61,14 +62,6 @@ void check_option_choice(std::string_view word, const std::vector<std::string>& 
 // The word among `known` that somebody may have meant by `word`, or an empty one: a small edit distance.
 std::string_view nearest_word(std::string_view word, const std::vector<std::string_view>& known);
 
-// Sets one option from a word, "none" where it can be unset. Throws Error{usage}.
-template <typename T>
-void set_option(const Option<T>& option, T& values, std::string_view word) {
-  if (option.can_be_unset && word == "none") return option.set(values, std::monostate());
-  const OptionValue value = parse_option(option.kind, word, option.separator);
-  set_option_value(option, values, value);
-}
-
 // Checks the value against the row's limits and choices. Throws Error{usage}.
 template <typename T>
 void set_option_value(const Option<T>& option, T& values, const OptionValue& value) {
@@ -80,9 +73,25 @@ void set_option_value(const Option<T>& option, T& values, const OptionValue& val
   option.set(values, value);
 }
 
+// Sets one option from a word, "none" where it can be unset. Throws Error{usage}.
+template <typename T>
+void set_option(const Option<T>& option, T& values, std::string_view word) {
+  if (option.can_be_unset && word == "none") return option.set(values, std::monostate());
+  const OptionValue value = parse_option(option.kind, word, option.separator);
+  set_option_value(option, values, value);
+}
+
 template <typename T>
 bool same_option(const Option<T>& option, const T& a, const T& b) {
   return option.get(a) == option.get(b);
+}
+
+// The row of a table with that id; null if there is none.
+template <typename Row>
+const Row* find_option(std::span<const Row> table, std::string_view id) {
+  for (const Row& row : table)
+    if (row.id == id) return &row;
+  return nullptr;
 }
 
 }  // namespace loadline

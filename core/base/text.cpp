@@ -165,6 +165,23 @@ std::uint64_t parse_size(std::string_view text, std::string_view what) {
   return static_cast<std::uint64_t>(std::llround(bytes));
 }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 bool natural_less(std::string_view a, std::string_view b) {
   std::string_view x = a, y = b;
   while (!x.empty() && !y.empty()) {

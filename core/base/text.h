@@ -25,6 +25,11 @@ std::string format_seconds(double seconds);
 // disagree on its meaning. Throws Error{usage}; `what` begins the message, unless it is empty.
 std::uint64_t parse_size(std::string_view text, std::string_view what);
 
+// ASCII letters in lower case; everything else as it is.
+std::string lower_case(std::string_view text);
+// The parts between separators, one more than there are separators; views of `text`.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
 // Orders "layer.2" before "layer.10": runs of digits compare as numbers. A strict weak order;
 // strings that differ only in leading zeros are ordered by plain comparison.
 bool natural_less(std::string_view a, std::string_view b);

@@ -2,9 +2,11 @@
 #include "core/graph/dtype.h"
 
 #include "core/base/checked.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 namespace loadline {
 namespace {
@@ -100,6 +102,13 @@ std::optional<DType> find_number(std::int16_t DTypeInfo::*column, std::int64_t c
 std::span<const DTypeInfo> dtype_table() { return kTable; }
 
 const DTypeInfo& dtype_info(DType id) { return kTable[static_cast<std::size_t>(id)]; }
+
+std::optional<DType> dtype_named(std::string_view name) {
+  const std::string wanted = lower_case(name);
+  for (const DTypeInfo& row : kTable)
+    if (lower_case(row.name) == wanted) return row.id;
+  return std::nullopt;
+}
 
 std::optional<DType> dtype_from_safetensors(std::string_view code) {
   return code.empty() ? std::nullopt : find_code(&DTypeInfo::safetensors, code);

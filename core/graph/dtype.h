@@ -96,6 +96,8 @@ struct DTypeInfo {
 std::span<const DTypeInfo> dtype_table();
 const DTypeInfo& dtype_info(DType id);
 
+// The type that people call so, in upper or lower case, or nothing.
+std::optional<DType> dtype_named(std::string_view name);
 // The type with that code, or nothing.
 std::optional<DType> dtype_from_safetensors(std::string_view code);
 std::optional<DType> dtype_from_torch(std::string_view name);

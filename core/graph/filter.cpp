@@ -29,11 +29,7 @@ class NumberSet {
   using Parse = std::uint64_t (*)(std::string_view text, const std::string& term);
 
   NumberSet(std::string_view text, Parse parse, const std::string& term) {
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      add(text.substr(begin, end - begin), parse, term);
-      begin = end + 1;
-    }
+    for (const std::string_view piece : split(text, ',')) add(piece, parse, term);
   }
   bool contains(std::uint64_t number) const {
     return std::any_of(spans_.begin(), spans_.end(),
@@ -86,21 +82,10 @@ std::uint64_t parse_bytes(std::string_view text, const std::string& term) {
   return parse_size(text, fmt::format("filter term '{}'", safe_display(term, 60)));
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
+std::vector<std::string> patterns_in(std::string_view value) {
+  const std::string low = lower_case(value);
+  const std::vector<std::string_view> parts = split(low, ',');
+  return {parts.begin(), parts.end()};
 }
 
 bool any_glob(const std::vector<std::string>& patterns, std::string_view text) {
@@ -143,11 +128,11 @@ TensorFilter::Test TensorFilter::make_test(std::string_view key, const std::stri
   if (key == "name")
     return [value](const Context&, const Tensor& tensor) { return glob_matches(value, tensor.name); };
   if (key == "dtype")
-    return [patterns = split(lower(value), ',')](const Context&, const Tensor& tensor) {
-      return any_glob(patterns, lower(dtype_info(tensor.dtype).name));
+    return [patterns = patterns_in(value)](const Context&, const Tensor& tensor) {
+      return any_glob(patterns, lower_case(dtype_info(tensor.dtype).name));
     };
   if (key == "shape")
-    return [patterns = split(lower(value), ',')](const Context&, const Tensor& tensor) {
+    return [patterns = patterns_in(value)](const Context&, const Tensor& tensor) {
       return any_glob(patterns, shape_text(tensor));
     };
   if (key == "size")

@@ -1,6 +1,8 @@
 // A scanner of sums of products, left to right, without parentheses: exporters write no others.
 #include "importers/onnx/symbols.h"
 
+#include "core/base/text.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -106,9 +108,7 @@ InputKind kind_of(const OnnxValue& input, bool alone) {
   if (kind == DTypeKind::floating)
     return rank >= 1 && rank <= kMostRank ? InputKind::numbers : InputKind::other;
   if ((kind != DTypeKind::integer && kind != DTypeKind::boolean) || rank != 2) return InputKind::other;
-  std::string name = input.name.substr(0, 200);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = lower_case(std::string_view(input.name).substr(0, 200));
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   const bool could_be = alone && (*dtype == DType::i32 || *dtype == DType::i64);
   if (could_be || has("ids") || has("token")) return InputKind::tokens;
