@@ -16,26 +16,40 @@ constexpr ImU32 rgb(std::uint32_t hex) {
   return 0xFF000000u | ((hex & 0xFFu) << 16) | (hex & 0xFF00u) | ((hex >> 16) & 0xFFu);
 }
 
-Theme make_dark() {
+struct Shade {
+  ImU32 Theme::*member;
+  std::uint32_t dark;
+  std::uint32_t light;
+};
+constexpr auto kShades = std::to_array<Shade>({
+    {&Theme::sea, 0x0B111B, 0xE9EDF3},
+    {&Theme::panel, 0x121A27, 0xFFFFFF},
+    {&Theme::raised, 0x1C2737, 0xEFF3F8},
+    {&Theme::hovered, 0x27364B, 0xE1E8F1},
+    {&Theme::active, 0x31445E, 0xD2DCE9},
+    {&Theme::border, 0x263347, 0xD3DBE6},
+    {&Theme::grid, 0x1E2A3B, 0xE6EBF2},
+    {&Theme::text, 0xE8EEF7, 0x16202E},
+    {&Theme::muted, 0x9AA9BF, 0x536176},
+    {&Theme::accent, 0x9DB0FF, 0x3D4FC4},
+    {&Theme::on_accent, 0x0B1026, 0xFFFFFF},
+    {&Theme::selected, 0x2C3B63, 0xD6DEFA},
+    {&Theme::highlight, 0xFFFFFF, 0x0A0F18},
+    {&Theme::good, 0x4FD1A1, 0x0A6B4C},
+    {&Theme::warning, 0xF2C14E, 0x805600},
+    {&Theme::bad, 0xFF8A73, 0xB3341A},
+    {&Theme::neutral, 0x52627A, 0xA9B5C6},
+});
+
+Theme make_theme(bool dark) {
   Theme t;
-  t.dark = true;
-  t.sea = rgb(0x0B111B);
-  t.panel = rgb(0x121A27);
-  t.raised = rgb(0x1C2737);
-  t.hovered = rgb(0x27364B);
-  t.active = rgb(0x31445E);
-  t.border = rgb(0x263347);
-  t.grid = rgb(0x1E2A3B);
-  t.text = rgb(0xE8EEF7);
-  t.muted = rgb(0x9AA9BF);
-  t.accent = rgb(0x9DB0FF);
-  t.on_accent = rgb(0x0B1026);
-  t.selected = rgb(0x2C3B63);
-  t.highlight = rgb(0xFFFFFF);
-  t.good = rgb(0x4FD1A1);
-  t.warning = rgb(0xF2C14E);
-  t.bad = rgb(0xFF8A73);
-  t.neutral = rgb(0x52627A);
+  t.dark = dark;
+  for (const Shade& shade : kShades) t.*shade.member = rgb(dark ? shade.dark : shade.light);
+  return t;
+}
+
+Theme make_dark() {
+  Theme t = make_theme(true);
   t.spaces = {rgb(0xE69F00), rgb(0xD58BB8), rgb(0x1FB58A), rgb(0x56B4E9)};
   t.categories = {rgb(0x56B4E9), rgb(0xE69F00), rgb(0x1FB58A), rgb(0xD58BB8),
                   rgb(0xF0E442), rgb(0xE0703A), rgb(0x4A86D8), rgb(0xA9B4C6)};
@@ -44,25 +58,7 @@ Theme make_dark() {
 }
 
 Theme make_light() {
-  Theme t;
-  t.dark = false;
-  t.sea = rgb(0xE9EDF3);
-  t.panel = rgb(0xFFFFFF);
-  t.raised = rgb(0xEFF3F8);
-  t.hovered = rgb(0xE1E8F1);
-  t.active = rgb(0xD2DCE9);
-  t.border = rgb(0xD3DBE6);
-  t.grid = rgb(0xE6EBF2);
-  t.text = rgb(0x16202E);
-  t.muted = rgb(0x536176);
-  t.accent = rgb(0x3D4FC4);
-  t.on_accent = rgb(0xFFFFFF);
-  t.selected = rgb(0xD6DEFA);
-  t.highlight = rgb(0x0A0F18);
-  t.good = rgb(0x0A6B4C);
-  t.warning = rgb(0x805600);
-  t.bad = rgb(0xB3341A);
-  t.neutral = rgb(0xA9B5C6);
+  Theme t = make_theme(false);
   t.spaces = {rgb(0xE69F00), rgb(0xC06C9D), rgb(0x009E73), rgb(0x2B83C6)};
   t.categories = {rgb(0x4BA3DB), rgb(0xE69F00), rgb(0x1AAE84), rgb(0xCC79A7),
                   rgb(0xDCCB1E), rgb(0xD55E00), rgb(0x0072B2), rgb(0x94A0B2)};

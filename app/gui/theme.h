@@ -6,7 +6,6 @@
 #include "core/plan/plan.h"
 
 #include <array>
-#include <cstdint>
 
 #include <imgui.h>
 

@@ -238,8 +238,7 @@ class DesktopWindow final : public Window {
     const Swapchain::Image& image = swapchain_->image(number);
     slot.submit(pass_, *swapchain_, image, draw);
     const VkSwapchainKHR swapchain = swapchain_->get();
-    VkPresentInfoKHR info = {};
-    info.sType = VK_STRUCTURE_TYPE_PRESENT_INFO_KHR;
+    auto info = vulkan_info<VkPresentInfoKHR>(VK_STRUCTURE_TYPE_PRESENT_INFO_KHR);
     info.waitSemaphoreCount = 1;
     info.pWaitSemaphores = &image.drawn;
     info.swapchainCount = 1;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <span>
 
 #include <backends/imgui_impl_vulkan.h>
 #include <fmt/format.h>
@@ -70,8 +69,7 @@ RenderPass::RenderPass(VulkanDevice& device, VkFormat format, VkImageLayout fina
   dependencies[1].srcAccessMask = VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT;
   dependencies[1].dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT;
 
-  VkRenderPassCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_RENDER_PASS_CREATE_INFO;
+  auto info = vulkan_info<VkRenderPassCreateInfo>(VK_STRUCTURE_TYPE_RENDER_PASS_CREATE_INFO);
   info.attachmentCount = 1;
   info.pAttachments = &attachment;
   info.subpassCount = 1;
@@ -84,8 +82,7 @@ RenderPass::RenderPass(VulkanDevice& device, VkFormat format, VkImageLayout fina
 RenderPass::~RenderPass() { vkDestroyRenderPass(device_.device(), pass_, nullptr); }
 
 VkFramebuffer RenderPass::make_framebuffer(VkImageView view, VkExtent2D extent) const {
-  VkFramebufferCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_FRAMEBUFFER_CREATE_INFO;
+  auto info = vulkan_info<VkFramebufferCreateInfo>(VK_STRUCTURE_TYPE_FRAMEBUFFER_CREATE_INFO);
   info.renderPass = pass_;
   info.attachmentCount = 1;
   info.pAttachments = &view;
@@ -100,8 +97,7 @@ VkFramebuffer RenderPass::make_framebuffer(VkImageView view, VkExtent2D extent) 
 void RenderPass::record(VkCommandBuffer commands, VkFramebuffer framebuffer, VkExtent2D extent,
                         ImDrawData* draw) const {
   const VkClearValue clear = {{{0, 0, 0, 1}}};
-  VkRenderPassBeginInfo begin = {};
-  begin.sType = VK_STRUCTURE_TYPE_RENDER_PASS_BEGIN_INFO;
+  auto begin = vulkan_info<VkRenderPassBeginInfo>(VK_STRUCTURE_TYPE_RENDER_PASS_BEGIN_INFO);
   begin.renderPass = pass_;
   begin.framebuffer = framebuffer;
   begin.renderArea.extent = extent;
@@ -180,8 +176,7 @@ void OffscreenTarget::destroy() {
 }
 
 void OffscreenTarget::make_image() {
-  VkImageCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO;
+  auto info = vulkan_info<VkImageCreateInfo>(VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO);
   info.imageType = VK_IMAGE_TYPE_2D;
   info.format = pass_.format();
   info.extent = {extent_.width, extent_.height, 1};
@@ -193,36 +188,20 @@ void OffscreenTarget::make_image() {
   check(vkCreateImage(device_.device(), &info, nullptr, &image_), "creating an image");
   VkMemoryRequirements needs = {};
   vkGetImageMemoryRequirements(device_.device(), image_, &needs);
-  VkMemoryAllocateInfo allocate = {};
-  allocate.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-  allocate.allocationSize = needs.size;
-  allocate.memoryTypeIndex = device_.memory_type(needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
-  check(vkAllocateMemory(device_.device(), &allocate, nullptr, &image_memory_), "allocating an image");
+  image_memory_ = device_.allocate(needs, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
   check(vkBindImageMemory(device_.device(), image_, image_memory_, 0), "binding an image");
-
-  VkImageViewCreateInfo view = {};
-  view.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;
-  view.image = image_;
-  view.viewType = VK_IMAGE_VIEW_TYPE_2D;
-  view.format = pass_.format();
-  view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
-  check(vkCreateImageView(device_.device(), &view, nullptr, &view_), "creating an image view");
+  view_ = device_.make_view(image_, pass_.format());
 }
 
 void OffscreenTarget::make_buffer() {
-  VkBufferCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+  auto info = vulkan_info<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
   info.size = VkDeviceSize{4} * extent_.width * extent_.height;
   info.usage = VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   check(vkCreateBuffer(device_.device(), &info, nullptr, &buffer_), "creating a buffer");
   VkMemoryRequirements needs = {};
   vkGetBufferMemoryRequirements(device_.device(), buffer_, &needs);
-  VkMemoryAllocateInfo allocate = {};
-  allocate.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-  allocate.allocationSize = needs.size;
-  allocate.memoryTypeIndex = device_.memory_type(
-      needs.memoryTypeBits, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
-  check(vkAllocateMemory(device_.device(), &allocate, nullptr, &buffer_memory_), "allocating a buffer");
+  buffer_memory_ =
+      device_.allocate(needs, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
   check(vkBindBufferMemory(device_.device(), buffer_, buffer_memory_, 0), "binding a buffer");
 }
 
@@ -233,8 +212,7 @@ Picture OffscreenTarget::draw(ImDrawData* draw) {
     region.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
     region.imageExtent = {extent_.width, extent_.height, 1};
     vkCmdCopyImageToBuffer(commands, image_, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, buffer_, 1, &region);
-    VkBufferMemoryBarrier barrier = {};
-    barrier.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER;
+    auto barrier = vulkan_info<VkBufferMemoryBarrier>(VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER);
     barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
     barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
     barrier.srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;

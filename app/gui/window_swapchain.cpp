@@ -34,8 +34,7 @@ Swapchain::Swapchain(VulkanDevice& device, const RenderPass& pass, VkSurfaceForm
   if (extent_.width == std::numeric_limits<std::uint32_t>::max()) extent_ = wanted;
   extent_.width = std::clamp(extent_.width, surface.minImageExtent.width, surface.maxImageExtent.width);
   extent_.height = std::clamp(extent_.height, surface.minImageExtent.height, surface.maxImageExtent.height);
-  VkSwapchainCreateInfoKHR info = {};
-  info.sType = VK_STRUCTURE_TYPE_SWAPCHAIN_CREATE_INFO_KHR;
+  auto info = vulkan_info<VkSwapchainCreateInfoKHR>(VK_STRUCTURE_TYPE_SWAPCHAIN_CREATE_INFO_KHR);
   info.surface = device.surface();
   info.minImageCount = std::max(surface.minImageCount, 2u);
   info.imageFormat = format.format;
@@ -71,18 +70,9 @@ void Swapchain::make_images(const RenderPass& pass, VkFormat format) {
   check(vkGetSwapchainImagesKHR(device_.device(), swapchain_, &count, raw.data()), "listing images");
   images_.resize(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    VkImageViewCreateInfo view = {};
-    view.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;
-    view.image = raw[i];
-    view.viewType = VK_IMAGE_VIEW_TYPE_2D;
-    view.format = format;
-    view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
-    check(vkCreateImageView(device_.device(), &view, nullptr, &images_[i].view), "creating an image view");
+    images_[i].view = device_.make_view(raw[i], format);
     images_[i].framebuffer = pass.make_framebuffer(images_[i].view, extent_);
-    VkSemaphoreCreateInfo semaphore = {};
-    semaphore.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
-    check(vkCreateSemaphore(device_.device(), &semaphore, nullptr, &images_[i].drawn),
-          "creating a semaphore");
+    images_[i].drawn = device_.make_semaphore();
   }
 }
 
@@ -95,22 +85,13 @@ void Swapchain::destroy() {
   vkDestroySwapchainKHR(device_.device(), swapchain_, nullptr);
 }
 
-FrameSlot::FrameSlot(VulkanDevice& device) : device_(device) {
-  VkCommandBufferAllocateInfo allocate = {};
-  allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  allocate.commandPool = device.command_pool();
-  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  allocate.commandBufferCount = 1;
-  check(vkAllocateCommandBuffers(device.device(), &allocate, &commands_), "allocating commands");
-  VkFenceCreateInfo fence = {};
-  fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+FrameSlot::FrameSlot(VulkanDevice& device)
+    : device_(device), commands_(device.make_commands()), acquired_(device.make_semaphore()) {
+  auto fence = vulkan_info<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
   fence.flags = VK_FENCE_CREATE_SIGNALED_BIT;
-  check(vkCreateFence(device.device(), &fence, nullptr, &done_), "creating a fence");
-  VkSemaphoreCreateInfo semaphore = {};
-  semaphore.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
-  const VkResult result = vkCreateSemaphore(device.device(), &semaphore, nullptr, &acquired_);
-  if (result != VK_SUCCESS) vkDestroyFence(device.device(), done_, nullptr);
-  check(result, "creating a semaphore");
+  const VkResult result = vkCreateFence(device.device(), &fence, nullptr, &done_);
+  if (result != VK_SUCCESS) vkDestroySemaphore(device.device(), acquired_, nullptr);
+  check(result, "creating a fence");
 }
 
 FrameSlot::~FrameSlot() {
@@ -128,15 +109,11 @@ void FrameSlot::wait() const {
 void FrameSlot::submit(const RenderPass& pass, const Swapchain& swapchain, const Swapchain::Image& image,
                        ImDrawData* draw) {
   check(vkResetFences(device_.device(), 1, &done_), "resetting a fence");
-  VkCommandBufferBeginInfo begin = {};
-  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  check(vkBeginCommandBuffer(commands_, &begin), "recording");
+  begin_recording(commands_);
   pass.record(commands_, image.framebuffer, swapchain.extent(), draw);
   check(vkEndCommandBuffer(commands_), "recording");
   const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_COLOR_ATTACHMENT_OUTPUT_BIT;
-  VkSubmitInfo submit = {};
-  submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  auto submit = vulkan_info<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
   submit.waitSemaphoreCount = 1;
   submit.pWaitSemaphores = &acquired_;
   submit.pWaitDstStageMask = &stage;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui.h>
@@ -17,26 +18,19 @@ namespace {
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 
 const char* result_name(VkResult result) {
-  switch (result) {
-    case VK_ERROR_OUT_OF_HOST_MEMORY:
-      return "out of host memory";
-    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
-      return "out of device memory";
-    case VK_ERROR_INITIALIZATION_FAILED:
-      return "initialization failed";
-    case VK_ERROR_DEVICE_LOST:
-      return "device lost";
-    case VK_ERROR_LAYER_NOT_PRESENT:
-      return "layer not present";
-    case VK_ERROR_EXTENSION_NOT_PRESENT:
-      return "extension not present";
-    case VK_ERROR_INCOMPATIBLE_DRIVER:
-      return "no Vulkan driver is installed";
-    case VK_ERROR_SURFACE_LOST_KHR:
-      return "surface lost";
-    default:
-      return nullptr;
-  }
+  constexpr auto kNames = std::to_array<std::pair<VkResult, const char*>>({
+      {VK_ERROR_OUT_OF_HOST_MEMORY, "out of host memory"},
+      {VK_ERROR_OUT_OF_DEVICE_MEMORY, "out of device memory"},
+      {VK_ERROR_INITIALIZATION_FAILED, "initialization failed"},
+      {VK_ERROR_DEVICE_LOST, "device lost"},
+      {VK_ERROR_LAYER_NOT_PRESENT, "layer not present"},
+      {VK_ERROR_EXTENSION_NOT_PRESENT, "extension not present"},
+      {VK_ERROR_INCOMPATIBLE_DRIVER, "no Vulkan driver is installed"},
+      {VK_ERROR_SURFACE_LOST_KHR, "surface lost"},
+  });
+  const auto found =
+      std::find_if(kNames.begin(), kNames.end(), [&](const auto& row) { return row.first == result; });
+  return found == kNames.end() ? nullptr : found->second;
 }
 
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
@@ -95,6 +89,12 @@ void check(VkResult result, const char* verb) {
                                                             static_cast<int>(result)));
 }
 
+void begin_recording(VkCommandBuffer commands) {
+  auto info = vulkan_info<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  check(vkBeginCommandBuffer(commands, &info), "recording");
+}
+
 VulkanDevice::VulkanDevice(const VulkanOptions& options, const MakeSurface& present) {
   try {
     make_instance(options);
@@ -127,21 +127,19 @@ void VulkanDevice::destroy() {
 }
 
 void VulkanDevice::make_instance(const VulkanOptions& options) {
-  VkApplicationInfo application = {};
-  application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+  auto application = vulkan_info<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
   application.pApplicationName = "loadline";
   application.apiVersion = VK_API_VERSION_1_0;
   std::vector<const char*> extensions = options.instance_extensions;
-  VkDebugUtilsMessengerCreateInfoEXT messenger = {};
-  messenger.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
+  auto messenger = vulkan_info<VkDebugUtilsMessengerCreateInfoEXT>(
+      VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
   messenger.messageSeverity =
       VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
   messenger.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
   messenger.pfnUserCallback = on_message;
   messenger.pUserData = this;
 
-  VkInstanceCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+  auto info = vulkan_info<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
   info.pApplicationInfo = &application;
   if (options.validation) {
     extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
@@ -181,14 +179,12 @@ void VulkanDevice::choose_device(bool swapchain) {
 
 void VulkanDevice::make_device(bool swapchain) {
   const float priority = 1;
-  VkDeviceQueueCreateInfo queue = {};
-  queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+  auto queue = vulkan_info<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
   queue.queueFamilyIndex = family_;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
   const char* extension = VK_KHR_SWAPCHAIN_EXTENSION_NAME;
-  VkDeviceCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  auto info = vulkan_info<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = swapchain ? 1 : 0;
@@ -196,16 +192,14 @@ void VulkanDevice::make_device(bool swapchain) {
   check(vkCreateDevice(physical_, &info, nullptr, &device_), "opening the Vulkan device");
   vkGetDeviceQueue(device_, family_, 0, &queue_);
 
-  VkCommandPoolCreateInfo commands = {};
-  commands.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  auto commands = vulkan_info<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
   commands.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   commands.queueFamilyIndex = family_;
   check(vkCreateCommandPool(device_, &commands, nullptr, &command_pool_), "creating a command pool");
 
   // the font texture is all that ImGui ever binds
   const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 4};
-  VkDescriptorPoolCreateInfo pool = {};
-  pool.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+  auto pool = vulkan_info<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
   pool.flags = VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT;
   pool.maxSets = 4;
   pool.poolSizeCount = 1;
@@ -213,30 +207,56 @@ void VulkanDevice::make_device(bool swapchain) {
   check(vkCreateDescriptorPool(device_, &pool, nullptr, &descriptor_pool_), "creating a descriptor pool");
 }
 
-std::uint32_t VulkanDevice::memory_type(std::uint32_t allowed, VkMemoryPropertyFlags wanted) const {
-  VkPhysicalDeviceMemoryProperties memory = {};
-  vkGetPhysicalDeviceMemoryProperties(physical_, &memory);
-  for (std::uint32_t i = 0; i < memory.memoryTypeCount; ++i)
-    if ((allowed & (1u << i)) != 0 && (memory.memoryTypes[i].propertyFlags & wanted) == wanted) return i;
-  throw Error(ErrorCode::gpu, "window: the Vulkan device has no memory type for a picture");
+VkDeviceMemory VulkanDevice::allocate(const VkMemoryRequirements& needs, VkMemoryPropertyFlags wanted) const {
+  VkPhysicalDeviceMemoryProperties there = {};
+  vkGetPhysicalDeviceMemoryProperties(physical_, &there);
+  const auto fits = [&](std::uint32_t i) {
+    return (needs.memoryTypeBits & (1u << i)) != 0 && (there.memoryTypes[i].propertyFlags & wanted) == wanted;
+  };
+  auto info = vulkan_info<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+  info.allocationSize = needs.size;
+  while (info.memoryTypeIndex < there.memoryTypeCount && !fits(info.memoryTypeIndex)) ++info.memoryTypeIndex;
+  if (info.memoryTypeIndex == there.memoryTypeCount)
+    throw Error(ErrorCode::gpu, "window: the Vulkan device has no memory type for a picture");
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  check(vkAllocateMemory(device_, &info, nullptr, &memory), "allocating memory for a picture");
+  return memory;
+}
+
+VkImageView VulkanDevice::make_view(VkImage image, VkFormat format) const {
+  auto info = vulkan_info<VkImageViewCreateInfo>(VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO);
+  info.image = image;
+  info.viewType = VK_IMAGE_VIEW_TYPE_2D;
+  info.format = format;
+  info.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+  VkImageView view = VK_NULL_HANDLE;
+  check(vkCreateImageView(device_, &info, nullptr, &view), "creating an image view");
+  return view;
+}
+
+VkSemaphore VulkanDevice::make_semaphore() const {
+  const auto info = vulkan_info<VkSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO);
+  VkSemaphore semaphore = VK_NULL_HANDLE;
+  check(vkCreateSemaphore(device_, &info, nullptr, &semaphore), "creating a semaphore");
+  return semaphore;
+}
+
+VkCommandBuffer VulkanDevice::make_commands() const {
+  auto info = vulkan_info<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  info.commandPool = command_pool_;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  check(vkAllocateCommandBuffers(device_, &info, &commands), "allocating commands");
+  return commands;
 }
 
 void VulkanDevice::run_now(const std::function<void(VkCommandBuffer)>& record) {
-  VkCommandBufferAllocateInfo allocate = {};
-  allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  allocate.commandPool = command_pool_;
-  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  allocate.commandBufferCount = 1;
-  VkCommandBuffer commands = VK_NULL_HANDLE;
-  check(vkAllocateCommandBuffers(device_, &allocate, &commands), "allocating commands");
-  VkCommandBufferBeginInfo begin = {};
-  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  check(vkBeginCommandBuffer(commands, &begin), "recording");
+  const VkCommandBuffer commands = make_commands();
+  begin_recording(commands);
   record(commands);
   check(vkEndCommandBuffer(commands), "recording");
-  VkSubmitInfo submit = {};
-  submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  auto submit = vulkan_info<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
   submit.commandBufferCount = 1;
   submit.pCommandBuffers = &commands;
   check(vkQueueSubmit(queue_, 1, &submit, VK_NULL_HANDLE), "submitting");

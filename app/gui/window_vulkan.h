@@ -18,11 +18,22 @@ namespace loadline::gui {
 // Throws Error{gpu}: `VERB failed: VK_ERROR_...`.
 void check(VkResult result, const char* verb);
 
+// One of Vulkan's structures that say what they are; the rest of it is 0.
+template <typename Info>
+Info vulkan_info(VkStructureType type) {
+  Info info = {};
+  info.sType = type;
+  return info;
+}
+
 struct VulkanOptions {
   std::vector<const char*> instance_extensions;
   bool swapchain = false;
   bool validation = false;
 };
+
+// For commands that are submitted once.
+void begin_recording(VkCommandBuffer commands);
 
 // Instance, device and one graphics queue. Prefers a discrete GPU, then an integrated one, then
 // whatever draws. Its own: the uploader makes another, so a lost upload leaves the window alone.
@@ -44,7 +55,11 @@ class VulkanDevice {
   VkCommandPool command_pool() const { return command_pool_; }
   VkDescriptorPool descriptor_pool() const { return descriptor_pool_; }
 
-  std::uint32_t memory_type(std::uint32_t allowed, VkMemoryPropertyFlags wanted) const;
+  VkDeviceMemory allocate(const VkMemoryRequirements& needs, VkMemoryPropertyFlags wanted) const;
+  // Of one mip level of colours.
+  VkImageView make_view(VkImage image, VkFormat format) const;
+  VkSemaphore make_semaphore() const;
+  VkCommandBuffer make_commands() const;
   // Records, submits and waits: for fonts and for pictures.
   void run_now(const std::function<void(VkCommandBuffer)>& record);
 
