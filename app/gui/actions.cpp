@@ -1,10 +1,10 @@
 // The table of actions, one function each; actions_arena.cpp has those of the arena panel.
 #include "app/gui/actions.h"
 
-#include "app/gui/actions_arena.h"
 #include "app/gui/panel.h"
 #include "app/gui/script_words.h"
 #include "app/report/manual.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <array>
@@ -71,7 +71,8 @@ bool ascending(std::string_view& column) {
   return false;
 }
 
-void set_switch(Workspace& workspace, bool Asked::*member, const std::string& word) {
+template <bool Asked::*member>
+void set_switch(Workspace& workspace, const std::string& word) {
   Asked asked = workspace.document().asked();
   asked.*member = on_or_off(word);
   workspace.document().ask(asked);
@@ -116,10 +117,9 @@ void browse(Workspace& workspace, const std::string& folder) {
 void show_panel(Workspace& workspace, const std::string& id) { workspace.settings.panel = find_panel(id).id; }
 
 void set_theme(Workspace& workspace, const std::string& name) {
-  if (!name.empty() && name != "dark" && name != "light")
-    refuse(fmt::format("no theme '{}'; there are: dark, light", name));
+  constexpr std::array<std::string_view, 2> kThemes = {"dark", "light"};
   bool& dark = workspace.settings.dark;
-  dark = name.empty() ? !dark : name == "dark";
+  dark = name.empty() ? !dark : position(name, kThemes, "theme") == 0;
 }
 
 // Tensors and modules.
@@ -147,8 +147,7 @@ void zoom_out(Workspace& workspace, const std::string&) {
 }
 
 void set_color(Workspace& workspace, const std::string& mode) {
-  workspace.settings.color_by = static_cast<ColorBy>(position(
-      mode, kColorModes, [](std::size_t i) { return color_by_name(static_cast<ColorBy>(i)); }, "colouring"));
+  workspace.settings.color_by = static_cast<ColorBy>(position(mode, kColorNames, "colouring"));
 }
 
 void find_tensor(Workspace& workspace, const std::string&) { workspace.settings.panel = "tensors"; }
@@ -161,9 +160,7 @@ void filter(Workspace& workspace, const std::string& terms) {
 void sort(Workspace& workspace, const std::string& argument) {
   std::string_view name = argument;
   const bool up = ascending(name);
-  const std::size_t column = position(
-      name, kSortColumns, [](std::size_t i) { return sort_column_name(static_cast<SortColumn>(i)); },
-      "column");
+  const std::size_t column = position(name, kSortColumnNames, "column");
   workspace.document().set_sort(static_cast<SortColumn>(column), up);
 }
 
@@ -209,29 +206,18 @@ void show_operator(Workspace& workspace, const std::string& text) {
 }
 
 void show_operators(Workspace& workspace, const std::string& view) {
-  if (view != "modules" && view != "list")
-    refuse(fmt::format("no view '{}'; there are: modules, list", view));
-  workspace.settings.operators_as_list = view == "list";
+  constexpr std::array<std::string_view, 2> kViews = {"modules", "list"};
+  workspace.settings.operators_as_list = position(view, kViews, "view") == 1;
 }
 
 void fold_operators(Workspace& workspace, const std::string& word) {
   workspace.settings.fold_operators = on_or_off(word);
 }
 
-void add_first_token(Workspace& workspace, const std::string& word) {
-  set_switch(workspace, &Asked::first_token, word);
-}
-
 // The methods beside each other, and the order of the load.
 
-void compare_every_order(Workspace& workspace, const std::string& word) {
-  set_switch(workspace, &Asked::every_order, word);
-}
-
 void show_comparison(Workspace& workspace, const std::string& view) {
-  workspace.settings.compare_view = static_cast<CompareView>(position(
-      view, kCompareViews, [](std::size_t i) { return compare_view_name(static_cast<CompareView>(i)); },
-      "view"));
+  workspace.settings.compare_view = static_cast<CompareView>(position(view, kCompareViewNames, "view"));
 }
 
 void sort_comparison(Workspace& workspace, const std::string& argument) {
@@ -252,13 +238,12 @@ OrderList listed_order(const Workspace& workspace) {
 }
 
 void move_item(Workspace& workspace, const std::string& argument) {
-  const std::string_view view = argument;
-  const std::size_t space = view.find(' ');
-  if (space == std::string_view::npos) refuse(fmt::format("'{}' is not FROM TO", argument));
+  const auto words = two_words(argument, "FROM TO");
   OrderList list = listed_order(workspace);
-  const std::size_t from = parse_number<std::size_t>(view.substr(0, space), 1, list.items().size());
-  const std::size_t to = parse_number<std::size_t>(view.substr(space + 1), 1, list.items().size());
-  list.move(from - 1, to - 1);
+  const auto item = [&](std::string_view word) {
+    return parse_number<std::size_t>(word, 1, list.items().size()) - 1;
+  };
+  list.move(item(words[0]), item(words[1]));
   workspace.document().arrange_order(std::move(list));
 }
 
@@ -272,6 +257,80 @@ void unfold_item(Workspace& workspace, const std::string& text) {
 void load_order(Workspace& workspace, const std::string& path) { workspace.document().load_order(path); }
 void save_order(Workspace& workspace, const std::string& path) { workspace.document().save_order(path); }
 void save_chart(Workspace& workspace, const std::string& path) { workspace.document().save_chart(path); }
+
+// What the arena panel packs, and how it looks at that.
+
+ArenaWork& arena_of(Workspace& workspace) { return *workspace.document().arena; }
+
+template <typename Change>
+void change_arena(Workspace& workspace, Change change) {
+  ArenaOptions options = arena_of(workspace).options();
+  change(options);
+  arena_of(workspace).set_options(options);
+}
+
+void choose_arena(Workspace& workspace, const std::string& id) {
+  const std::size_t source = position(id, kArenaSourceIds, "arena");
+  arena_of(workspace).choose(static_cast<ArenaSource>(source), arena_model(workspace.document()));
+}
+
+void set_arena_time(Workspace& workspace, const std::string& text) {
+  change_arena(workspace,
+               [&](ArenaOptions& options) { options.seconds = parse_number<double>(text, 0, 600); });
+}
+
+void set_arena_threads(Workspace& workspace, const std::string& text) {
+  change_arena(workspace,
+               [&](ArenaOptions& options) { options.threads = parse_number<unsigned>(text, 1, 64); });
+}
+
+void set_arena_capacity(Workspace& workspace, const std::string& size) {
+  change_arena(workspace, [&](ArenaOptions& options) {
+    options.capacity = size == "none" ? std::nullopt : std::optional(parse_size(size, "capacity"));
+  });
+}
+
+void play_arena(Workspace& workspace, const std::string& word) {
+  arena_of(workspace).view.playing = on_or_off(word);
+}
+
+void show_arena_view(Workspace& workspace, const std::string& view) {
+  constexpr std::array<std::string_view, 2> kViews = {"packing", "steps"};
+  arena_of(workspace).view.steps = position(view, kViews, "view") == 1;
+}
+
+// Steps are known once the panel was drawn.
+void set_arena_step(Workspace& workspace, const std::string& text) {
+  const auto steps = arena_of(workspace).steps();
+  if (!steps) refuse("no steps are shown: arena-view steps shows them");
+  arena_of(workspace).view.playing = false;
+  arena_of(workspace).view.step =
+      text == "end" ? steps->length() : parse_number<std::size_t>(text, 0, steps->length());
+}
+
+void set_arena_rule(Workspace& workspace, const std::string& id) {
+  std::vector<std::string_view> ids;
+  for (const GreedyRule& rule : greedy_rules()) ids.push_back(rule.id);
+  arena_of(workspace).view.rule = position(id, ids, "greedy order");
+}
+
+void set_arena_number(Workspace& workspace, const std::string& text) {
+  const std::uint32_t arenas = arena_of(workspace).scene() ? arena_of(workspace).scene()->of->arenas : 1;
+  arena_of(workspace).view.arena = parse_number<std::uint32_t>(text, 0, arenas - 1);
+}
+
+void zoom_arena(Workspace& workspace, const std::string& text) {
+  constexpr double kLeast = 0.99e-4;  // what the wheel goes down to, before rounding
+  std::array<double, 4> shares = {0, 1, 0, 1};
+  std::vector<std::string_view> words;
+  if (!text.empty()) words = split(text, ' ');
+  const auto fail = [&] { refuse(fmt::format("'{}' is not TIME0 TIME1 [LOW HIGH]", text)); };
+  if (words.size() % 2 != 0 || words.size() > shares.size()) fail();
+  for (std::size_t i = 0; i < words.size(); ++i) shares[i] = parse_number<double>(words[i], 0, 1);
+  if (shares[1] - shares[0] < kLeast || shares[3] - shares[2] < kLeast) fail();
+  arena_of(workspace).view.time = {shares[0], shares[1]};
+  arena_of(workspace).view.height = {shares[2], shares[3]};
+}
 
 // Bytes that move.
 
@@ -324,9 +383,10 @@ constexpr auto kActions = std::to_array<Action>({
     {"operator", "Show an operator", "", kRequired, has_operators, show_operator},
     {"operators", "List operators, or modules", "", kRequired, always, show_operators},
     {"fold", "Show modules that are alike as one", "", kRequired, always, fold_operators},
-    {"first-token", "Go on to the first token", "", kRequired, always, add_first_token},
+    {"first-token", "Go on to the first token", "", kRequired, always, set_switch<&Asked::first_token>},
 
-    {"every-order", "Compare the methods in every order", "", kRequired, always, compare_every_order},
+    {"every-order", "Compare the methods in every order", "", kRequired, always,
+     set_switch<&Asked::every_order>},
     {"methods-view", "Show the methods another way", "", kRequired, always, show_comparison},
     {"methods-sort", "Sort the methods", "", kRequired, always, sort_comparison},
     {"overlay", "Show or hide the curve of a method", "", kRequired, always, overlay},

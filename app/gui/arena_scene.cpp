@@ -9,7 +9,6 @@
 #include "core/plan/space_problem.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <filesystem>
 
@@ -27,17 +26,10 @@ Space space_of(ArenaSource source) {
 }
 
 ArenaKind kind_of(BlockUse use) {
-  switch (use) {
-    case BlockUse::storage:
-      return ArenaKind::weights;
-    case BlockUse::value:
-      return ArenaKind::activations;
-    case BlockUse::ring_slot:
-      return ArenaKind::ring;
-    case BlockUse::temporary:
-      break;
-  }
-  return ArenaKind::temporaries;
+  return use == BlockUse::storage     ? ArenaKind::weights
+         : use == BlockUse::value     ? ArenaKind::activations
+         : use == BlockUse::ring_slot ? ArenaKind::ring
+                                      : ArenaKind::temporaries;
 }
 
 // Few are told apart by their colour; of many it says the size: eighths of the sizes that there are.
@@ -84,12 +76,6 @@ StopRule patience(const Progress& progress) {
 }
 
 }  // namespace
-
-std::string_view arena_source_id(ArenaSource source) {
-  constexpr std::array<std::string_view, kArenaSources> kIds = {"device", "host", "staging",
-                                                                "pass",   "file", "example"};
-  return kIds[static_cast<std::size_t>(source)];
-}
 
 std::string ArenaProblem::name(std::uint32_t buffer) const {
   if (!blocks.empty())

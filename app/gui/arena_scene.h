@@ -9,6 +9,7 @@
 #include "core/packing/trace.h"
 #include "core/view/arena_chart.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,8 +21,8 @@ namespace loadline::gui {
 
 // Blocks of a space of the plan chosen, what passes through the operators, a file, the lesson.
 enum class ArenaSource : std::uint8_t { device, host, staging, pass, file, example };
-inline constexpr std::size_t kArenaSources = 6;
-std::string_view arena_source_id(ArenaSource source);
+inline constexpr std::array<std::string_view, 6> kArenaSourceIds = {"device", "host", "staging",
+                                                                    "pass",   "file", "example"};
 
 // What the window knows of the model when it asks for a packing; all of it may be absent.
 struct ArenaModel {

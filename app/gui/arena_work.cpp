@@ -55,9 +55,10 @@ void ArenaWork::choose(ArenaSource source, const ArenaModel& model) {
   const std::vector<ArenaSource> known = sources(model);
   if (std::find(known.begin(), known.end(), source) == known.end()) {
     std::string ids;
-    for (const ArenaSource id : known) ids += (ids.empty() ? "" : ", ") + std::string(arena_source_id(id));
-    throw Error(ErrorCode::usage,
-                fmt::format("nothing to pack of '{}'; there are: {}", arena_source_id(source), ids));
+    for (const ArenaSource id : known)
+      ids += (ids.empty() ? "" : ", ") + std::string(kArenaSourceIds[static_cast<std::size_t>(id)]);
+    throw Error(ErrorCode::usage, fmt::format("nothing to pack of '{}'; there are: {}",
+                                              kArenaSourceIds[static_cast<std::size_t>(source)], ids));
   }
   source_ = source;
 }

@@ -97,11 +97,6 @@ void ArrayView::search(std::string text) {
   found_.ask(jobs_, "Searching metadata", work);
 }
 
-const std::vector<std::uint64_t>& ArrayView::found() const {
-  static const std::vector<std::uint64_t> kNone;
-  return found_.value() ? *found_.value() : kNone;
-}
-
 std::string ArrayView::search_error() const {
   return found_.was_cancelled() ? "The search was stopped." : found_.error_text();
 }

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,7 +36,7 @@ class ArrayView {
   bool searching() const { return found_.busy(); }
   JobId search_job() const { return found_.job(); }
   // Indices in order; only the first kMostFound. None while they are looked for.
-  const std::vector<std::uint64_t>& found() const;
+  const std::vector<std::uint64_t>& found() const { return found_.or_empty(); }
   std::string search_error() const;
 
   static constexpr std::size_t kMostFound = 10'000;

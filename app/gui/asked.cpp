@@ -14,21 +14,12 @@ bool is_row(const std::string& order) {
   return std::any_of(orders().begin(), orders().end(), [&](const Order& row) { return row.id == order; });
 }
 
-void drop_pass(LoadRequest& request) {
-  const LoadRequest none;
-  request.batch = none.batch;
-  request.sequence = none.sequence;
-  request.past = none.past;
-  request.sizes.clear();
-  request.forward = {};
-}
-
 LoadRequest load_request(const Asked& asked, const ForwardScene* pass) {
   LoadRequest request = asked.request;
   request.methods = {std::string(shown_method(asked).id)};
   request.orders = {shown_order(asked)};
   if (pass == nullptr) {
-    drop_pass(request);
+    take_pass(request, {});
     return request;
   }
   // a name of the file may stand for the batch or for tokens
@@ -53,6 +44,14 @@ std::string shown_order(const Asked& asked) {
   for (const std::string& name : asked.request.orders)
     if (name != "all") return name;
   return LoadRequest().orders.front();
+}
+
+void take_pass(LoadRequest& request, const LoadRequest& from) {
+  request.batch = from.batch;
+  request.sequence = from.sequence;
+  request.past = from.past;
+  request.sizes = from.sizes;
+  request.forward = from.forward;
 }
 
 Asked of_any_model(Asked asked) {
@@ -81,7 +80,7 @@ LoadRequest saved_request(const Asked& asked) {
   if (asked.first_token)
     request.activation_bytes = 0;
   else
-    drop_pass(request);
+    take_pass(request, {});
   const std::string order = shown_order(asked);
   if (order == kOwnOrder)
     throw Error(

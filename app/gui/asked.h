@@ -25,6 +25,8 @@ struct Asked {
 const Method& shown_method(const Asked& asked);
 std::string shown_order(const Asked& asked);
 
+// Takes over the forward pass, and nothing else.
+void take_pass(LoadRequest& request, const LoadRequest& from);
 // Without what means something for one model only: names of tensors and sizes, counts of layers.
 Asked of_any_model(Asked asked);
 // A saved request as the window asks it, and what is saved of the window's. Throws Error{usage} for an order

@@ -33,11 +33,9 @@ bool button(const Ui& ui, std::string_view label, ButtonKind kind, bool enabled)
     // drawn here: ImGui would take "##" in a name for the start of an id
     const ImVec2 pad = ImGui::GetStyle().FramePadding;
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    ImGui::PushID(label.data(), label.data() + label.size());
+    const IdScope scope(label);
     pressed = ImGui::Button("##button", {text_width(label) + 2 * pad.x, 0});
-    ImGui::PopID();
-    ImGui::GetWindowDrawList()->AddText({at.x + pad.x, at.y + pad.y}, ImGui::GetColorU32(ImGuiCol_Text),
-                                        label.data(), label.data() + label.size());
+    put_text(at + pad, ImGui::GetColorU32(ImGuiCol_Text), label);
   }
   ImGui::PopStyleVar();
   ImGui::EndDisabled();
@@ -54,7 +52,7 @@ float segmented_width(const Ui& ui, std::span<const std::string_view> labels) {
 std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_view> labels,
                       std::size_t current) {
   const Theme& theme = *ui.theme;
-  ImGui::PushID(id);
+  const IdScope scope(id);
   const float height = ImGui::GetFrameHeight();
   const float pad = ui.px(kSegmentPadding);
   ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -74,17 +72,12 @@ std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_
       draw->AddRectFilled(low, high, theme.accent, ui.px(5));
     else if (hot)
       draw->AddRectFilled(low, high, theme.hovered, ui.px(5));
-    const ImVec2 pen = {x + pad, at.y + (height - ImGui::GetFontSize()) / 2};
-    draw->AddText(pen,
-                  i == current ? theme.on_accent
-                  : hot        ? theme.text
-                               : theme.muted,
-                  labels[i].data(), labels[i].data() + labels[i].size());
+    const ImU32 ink = i == current ? theme.on_accent : hot ? theme.text : theme.muted;
+    put_text({x + pad, at.y + (height - ImGui::GetFontSize()) / 2}, ink, labels[i]);
     x += width;
   }
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({total, height});
-  ImGui::PopID();
   return result;
 }
 
@@ -106,13 +99,18 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
   draw->AddPolyline(chevron.data(), static_cast<int>(chevron.size()), ui.theme->muted, 0, ui.px(1.6f));
   if (!open) return picked;
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    ImGui::PushID(static_cast<int>(i));
+    const IdScope scope(i);
     if (ImGui::Selectable(shown(labels[i]).c_str(), i == current)) picked = i;
     if (i == current && ImGui::IsWindowAppearing()) ImGui::SetItemDefaultFocus();
-    ImGui::PopID();
   }
   ImGui::EndCombo();
   return picked;
+}
+
+std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
+                                 const std::vector<std::string>& labels, std::size_t current) {
+  const std::vector<std::string_view> views(labels.begin(), labels.end());
+  return combo(ui, id, width, preview, views, current);
 }
 
 namespace {
@@ -178,10 +176,8 @@ void fold_arrow(const Ui& ui, ImVec2 center, bool open) {
 }
 
 bool checkbox(const Ui& ui, const char* label, bool* value) {
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(4), ui.px(3)});
-  const bool changed = ImGui::Checkbox(label, value);
-  ImGui::PopStyleVar();
-  return changed;
+  const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(4), ui.px(3)});
+  return ImGui::Checkbox(label, value);
 }
 
 bool typed_field(const Ui& ui, const char* id, float width, TypedField& field, const std::string& now,
@@ -201,8 +197,7 @@ void label_before(const Ui& ui, std::string_view label, float width, bool contin
   const float own = label.empty() ? 0 : text_width(label) + ui.px(6);
   if (continues) continue_line(ui, 14, own + width);
   if (label.empty()) return;
-  ImGui::AlignTextToFramePadding();
-  muted(ui, label);
+  control_text(label, ui.theme->muted);
   ImGui::SameLine(0, ui.px(6));
 }
 

@@ -110,7 +110,8 @@ class Document {
   Latest<report::PicturedAnswer> comparison;  // of all methods; never null
   Latest<OrderList> order;                    // as listed; never null
   Latest<std::vector<Finding>> findings;
-  // Of the conversion last weighed: what the file would not hold of the model, in sentences.
+  // Of the conversion last weighed: what the file would not hold of the model, in sentences. The error says
+  // why it cannot be written.
   Latest<std::vector<std::string>> convert_fit;
   std::unique_ptr<ArenaWork> arena;  // never null
 
@@ -154,10 +155,6 @@ class Document {
 std::string forward_error(const Document& document);
 // Why the last look into the files found nothing.
 std::string diagnosis_error(const Document& document);
-// Why the conversion last weighed cannot be written, and what the file would not hold; empty if that is not
-// known yet.
-std::string convert_misfit(const Document& document);
-std::vector<std::string> convert_losses(const Document& document);
 
 // What the arena can pack of the model.
 ArenaModel arena_model(const Document& document);

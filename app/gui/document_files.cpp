@@ -31,10 +31,4 @@ std::string diagnosis_error(const Document& document) {
   return document.findings.was_cancelled() ? "Stopped before it was done." : document.findings.error_text();
 }
 
-std::string convert_misfit(const Document& document) { return document.convert_fit.error_text(); }
-
-std::vector<std::string> convert_losses(const Document& document) {
-  return document.convert_fit.value() ? *document.convert_fit.value() : std::vector<std::string>();
-}
-
 }  // namespace loadline::gui

@@ -42,8 +42,12 @@ std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& devic
   return {};
 }
 
-bool writes_shards(const Exporter& exporter) {
-  return exporter.options.find("max_shard_size") != std::string_view::npos;
+bool takes(const Exporter& exporter, std::string_view option) {
+  const auto lists = [&](const Exporter& row) {
+    const std::vector<std::string_view> ids = split(row.options, ',');
+    return std::find(ids.begin(), ids.end(), option) != ids.end();
+  };
+  return lists(exporter) || std::none_of(exporters().begin(), exporters().end(), lists);
 }
 
 DType converted_dtype(DType dtype, std::optional<DType> outtype) {

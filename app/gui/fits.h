@@ -28,8 +28,8 @@ std::string reading_misfit(const Model& model);
 // Why the model can be looked at only, whatever one would do with its weights; empty if it can be used.
 std::string use_misfit(const Model& model);
 
-// Whether it takes ExportOptions::max_shard_bytes.
-bool writes_shards(const Exporter& exporter);
+// Whether a conversion to that format takes the option. What no exporter lists is not about the format.
+bool takes(const Exporter& exporter, std::string_view option);
 
 // What exporters write tensors of a type as when asked for `outtype`: what cannot be cast stays.
 DType converted_dtype(DType dtype, std::optional<DType> outtype);

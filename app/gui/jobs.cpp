@@ -42,7 +42,6 @@ std::shared_ptr<Jobs::Job> Jobs::take(std::stop_token stop) {
   };
   if (!available_.wait(lock, stop, waiting) || stop.stop_requested()) return nullptr;
   taken->running = true;
-  taken->started = std::chrono::steady_clock::now();
   return taken;
 }
 
@@ -88,13 +87,10 @@ void Jobs::cancel_all() {
 
 std::vector<JobView> Jobs::view() const {
   const std::lock_guard lock(mutex_);
-  const auto now = std::chrono::steady_clock::now();
   std::vector<JobView> views;
-  for (const std::shared_ptr<Job>& job : jobs_) {
-    const double seconds = job->running ? std::chrono::duration<double>(now - job->started).count() : 0;
+  for (const std::shared_ptr<Job>& job : jobs_)
     views.push_back({job->id, job->name, job->running, job->stop.stop_requested(), job->progress.fraction(),
-                     job->progress.done(), job->progress.total(), seconds});
-  }
+                     job->progress.done(), job->progress.total()});
   return views;
 }
 

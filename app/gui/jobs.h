@@ -4,7 +4,6 @@
 #include "core/base/error.h"
 #include "core/base/progress.h"
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -48,7 +47,6 @@ struct JobView {
   double fraction = 0;
   std::uint64_t done = 0;   // bytes
   std::uint64_t total = 0;  // 0 while unknown
-  double seconds = 0;       // since it started
 };
 
 // A small pool. post() and poll() belong to one thread, the owner's; the rest may be called from any.
@@ -92,7 +90,6 @@ class Jobs {
     Progress progress{stop.get_token()};
     std::function<Delivery(Progress&)> run;
     bool running = false;
-    std::chrono::steady_clock::time_point started = {};
   };
 
   JobId enqueue(std::shared_ptr<Job> job);

@@ -27,6 +27,11 @@ class Latest {
   // The last answer; null before the first one. It stays while a newer question is open, and when that one
   // fails, until somebody drops it.
   const std::shared_ptr<const T>& value() const { return value_; }
+  // The same, or an empty answer where there is none.
+  const T& or_empty() const {
+    static const T kEmpty{};
+    return value_ ? *value_ : kEmpty;
+  }
   // Why the newest question has no answer; null if it has one, or will have.
   const Error* error() const { return error_ ? &*error_ : nullptr; }
   std::string error_text() const { return error_ ? error_->what() : std::string(); }

@@ -7,29 +7,18 @@ namespace loadline::gui {
 namespace {
 
 LoadEnvironment environment_of(const LoadTask& task) {
-  LoadEnvironment environment;
-  environment.assets = task.assets;
-  environment.targets = *task.targets;
-  environment.measured_rates = task.rates;
-  environment.own_order = task.question.own_order;
-  return environment;
-}
-
-LoadRequest pass_of(const LoadRequest& request) {
-  LoadRequest pass;
-  pass.batch = request.batch;
-  pass.sequence = request.sequence;
-  pass.past = request.past;
-  pass.sizes = request.sizes;
-  pass.forward = request.forward;
-  return pass;
+  return {.assets = task.assets,
+          .targets = *task.targets,
+          .measured_rates = task.rates,
+          .own_order = task.question.own_order};
 }
 
 }  // namespace
 
 std::shared_ptr<const RequestPass> PassMemo::find(const MetaGraph& graph, const LoadRequest& request,
                                                   const std::shared_ptr<const ForwardAssets>& assets) {
-  const LoadRequest wanted = pass_of(request);
+  LoadRequest wanted;
+  take_pass(wanted, request);
   const std::lock_guard lock(mutex_);
   if (!last_ || wanted != of_) {
     last_ = std::make_shared<const RequestPass>(graph, wanted, assets, UnknownPass::leave_out);
@@ -64,13 +53,11 @@ report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress) {
   const LoadRequest& request = task.question.request;
   auto forward = task.passes->find(*task.graph, request, task.assets);
   progress.check_cancelled();
-  report::CurveOptions curve;
-  curve.slices = kSlices;
   // operators take no modelled time
-  curve.axis = forward->pass() != nullptr ? view::CurveAxis::steps : view::CurveAxis::seconds;
-  AnswerOptions options;
-  options.advise = false;
-  return report::picture_answer(*task.graph, request, environment_of(task), options, curve,
+  const report::CurveOptions curve = {
+      .axis = forward->pass() != nullptr ? view::CurveAxis::steps : view::CurveAxis::seconds,
+      .slices = kSlices};
+  return report::picture_answer(*task.graph, request, environment_of(task), {.advise = false}, curve,
                                 std::move(forward), progress);
 }
 

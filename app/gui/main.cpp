@@ -6,8 +6,6 @@
 #include "core/base/error.h"
 #include "core/io/source_file.h"
 
-#include <algorithm>
-
 namespace loadline::gui {
 namespace {
 
@@ -53,10 +51,7 @@ int run_gui(const GuiRequest& request) {
   if (!request.panel.empty()) find_panel(request.panel);
   std::vector<ScriptLine> script;
   if (!request.script.empty()) script = parse_script(read_text(request.script), request.script);
-  WindowOptions options;
-  options.width = request.width;
-  options.height = request.height;
-  options.scale = request.scale;
+  const WindowOptions options = {.width = request.width, .height = request.height, .scale = request.scale};
   const bool offscreen = request.offscreen || !request.screenshot.empty();
   const std::unique_ptr<Window> window =
       offscreen ? open_offscreen_window(options) : open_desktop_window(options);

@@ -58,15 +58,13 @@ void draw_manual(Workspace& workspace, const Ui& ui) {
   ImGui::SameLine(0, ui.px(12));
   const bool closed = button(ui, "Close");
   ImGui::SameLine(0, ui.px(12));
-  ImGui::AlignTextToFramePadding();
-  muted(ui, "Esc closes");
-  ImGui::PushID(static_cast<int>(now));  // each page keeps its own place
-  ImGui::BeginChild("page", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(3)});
-  draw_page(ui, pages[now].text);
-  ImGui::PopStyleVar();
-  ImGui::EndChild();
-  ImGui::PopID();
+  control_text("Esc closes", ui.theme->muted);
+  {
+    const IdScope scope(now);  // each page keeps its own place
+    const ChildScope child("page", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
+    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(3)});
+    draw_page(ui, pages[now].text);
+  }
   ImGui::End();
   if (picked) workspace.manual = pages[*picked].id;
   if (closed) workspace.manual.clear();

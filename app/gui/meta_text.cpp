@@ -76,9 +76,7 @@ std::string broken_json(std::string_view text) {
   return out;
 }
 
-Needle::Needle(std::string_view text) : lower_(text) {
-  std::transform(lower_.begin(), lower_.end(), lower_.begin(), lower);
-}
+Needle::Needle(std::string_view text) : lower_(lower_case(text)) {}
 
 bool Needle::in(std::string_view text) const {
   return lower_.empty() || std::search(text.begin(), text.end(), lower_.begin(), lower_.end(),

@@ -8,24 +8,16 @@
 #include "core/load/projection.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <numeric>
 
 namespace loadline::gui {
 namespace {
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-
-// `needle` in lower case.
-bool contains_ignoring_case(std::string_view text, std::string_view needle) {
-  return std::search(text.begin(), text.end(), needle.begin(), needle.end(),
-                     [](char a, char b) { return lower(a) == b; }) != text.end();
-}
-
 bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
+  const std::string low = lower_case(name);
   return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return contains_ignoring_case(name, part); });
+                     [&](std::string_view part) { return low.find(part) != std::string::npos; });
 }
 
 std::vector<std::uint32_t> ranks_of_names(const MetaGraph& graph) {
@@ -116,17 +108,8 @@ ModelPtr make_model(MetaGraphPtr graph, std::string path, const ForwardAssets& a
     return storage.file == kNoFile && storage.bytes > 0;
   });
   model->parameters = model_claims(g, assets).parameters;
-  for (const Note& note : g.notes) {
-    model->errors += note.severity == Severity::error;
-    model->warnings += note.severity == Severity::warning;
-  }
+  for (const Note& note : g.notes) model->errors += note.severity == Severity::error;
   return model;
-}
-
-std::string_view sort_column_name(SortColumn column) {
-  constexpr std::array<std::string_view, kSortColumns> kNames = {"name",  "dtype", "shape",
-                                                                 "bytes", "file",  "offset"};
-  return kNames[static_cast<std::size_t>(column)];
 }
 
 std::string storage_remark(const Model& model, TensorId id) {

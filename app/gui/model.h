@@ -57,7 +57,6 @@ struct Model {
   bool remarks = false;                      // storage_remark() says something of some tensor
   bool shapes_only = false;                  // no file holds (all of) its weights
   std::size_t errors = 0;                    // notes of severity error
-  std::size_t warnings = 0;
 
   const Tensor& tensor(TensorId id) const { return graph->tensor(id); }
 };
@@ -67,8 +66,8 @@ using ModelPtr = std::shared_ptr<const Model>;
 ModelPtr make_model(MetaGraphPtr graph, std::string path, const ForwardAssets& assets = *built_in_assets());
 
 enum class SortColumn { name, dtype, shape, bytes, file, offset };
-inline constexpr std::size_t kSortColumns = 6;
-std::string_view sort_column_name(SortColumn column);
+inline constexpr std::array<std::string_view, 6> kSortColumnNames = {"name",  "dtype", "shape",
+                                                                     "bytes", "file",  "offset"};
 
 // How the tensor's bytes lie, where that is out of the ordinary: "view", "deflate", "tied"; else empty.
 std::string storage_remark(const Model& model, TensorId id);

@@ -14,14 +14,20 @@ namespace loadline::gui {
 // region of the current ImGui window, whatever its size, for every state of the workspace.
 class Panel {
  public:
-  Panel() = default;
+  // `promise`: what is to be seen in it once a model is open; empty: it needs none.
+  explicit Panel(std::string_view promise = {}) : promise_(promise) {}
   Panel(const Panel&) = delete;
   Panel& operator=(const Panel&) = delete;
   virtual ~Panel() = default;
 
-  virtual void draw(Workspace& workspace, const Ui& ui) = 0;
+  void draw(Workspace& workspace, const Ui& ui);
   // Another model is shown, or none: gives back what keeps the last one in memory.
   virtual void forget() {}
+
+ private:
+  virtual void draw_content(Workspace& workspace, const Ui& ui) = 0;
+
+  std::string_view promise_;
 };
 
 // `id` is the title in small letters: what scripts and --panel say.

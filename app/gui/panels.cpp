@@ -1,7 +1,7 @@
 // The table of panels.
 #include "app/gui/panels/panels.h"
 
-#include "app/gui/panel.h"
+#include "app/gui/widgets.h"
 #include "core/base/error.h"
 
 #include <algorithm>
@@ -32,6 +32,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kFormerId
     {{"treemap", "map"}, {"overview", "model"}}};
 
 }  // namespace
+
+void Panel::draw(Workspace& workspace, const Ui& ui) {
+  if (promise_.empty() || workspace.document().model) return draw_content(workspace, ui);
+  empty_state(ui, "No model is open", promise_);
+}
 
 std::span<const PanelRow> panels() { return kPanels; }
 

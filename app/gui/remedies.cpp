@@ -6,26 +6,15 @@
 #include "exporters/convert_options.h"
 #include "importers/open_options.h"
 
-#include <algorithm>
 #include <cassert>
 
 #include <fmt/format.h>
 
 namespace loadline::gui {
-namespace {
-
-const Option<ResolveOptions>* find_open_option(std::string_view id) {
-  const auto rows = open_options();
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.id == id; });
-  return found == rows.end() ? nullptr : &*found;
-}
-
-}  // namespace
-
 RemedyKind remedy_kind(std::span<const Remedy> remedies) {
   assert(!remedies.empty());
   const std::string& id = remedies.front().option;
-  if (find_open_option(id) != nullptr) return RemedyKind::open;
+  if (find_option(open_options(), id) != nullptr) return RemedyKind::open;
   if (find_load_option(id) != nullptr) return RemedyKind::load;
   if (find_convert_option(id) != nullptr) return RemedyKind::convert;
   throw Error(ErrorCode::usage, fmt::format("there is no option '{}'", id));
@@ -35,7 +24,7 @@ std::string remedy_title(std::span<const Remedy> remedies) {
   const Remedy& first = remedies.front();
   switch (remedy_kind(remedies)) {
     case RemedyKind::open:
-      return std::string(find_open_option(first.option)->title);
+      return std::string(find_option(open_options(), first.option)->title);
     case RemedyKind::load:
       return fmt::format("Set {} to {}", find_load_option(first.option)->title, first.value);
     case RemedyKind::convert:

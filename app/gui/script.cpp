@@ -2,7 +2,6 @@
 #include "app/gui/script.h"
 
 #include "app/gui/actions.h"
-#include "app/gui/script_options.h"
 #include "app/gui/script_words.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -10,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,11 +32,9 @@ void set_scale(GuiApp& app, const std::string& text) {
 }
 
 void press(GuiApp& app, const std::string& argument, int times) {
-  const std::size_t space = argument.find(' ');
-  if (space == std::string::npos) refuse(fmt::format("'{}' is not X Y", argument));
-  const std::string_view view = argument;
-  const auto x = static_cast<float>(parse_number<int>(view.substr(0, space), 0, 16384));
-  const auto y = static_cast<float>(parse_number<int>(view.substr(space + 1), 0, 16384));
+  const auto words = two_words(argument, "X Y");
+  const auto x = static_cast<float>(parse_number<int>(words[0], 0, 16384));
+  const auto y = static_cast<float>(parse_number<int>(words[1], 0, 16384));
   app.window().set_mouse(x, y, false);
   app.frame();  // what lies under the mouse is known a frame later
   app.frame();
@@ -108,15 +106,27 @@ void play(GuiApp& app, const ScriptLine& line) {
   if (const Action* action = find_action(line.command))
     action->run(app.workspace(), line.argument);
   else if (find_load_option(line.command) != nullptr)
-    play_option(app.workspace(), line.command, line.argument);
+    app.workspace().document().set_option(line.command, line.argument);
   else
     find_window_word(line.command)->play(app, line.argument);
 }
 
+// What words of former versions are called now.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kFormerWords = {
+    {{"ring", "staging"},
+     {"shards", "shard_size"},
+     {"limit", "runai_buffer"},
+     {"gpu-layers", "gpu_layers"},
+     {"max-memory", "auto_map"},
+     {"preset", "target"},
+     {"device-budget", "device_budget"},
+     {"host-budget", "host_budget"},
+     {"max-peak", "require_peak"}}};
+
 std::string unknown_word(const std::string& word) {
   const std::string unknown = fmt::format("unknown word '{}'", safe_display(word, 60));
-  if (const std::string_view now = renamed_option(word); !now.empty())
-    return fmt::format("{}: it is called {}", unknown, now);
+  for (const auto& [former, now] : kFormerWords)
+    if (word == former) return fmt::format("{}: it is called {}", unknown, now);
   const std::string_view meant = nearest_word(word, script_words());
   return meant.empty() ? unknown + "; the manual's page 'scripting' lists the words"
                        : fmt::format("{}; did you mean {}?", unknown, meant);

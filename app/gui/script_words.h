@@ -2,15 +2,16 @@
 #pragma once
 
 #include "core/base/error.h"
-#include "core/base/text.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
-#include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace loadline::gui {
 
@@ -26,19 +27,20 @@ Number parse_number(std::string_view text, Number least, Number most) {
   return value;
 }
 
-template <typename Names>
-std::size_t position(std::string_view word, std::size_t count, Names name, std::string_view what) {
-  std::string known;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (name(i) == word) return i;
-    known += (known.empty() ? "" : ", ") + std::string(name(i));
-  }
-  refuse(fmt::format("no {} '{}'; there are: {}", what, word, known));
+// The position of a word among those that there are.
+inline std::size_t position(std::string_view word, std::span<const std::string_view> names,
+                            std::string_view what) {
+  const auto found = std::find(names.begin(), names.end(), word);
+  if (found == names.end())
+    refuse(fmt::format("no {} '{}'; there are: {}", what, word, fmt::join(names, ", ")));
+  return static_cast<std::size_t>(found - names.begin());
 }
 
-// A size, or none at all.
-inline std::optional<std::uint64_t> size_or_none(const std::string& text, std::string_view what) {
-  return text == "none" ? std::nullopt : std::optional(parse_size(text, what));
+// The two words of an argument.
+inline std::array<std::string_view, 2> two_words(std::string_view argument, std::string_view what) {
+  const std::size_t space = argument.find(' ');
+  if (space == std::string_view::npos) refuse(fmt::format("'{}' is not {}", argument, what));
+  return {argument.substr(0, space), argument.substr(space + 1)};
 }
 
 inline bool on_or_off(const std::string& word) {

@@ -84,64 +84,52 @@ void Shell::draw(const Ui& ui) {
 void Shell::draw_body(const Ui& ui, float height) {
   const float width = ImGui::GetContentRegionAvail().x - ui.px(kMargin);
   if (!workspace_.document().model) {
-    ImGui::BeginChild("body", {width, height});
+    const ChildScope body("body", {width, height});
     draw_notices(ui);
     const bool arena = workspace_.settings.panel == "arena";  // it needs no model
-    begin_card(ui, "start", {0, 0}, arena);
-    if (arena) {
-      panel("arena").draw(workspace_, ui);
-      end_card();
-      ImGui::EndChild();
-      return;
-    }
-    start_->draw(workspace_, ui);
-    end_card();
-    ImGui::EndChild();
-    return;
+    const CardScope card(ui, "start", {0, 0}, arena);
+    return (arena ? panel("arena") : *start_).draw(workspace_, ui);
   }
   const float details = ui.px(kDetails);
   const float gap = ui.px(8);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-  ImGui::BeginChild("body", {width, height});
+  const ChildScope child("body", {width, height});
   const float most = std::max(ui.px(200), std::min(width * 0.4f, width - ui.px(680)));
   const float tree = std::min(
       tree_width_ > 0 ? ui.px(tree_width_) : std::clamp(width * 0.22f, ui.px(236), ui.px(430)), most);
   const float upper = height - details - gap;
   ImGui::BeginChild("upper", {0, upper});
   ImGui::PopStyleVar();
-  begin_card(ui, "tree", {tree, 0});
-  tree_->draw(workspace_, ui);
-  end_card();
+  {
+    const CardScope card(ui, "tree", {tree, 0});
+    tree_->draw(workspace_, ui);
+  }
   ImGui::SameLine(0, 0);
   const float dragged = splitter(ui, "tree width", tree, ui.px(200), most, true);
   if (dragged != tree) tree_width_ = dragged / ui.scale;
   ImGui::SameLine(0, 0);
-  ImGui::BeginChild("main");
-  draw_tabs(ui);
-  draw_notices(ui);
-  draw_panel(ui);
-  ImGui::EndChild();
+  {
+    const ChildScope main("main");
+    draw_tabs(ui);
+    draw_notices(ui);
+    draw_panel(ui);
+  }
   ImGui::EndChild();
   ImGui::SetCursorPosY(upper + gap);
   draw_details(ui);
-  ImGui::EndChild();
 }
 
 void Shell::draw_panel(const Ui& ui) {
-  if (find_panel(workspace_.settings.panel).own_cards) {
-    panel(workspace_.settings.panel).draw(workspace_, ui);
-    return;
-  }
-  begin_card(ui, "panel", {0, 0});
+  if (find_panel(workspace_.settings.panel).own_cards)
+    return panel(workspace_.settings.panel).draw(workspace_, ui);
+  const CardScope card(ui, "panel", {0, 0});
   panel(workspace_.settings.panel).draw(workspace_, ui);
-  end_card();
 }
 
 void Shell::draw_tabs(const Ui& ui) {
   const Theme& theme = *ui.theme;
   const float height = ui.px(34);
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(6)});
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(6)});
   const float pad = tab_padding(ui);
   for (const PanelRow& row : panels()) {
     const bool current = workspace_.settings.panel == row.id;
@@ -152,15 +140,14 @@ void Shell::draw_tabs(const Ui& ui) {
     if (ImGui::InvisibleButton(row.id.data(), {width, height})) workspace_.settings.panel = row.id;
     const bool hot = ImGui::IsItemHovered();
     const ImVec2 pen = {at.x + pad, at.y + (height - size.y) / 2 - ui.px(1)};
-    draw->AddText(pen, current || hot ? theme.text : theme.muted, row.title.data(),
-                  row.title.data() + row.title.size());
+    put_text(pen, current || hot ? theme.text : theme.muted, row.title);
     if (current)
-      draw->AddRectFilled({pen.x, at.y + height - ui.px(4)}, {pen.x + size.x, at.y + height - ui.px(1)},
-                          theme.accent, ui.px(1.5f));
+      ImGui::GetWindowDrawList()->AddRectFilled({pen.x, at.y + height - ui.px(4)},
+                                                {pen.x + size.x, at.y + height - ui.px(1)}, theme.accent,
+                                                ui.px(1.5f));
     ImGui::SameLine(0, 0);
   }
   ImGui::NewLine();
-  ImGui::PopStyleVar();
 }
 
 }  // namespace loadline::gui

@@ -6,7 +6,6 @@
 #include "core/base/text.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <numbers>
 #include <optional>
@@ -41,26 +40,12 @@ void paint_cross(const Ui& ui, ImVec2 center, ImU32 color) {
   draw->AddLine({center.x - r, center.y + r}, {center.x + r, center.y - r}, color, ui.px(1.6f));
 }
 
-// The fact and what it is called, as the details strip has them.
-void fact(const Ui& ui, std::string_view label, std::string_view value, std::string_view hint) {
-  ImGui::BeginGroup();
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(2)});
-  {
-    const FontScope font(ui.fonts.small);
-    muted(ui, label);
-  }
-  text(value);
-  ImGui::PopStyleVar();
-  ImGui::EndGroup();
-  if (!hint.empty()) tooltip(ui, hint);
-}
-
 enum class Answer { none, dismiss, mend };
 
 // Words over the whole width; `notice` is what they are, if it can be answered.
 Answer notice_strip(const Ui& ui, Severity severity, std::string_view words, int id, const Notice* notice) {
   const ImU32 color = severity_color(*ui.theme, severity);
-  ImGui::PushID(id);
+  const IdScope scope(id);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, mix(ui.theme->panel, color, 0.14f));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(7)});
   const std::string safe = shown(words);
@@ -70,7 +55,7 @@ Answer notice_strip(const Ui& ui, Severity severity, std::string_view words, int
   const float room = ImGui::GetContentRegionAvail().x - ui.px(64) - remedy_room;
   const float lines = ImGui::CalcTextSize(safe.c_str(), nullptr, false, room).y;
   const float height = std::min(lines, 4 * ImGui::GetFontSize()) + ui.px(18);
-  ImGui::BeginChild("notice", {0, height}, true, ImGuiWindowFlags_NoScrollbar);
+  const ChildScope child("notice", {0, height}, true, ImGuiWindowFlags_NoScrollbar);
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
   const ImVec2 at = ImGui::GetWindowPos();
@@ -83,10 +68,9 @@ Answer notice_strip(const Ui& ui, Severity severity, std::string_view words, int
   text_colored(ui.theme->text, safe);
   ImGui::PopTextWrapPos();
   if (lines > height) tooltip(ui, safe);
-  ImGui::SetCursorPos({ImGui::GetWindowWidth() - ImGui::GetFrameHeight() - ui.px(6),
-                       std::min(ui.px(3), (height - ImGui::GetFrameHeight()) / 2)});
-  Answer answer = Answer::none;
   const float middle = std::min(ui.px(3), (height - ImGui::GetFrameHeight()) / 2);
+  ImGui::SetCursorPos({ImGui::GetWindowWidth() - ImGui::GetFrameHeight() - ui.px(6), middle});
+  Answer answer = Answer::none;
   if (id >= 0 &&
       icon_button(ui, "dismiss", "Dismiss", [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
     answer = Answer::dismiss;
@@ -94,8 +78,6 @@ Answer notice_strip(const Ui& ui, Severity severity, std::string_view words, int
     ImGui::SetCursorPos({ImGui::GetWindowWidth() - ImGui::GetFrameHeight() - remedy_room, middle});
     if (button(ui, remedy, ButtonKind::primary)) answer = Answer::mend;
   }
-  ImGui::EndChild();
-  ImGui::PopID();
   return answer;
 }
 
@@ -126,7 +108,7 @@ void Shell::draw_header(const Ui& ui, float height) {
   ImGui::SameLine(0, ui.px(20));
   const FontScope body(ui.fonts.body);
   const float buttons =
-      ui.px(14) + frame + ui.px(8) + ImGui::CalcTextSize("Open").x + 2 * ImGui::GetStyle().FramePadding.x;
+      ui.px(14) + frame + ui.px(8) + text_width("Open") + 2 * ImGui::GetStyle().FramePadding.x;
   draw_header_model(ui, width - buttons - ui.px(20));
   ImGui::SetCursorPos({width - buttons, middle - frame / 2});
   if (button(ui, "Open")) run_action(workspace_, "browse");
@@ -139,13 +121,13 @@ void Shell::draw_header_model(const Ui& ui, float right) {
   const Model& model = *workspace_.document().model;
   const float x = ImGui::GetCursorPosX();
   const float middle = ui.px(27);
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddLine({x, middle - ui.px(10)}, {x, middle + ui.px(10)}, ui.theme->border, ui.px(1));
+  ImGui::GetWindowDrawList()->AddLine({x, middle - ui.px(10)}, {x, middle + ui.px(10)}, ui.theme->border,
+                                      ui.px(1));
   const std::string facts = fmt::format(
       "{} parameters   {}   {}   {}", format_count(model.parameters), format_bytes(model.weight_bytes),
       model.dtypes.empty() ? "" : dtype_info(model.dtypes.front().dtype).name,
       counted(model.graph->files.size(), "file"));
-  const float facts_width = ImGui::CalcTextSize(facts.c_str()).x;
+  const float facts_width = text_width(facts);
   const float line = ImGui::GetFontSize();
   const float room = right - x - ui.px(20);
   ImGui::SetCursorPos({x + ui.px(18), middle - line / 2});
@@ -186,67 +168,55 @@ void Shell::draw_notices(const Ui& ui) {
 }
 
 void Shell::draw_details(const Ui& ui) {
-  begin_card(ui, "details", {0, 0});
+  const CardScope card(ui, "details", {0, 0});
   const Model& model = *workspace_.document().model;
   if (!workspace_.document().selection()) {
     ImGui::SetCursorPosY(ui.px(22));
-    muted(ui,
-          "Select a tensor in the tree, the map, the table or the timeline: it is selected in all of them.");
-    end_card();
-    return;
+    return muted(
+        ui,
+        "Select a tensor in the tree, the map, the table or the timeline: it is selected in all of them.");
   }
   const TensorId id = *workspace_.document().selection();
   const Tensor& tensor = model.tensor(id);
   const Storage& storage = model.graph->storage(tensor.storage);
   const std::uint64_t bytes = model.bytes[index(id)];
-  const bool on_disk = storage.file != kNoFile;
-  const std::string file =
-      on_disk ? std::filesystem::path(model.graph->files[index(storage.file)].path).filename().string()
-              : "no file";
   const std::uint32_t tie = model.tie_of[index(id)];
-  const float room = ImGui::GetContentRegionAvail().x;
   const float spacing = ui.px(30);
-  const float name_room = std::clamp(room * 0.36f, ui.px(180), ui.px(640));
-
-  ImGui::BeginGroup();
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(2)});
   {
-    const FontScope font(ui.fonts.small);
-    muted(ui, tie > 0 ? fmt::format("Tensor, shares its bytes with {} more", model.ties[tie - 1].size() - 1)
-                      : fmt::format("Tensor, {}", role_name(model.roles[index(id)])));
-    if (tie > 0)
-      hover_card(ui, [&] {
-        for (const TensorId other : model.ties[tie - 1]) text(shown(model.tensor(other).name));
-      });
+    const float room = std::clamp(ImGui::GetContentRegionAvail().x * 0.36f, ui.px(180), ui.px(640));
+    const GroupScope group;
+    {
+      const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(2)});
+      const FontScope font(ui.fonts.small);
+      muted(ui, tie > 0 ? fmt::format("Tensor, shares its bytes with {} more", model.ties[tie - 1].size() - 1)
+                        : fmt::format("Tensor, {}", role_name(model.roles[index(id)])));
+      if (tie > 0)
+        hover_card(ui, [&] {
+          for (const TensorId other : model.ties[tie - 1]) text(shown(model.tensor(other).name));
+        });
+      const FontScope mono(ui.fonts.mono);
+      name_text(ui, tensor.name, room, ui.theme->text);
+    }
+    ImGui::Dummy({room, 0});
   }
-  {
-    const FontScope font(ui.fonts.mono);
-    name_text(ui, tensor.name, name_room, ui.theme->text);
-  }
-  ImGui::PopStyleVar();
-  ImGui::Dummy({name_room, 0});
-  ImGui::EndGroup();
   ImGui::SameLine(0, spacing);
-  const std::string remark = storage_remark(model, id);
-  fact(ui, "Type",
-       remark.empty() ? std::string(dtype_info(tensor.dtype).name)
-                      : fmt::format("{}, {}", dtype_info(tensor.dtype).name, remark),
-       strides_text(tensor));
-  ImGui::SameLine(0, spacing);
-  fact(ui, "Shape", elided(shape_text(tensor), ui.px(170)), shape_text(tensor));
-  ImGui::SameLine(0, spacing);
-  fact(ui, "Size", format_bytes(bytes), format_grouped(bytes) + " bytes");
-  ImGui::SameLine(0, spacing);
-  if (on_disk && ImGui::GetContentRegionAvail().x > ui.px(250)) {
-    const std::string offset = format_grouped(storage.offset + tensor.offset);
-    const float file_room =
-        ImGui::GetContentRegionAvail().x - spacing - ImGui::CalcTextSize(offset.c_str()).x - ui.px(40);
-    fact(ui, "File", elided(shown(file), std::max(ui.px(80), file_room)),
-         shown(model.graph->files[index(storage.file)].path));
+  const auto put = [&](std::string_view label, std::string_view value, std::string_view hint) {
+    fact(ui, label, value, ui.theme->text, ui.fonts.body, 2);
+    tooltip(ui, hint);
     ImGui::SameLine(0, spacing);
-    fact(ui, "At byte", offset, "");
-  }
-  end_card();
+  };
+  const std::string remark = storage_remark(model, id);
+  const std::string_view type = dtype_info(tensor.dtype).name;
+  put("Type", remark.empty() ? std::string(type) : fmt::format("{}, {}", type, remark), strides_text(tensor));
+  put("Shape", elided(shape_text(tensor), ui.px(170)), shape_text(tensor));
+  put("Size", format_bytes(bytes), format_grouped(bytes) + " bytes");
+  if (storage.file == kNoFile || ImGui::GetContentRegionAvail().x <= ui.px(250)) return;
+  const std::string& path = model.graph->files[index(storage.file)].path;
+  const std::string offset = format_grouped(storage.offset + tensor.offset);
+  const float room = ImGui::GetContentRegionAvail().x - spacing - text_width(offset) - ui.px(40);
+  const std::string file = shown(std::filesystem::path(path).filename().string());
+  put("File", elided(file, std::max(ui.px(80), room)), shown(path));
+  put("At byte", offset, "");
 }
 
 void Shell::draw_status(const Ui& ui) {
@@ -263,11 +233,11 @@ void Shell::draw_status(const Ui& ui) {
                         projection.order, format_bytes(projection.timeline.peaks[index(Space::device)].bytes),
                         format_bytes(projection.timeline.unified.bytes));
   }
-  const float right_width = ImGui::CalcTextSize(right.c_str()).x;
+  const float right_width = text_width(right);
   if (jobs.empty()) muted(ui, "Ready");
   for (const JobView& job : jobs) {
     if (ImGui::GetCursorPosX() + ui.px(280) > width - right_width - ui.px(36)) break;
-    ImGui::PushID(static_cast<int>(job.id));
+    const IdScope scope(static_cast<int>(job.id));
     ImGui::SetCursorPosY(y);
     text(elided(job.name, ui.px(220)));
     ImGui::SameLine(0, ui.px(8));
@@ -283,7 +253,6 @@ void Shell::draw_status(const Ui& ui) {
     if (icon_button(ui, "cancel", "Cancel", [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
       workspace_.shared.jobs.cancel(job.id);
     ImGui::SameLine(0, ui.px(14));
-    ImGui::PopID();
   }
   if (right.empty()) return;
   ImGui::SetCursorPos({width - right_width - ui.px(18), y});

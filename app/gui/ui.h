@@ -7,6 +7,10 @@
 
 namespace loadline::gui {
 
+inline ImVec2 operator+(ImVec2 a, ImVec2 b) { return {a.x + b.x, a.y + b.y}; }
+inline ImVec2 operator-(ImVec2 a, ImVec2 b) { return {a.x - b.x, a.y - b.y}; }
+inline ImVec2 operator/(ImVec2 a, float by) { return {a.x / by, a.y / by}; }
+
 struct Ui {
   const Theme* theme = nullptr;
   Fonts fonts;

@@ -4,8 +4,8 @@
 #include "core/base/text.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui_internal.h>
@@ -60,10 +60,6 @@ float text_width(std::string_view text) {
   return ImGui::CalcTextSize(text.data(), text.data() + text.size()).x;
 }
 
-float wrapped_height(std::string_view text, float width) {
-  return ImGui::CalcTextSize(text.data(), text.data() + text.size(), false, width).y;
-}
-
 std::string shown(std::string_view name) {
   std::string safe = safe_display(name);
   if (is_ascii(safe)) return safe;
@@ -112,12 +108,29 @@ std::string elided_front(std::string_view text, float width) {
 void text(std::string_view text) { ImGui::TextUnformatted(text.data(), text.data() + text.size()); }
 
 void text_colored(ImU32 color, std::string_view words) {
-  ImGui::PushStyleColor(ImGuiCol_Text, color);
+  const ColorScope scope(ImGuiCol_Text, color);
   text(words);
-  ImGui::PopStyleColor();
 }
 
 void muted(const Ui& ui, std::string_view words) { text_colored(ui.theme->muted, words); }
+
+void small_text(const Ui& ui, std::string_view words, ImU32 color) {
+  const FontScope font(ui.fonts.small);
+  text_colored(color, words);
+}
+
+void control_text(std::string_view words, ImU32 color) {
+  ImGui::AlignTextToFramePadding();
+  text_colored(color, words);
+}
+
+void put_text(ImVec2 at, ImU32 color, std::string_view words) {
+  ImGui::GetWindowDrawList()->AddText(at, color, words.data(), words.data() + words.size());
+}
+
+void put_text_before(float right, float y, ImU32 color, std::string_view words) {
+  put_text({right - text_width(words), y}, color, words);
+}
 
 void name_text(const Ui& ui, std::string_view name, float width, ImU32 color, bool cut_front) {
   const std::string whole = shown(name);
@@ -133,6 +146,22 @@ void paragraph(const Ui&, std::string_view words, ImU32 color) {
   ImGui::PopTextWrapPos();
 }
 
+void badge_line(const Ui& ui, std::string_view label, ImU32 label_color, std::string_view words, ImU32 color,
+                float gap) {
+  badge(ui, label, label_color);
+  ImGui::SameLine(0, ui.px(gap));
+  paragraph(ui, words, color);
+}
+
+void fact(const Ui& ui, std::string_view label, std::string_view value, ImU32 color, ImFont* font,
+          float spacing) {
+  const GroupScope group;
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(spacing)});
+  small_text(ui, label, ui.theme->muted);
+  const FontScope scope(font);
+  text_colored(color, value);
+}
+
 void heading(const Ui& ui, std::string_view words) {
   const FontScope font(ui.fonts.strong);
   text(words);
@@ -140,11 +169,20 @@ void heading(const Ui& ui, std::string_view words) {
 
 void bytes_text(const Ui& ui, std::uint64_t bytes, ImU32 color) {
   text_colored(color, format_bytes(bytes));
-  tooltip(ui, format_grouped(bytes) + " bytes");
+  bytes_tooltip(ui, bytes);
 }
+
+void bytes_tooltip(const Ui& ui, std::uint64_t bytes) { tooltip(ui, format_grouped(bytes) + " bytes"); }
 
 bool table_is_measured(std::size_t rows, float height) {
   return ImGui::GetScrollMaxY() > 0 || ImGui::GetTextLineHeight() * static_cast<float>(rows) < height;
+}
+
+std::size_t moved_by_keys(std::size_t at, std::size_t count) {
+  if (!ImGui::IsWindowFocused() || ImGui::IsAnyItemActive()) return at;
+  if (at > 0 && ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_UpArrow))) --at;
+  if (at + 1 < count && ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_DownArrow))) ++at;
+  return at;
 }
 
 void scroll_to_row(std::size_t row) {
@@ -159,6 +197,47 @@ void right_aligned(std::string_view words, ImU32 color) {
   const float slack = ImGui::GetContentRegionAvail().x - text_width(words);
   if (slack > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + slack);
   text_colored(color, words);
+}
+
+void fixed_column(const Ui& ui, const char* title, float width, ImGuiTableColumnFlags flags) {
+  ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthFixed | flags, ui.px(width));
+}
+
+void stretched_column(const char* title, float weight, ImGuiTableColumnFlags flags) {
+  ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch | flags, weight);
+}
+
+void table_headers() {
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableHeadersRow();
+}
+
+bool table_row(bool selected, float height, ImGuiSelectableFlags flags) {
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  const ImVec2 start = ImGui::GetCursorPos();
+  const bool clicked =
+      ImGui::Selectable("##row", selected, ImGuiSelectableFlags_SpanAllColumns | flags, {0, height});
+  ImGui::SetCursorPos(start);
+  return clicked;
+}
+
+std::optional<TableSort> SortArrows::agree(TableSort wanted, std::optional<std::size_t> at) {
+  ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
+  if (specs == nullptr) return std::nullopt;
+  TableSort arrow;
+  if (specs->SpecsCount == 1)
+    arrow = {specs->Specs[0].ColumnUserID, specs->Specs[0].SortDirection != ImGuiSortDirection_Descending};
+  specs->SpecsDirty = false;
+  const TableSort before = std::exchange(agreed_, arrow);
+  if (arrow == wanted) return std::nullopt;
+  if (wanted == before || wanted.column == 0) return arrow;
+  agreed_ = wanted;
+  if (at)
+    ImGui::TableSetColumnSortDirection(
+        static_cast<int>(*at),
+        wanted.ascending ? ImGuiSortDirection_Ascending : ImGuiSortDirection_Descending, false);
+  return std::nullopt;
 }
 
 bool link(const Ui& ui, const char* id, std::string_view words, float width, bool cut_front) {
@@ -184,9 +263,9 @@ void badge(const Ui& ui, std::string_view words, ImU32 color) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 size = {text_width(words) + 2 * pad.x, ImGui::GetFontSize() + 2 * pad.y};
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRectFilled(at, {at.x + size.x, at.y + size.y}, mix(ui.theme->panel, color, 0.18f), ui.px(5));
-  draw->AddRect(at, {at.x + size.x, at.y + size.y}, mix(ui.theme->panel, color, 0.55f), ui.px(5));
-  draw->AddText({at.x + pad.x, at.y + pad.y}, ui.theme->text, words.data(), words.data() + words.size());
+  draw->AddRectFilled(at, at + size, mix(ui.theme->panel, color, 0.18f), ui.px(5));
+  draw->AddRect(at, at + size, mix(ui.theme->panel, color, 0.55f), ui.px(5));
+  put_text(at + pad, ui.theme->text, words);
   ImGui::Dummy(size);
 }
 
@@ -210,13 +289,10 @@ bool legend_entry(const Ui& ui, ImU32 color, std::string_view words, std::string
   const float gap = ui.px(6);
   const float words_width = text_width(words);
   const float figure_width = figure.empty() ? 0 : text_width(figure) + gap;
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float top = std::round(at.y + (height - square) / 2);
-  draw->AddRectFilled({at.x, top}, {at.x + square, top + square}, color, ui.px(3));
-  draw->AddText({at.x + square + gap, at.y}, ui.theme->text, words.data(), words.data() + words.size());
-  if (!figure.empty())
-    draw->AddText({at.x + square + 2 * gap + words_width, at.y}, ui.theme->muted, figure.data(),
-                  figure.data() + figure.size());
+  const ImVec2 corner = {at.x, std::round(at.y + (height - square) / 2)};
+  ImGui::GetWindowDrawList()->AddRectFilled(corner, corner + ImVec2{square, square}, color, ui.px(3));
+  put_text({at.x + square + gap, at.y}, ui.theme->text, words);
+  put_text({at.x + square + 2 * gap + words_width, at.y}, ui.theme->muted, figure);
   ImGui::Dummy({square + gap + words_width + figure_width, height});
   return ImGui::IsItemHovered();
 }
@@ -233,6 +309,28 @@ void bar(const Ui& ui, double fraction, ImU32 color, ImVec2 size) {
   ImGui::Dummy(size);
 }
 
+void bar_with_figure(const Ui& ui, double fraction, ImU32 color, float room, std::string_view figure,
+                     ImU32 figure_color) {
+  const float y = ImGui::GetCursorPosY();
+  const float width = ImGui::GetContentRegionAvail().x - ui.px(room);
+  ImGui::SetCursorPosY(y + (ImGui::GetTextLineHeight() - ui.px(6)) / 2);
+  bar(ui, fraction, color, {std::max(ui.px(8), width), ui.px(6)});
+  ImGui::SameLine(0, 0);
+  ImGui::SetCursorPosY(y);
+  right_aligned(figure, figure_color);
+}
+
+bool progress_with_stop(const Ui& ui, double fraction) {
+  const float stop = text_width("Stop") + 2 * ImGui::GetStyle().FramePadding.x;
+  const float width = ImGui::GetContentRegionAvail().x - stop - ui.px(12);
+  const float y = ImGui::GetCursorPosY();
+  ImGui::SetCursorPosY(y + (ImGui::GetFrameHeight() - ui.px(8)) / 2);
+  bar(ui, fraction, ui.theme->accent, {std::max(ui.px(40), width), ui.px(8)});
+  ImGui::SameLine(0, ui.px(12));
+  ImGui::SetCursorPosY(y);
+  return button(ui, "Stop");
+}
+
 void parts_bar(const Ui& ui, std::span<const Part> parts, float height) {
   std::uint64_t total = 0;
   for (const Part& part : parts) total += part.bytes;
@@ -243,8 +341,8 @@ void parts_bar(const Ui& ui, std::span<const Part> parts, float height) {
   float x = at.x;
   for (const Part& part : parts) {
     if (part.bytes == 0) continue;
-    const double share = static_cast<double>(part.bytes) / static_cast<double>(total);
-    const float next = std::min(x + std::max(1.0f, width * static_cast<float>(share)), at.x + width);
+    const auto share = static_cast<float>(share_of(part.bytes, total));
+    const float next = std::min(x + std::max(1.0f, width * share), at.x + width);
     draw->AddRectFilled({x, at.y}, {std::max(x + 1, next - ui.px(1)), at.y + height}, part.color, ui.px(2));
     x = next;
   }
@@ -252,25 +350,20 @@ void parts_bar(const Ui& ui, std::span<const Part> parts, float height) {
   bool first = true;
   for (const Part& part : parts) {
     if (part.bytes == 0) continue;
-    const double share = static_cast<double>(part.bytes) / static_cast<double>(total);
-    const std::string figure = format_bytes(part.bytes) + "  " + percent_text(share);
+    const std::string figure = format_bytes(part.bytes) + "  " + percent_text(share_of(part.bytes, total));
     if (!first) continue_line(ui, 18, legend_width(ui, part.label, figure));
     legend_entry(ui, part.color, part.label, figure);
     first = false;
   }
 }
 
-void begin_card(const Ui& ui, const char* id, ImVec2 size, bool padded) {
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, ui.theme->panel);
+CardScope::CardScope(const Ui& ui, const char* id, ImVec2 size, bool padded) {
+  const ColorScope color(ImGuiCol_ChildBg, ui.theme->panel);
   const float pad = padded ? ui.px(14) : 0;
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {pad, padded ? ui.px(12) : 0});
+  const StyleScope style(ImGuiStyleVar_WindowPadding, {pad, padded ? ui.px(12) : 0});
   ImGui::BeginChild(id, size, true,
                     padded ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-  ImGui::PopStyleVar();
-  ImGui::PopStyleColor();
 }
-
-void end_card() { ImGui::EndChild(); }
 
 void empty_state(const Ui& ui, std::string_view title, std::string_view hint) {
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -310,18 +403,32 @@ float splitter(const Ui& ui, const char* id, float width, float least, float mos
 }
 
 void tooltip(const Ui& ui, std::string_view words) {
-  hover_card(ui, [&] { text(words); });
+  if (!words.empty()) hover_card(ui, [&] { text(words); });
 }
 
 void hover_card(const Ui& ui, const std::function<void()>& build) {
   if (!ImGui::IsItemHovered()) return;
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
+  const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
   ImGui::BeginTooltip();
   ImGui::PushTextWrapPos(ui.px(560));
   build();
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
-  ImGui::PopStyleVar();
+}
+
+bool marked_row(const Ui& ui, bool selected, ImU32 color, std::string_view name, std::string_view figure,
+                ImU32 figure_color) {
+  const float height = ImGui::GetFontSize() + ui.px(6);
+  const float width = ImGui::GetContentRegionAvail().x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const bool clicked = ImGui::Selectable("##row", selected, 0, {width, height});
+  ImGui::GetWindowDrawList()->AddRectFilled({at.x + ui.px(2), at.y + ui.px(5)},
+                                            {at.x + ui.px(6), at.y + height - ui.px(4)}, color, ui.px(2));
+  const float y = at.y + ui.px(3);
+  put_text({at.x + ui.px(12), y}, ui.theme->text,
+           elided(shown(name), width - text_width(figure) - ui.px(26)));
+  put_text_before(at.x + width - ui.px(4), y, figure_color, figure);
+  return clicked;
 }
 
 void load_line_mark(const Ui& ui, ImVec2 center, float radius) {
@@ -355,15 +462,14 @@ std::string percent_text(double fraction) {
   return fmt::format("{:.1f}%", fraction * 100);
 }
 
+double share_of(std::uint64_t part, std::uint64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max<std::uint64_t>(whole, 1));
+}
+
 ImU32 severity_color(const Theme& theme, Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return theme.bad;
-    case Severity::warning:
-      return theme.warning;
-    default:
-      return theme.accent;
-  }
+  return severity == Severity::error     ? theme.bad
+         : severity == Severity::warning ? theme.warning
+                                         : theme.accent;
 }
 
 }  // namespace loadline::gui

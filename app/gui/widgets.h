@@ -11,21 +11,64 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace loadline::gui {
 
-// Pushes a font for as long as it lives.
-class FontScope {
+// Ends what its maker has begun, where the block ends.
+template <void (*end)()>
+class Scope {
  public:
-  explicit FontScope(ImFont* font) { ImGui::PushFont(font); }
-  FontScope(const FontScope&) = delete;
-  FontScope& operator=(const FontScope&) = delete;
-  ~FontScope() { ImGui::PopFont(); }
+  Scope() = default;
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  ~Scope() { end(); }
 };
+inline void pop_color() { ImGui::PopStyleColor(); }
+inline void pop_style() { ImGui::PopStyleVar(); }
+
+struct FontScope : Scope<ImGui::PopFont> {
+  explicit FontScope(ImFont* font) { ImGui::PushFont(font); }
+};
+struct IdScope : Scope<ImGui::PopID> {
+  template <typename Id>
+  explicit IdScope(Id id) {
+    ImGui::PushID(id);
+  }
+  explicit IdScope(std::size_t id) { ImGui::PushID(static_cast<int>(id)); }
+  explicit IdScope(std::string_view id) { ImGui::PushID(id.data(), id.data() + id.size()); }
+};
+struct ColorScope : Scope<pop_color> {
+  ColorScope(ImGuiCol which, ImU32 color) { ImGui::PushStyleColor(which, color); }
+};
+struct StyleScope : Scope<pop_style> {
+  StyleScope(ImGuiStyleVar which, float value) { ImGui::PushStyleVar(which, value); }
+  StyleScope(ImGuiStyleVar which, ImVec2 value) { ImGui::PushStyleVar(which, value); }
+};
+struct GroupScope : Scope<ImGui::EndGroup> {
+  GroupScope() { ImGui::BeginGroup(); }
+};
+struct ChildScope : Scope<ImGui::EndChild> {
+  explicit ChildScope(const char* id, ImVec2 size = {}, bool border = false, ImGuiWindowFlags flags = 0) {
+    ImGui::BeginChild(id, size, border, flags);
+  }
+};
+// A bordered surface. A height of 0 fits the region.
+struct CardScope : Scope<ImGui::EndChild> {
+  CardScope(const Ui& ui, const char* id, ImVec2 size, bool padded = true);
+};
+
+// Draws the rows of a list that are in sight. Without a height of each, the first one is measured.
+template <typename Draw>
+void for_rows_in_sight(std::size_t count, Draw draw, float height = -1) {
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(count), height);
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) draw(static_cast<std::size_t>(i));
+}
 
 // In the current font.
 float text_width(std::string_view text);
-float wrapped_height(std::string_view text, float width);
 
 // A name from a file as it may be drawn: escaped, and what the current font has no glyph for too.
 std::string shown(std::string_view name);
@@ -37,19 +80,62 @@ std::string elided_front(std::string_view text, float width);
 void text(std::string_view text);
 void text_colored(ImU32 color, std::string_view text);
 void muted(const Ui& ui, std::string_view text);
+void small_text(const Ui& ui, std::string_view text, ImU32 color);
+// In the line of a control, as high as that.
+void control_text(std::string_view text, ImU32 color);
+// At a place of the window; the second one ends at `right`.
+void put_text(ImVec2 at, ImU32 color, std::string_view text);
+void put_text_before(float right, float y, ImU32 color, std::string_view text);
 // Escaped, elided to `width` (the rest of the line if 0), whole name in a tooltip when cut.
 void name_text(const Ui& ui, std::string_view name, float width, ImU32 color, bool cut_front = false);
 // Breaks lines at the right edge of the region.
 void paragraph(const Ui& ui, std::string_view text, ImU32 color);
+// The same behind a badge.
+void badge_line(const Ui& ui, std::string_view badge, ImU32 badge_color, std::string_view text, ImU32 color,
+                float gap = 8);
+// A figure, in `font`, under what it is called.
+void fact(const Ui& ui, std::string_view label, std::string_view value, ImU32 color, ImFont* font,
+          float spacing);
 void heading(const Ui& ui, std::string_view text);
-// Bytes with the exact figure in a tooltip.
+// Bytes with the exact figure in a tooltip, which other figures of bytes can have, too.
 void bytes_text(const Ui& ui, std::uint64_t bytes, ImU32 color);
+void bytes_tooltip(const Ui& ui, std::uint64_t bytes);
 // The same, aligned to the right edge of a column.
 void right_aligned(std::string_view text, ImU32 color);
 // Inside a table of rows of one line each, below its headers: brings a row into sight that is not.
 void scroll_to_row(std::size_t row);
+// The position after this frame, which the up and down keys move while the window of the list has the focus.
+std::size_t moved_by_keys(std::size_t at, std::size_t count);
 // Whether such a table of that height knows how far it can scroll: one that was never drawn does not.
 bool table_is_measured(std::size_t rows, float height);
+
+// Rows of one line each, that scroll below their headers.
+inline constexpr ImGuiTableFlags kListTable = ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |
+                                              ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX |
+                                              ImGuiTableFlags_NoBordersInBody;
+void fixed_column(const Ui& ui, const char* title, float width, ImGuiTableColumnFlags flags = 0);
+void stretched_column(const char* title, float weight, ImGuiTableColumnFlags flags = 0);
+// After the columns.
+void table_headers();
+// Begins a row that can be selected; true when it was clicked. The first cell is next.
+bool table_row(bool selected, float height = 0, ImGuiSelectableFlags flags = 0);
+
+// By which column a table is sorted, if by any.
+struct TableSort {
+  ImGuiID column = 0;
+  bool ascending = true;
+  bool operator==(const TableSort&) const = default;
+};
+// ImGui keeps the arrows of the headers, somebody else the order of the rows; either may change it.
+class SortArrows {
+ public:
+  // In a table, below its headers. `wanted` is the order of the rows, `at` the position of its column. The
+  // new order when an arrow was clicked.
+  std::optional<TableSort> agree(TableSort wanted, std::optional<std::size_t> at);
+
+ private:
+  TableSort agreed_;
+};
 
 // Words to click on, cut to `width` (the rest of the line if 0); true when they were.
 bool link(const Ui& ui, const char* id, std::string_view words, float width = 0, bool cut_front = false);
@@ -63,6 +149,8 @@ std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_
 // Labels are drawn escaped; returns the new index when one was picked.
 std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
                                  std::span<const std::string_view> labels, std::size_t current);
+std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
+                                 const std::vector<std::string>& labels, std::size_t current);
 
 // A slider of `width`, logarithmic where there is a lot to choose from; a double click or Ctrl+click takes
 // typed digits. True when it moved.
@@ -96,6 +184,11 @@ float legend_width(const Ui& ui, std::string_view text, std::string_view figure)
 bool legend_entry(const Ui& ui, ImU32 color, std::string_view text, std::string_view figure);
 // A horizontal bar filled to `fraction`, `size` pixels, at the cursor.
 void bar(const Ui& ui, double fraction, ImU32 color, ImVec2 size);
+// A bar in a line of text, and at the right edge, in `room` logical units, a figure.
+void bar_with_figure(const Ui& ui, double fraction, ImU32 color, float room, std::string_view figure,
+                     ImU32 figure_color);
+// A bar on the line of a button that stops what it shows; true when that was pressed.
+bool progress_with_stop(const Ui& ui, double fraction);
 // Parts of a whole side by side.
 struct Part {
   std::string_view label;
@@ -104,17 +197,20 @@ struct Part {
 };
 void parts_bar(const Ui& ui, std::span<const Part> parts, float height);
 
-// A bordered surface; everything until end_card() is inside. A height of 0 fits the region.
-void begin_card(const Ui& ui, const char* id, ImVec2 size, bool padded = true);
-void end_card();
 // What a panel shows when there is nothing to show.
 void empty_state(const Ui& ui, std::string_view title, std::string_view hint);
 // A vertical bar to drag; returns the new value of `width`.
 float splitter(const Ui& ui, const char* id, float width, float least, float most, bool vertical);
 
+// Nothing where there is no text.
 void tooltip(const Ui& ui, std::string_view text);
 // While the last item is hovered: a tooltip that `build` fills.
 void hover_card(const Ui& ui, const std::function<void()>& build);
+
+// A line of a list with a mark of `color` before a name, which is cut to fit, and a figure at the right. True
+// when it was clicked.
+bool marked_row(const Ui& ui, bool selected, ImU32 color, std::string_view name, std::string_view figure,
+                ImU32 figure_color);
 
 // The mark: a ship's load line, a circle that a line crosses.
 void load_line_mark(const Ui& ui, ImVec2 center, float radius);
@@ -123,6 +219,7 @@ std::string shape_text(const Tensor& tensor);
 // "strides 1 x 4096, in elements"; empty for a contiguous tensor.
 std::string strides_text(const Tensor& tensor);
 std::string percent_text(double fraction);
+double share_of(std::uint64_t part, std::uint64_t whole);
 ImU32 severity_color(const Theme& theme, Severity severity);
 
 }  // namespace loadline::gui

@@ -7,27 +7,16 @@
 #include "core/base/text.h"
 #include "importers/open_options.h"
 
-#include <array>
 #include <utility>
 
 namespace loadline::gui {
-
-std::string_view color_by_name(ColorBy mode) {
-  constexpr std::array<std::string_view, kColorModes> kNames = {"role", "dtype", "layer", "shard"};
-  return kNames[static_cast<std::size_t>(mode)];
-}
-
-std::string_view compare_view_name(CompareView view) {
-  constexpr std::array<std::string_view, kCompareViews> kNames = {"table", "curves", "overlay", "order"};
-  return kNames[static_cast<std::size_t>(view)];
-}
 
 Workspace::Workspace(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets)
     : hub_cache_(std::move(hub_cache)) {
   shared.assets = assets ? std::move(assets) : built_in_assets();
   shared.targets =
       std::make_shared<const std::vector<Target>>(built_in_targets().begin(), built_in_targets().end());
-  documents_.push_back(std::make_unique<Document>(shared, nullptr, Document::Kept{}));
+  document_ = std::make_unique<Document>(shared, nullptr, Document::Kept{});
 }
 
 void Workspace::ask_open(std::string name, std::string path, std::function<std::string(Progress&)> locate,
@@ -36,8 +25,8 @@ void Workspace::ask_open(std::string name, std::string path, std::function<std::
   options.hub_cache = hub_cache_;
   options.assets = [assets = shared.assets] { return assets; };
   for (const Remedy& remedy : with)
-    for (const Option<ResolveOptions>& option : open_options())
-      if (option.id == remedy.option) set_option(option, options, remedy.value);
+    if (const auto* const option = find_option(open_options(), remedy.option))
+      set_option(*option, options, remedy.value);
   wanted_.reset();
   opening.ask(
       shared.jobs, std::move(name),
@@ -88,10 +77,8 @@ void Workspace::close_model() {
 }
 
 void Workspace::adopt(ModelPtr model) {
-  std::unique_ptr<Document>& shown = documents_[current_];
-  shared.notices.forget(shown->id);
-  Document::Kept kept = shown->hand_over();
-  shown = std::make_unique<Document>(shared, std::move(model), std::move(kept));
+  shared.notices.forget(document_->id);
+  document_ = std::make_unique<Document>(shared, std::move(model), document_->hand_over());
 }
 
 void Workspace::attempt(const std::function<void()>& verb) {

@@ -11,7 +11,7 @@
 #include "core/load/rows.h"
 #include "exporters/write_layout.h"
 
-#include <cstddef>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,13 +25,11 @@ class DemoFolder;
 
 // How the map colours tensors.
 enum class ColorBy { role, dtype, layer, shard };
-inline constexpr std::size_t kColorModes = 4;
-std::string_view color_by_name(ColorBy mode);
+inline constexpr std::array<std::string_view, 4> kColorNames = {"role", "dtype", "layer", "shard"};
 
 // How the comparison is shown; `order` is where the order itself is arranged.
 enum class CompareView : std::uint8_t { table, curves, overlay, order };
-inline constexpr std::size_t kCompareViews = 4;
-std::string_view compare_view_name(CompareView view);
+inline constexpr std::array<std::string_view, 4> kCompareViewNames = {"table", "curves", "overlay", "order"};
 struct CompareSort {
   RowSort by = RowSort::table;
   bool ascending = true;
@@ -86,8 +84,8 @@ class Workspace {
   void show(MetaGraphPtr graph, std::string path);
   void close_model();
   // The one that is shown; there always is one. A new model is another document in its place.
-  Document& document() { return *documents_[current_]; }
-  const Document& document() const { return *documents_[current_]; }
+  Document& document() { return *document_; }
+  const Document& document() const { return *document_; }
 
   // Throw Error when the model cannot be used that way; what goes wrong later is a notice.
   void convert(const ConvertTask& task);
@@ -98,13 +96,13 @@ class Workspace {
 
   // Again at every call: what they have available changes.
   void find_devices();
-  const std::vector<gpu::DeviceInfo>& devices() const;
+  const std::vector<gpu::DeviceInfo>& devices() const { return shared.devices.or_empty(); }
   void choose_device(std::string device);
   // Looks how much room there is for a file at `path`.
   void measure_disk(const std::string& path);
   // Lists a folder, for the file browser; the listing's error says why it cannot.
   void browse(const std::string& folder);
-  const FolderListing& folder() const;  // last listed
+  const FolderListing& folder() const { return listing.or_empty(); }  // last listed
 
   // Sets the options, and does again what failed without them: `path` could not be opened.
   void mend(const std::vector<Remedy>& remedies, const std::string& path = {});
@@ -134,8 +132,7 @@ class Workspace {
   std::optional<LoadRequest> wanted_;  // of the model that is being opened
   std::shared_ptr<DemoFolder> demo_;   // the jobs that write to it hold it, too
   std::string disk_path_;              // what was last measured
-  std::vector<std::unique_ptr<Document>> documents_;
-  std::size_t current_ = 0;
+  std::unique_ptr<Document> document_;
 };
 
 }  // namespace loadline::gui

@@ -95,11 +95,6 @@ void Workspace::find_devices() {
       });
 }
 
-const std::vector<gpu::DeviceInfo>& Workspace::devices() const {
-  static const std::vector<gpu::DeviceInfo> kNone;
-  return shared.devices.value() ? *shared.devices.value() : kNone;
-}
-
 void Workspace::choose_device(std::string device) {
   shared.device = std::move(device);
   document().weigh_upload();
@@ -120,11 +115,6 @@ void Workspace::measure_disk(const std::string& path) {
 
 void Workspace::browse(const std::string& folder) {
   listing.ask(shared.jobs, "Listing a folder", [folder](Progress&) { return list_folder(folder); });
-}
-
-const FolderListing& Workspace::folder() const {
-  static const FolderListing kNone;
-  return listing.value() ? *listing.value() : kNone;
 }
 
 }  // namespace loadline::gui

@@ -219,31 +219,31 @@ TEST(WeighConvert, says_what_the_exporter_refuses) {
   workspace.show(tiny_graph(), "");
   workspace.document().weigh_convert(conversion("safetensors", "x.safetensors"));
   settle(workspace);
-  EXPECT_NE(convert_misfit(workspace.document()).find("UTF-8"), std::string::npos)
-      << convert_misfit(workspace.document());
+  EXPECT_NE(workspace.document().convert_fit.error_text().find("UTF-8"), std::string::npos)
+      << workspace.document().convert_fit.error_text();
   workspace.show(llama_70b_graph(), "");
-  EXPECT_EQ(convert_misfit(workspace.document()), "");
+  EXPECT_EQ(workspace.document().convert_fit.error_text(), "");
   ConvertTask task = conversion("gguf", "x.gguf");
   workspace.document().weigh_convert(task);
   settle(workspace);
-  EXPECT_EQ(convert_misfit(workspace.document()), "");
+  EXPECT_EQ(workspace.document().convert_fit.error_text(), "");
   task.request.layout.alignment = 48;
   workspace.document().weigh_convert(task);
   settle(workspace);
-  EXPECT_NE(convert_misfit(workspace.document()).find("48"), std::string::npos);
+  EXPECT_NE(workspace.document().convert_fit.error_text().find("48"), std::string::npos);
   task.request.layout = {.outtype = DType::f16, .alignment = 0, .max_shard_bytes = 0};
   workspace.show(many_tensors(50), "");
   ConvertTask cast = conversion("safetensors", "x.safetensors");
   cast.request.layout = task.request.layout;
   workspace.document().weigh_convert(cast);
   settle(workspace);
-  EXPECT_EQ(convert_losses(workspace.document()),
+  EXPECT_EQ(workspace.document().convert_fit.or_empty(),
             std::vector<std::string>{"10 tensors are not cast to F16: F8_E4M3 stays as stored"});
   workspace.show(shapes_graph(), "");
-  EXPECT_TRUE(convert_losses(workspace.document()).empty());
+  EXPECT_TRUE(workspace.document().convert_fit.or_empty().empty());
   workspace.document().weigh_convert(task);
   settle(workspace);
-  EXPECT_EQ(convert_misfit(workspace.document()), "");  // use_misfit() has said why
+  EXPECT_EQ(workspace.document().convert_fit.error_text(), "");  // use_misfit() has said why
 }
 
 TEST(Encoded, models_are_neither_mapped_nor_written_when_they_cannot_be_read) {

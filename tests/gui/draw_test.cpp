@@ -63,7 +63,7 @@ TEST_P(Smoke, every_colouring_and_zoom) {
   GetParam().prepare(app.workspace());
   app.settle();
   app.workspace().settings.panel = "map";
-  for (std::size_t mode = 0; mode < kColorModes; ++mode) {
+  for (std::size_t mode = 0; mode < kColorNames.size(); ++mode) {
     app.workspace().settings.color_by = static_cast<ColorBy>(mode);
     if (app.workspace().document().model)
       app.workspace().document().zoom(NodeId{static_cast<std::uint32_t>(mode)});
@@ -78,7 +78,7 @@ TEST_P(Smoke, every_view_of_the_methods_under_the_mouse) {
   app.settle();
   app.workspace().settings.panel = "methods";
   for (const MemoryKind memory : {MemoryKind::discrete, MemoryKind::unified})
-    for (std::size_t view = 0; view < kCompareViews; ++view) {
+    for (std::size_t view = 0; view < kCompareViewNames.size(); ++view) {
       app.workspace().settings.compare_view = static_cast<CompareView>(view);
       Document& document = app.workspace().document();
       document.set_option("memory", memory_kind_name(memory));

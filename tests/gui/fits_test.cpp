@@ -55,8 +55,9 @@ TEST(OutputName, takes_off_what_an_exporter_would_write) {
 TEST(OutputName, of_a_folder_has_no_extension) {
   const Exporter& safetensors = find_exporter("safetensors");
   EXPECT_EQ(output_name("phi-2.safetensors", safetensors, OutputKind::folder), "phi-2-loadline");
-  EXPECT_TRUE(writes_shards(safetensors));
-  EXPECT_FALSE(writes_shards(find_exporter("gguf")));
+  EXPECT_TRUE(takes(safetensors, "max_shard_size"));
+  EXPECT_FALSE(takes(find_exporter("gguf"), "max_shard_size"));
+  EXPECT_TRUE(takes(find_exporter("gguf"), "verify"));
 }
 
 TEST(UploadMisfit, compares_each_heap_with_its_peak) {

@@ -124,7 +124,7 @@ TEST(Model, sorting_falls_back_to_natural_names) {
 
 TEST(Model, every_column_sorts_every_way) {
   const ModelPtr model = make_model(many_tensors(2000), "");
-  for (std::size_t column = 0; column < kSortColumns; ++column)
+  for (std::size_t column = 0; column < kSortColumnNames.size(); ++column)
     for (const bool ascending : {true, false}) {
       std::vector<TensorId> rows = filtered(*model, "");
       sort_tensors(*model, rows, static_cast<SortColumn>(column), ascending);

@@ -19,7 +19,7 @@ namespace {
 
 class EmptyPanel final : public Panel {
  public:
-  void draw(Workspace&, const Ui&) override {}
+  void draw_content(Workspace&, const Ui&) override {}
 };
 
 struct Seen {
@@ -110,21 +110,20 @@ void expect_words(const char* state, const std::vector<Expected>& expected) {
 }
 
 TEST(PanelTexts, say_what_is_in_a_model) {
-  expect_words(
-      "llama_70b",
-      {{"explore", {"layers 127.50 GiB", "Device peak 131.42 GiB", "Alive at the peak"}},
-       {"map", {"Role", "Shard", "layers 127.50 GiB", "attention 22.50 GiB", "norm 2.52 MiB"}},
-       {"timeline", {"staged_ring", "Device peak 131.42 GiB", "Alive at the peak 131.48 GiB"}},
-       {"methods", {"Peak law", "to_device", "mmap_assign", "staged_ring", "Every order"}},
-       {"operators", {"1,364 operators", "layers.0-79", "input_layernorm", "lm_head"}},
-       {"lifetimes", {"Activations 92.25 MiB", "327,680 bytes per token", "Alive at the peak"}},
-       {"arena", {"Buffers 1,286", "Lower bound 92.25 MiB", "Forward pas"}},
-       {"tensors", {"723 tensors, 131.42 GiB", "model.embed_tokens.weight", "2,101,346,304"}},
-       {"model", {"141,107,412,992 bytes", "70,553,706,496", "model-13.safetensors"}},
-       {"metadata", {"1 key", "config.json", "LlamaForCausalLM"}},
-       {"findings", {"Look into the files", "Opening it found nothing odd"}},
-       {"convert", {"Write as", "723 tensors, 131.42 GiB, from 30 files", "Replace an existing file"}},
-       {"upload", {"Upload to", "Staging ring 64MiB", "Projected", "131.42 GiB"}}});
+  expect_words("llama_70b",
+               {{"explore", {"layers 127.50 GiB", "Device peak 131.42 GiB", "Alive at the peak"}},
+                {"map", {"Role", "Shard", "layers 127.50 GiB", "attention 22.50 GiB", "norm 2.52 MiB"}},
+                {"timeline", {"staged_ring", "Device peak 131.42 GiB", "Alive at the peak 131.48 GiB"}},
+                {"methods", {"Peak law", "to_device", "mmap_assign", "staged_ring", "Every order"}},
+                {"operators", {"1,364 operators", "layers.0-79", "input_layernorm", "lm_head"}},
+                {"lifetimes", {"Activations 92.25 MiB", "327,680 bytes per token", "Alive at the peak"}},
+                {"arena", {"Buffers 1,286", "Lower bound 92.25 MiB", "Forward pas"}},
+                {"tensors", {"723 tensors, 131.42 GiB", "model.embed_tokens.weight", "2,101,346,304"}},
+                {"model", {"141,107,412,992 bytes", "70,553,706,496", "model-13.safetensors"}},
+                {"metadata", {"1 key", "config.json", "LlamaForCausalLM"}},
+                {"findings", {"Look into the files", "Opening it found nothing odd"}},
+                {"convert", {"Write as", "723 tensors, 131.42 GiB, from 30 files", "Replace files"}},
+                {"upload", {"Upload to", "Staging ring 64MiB", "Projected", "131.42 GiB"}}});
 }
 
 TEST(PanelTexts, say_what_will_be_there_without_a_model) {

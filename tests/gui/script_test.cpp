@@ -217,13 +217,13 @@ TEST(Script, a_remedy_fills_in_the_convert_panel) {
   app.settle();
   app.draw_settled();
   app.settle();
-  EXPECT_EQ(convert_misfit(app.workspace().document()), "");
+  EXPECT_EQ(app.workspace().document().convert_fit.error_text(), "");
   app.workspace().mend({{"to", "gguf"}, {"align", "4096"}});
   app.draw_settled();
   app.settle();
   EXPECT_TRUE(app.workspace().document().wants_convert.empty());
-  EXPECT_NE(convert_misfit(app.workspace().document()).find("GGUF"), std::string::npos)
-      << convert_misfit(app.workspace().document());
+  EXPECT_NE(app.workspace().document().convert_fit.error_text().find("GGUF"), std::string::npos)
+      << app.workspace().document().convert_fit.error_text();
 }
 
 TEST(Theme, text_is_readable_on_every_surface) {

@@ -20,9 +20,20 @@ constexpr float kStrip = 52;  // of what is taken over time
 constexpr float kStripGap = 10;
 constexpr std::size_t kMostName = 120;
 
+void draw_state(Document& document, const Ui& ui) {
+  ArenaWork& work = *document.arena;
+  if (work.opening()) return empty_state(ui, "Reading the problem", "");
+  if (arena_waits(document))
+    return empty_state(ui, "Working out what there is to pack",
+                       "The plan is being run on the modelled machine.");
+  if (work.packing()) return empty_state(ui, "Packing", "Every buffer gets an offset in the arena.");
+  if (!work.cancelled()) return empty_state(ui, "It cannot be packed", shown(work.error()));
+  empty_state(ui, "Cancelled", "Nothing was packed.");
+}
+
 class ArenaPanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override;
+  void draw_content(Workspace& workspace, const Ui& ui) override;
   void forget() override;
 
  private:
@@ -32,10 +43,9 @@ class ArenaPanel final : public Panel {
     double top = 1;  // bytes at the upper edge when everything is in sight
   };
 
-  static void draw_state(Document& document, const Ui& ui);
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   Layout layout(const Document& document, const Ui& ui, ImVec2 low, ImVec2 size) const;
-  void refresh(const Workspace& workspace);
+  void refresh(const Document& document);
   void arrange(const Ui& ui, const Layout& at);
   std::optional<float> paint_binding(const Ui& ui, const Layout& at) const;  // where it ends
   void paint_strip(const Ui& ui, const Layout& at) const;
@@ -73,16 +83,16 @@ void ArenaPanel::forget() {
   steps_.forget();
 }
 
-void ArenaPanel::draw(Workspace& workspace, const Ui& ui) {
+void ArenaPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   show_arena(document);
   controls_.draw(workspace, ui);
-  refresh(workspace);
+  refresh(document);
   if (!scene_) return draw_state(document, ui);
   if (chart().boxes().empty())
     return empty_state(ui, "Nothing to pack", "No buffer of it has both bytes and a lifetime.");
   ImGui::Dummy({0, ui.px(2)});
-  if (document.arena->view.steps) return steps_.draw(workspace, ui);
+  if (document.arena->view.steps) return steps_.draw(document, ui);
   arena_figures(document, ui, *scene_, arena_);
   arena_legend(ui, *scene_, arena_);
   // ticks that are one double have no room between them
@@ -94,21 +104,9 @@ void ArenaPanel::draw(Workspace& workspace, const Ui& ui) {
   draw_plot(document, ui, ImGui::GetContentRegionAvail());
 }
 
-void ArenaPanel::refresh(const Workspace& workspace) {
-  const Document& document = workspace.document();
+void ArenaPanel::refresh(const Document& document) {
   scene_ = document.arena->scene();
   if (scene_) arena_ = std::min(document.arena->view.arena, scene_->of->arenas - 1);
-}
-
-void ArenaPanel::draw_state(Document& document, const Ui& ui) {
-  ArenaWork& work = *document.arena;
-  if (work.opening()) return empty_state(ui, "Reading the problem", "");
-  if (arena_waits(document))
-    return empty_state(ui, "Working out what there is to pack",
-                       "The plan is being run on the modelled machine.");
-  if (work.packing()) return empty_state(ui, "Packing", "Every buffer gets an offset in the arena.");
-  if (!work.cancelled()) return empty_state(ui, "It cannot be packed", shown(work.error()));
-  empty_state(ui, "Cancelled", "Nothing was packed.");
 }
 
 ArenaPanel::Layout ArenaPanel::layout(const Document& document, const Ui& ui, ImVec2 low, ImVec2 size) const {
@@ -134,7 +132,7 @@ ArenaPanel::Layout ArenaPanel::layout(const Document& document, const Ui& ui, Im
 
 void ArenaPanel::arrange(const Ui& ui, const Layout& at) {
   const PlotArea& area = at.plot.area;
-  const ImVec2 size = {area.high.x - area.low.x, area.high.y - area.low.y};
+  const ImVec2 size = area.high - area.low;
   if (arranged_ == scene_ && arranged_arena_ == arena_ && sight_ == at.plot.sight && size_.x == size.x &&
       size_.y == size.y)
     return;
@@ -150,10 +148,8 @@ void ArenaPanel::arrange(const Ui& ui, const Layout& at) {
 }
 
 void ArenaPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
-  if (size.x < ui.px(200) || size.y < ui.px(110)) {
-    ImGui::Dummy({std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
-    return;
-  }
+  if (size.x < ui.px(200) || size.y < ui.px(110))
+    return ImGui::Dummy({std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
   const ImVec2 low = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("plot", size);
   Layout at = layout(document, ui, low, size);
@@ -163,13 +159,12 @@ void ArenaPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
     const auto first = static_cast<double>(chart().first_tick());
     const double length = static_cast<double>(chart().last_tick()) - first;
     zoom_with_mouse(view.time, view.height, (at.plot.tick_at(mouse.x) - first) / length,
-                    at.plot.byte_at(mouse.y) / at.top, at.plot.area.high.x - at.plot.area.low.x,
-                    at.plot.area.high.y - at.plot.area.low.y);
+                    at.plot.byte_at(mouse.y) / at.top, at.plot.area.width(), at.plot.area.height());
     at = layout(document, ui, low, size);
   }
   arrange(ui, at);
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRectFilled(at.plot.area.low, at.plot.area.high, with_alpha(ui.theme->raised, 0.35f));
+  ImGui::GetWindowDrawList()->AddRectFilled(at.plot.area.low, at.plot.area.high,
+                                            with_alpha(ui.theme->raised, 0.35f));
   paint_arena_bytes(ui, at.plot);
   ImGui::PushClipRect(at.plot.area.low, at.plot.area.high, true);
   paint_arena(ui, at.plot, picture_, *scene_->of);
@@ -205,20 +200,13 @@ std::optional<float> ArenaPanel::paint_binding(const Ui& ui, const Layout& at) c
 
 void ArenaPanel::paint_strip(const Ui& ui, const Layout& at) const {
   const double most = std::max(1.0, static_cast<double>(chart().height())) * kPlotHeadroom;
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const ImVec2 high = at.strip.high;
-  draw->AddRectFilled(at.strip.low, high, with_alpha(ui.theme->raised, 0.35f));
+  ImGui::GetWindowDrawList()->AddRectFilled(at.strip.low, at.strip.high, with_alpha(ui.theme->raised, 0.35f));
   paint_level(ui, at.strip, most, tops_, mix(ui.theme->panel, ui.theme->warning, 0.7f));
   paint_level(ui, at.strip, most, taken_, mix(ui.theme->panel, ui.theme->accent, 0.85f));
   const FontScope font(ui.fonts.small);
-  const float line = ImGui::GetFontSize();
-  float y = at.strip.low.y + (high.y - at.strip.low.y) / 2 - line;
-  for (const auto& [words, color] : {std::pair(std::string_view("free"), ui.theme->warning),
-                                     std::pair(std::string_view("taken"), ui.theme->accent)}) {
-    draw->AddText({at.strip.low.x - text_width(words) - ui.px(8), y}, color, words.data(),
-                  words.data() + words.size());
-    y += line;
-  }
+  const float right = at.strip.low.x - ui.px(8), middle = at.strip.low.y + at.strip.height() / 2;
+  put_text_before(right, middle - ImGui::GetFontSize(), ui.theme->warning, "free");
+  put_text_before(right, middle, ui.theme->accent, "taken");
 }
 
 void ArenaPanel::paint_levels(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const {
@@ -288,15 +276,14 @@ void ArenaPanel::describe(const Ui& ui, std::uint32_t buffer, std::uint64_t tick
   const std::uint64_t offset = scene_->packing.offsets[buffer];
   const auto name = [&](std::uint32_t of) { return shown(beginning(problem.name(of), kMostName)); };
   text(name(buffer));
-  text_colored(ui.theme->muted, fmt::format("{} ({} bytes) at offset {}", format_bytes(row.size),
-                                            format_grouped(row.size), format_grouped(offset)));
-  text_colored(ui.theme->muted,
-               fmt::format("alive from {} {} to {}{}", problem.tick, format_grouped(row.lower),
-                           format_grouped(row.upper - 1), row.gaps.empty() ? "" : ", with gaps"));
-  if (row.offset) text_colored(ui.theme->muted, "pinned there by the problem");
-  if (chart().highest() == buffer) text_colored(ui.theme->muted, "ends highest of all");
+  muted(ui, fmt::format("{} ({} bytes) at offset {}", format_bytes(row.size), format_grouped(row.size),
+                        format_grouped(offset)));
+  muted(ui, fmt::format("alive from {} {} to {}{}", problem.tick, format_grouped(row.lower),
+                        format_grouped(row.upper - 1), row.gaps.empty() ? "" : ", with gaps"));
+  if (row.offset) muted(ui, "pinned there by the problem");
+  if (chart().highest() == buffer) muted(ui, "ends highest of all");
   const auto neighbour = [&](std::string_view where, std::optional<std::uint32_t> other) {
-    text_colored(ui.theme->muted, fmt::format("{} {}", where, other ? name(*other) : "nothing"));
+    muted(ui, fmt::format("{} {}", where, other ? name(*other) : "nothing"));
   };
   neighbour("above it:", chart().buffer_at(tick, offset + row.size));
   if (offset > 0) neighbour("below it:", chart().buffer_at(tick, offset - 1));
@@ -306,10 +293,9 @@ void ArenaPanel::describe_tick(const Ui& ui, double tick, std::string_view what)
   const double taken = view::value_at(chart().taken(), tick), top = view::value_at(chart().tops(), tick);
   const auto bytes = [](double value) { return format_bytes(whole(value)); };
   text(fmt::format("{} at {} {}", what, scene_->of->tick, format_grouped(whole(tick))));
-  text_colored(ui.theme->muted, fmt::format("{} taken, highest end {}", bytes(taken), bytes(top)));
-  text_colored(ui.theme->muted,
-               fmt::format("{} free below it{}", bytes(top - taken),
-                           top > 0 ? fmt::format(", {}", percent_text((top - taken) / top)) : ""));
+  muted(ui, fmt::format("{} taken, highest end {}", bytes(taken), bytes(top)));
+  muted(ui, fmt::format("{} free below it{}", bytes(top - taken),
+                        top > 0 ? fmt::format(", {}", percent_text((top - taken) / top)) : ""));
 }
 
 }  // namespace

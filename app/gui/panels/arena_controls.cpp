@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,55 +18,11 @@ namespace loadline::gui {
 namespace {
 
 std::string source_title(ArenaSource source, const ArenaWork& work) {
-  switch (source) {
-    case ArenaSource::device:
-      return "Plan: device memory";
-    case ArenaSource::host:
-      return "Plan: host memory";
-    case ArenaSource::staging:
-      return "Plan: staging memory";
-    case ArenaSource::pass:
-      return "Forward pass without cache";
-    case ArenaSource::file:
-      return work.file()->title;
-    case ArenaSource::example:
-      break;
-  }
-  return "Example: greedy fails";
-}
-
-// A figure under what it is called.
-class Facts {
- public:
-  explicit Facts(const Ui& ui) : ui_(ui) {}
-  void put(std::string_view label, std::string_view value, ImU32 color, std::string_view hint);
-
- private:
-  const Ui& ui_;
-  bool first_ = true;
-};
-
-void Facts::put(std::string_view label, std::string_view value, ImU32 color, std::string_view hint) {
-  const Ui& ui = ui_;
-  const auto width = [&](ImFont* font, std::string_view words) {
-    const FontScope scope(font);
-    return text_width(words);
-  };
-  if (!first_) continue_line(ui, 22, std::max(width(ui.fonts.small, label), width(ui.fonts.strong, value)));
-  first_ = false;
-  ImGui::BeginGroup();
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(1)});
-  {
-    const FontScope font(ui.fonts.small);
-    muted(ui, label);
-  }
-  {
-    const FontScope font(ui.fonts.strong);
-    text_colored(color, value);
-  }
-  ImGui::PopStyleVar();
-  ImGui::EndGroup();
-  if (!hint.empty()) tooltip(ui, hint);
+  if (source == ArenaSource::file) return work.file()->title;
+  constexpr std::array<const char*, kArenaSourceIds.size()> kTitles = {
+      "Plan: device memory",  "Plan: host memory", "Plan: staging memory", "Forward pass without cache", "",
+      "Example: greedy fails"};
+  return kTitles[static_cast<std::size_t>(source)];
 }
 
 std::string seconds_text(double seconds) {
@@ -74,6 +31,43 @@ std::string seconds_text(double seconds) {
 
 std::string over_text(std::uint64_t height, std::uint64_t bound) {
   return height <= bound ? "0%" : fmt::format("{:.2f}%", percent_over(height, bound));
+}
+
+void pick_source(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  ArenaWork& work = *document.arena;
+  const ArenaModel model = arena_model(document);
+  const std::vector<ArenaSource> sources = work.sources(model);
+  const ArenaSource current = work.source(model);
+  std::vector<std::string> titles;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    titles.push_back(source_title(sources[i], work));
+    if (sources[i] == current) at = i;
+  }
+  titles.emplace_back("Open a problem (.csv)");
+  const auto picked = combo(ui, "##source", ui.px(206), titles[at], titles, at);
+  tooltip(ui,
+          "Which buffers get offsets in one arena: blocks of the plan chosen, what passes through the "
+          "operators, a file with the columns id, lower, upper, size, or the example");
+  if (!picked) return;
+  if (*picked == sources.size())
+    workspace.wants_browser = true;
+  else
+    work.choose(sources[*picked], arena_model(document));
+}
+
+void pick_arena(ArenaWork& work, const Ui& ui) {
+  const std::uint32_t arenas = work.scene() ? work.scene()->of->arenas : 1;
+  if (arenas < 2) return;
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < arenas; ++i) names.push_back(fmt::format("arena {}", i));
+  const std::size_t at = std::min(work.view.arena, arenas - 1);
+  const float width = ui.px(116);
+  label_before(ui, "", width);
+  const auto arena = combo(ui, "##arena", width, names[at], names, at);
+  tooltip(ui, "The problem has several arenas");
+  if (arena) work.view.arena = static_cast<std::uint32_t>(*arena);
 }
 
 }  // namespace
@@ -99,35 +93,9 @@ void ArenaControls::draw(Workspace& workspace, const Ui& ui) {
   }
   if (!work.packing() && !(work.view.steps && work.tracing())) return;
   continue_line(ui, 14, text_width("Cancel") + text_width("Packing") + ui.px(50));
-  ImGui::AlignTextToFramePadding();
-  muted(ui, "Packing");
+  control_text("Packing", ui.theme->muted);
   ImGui::SameLine(0, ui.px(8));
   if (button(ui, "Cancel")) work.cancel();
-}
-
-void ArenaControls::pick_source(Workspace& workspace, const Ui& ui) {
-  Document& document = workspace.document();
-  ArenaWork& work = *document.arena;
-  const ArenaModel model = arena_model(document);
-  const std::vector<ArenaSource> sources = work.sources(model);
-  const ArenaSource current = work.source(model);
-  std::vector<std::string> titles;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    titles.push_back(source_title(sources[i], work));
-    if (sources[i] == current) at = i;
-  }
-  titles.emplace_back("Open a problem (.csv)");
-  const std::vector<std::string_view> labels(titles.begin(), titles.end());
-  const auto picked = combo(ui, "##source", ui.px(206), titles[at], labels, at);
-  tooltip(ui,
-          "Which buffers get offsets in one arena: blocks of the plan chosen, what passes through the "
-          "operators, a file with the columns id, lower, upper, size, or the example");
-  if (!picked) return;
-  if (*picked == sources.size())
-    workspace.wants_browser = true;
-  else
-    work.choose(sources[*picked], arena_model(document));
 }
 
 void ArenaControls::pick_options(Workspace& workspace, const Ui& ui) {
@@ -136,10 +104,7 @@ void ArenaControls::pick_options(Workspace& workspace, const Ui& ui) {
   ArenaOptions options = work.options();
   const auto pick = [&](std::string_view label, const char* id, std::span<const std::string_view> labels,
                         std::size_t at, std::string_view hint) {
-    continue_line(ui, 14, text_width(label) + ui.px(6) + segmented_width(ui, labels));
-    ImGui::AlignTextToFramePadding();
-    muted(ui, label);
-    ImGui::SameLine(0, ui.px(6));
+    label_before(ui, label, segmented_width(ui, labels));
     const std::size_t now = segmented(ui, id, labels, at);
     tooltip(ui, hint);
     return now;
@@ -173,53 +138,48 @@ void ArenaControls::pick_capacity(Workspace& workspace, const Ui& ui, ArenaOptio
     });
 }
 
-void ArenaControls::pick_arena(ArenaWork& work, const Ui& ui) {
-  const std::uint32_t arenas = work.scene() ? work.scene()->of->arenas : 1;
-  if (arenas < 2) return;
-  std::vector<std::string> names;
-  for (std::uint32_t i = 0; i < arenas; ++i) names.push_back(fmt::format("arena {}", i));
-  const std::vector<std::string_view> labels(names.begin(), names.end());
-  const std::size_t at = std::min(work.view.arena, arenas - 1);
-  const float width = ui.px(116);
-  label_before(ui, "", width);
-  const auto arena = combo(ui, "##arena", width, labels[at], labels, at);
-  tooltip(ui, "The problem has several arenas");
-  if (arena) work.view.arena = static_cast<std::uint32_t>(*arena);
-}
-
 void arena_figures(const Document& document, const Ui& ui, const ArenaScene& scene, std::uint32_t number) {
   const Theme& theme = *ui.theme;
   const ArenaPacking& arena = scene.packing.arenas[number];
   const std::optional<std::uint64_t> greedy = scene.greedy[number];
   const auto bytes = [](std::uint64_t value) { return format_grouped(value) + " bytes"; };
-  Facts facts(ui);
-  facts.put("Buffers", format_grouped(scene.buffers[number]), theme.text, shown(scene.of->title));
-  facts.put("Height", format_bytes(arena.height), theme.text, bytes(arena.height));
-  facts.put("Lower bound", format_bytes(arena.lower_bound), theme.text,
-            bytes(arena.lower_bound) + ": no packing needs less");
-  facts.put("Gap",
-            arena.proven_optimal ? "none: proved least"
-                                 : over_text(arena.height, arena.lower_bound) + ", not proved",
-            arena.proven_optimal ? theme.good : theme.warning, "How much the height is over the lower bound");
+  bool first = true;
+  const auto put = [&](std::string_view label, std::string_view value, ImU32 color, std::string_view hint) {
+    const auto width = [](ImFont* font, std::string_view words) {
+      const FontScope scope(font);
+      return text_width(words);
+    };
+    if (!std::exchange(first, false))
+      continue_line(ui, 22, std::max(width(ui.fonts.small, label), width(ui.fonts.strong, value)));
+    fact(ui, label, value, color, ui.fonts.strong, 1);
+    tooltip(ui, hint);
+  };
+  put("Buffers", format_grouped(scene.buffers[number]), theme.text, shown(scene.of->title));
+  put("Height", format_bytes(arena.height), theme.text, bytes(arena.height));
+  put("Lower bound", format_bytes(arena.lower_bound), theme.text,
+      bytes(arena.lower_bound) + ": no packing needs less");
+  put("Gap",
+      arena.proven_optimal ? "none: proved least"
+                           : over_text(arena.height, arena.lower_bound) + ", not proved",
+      arena.proven_optimal ? theme.good : theme.warning, "How much the height is over the lower bound");
   const bool higher = greedy && *greedy > arena.height;
-  facts.put("Greedy (TensorFlow Lite)",
-            !greedy  ? "none known in time"
-            : higher ? fmt::format("{}, +{}", format_bytes(*greedy), over_text(*greedy, arena.height))
-                     : format_bytes(*greedy),
-            higher ? theme.bad : theme.text,
-            (greedy ? bytes(*greedy) + ": " : "") + "by size, each buffer where it fits best");
-  facts.put("Found by", scene.packing.algorithm.empty() ? "pins" : scene.packing.algorithm, theme.text,
-            counted(scene.packing.nodes, "decision") + " of exact search");
-  facts.put("Time", seconds_text(scene.packing.seconds), theme.text, "");
+  put("Greedy (TensorFlow Lite)",
+      !greedy  ? "none known in time"
+      : higher ? fmt::format("{}, +{}", format_bytes(*greedy), over_text(*greedy, arena.height))
+               : format_bytes(*greedy),
+      higher ? theme.bad : theme.text,
+      (greedy ? bytes(*greedy) + ": " : "") + "by size, each buffer where it fits best");
+  put("Found by", scene.packing.algorithm.empty() ? "pins" : scene.packing.algorithm, theme.text,
+      counted(scene.packing.nodes, "decision") + " of exact search");
+  put("Time", seconds_text(scene.packing.seconds), theme.text, "");
   const std::string verdict = capacity_text(scene, number);
   if (!verdict.empty())
-    facts.put(fmt::format("In {}", format_bytes(*scene.options.capacity)), verdict,
-              arena.height <= *scene.options.capacity       ? theme.good
-              : arena.lower_bound > *scene.options.capacity ? theme.bad
-                                                            : theme.warning,
-              "");
-  if (document.arena->cancelled())
-    facts.put("Then", "cancelled", theme.warning, "A later packing was cancelled");
+    put(fmt::format("In {}", format_bytes(*scene.options.capacity)), verdict,
+        arena.height <= *scene.options.capacity       ? theme.good
+        : arena.lower_bound > *scene.options.capacity ? theme.bad
+                                                      : theme.warning,
+        "");
+  if (document.arena->cancelled()) put("Then", "cancelled", theme.warning, "A later packing was cancelled");
 }
 
 namespace {

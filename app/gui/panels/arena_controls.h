@@ -13,10 +13,8 @@ class ArenaControls {
   void draw(Workspace& workspace, const Ui& ui);
 
  private:
-  static void pick_source(Workspace& workspace, const Ui& ui);
   void pick_options(Workspace& workspace, const Ui& ui);
   void pick_capacity(Workspace& workspace, const Ui& ui, ArenaOptions& options);
-  static void pick_arena(ArenaWork& work, const Ui& ui);
 
   TypedField capacity_;
 };

@@ -41,9 +41,8 @@ void paint_name(const Ui& ui, const view::Rect& rect, ImVec2 low, ImU32 ground, 
   const std::string cut = elided(name, width - 2 * pad);
   const float wide = text_width(cut);
   if (wide > width - 2 * pad || (cut != name && width < ui.px(60))) return;
-  ImGui::GetWindowDrawList()->AddText(
-      {std::round(low.x + (width - wide) / 2), std::round(low.y + (height - line) / 2)}, text_on(ground),
-      cut.c_str());
+  put_text({std::round(low.x + (width - wide) / 2), std::round(low.y + (height - line) / 2)}, text_on(ground),
+           cut);
 }
 
 }  // namespace
@@ -70,48 +69,45 @@ std::uint64_t whole(double place) {
 float ArenaFrame::x_of(double tick) const {
   if (!(sight.x0 < sight.x1)) return area.low.x;
   const double share = std::clamp((tick - sight.x0) / (sight.x1 - sight.x0), 0.0, 1.0);
-  return area.low.x + static_cast<float>(share) * (area.high.x - area.low.x);
+  return area.low.x + static_cast<float>(share) * area.width();
 }
 
 float ArenaFrame::y_of(double byte) const {
   if (!(sight.y0 < sight.y1)) return area.high.y;
   const double share = std::clamp((byte - sight.y0) / (sight.y1 - sight.y0), 0.0, 1.0);
-  return area.high.y - static_cast<float>(share) * (area.high.y - area.low.y);
+  return area.high.y - static_cast<float>(share) * area.height();
 }
 
 double ArenaFrame::tick_at(float x) const {
-  const auto share = static_cast<double>((x - area.low.x) / (area.high.x - area.low.x));
+  const auto share = static_cast<double>((x - area.low.x) / area.width());
   return sight.x0 + share * (sight.x1 - sight.x0);
 }
 
 double ArenaFrame::byte_at(float y) const {
-  const auto share = static_cast<double>((area.high.y - y) / (area.high.y - area.low.y));
+  const auto share = static_cast<double>((area.high.y - y) / area.height());
   return sight.y0 + share * (sight.y1 - sight.y0);
 }
 
 void paint_arena_bytes(const Ui& ui, const ArenaFrame& frame) {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
   const PlotArea& area = frame.area;
   const double shown = frame.sight.y1 - frame.sight.y0;
-  const double wanted = static_cast<double>(std::clamp((area.high.y - area.low.y) / ui.px(40), 2.0f, 10.0f));
+  const double wanted = static_cast<double>(std::clamp(area.height() / ui.px(40), 2.0f, 10.0f));
   const double apart = std::max(1.0, std::exp2(std::ceil(std::log2(shown / wanted))));
   for (double at = std::ceil(frame.sight.y0 / apart) * apart; at <= frame.sight.y1 && at + apart > at;
        at += apart) {
     const float y = std::round(frame.y_of(at));
-    draw->AddLine({area.low.x, y}, {area.high.x, y}, ui.theme->grid, std::max(1.0f, ui.px(1)));
-    const std::string label = byte_label(at, apart);
-    draw->AddText({area.low.x - text_width(label) - ui.px(8), y - ImGui::GetFontSize() / 2}, ui.theme->muted,
-                  label.c_str());
+    ImGui::GetWindowDrawList()->AddLine({area.low.x, y}, {area.high.x, y}, ui.theme->grid,
+                                        std::max(1.0f, ui.px(1)));
+    put_text_before(area.low.x - ui.px(8), y - ImGui::GetFontSize() / 2, ui.theme->muted,
+                    byte_label(at, apart));
   }
 }
 
 void paint_arena_ticks(const Ui& ui, const ArenaFrame& frame, const PlotArea& area, std::string_view tick) {
-  const auto wanted = static_cast<std::size_t>(std::max(1.0f, (area.high.x - area.low.x) / ui.px(110)));
-  for (const double at : view::decimal_ticks(frame.sight.x0, frame.sight.x1, wanted)) {
-    if (at != std::floor(at)) continue;
-    paint_tick(ui, area, frame.x_of(at), fmt::format("{} {}", tick, format_grouped(whole(at))));
-  }
+  for (const double at : view::decimal_ticks(frame.sight.x0, frame.sight.x1, tick_room(ui, area)))
+    if (at == std::floor(at))
+      paint_tick(ui, area, frame.x_of(at), fmt::format("{} {}", tick, format_grouped(whole(at))));
 }
 
 void paint_arena(const Ui& ui, const ArenaFrame& frame, const view::ArenaPicture& picture,
@@ -119,25 +115,22 @@ void paint_arena(const Ui& ui, const ArenaFrame& frame, const view::ArenaPicture
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
   const ImVec2 origin = frame.area.low;
-  const auto corner = [&](const view::Rect& rect) {
-    return ImVec2{origin.x + static_cast<float>(rect.x), origin.y + static_cast<float>(rect.y)};
+  const auto corner = [&](double x, double y) {
+    return origin + ImVec2{static_cast<float>(x), static_cast<float>(y)};
   };
-  const auto opposite = [&](const view::Rect& rect) {
-    return ImVec2{origin.x + static_cast<float>(rect.x + rect.w),
-                  origin.y + static_cast<float>(rect.y + rect.h)};
-  };
+  const auto opposite = [&](const view::Rect& rect) { return corner(rect.x + rect.w, rect.y + rect.h); };
   std::array<ImU32, view::kMostArenaKinds> colors = {};
   for (std::uint8_t kind = 0; kind < colors.size(); ++kind)
     colors[kind] = arena_kind_color(*ui.theme, problem.palette, kind);
   for (const view::ArenaCells& cells : picture.cells) {
     const float strength = 0.15f + 0.65f * static_cast<float>(cells.eighths) / 8;
-    draw->AddRectFilled(corner(cells.rect), opposite(cells.rect),
+    draw->AddRectFilled(corner(cells.rect.x, cells.rect.y), opposite(cells.rect),
                         mix(ui.theme->panel, colors[cells.kind], strength));
   }
   const auto bordered = static_cast<double>(ui.px(kBordered));
   for (const view::ArenaRect& rect : picture.rects) {
     const ImU32 fill = mix(ui.theme->panel, colors[problem.kinds[rect.buffer]], shade(rect.buffer));
-    const ImVec2 low = corner(rect.rect), high = opposite(rect.rect);
+    const ImVec2 low = corner(rect.rect.x, rect.rect.y), high = opposite(rect.rect);
     draw->AddRectFilled(low, high, fill);
     if (rect.rect.w < bordered || rect.rect.h < bordered) continue;
     draw->AddRect(low, high, ui.theme->panel, 0, 0, std::max(1.0f, ui.px(1)));
@@ -167,11 +160,9 @@ void paint_box(const Ui& ui, const ArenaFrame& frame, const view::ArenaBox& box,
 
 void paint_level_line(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color, bool dashed) {
   if (byte < frame.sight.y0 || byte > frame.sight.y1) return;
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float y = std::round(frame.y_of(byte)), thickness = std::max(1.0f, ui.px(1.5f));
-  const float dash = dashed ? ui.px(6) : frame.area.high.x - frame.area.low.x;
-  for (float x = frame.area.low.x; x < frame.area.high.x; x += 2 * dash)
-    draw->AddLine({x, y}, {std::min(x + dash, frame.area.high.x), y}, color, thickness);
+  const float y = std::round(frame.y_of(byte));
+  const float dash = dashed ? ui.px(6) : frame.area.width();
+  paint_dashed({frame.area.low.x, y}, {frame.area.high.x, y}, color, dash, dash, std::max(1.0f, ui.px(1.5f)));
 }
 
 void paint_level_label(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color,
@@ -180,22 +171,16 @@ void paint_level_label(const Ui& ui, const ArenaFrame& frame, double byte, ImU32
   const FontScope font(ui.fonts.small);
   const float width = text_width(label) + ui.px(12), height = ImGui::GetFontSize() + ui.px(4);
   const float y = std::round(frame.y_of(byte));
-  const auto covers = [](const PlotArea& a, const PlotArea& b) {
-    return a.low.x < b.high.x && b.low.x < a.high.x && a.low.y < b.high.y && b.low.y < a.high.y;
-  };
   const float right = frame.area.high.x - width, left = frame.area.low.x;
   const float above = y - height, below = y + ui.px(1);
   for (const ImVec2 low : {ImVec2{right, above}, {left, above}, {right, below}, {left, below}}) {
     const PlotArea box = {low, {low.x + width, low.y + height}};
     if (box.low.y < frame.area.low.y || box.high.y > frame.area.high.y) continue;
-    if (std::any_of(taken.begin(), taken.end(), [&](const PlotArea& other) { return covers(box, other); }))
+    if (std::any_of(taken.begin(), taken.end(), [&](const PlotArea& other) { return box.overlaps(other); }))
       continue;
     taken.push_back(box);
-    ImDrawList* draw = ImGui::GetWindowDrawList();
-    draw->AddRectFilled(box.low, box.high, color, ui.px(3));
-    draw->AddText({box.low.x + ui.px(6), box.low.y + ui.px(2)}, text_on(color), label.data(),
-                  label.data() + label.size());
-    return;
+    ImGui::GetWindowDrawList()->AddRectFilled(box.low, box.high, color, ui.px(3));
+    return put_text(box.low + ImVec2{ui.px(6), ui.px(2)}, text_on(color), label);
   }
 }
 

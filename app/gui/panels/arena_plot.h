@@ -6,9 +6,6 @@
 #include "app/gui/ui.h"
 
 #include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 

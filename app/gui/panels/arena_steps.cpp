@@ -21,6 +21,10 @@ void step_to(ArenaView& view, std::size_t step, std::size_t length) {
   view.playing = false;
 }
 
+void step_back(ArenaView& view, std::size_t length) {
+  step_to(view, view.step - std::min<std::size_t>(view.step, 1), length);
+}
+
 void play_or_stop(ArenaView& view, std::size_t length) {
   view.playing = !view.playing;
   if (view.playing && view.step >= length) view.step = 0;
@@ -41,9 +45,8 @@ void paint_arrow(const Ui& ui, ImVec2 center, float points, bool bar, ImU32 colo
 
 void paint_pause(const Ui& ui, ImVec2 center, ImU32 color) {
   const float r = ui.px(5);
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   for (const float x : {center.x - ui.px(4.5f), center.x + ui.px(1)})
-    draw->AddRectFilled({x, center.y - r}, {x + ui.px(3.5f), center.y + r}, color);
+    ImGui::GetWindowDrawList()->AddRectFilled({x, center.y - r}, {x + ui.px(3.5f), center.y + r}, color);
 }
 
 bool icon(const Ui& ui, const char* id, std::string_view hint, bool primary,
@@ -68,116 +71,8 @@ std::vector<view::ArenaBox> boxes_after(const Problem& problem, const PackingTra
   return boxes;
 }
 
-}  // namespace
-
-bool ArenaStepsView::absent(Document& document, const Ui& ui) const {
-  ArenaWork& work = *document.arena;
-  const std::size_t buffers = work.scene()->of->problem.buffers.size();
-  if (buffers > kMostTraced) {
-    empty_state(
-        ui, "Too many to watch",
-        fmt::format("Step mode is for problems of at most {} buffers, these are {}: choose the example",
-                    format_grouped(kMostTraced), format_grouped(buffers)));
-    return true;
-  }
-  work.update_steps();
-  if (work.steps()) return false;
-  if (work.steps_cancelled())
-    empty_state(ui, "Cancelled", "Nothing was kept of what was tried: \"Pack again\" does it once more.");
-  else if (work.steps_error().empty())
-    empty_state(ui, "Packing step by step", "Greedy and search are run once more, and what they do is kept.");
-  else
-    empty_state(ui, "There is nothing to watch", shown(work.steps_error()));
-  return true;
-}
-
-void ArenaStepsView::advance(ArenaView& view, const ArenaSteps& steps) {
-  constexpr double kLongest = 0.25;  // a window that was hidden does not race
-  if (!ImGui::GetIO().WantTextInput && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) {
-    if (list_key_pressed(ListKey::right)) step_to(view, view.step + 1, steps.length());
-    if (list_key_pressed(ListKey::left))
-      step_to(view, view.step - std::min<std::size_t>(view.step, 1), steps.length());
-    if (list_key_pressed(ListKey::enter)) play_or_stop(view, steps.length());
-  }
-  if (!view.playing) {
-    waited_ = 0;
-    return;
-  }
-  waited_ += std::min(static_cast<double>(ImGui::GetIO().DeltaTime), kLongest);
-  const double each = 1 / kArenaSpeeds[view.speed];
-  for (; waited_ >= each && view.step < steps.length(); waited_ -= each) ++view.step;
-  if (view.step >= steps.length()) view.playing = false;
-}
-
-void ArenaStepsView::draw(Workspace& workspace, const Ui& ui) {
-  Document& document = workspace.document();
-  if (absent(document, ui)) return;
-  const auto steps = document.arena->steps();
-  advance(document.arena->view, *steps);
-  const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float controls = ImGui::GetFrameHeight() + 2 * ImGui::GetStyle().ItemSpacing.y + ui.px(4);
-  const float gap = ui.px(18);
-  const ImVec2 side = {(room.x - gap) / 2, room.y - controls};
-  if (side.x < ui.px(160) || side.y < ui.px(120)) return;
-  draw_side(document, ui, steps->greedy, true, side);
-  ImGui::SameLine(0, gap);
-  draw_side(document, ui, steps->search, false, side);
-  draw_controls(document, ui, *steps);
-}
-
-void ArenaStepsView::draw_side(Document& document, const Ui& ui, const PackingTrace& trace, bool greedy,
-                               ImVec2 size) {
-  const ArenaSteps& steps = *document.arena->steps();
-  ArenaView& view = document.arena->view;
-  const std::size_t at = std::min(view.step, trace.steps.size());
-  ImGui::BeginChild(greedy ? "greedy" : "search", size, false,
-                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-  ImGui::AlignTextToFramePadding();
-  {
-    const FontScope font(ui.fonts.strong);
-    text(greedy ? "Greedy" : "Exact search");
-  }
-  ImGui::SameLine(0, ui.px(10));
-  if (greedy) {
-    std::vector<std::string_view> ids;
-    for (const GreedyRule& rule : greedy_rules()) ids.push_back(rule.id);
-    const auto picked = combo(ui, "##rule", ui.px(124), fmt::format("by {}", ids[view.rule]), ids, view.rule);
-    tooltip(ui,
-            "In what order buffers are placed; each goes where it fits, and stays. \"size\" is TensorFlow "
-            "Lite's");
-    if (picked) view.rule = *picked;
-  } else {
-    ImGui::AlignTextToFramePadding();
-    const std::string about = trace.attempts > 1
-                                  ? fmt::format("the last of {} attempts", format_grouped(trace.attempts))
-                                  : std::string("fills the lowest place, takes back what leaves no room");
-    name_text(ui, about, 0, ui.theme->muted);
-  }
-  draw_status(ui, steps, trace, at);
-  draw_plot(ui, steps, trace, at, ImGui::GetContentRegionAvail());
-  ImGui::EndChild();
-}
-
-void ArenaStepsView::draw_status(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trace,
-                                 std::size_t at) {
-  const bool ended = at >= trace.steps.size();
-  const bool bad =
-      ended ? trace.end != TraceEnd::packed : at > 0 && trace.steps[at - 1].event == PackingEvent::too_high;
-  const bool good = ended && trace.end == TraceEnd::packed;
-  const bool back = !ended && at > 0 && trace.steps[at - 1].event == PackingEvent::taken_back;
-  const ImU32 color = bad ? ui.theme->bad : good ? ui.theme->good : back ? ui.theme->warning : ui.theme->text;
-  const std::string count = fmt::format("{} / {}", format_grouped(at), format_grouped(trace.steps.size()));
-  const float width = ImGui::GetContentRegionAvail().x;
-  const float x = ImGui::GetCursorPosX();
-  const FontScope font(ui.fonts.body);
-  text_colored(color, elided(shown(step_text(steps, trace, at)), width - text_width(count) - ui.px(14)));
-  ImGui::SameLine();
-  ImGui::SetCursorPosX(x + width - text_width(count));
-  muted(ui, count);
-}
-
-void ArenaStepsView::draw_plot(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trace,
-                               std::size_t at, ImVec2 size) {
+void draw_plot(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trace, std::size_t at,
+               ImVec2 size) {
   const ArenaProblem& problem = *steps.of->of;
   const view::ArenaChart& chart = steps.of->charts[steps.arena];
   const ImVec2 low = ImGui::GetCursorScreenPos();
@@ -190,16 +85,14 @@ void ArenaStepsView::draw_plot(const Ui& ui, const ArenaSteps& steps, const Pack
        {std::round(low.x + size.x - ui.px(2)), std::round(low.y + size.y - ui.px(kPlotAxisHeight))}},
       {static_cast<double>(chart.first_tick()), static_cast<double>(chart.last_tick()), 0, most * kHeadroom}};
   if (!(frame.sight.x0 < frame.sight.x1)) return;
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRectFilled(frame.area.low, frame.area.high, with_alpha(ui.theme->raised, 0.35f));
+  ImGui::GetWindowDrawList()->AddRectFilled(frame.area.low, frame.area.high,
+                                            with_alpha(ui.theme->raised, 0.35f));
   paint_arena_bytes(ui, frame);
   paint_arena_ticks(ui, frame, frame.area, problem.tick);
   const std::vector<view::ArenaBox> boxes = boxes_after(problem.problem, trace, at);
   paint_arena(ui, frame,
-              view::draw_arena(boxes, problem.kinds, frame.sight,
-                               static_cast<double>(frame.area.high.x - frame.area.low.x),
-                               static_cast<double>(frame.area.high.y - frame.area.low.y),
-                               static_cast<double>(ui.px(2))),
+              view::draw_arena(boxes, problem.kinds, frame.sight, static_cast<double>(frame.area.width()),
+                               static_cast<double>(frame.area.height()), static_cast<double>(ui.px(2))),
               problem);
   std::vector<PlotArea> taken;  // the label keeps off what is too high
   for (const view::ArenaBox& box : boxes) {
@@ -232,19 +125,63 @@ void ArenaStepsView::draw_plot(const Ui& ui, const ArenaSteps& steps, const Pack
                     fmt::format("capacity {}", format_bytes(steps.capacity)), taken);
 }
 
-void ArenaStepsView::draw_controls(Document& document, const Ui& ui, const ArenaSteps& steps) {
+void draw_status(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trace, std::size_t at) {
+  const bool ended = at >= trace.steps.size();
+  const bool bad =
+      ended ? trace.end != TraceEnd::packed : at > 0 && trace.steps[at - 1].event == PackingEvent::too_high;
+  const bool good = ended && trace.end == TraceEnd::packed;
+  const bool back = !ended && at > 0 && trace.steps[at - 1].event == PackingEvent::taken_back;
+  const ImU32 color = bad ? ui.theme->bad : good ? ui.theme->good : back ? ui.theme->warning : ui.theme->text;
+  const std::string count = fmt::format("{} / {}", format_grouped(at), format_grouped(trace.steps.size()));
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float x = ImGui::GetCursorPosX();
+  const FontScope font(ui.fonts.body);
+  text_colored(color, elided(shown(step_text(steps, trace, at)), width - text_width(count) - ui.px(14)));
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(x + width - text_width(count));
+  muted(ui, count);
+}
+
+void draw_side(Document& document, const Ui& ui, const PackingTrace& trace, bool greedy, ImVec2 size) {
+  const ArenaSteps& steps = *document.arena->steps();
+  ArenaView& view = document.arena->view;
+  const std::size_t at = std::min(view.step, trace.steps.size());
+  const ChildScope child(greedy ? "greedy" : "search", size, false,
+                         ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  ImGui::AlignTextToFramePadding();
+  heading(ui, greedy ? "Greedy" : "Exact search");
+  ImGui::SameLine(0, ui.px(10));
+  if (greedy) {
+    std::vector<std::string_view> ids;
+    for (const GreedyRule& rule : greedy_rules()) ids.push_back(rule.id);
+    const auto picked = combo(ui, "##rule", ui.px(124), fmt::format("by {}", ids[view.rule]), ids, view.rule);
+    tooltip(ui,
+            "In what order buffers are placed; each goes where it fits, and stays. \"size\" is TensorFlow "
+            "Lite's");
+    if (picked) view.rule = *picked;
+  } else {
+    ImGui::AlignTextToFramePadding();
+    const std::string about = trace.attempts > 1
+                                  ? fmt::format("the last of {} attempts", format_grouped(trace.attempts))
+                                  : std::string("fills the lowest place, takes back what leaves no room");
+    name_text(ui, about, 0, ui.theme->muted);
+  }
+  draw_status(ui, steps, trace, at);
+  draw_plot(ui, steps, trace, at, ImGui::GetContentRegionAvail());
+}
+
+void draw_controls(Document& document, const Ui& ui, const ArenaSteps& steps) {
   ArenaView& view = document.arena->view;
   const std::size_t length = steps.length();
   ImGui::Dummy({0, ui.px(2)});
-  const float gap = ui.px(4);
-  if (icon(ui, "first", "To the beginning", false,
-           [&](ImVec2 at, ImU32 color) { paint_arrow(ui, at, -1, true, color); }))
-    step_to(view, 0, length);
-  ImGui::SameLine(0, gap);
-  if (icon(ui, "back", "A step back (left arrow)", false,
-           [&](ImVec2 at, ImU32 color) { paint_arrow(ui, at, -1, false, color); }))
-    step_to(view, view.step - std::min<std::size_t>(view.step, 1), length);
-  ImGui::SameLine(0, gap);
+  const auto arrow = [&](const char* id, std::string_view hint, float points, bool bar) {
+    const bool pressed =
+        icon(ui, id, hint, false, [&](ImVec2 at, ImU32 color) { paint_arrow(ui, at, points, bar, color); });
+    ImGui::SameLine(0, ui.px(4));
+    return pressed;
+  };
+  if (arrow("first", "To the beginning", -1, true)) step_to(view, 0, length);
+  if (arrow("back", "A step back (left arrow)", -1, false)) step_back(view, length);
   if (icon(ui, "play", view.playing ? "Stop (Enter)" : "Play (Enter)", true, [&](ImVec2 at, ImU32 color) {
         if (view.playing)
           paint_pause(ui, at, color);
@@ -252,14 +189,9 @@ void ArenaStepsView::draw_controls(Document& document, const Ui& ui, const Arena
           paint_arrow(ui, at, 1, false, color);
       }))
     play_or_stop(view, length);
-  ImGui::SameLine(0, gap);
-  if (icon(ui, "forward", "A step forward (right arrow)", false,
-           [&](ImVec2 at, ImU32 color) { paint_arrow(ui, at, 1, false, color); }))
-    step_to(view, view.step + 1, length);
-  ImGui::SameLine(0, gap);
-  if (icon(ui, "last", "To the end", false,
-           [&](ImVec2 at, ImU32 color) { paint_arrow(ui, at, 1, true, color); }))
-    step_to(view, length, length);
+  ImGui::SameLine(0, ui.px(4));
+  if (arrow("forward", "A step forward (right arrow)", 1, false)) step_to(view, view.step + 1, length);
+  if (arrow("last", "To the end", 1, true)) step_to(view, length, length);
   ImGui::SameLine(0, ui.px(14));
   constexpr std::array<std::string_view, std::size(kArenaSpeeds)> kSpeeds = {"1/s", "2/s", "5/s", "20/s"};
   view.speed = segmented(ui, "speed", kSpeeds, view.speed);
@@ -269,6 +201,61 @@ void ArenaStepsView::draw_controls(Document& document, const Ui& ui, const Arena
   auto step = static_cast<int>(view.step);
   if (ImGui::SliderInt("##step", &step, 0, static_cast<int>(length), "", ImGuiSliderFlags_AlwaysClamp))
     step_to(view, static_cast<std::size_t>(std::max(step, 0)), length);
+}
+
+}  // namespace
+
+bool ArenaStepsView::absent(Document& document, const Ui& ui) const {
+  ArenaWork& work = *document.arena;
+  const std::size_t buffers = work.scene()->of->problem.buffers.size();
+  if (buffers > kMostTraced) {
+    empty_state(
+        ui, "Too many to watch",
+        fmt::format("Step mode is for problems of at most {} buffers, these are {}: choose the example",
+                    format_grouped(kMostTraced), format_grouped(buffers)));
+    return true;
+  }
+  work.update_steps();
+  if (work.steps()) return false;
+  if (work.steps_cancelled())
+    empty_state(ui, "Cancelled", "Nothing was kept of what was tried: \"Pack again\" does it once more.");
+  else if (work.steps_error().empty())
+    empty_state(ui, "Packing step by step", "Greedy and search are run once more, and what they do is kept.");
+  else
+    empty_state(ui, "There is nothing to watch", shown(work.steps_error()));
+  return true;
+}
+
+void ArenaStepsView::advance(ArenaView& view, const ArenaSteps& steps) {
+  constexpr double kLongest = 0.25;  // a window that was hidden does not race
+  if (!ImGui::GetIO().WantTextInput && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) {
+    if (list_key_pressed(ListKey::right)) step_to(view, view.step + 1, steps.length());
+    if (list_key_pressed(ListKey::left)) step_back(view, steps.length());
+    if (list_key_pressed(ListKey::enter)) play_or_stop(view, steps.length());
+  }
+  if (!view.playing) {
+    waited_ = 0;
+    return;
+  }
+  waited_ += std::min(static_cast<double>(ImGui::GetIO().DeltaTime), kLongest);
+  const double each = 1 / kArenaSpeeds[view.speed];
+  for (; waited_ >= each && view.step < steps.length(); waited_ -= each) ++view.step;
+  if (view.step >= steps.length()) view.playing = false;
+}
+
+void ArenaStepsView::draw(Document& document, const Ui& ui) {
+  if (absent(document, ui)) return;
+  const auto steps = document.arena->steps();
+  advance(document.arena->view, *steps);
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float controls = ImGui::GetFrameHeight() + 2 * ImGui::GetStyle().ItemSpacing.y + ui.px(4);
+  const float gap = ui.px(18);
+  const ImVec2 side = {(room.x - gap) / 2, room.y - controls};
+  if (side.x < ui.px(160) || side.y < ui.px(120)) return;
+  draw_side(document, ui, steps->greedy, true, side);
+  ImGui::SameLine(0, gap);
+  draw_side(document, ui, steps->search, false, side);
+  draw_controls(document, ui, *steps);
 }
 
 }  // namespace loadline::gui

@@ -1,12 +1,12 @@
 // Writing the model as another flat file.
 #include "app/gui/fits.h"
+#include "app/gui/panels/option_controls.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 #include "exporters/exporter.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -17,41 +17,6 @@
 namespace loadline::gui {
 namespace {
 
-struct Choice {
-  std::string_view label;
-  std::uint64_t value = 0;
-};
-constexpr std::array<Choice, 5> kAlignments = {{{"the format's own", 0},
-                                                {"64 B", 64},
-                                                {"4 KiB (page)", 4096},
-                                                {"64 KiB", 65536},
-                                                {"2 MiB (huge page)", 2ull << 20}}};
-constexpr std::array<Choice, 5> kShards = {{{"one file", 0},
-                                            {"1 GB", 1'000'000'000},
-                                            {"5 GB", 5'000'000'000},
-                                            {"10 GB", 10'000'000'000},
-                                            {"50 GB", 50'000'000'000}}};
-struct TypeChoice {
-  std::string_view label;
-  std::optional<DType> dtype;
-};
-const std::array<TypeChoice, 4> kTypes = {
-    {{"as stored", std::nullopt}, {"F32", DType::f32}, {"F16", DType::f16}, {"BF16", DType::bf16}}};
-
-// A value that is in no row is shown as `other`.
-template <typename Row, std::size_t N, typename Value>
-void pick(const Ui& ui, const char* id, float width, const std::array<Row, N>& rows, Value Row::*member,
-          Value& value, const std::string& other) {
-  std::array<std::string_view, N> labels;
-  std::size_t at = N;
-  for (std::size_t i = 0; i < N; ++i) {
-    labels[i] = rows[i].label;
-    if (rows[i].*member == value) at = i;
-  }
-  if (const auto picked = combo(ui, id, width, at < N ? labels[at] : other, labels, at))
-    value = rows[*picked].*member;
-}
-
 ConvertRequest first_request() {
   ConvertRequest request;
   request.to = exporters().front().id;
@@ -59,26 +24,40 @@ ConvertRequest first_request() {
   return request;
 }
 
+void draw_written(const WriteReport& report, const Ui& ui) {
+  ImGui::Dummy({0, ui.px(8)});
+  heading(ui, "Written");
+  for (const WrittenFile& file : report.files) {
+    const FontScope font(ui.fonts.mono);
+    name_text(ui, file.path, 0, ui.theme->text);
+    muted(ui, fmt::format("{} bytes  xxh3 {:016x}", format_grouped(file.bytes), file.xxh3));
+  }
+  text(fmt::format("{} in {}, {}", format_bytes(report.bytes_written), format_seconds(report.seconds),
+                   format_rate(static_cast<double>(report.bytes_written) / std::max(report.seconds, 1e-9))));
+  text(fmt::format("memory: {} of buffers", format_bytes(report.buffer_bytes)));
+  if (report.verified) badge(ui, "verified", ui.theme->good);
+}
+
 class ConvertPanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override;
+  ConvertPanel() : Panel("Open one to write it as another flat, mmap-friendly file.") {}
 
  private:
-  void draw_form(Workspace& workspace, const Ui& ui, float width);
+  void draw_content(Workspace& workspace, const Ui& ui) override;
+  void draw_form(Workspace& workspace, const Ui& ui);
   void draw_summary(const Workspace& workspace, const Ui& ui);
   void draw_room(const Workspace& workspace, const Ui& ui);
-  void draw_written(const WriteReport& report, const Ui& ui);
   void suggest(const Document& document);
   void take(const std::vector<Remedy>& settings);
   ConvertTask task() const;
-  const Exporter& exporter() const { return find_exporter(request_.to); }
-  // What is written: one file where the format knows no shards.
-  std::uint64_t shard_bytes() const {
-    return writes_shards(exporter()) ? request_.layout.max_shard_bytes : 0;
+  const Exporter& exporter() const;
+  OutputKind kind() const {
+    return task().request.layout.max_shard_bytes > 0 ? OutputKind::folder : OutputKind::file;
   }
   // What decides how the new file is laid out, as words.
   std::vector<std::string> form() const;
 
+  OptionControls controls_;
   std::optional<std::vector<std::string>> weighed_;  // what the document was last asked about
   std::uint64_t seen_model_ = 0;
   ConvertRequest request_ = first_request();
@@ -93,8 +72,7 @@ void ConvertPanel::suggest(const Document& document) {
   const Model& model = *document.model;
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::current_path(failed);
-  const OutputKind kind = shard_bytes() > 0 ? OutputKind::folder : OutputKind::file;
-  suggested_ = (folder / output_name(model.name, exporter(), kind)).string();
+  suggested_ = (folder / output_name(model.name, exporter(), kind())).string();
   out_ = suggested_;
 }
 
@@ -105,9 +83,18 @@ void ConvertPanel::take(const std::vector<Remedy>& settings) {
       set_option(*option, request_, setting.value);
 }
 
+const Exporter& ConvertPanel::exporter() const {
+  if (!request_.to.empty()) return find_exporter(request_.to);
+  const Exporter* const named = exporter_for(out_);
+  return named != nullptr ? *named : exporters().front();
+}
+
+// With what the format takes of the options.
 ConvertTask ConvertPanel::task() const {
   ConvertTask task{request_, out_};
-  task.request.layout.max_shard_bytes = shard_bytes();
+  task.request.to = exporter().id;
+  for (const Option<ConvertRequest>& option : convert_options())
+    if (!takes(exporter(), option.id)) option.set(task.request, {});
   return task;
 }
 
@@ -119,12 +106,8 @@ std::vector<std::string> ConvertPanel::form() const {
   return words;
 }
 
-void ConvertPanel::draw(Workspace& workspace, const Ui& ui) {
+void ConvertPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (!document.model) {
-    empty_state(ui, "No model is open", "Open one to write it as another flat, mmap-friendly file.");
-    return;
-  }
   if (seen_model_ != document.id) {
     seen_model_ = document.id;
     suggest(document);
@@ -146,52 +129,38 @@ void ConvertPanel::draw(Workspace& workspace, const Ui& ui) {
     workspace.measure_disk(out_);
   }
   const float form = std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.55f);
-  begin_card(ui, "form", {form, 0});
-  draw_form(workspace, ui, ImGui::GetContentRegionAvail().x);
-  end_card();
+  {
+    const CardScope card(ui, "form", {form, 0});
+    draw_form(workspace, ui);
+  }
   ImGui::SameLine(0, ui.px(12));
-  begin_card(ui, "summary", {0, 0});
+  const CardScope card(ui, "summary", {0, 0});
   draw_summary(workspace, ui);
-  end_card();
 }
 
-void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui, float width) {
+void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  const auto target = [this] { return std::pair(request_.to, shard_bytes() > 0); };
+  const auto target = [this] { return std::pair(&exporter(), kind()); };
   const auto before = target();
   heading(ui, "Write as");
-  std::vector<std::string_view> names;
-  for (const Exporter& row : exporters()) names.push_back(row.name);
-  const auto at = static_cast<std::size_t>(&exporter() - exporters().data());
-  if (const auto picked = combo(ui, "##format", width, names[at], names, at))
-    request_.to = exporters()[*picked].id;
-  ExportOptions& layout = request_.layout;
-  pick(ui, "##type", field(ui, "Floating-point tensors"), kTypes, &TypeChoice::dtype, layout.outtype, "");
-  pick(ui, "##align", field(ui, "Data aligned to"), kAlignments, &Choice::value, layout.alignment,
-       format_bytes(layout.alignment));
-  const bool shards = writes_shards(exporter());
-  const float room = field(ui, "Largest file");
-  if (shards)
-    pick(ui, "##shard", room, kShards, &Choice::value, layout.max_shard_bytes,
-         format_bytes(layout.max_shard_bytes));
-  else
-    muted(ui, "one file");
+  for (const Option<ConvertRequest>& option : convert_options())
+    if (takes(exporter(), option.id))
+      controls_.draw_line(ui, plain_look(option, request_),
+                          [&](std::string_view word) { set_option(option, request_, word); });
   if (target() != before && out_ == suggested_) suggest(document);
   ImGui::SetNextItemWidth(field(ui, "To", 0.12f));
   ImGui::InputText("##out", &out_);
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(out_));
-  checkbox(ui, "Read back and compare before it appears", &request_.write.verify);
-  checkbox(ui, "Replace an existing file", &request_.write.overwrite);
   ImGui::Dummy({0, ui.px(4)});
   const Model& model = *document.model;
   const bool usable =
-      use_misfit(model).empty() && convert_misfit(document).empty() && !workspace.conversion.busy();
+      use_misfit(model).empty() && document.convert_fit.error_text().empty() && !workspace.conversion.busy();
   if (button(ui, workspace.conversion.busy() ? "Converting" : "Convert", ButtonKind::primary, usable))
     workspace.attempt([&] { workspace.convert(task()); });
   if (const std::string why = use_misfit(model); !why.empty())
     paragraph(ui, "Cannot be converted: " + shown(why), ui.theme->bad);
-  else if (!convert_misfit(document).empty())
-    paragraph(ui, "Cannot be written that way: " + shown(convert_misfit(document)), ui.theme->bad);
+  else if (!document.convert_fit.error_text().empty())
+    paragraph(ui, "Cannot be written that way: " + shown(document.convert_fit.error_text()), ui.theme->bad);
 }
 
 void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
@@ -209,20 +178,15 @@ void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
     const DType to = converted_dtype(share.dtype, request_.layout.outtype);
     const bool fits = format.supports(to);
     const std::string_view from_name = dtype_info(share.dtype).name;
-    badge(ui, fits ? "ok" : "cannot", fits ? ui.theme->good : ui.theme->bad);
-    ImGui::SameLine(0, ui.px(8));
     const std::string bytes = format_bytes(converted_bytes(share, request_.layout.outtype));
-    paragraph(ui,
-              to == share.dtype ? fmt::format("{} passes through, {}", from_name, bytes)
-              : fits            ? fmt::format("{} becomes {}, {}", from_name, dtype_info(to).name, bytes)
-                                : fmt::format("{} is not a type of this format", dtype_info(to).name),
-              ui.theme->text);
+    badge_line(ui, fits ? "ok" : "cannot", fits ? ui.theme->good : ui.theme->bad,
+               to == share.dtype ? fmt::format("{} passes through, {}", from_name, bytes)
+               : fits            ? fmt::format("{} becomes {}, {}", from_name, dtype_info(to).name, bytes)
+                                 : fmt::format("{} is not a type of this format", dtype_info(to).name),
+               ui.theme->text);
   }
-  for (const std::string& loss : convert_losses(document)) {
-    badge(ui, "left out", ui.theme->warning);
-    ImGui::SameLine(0, ui.px(8));
-    paragraph(ui, loss, ui.theme->text);
-  }
+  for (const std::string& loss : document.convert_fit.or_empty())
+    badge_line(ui, "left out", ui.theme->warning, loss, ui.theme->text);
   draw_room(workspace, ui);
   if (workspace.converted()) draw_written(workspace.converted()->report, ui);
 }
@@ -234,28 +198,12 @@ void ConvertPanel::draw_room(const Workspace& workspace, const Ui& ui) {
   const std::uint64_t needed = converted_bytes(*document.model, request_.layout.outtype);
   const std::uint64_t there = workspace.disk.value()->available;
   const bool fits = needed <= there;
-  badge(ui, fits ? "ok" : "does not fit", fits ? ui.theme->good : ui.theme->bad);
-  ImGui::SameLine(0, ui.px(8));
-  paragraph(ui,
-            fits
-                ? fmt::format("{} to write, {} free on the disk", format_bytes(needed), format_bytes(there))
-                : fmt::format("needs {}, {} are free on the disk", format_bytes(needed), format_bytes(there)),
-            fits ? ui.theme->text : ui.theme->bad);
+  badge_line(
+      ui, fits ? "ok" : "does not fit", fits ? ui.theme->good : ui.theme->bad,
+      fits ? fmt::format("{} to write, {} free on the disk", format_bytes(needed), format_bytes(there))
+           : fmt::format("needs {}, {} are free on the disk", format_bytes(needed), format_bytes(there)),
+      fits ? ui.theme->text : ui.theme->bad);
   tooltip(ui, "The disk of " + shown(workspace.disk.value()->folder));
-}
-
-void ConvertPanel::draw_written(const WriteReport& report, const Ui& ui) {
-  ImGui::Dummy({0, ui.px(8)});
-  heading(ui, "Written");
-  for (const WrittenFile& file : report.files) {
-    const FontScope font(ui.fonts.mono);
-    name_text(ui, file.path, 0, ui.theme->text);
-    muted(ui, fmt::format("{} bytes  xxh3 {:016x}", format_grouped(file.bytes), file.xxh3));
-  }
-  text(fmt::format("{} in {}, {}", format_bytes(report.bytes_written), format_seconds(report.seconds),
-                   format_rate(static_cast<double>(report.bytes_written) / std::max(report.seconds, 1e-9))));
-  text(fmt::format("memory: {} of buffers", format_bytes(report.buffer_bytes)));
-  if (report.verified) badge(ui, "verified", ui.theme->good);
 }
 
 }  // namespace

@@ -9,22 +9,22 @@ namespace {
 
 class ExplorePanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override {
+  void draw_content(Workspace& workspace, const Ui& ui) override {
     const float room = ImGui::GetContentRegionAvail().y;
     const float gap = ui.px(8);
     // a curve needs some height to be read; the map can be opened on its own
     const float most = std::max(ui.px(120), room - gap - ui.px(210));
     const float map = std::clamp(room * share_, ui.px(120), most);
-    begin_card(ui, "map", {0, map});
-    map_->draw(workspace, ui);
-    end_card();
+    {
+      const CardScope card(ui, "map", {0, map});
+      map_->draw(workspace, ui);
+    }
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() - ImGui::GetStyle().ItemSpacing.y);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     share_ = splitter(ui, "split", map, ui.px(120), most, false) / std::max(room, 1.0f);
     ImGui::PopStyleVar();
-    begin_card(ui, "time", {0, 0});
+    const CardScope card(ui, "time", {0, 0});
     timeline_->draw(workspace, ui);
-    end_card();
   }
 
  private:

@@ -110,24 +110,20 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   ImGui::SameLine();
   if (button(ui, "Cancel", ButtonKind::ghost)) open_ = false;
   ImGui::SameLine(0, ui.px(16));
-  ImGui::AlignTextToFramePadding();
-  muted(ui, "Arrows move, Enter opens, Backspace goes up");
+  control_text("Arrows move, Enter opens, Backspace goes up", ui.theme->muted);
   if (!open_) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
 
 void FileBrowser::draw_list(Workspace& workspace, const Ui& ui, float height) {
-  begin_card(ui, "list", {0, height});
+  const CardScope card(ui, "list", {0, height});
   const auto& entries = workspace.folder().entries;
   if (entries.empty() && workspace.listing.error_text().empty())
     empty_state(ui, workspace.listing.busy() ? "Reading the folder" : "Nothing here", "");
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-  ImGuiListClipper clipper;
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float line = ImGui::GetFontSize() + ui.px(10);
-  clipper.Begin(static_cast<int>(entries.size()), line);
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_entry(workspace, ui, static_cast<std::size_t>(i));
+  for_rows_in_sight(
+      entries.size(), [&](std::size_t i) { draw_entry(workspace, ui, i); }, line);
   if (scroll_) {
     const float top = line * static_cast<float>(current_);
     const float room = ImGui::GetWindowHeight() - 2 * line;
@@ -137,8 +133,6 @@ void FileBrowser::draw_list(Workspace& workspace, const Ui& ui, float height) {
   }
   if (workspace.folder().truncated)
     muted(ui, fmt::format("Only the first {} entries are shown.", kMostEntries));
-  ImGui::PopStyleVar();
-  end_card();
 }
 
 void FileBrowser::draw_entry(Workspace& workspace, const Ui& ui, std::size_t i) {
@@ -146,31 +140,27 @@ void FileBrowser::draw_entry(Workspace& workspace, const Ui& ui, std::size_t i) 
   const float height = ImGui::GetFontSize() + ui.px(10);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  ImGui::PushID(static_cast<int>(i));
+  const IdScope scope(i);
   if (ImGui::Selectable("##entry", i == current_, ImGuiSelectableFlags_AllowDoubleClick, {width, height})) {
     current_ = i;
     if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) enter(workspace, i);
   }
-  ImGui::PopID();
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float y = at.y + ui.px(5);
   const float box = ImGui::GetFontSize() * 0.8f;
-  const ImVec2 icon = {at.x + ui.px(6), at.y + (height - box) / 2};
+  const ImVec2 icon = at + ImVec2{ui.px(6), (height - box) / 2};
   const ImU32 tint = entry.model ? ui.theme->accent : ui.theme->muted;
   if (entry.folder) {
-    draw->AddRectFilled({icon.x, icon.y}, {icon.x + box * 0.55f, icon.y + box * 0.4f}, tint, ui.px(2));
-    draw->AddRectFilled({icon.x, icon.y + box * 0.2f}, {icon.x + box * 1.15f, icon.y + box}, tint, ui.px(2));
+    draw->AddRectFilled(icon, icon + ImVec2{box * 0.55f, box * 0.4f}, tint, ui.px(2));
+    draw->AddRectFilled(icon + ImVec2{0, box * 0.2f}, icon + ImVec2{box * 1.15f, box}, tint, ui.px(2));
   } else {
-    draw->AddRect({icon.x + ui.px(1), icon.y}, {icon.x + box * 0.85f, icon.y + box}, tint, ui.px(2), 0,
+    draw->AddRect(icon + ImVec2{ui.px(1), 0}, icon + ImVec2{box * 0.85f, box}, tint, ui.px(2), 0,
                   ui.px(1.5f));
   }
   const std::string size = entry.folder ? (entry.model ? "model" : "") : format_bytes(entry.bytes);
-  const float size_width = ImGui::CalcTextSize(size.c_str()).x;
-  const std::string name = elided(shown(entry.name), width - size_width - ui.px(56));
-  draw->AddText({at.x + ui.px(32), y}, entry.folder || entry.model ? ui.theme->text : ui.theme->muted,
-                name.c_str());
-  draw->AddText({at.x + width - size_width - ui.px(8), y}, entry.folder ? ui.theme->accent : ui.theme->muted,
-                size.c_str());
+  const float y = at.y + ui.px(5);
+  put_text({at.x + ui.px(32), y}, entry.folder || entry.model ? ui.theme->text : ui.theme->muted,
+           elided(shown(entry.name), width - text_width(size) - ui.px(56)));
+  put_text_before(at.x + width - ui.px(8), y, entry.folder ? ui.theme->accent : ui.theme->muted, size);
 }
 
 }  // namespace loadline::gui

@@ -6,7 +6,6 @@
 #include "core/base/text.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -20,11 +19,64 @@ constexpr std::string_view kLookedFor =
     "in "
     "the file, equal bytes stored twice, files of no shard, and slow file systems";
 
+// What cannot be done with the model, before why.
+void draw_use(const Document& document, const Ui& ui) {
+  const Model& model = *document.model;
+  const auto refusal = [&](std::string_view verdict, const std::string& why, ImU32 color) {
+    if (!why.empty()) badge_line(ui, verdict, color, shown(why), ui.theme->text, 10);
+  };
+  refusal("cannot be converted or uploaded", use_misfit(model), ui.theme->bad);
+  refusal("cannot be mapped", model.mapping_refusal, ui.theme->warning);
+}
+
+void draw_note(Document& document, const Ui& ui, const Note& note) {
+  paragraph(ui, shown(note.text), ui.theme->text);
+  if (!note.tensor) return;
+  const FontScope font(ui.fonts.mono);
+  if (!link(ui, "tensor", *note.tensor)) return;
+  const auto& tensors = document.model->graph->tensors;
+  const auto named =
+      std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == *note.tensor; });
+  if (named != tensors.end()) document.select(TensorId{static_cast<std::uint32_t>(named - tensors.begin())});
+}
+
+void draw_finding(Workspace& workspace, const Ui& ui, const Finding& finding) {
+  Document& document = workspace.document();
+  const Model& model = *document.model;
+  {
+    const FontScope font(ui.fonts.strong);
+    paragraph(ui, shown(finding.text), ui.theme->text);
+  }
+  const float labels = ui.px(66);
+  const float left = ImGui::GetCursorPosX();
+  const auto labelled = [&](std::string_view label, const auto& draw) {
+    muted(ui, label);
+    ImGui::SameLine(labels);
+    draw();
+  };
+  labelled("costs", [&] { paragraph(ui, shown(finding.cost), ui.theme->text); });
+  labelled("mend", [&] { paragraph(ui, shown(finding.remedy), ui.theme->text); });
+  if (finding.example)
+    labelled("as in", [&] {
+      const FontScope font(ui.fonts.mono);
+      if (link(ui, "example", model.tensor(*finding.example).name)) document.select(finding.example);
+    });
+  if (!finding.files.empty())
+    labelled("files", [&] { paragraph(ui, shown(join_names(finding.files, 4)), ui.theme->text); });
+  if (finding.settings.empty()) return;
+  ImGui::Dummy({0, ui.px(1)});
+  ImGui::SetCursorPosX(left + labels);
+  const bool converts = remedy_kind(finding.settings) == RemedyKind::convert;
+  if (button(ui, remedy_title(finding.settings), ButtonKind::normal, !converts || use_misfit(model).empty()))
+    workspace.attempt([&] { workspace.mend(finding.settings); });
+}
+
 class FindingsPanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override;
+  FindingsPanel() : Panel("What is wrong with its files will be listed here.") {}
 
  private:
+  void draw_content(Workspace& workspace, const Ui& ui) override;
   // A note of the import, a finding of the doctor, or the names that are missing.
   struct Item {
     enum class From { finding, missing, note } from = From::note;
@@ -35,10 +87,7 @@ class FindingsPanel final : public Panel {
   };
   void collect(const Document& document);
   void draw_head(Workspace& workspace, const Ui& ui);
-  void draw_use(const Document& document, const Ui& ui);
   void draw_item(Workspace& workspace, const Ui& ui, const Item& item);
-  void draw_finding(Workspace& workspace, const Ui& ui, const Finding& finding);
-  void draw_note(Document& document, const Ui& ui, const Note& note);
 
   std::uint64_t seen_model_ = 0;
   bool seen_findings_ = false;
@@ -71,30 +120,19 @@ void FindingsPanel::collect(const Document& document) {
   std::stable_sort(items_.begin(), items_.end(), graver);
 }
 
-void FindingsPanel::draw(Workspace& workspace, const Ui& ui) {
+void FindingsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (!document.model) {
-    begin_card(ui, "none", {0, 0});
-    empty_state(ui, "No model is open", "What is wrong with its files will be listed here.");
-    end_card();
-    return;
-  }
   collect(document);
-  begin_card(ui, "findings", {0, 0});
+  const CardScope card(ui, "findings", {0, 0});
   draw_head(workspace, ui);
   collect(document);  // whoever looks again has no findings meanwhile
-  if (items_.empty() && !document.findings.busy()) {
-    const bool looked = document.findings.value() != nullptr;
-    if (looked)
-      empty_state(ui, "Nothing found", "This model can be loaded as it lies.");
-    else
-      empty_state(ui, "Opening it found nothing odd",
-                  document.model->shapes_only ? "It is known from its configuration alone."
-                                              : "Looking into the files may: see above.");
-    end_card();
-    return;
-  }
-  ImGui::BeginChild("items");
+  if (items_.empty() && !document.findings.busy())
+    return document.findings.value()
+               ? empty_state(ui, "Nothing found", "This model can be loaded as it lies.")
+           : document.model->shapes_only
+               ? empty_state(ui, "Opening it found nothing odd", "It is known from its configuration alone.")
+               : empty_state(ui, "Opening it found nothing odd", "Looking into the files may: see above.");
+  const ChildScope child("items");
   const float width = ImGui::GetContentRegionAvail().x;
   for (std::size_t i = 0; i < items_.size(); ++i) {
     Item& item = items_[i];
@@ -102,17 +140,15 @@ void FindingsPanel::draw(Workspace& workspace, const Ui& ui) {
       ImGui::Dummy({0, item.height});
       continue;
     }
-    ImGui::PushID(static_cast<int>(i));
-    ImGui::BeginGroup();
-    draw_item(workspace, ui, item);
-    ImGui::EndGroup();
+    const IdScope scope(i);
+    {
+      const GroupScope group;
+      draw_item(workspace, ui, item);
+    }
     item.height = ImGui::GetItemRectSize().y;
     item.width = width;
-    ImGui::PopID();
   }
   if (left_out_ > 0) muted(ui, fmt::format("and {} more notes", format_grouped(left_out_)));
-  ImGui::EndChild();
-  end_card();
 }
 
 void FindingsPanel::draw_head(Workspace& workspace, const Ui& ui) {
@@ -123,17 +159,9 @@ void FindingsPanel::draw_head(Workspace& workspace, const Ui& ui) {
   const bool looked = document.findings.value() != nullptr;
   if (document.findings.busy()) {
     const auto job = workspace.shared.jobs.find(document.findings.job());
-    const float stop = text_width("Stop") + 2 * ImGui::GetStyle().FramePadding.x;
-    ImGui::AlignTextToFramePadding();
-    text("Looking into the files");
+    control_text("Looking into the files", ui.theme->text);
     ImGui::SameLine(0, ui.px(12));
-    const float y = ImGui::GetCursorPosY();
-    ImGui::SetCursorPosY(y + (ImGui::GetFrameHeight() - ui.px(8)) / 2);
-    bar(ui, job ? job->fraction : 0, ui.theme->accent,
-        {std::max(ui.px(40), ImGui::GetContentRegionAvail().x - stop - ui.px(12)), ui.px(8)});
-    ImGui::SameLine(0, ui.px(12));
-    ImGui::SetCursorPosY(y);
-    if (button(ui, "Stop")) document.findings.cancel();
+    if (progress_with_stop(ui, job ? job->fraction : 0)) document.findings.cancel();
     if (job && job->total > 0)
       muted(ui, fmt::format("{} of {} compared: equal sizes may hold equal bytes", format_bytes(job->done),
                             format_bytes(job->total)));
@@ -164,84 +192,30 @@ void FindingsPanel::draw_head(Workspace& workspace, const Ui& ui) {
   ImGui::Separator();
 }
 
-// What cannot be done with the model, before why.
-void FindingsPanel::draw_use(const Document& document, const Ui& ui) {
-  const Model& model = *document.model;
-  const auto refusal = [&](std::string_view verdict, const std::string& why, ImU32 color) {
-    if (why.empty()) return;
-    badge(ui, verdict, color);
-    ImGui::SameLine(0, ui.px(10));
-    paragraph(ui, shown(why), ui.theme->text);
-  };
-  refusal("cannot be converted or uploaded", use_misfit(model), ui.theme->bad);
-  refusal("cannot be mapped", model.mapping_refusal, ui.theme->warning);
-}
-
 void FindingsPanel::draw_item(Workspace& workspace, const Ui& ui, const Item& item) {
   Document& document = workspace.document();
   const MetaGraph& graph = *document.model->graph;
   ImGui::Dummy({0, ui.px(3)});
   badge(ui, severity_name(item.severity), severity_color(*ui.theme, item.severity));
   ImGui::SameLine(ui.px(76));
-  ImGui::BeginGroup();
-  switch (item.from) {
-    case Item::From::finding:
-      draw_finding(workspace, ui, (*document.findings.value())[item.at]);
-      break;
-    case Item::From::missing:
-      paragraph(ui,
-                fmt::format("{} of the index in no file: {}", counted(graph.missing.size(), "tensor"),
-                            shown(join_names(graph.missing, 6))),
-                ui.theme->text);
-      break;
-    case Item::From::note:
-      draw_note(document, ui, graph.notes[item.at]);
-      break;
-  }
-  ImGui::EndGroup();
-  ImGui::Dummy({0, ui.px(3)});
-}
-
-void FindingsPanel::draw_note(Document& document, const Ui& ui, const Note& note) {
-  paragraph(ui, shown(note.text), ui.theme->text);
-  if (!note.tensor) return;
-  const FontScope font(ui.fonts.mono);
-  if (!link(ui, "tensor", *note.tensor)) return;
-  const auto& tensors = document.model->graph->tensors;
-  const auto named =
-      std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == *note.tensor; });
-  if (named != tensors.end()) document.select(TensorId{static_cast<std::uint32_t>(named - tensors.begin())});
-}
-
-void FindingsPanel::draw_finding(Workspace& workspace, const Ui& ui, const Finding& finding) {
-  Document& document = workspace.document();
-  const Model& model = *document.model;
   {
-    const FontScope font(ui.fonts.strong);
-    paragraph(ui, shown(finding.text), ui.theme->text);
+    const GroupScope group;
+    switch (item.from) {
+      case Item::From::finding:
+        draw_finding(workspace, ui, (*document.findings.value())[item.at]);
+        break;
+      case Item::From::missing:
+        paragraph(ui,
+                  fmt::format("{} of the index in no file: {}", counted(graph.missing.size(), "tensor"),
+                              shown(join_names(graph.missing, 6))),
+                  ui.theme->text);
+        break;
+      case Item::From::note:
+        draw_note(document, ui, graph.notes[item.at]);
+        break;
+    }
   }
-  const float labels = ui.px(66);
-  const float left = ImGui::GetCursorPosX();
-  const auto labelled = [&](std::string_view label, const auto& draw) {
-    muted(ui, label);
-    ImGui::SameLine(labels);
-    draw();
-  };
-  labelled("costs", [&] { paragraph(ui, shown(finding.cost), ui.theme->text); });
-  labelled("mend", [&] { paragraph(ui, shown(finding.remedy), ui.theme->text); });
-  if (finding.example)
-    labelled("as in", [&] {
-      const FontScope font(ui.fonts.mono);
-      if (link(ui, "example", model.tensor(*finding.example).name)) document.select(finding.example);
-    });
-  if (!finding.files.empty())
-    labelled("files", [&] { paragraph(ui, shown(join_names(finding.files, 4)), ui.theme->text); });
-  if (finding.settings.empty()) return;
-  ImGui::Dummy({0, ui.px(1)});
-  ImGui::SetCursorPosX(left + labels);
-  const bool converts = remedy_kind(finding.settings) == RemedyKind::convert;
-  if (button(ui, remedy_title(finding.settings), ButtonKind::normal, !converts || use_misfit(model).empty()))
-    workspace.attempt([&] { workspace.mend(finding.settings); });
+  ImGui::Dummy({0, ui.px(3)});
 }
 
 }  // namespace

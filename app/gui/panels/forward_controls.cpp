@@ -63,11 +63,7 @@ void forward_controls(Document& document, const Ui& ui, OptionControls& controls
   }
 }
 
-bool forward_absent(Document& document, const Ui& ui, std::string_view what) {
-  if (!document.model) {
-    empty_state(ui, "No model is open", what);
-    return true;
-  }
+bool forward_absent(const Document& document, const Ui& ui) {
   if (!document.forward.value()) {
     if (document.forward.busy())
       empty_state(ui, "Working out the forward pass", "Its architecture is being applied to the tensors.");

@@ -12,7 +12,7 @@ namespace loadline::gui {
 // The options of the pass, on as many lines as they need; those that nothing depends on are left out.
 void forward_controls(Document& document, const Ui& ui, OptionControls& controls);
 // Instead of what a panel would show where no operators are known: why, and what is known. True if it did.
-bool forward_absent(Document& document, const Ui& ui, std::string_view what);
+bool forward_absent(const Document& document, const Ui& ui);
 
 // What is drawn of a pass, in the colours of its lanes.
 enum class PassLane { weights, cache, activations, temporaries };

@@ -18,16 +18,17 @@ constexpr std::size_t kMostName = 200;  // bytes of an operator's name that are 
 
 class LifetimesPanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override;
+  LifetimesPanel() : Panel("When each of its values is alive will be drawn here.") {}
   void forget() override;
 
  private:
-  void refresh(const Workspace& workspace);
+  void draw_content(Workspace& workspace, const Ui& ui) override;
+  void refresh(const Document& document);
   void draw_figures(const Document& document, const Ui& ui);
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   void handle_mouse(Document& document, const Ui& ui, LifetimesPlot::Frame& frame);
-  void draw_alive(Workspace& workspace, const Ui& ui);
-  void draw_row(Workspace& workspace, const Ui& ui, const PassRow& row);
+  void draw_alive(Document& document, const Ui& ui);
+  void draw_row(Document& document, const Ui& ui, const PassRow& row);
   void describe(const Ui& ui, const PassRow& row) const;
 
   std::shared_ptr<const ForwardScene> scene_;
@@ -52,8 +53,7 @@ void LifetimesPanel::forget() {
   alive_of_.reset();
 }
 
-void LifetimesPanel::refresh(const Workspace& workspace) {
-  const Document& document = workspace.document();
+void LifetimesPanel::refresh(const Document& document) {
   if (scene_ && scene_ == document.forward.value() && figures_ == document.figures() &&
       everything_ == shown_everything_)
     return;
@@ -65,40 +65,32 @@ void LifetimesPanel::refresh(const Workspace& workspace) {
   plot_.set_data(pass_data(scene_, figures_, everything_));
 }
 
-void LifetimesPanel::draw(Workspace& workspace, const Ui& ui) {
+void LifetimesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (forward_absent(document, ui, "When each of its values is alive will be drawn here.")) return;
+  if (forward_absent(document, ui)) return;
   forward_controls(document, ui, controls_);
   constexpr std::array<std::string_view, 2> kCurves = {"Passing", "Everything"};
-  continue_line(ui, 14, text_width("Curve") + ui.px(6) + segmented_width(ui, kCurves));
-  ImGui::AlignTextToFramePadding();
-  muted(ui, "Curve");
-  ImGui::SameLine(0, ui.px(6));
+  label_before(ui, "Curve", segmented_width(ui, kCurves));
   everything_ = segmented(ui, "curve", kCurves, everything_ ? 1 : 0) == 1;
   tooltip(ui, "Whether the curve has weights and cache below activations and temporaries");
   // a control may have set lowering going: what is shown stays until that is done
-  if (forward_absent(document, ui, "")) return;
-  refresh(workspace);
+  if (forward_absent(document, ui)) return;
+  refresh(document);
   draw_figures(document, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const bool listed = room.x > ui.px(640) && room.y > ui.px(84);
-  const float list = listed ? std::min(ui.px(320), room.x * 0.34f) : 0;
+  const float list = list_width(ui, room);
   const auto last = static_cast<std::uint32_t>(scene_->forward()->ops.size() - 1);
   const std::uint32_t peak = figures_ ? figures_->peak.op : 0;
   cursor_ = static_cast<std::uint32_t>(std::min<std::size_t>(document.operator_shown.value_or(peak), last));
   draw_plot(document, ui, {room.x - (list > 0 ? list + ui.px(14) : 0), room.y});
   if (list <= 0) return;
   ImGui::SameLine(0, ui.px(14));
-  ImGui::BeginChild("alive", {list, room.y});
-  draw_alive(workspace, ui);
-  ImGui::EndChild();
+  const ChildScope child("alive", {list, room.y});
+  draw_alive(document, ui);
 }
 
 void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
-  if (!forward_error(document).empty()) {
-    name_text(ui, forward_error(document), 0, ui.theme->bad);
-    return;
-  }
+  if (!forward_error(document).empty()) return name_text(ui, forward_error(document), 0, ui.theme->bad);
   if (!figures_) return;
   const ForwardFigures& figures = *figures_;
   const LaneBytes& at = figures.usage[figures.peak.op];
@@ -107,7 +99,7 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
     const std::string figure = format_bytes(bytes);
     if (!first) continue_line(ui, 18, legend_width(ui, pass_lane_name(lane), figure));
     legend_entry(ui, pass_lane_color(*ui.theme, lane), pass_lane_name(lane), figure);
-    hover_card(ui, [&] { text(format_grouped(bytes) + " bytes"); });
+    bytes_tooltip(ui, bytes);
   };
   entry(PassLane::activations, at.activations, true);
   entry(PassLane::temporaries, at.temporaries);
@@ -115,7 +107,7 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
     const FontScope font(ui.fonts.small);
     continue_line(ui, 18, text_width(text_));
     text_colored(color, text_);
-    if (!hint.empty()) tooltip(ui, hint);
+    tooltip(ui, hint);
   };
   const bool sum = at.temporaries > 0 && at.activations > 0;
   words(fmt::format("{}at the peak{}", sum ? format_bytes(figures.peak.bytes) + " " : "",
@@ -136,16 +128,13 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
 }
 
 void LifetimesPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
-  if (size.x < ui.px(140) || size.y < ui.px(90)) {
-    ImGui::Dummy(size);
-    return;
-  }
+  if (size.x < ui.px(140) || size.y < ui.px(90)) return ImGui::Dummy(size);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("plot", size);
-  LifetimesPlot::Frame frame{
-      at, {at.x + size.x, at.y + size.y}, range_, shown_everything_, document.selection()};
+  LifetimesPlot::Frame frame{inside_axes(ui, at, at + size, kLanesAxisWidth), range_, shown_everything_,
+                             document.selection()};
   handle_mouse(document, ui, frame);
-  ImGui::PushClipRect(at, frame.high, true);
+  ImGui::PushClipRect(at, at + size, true);
   plot_.draw(ui, frame);
   if (figures_) {
     const std::uint32_t peak = figures_->peak.op;
@@ -159,10 +148,10 @@ void LifetimesPanel::handle_mouse(Document& document, const Ui& ui, LifetimesPlo
   if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const bool hovered = ImGui::IsItemHovered();
-  zoom_with_mouse(range_, plot_.share_at(ui, frame, mouse.x), LifetimesPlot::width(ui, frame));
+  zoom_with_mouse(range_, plot_.share_at(frame, mouse.x), frame.area.width());
   frame.range = range_;
-  cursor_ = plot_.op_at(ui, frame, mouse.x);
-  const PassRow* const row = hovered ? plot_.row_at(ui, frame, mouse) : nullptr;
+  cursor_ = plot_.op_at(frame, mouse.x);
+  const PassRow* const row = hovered ? plot_.row_at(frame, mouse) : nullptr;
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.operator_shown = cursor_;
   if (row == nullptr) return;
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && row->lane == PassLane::weights)
@@ -174,74 +163,52 @@ void LifetimesPanel::describe(const Ui& ui, const PassRow& row) const {
   const PassData& data = plot_.data();
   const auto& ops = data.scene->forward()->ops;
   text(shown(row_name(data, row)));
-  text_colored(ui.theme->muted, shown(row_shape(data, row)));
+  muted(ui, shown(row_shape(data, row)));
   if (figures_ || row.lane == PassLane::weights)
-    text_colored(ui.theme->muted,
-                 fmt::format("{} ({} bytes)", format_bytes(row.bytes), format_grouped(row.bytes)));
+    muted(ui, fmt::format("{} ({} bytes)", format_bytes(row.bytes), format_grouped(row.bytes)));
   const auto words = [&](std::uint32_t op) { return shown(beginning(op_text(ops[op]), kMostName)); };
   const std::string from = words(row.ops.first), to = words(row.ops.end - 1);
   const std::string_view verb = row.lane == PassLane::weights ? "used" : "alive";
-  text_colored(ui.theme->muted, row.ops.end - row.ops.first == 1
-                                    ? fmt::format("{} at operator {}: {}", verb, row.ops.first, from)
-                                    : fmt::format("{} from operator {}: {}\nto {}: {}", verb, row.ops.first,
-                                                  from, row.ops.end - 1, to));
+  muted(ui, row.ops.end - row.ops.first == 1 ? fmt::format("{} at operator {}: {}", verb, row.ops.first, from)
+                                             : fmt::format("{} from operator {}: {}\nto {}: {}", verb,
+                                                           row.ops.first, from, row.ops.end - 1, to));
 }
 
-void LifetimesPanel::draw_alive(Workspace& workspace, const Ui& ui) {
+void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
   const PassData& data = plot_.data();
-  const auto shared = figures_;
   if (alive_at_ != cursor_ || alive_of_.get() != &data) {
     alive_at_ = cursor_;
     alive_of_ = plot_.shared_data();
     alive_ = alive_rows(data, cursor_);
   }
   const Op& op = data.scene->forward()->ops[cursor_];
-  const bool at_peak = shared && cursor_ == shared->peak.op;
+  const bool at_peak = figures_ && cursor_ == figures_->peak.op;
   heading(ui, at_peak ? "Alive at the peak" : fmt::format("Alive at operator {}", format_grouped(cursor_)));
-  {
-    const FontScope font(ui.fonts.small);
-    name_text(ui, beginning(op_text(op), kMostName), 0, ui.theme->text, true);
-    if (shared) {
-      const LaneBytes& bytes = shared->usage[cursor_];
-      std::string words = format_bytes(bytes.passing()) + " passing";
-      if (!scene_->cache.empty()) words += fmt::format(", {} of cache so far", format_bytes(bytes.cache));
-      name_text(ui, words, 0, ui.theme->muted);
-    }
+  const FontScope font(ui.fonts.small);
+  name_text(ui, beginning(op_text(op), kMostName), 0, ui.theme->text, true);
+  if (figures_) {
+    const LaneBytes& bytes = figures_->usage[cursor_];
+    std::string words = format_bytes(bytes.passing()) + " passing";
+    if (!scene_->cache.empty()) words += fmt::format(", {} of cache so far", format_bytes(bytes.cache));
+    name_text(ui, words, 0, ui.theme->muted);
   }
-  ImGui::BeginChild("rows", {0, 0});
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(alive_.size()));
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-      ImGui::PushID(i);
-      draw_row(workspace, ui, alive_[static_cast<std::size_t>(i)]);
-      ImGui::PopID();
-    }
-  ImGui::PopStyleVar();
-  ImGui::EndChild();
+  const ChildScope child("rows", {0, 0});
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
+  for_rows_in_sight(alive_.size(), [&](std::size_t i) {
+    const IdScope scope(i);
+    draw_row(document, ui, alive_[i]);
+  });
 }
 
-void LifetimesPanel::draw_row(Workspace& workspace, const Ui& ui, const PassRow& row) {
-  Document& document = workspace.document();
-  const FontScope font(ui.fonts.small);
-  const float height = ImGui::GetFontSize() + ui.px(6);
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = ImGui::GetContentRegionAvail().x;
+void LifetimesPanel::draw_row(Document& document, const Ui& ui, const PassRow& row) {
   const bool weight = row.lane == PassLane::weights;
   const bool selected = weight && document.selection() && index(*document.selection()) == row.id;
-  if (ImGui::Selectable("##row", selected, 0, {width, height}) && weight) document.select(TensorId{row.id});
-  hover_card(ui, [&] { describe(ui, row); });
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float y = at.y + ui.px(3);
-  draw->AddRectFilled({at.x + ui.px(2), at.y + ui.px(5)}, {at.x + ui.px(6), at.y + height - ui.px(4)},
-                      pass_lane_color(*ui.theme, row.lane), ui.px(2));
   const std::string bytes = figures_ || weight ? format_bytes(row.bytes) : "?";
-  const float bytes_width = text_width(bytes);
-  const std::string name = elided(shown(row_name(plot_.data(), row)), width - bytes_width - ui.px(26));
-  draw->AddText({at.x + ui.px(12), y}, ui.theme->text, name.c_str());
-  draw->AddText({at.x + width - bytes_width - ui.px(4), y}, selected ? ui.theme->text : ui.theme->muted,
-                bytes.c_str());
+  if (marked_row(ui, selected, pass_lane_color(*ui.theme, row.lane), row_name(plot_.data(), row), bytes,
+                 selected ? ui.theme->text : ui.theme->muted) &&
+      weight)
+    document.select(TensorId{row.id});
+  hover_card(ui, [&] { describe(ui, row); });
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 namespace loadline::gui {
 namespace {
 
-constexpr float kGutter = 88;  // the lanes' names
 constexpr float kTallestRow = 18;
 constexpr float kLaneGap = 8;
 constexpr float kLeastLane = 22;
@@ -61,20 +60,8 @@ void LifetimesPlot::set_data(std::shared_ptr<const PassData> data) {
   arranged_.reset();
 }
 
-PlotArea LifetimesPlot::inside(const Ui& ui, const Frame& frame) {
-  const ImVec2 low = {std::round(frame.low.x + ui.px(kGutter)), std::round(frame.low.y + ui.px(8))};
-  return {low,
-          {std::max(std::round(frame.high.x - ui.px(6)), low.x + 1),
-           std::max(std::round(frame.high.y - ui.px(kPlotAxisHeight)), low.y + 1)}};
-}
-
-float LifetimesPlot::width(const Ui& ui, const Frame& frame) {
-  const PlotArea area = inside(ui, frame);
-  return area.high.x - area.low.x;
-}
-
-PlotArea LifetimesPlot::curve_area(const Ui& ui, const Frame& frame) const {
-  PlotArea area = inside(ui, frame);
+PlotArea LifetimesPlot::curve_area(const Frame& frame) const {
+  PlotArea area = frame.area;
   area.high.y = curve_bottom_;
   return area;
 }
@@ -83,20 +70,16 @@ double LifetimesPlot::top_of_curve(const Frame& frame) const {
   return (frame.everything ? data_->most_everything : data_->most_passing) * kPlotHeadroom;
 }
 
-float LifetimesPlot::pixel_of(const Ui& ui, const Frame& frame, double x) const {
-  const PlotArea area = inside(ui, frame);
-  const double seen = (x / data_->length - frame.range.from) / (frame.range.to - frame.range.from);
-  return area.low.x + static_cast<float>(seen) * (area.high.x - area.low.x);
+float LifetimesPlot::pixel_of(const Frame& frame, double x) const {
+  return pixel_of_share(frame.area, frame.range, x / data_->length);
 }
 
-double LifetimesPlot::share_at(const Ui& ui, const Frame& frame, float pixel) const {
-  const PlotArea area = inside(ui, frame);
-  const double seen = static_cast<double>((pixel - area.low.x) / (area.high.x - area.low.x));
-  return frame.range.from + seen * (frame.range.to - frame.range.from);
+double LifetimesPlot::share_at(const Frame& frame, float pixel) const {
+  return share_at_pixel(frame.area, frame.range, pixel);
 }
 
-std::uint32_t LifetimesPlot::op_at(const Ui& ui, const Frame& frame, float pixel) const {
-  const double x = std::floor(share_at(ui, frame, pixel) * data_->length);
+std::uint32_t LifetimesPlot::op_at(const Frame& frame, float pixel) const {
+  const double x = std::floor(share_at(frame, pixel) * data_->length);
   return static_cast<std::uint32_t>(std::clamp(x, 0.0, data_->length - 1));
 }
 
@@ -117,29 +100,26 @@ void LifetimesPlot::arrange_lanes(const Ui& ui, const PlotArea& area, double x0,
   for (std::size_t i = 0; i < kPassLanes; ++i) {
     if (wanted[i] <= 0) continue;
     const float height = std::floor(heights[i]);
-    lanes_.push_back(
-        {static_cast<PassLane>(i), top, top + height,
-         view::layout_lane(data_->lanes[i].spans, x0, x1, static_cast<double>(area.high.x - area.low.x),
-                           static_cast<double>(height),
-                           {.tallest = static_cast<double>(ui.px(kTallestRow))})});
+    lanes_.push_back({static_cast<PassLane>(i), top, top + height,
+                      view::layout_lane(data_->lanes[i].spans, x0, x1, static_cast<double>(area.width()),
+                                        static_cast<double>(height),
+                                        {.tallest = static_cast<double>(ui.px(kTallestRow))})});
     top += height + ui.px(kLaneGap);
   }
 }
 
 void LifetimesPlot::arrange(const Ui& ui, const Frame& frame) {
-  const auto same = [](ImVec2 a, ImVec2 b) { return a.x == b.x && a.y == b.y; };
-  if (arranged_ == data_ && range_ == frame.range && same(low_, frame.low) && same(high_, frame.high)) return;
+  if (arranged_ == data_ && range_ == frame.range && area_ == frame.area) return;
   arranged_ = data_;
   range_ = frame.range;
-  low_ = frame.low;
-  high_ = frame.high;
+  area_ = frame.area;
   lanes_.clear();
-  const PlotArea area = inside(ui, frame);
-  const float height = area.high.y - area.low.y;
-  curve_bottom_ = area.low.y + std::round(std::min(std::max(height * 0.34f, ui.px(kLeastCurve)), height));
+  const PlotArea& area = frame.area;
+  curve_bottom_ =
+      area.low.y + std::round(std::min(std::max(area.height() * 0.34f, ui.px(kLeastCurve)), area.height()));
   const double x0 = frame.range.from * data_->length;
   const double x1 = frame.range.to * data_->length;
-  const auto columns = static_cast<std::size_t>(std::max(1.0f, area.high.x - area.low.x));
+  const auto columns = static_cast<std::size_t>(std::max(1.0f, area.width()));
   for (std::size_t i = 0; i < kPassLanes; ++i)
     columns_[i] = view::step_columns(data_->curves[i], x0, x1, columns);
   arrange_lanes(ui, area, x0, x1);
@@ -155,19 +135,19 @@ void LifetimesPlot::draw(const Ui& ui, const Frame& frame) {
 }
 
 void LifetimesPlot::draw_bands(const Ui& ui, const Frame& frame) const {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const PlotArea area = inside(ui, frame);
+  const PlotArea& area = frame.area;
   const auto& bands = data_->scene->bands;
   for (std::size_t i = 0; i < bands.size(); i += 2) {
-    const float left = std::max(area.low.x, pixel_of(ui, frame, bands[i].ops.first));
-    const float right = std::min(area.high.x, pixel_of(ui, frame, bands[i].ops.end));
+    const float left = std::max(area.low.x, pixel_of(frame, bands[i].ops.first));
+    const float right = std::min(area.high.x, pixel_of(frame, bands[i].ops.end));
     if (right > left)
-      draw->AddRectFilled({left, area.low.y}, {right, area.high.y}, with_alpha(ui.theme->grid, 0.45f));
+      ImGui::GetWindowDrawList()->AddRectFilled({left, area.low.y}, {right, area.high.y},
+                                                with_alpha(ui.theme->grid, 0.45f));
   }
 }
 
 void LifetimesPlot::draw_curve(const Ui& ui, const Frame& frame) const {
-  const PlotArea area = curve_area(ui, frame);
+  const PlotArea area = curve_area(frame);
   const double most = top_of_curve(frame);
   if (most <= 0) return;
   paint_byte_axis(ui, area, most);
@@ -178,7 +158,6 @@ void LifetimesPlot::draw_curve(const Ui& ui, const Frame& frame) const {
 }
 
 void LifetimesPlot::draw_gutter(const Ui& ui, float right, const Lane& lane) const {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize();
   const std::string figure = lane.lane == PassLane::weights ? format_bytes(data_->weight_bytes)
@@ -186,14 +165,9 @@ void LifetimesPlot::draw_gutter(const Ui& ui, float right, const Lane& lane) con
                                  ? format_bytes(data_->figures->peak.cache_bytes)
                                  : counted(lane.layout.rows.size(), "value");
   const bool two = lane.bottom - lane.top >= 2 * line;
-  float y = (lane.top + lane.bottom) / 2 - (two ? line : line / 2);
-  const auto put = [&](std::string_view words, ImU32 color) {
-    draw->AddText({right - text_width(words) - ui.px(8), y}, color, words.data(),
-                  words.data() + words.size());
-    y += line;
-  };
-  put(pass_lane_name(lane.lane), ui.theme->text);
-  if (two) put(figure, ui.theme->muted);
+  const float y = (lane.top + lane.bottom) / 2 - (two ? line : line / 2);
+  put_text_before(right - ui.px(8), y, ui.theme->text, pass_lane_name(lane.lane));
+  if (two) put_text_before(right - ui.px(8), y + line, ui.theme->muted, figure);
 }
 
 void LifetimesPlot::draw_label(const Ui& ui, const PassRow& row, ImVec2 low, ImVec2 high, float right,
@@ -203,16 +177,15 @@ void LifetimesPlot::draw_label(const Ui& ui, const PassRow& row, ImVec2 low, ImV
   const std::string name = shown(row_name(*data_, row).substr(0, kMostName));
   const float width = text_width(name), pad = ui.px(4);
   const float y = std::round((low.y + high.y - ImGui::GetFontSize()) / 2);
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   if (width + 2 * pad <= high.x - low.x)
-    draw->AddText({low.x + pad, y}, text_on(color), name.c_str());
+    put_text({low.x + pad, y}, text_on(color), name);
   else if (high.x + pad + width <= right)
-    draw->AddText({high.x + pad, y}, ui.theme->muted, name.c_str());
+    put_text({high.x + pad, y}, ui.theme->muted, name);
 }
 
 void LifetimesPlot::draw_lane(const Ui& ui, const Frame& frame, const Lane& lane) const {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const PlotArea area = inside(ui, frame);
+  const PlotArea& area = frame.area;
   const ImU32 color = pass_lane_color(*ui.theme, lane.lane);
   const LaneRows& rows = data_->lanes[static_cast<std::size_t>(lane.lane)];
   // weights are there all the time, and so is the room for the cache; what is used stands out
@@ -267,15 +240,14 @@ class AxisLabels {
 };
 
 void LifetimesPlot::draw_axis(const Ui& ui, const Frame& frame) const {
-  const PlotArea area = inside(ui, frame);
+  const PlotArea& area = frame.area;
   const double x0 = frame.range.from * data_->length;
   const double x1 = frame.range.to * data_->length;
   AxisLabels labels(ui, area);
   if (draw_layers(ui, frame, x0, x1, labels)) return;
-  const auto wanted = static_cast<std::size_t>(std::max(1.0f, (area.high.x - area.low.x) / ui.px(110)));
-  for (const double at : view::decimal_ticks(x0, x1, wanted))
+  for (const double at : view::decimal_ticks(x0, x1, tick_room(ui, area)))
     if (at == std::floor(at) && at < data_->length)  // else no operator is there
-      labels.put(pixel_of(ui, frame, at + 0.5), "operator " + format_grouped(static_cast<std::uint64_t>(at)));
+      labels.put(pixel_of(frame, at + 0.5), "operator " + format_grouped(static_cast<std::uint64_t>(at)));
 }
 
 // The first in sight of each stack says whose layers these are and has the room before others; those are
@@ -289,7 +261,7 @@ bool LifetimesPlot::draw_layers(const Ui& ui, const Frame& frame, double x0, dou
   };
   const auto middle = [&](const ForwardScene::Band& band) {
     const double from = std::max<double>(band.ops.first, x0), to = std::min<double>(band.ops.end, x1);
-    return pixel_of(ui, frame, (from + to) / 2);
+    return pixel_of(frame, (from + to) / 2);
   };
   bool drawn = false;
   std::string stack;
@@ -306,7 +278,7 @@ bool LifetimesPlot::draw_layers(const Ui& ui, const Frame& frame, double x0, dou
     if (i == 0 || !bands[i].stack.empty()) {
       number = 0;
       const FontScope font(ui.fonts.small);
-      const float wide = pixel_of(ui, frame, bands[i].ops.end) - pixel_of(ui, frame, bands[i].ops.first);
+      const float wide = pixel_of(frame, bands[i].ops.end) - pixel_of(frame, bands[i].ops.first);
       const float needed = text_width("00") + ui.px(14);
       stride = static_cast<std::size_t>(std::max(1.0f, std::ceil(needed / std::max(wide, 0.01f))));
     }
@@ -318,22 +290,19 @@ bool LifetimesPlot::draw_layers(const Ui& ui, const Frame& frame, double x0, dou
 
 void LifetimesPlot::mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color,
                          std::string_view label) {
-  const PlotArea area = inside(ui, frame);
-  const float x = std::round(pixel_of(ui, frame, op + 0.5));
+  const PlotArea& area = frame.area;
+  const float x = std::round(pixel_of(frame, op + 0.5));
   if (x < area.low.x || x > area.high.x) return;
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  paint_dashed(*draw, {x, area.low.y}, {x, area.high.y}, color, ui.px(4), std::max(1.0f, ui.px(1.25f)));
-  const PlotArea curve = curve_area(ui, frame);
-  if (const double most = top_of_curve(frame); most > 0) {
-    const float y = plot_y(curve, most, view::value_at(data_->curves.back(), op));
-    draw->AddCircleFilled({x, y}, ui.px(4.5f), ui.theme->panel);
-    draw->AddCircleFilled({x, y}, ui.px(3.2f), color);
-  }
+  const PlotArea curve = curve_area(frame);
+  std::optional<float> dot;
+  if (const double most = top_of_curve(frame); most > 0)
+    dot = plot_y(curve, most, view::value_at(data_->curves.back(), op));
+  paint_mark(ui, area, x, color, dot);
   if (!label.empty()) paint_flag(ui, curve, x, color, label, flags_);
 }
 
-const PassRow* LifetimesPlot::row_at(const Ui& ui, const Frame& frame, ImVec2 at) const {
-  const PlotArea area = inside(ui, frame);
+const PassRow* LifetimesPlot::row_at(const Frame& frame, ImVec2 at) const {
+  const PlotArea& area = frame.area;
   if (at.x < area.low.x || at.x > area.high.x) return nullptr;
   for (const Lane& lane : lanes_) {
     if (at.y < lane.top || at.y >= lane.bottom) continue;

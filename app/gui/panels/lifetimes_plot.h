@@ -4,7 +4,6 @@
 
 #include "app/gui/panels/lifetimes_data.h"
 #include "app/gui/panels/plot_paint.h"
-#include "app/gui/panels/plot_range.h"
 #include "app/gui/ui.h"
 
 #include <array>
@@ -16,11 +15,12 @@ namespace loadline::gui {
 
 class AxisLabels;
 
+inline constexpr float kLanesAxisWidth = 88;  // the lanes' names, at the left
+
 class LifetimesPlot {
  public:
   struct Frame {
-    ImVec2 low = {};  // of the whole plot with its axes
-    ImVec2 high = {};
+    PlotArea area;  // around curve and lanes, inside the axes
     PlotRange range;
     bool everything = false;                // the curve has weights and cache below
     std::optional<TensorId> selected = {};  // outlined in the lane of weights
@@ -35,11 +35,10 @@ class LifetimesPlot {
   void mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color, std::string_view label);
 
   // The operator at a pixel, and the place on the axis as a share of its length.
-  std::uint32_t op_at(const Ui& ui, const Frame& frame, float pixel) const;
-  double share_at(const Ui& ui, const Frame& frame, float pixel) const;
-  static float width(const Ui& ui, const Frame& frame);
+  std::uint32_t op_at(const Frame& frame, float pixel) const;
+  double share_at(const Frame& frame, float pixel) const;
   // The row under the mouse, of the lanes last drawn.
-  const PassRow* row_at(const Ui& ui, const Frame& frame, ImVec2 at) const;
+  const PassRow* row_at(const Frame& frame, ImVec2 at) const;
 
  private:
   struct Lane {
@@ -47,10 +46,8 @@ class LifetimesPlot {
     float top = 0, bottom = 0;
     view::LaneLayout layout;
   };
-  float pixel_of(const Ui& ui, const Frame& frame, double x) const;
-  // Around curve and lanes; the curve's own area ends at curve_bottom_.
-  static PlotArea inside(const Ui& ui, const Frame& frame);
-  PlotArea curve_area(const Ui& ui, const Frame& frame) const;
+  float pixel_of(const Frame& frame, double x) const;
+  PlotArea curve_area(const Frame& frame) const;
   double top_of_curve(const Frame& frame) const;
   void arrange(const Ui& ui, const Frame& frame);
   void arrange_lanes(const Ui& ui, const PlotArea& area, double x0, double x1);
@@ -69,7 +66,7 @@ class LifetimesPlot {
   // what the lanes were arranged for
   std::shared_ptr<const PassData> arranged_;
   PlotRange range_;
-  ImVec2 low_ = {}, high_ = {};
+  PlotArea area_;
   std::vector<PlotArea> flags_;  // of this frame
 };
 

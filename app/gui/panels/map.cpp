@@ -1,6 +1,7 @@
 // The map: every byte of the model as area, coloured by what it is.
 #include "app/gui/panels/map_paint.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/panels/plot_paint.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 #include "core/view/treemap.h"
@@ -35,19 +36,70 @@ std::string file_name(const Model& model, std::size_t file) {
   return std::filesystem::path(model.graph->files[file].path).stem().string();
 }
 
+// Edges on whole pixels, the same for neighbours: gaps are even and sharp.
+PlotArea pixels(const Rect& rect, ImVec2 at) {
+  const auto edge = [](double place) { return std::round(static_cast<float>(place)); };
+  return {at + ImVec2{edge(rect.x), edge(rect.y)}, at + ImVec2{edge(rect.x + rect.w), edge(rect.y + rect.h)}};
+}
+
 bool is_below(const ModuleTree& tree, NodeId node, NodeId module) {
   while (node != module && node != kRootNode) node = tree.node(node).parent;
   return node == module;
 }
 
+void draw_breadcrumb(Document& document, const Ui& ui, float room) {
+  const Model& model = *document.model;
+  std::vector<NodeId> path;
+  for (NodeId at = document.zoomed(); at != kRootNode; at = model.tree.node(at).parent) path.push_back(at);
+  const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(6), ImGui::GetStyle().FramePadding.y});
+  const float each = room / static_cast<float>(path.size() + 1) - ui.px(24);
+  {
+    const IdScope scope("root");
+    const float width = std::max(ui.px(40), std::min(each, ui.px(240)));
+    if (button(ui, elided(shown(model.name), width), ButtonKind::ghost)) document.zoom(kRootNode);
+  }
+  for (auto at = path.rbegin(); at != path.rend(); ++at) {
+    ImGui::SameLine(0, ui.px(2));
+    control_text("\xE2\x80\xBA", ui.theme->muted);
+    ImGui::SameLine(0, ui.px(2));
+    const IdScope scope(index(*at));
+    if (button(ui, elided(shown(model.tree.node(*at).name), std::max(ui.px(24), each)), ButtonKind::ghost))
+      document.zoom(*at);
+  }
+  if (document.zoomed() != kRootNode) {
+    ImGui::SameLine(0, ui.px(10));
+    ImGui::AlignTextToFramePadding();
+    bytes_text(ui, model.tree.node(document.zoomed()).bytes, ui.theme->muted);
+  }
+}
+
+void show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
+  hover_card(ui, [&] {
+    const ModuleNode& node = model.tree.node(tile.node);
+    {
+      const FontScope font(ui.fonts.mono);
+      text(shown(module_path(model.tree, tile.node)));
+    }
+    const double share = share_of(tile.bytes, model.tree.root().bytes);
+    muted(ui, fmt::format("{}  ({} bytes, {} of the model)", format_bytes(tile.bytes),
+                          format_grouped(tile.bytes), percent_text(share)));
+    if (tile.kind == TileKind::tensor && node.tensor) {
+      const Tensor& tensor = model.tensor(*node.tensor);
+      muted(ui, fmt::format("{}  {}  {}", dtype_info(tensor.dtype).name, shape_text(tensor),
+                            role_name(model.roles[index(*node.tensor)])));
+    } else {
+      muted(ui, fmt::format("{}{}. Double click to look inside.", counted(tile.tensors, "tensor"),
+                            tile.kind == TileKind::aggregate ? ", too small to draw one by one" : ""));
+    }
+  });
+}
+
 class MapPanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override {
-    Document& document = workspace.document();
-    if (!document.model) {
-      empty_state(ui, "No model is open", "Its bytes will be laid out here, tensor by tensor.");
-      return;
-    }
+  MapPanel() : Panel("Its bytes will be laid out here, tensor by tensor.") {}
+
+ private:
+  void draw_content(Workspace& workspace, const Ui& ui) override {
     const float legend = ui.px(30);
     draw_toolbar(workspace, ui);
     const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -56,17 +108,19 @@ class MapPanel final : public Panel {
     draw_canvas(workspace, ui, size);
     draw_legend(workspace, ui);
   }
-
- private:
   void draw_toolbar(Workspace& workspace, const Ui& ui);
-  void draw_breadcrumb(Document& document, const Ui& ui, float room);
   void draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size);
   void draw_legend(const Workspace& workspace, const Ui& ui);
   void draw_tiles(const Document& document, const Ui& ui, ImVec2 at);
   void draw_labels(const Document& document, const Ui& ui, ImVec2 at);
   void draw_selection(const Document& document, const Ui& ui, ImVec2 at);
   void handle_mouse(Document& document, const Ui& ui, ImVec2 at);
-  void show_tooltip(const Model& model, const Ui& ui, const Tile& tile);
+  static ImU32 dimmed(const Ui& ui, ImU32 color) { return mix(ui.theme->panel, color, 0.18f); }
+  // Dimmed where the legend points at another category.
+  ImU32 color_of(const Ui& ui, std::size_t tile) const {
+    const bool other = dimmed_except_ >= 0 && categories_[tile] != dimmed_except_;
+    return other ? dimmed(ui, colors_[tile]) : colors_[tile];
+  }
   void lay_out(const Document& document, const Ui& ui, ImVec2 size);
   void color_tiles(const Workspace& workspace, const Ui& ui);
 
@@ -98,11 +152,8 @@ void MapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
   if (key == key_ && !tiles_.empty()) return;
   key_ = key;
   color_key_ = {};
-  view::TreemapOptions options;
-  options.min_side = ui.px(4);
-  options.padding = ui.px(3);
-  options.header = ui.px(18);
-  options.header_width = ui.px(54);
+  const view::TreemapOptions options = {
+      .min_side = ui.px(4), .padding = ui.px(3), .header = ui.px(18), .header_width = ui.px(54)};
   const Model& model = *document.model;
   tiles_ = view::layout_treemap(model.tree, model.treemap_order, document.zoomed(), {0, 0, size.x, size.y},
                                 options);
@@ -155,7 +206,7 @@ void MapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
 
 void MapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  constexpr std::array<std::string_view, kColorModes> labels = {"Role", "Dtype", "Layer", "Shard"};
+  constexpr std::array<std::string_view, kColorNames.size()> labels = {"Role", "Dtype", "Layer", "Shard"};
   const float modes_width = segmented_width(ui, labels);
   const float start = ImGui::GetCursorPosX();
   const float room = ImGui::GetContentRegionAvail().x;
@@ -166,44 +217,14 @@ void MapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   workspace.settings.color_by = static_cast<ColorBy>(segmented(ui, "color", labels, mode));
 }
 
-void MapPanel::draw_breadcrumb(Document& document, const Ui& ui, float room) {
-  const Model& model = *document.model;
-  std::vector<NodeId> path;
-  for (NodeId at = document.zoomed(); at != kRootNode; at = model.tree.node(at).parent) path.push_back(at);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(6), ImGui::GetStyle().FramePadding.y});
-  const float each = room / static_cast<float>(path.size() + 1) - ui.px(24);
-  ImGui::PushID("root");
-  if (button(ui, elided(shown(model.name), std::max(ui.px(40), std::min(each, ui.px(240)))),
-             ButtonKind::ghost))
-    document.zoom(kRootNode);
-  ImGui::PopID();
-  for (auto at = path.rbegin(); at != path.rend(); ++at) {
-    ImGui::SameLine(0, ui.px(2));
-    ImGui::AlignTextToFramePadding();
-    muted(ui, "\xE2\x80\xBA");
-    ImGui::SameLine(0, ui.px(2));
-    ImGui::PushID(static_cast<int>(index(*at)));
-    if (button(ui, elided(shown(model.tree.node(*at).name), std::max(ui.px(24), each)), ButtonKind::ghost))
-      document.zoom(*at);
-    ImGui::PopID();
-  }
-  if (document.zoomed() != kRootNode) {
-    ImGui::SameLine(0, ui.px(10));
-    ImGui::AlignTextToFramePadding();
-    bytes_text(ui, model.tree.node(document.zoomed()).bytes, ui.theme->muted);
-  }
-  ImGui::PopStyleVar();
-}
-
 void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   lay_out(document, ui, {std::floor(size.x), std::floor(size.y)});
   color_tiles(workspace, ui);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("map", size);
-  ImGui::PushClipRect(at, {at.x + size.x, at.y + size.y}, true);
-  if (tiles_.empty())
-    ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + size.x, at.y + size.y}, ui.theme->raised);
+  ImGui::PushClipRect(at, at + size, true);
+  if (tiles_.empty()) ImGui::GetWindowDrawList()->AddRectFilled(at, at + size, ui.theme->raised);
   draw_tiles(document, ui, at);
   draw_labels(document, ui, at);
   draw_selection(document, ui, at);
@@ -216,23 +237,15 @@ void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float gap = std::max(1.0f, std::round(ui.scale));
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
-    const Rect& r = tiles_[i].rect;
-    // edges on whole pixels, the same for neighbours: gaps are even and sharp
-    const ImVec2 low = {at.x + std::round(static_cast<float>(r.x)),
-                        at.y + std::round(static_cast<float>(r.y))};
-    ImVec2 high = {at.x + std::round(static_cast<float>(r.x + r.w)),
-                   at.y + std::round(static_cast<float>(r.y + r.h))};
+    auto [low, high] = pixels(tiles_[i].rect, at);
     if (high.x - low.x > 2 * gap) high.x -= gap;
     if (high.y - low.y > 2 * gap) high.y -= gap;
-    ImU32 color = colors_[i];
-    const bool other = dimmed_except_ >= 0 && categories_[i] != dimmed_except_;
-    const bool filtered_out = !lit.empty() && !lit[index(tiles_[i].node)];
-    if (tiles_[i].kind != TileKind::module && (other || filtered_out))
-      color = mix(ui.theme->panel, color, 0.18f);
     if (tiles_[i].kind == TileKind::module) {
-      draw->AddRectFilled(low, high, color, ui.px(3));
+      draw->AddRectFilled(low, high, colors_[i], ui.px(3));
       continue;
     }
+    const bool filtered_out = !lit.empty() && !lit[index(tiles_[i].node)];
+    const ImU32 color = filtered_out ? dimmed(ui, colors_[i]) : color_of(ui, i);
     const ImU32 bright = mix(color, IM_COL32_WHITE, 0.10f);
     const ImU32 deep = mix(color, IM_COL32_BLACK, 0.14f);
     draw->AddRectFilledMultiColor(low, high, bright, color, deep, color);
@@ -241,21 +254,19 @@ void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
 
 void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
   const Model& model = *document.model;
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize();
   const float pad = ui.px(5);
   std::size_t labels = 0;
   const auto put = [&](ImVec2 pen, ImU32 color, const std::string& words) {
-    draw->AddText(pen, color, words.data(), words.data() + words.size());
+    put_text(pen, color, words);
     ++labels;
   };
   for (std::size_t i = 0; i < tiles_.size() && labels < kMostLabels; ++i) {
     const Tile& tile = tiles_[i];
     const auto w = static_cast<float>(tile.rect.w);
     const auto h = static_cast<float>(tile.rect.h);
-    const ImVec2 low = {at.x + std::round(static_cast<float>(tile.rect.x)),
-                        at.y + std::round(static_cast<float>(tile.rect.y))};
+    const ImVec2 low = pixels(tile.rect, at).low;
     if (tile.kind == TileKind::module) {
       if (!tile.header) continue;
       const std::string path = module_path(model.tree, tile.node);
@@ -265,7 +276,7 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
       const std::string name =
           tile.depth == 0 && from < path.size() ? path.substr(from) : model.tree.node(tile.node).name;
       const std::string size = format_bytes(tile.bytes);
-      const float size_width = ImGui::CalcTextSize(size.c_str()).x;
+      const float size_width = text_width(size);
       const bool with_size = w > size_width + ui.px(90);
       put({low.x + pad, low.y + ui.px(2)}, ui.theme->text,
           elided(shown(name), w - 2 * pad - (with_size ? size_width + ui.px(8) : 0)));
@@ -273,12 +284,10 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
       continue;
     }
     if (w < ui.px(44) || h < line + ui.px(4)) continue;
-    const ImU32 ink = text_on(dimmed_except_ >= 0 && categories_[i] != dimmed_except_
-                                  ? mix(ui.theme->panel, colors_[i], 0.18f)
-                                  : colors_[i]);
+    const ImU32 ink = text_on(color_of(ui, i));
     const std::string name = shown(leaf_label(model, tile));
     // half a name in a narrow tile tells nothing
-    if (w < ui.px(76) && ImGui::CalcTextSize(name.c_str()).x > w - 2 * pad) continue;
+    if (w < ui.px(76) && text_width(name) > w - 2 * pad) continue;
     put({low.x + pad, low.y + ui.px(3)}, ink, elided(name, w - 2 * pad));
     if (h > 2 * line + ui.px(8) && w > ui.px(66))
       put({low.x + pad, low.y + ui.px(4) + line}, with_alpha(ink, 0.82f),
@@ -299,10 +308,8 @@ void MapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at)
       return candidate.kind == TileKind::aggregate && is_below(model.tree, node, candidate.node);
     });
   if (tile == tiles_.rend()) return;
-  const Rect& r = tile->rect;
-  const ImVec2 low = {at.x + std::round(static_cast<float>(r.x)), at.y + std::round(static_cast<float>(r.y))};
-  const ImVec2 high = {at.x + std::round(static_cast<float>(r.x + r.w)) - ui.px(1),
-                       at.y + std::round(static_cast<float>(r.y + r.h)) - ui.px(1)};
+  const auto [low, end] = pixels(tile->rect, at);
+  const ImVec2 high = end - ImVec2{ui.px(1), ui.px(1)};
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRect(low, high, ui.theme->sea, ui.px(2), 0, ui.px(5));
   draw->AddRect(low, high, ui.theme->highlight, ui.px(2), 0, ui.px(2.5f));
@@ -327,29 +334,6 @@ void MapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
     document.zoom(tile->kind == TileKind::tensor ? node.parent : tile->node);
   else if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && tile->kind == TileKind::tensor && node.tensor)
     document.select(node.tensor);
-}
-
-void MapPanel::show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
-  hover_card(ui, [&] {
-    const ModuleNode& node = model.tree.node(tile.node);
-    {
-      const FontScope font(ui.fonts.mono);
-      text(shown(module_path(model.tree, tile.node)));
-    }
-    const double share = static_cast<double>(tile.bytes) / static_cast<double>(model.tree.root().bytes);
-    text_colored(ui.theme->muted, fmt::format("{}  ({} bytes, {} of the model)", format_bytes(tile.bytes),
-                                              format_grouped(tile.bytes), percent_text(share)));
-    if (tile.kind == TileKind::tensor && node.tensor) {
-      const Tensor& tensor = model.tensor(*node.tensor);
-      text_colored(ui.theme->muted,
-                   fmt::format("{}  {}  {}", dtype_info(tensor.dtype).name, shape_text(tensor),
-                               role_name(model.roles[index(*node.tensor)])));
-    } else {
-      text_colored(ui.theme->muted,
-                   fmt::format("{}{}. Double click to look inside.", counted(tile.tensors, "tensor"),
-                               tile.kind == TileKind::aggregate ? ", too small to draw one by one" : ""));
-    }
-  });
 }
 
 void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {

@@ -61,15 +61,14 @@ void MetadataValue::draw(Workspace& workspace, const Ui& ui) {
     found_at_ = found_seen_ = 0;
   }
   if (!document.metadata.entry()) return;
-  draw_head(workspace, ui);
+  draw_head(document, ui);
   if (document.metadata.array())
     draw_array(workspace, ui);
   else
     draw_text(ui, document.model->graph->metadata[*document.metadata.entry()].value);
 }
 
-void MetadataValue::draw_head(const Workspace& workspace, const Ui& ui) {
-  const Document& document = workspace.document();
+void MetadataValue::draw_head(const Document& document, const Ui& ui) {
   const MetaEntry& entry = document.model->graph->metadata[*document.metadata.entry()];
   head_ = ImGui::GetCursorPosY();
   {
@@ -87,7 +86,7 @@ void MetadataValue::draw_head(const Workspace& workspace, const Ui& ui) {
   muted(ui, facts);
 }
 
-void MetadataValue::lay_out(const Ui&, float width) {
+void MetadataValue::lay_out(float width) {
   width_ = width;
   lines_.clear();
   joined_.clear();
@@ -122,27 +121,19 @@ void MetadataValue::draw_text(const Ui& ui, const MetaValue& value) {
               fmt::format("The first {}; {} more are not shown.", format_bytes(kMostShown),
                           format_bytes(left_out_)),
               ui.theme->warning);
-  if (text_.empty()) {
-    muted(ui, "An empty text.");
-    return;
-  }
+  if (text_.empty()) return muted(ui, "An empty text.");
   const FontScope font(ui.fonts.mono);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float width = room.x - ImGui::GetStyle().ScrollbarSize - ui.px(14);
-  if (width != width_) lay_out(ui, width);
-  ImGui::PushStyleColor(ImGuiCol_FrameBg, ui.theme->raised);
+  if (width != width_) lay_out(width);
+  const ColorScope color(ImGuiCol_FrameBg, ui.theme->raised);
   if (text_.size() <= kMostSelectable) {
     ImGui::InputTextMultiline("##text", &joined_, room, ImGuiInputTextFlags_ReadOnly);
   } else {
-    ImGui::BeginChild("text", room);
-    ImGuiListClipper clipper;
-    clipper.Begin(static_cast<int>(lines_.size()), ImGui::GetTextLineHeightWithSpacing());
-    while (clipper.Step())
-      for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-        text(lines_[static_cast<std::size_t>(i)]);
-    ImGui::EndChild();
+    const ChildScope child("text", room);
+    for_rows_in_sight(
+        lines_.size(), [&](std::size_t i) { text(lines_[i]); }, ImGui::GetTextLineHeightWithSpacing());
   }
-  ImGui::PopStyleColor();
 }
 
 void MetadataValue::go_to(const ArrayView& view, std::uint64_t element) {
@@ -157,10 +148,7 @@ void MetadataValue::draw_array(Workspace& workspace, const Ui& ui) {
   ArrayView& view = *document.metadata.array();
   if (document.metadata.wants_element) go_to(view, *document.metadata.wants_element);
   document.metadata.wants_element.reset();
-  if (view.array().count == 0) {
-    muted(ui, "An empty array.");
-    return;
-  }
+  if (view.array().count == 0) return muted(ui, "An empty array.");
   const float index_width = ui.px(104);
   ImGui::SetNextItemWidth(index_width);
   if (ImGui::InputTextWithHint("##index", "Go to index", &index_,
@@ -185,38 +173,26 @@ void MetadataValue::draw_search(const Workspace& workspace, ArrayView& view, con
     view.search(words_);
   if (view.searching()) {
     found_seen_ = 0;
-    const float stop = text_width("Stop") + 2 * ImGui::GetStyle().FramePadding.x;
-    const float y = ImGui::GetCursorPosY();
-    ImGui::SetCursorPosY(y + (ImGui::GetFrameHeight() - ui.px(8)) / 2);
-    double fraction = 0;
-    for (const JobView& job : workspace.shared.jobs.view())
-      if (job.id == view.search_job()) fraction = job.fraction;
-    bar(ui, fraction, ui.theme->accent,
-        {std::max(ui.px(40), ImGui::GetContentRegionAvail().x - stop - ui.px(10)), ui.px(8)});
-    ImGui::SameLine(0, ui.px(10));
-    ImGui::SetCursorPosY(y);
-    if (button(ui, "Stop")) view.stop_search();
+    const auto job = workspace.shared.jobs.find(view.search_job());
+    if (progress_with_stop(ui, job ? job->fraction : 0)) view.stop_search();
     return;
   }
   if (view.searched().empty()) return;
-  if (!view.search_error().empty()) {
-    paragraph(ui, shown(view.search_error()), ui.theme->bad);
-    return;
-  }
+  if (!view.search_error().empty()) return paragraph(ui, shown(view.search_error()), ui.theme->bad);
   const auto& found = view.found();
   if (found_seen_ != found.size() && !found.empty()) {
     found_seen_ = found.size();
     found_at_ = 0;
     go_to(view, found[0]);
   }
-  ImGui::AlignTextToFramePadding();
-  if (found.empty()) {
-    muted(ui, fmt::format("No element holds '{}'", shown(beginning(view.searched(), 60))));
-    return;
-  }
-  muted(ui, fmt::format("{} of {}{} with '{}'", format_grouped(found_at_ + 1), format_grouped(found.size()),
-                        found.size() == ArrayView::kMostFound ? " and more" : "",
-                        shown(beginning(view.searched(), 40))));
+  if (found.empty())
+    return control_text(fmt::format("No element holds '{}'", shown(beginning(view.searched(), 60))),
+                        ui.theme->muted);
+  control_text(
+      fmt::format("{} of {}{} with '{}'", format_grouped(found_at_ + 1), format_grouped(found.size()),
+                  found.size() == ArrayView::kMostFound ? " and more" : "",
+                  shown(beginning(view.searched(), 40))),
+      ui.theme->muted);
   ImGui::SameLine(0, ui.px(10));
   const bool back = button(ui, "Previous", ButtonKind::normal, found_at_ > 0);
   ImGui::SameLine(0, ui.px(6));
@@ -234,13 +210,13 @@ void MetadataValue::draw_elements(ArrayView& view, const Ui& ui) {
     ImGui::SameLine(0, ui.px(6));
     if (button(ui, "After", ButtonKind::normal, count - base_ > kWindow)) base_ += kWindow;
     ImGui::SameLine(0, ui.px(10));
-    ImGui::AlignTextToFramePadding();
-    muted(ui, fmt::format("{} to {} of {}", format_grouped(base_), format_grouped(base_ + window - 1),
-                          format_grouped(count)));
+    control_text(fmt::format("{} to {} of {}", format_grouped(base_), format_grouped(base_ + window - 1),
+                             format_grouped(count)),
+                 ui.theme->muted);
   }
   const FontScope font(ui.fonts.mono);
-  ImGui::BeginChild("elements");
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  const ChildScope child("elements");
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float height = ImGui::GetFontSize() + ui.px(6);
   const float figures = text_width(format_grouped(count)) + ui.px(16);
   if (scroll_ && marked_) {
@@ -250,33 +226,29 @@ void MetadataValue::draw_elements(ArrayView& view, const Ui& ui) {
   }
   std::uint64_t first = count;
   std::uint64_t last = 0;
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(window), height);
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-      const std::uint64_t at = base_ + static_cast<std::uint64_t>(i);
-      first = std::min(first, at);
-      last = std::max(last, at + 1);
-      const ImVec2 pen = ImGui::GetCursorScreenPos();
-      const float width = ImGui::GetContentRegionAvail().x;
-      ImDrawList* draw = ImGui::GetWindowDrawList();
-      const bool marked = marked_ == at;
-      if (marked) draw->AddRectFilled(pen, {pen.x + width, pen.y + height}, ui.theme->selected, ui.px(3));
-      const std::string number = format_grouped(at);
-      const float y = pen.y + ui.px(3);
-      draw->AddText({pen.x + figures - ui.px(10) - text_width(number), y},
-                    marked ? ui.theme->text : ui.theme->muted, number.c_str());
-      const std::string* element = view.element(at);
-      ImGui::Dummy({width, height});
-      if (element == nullptr) continue;
-      const std::string whole = shown(*element);
-      const std::string cut = elided(whole, width - figures - ui.px(6));
-      draw->AddText({pen.x + figures, y}, ui.theme->text, cut.c_str());
-      if (cut.size() != whole.size()) tooltip(ui, whole);
-    }
+  const float width = ImGui::GetContentRegionAvail().x;
+  const auto draw_element = [&](std::size_t i) {
+    const std::uint64_t at = base_ + i;
+    first = std::min(first, at);
+    last = std::max(last, at + 1);
+    const ImVec2 pen = ImGui::GetCursorScreenPos();
+    const bool marked = marked_ == at;
+    if (marked)
+      ImGui::GetWindowDrawList()->AddRectFilled(pen, pen + ImVec2{width, height}, ui.theme->selected,
+                                                ui.px(3));
+    const float y = pen.y + ui.px(3);
+    put_text_before(pen.x + figures - ui.px(10), y, marked ? ui.theme->text : ui.theme->muted,
+                    format_grouped(at));
+    const std::string* element = view.element(at);
+    ImGui::Dummy({width, height});
+    if (element == nullptr) return;
+    const std::string whole = shown(*element);
+    const std::string cut = elided(whole, width - figures - ui.px(6));
+    put_text({pen.x + figures, y}, ui.theme->text, cut);
+    if (cut.size() != whole.size()) tooltip(ui, whole);
+  };
+  for_rows_in_sight(window, draw_element, height);
   if (first < last) view.want(first, last);
-  ImGui::PopStyleVar();
-  ImGui::EndChild();
 }
 
 }  // namespace loadline::gui

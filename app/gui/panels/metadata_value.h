@@ -15,10 +15,10 @@ class MetadataValue {
   void draw(Workspace& workspace, const Ui& ui);
 
  private:
-  void draw_head(const Workspace& workspace, const Ui& ui);
+  void draw_head(const Document& document, const Ui& ui);
   void draw_copy(const Ui& ui);
   void draw_text(const Ui& ui, const MetaValue& value);
-  void lay_out(const Ui& ui, float width);
+  void lay_out(float width);
   void draw_array(Workspace& workspace, const Ui& ui);
   void draw_search(const Workspace& workspace, ArrayView& view, const Ui& ui);
   void draw_elements(ArrayView& view, const Ui& ui);

@@ -17,9 +17,10 @@ namespace {
 
 class MethodsPanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override;
+  MethodsPanel() : Panel("Every way of loading it will be compared here.") {}
 
  private:
+  void draw_content(Workspace& workspace, const Ui& ui) override;
   void draw_toolbar(Workspace& workspace, const Ui& ui);
   void draw_export(Workspace& workspace, const Ui& ui);
   void draw_view(Workspace& workspace, const Ui& ui, ImVec2 size);
@@ -32,19 +33,13 @@ class MethodsPanel final : public Panel {
   float below_ = 0;  // what the explanation took in the last frame
 };
 
-void MethodsPanel::draw(Workspace& workspace, const Ui& ui) {
+void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (!document.model) {
-    empty_state(ui, "No model is open", "Every way of loading it will be compared here.");
-    return;
-  }
   draw_toolbar(workspace, ui);
   memory_options(document, ui, controls_);
-  if (document.comparison.value()->answer.rows.empty()) {
-    empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",
-                "Each one is planned and run on the modelled machine.");
-    return;
-  }
+  if (document.comparison.value()->answer.rows.empty())
+    return empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",
+                       "Each one is planned and run on the modelled machine.");
   const ImVec2 room = ImGui::GetContentRegionAvail();
   // where there is little room the rows go first; the paragraph is in the tooltip of the law then
   const bool roomy = room.y > ui.px(340);
@@ -55,15 +50,16 @@ void MethodsPanel::draw(Workspace& workspace, const Ui& ui) {
   ImGui::AlignTextToFramePadding();
   heading(ui, method.id);
   ImGui::SameLine(0, ui.px(12));
-  ImGui::AlignTextToFramePadding();
-  text_colored(ui.theme->accent, fmt::format("peak: {}", method.peak_law));
+  control_text(fmt::format("peak: {}", method.peak_law), ui.theme->accent);
   tooltip(ui, method.explanation);
   const std::string rates = rates_line(workspace.shared.rates);
   const bool whole = ImGui::GetItemRectMax().x + ui.px(14) + text_width(rates) <
                      ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
   ImGui::SameLine(0, ui.px(14));
-  ImGui::AlignTextToFramePadding();
-  muted(ui, whole ? rates : workspace.shared.rates ? "Times by measured rates" : "Times by assumed rates");
+  control_text(whole                    ? rates
+               : workspace.shared.rates ? "Times by measured rates"
+                                        : "Times by assumed rates",
+               ui.theme->muted);
   tooltip(ui, rates);
   method_options(document, ui, controls_);
   placement_.draw(document, ui, controls_);
@@ -85,7 +81,8 @@ void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   const bool every = segmented(ui, "orders", orders, asked.every_order ? 1 : 0) == 1;
   tooltip(ui, "Whether the rows are of the chosen order alone, or of each method in each order");
   if (std::exchange(asked.every_order, every) != every) workspace.attempt([&] { document.ask(asked); });
-  constexpr std::array<std::string_view, kCompareViews> kViews = {"Table", "Curves", "Overlay", "Order"};
+  constexpr std::array<std::string_view, kCompareViewNames.size()> kViews = {"Table", "Curves", "Overlay",
+                                                                             "Order"};
   continue_line(ui, 10, segmented_width(ui, kViews));
   workspace.settings.compare_view = static_cast<CompareView>(
       segmented(ui, "view", kViews, static_cast<std::size_t>(workspace.settings.compare_view)));
@@ -98,7 +95,7 @@ void MethodsPanel::draw_export(Workspace& workspace, const Ui& ui) {
   if (button(ui, "Save", ButtonKind::normal, !document.comparison.value()->answer.rows.empty()))
     ImGui::OpenPopup("save chart");
   tooltip(ui, "As a picture (.svg) or as a page with table and explanations (.html)");
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
+  const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
   if (ImGui::BeginPopup("save chart")) {
     muted(ui, "The curves as a picture (.svg), or a page with all of it (.html):");
     ImGui::SetNextItemWidth(ui.px(320));
@@ -110,7 +107,6 @@ void MethodsPanel::draw_export(Workspace& workspace, const Ui& ui) {
     }
     ImGui::EndPopup();
   }
-  ImGui::PopStyleVar();
 }
 
 void MethodsPanel::draw_view(Workspace& workspace, const Ui& ui, ImVec2 size) {

@@ -1,5 +1,6 @@
 // Small multiples to one scale: the device above the water line, the host's spaces hanging below it.
 #include "app/gui/panels/methods_parts.h"
+#include "app/gui/panels/plot_paint.h"
 #include "app/gui/panels/timeline_data.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -50,7 +51,6 @@ class Place {
 
 // The whole stack first, then what lies nearer to the water line over it.
 void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place) {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   unsigned mask = band.mask;
   const std::vector<Space> stack = report::stack_of(band.mask);
   const auto count = static_cast<double>(band.columns.size());
@@ -65,20 +65,19 @@ void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place)
       const float x0 = place.x(static_cast<double>(i) / count);
       const float x1 = std::max(place.x(static_cast<double>(end) / count), x0 + 1);
       if (edge != place.water() && band.columns[i].bytes[index(*space)] > 0)
-        draw->AddRectFilled({x0, std::min(edge, place.water())}, {x1, std::max(edge, place.water())}, colour);
+        ImGui::GetWindowDrawList()->AddRectFilled({x0, std::min(edge, place.water())},
+                                                  {x1, std::max(edge, place.water())}, colour);
       i = end;
     }
   }
 }
 
 void paint_budget(const Ui& ui, const BoundRequest& bound, const Place& place) {
-  const auto& limit = bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
+  const auto limit = leading_budget(bound);
   if (!limit) return;
   const float y = place.y(*limit, false);
   if (y <= place.low().y + 1) return;
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  for (float x = place.low().x; x < place.high().x; x += ui.px(8))
-    draw->AddLine({x, y}, {std::min(x + ui.px(5), place.high().x), y}, ui.theme->bad, ui.px(1.25f));
+  paint_dashed({place.low().x, y}, {place.high().x, y}, ui.theme->bad, ui.px(5), ui.px(3), ui.px(1.25f));
 }
 
 std::string moment_text(const report::RowCurve& curve, double place) {
@@ -92,17 +91,14 @@ std::string moment_text(const report::RowCurve& curve, double place) {
 void slice_lines(const Ui& ui, std::string_view slice, bool names) {
   const std::size_t first = std::min(slice.find('\n'), slice.size());
   text(slice.substr(0, first));
-  if (names && first < slice.size()) text_colored(ui.theme->muted, slice.substr(first + 1));
+  if (names && first < slice.size()) muted(ui, slice.substr(first + 1));
 }
 
 void curve_card(const Ui& ui, const report::PicturedRow& pictured, double place, bool below) {
   const report::RowCurve& curve = *pictured.curve;
   hover_card(ui, [&] {
     heading(ui, pictured.row->method->id);
-    if (place > 1) {
-      text_colored(ui.theme->muted, "loaded by then");
-      return;
-    }
+    if (place > 1) return muted(ui, "loaded by then");
     if (const std::string moment = moment_text(curve, place); !moment.empty()) muted(ui, moment);
     for (const report::CurveBand& band : curve.bands) {
       if (band.slices.empty()) continue;
@@ -121,35 +117,33 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
   const report::RowCurve& curve = *pictured.curve;
   const BoundRequest& bound = *document.comparison.value()->answer.bound;
   const bool chosen = &shown_method(document.asked()) == row.method;
-  ImGui::PushID(row.method);
+  const IdScope scope(row.method);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (ImGui::InvisibleButton("cell", size)) choose_row(workspace, row);
   const bool hot = ImGui::IsItemHovered();
   if (hot && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) workspace.settings.panel = "timeline";
   const ImVec2 pad = {ui.px(8), ui.px(6)};
+  const ImVec2 high = at + size;
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize();
-  const Place place(scale, curve.end, {at.x + pad.x, at.y + pad.y + line * 2 + ui.px(8)},
-                    {at.x + size.x - pad.x, at.y + size.y - pad.y});
+  const Place place(scale, curve.end, at + pad + ImVec2{0, line * 2 + ui.px(8)}, high - pad);
   const float mouse = ImGui::GetIO().MousePos.x;
   const double pointed = std::max(place.place_of(mouse), 0.0);
   curve_card(ui, pictured, pointed, ImGui::GetIO().MousePos.y > place.water());
 
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const ImVec2 high = {at.x + size.x, at.y + size.y};
   draw->AddRectFilled(at, high, hot ? ui.theme->hovered : ui.theme->raised, ui.px(6));
   if (chosen) draw->AddRect(at, high, ui.theme->accent, ui.px(6), 0, ui.px(1.5f));
   const float room = size.x - 2 * pad.x;
-  draw->AddText({at.x + pad.x, at.y + pad.y}, ui.theme->text, elided(row.method->id, room).c_str());
+  put_text(at + pad, ui.theme->text, elided(row.method->id, room));
   const std::string figure = format_bytes(row.leading.bytes);
-  draw->AddText({at.x + pad.x, at.y + pad.y + line + ui.px(2)}, row.fits() ? ui.theme->text : ui.theme->bad,
-                figure.c_str());
+  const float below = at.y + pad.y + line + ui.px(2);
+  put_text({at.x + pad.x, below}, row.fits() ? ui.theme->text : ui.theme->bad, figure);
   const std::string end = scale.orders                             ? row.order
                           : curve.axis == view::CurveAxis::seconds ? format_seconds(row.seconds)
                                                                    : "";
-  if (const float width = text_width(end); width + text_width(figure) + ui.px(10) < room)
-    draw->AddText({high.x - pad.x - width, at.y + pad.y + line + ui.px(2)},
-                  hot ? ui.theme->text : ui.theme->muted, end.c_str());
+  if (text_width(end) + text_width(figure) + ui.px(10) < room)
+    put_text_before(high.x - pad.x, below, hot ? ui.theme->text : ui.theme->muted, end);
   for (const report::CurveBand& band : curve.bands) paint_band(ui, band, place);
   draw->AddLine({place.low().x, place.water()}, {place.high().x, place.water()}, ui.theme->muted,
                 std::max(1.0f, ui.px(1)));
@@ -159,7 +153,6 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
   draw->AddCircle(peak, ui.px(3.2f), ui.theme->text, 0, ui.px(1.5f));
   if (hot && pointed <= 1)
     draw->AddLine({mouse, place.low().y}, {mouse, place.high().y}, ui.theme->text, ui.px(1));
-  ImGui::PopID();
 }
 
 // What the colours mean, and the height that all cells share.
@@ -189,15 +182,11 @@ void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
   const std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
-  ImGui::BeginChild("curves", size);
-  if (rows.empty()) {
-    empty_state(ui, "No method can load this model", "The table says why.");
-    ImGui::EndChild();
-    return;
-  }
+  const ChildScope child("curves", size);
+  if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
   const report::ChartScale scale = report::chart_scale(subject, rows);
   draw_legend(workspace, ui, scale, report::pictured_note(subject));
-  ImGui::BeginChild("cells", {0, 0});
+  const ChildScope cells("cells");
   const float gap = ui.px(8);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float columns = std::max(1.0f, std::floor((room.x + gap) / (ui.px(152) + gap)));
@@ -205,14 +194,11 @@ void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size) {
   // few become taller, many are scrolled through
   const float height = std::clamp((room.y - gap * (lines - 1)) / lines, ui.px(118), ui.px(200));
   const ImVec2 cell = {std::floor((room.x - gap * (columns - 1)) / columns), std::floor(height)};
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {gap, gap});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i % static_cast<std::size_t>(columns) != 0) ImGui::SameLine(0, gap);
     draw_cell(workspace, ui, rows[i], scale, cell);
   }
-  ImGui::PopStyleVar();
-  ImGui::EndChild();
-  ImGui::EndChild();
 }
 
 }  // namespace loadline::gui

@@ -44,14 +44,10 @@ void OrderEditor::draw_file(Workspace& workspace, const Ui& ui) {
   if (button(ui, "Save", ButtonKind::normal, !path_.empty()))
     workspace.attempt([&] { document.save_order(path_); });
   const std::string peak = peak_text(document);
-  if (!peak.empty() && continue_line(ui, 14, text_width(peak))) {
-    ImGui::AlignTextToFramePadding();
-    text_colored(ui.theme->accent, peak);
-  }
+  if (!peak.empty() && continue_line(ui, 14, text_width(peak))) control_text(peak, ui.theme->accent);
 }
 
-void OrderEditor::draw_item(Workspace& workspace, const Ui& ui, std::size_t at) {
-  Document& document = workspace.document();
+void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
   const Model& model = *document.model;
   const OrderItem& item = document.order.value()->items()[at];
   const FontScope font(ui.fonts.small);
@@ -60,7 +56,7 @@ void OrderEditor::draw_item(Workspace& workspace, const Ui& ui, std::size_t at) 
   const float width = ImGui::GetContentRegionAvail().x;
   const float arrow = ui.px(46);  // the number and the arrow
   const std::string name = item_name(model, item);
-  ImGui::PushID(static_cast<int>(at));
+  const IdScope scope(at);
   if (ImGui::InvisibleButton("fold", {arrow, height})) wish_ = Wish::fold, from_ = at;
   tooltip(ui, item.tensor ? "Folds the neighbours of this module into one row"
                           : "Unfolds the module to its tensors");
@@ -82,52 +78,37 @@ void OrderEditor::draw_item(Workspace& workspace, const Ui& ui, std::size_t at) 
     }
     ImGui::EndDragDropTarget();
   }
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   const float y = pen.y + ui.px(4);
-  const std::string number = format_grouped(at + 1);
-  draw->AddText({pen.x + ui.px(30) - text_width(number), y}, ui.theme->muted, number.c_str());
+  put_text_before(pen.x + ui.px(30), y, ui.theme->muted, format_grouped(at + 1));
   fold_arrow(ui, {pen.x + ui.px(38), pen.y + height / 2}, item.tensor);
   const std::string figure =
       item.tensor ? format_bytes(item.bytes)
                   : fmt::format("{}, {}", counted(item.storages.size(), "tensor"), format_bytes(item.bytes));
-  const float figure_width = text_width(figure);
   const float indent = item.tensor ? ui.px(14) : 0;
-  const std::string cut = elided(shown(name), width - arrow - indent - figure_width - ui.px(22));
-  draw->AddText({pen.x + arrow + indent + ui.px(4), y}, ui.theme->text, cut.c_str());
-  draw->AddText({pen.x + width - figure_width - ui.px(6), y}, ui.theme->muted, figure.c_str());
-  ImGui::PopID();
+  put_text({pen.x + arrow + indent + ui.px(4), y}, ui.theme->text,
+           elided(shown(name), width - arrow - indent - text_width(figure) - ui.px(22)));
+  put_text_before(pen.x + width - ui.px(6), y, ui.theme->muted, figure);
 }
 
 void OrderEditor::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
-  ImGui::BeginChild("order", size);
+  const ChildScope child("order", size);
   document.list_order();
   draw_file(workspace, ui);
   const OrderList& list = *document.order.value();
-  if (list.items().empty()) {
-    empty_state(ui, document.order.busy() ? "Listing the order" : "Nothing to arrange",
-                "Modules in the order in which they are loaded.");
-    ImGui::EndChild();
-    return;
-  }
-  {
-    const FontScope font(ui.fonts.small);
-    muted(ui, fmt::format("{}, first to last. Drag a row to where it should be loaded; the arrow unfolds it.",
-                          counted(list.items().size(), "row")));
-  }
-  ImGui::BeginChild("items", {0, 0});
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(1)});
+  if (list.items().empty())
+    return empty_state(ui, document.order.busy() ? "Listing the order" : "Nothing to arrange",
+                       "Modules in the order in which they are loaded.");
+  small_text(ui,
+             fmt::format("{}, first to last. Drag a row to where it should be loaded; the arrow unfolds it.",
+                         counted(list.items().size(), "row")),
+             ui.theme->muted);
+  const ChildScope items("items");
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(1)});
   wish_ = Wish::none;
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(list.items().size()));
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_item(workspace, ui, static_cast<std::size_t>(i));
-  ImGui::PopStyleVar();
-  ImGui::EndChild();
-  ImGui::EndChild();
+  for_rows_in_sight(list.items().size(), [&](std::size_t i) { draw_item(document, ui, i); });
   if (wish_ == Wish::none) return;
-  OrderList changed = *document.order.value();
+  OrderList changed = list;
   if (wish_ == Wish::move)
     changed.move(from_, to_);
   else if (changed.items()[from_].tensor)

@@ -5,7 +5,6 @@
 #include "core/base/text.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -42,7 +41,7 @@ Overlay overlay_of(const std::vector<report::PicturedRow>& rows, const BoundRequ
     overlay.end = std::max(overlay.end, overlay.steps ? 1 : row.curve->end);
     overlay.most = std::max(overlay.most, static_cast<double>(row.row->leading.bytes) * kPlotHeadroom);
   }
-  const auto& limit = bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
+  const auto limit = leading_budget(bound);
   if (limit && static_cast<double>(*limit) < 2 * overlay.most)
     overlay.most = std::max(overlay.most, static_cast<double>(*limit) * kPlotHeadroom);
   if (overlay.end <= 0) overlay.end = 1;
@@ -57,7 +56,7 @@ double share_of(const Overlay& overlay, const report::PicturedRow& row) {
 void paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay, const report::PicturedRow& row,
                 const BoundRequest& bound, ImU32 colour, bool strong) {
   const auto count = row.curve->bands.front().columns.size();
-  const float width = (area.high.x - area.low.x) * static_cast<float>(share_of(overlay, row));
+  const float width = area.width() * static_cast<float>(share_of(overlay, row));
   std::vector<ImVec2> points = {{area.low.x, area.high.y}};
   for (std::size_t i = 0; i < count; ++i) {
     const float y = plot_y(area, overlay.most, leading_bytes(row, i, bound));
@@ -76,14 +75,13 @@ void paint_line(const Ui& ui, const PlotArea& area, const Overlay& overlay, cons
 }
 
 void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
-  const auto wanted = static_cast<std::size_t>(std::max(1.0f, (area.high.x - area.low.x) / ui.px(110)));
   if (overlay.steps) {
     paint_tick(ui, area, area.low.x, "start");
     paint_tick(ui, area, area.high.x, "each plan's last step");
     return;
   }
-  for (const double tick : view::decimal_ticks(0, overlay.end, wanted))
-    paint_tick(ui, area, area.low.x + static_cast<float>(tick / overlay.end) * (area.high.x - area.low.x),
+  for (const double tick : view::decimal_ticks(0, overlay.end, tick_room(ui, area)))
+    paint_tick(ui, area, pixel_of_share(area, {}, tick / overlay.end),
                tick == 0 ? "0" : format_seconds(tick));
 }
 
@@ -91,8 +89,7 @@ void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
 void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, const BoundRequest& bound,
                   std::span<const ImU32> colours) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
-  const double place =
-      std::clamp(static_cast<double>((mouse.x - area.low.x) / (area.high.x - area.low.x)), 0.0, 1.0);
+  const double place = std::clamp(share_at_pixel(area, {}, mouse.x), 0.0, 1.0);
   struct Line {
     double bytes = 0;
     std::size_t row = 0;
@@ -125,7 +122,7 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, co
                              slices.size() - 1);
     if (slices[at].empty()) return;
     heading(ui, overlay.rows[nearest->row].row->method->id);
-    text_colored(ui.theme->muted, slices[at]);
+    muted(ui, slices[at]);
   });
   ImGui::GetWindowDrawList()->AddLine({mouse.x, area.low.y}, {mouse.x, area.high.y}, ui.theme->muted,
                                       ui.px(1));
@@ -143,12 +140,10 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
   if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, bound, colours);
   paint_byte_axis(ui, area, overlay.most);
   paint_axis(ui, area, overlay);
-  const auto& limit = bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
+  const auto limit = leading_budget(bound);
   if (limit && static_cast<double>(*limit) <= overlay.most) {
     const float y = plot_y(area, overlay.most, static_cast<double>(*limit));
-    ImDrawList* draw = ImGui::GetWindowDrawList();
-    for (float x = area.low.x; x < area.high.x; x += ui.px(9))
-      draw->AddLine({x, y}, {std::min(x + ui.px(5), area.high.x), y}, ui.theme->bad, ui.px(1.5f));
+    paint_dashed({area.low.x, y}, {area.high.x, y}, ui.theme->bad, ui.px(5), ui.px(4), ui.px(1.5f));
   }
   // the chosen one last: it lies over the others
   for (const bool chosen : {false, true})
@@ -167,7 +162,7 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Pi
     const float height = ImGui::GetFontSize() + ui.px(6);
     const ImVec2 pen = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
-    ImGui::PushID(row.row->method);
+    const IdScope scope(row.row->method);
     if (ImGui::Selectable("##choice", false, 0, {width, height})) {
       std::set<std::string, std::less<>> picked;
       for (const report::PicturedRow& other : overlaid) picked.emplace(other.row->method->id);
@@ -177,24 +172,20 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Pi
         picked.emplace(row.row->method->id);
       document.overlaid = std::move(picked);
     }
-    ImGui::PopID();
     row_card(document, ui, *row.row);
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const float square = ui.px(10);
-    const float top = pen.y + (height - square) / 2;
+    const ImVec2 low = pen + ImVec2{ui.px(2), (height - square) / 2};
+    const ImVec2 high = low + ImVec2{square, square};
     if (there)
-      draw->AddRectFilled({pen.x + ui.px(2), top}, {pen.x + ui.px(2) + square, top + square},
-                          colours[static_cast<std::size_t>(at - overlaid.begin())], ui.px(3));
+      draw->AddRectFilled(low, high, colours[static_cast<std::size_t>(at - overlaid.begin())], ui.px(3));
     else
-      draw->AddRect({pen.x + ui.px(2), top}, {pen.x + ui.px(2) + square, top + square}, ui.theme->muted,
-                    ui.px(3));
+      draw->AddRect(low, high, ui.theme->muted, ui.px(3));
     const std::string figure = format_bytes(row.row->leading.bytes);
-    const float figure_width = text_width(figure);
-    const std::string name = elided(row.row->method->id, width - figure_width - square - ui.px(22));
-    draw->AddText({pen.x + square + ui.px(10), pen.y + ui.px(3)}, there ? ui.theme->text : ui.theme->muted,
-                  name.c_str());
-    draw->AddText({pen.x + width - figure_width - ui.px(4), pen.y + ui.px(3)},
-                  row.row->fits() ? ui.theme->muted : ui.theme->bad, figure.c_str());
+    const float y = pen.y + ui.px(3);
+    put_text({pen.x + square + ui.px(10), y}, there ? ui.theme->text : ui.theme->muted,
+             elided(row.row->method->id, width - text_width(figure) - square - ui.px(22)));
+    put_text_before(pen.x + width - ui.px(4), y, row.row->fits() ? ui.theme->muted : ui.theme->bad, figure);
   }
 }
 
@@ -234,12 +225,8 @@ std::vector<report::PicturedRow> overlaid_rows(const Document& document,
 void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   const report::ChartSubject subject = document.comparison.value()->subject(*document.model->graph);
   const std::vector<report::PicturedRow> rows = report::pictured_rows(subject);
-  ImGui::BeginChild("overlaid", size);
-  if (rows.empty()) {
-    empty_state(ui, "No method can load this model", "The table says why.");
-    ImGui::EndChild();
-    return;
-  }
+  const ChildScope child("overlaid", size);
+  if (rows.empty()) return empty_state(ui, "No method can load this model", "The table says why.");
   const Overlay overlay =
       overlay_of(overlaid_rows(document, rows), *document.comparison.value()->answer.bound);
   std::vector<ImU32> colours;
@@ -248,16 +235,12 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   const float list = std::min(ui.px(250), room.x * 0.4f);
   draw_plot(document, ui, overlay, colours, {room.x - list - ui.px(12), room.y});
   ImGui::SameLine(0, ui.px(12));
-  ImGui::BeginChild("choices", {list, room.y});
-  {
-    const FontScope font(ui.fonts.small);
-    const bool unified = document.comparison.value()->answer.bound->memory == MemoryKind::unified;
-    muted(ui,
-          fmt::format("{}; up to {} curves", unified ? "What must be held" : "On the device", kMostOverlaid));
-  }
+  const ChildScope choices("choices", {list, room.y});
+  const bool unified = document.comparison.value()->answer.bound->memory == MemoryKind::unified;
+  small_text(
+      ui, fmt::format("{}; up to {} curves", unified ? "What must be held" : "On the device", kMostOverlaid),
+      ui.theme->muted);
   draw_choices(document, ui, rows, overlay.rows, colours);
-  ImGui::EndChild();
-  ImGui::EndChild();
 }
 
 }  // namespace loadline::gui

@@ -1,11 +1,12 @@
 // The views of the comparison: rows, curves, and the order that somebody arranges.
 #pragma once
 
-#include "app/gui/ui.h"
+#include "app/gui/widgets.h"
 #include "app/gui/workspace.h"
 #include "app/report/pictured_answer.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,13 @@ class MethodsTable {
 
  private:
   void refresh(const Workspace& workspace);
-  void agree_on_sort(Workspace& workspace);
+  void agree_on_sort(CompareSort& sort);
 
   std::shared_ptr<const report::PicturedAnswer> seen_;  // what `at_` is of
   CompareSort sorted_;
   std::vector<std::size_t> at_;
   double most_ = 1;
-  CompareSort agreed_;
+  SortArrows arrows_;
 };
 
 // A small plot for each method, all to one scale.
@@ -42,7 +43,7 @@ class OrderEditor {
 
  private:
   void draw_file(Workspace& workspace, const Ui& ui);
-  void draw_item(Workspace& workspace, const Ui& ui, std::size_t at);
+  void draw_item(Document& document, const Ui& ui, std::size_t at);
 
   std::string path_;
   // what a row asked for this frame
@@ -51,6 +52,8 @@ class OrderEditor {
   std::size_t from_ = 0, to_ = 0;
 };
 
+// Of the memory that decides: the device's, or the one that all share.
+std::optional<std::uint64_t> leading_budget(const BoundRequest& bound);
 // Chooses the method of a row, and its order where that is one of the table.
 void choose_row(Workspace& workspace, const LoadRow& row);
 // What a pointer on a row says: what the method does, why it cannot be done, exact figures.

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <imgui_internal.h>
 
 namespace loadline::gui {
 namespace {
@@ -24,50 +23,24 @@ struct Figure {
   RowSort column = RowSort::device;
   const char* title = "";
   float least = 0;  // of the table's width, below which the column is left out unless it sorts
+  std::optional<Space> space = std::nullopt;
 };
 constexpr std::array<Figure, 6> kFigures = {{{RowSort::held, "Must hold", 0},
-                                             {RowSort::device, "Device", 0},
-                                             {RowSort::host, "Host", 0},
-                                             {RowSort::page_cache, "Page cache", 0},
-                                             {RowSort::staging, "Staging", 600},
+                                             {RowSort::device, "Device", 0, Space::device},
+                                             {RowSort::host, "Host", 0, Space::host},
+                                             {RowSort::page_cache, "Page cache", 0, Space::page_cache},
+                                             {RowSort::staging, "Staging", 600, Space::staging},
                                              {RowSort::unified, "Unified", 800}}};
 
-const RowPeak& peak_of(const LoadRow& row, RowSort column) {
-  switch (column) {
-    case RowSort::device:
-      return row.peaks[index(Space::device)];
-    case RowSort::host:
-      return row.peaks[index(Space::host)];
-    case RowSort::page_cache:
-      return row.peaks[index(Space::page_cache)];
-    case RowSort::staging:
-      return row.peaks[index(Space::staging)];
-    case RowSort::unified:
-      return row.unified;
-    default:
-      return row.leading;
-  }
-}
-
-ImU32 colour_of(const Ui& ui, RowSort column) {
-  switch (column) {
-    case RowSort::device:
-      return ui.theme->spaces[index(Space::device)];
-    case RowSort::host:
-      return ui.theme->spaces[index(Space::host)];
-    case RowSort::page_cache:
-      return ui.theme->spaces[index(Space::page_cache)];
-    case RowSort::staging:
-      return ui.theme->spaces[index(Space::staging)];
-    default:
-      return ui.theme->neutral;
-  }
+const RowPeak& peak_of(const LoadRow& row, const Figure& figure) {
+  if (figure.space) return row.peaks[index(*figure.space)];
+  return figure.column == RowSort::unified ? row.unified : row.leading;
 }
 
 // The bytes at the right, over a bar that ends where the greatest of the table would fill the cell.
-void figure_cell(const Ui& ui, const LoadRow& row, RowSort column, double most) {
+void figure_cell(const Ui& ui, const LoadRow& row, const Figure& figure, double most) {
   if (!ImGui::TableNextColumn()) return;
-  const RowPeak& peak = peak_of(row, column);
+  const RowPeak& peak = peak_of(row, figure);
   if (row.refusal) return;
   if (peak.bytes == 0) return right_aligned("\xE2\x80\x93", ui.theme->muted);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -75,8 +48,9 @@ void figure_cell(const Ui& ui, const LoadRow& row, RowSort column, double most) 
   const float line = ImGui::GetTextLineHeight();
   const auto share = static_cast<float>(std::min(static_cast<double>(peak.bytes) / most, 1.0));
   const float filled = std::max(ui.px(2), width * share);
-  ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + line}, {at.x + filled, at.y + line + ui.px(2.5f)},
-                                            colour_of(ui, column), ui.px(1));
+  ImGui::GetWindowDrawList()->AddRectFilled(
+      {at.x, at.y + line}, {at.x + filled, at.y + line + ui.px(2.5f)},
+      figure.space ? ui.theme->spaces[index(*figure.space)] : ui.theme->neutral, ui.px(1));
   right_aligned(format_bytes(peak.bytes), ui.theme->text);
 }
 
@@ -92,12 +66,10 @@ void draw_headers(const Ui& ui, const CompareSort& sort) {
     const float arrow = sort.by == column ? ui.px(14) : 0;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float slack = ImGui::GetContentRegionAvail().x - text_width(title) - arrow;
-    ImGui::PushID(i);
+    const IdScope scope(i);
     ImGui::TableHeader("##title");
-    ImGui::PopID();
-    const ImVec2 pen = {words ? at.x : at.x + slack, at.y};
-    ImGui::GetWindowDrawList()->AddText(pen, sort.by == column ? ui.theme->text : ui.theme->muted,
-                                        title.data(), title.data() + title.size());
+    put_text({words ? at.x : at.x + slack, at.y}, sort.by == column ? ui.theme->text : ui.theme->muted,
+             title);
   }
 }
 
@@ -129,10 +101,10 @@ std::string short_verdict(const Ui& ui, const LoadRow& row, const Budget& budget
 void verdict_cell(const Document& document, const Ui& ui, const LoadRow& row) {
   if (!ImGui::TableNextColumn()) return;
   const float room = ImGui::GetContentRegionAvail().x;
-  if (row.refusal) return text_colored(ui.theme->muted, elided("cannot be done", room));
+  if (row.refusal) return muted(ui, elided("cannot be done", room));
   if (!document.comparison.value()->answer.bound->judged())
     return has_refusal(document.comparison.value()->answer.rows)
-               ? text_colored(ui.theme->muted, "possible")
+               ? muted(ui, "possible")
                : name_text(ui, row.method->peak_law, 0, ui.theme->muted);
   if (row.fits()) return text_colored(ui.theme->good, "fits");
   text_colored(ui.theme->bad,
@@ -141,34 +113,29 @@ void verdict_cell(const Document& document, const Ui& ui, const LoadRow& row) {
 
 void draw_row(Workspace& workspace, const Ui& ui, const LoadRow& row, std::size_t at, double most) {
   Document& document = workspace.document();
-  ImGui::PushID(static_cast<int>(at));
-  ImGui::TableNextRow();
-  ImGui::TableNextColumn();
+  const IdScope scope(at);
   const bool chosen =
       &shown_method(document.asked()) == row.method && shown_order(document.asked()) == row.order;
-  const ImVec2 start = ImGui::GetCursorPos();
-  const float height = ImGui::GetTextLineHeight() + ui.px(2.5f);
-  if (ImGui::Selectable("##row", chosen, ImGuiSelectableFlags_SpanAllColumns, {0, height}))
-    choose_row(workspace, row);
+  if (table_row(chosen, ImGui::GetTextLineHeight() + ui.px(2.5f))) choose_row(workspace, row);
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
     workspace.settings.panel = "timeline";
   row_card(document, ui, row);
-  ImGui::SetCursorPos(start);
-  {
-    text_colored(row.refusal && !chosen ? ui.theme->muted : ui.theme->text,
-                 elided(row.method->id, ImGui::GetContentRegionAvail().x));
-  }
+  text_colored(row.refusal && !chosen ? ui.theme->muted : ui.theme->text,
+               elided(row.method->id, ImGui::GetContentRegionAvail().x));
   if (ImGui::TableNextColumn()) name_text(ui, row.order, 0, chosen ? ui.theme->text : ui.theme->muted);
-  for (const Figure& figure : kFigures) figure_cell(ui, row, figure.column, most);
+  for (const Figure& figure : kFigures) figure_cell(ui, row, figure, most);
   if (ImGui::TableNextColumn() && !row.refusal)
     right_aligned(format_grouped(row.reads.jumps), chosen ? ui.theme->text : ui.theme->muted);
   if (ImGui::TableNextColumn() && !row.refusal)
     right_aligned(format_seconds(row.seconds), chosen ? ui.theme->text : ui.theme->muted);
   verdict_cell(document, ui, row);
-  ImGui::PopID();
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> leading_budget(const BoundRequest& bound) {
+  return bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
+}
 
 void choose_row(Workspace& workspace, const LoadRow& row) {
   Document& document = workspace.document();
@@ -183,27 +150,23 @@ void row_card(const Document& document, const Ui& ui, const LoadRow& row) {
     heading(ui, row.method->id);
     text(row.method->summary);
     text_colored(ui.theme->accent, row.method->peak_law);
-    if (row.refusal) {
-      text_colored(ui.theme->bad, "Cannot be done: " + shown(row.refusal->what()));
-      return;
-    }
+    if (row.refusal) return text_colored(ui.theme->bad, "Cannot be done: " + shown(row.refusal->what()));
     const auto peak = [&](std::string_view what, const RowPeak& at) {
       if (at.bytes == 0) return;
       const std::string name = elided(shown(at.tensor), ui.px(300));
-      text_colored(ui.theme->muted,
-                   fmt::format("{}: {} bytes, first with {}", what, format_grouped(at.bytes), name));
+      muted(ui, fmt::format("{}: {} bytes, first with {}", what, format_grouped(at.bytes), name));
     };
     for (const Space space : kStackOrder) peak(space_title(space), row.peaks[index(space)]);
     if (document.comparison.value()->answer.bound->memory == MemoryKind::unified)
       peak("One memory must hold", row.leading);
     if (row.reserved)
-      text_colored(ui.theme->muted, fmt::format("The allocator takes {} on the device, {} on the host",
-                                                format_bytes((*row.reserved)[index(Space::device)]),
-                                                format_bytes((*row.reserved)[index(Space::host)])));
+      muted(ui, fmt::format("The allocator takes {} on the device, {} on the host",
+                            format_bytes((*row.reserved)[index(Space::device)]),
+                            format_bytes((*row.reserved)[index(Space::host)])));
     const BoundRequest& bound = *document.comparison.value()->answer.bound;
     if (!bound.judged()) return;
     text_colored(row.fits() ? ui.theme->good : ui.theme->bad, report::verdict_text(row, bound));
-    if (row.reserved) text_colored(ui.theme->muted, "Budgets are held against what the allocator takes.");
+    if (row.reserved) muted(ui, "Budgets are held against what the allocator takes.");
   });
 }
 
@@ -220,40 +183,23 @@ void MethodsTable::refresh(const Workspace& workspace) {
   for (const LoadRow& row : rows)
     for (const Figure& figure : kFigures)
       if (figure.column != RowSort::unified)
-        most_ = std::max(most_, static_cast<double>(peak_of(row, figure.column).bytes));
+        most_ = std::max(most_, static_cast<double>(peak_of(row, figure).bytes));
 }
 
-// ImGui keeps the arrows of the header, the window's state the order of the rows; either may change it.
-void MethodsTable::agree_on_sort(Workspace& workspace) {
-  ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
-  if (specs == nullptr) return;
-  CompareSort arrow;  // none: as the table is
-  if (specs->SpecsCount == 1)
-    arrow = {static_cast<RowSort>(specs->Specs[0].ColumnUserID),
-             specs->Specs[0].SortDirection != ImGuiSortDirection_Descending};
-  specs->SpecsDirty = false;
-  if (arrow == workspace.settings.compare_sort) {
-    agreed_ = arrow;
-  } else if (workspace.settings.compare_sort != agreed_ &&
-             workspace.settings.compare_sort.by != RowSort::table) {
-    agreed_ = workspace.settings.compare_sort;
-    const auto at = std::find(kColumns.begin(), kColumns.end(), agreed_.by);
-    if (at == kColumns.end()) return;
-    ImGui::TableSetColumnSortDirection(
-        static_cast<int>(at - kColumns.begin()),
-        agreed_.ascending ? ImGuiSortDirection_Ascending : ImGuiSortDirection_Descending, false);
-  } else {
-    agreed_ = arrow;
-    workspace.settings.compare_sort = arrow;
-  }
+// 0 is the order of the table itself, which no arrow stands for.
+ImGuiID sort_id(RowSort sort) { return sort == RowSort::table ? 0 : static_cast<ImGuiID>(sort) + 1; }
+
+void MethodsTable::agree_on_sort(CompareSort& sort) {
+  std::optional<std::size_t> at;
+  if (const auto found = std::find(kColumns.begin(), kColumns.end(), sort.by); found != kColumns.end())
+    at = static_cast<std::size_t>(found - kColumns.begin());
+  if (const auto arrow = arrows_.agree({sort_id(sort.by), sort.ascending}, at))
+    sort = {arrow->column == 0 ? RowSort::table : static_cast<RowSort>(arrow->column - 1), arrow->ascending};
 }
 
 void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
-  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate |
-                                     ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |
-                                     ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX |
-                                     ImGuiTableFlags_NoBordersInBody;
+  constexpr ImGuiTableFlags kFlags = kListTable | ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate;
   const FontScope font(ui.fonts.small);
   if (!ImGui::BeginTable("comparison", static_cast<int>(kColumns.size()), kFlags, size)) return;
   const BoundRequest& bound = *document.comparison.value()->answer.bound;
@@ -264,7 +210,7 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
     ImGuiTableColumnFlags flags =
         stretch ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed;
     if (!there && workspace.settings.compare_sort.by != sort) flags |= ImGuiTableColumnFlags_Disabled;
-    ImGui::TableSetupColumn(title, flags, stretch ? room : ui.px(room), static_cast<ImGuiID>(sort));
+    ImGui::TableSetupColumn(title, flags, stretch ? room : ui.px(room), sort_id(sort));
   };
   column("Method", 150, RowSort::method, true);
   column("Order", 70, RowSort::order, document.asked().every_order);
@@ -279,15 +225,11 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   column(verdicts ? "Verdict###verdict" : "Peak law###verdict", 1, RowSort::verdict, true, true);
   ImGui::TableSetupScrollFreeze(1, 1);
   draw_headers(ui, workspace.settings.compare_sort);
-  agree_on_sort(workspace);
+  agree_on_sort(workspace.settings.compare_sort);
   refresh(workspace);
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(at_.size()));
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-      const std::size_t at = at_[static_cast<std::size_t>(i)];
-      draw_row(workspace, ui, document.comparison.value()->answer.rows[at], at, most_);
-    }
+  for_rows_in_sight(at_.size(), [&](std::size_t i) {
+    draw_row(workspace, ui, document.comparison.value()->answer.rows[at_[i]], at_[i], most_);
+  });
   ImGui::EndTable();
 }
 

@@ -18,35 +18,7 @@ namespace {
 constexpr std::size_t kMostNotes = 12;
 constexpr std::size_t kMostMetadata = 12;
 
-class ModelPanel final : public Panel {
- public:
-  void draw(Workspace& workspace, const Ui& ui) override {
-    Document& document = workspace.document();
-    if (!document.model) {
-      empty_state(ui, "No model is open", "Its figures, files and metadata will be shown here.");
-      return;
-    }
-    const Model& model = *document.model;
-    ImGui::BeginChild("model");
-    draw_figures(model, ui);
-    draw_shares(model, ui);
-    draw_notes(workspace, ui);
-    draw_files(model, ui);
-    draw_metadata(workspace, ui);
-    ImGui::EndChild();
-  }
-
- private:
-  void draw_figures(const Model& model, const Ui& ui);
-  void draw_shares(const Model& model, const Ui& ui);
-  void draw_notes(Workspace& workspace, const Ui& ui);
-  void draw_files(const Model& model, const Ui& ui);
-  void draw_metadata(Workspace& workspace, const Ui& ui);
-
-  float shares_height_ = 0;  // as the last frame found it: legends may take two lines
-};
-
-void ModelPanel::draw_figures(const Model& model, const Ui& ui) {
+void draw_figures(const Model& model, const Ui& ui) {
   struct Figure {
     std::string label;
     std::string value;
@@ -69,43 +41,19 @@ void ModelPanel::draw_figures(const Model& model, const Ui& ui) {
   }
   for (std::size_t i = 0; i < figures.size(); ++i) {
     if (i > 0) ImGui::SameLine(0, gap);
-    begin_card(ui, figures[i].label.c_str(), {width, ui.px(roomy ? 100 : 84)});
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, ui.px(2)});
-    {
-      const FontScope font(ui.fonts.small);
-      muted(ui, figures[i].label);
-    }
+    const CardScope card(ui, figures[i].label.c_str(), {width, ui.px(roomy ? 100 : 84)});
+    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(2)});
+    small_text(ui, figures[i].label, ui.theme->muted);
     {
       const FontScope font(roomy ? ui.fonts.hero : ui.fonts.title);
       name_text(ui, figures[i].value, 0, ui.theme->text);
     }
-    {
-      const FontScope font(ui.fonts.small);
-      name_text(ui, figures[i].detail, 0, ui.theme->muted);
-    }
-    ImGui::PopStyleVar();
-    end_card();
+    const FontScope font(ui.fonts.small);
+    name_text(ui, figures[i].detail, 0, ui.theme->muted);
   }
 }
 
-void ModelPanel::draw_shares(const Model& model, const Ui& ui) {
-  begin_card(ui, "shares", {0, shares_height_ > 0 ? shares_height_ : ui.px(176)});
-  heading(ui, "By type");
-  std::vector<Part> parts;
-  for (const DTypeShare& share : model.dtypes)
-    parts.push_back({dtype_info(share.dtype).name, share.bytes, ui.theme->dtype(share.dtype)});
-  parts_bar(ui, parts, ui.px(16));
-  ImGui::Dummy({0, ui.px(4)});
-  heading(ui, "By role");
-  parts.clear();
-  for (std::size_t i = 0; i < kRoleCount; ++i)
-    parts.push_back({role_name(static_cast<Role>(i)), model.role_bytes[i], ui.theme->roles[i]});
-  parts_bar(ui, parts, ui.px(16));
-  shares_height_ = ImGui::GetCursorPosY() + ImGui::GetScrollY() + ui.px(6);
-  end_card();
-}
-
-void ModelPanel::draw_notes(Workspace& workspace, const Ui& ui) {
+void draw_notes(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const Model& model = *document.model;
   const auto& notes = model.graph->notes;
@@ -113,10 +61,8 @@ void ModelPanel::draw_notes(Workspace& workspace, const Ui& ui) {
   heading(ui, "Findings");
   if (notes.empty() && model.graph->missing.empty()) muted(ui, "Opening it found nothing odd.");
   const auto finding = [&](Severity severity, std::string_view tensor, std::string_view words) {
-    badge(ui, severity_name(severity), severity_color(*ui.theme, severity));
-    ImGui::SameLine(0, ui.px(10));
-    const std::string whole = tensor.empty() ? shown(words) : shown(tensor) + ": " + shown(words);
-    paragraph(ui, whole, ui.theme->text);
+    badge_line(ui, severity_name(severity), severity_color(*ui.theme, severity),
+               tensor.empty() ? shown(words) : shown(tensor) + ": " + shown(words), ui.theme->text, 10);
   };
   const std::size_t drawn = std::min(notes.size(), kMostNotes);
   for (const Note& note : std::span(notes).first(drawn))
@@ -132,16 +78,16 @@ void ModelPanel::draw_notes(Workspace& workspace, const Ui& ui) {
     workspace.settings.panel = "findings";
 }
 
-void ModelPanel::draw_files(const Model& model, const Ui& ui) {
+void draw_files(const Model& model, const Ui& ui) {
   if (model.graph->files.empty()) return;
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Files");
   std::uint64_t most = 1;
   for (const ModelFile& file : model.graph->files) most = std::max(most, file.bytes);
   if (!ImGui::BeginTable("files", 3, ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX)) return;
-  ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthStretch, 3);
-  ImGui::TableSetupColumn("bar", ImGuiTableColumnFlags_WidthStretch, 3);
-  ImGui::TableSetupColumn("bytes", ImGuiTableColumnFlags_WidthFixed, ui.px(120));
+  stretched_column("name", 3);
+  stretched_column("bar", 3);
+  fixed_column(ui, "bytes", 120);
   const auto row = [&](std::size_t i) {
     const ModelFile& file = model.graph->files[i];
     ImGui::TableNextRow();
@@ -153,34 +99,27 @@ void ModelPanel::draw_files(const Model& model, const Ui& ui) {
     }
     ImGui::TableNextColumn();
     ImGui::SetCursorPosY(y + ui.px(6));
-    bar(ui, static_cast<double>(file.bytes) / static_cast<double>(most), ui.theme->category(i),
-        {ImGui::GetContentRegionAvail().x, ui.px(8)});
+    bar(ui, share_of(file.bytes, most), ui.theme->category(i), {ImGui::GetContentRegionAvail().x, ui.px(8)});
     ImGui::TableNextColumn();
     ImGui::SetCursorPosY(y);
     right_aligned(format_bytes(file.bytes), ui.theme->muted);
-    tooltip(ui, format_grouped(file.bytes) + " bytes");
+    bytes_tooltip(ui, file.bytes);
   };
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(model.graph->files.size()));
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) row(static_cast<std::size_t>(i));
+  for_rows_in_sight(model.graph->files.size(), row);
   ImGui::EndTable();
 }
 
 // The beginning of it; the rest has a panel of its own.
-void ModelPanel::draw_metadata(Workspace& workspace, const Ui& ui) {
+void draw_metadata(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   constexpr std::size_t kMostLine = 300;
   const auto& entries = document.model->graph->metadata;
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Metadata");
-  if (entries.empty()) {
-    muted(ui, "The files carry none.");
-    return;
-  }
+  if (entries.empty()) return muted(ui, "The files carry none.");
   if (ImGui::BeginTable("metadata", 2, ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX)) {
-    ImGui::TableSetupColumn("key", ImGuiTableColumnFlags_WidthStretch, 1);
-    ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch, 2);
+    stretched_column("key", 1);
+    stretched_column("value", 2);
     const FontScope font(ui.fonts.mono);
     for (std::size_t i = 0; i < std::min(entries.size(), kMostMetadata); ++i) {
       ImGui::TableNextRow();
@@ -193,6 +132,41 @@ void ModelPanel::draw_metadata(Workspace& workspace, const Ui& ui) {
   }
   if (link(ui, "all metadata", fmt::format("All {} with their whole values", format_grouped(entries.size()))))
     workspace.settings.panel = "metadata";
+}
+
+class ModelPanel final : public Panel {
+ public:
+  ModelPanel() : Panel("Its figures, files and metadata will be shown here.") {}
+
+ private:
+  void draw_content(Workspace& workspace, const Ui& ui) override {
+    const Model& model = *workspace.document().model;
+    const ChildScope child("model");
+    draw_figures(model, ui);
+    draw_shares(model, ui);
+    draw_notes(workspace, ui);
+    draw_files(model, ui);
+    draw_metadata(workspace, ui);
+  }
+  void draw_shares(const Model& model, const Ui& ui);
+
+  float shares_height_ = 0;  // as the last frame found it: legends may take two lines
+};
+
+void ModelPanel::draw_shares(const Model& model, const Ui& ui) {
+  const CardScope card(ui, "shares", {0, shares_height_ > 0 ? shares_height_ : ui.px(176)});
+  heading(ui, "By type");
+  std::vector<Part> parts;
+  for (const DTypeShare& share : model.dtypes)
+    parts.push_back({dtype_info(share.dtype).name, share.bytes, ui.theme->dtype(share.dtype)});
+  parts_bar(ui, parts, ui.px(16));
+  ImGui::Dummy({0, ui.px(4)});
+  heading(ui, "By role");
+  parts.clear();
+  for (std::size_t i = 0; i < kRoleCount; ++i)
+    parts.push_back({role_name(static_cast<Role>(i)), model.role_bytes[i], ui.theme->roles[i]});
+  parts_bar(ui, parts, ui.px(16));
+  shares_height_ = ImGui::GetCursorPosY() + ImGui::GetScrollY() + ui.px(6);
 }
 
 }  // namespace

@@ -127,6 +127,13 @@ void ModuleLines::mark(const Document& document) {
     if (holds(lines_[i])) marked_ = i;  // what is inside comes later
 }
 
+std::vector<OpGroup> ModuleLines::groups_inside(OpNodeId node) const {
+  if (folded_) return folded_children(scene_->tree, node);
+  std::vector<OpGroup> groups;
+  for (const OpNodeId id : scene_->tree.node(node).children) groups.push_back({{id}});
+  return groups;
+}
+
 ModuleLines::Line ModuleLines::line_of(OpGroup group, std::uint16_t depth) const {
   const OpTree& tree = scene_->tree;
   Line line = {group_name(tree, group), std::move(group), std::nullopt, depth, true};
@@ -134,11 +141,7 @@ ModuleLines::Line ModuleLines::line_of(OpGroup group, std::uint16_t depth) const
   for (;;) {
     const OpNode& node = tree.node(line.group.members.front());
     if (line.group.members.size() > 1 || !node.ops.empty()) break;
-    std::vector<OpGroup> below;
-    if (folded_)
-      below = folded_children(tree, line.group.members.front());
-    else
-      for (const OpNodeId id : node.children) below.push_back({{id}});
+    std::vector<OpGroup> below = groups_inside(line.group.members.front());
     if (below.size() != 1) break;
     line.group = std::move(below.front());
     line.name += tree.separator + group_name(tree, line.group);
@@ -157,12 +160,7 @@ std::vector<ModuleLines::Line> ModuleLines::inside(OpNodeId node, std::uint16_t 
   std::vector<std::pair<std::uint32_t, Line>> parts;
   for (const std::uint32_t op : tree.node(node).ops)
     if (!is_part_of_next(*scene_->forward(), op)) parts.emplace_back(op, Line{"", {}, op, depth, false});
-  std::vector<OpGroup> groups;
-  if (folded_)
-    groups = folded_children(tree, node);
-  else
-    for (const OpNodeId id : tree.node(node).children) groups.push_back({{id}});
-  for (OpGroup& group : groups) {
+  for (OpGroup& group : groups_inside(node)) {
     const std::uint32_t first = first_op(tree, group.members.front());
     parts.emplace_back(first, line_of(std::move(group), depth));
   }
@@ -194,61 +192,40 @@ void ModuleLines::unfold() {
 void ModuleLines::draw(Workspace& workspace, const Ui& ui, float height) {
   Document& document = workspace.document();
   refresh(workspace);
-  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |
-                                     ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
-                                     ImGuiTableFlags_PadOuterX | ImGuiTableFlags_NoBordersInBody;
   const float room = ImGui::GetContentRegionAvail().x;
   const bool wide = room > ui.px(820), middle = room > ui.px(560);
-  if (!ImGui::BeginTable(wide     ? "modules"
-                         : middle ? "modules, narrow"
-                                  : "modules, small",
-                         6, kFlags, {0, height}))
-    return;
-  const auto fixed = [&](const char* label, float width, bool shown_here) {
-    ImGui::TableSetupColumn(label,
-                            ImGuiTableColumnFlags_WidthFixed |
-                                (shown_here ? 0 : static_cast<int>(ImGuiTableColumnFlags_Disabled)),
-                            ui.px(width));
-  };
-  ImGui::TableSetupColumn("Module or result", ImGuiTableColumnFlags_WidthStretch, 1);
-  fixed("Operators", wide ? 130 : 90, true);
-  fixed("Weights", 116, middle);
-  fixed("Result", 150, wide);
-  fixed("Result bytes", 92, wide);
-  fixed("Most alive inside", wide ? 160 : 132, true);
-  ImGui::TableSetupScrollFreeze(0, 1);
-  ImGui::TableHeadersRow();
+  const char* id = wide ? "modules" : middle ? "modules, narrow" : "modules, small";
+  if (!ImGui::BeginTable(id, 6, kListTable | ImGuiTableFlags_Resizable, {0, height})) return;
+  const auto where = [](bool there) { return there ? 0 : ImGuiTableColumnFlags_Disabled; };
+  stretched_column("Module or result", 1);
+  fixed_column(ui, "Operators", wide ? 130 : 90);
+  fixed_column(ui, "Weights", 116, where(middle));
+  fixed_column(ui, "Result", 150, where(wide));
+  fixed_column(ui, "Result bytes", 92, where(wide));
+  fixed_column(ui, "Most alive inside", wide ? 160 : 132);
+  table_headers();
   if (scroll_ && table_is_measured(lines_.size(), height)) {
     scroll_ = false;
     if (marked_) scroll_to_row(*marked_);
   }
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(lines_.size()));
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd && i < static_cast<int>(lines_.size()); ++i) {
-      ImGui::PushID(i);
-      const auto at = static_cast<std::size_t>(i);
-      draw_line(document, ui, lines_[at], marked_ == at);
-      ImGui::PopID();
-    }
+  for_rows_in_sight(lines_.size(), [&](std::size_t i) {
+    const IdScope scope(i);
+    draw_line(document, ui, lines_[i], marked_ == i);
+  });
   ImGui::EndTable();
 }
 
 void ModuleLines::describe(const Ui& ui, const Line& line) const {
   const OpTree& tree = scene_->tree;
-  if (line.group.members.empty()) {
-    text(shown(beginning(op_text(scene_->forward()->ops[*line.op]), kMostName)));
-    return;
-  }
+  if (line.group.members.empty())
+    return text(shown(beginning(op_text(scene_->forward()->ops[*line.op]), kMostName)));
   const OpNode& node = tree.node(line.group.members.front());
   text(shown(beginning(op_path(tree, line.group.members.front()), kMostName)));
   if (line.group.members.size() > 1)
-    text_colored(ui.theme->muted,
-                 fmt::format("the first of {} that compute the same", line.group.members.size()));
-  text_colored(ui.theme->muted,
-               fmt::format("{}, {} with {} bytes{}", counted(node.all_ops, "operator"),
-                           counted(node.weights, "weight"), format_grouped(node.weight_bytes),
-                           line.group.members.size() > 1 ? " each" : ""));
+    muted(ui, fmt::format("the first of {} that compute the same", line.group.members.size()));
+  muted(ui, fmt::format("{}, {} with {} bytes{}", counted(node.all_ops, "operator"),
+                        counted(node.weights, "weight"), format_grouped(node.weight_bytes),
+                        line.group.members.size() > 1 ? " each" : ""));
 }
 
 void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, bool selected) {
@@ -268,7 +245,6 @@ void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, 
     }
   }
   hover_card(ui, [&] { describe(ui, line); });
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   const float line_height = ImGui::GetTextLineHeight();
   if (line.branch)
     fold_arrow(ui, {at.x + indent + ui.px(5), at.y + line_height / 2},
@@ -280,17 +256,16 @@ void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, 
   const bool unnamed = line.name.empty();  // an operator beside others of its module
   const std::string_view words = unnamed ? scene_->forward()->ops[*line.op].kind : line.name;
   const std::string name = elided(shown(beginning(words, kMostName)), std::max(room, ui.px(20)));
-  draw->AddText({at.x + left, at.y}, unnamed ? ui.theme->muted : ui.theme->text, name.c_str());
+  put_text({at.x + left, at.y}, unnamed ? ui.theme->muted : ui.theme->text, name);
   if (times.empty()) return;
   const FontScope font(ui.fonts.small);
-  const float x = at.x + left +
-                  ImGui::CalcTextSize(name.c_str()).x * ui.fonts.body->FontSize / ImGui::GetFontSize() +
-                  ui.px(8);
+  const float x = at.x + left + text_width(name) * ui.fonts.body->FontSize / ImGui::GetFontSize() + ui.px(8);
   const ImVec2 size = ImGui::CalcTextSize(times.c_str());
   const float top = at.y + (line_height - size.y) / 2;
-  draw->AddRectFilled({x, top - ui.px(1)}, {x + size.x + ui.px(10), top + size.y + ui.px(1)},
-                      with_alpha(ui.theme->accent, 0.18f), ui.px(4));
-  draw->AddText({x + ui.px(5), top}, ui.theme->accent, times.c_str());
+  ImGui::GetWindowDrawList()->AddRectFilled({x, top - ui.px(1)},
+                                            {x + size.x + ui.px(10), top + size.y + ui.px(1)},
+                                            with_alpha(ui.theme->accent, 0.18f), ui.px(4));
+  put_text({x + ui.px(5), top}, ui.theme->accent, times);
 }
 
 void ModuleLines::draw_line(Document& document, const Ui& ui, const Line& line, bool selected) {
@@ -301,7 +276,6 @@ void ModuleLines::draw_line(Document& document, const Ui& ui, const Line& line, 
   ImGui::TableNextColumn();
   draw_name(document, ui, line, selected);
   std::uint64_t ops = 0, bytes = 0, most = 0;
-  std::optional<std::uint32_t> last = line.op;
   // of repeated modules the figures of one: so do those of its parts, which are listed below it
   for (const OpNodeId id : line.group.members) most = std::max(most, peaks_[index(id)]);
   if (!line.group.members.empty()) {
@@ -323,22 +297,16 @@ void ModuleLines::draw_line(Document& document, const Ui& ui, const Line& line, 
   else
     text_colored(second, times + format_grouped(ops));
   if (ImGui::TableNextColumn() && bytes > 0) right_aligned(times + format_bytes(bytes), ui.theme->text);
-  if (ImGui::TableNextColumn() && last && !forward.ops[*last].outputs.empty())
-    name_text(ui, sides_text(forward, forward.ops[*last].outputs.front()), 0, second);
-  if (ImGui::TableNextColumn() && last && !forward.ops[*last].outputs.empty())
-    right_aligned(value_size_text(figures_.get(), forward.ops[*last].outputs.front()), second);
+  const bool gives = line.op && !forward.ops[*line.op].outputs.empty();
+  if (ImGui::TableNextColumn() && gives)
+    name_text(ui, sides_text(forward, forward.ops[*line.op].outputs.front()), 0, second);
+  if (ImGui::TableNextColumn() && gives)
+    right_aligned(value_size_text(figures_.get(), forward.ops[*line.op].outputs.front()), second);
   ImGui::TableNextColumn();
   if (!figures_ || figures_->peak.bytes == 0) return;
-  const double share = static_cast<double>(most) / static_cast<double>(figures_->peak.bytes);
-  const float y = ImGui::GetCursorPosY();
-  const float room = ImGui::GetContentRegionAvail().x;
-  const float figure = ui.px(86);
-  ImGui::SetCursorPosY(y + (ImGui::GetTextLineHeight() - ui.px(6)) / 2);
-  bar(ui, share, most == figures_->peak.bytes ? ui.theme->bad : ui.theme->accent,
-      {std::max(room - figure, ui.px(10)), ui.px(6)});
-  ImGui::SameLine(0, 0);
-  ImGui::SetCursorPosY(y);
-  right_aligned(format_bytes(most), second);
+  bar_with_figure(ui, share_of(most, figures_->peak.bytes),
+                  most == figures_->peak.bytes ? ui.theme->bad : ui.theme->accent, 86, format_bytes(most),
+                  second);
 }
 
 }  // namespace loadline::gui

@@ -33,6 +33,7 @@ class ModuleLines {
   void reveal(const Document& document);
   void mark(const Document& document);
   std::vector<Line> inside(OpNodeId node, std::uint16_t depth) const;
+  std::vector<OpGroup> groups_inside(OpNodeId node) const;
   Line line_of(OpGroup group, std::uint16_t depth) const;
   void draw_line(Document& document, const Ui& ui, const Line& line, bool selected);
   void draw_name(Document& document, const Ui& ui, const Line& line, bool selected);

@@ -9,11 +9,6 @@
 #include <map>
 
 namespace loadline::gui {
-namespace {
-
-constexpr std::size_t kMostName = 200;  // bytes of a value's name
-
-}  // namespace
 
 std::string sides_text(const ForwardGraph& forward, ValueId id) {
   constexpr std::size_t kMostSides = 12;
@@ -27,6 +22,7 @@ std::string sides_text(const ForwardGraph& forward, ValueId id) {
 }
 
 std::string value_text(const ForwardGraph& forward, ValueId id) {
+  constexpr std::size_t kMostName = 200;  // bytes
   const Value& value = forward.value(id);
   std::string result(beginning(value.name, kMostName));
   result += " " + sides_text(forward, id);

@@ -5,7 +5,6 @@
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 #include <imgui_stdlib.h>
@@ -19,20 +18,42 @@ namespace {
 
 constexpr std::size_t kMostName = 300;  // bytes of a name that a row draws
 
+// The first one, its shape before its name where both do not fit; all of them in a tooltip.
+void draw_values(const ForwardGraph& forward, const Ui& ui, const std::vector<ValueId>& values,
+                 ImU32 second) {
+  constexpr std::size_t kMostListed = 12;
+  if (values.empty()) return;
+  std::string shape = shown(sides_text(forward, values.front()));
+  if (values.size() > 1) shape += fmt::format("  +{}", values.size() - 1);
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float gap = ui.px(6);
+  const std::string name = shown(beginning(forward.value(values.front()).name, kMostName));
+  shape = elided(shape, std::max(room - gap - std::min(text_width(name), room * 0.3f), ui.px(20)));
+  {
+    const GroupScope group;
+    text_colored(ui.theme->text, elided_front(name, std::max(room - text_width(shape) - gap, ui.px(10))));
+    ImGui::SameLine(0, gap);
+    text_colored(second, shape);
+  }
+  hover_card(ui, [&] {
+    for (std::size_t i = 0; i < std::min(values.size(), kMostListed); ++i)
+      text(shown(value_text(forward, values[i])));
+    if (values.size() > kMostListed) muted(ui, fmt::format("and {} more", values.size() - kMostListed));
+  });
+}
+
 class OperatorsPanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override;
+  OperatorsPanel() : Panel("What it computes will be listed here.") {}
   void forget() override;
 
  private:
+  void draw_content(Workspace& workspace, const Ui& ui) override;
   void prepare(const Document& document);
   void draw_head(Workspace& workspace, const Ui& ui);
   void draw_kinds(Document& document, const Ui& ui);
   void draw_rows(Workspace& workspace, const Ui& ui, float height);
-  void draw_row(Workspace& workspace, const Ui& ui, std::uint32_t at);
-  static void draw_values(const ForwardGraph& forward, const Ui& ui, const std::vector<ValueId>& values,
-                          ImU32 second);
-  void draw_detail(Document& document, const Ui& ui);
+  void draw_row(Document& document, const Ui& ui, std::uint32_t at);
   void draw_operator(Document& document, const Ui& ui);
   const ForwardGraph& forward() const { return *scene_->forward(); }
 
@@ -64,9 +85,9 @@ void OperatorsPanel::prepare(const Document& document) {
   summary_ = summarise(forward());
 }
 
-void OperatorsPanel::draw(Workspace& workspace, const Ui& ui) {
+void OperatorsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (forward_absent(document, ui, "What it computes will be listed here.")) return;
+  if (forward_absent(document, ui)) return;
   prepare(document);
   draw_head(workspace, ui);
   if (workspace.settings.operators_as_list) draw_kinds(document, ui);
@@ -81,7 +102,10 @@ void OperatorsPanel::draw(Workspace& workspace, const Ui& ui) {
     draw_rows(workspace, ui, upper);
   else
     modules_.draw(workspace, ui, upper);
-  if (divided && detail()) draw_detail(document, ui);  // a click on its row closes it
+  if (!divided || !detail()) return;  // a click on its row closes it
+  ImGui::Dummy({0, 0});
+  const CardScope card(ui, "detail", {0, 0});
+  draw_operator(document, ui);
 }
 
 void OperatorsPanel::draw_head(Workspace& workspace, const Ui& ui) {
@@ -104,24 +128,26 @@ void OperatorsPanel::draw_head(Workspace& workspace, const Ui& ui) {
     ImGui::Dummy({0, 0});
   }
   ImGui::SameLine(0, ui.px(12));
-  ImGui::AlignTextToFramePadding();
   const std::string all = counted(summary_.operators, "operator");
   const bool some = workspace.settings.operators_as_list && !searched_.empty();
-  muted(ui, some ? fmt::format("{} of {}", format_grouped(rows_.size()), all) : all);
+  control_text(some ? fmt::format("{} of {}", format_grouped(rows_.size()), all) : all, ui.theme->muted);
+  const auto continued = [&](float width) {
+    if (continue_line(ui, 14, width)) ImGui::AlignTextToFramePadding();
+  };
   if (!scene_->model.family.empty()) {
     const std::string words = fmt::format("architecture {}", shown(scene_->model.family));
-    if (continue_line(ui, 14, text_width(words))) ImGui::AlignTextToFramePadding();
+    continued(text_width(words));
     muted(ui, words);
   }
   if (summary_.unknown > 0) {
     const std::string words = fmt::format("{} of {} shapes unknown", format_grouped(summary_.unknown),
                                           format_grouped(summary_.values));
-    if (continue_line(ui, 14, text_width(words))) ImGui::AlignTextToFramePadding();
+    continued(text_width(words));
     text_colored(ui.theme->warning, words);
     tooltip(ui, "The file does not say them, and they could not be inferred: peaks leave them out.");
   }
   if (!forward_error(document).empty()) {
-    if (continue_line(ui, 14, ui.px(120))) ImGui::AlignTextToFramePadding();
+    continued(ui.px(120));
     name_text(ui, forward_error(document), 0, ui.theme->bad);
   }
   forward_controls(document, ui, controls_);
@@ -150,29 +176,21 @@ void OperatorsPanel::draw_kinds(Document& document, const Ui& ui) {
 
 void OperatorsPanel::draw_rows(Workspace& workspace, const Ui& ui, float height) {
   Document& document = workspace.document();
-  if (rows_.empty()) {
-    empty_state(ui, "Nothing matches", "No operator, value or weight has a name with these words.");
-    return;
-  }
-  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |
-                                     ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
-                                     ImGuiTableFlags_PadOuterX | ImGuiTableFlags_NoBordersInBody;
+  if (rows_.empty())
+    return empty_state(ui, "Nothing matches", "No operator, value or weight has a name with these words.");
   const float width = ImGui::GetContentRegionAvail().x;
   wide_ = width > ui.px(860) && summary_.named;
-  if (!ImGui::BeginTable(wide_ ? "operators" : "operators, narrow", 7, kFlags, {0, height})) return;
-  const auto column = [&](const char* label, ImGuiTableColumnFlags flags, float size) {
-    ImGui::TableSetupColumn(label, flags,
-                            (flags & ImGuiTableColumnFlags_WidthFixed) != 0 ? ui.px(size) : size);
-  };
-  column("#", ImGuiTableColumnFlags_WidthFixed, 48);
-  column("Operator", ImGuiTableColumnFlags_WidthFixed, wide_ ? 140.0f : 118.0f);
-  column("Name", ImGuiTableColumnFlags_WidthStretch | (wide_ ? 0 : ImGuiTableColumnFlags_Disabled), 1);
-  column("Inputs", ImGuiTableColumnFlags_WidthStretch, 1.3f);
-  column("Weights", ImGuiTableColumnFlags_WidthStretch, 1);
-  column("Outputs", ImGuiTableColumnFlags_WidthStretch, 1.3f);
-  column("Bytes", ImGuiTableColumnFlags_WidthFixed, 86);
-  ImGui::TableSetupScrollFreeze(0, 1);
-  ImGui::TableHeadersRow();
+  if (!ImGui::BeginTable(wide_ ? "operators" : "operators, narrow", 7, kListTable | ImGuiTableFlags_Resizable,
+                         {0, height}))
+    return;
+  fixed_column(ui, "#", 48);
+  fixed_column(ui, "Operator", wide_ ? 140 : 118);
+  stretched_column("Name", 1, wide_ ? 0 : ImGuiTableColumnFlags_Disabled);
+  stretched_column("Inputs", 1.3f);
+  stretched_column("Weights", 1);
+  stretched_column("Outputs", 1.3f);
+  fixed_column(ui, "Bytes", 86);
+  table_headers();
   if (table_is_measured(rows_.size(), height) &&
       (seen_ != document.operator_shown || seen_scale_ != ui.scale)) {
     seen_ = document.operator_shown;
@@ -180,55 +198,21 @@ void OperatorsPanel::draw_rows(Workspace& workspace, const Ui& ui, float height)
     const auto at = seen_ ? std::find(rows_.begin(), rows_.end(), *seen_) : rows_.end();
     if (at != rows_.end()) scroll_to_row(static_cast<std::size_t>(at - rows_.begin()));
   }
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(rows_.size()));
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_row(workspace, ui, rows_[static_cast<std::size_t>(i)]);
+  for_rows_in_sight(rows_.size(), [&](std::size_t i) { draw_row(document, ui, rows_[i]); });
   ImGui::EndTable();
 }
 
-// The first one, its shape before its name where both do not fit; all of them in a tooltip.
-void OperatorsPanel::draw_values(const ForwardGraph& forward, const Ui& ui,
-                                 const std::vector<ValueId>& values, ImU32 second) {
-  constexpr std::size_t kMostListed = 12;
-  if (values.empty()) return;
-  std::string shape = shown(sides_text(forward, values.front()));
-  if (values.size() > 1) shape += fmt::format("  +{}", values.size() - 1);
-  const float room = ImGui::GetContentRegionAvail().x;
-  const float gap = ui.px(6);
-  const std::string name = shown(beginning(forward.value(values.front()).name, kMostName));
-  shape = elided(shape, std::max(room - gap - std::min(text_width(name), room * 0.3f), ui.px(20)));
-  ImGui::BeginGroup();
-  text_colored(ui.theme->text, elided_front(name, std::max(room - text_width(shape) - gap, ui.px(10))));
-  ImGui::SameLine(0, gap);
-  text_colored(second, shape);
-  ImGui::EndGroup();
-  hover_card(ui, [&] {
-    for (std::size_t i = 0; i < std::min(values.size(), kMostListed); ++i)
-      text(shown(value_text(forward, values[i])));
-    if (values.size() > kMostListed)
-      text_colored(ui.theme->muted, fmt::format("and {} more", values.size() - kMostListed));
-  });
-}
-
-void OperatorsPanel::draw_row(Workspace& workspace, const Ui& ui, std::uint32_t at) {
-  Document& document = workspace.document();
+void OperatorsPanel::draw_row(Document& document, const Ui& ui, std::uint32_t at) {
   const MetaGraph& graph = *scene_->graph;
   const Op& op = forward().ops[at];
-  ImGui::PushID(static_cast<int>(at));
-  ImGui::TableNextRow();
-  ImGui::TableNextColumn();
+  const IdScope scope(std::size_t{at});
   const bool selected = document.operator_shown == at;
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
-  const ImVec2 start = ImGui::GetCursorPos();
-  if (ImGui::Selectable("##row", selected,
-                        ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowItemOverlap)) {
+  if (table_row(selected, 0, ImGuiSelectableFlags_AllowItemOverlap)) {
     document.operator_shown = selected ? std::nullopt : std::optional<std::size_t>(at);
     seen_ = document.operator_shown;  // it is in sight
   }
   ImGui::SetItemAllowOverlap();
-  ImGui::SetCursorPos(start);
   right_aligned(format_grouped(at), second);
   ImGui::TableNextColumn();
   const std::string_view part = is_part_of_next(forward(), at) ? ", before it" : "";
@@ -254,17 +238,8 @@ void OperatorsPanel::draw_row(Workspace& workspace, const Ui& ui, std::uint32_t 
   if (!op.outputs.empty()) {
     const std::string bytes = value_size_text(document.figures().get(), op.outputs.front());
     right_aligned(op.outputs.size() > 1 ? bytes + " +" : bytes, bytes == "?" ? second : ui.theme->text);
-    const std::string formula = value_size_formula(forward(), op.outputs.front());
-    if (!formula.empty()) tooltip(ui, shown(formula));
+    tooltip(ui, shown(value_size_formula(forward(), op.outputs.front())));
   }
-  ImGui::PopID();
-}
-
-void OperatorsPanel::draw_detail(Document& document, const Ui& ui) {
-  ImGui::Dummy({0, 0});
-  begin_card(ui, "detail", {0, 0});
-  draw_operator(document, ui);
-  end_card();
 }
 
 void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
@@ -307,10 +282,9 @@ void OperatorsPanel::draw_operator(Document& document, const Ui& ui) {
   for (std::size_t i = 0; i < std::min(op.weights.size(), kMostListed); ++i) {
     labelled("weights", i);
     const Tensor& tensor = graph.tensor(op.weights[i]);
-    ImGui::PushID(static_cast<int>(i));
+    const IdScope scope(i);
     if (link(ui, "weight", tensor.name, ImGui::GetContentRegionAvail().x * 0.6f))
       document.select(op.weights[i]);
-    ImGui::PopID();
     ImGui::SameLine(0, ui.px(10));
     muted(ui, fmt::format("{}  {}  {}", shape_text(tensor), dtype_info(tensor.dtype).name,
                           format_bytes(document.model->bytes[index(op.weights[i])])));

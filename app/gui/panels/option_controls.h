@@ -1,4 +1,4 @@
-// Controls for the options of a load, drawn by what kind of value each takes.
+// Controls for the options of a load or a conversion, drawn by what kind of value each takes.
 #pragma once
 
 #include "app/gui/ui.h"
@@ -6,6 +6,7 @@
 #include "app/gui/workspace.h"
 #include "core/load/load_options.h"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,16 +15,42 @@
 
 namespace loadline::gui {
 
-// What the document knows of an option beside its row.
+// What a control shows of an option: its row, its value, and what is known beside those.
 struct OptionLook {
   struct Word {
     std::string word;
     std::string shown;
   };
+  std::string_view id, title, help, default_text;
+  OptionKind kind = OptionKind::text;
+  bool can_be_unset = false;
+  std::uint64_t least = 0, most = UINT64_MAX;
+  OptionValue value = {};
+  std::string now = {};          // the value as a word; empty where nothing is set
+  std::string unset = {};        // the word that takes it back
   std::vector<Word> words = {};  // to choose from; none: something is typed
   std::string in_force = {};     // the word that holds where the option is not set; empty: nothing
-  std::uint64_t least = 0, most = UINT64_MAX;
 };
+
+template <typename T>
+OptionLook plain_look(const Option<T>& option, const T& values) {
+  OptionLook look;
+  look.id = option.id;
+  look.title = option.title;
+  look.help = option.help;
+  look.default_text = option.default_text;
+  look.kind = option.kind;
+  look.can_be_unset = option.can_be_unset;
+  look.least = option.least;
+  look.most = option.most;
+  look.value = option.get(values);
+  const bool set = !std::holds_alternative<std::monostate>(look.value);
+  if (set) look.now = print_option(option.kind, look.value, option.separator);
+  look.unset = option.can_be_unset ? "none" : print_option(option.kind, option.get(T()), option.separator);
+  if (option.choices != nullptr)
+    for (std::string& word : option.choices()) look.words.push_back({word, word});
+  return look;
+}
 // Nothing where the option would change nothing of this model and what is asked of it.
 std::optional<OptionLook> look_of(const Document& document, const LoadOption& option);
 
@@ -32,20 +59,19 @@ class OptionControls {
  public:
   // A label and the control, on the line where they fit.
   void draw(Document& document, const Ui& ui, const LoadOption& option, bool first = false);
-  // A line of a form.
-  void draw_line(Document& document, const Ui& ui, const LoadOption& option);
   // The control alone, on the line where it fits.
   void draw_bare(Document& document, const Ui& ui, const LoadOption& option);
+  // A line of a form. `set` takes the word, or throws Error.
+  using Set = std::function<void(std::string_view word)>;
+  void draw_line(const Ui& ui, const OptionLook& look, const Set& set);
 
  private:
   struct State {
     TypedField field;
     std::string error;
   };
-  void draw_control(Document& document, const Ui& ui, const LoadOption& option, const OptionLook& look,
-                    float width);
-  void draw_error(const Ui& ui, const LoadOption& option);
-  void set(Document& document, const LoadOption& option, std::string_view word);
+  void draw_control(const Ui& ui, const OptionLook& look, float width, const Set& set);
+  void draw_in_line(Document& document, const Ui& ui, const OptionLook& look, float width);
 
   std::map<std::string_view, State> states_;  // by id
 };

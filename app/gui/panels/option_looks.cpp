@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace loadline::gui {
 namespace {
 
@@ -16,9 +14,8 @@ const ForwardScene* operators_of(const Document& document) {
   return scene != nullptr && scene->forward() != nullptr ? scene : nullptr;
 }
 
-void add_words(OptionLook& look, const LoadOption& option) {
-  if (option.choices == nullptr) return;
-  for (std::string& word : option.choices()) look.words.push_back({word, word});
+void capitalise(std::string& word) {
+  if (word[0] >= 'a' && word[0] <= 'z') word[0] = static_cast<char>(word[0] - 'a' + 'A');
 }
 
 std::optional<OptionLook> tokens_look(const Document& document, OptionLook look, SymbolId symbol) {
@@ -67,10 +64,9 @@ OptionLook target_look(const Document& document, OptionLook look) {
 }  // namespace
 
 std::optional<OptionLook> look_of(const Document& document, const LoadOption& option) {
-  OptionLook look;
-  look.least = option.least;
-  look.most = option.most;
-  add_words(look, option);
+  OptionLook look = plain_look(option, document.asked().request);
+  if (look.kind == OptionKind::choice && look.words.size() == 2)  // they stand side by side
+    for (OptionLook::Word& row : look.words) capitalise(row.shown);
   const std::string_view id = option.id;
   if (id == "seq") return tokens_look(document, std::move(look), kSequence);
   if (id == "batch") return tokens_look(document, std::move(look), kBatch);

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include <fmt/format.h>
-
 namespace loadline::gui {
 namespace {
 

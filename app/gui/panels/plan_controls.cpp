@@ -4,7 +4,6 @@
 #include "app/gui/widgets.h"
 #include "core/load/orders.h"
 
-#include <optional>
 #include <vector>
 
 namespace loadline::gui {
@@ -64,7 +63,8 @@ void method_options(Document& document, const Ui& ui, OptionControls& controls) 
 void upload_options(Document& document, const Ui& ui, OptionControls& controls) {
   for (const LoadOption& option : load_options())
     if (is_setting(option) && option.offered_to(LoadUser::upload) && is_offered(document, option))
-      controls.draw_line(document, ui, option);
+      if (const auto look = look_of(document, option))
+        controls.draw_line(ui, *look, [&](std::string_view word) { document.set_option(option.id, word); });
 }
 
 }  // namespace loadline::gui

@@ -20,24 +20,36 @@ std::string byte_label(double bytes) {
 
 }  // namespace
 
+PlotArea inside_axes(const Ui& ui, ImVec2 low, ImVec2 high, float axis_width) {
+  const ImVec2 corner = {std::round(low.x + ui.px(axis_width)), std::round(low.y + ui.px(8))};
+  return {corner,
+          {std::max(std::round(high.x - ui.px(6)), corner.x + 1),
+           std::max(std::round(high.y - ui.px(kPlotAxisHeight)), corner.y + 1)}};
+}
+
+float pixel_of_share(const PlotArea& area, const PlotRange& range, double share) {
+  return area.low.x + static_cast<float>((share - range.from) / (range.to - range.from)) * area.width();
+}
+
+double share_at_pixel(const PlotArea& area, const PlotRange& range, float pixel) {
+  const auto seen = static_cast<double>((pixel - area.low.x) / area.width());
+  return range.from + seen * (range.to - range.from);
+}
+
 float plot_y(const PlotArea& area, double most, double bytes) {
   const double share = most > 0 ? std::min(bytes / most, 1.0) : 0;
-  return std::round(area.high.y - static_cast<float>(share) * (area.high.y - area.low.y));
+  return std::round(area.high.y - static_cast<float>(share) * area.height());
 }
 
 void paint_byte_axis(const Ui& ui, const PlotArea& area, double most) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
-  const float room = area.high.y - area.low.y;
-  const auto wanted = static_cast<std::size_t>(std::clamp(room / ui.px(26), 2.0f, 10.0f));
+  const auto wanted = static_cast<std::size_t>(std::clamp(area.height() / ui.px(26), 2.0f, 10.0f));
   for (const double tick : view::byte_ticks(most, wanted)) {
     if (tick > most) continue;
     const float y = plot_y(area, most, tick);
     draw->AddLine({area.low.x, y}, {area.high.x, y}, ui.theme->grid, std::max(1.0f, ui.px(1)));
-    const std::string label = byte_label(tick);
-    const float width = ImGui::CalcTextSize(label.c_str()).x;
-    draw->AddText({area.low.x - width - ui.px(8), y - ImGui::GetFontSize() / 2}, ui.theme->muted,
-                  label.c_str());
+    put_text_before(area.low.x - ui.px(8), y - ImGui::GetFontSize() / 2, ui.theme->muted, byte_label(tick));
   }
 }
 
@@ -45,7 +57,7 @@ void paint_level(const Ui& ui, const PlotArea& area, double most, std::span<cons
                  ImU32 color) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float base = area.high.y;
-  const float width = (area.high.x - area.low.x) / static_cast<float>(columns.size());
+  const float width = area.width() / static_cast<float>(columns.size());
   const ImU32 body = mix(ui.theme->panel, color, 0.80f);
   const ImU32 teeth = with_alpha(color, 0.5f);
   for (std::size_t i = 0; i < columns.size();) {
@@ -62,14 +74,24 @@ void paint_level(const Ui& ui, const PlotArea& area, double most, std::span<cons
   }
 }
 
-void paint_dashed(ImDrawList& draw, ImVec2 from, ImVec2 to, ImU32 color, float dash, float thickness) {
-  for (float y = from.y; y < to.y; y += 2 * dash)
-    draw.AddLine({from.x, y}, {to.x, std::min(y + dash, to.y)}, color, thickness);
+void paint_dashed(ImVec2 from, ImVec2 to, ImU32 color, float dash, float gap, float thickness) {
+  const ImVec2 step = from.x < to.x ? ImVec2{dash + gap, 0} : ImVec2{0, dash + gap};
+  const ImVec2 length = from.x < to.x ? ImVec2{dash, 0} : ImVec2{0, dash};
+  for (ImVec2 at = from; at.x < to.x || at.y < to.y; at = at + step)
+    ImGui::GetWindowDrawList()->AddLine(
+        at, {std::min(at.x + length.x, to.x), std::min(at.y + length.y, to.y)}, color, thickness);
+}
+
+void paint_mark(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::optional<float> dot) {
+  paint_dashed({x, area.low.y}, {x, area.high.y}, color, ui.px(4), ui.px(4), std::max(1.0f, ui.px(1.25f)));
+  if (!dot) return;
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddCircleFilled({x, *dot}, ui.px(4.5f), ui.theme->panel);
+  draw->AddCircleFilled({x, *dot}, ui.px(3.2f), color);
 }
 
 void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::string_view label,
                 std::vector<PlotArea>& taken) {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
   const ImVec2 size = ImGui::CalcTextSize(label.data(), label.data() + label.size());
   const ImVec2 pad = {ui.px(7), ui.px(3)};
@@ -77,28 +99,32 @@ void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::s
   const float left =
       x + ui.px(8) + width < area.high.x ? x + ui.px(8) : std::max(area.low.x, x - ui.px(8) - width);
   PlotArea flag = {{left, area.low.y + ui.px(2)}, {left + width, area.low.y + ui.px(2) + height}};
-  const auto covers = [&](const PlotArea& other) {
-    return flag.low.x < other.high.x && other.low.x < flag.high.x && flag.low.y < other.high.y &&
-           other.low.y < flag.high.y;
-  };
-  while (std::any_of(taken.begin(), taken.end(), covers)) {
+  while (
+      std::any_of(taken.begin(), taken.end(), [&](const PlotArea& other) { return flag.overlaps(other); })) {
     flag.low.y += height + ui.px(2);
     flag.high.y += height + ui.px(2);
     if (flag.high.y > area.high.y) return;
   }
   taken.push_back(flag);
-  draw->AddRectFilled(flag.low, flag.high, color, ui.px(5));
-  draw->AddText({flag.low.x + pad.x, flag.low.y + pad.y}, text_on(color), label.data(),
-                label.data() + label.size());
+  ImGui::GetWindowDrawList()->AddRectFilled(flag.low, flag.high, color, ui.px(5));
+  put_text(flag.low + pad, text_on(color), label);
 }
 
 void paint_tick(const Ui& ui, const PlotArea& area, float x, std::string_view label) {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
   const float width = text_width(label);
-  draw->AddLine({x, area.high.y}, {x, area.high.y + ui.px(4)}, ui.theme->muted, std::max(1.0f, ui.px(1)));
+  ImGui::GetWindowDrawList()->AddLine({x, area.high.y}, {x, area.high.y + ui.px(4)}, ui.theme->muted,
+                                      std::max(1.0f, ui.px(1)));
   const float left = std::clamp(x - width / 2, area.low.x, std::max(area.low.x, area.high.x - width));
-  draw->AddText({left, area.high.y + ui.px(6)}, ui.theme->muted, label.data(), label.data() + label.size());
+  put_text({left, area.high.y + ui.px(6)}, ui.theme->muted, label);
+}
+
+float list_width(const Ui& ui, ImVec2 room) {
+  return room.x > ui.px(640) && room.y > ui.px(84) ? std::min(ui.px(320), room.x * 0.34f) : 0;
+}
+
+std::size_t tick_room(const Ui& ui, const PlotArea& area) {
+  return static_cast<std::size_t>(std::max(1.0f, area.width() / ui.px(110)));
 }
 
 }  // namespace loadline::gui

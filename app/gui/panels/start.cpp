@@ -6,14 +6,12 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace loadline::gui {
 namespace {
 
 class StartPanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override {
+  void draw_content(Workspace& workspace, const Ui& ui) override {
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     draw_water(ui, origin, room);
@@ -25,21 +23,8 @@ class StartPanel final : public Panel {
     centered(ui.fonts.body, ui.theme->muted, "Memory peaks of loading a model, before it is loaded.", room.x,
              top + ui.px(138));
     ImGui::SetCursorPos({left, top + ui.px(186)});
-    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(18), ui.px(10)});
-    const float gap = ui.px(10);
-    const std::string_view browse = find_action("browse")->title;
-    const std::string_view demo = find_action("demo")->title;
-    const float buttons = text_width(browse) + text_width(demo) + text_width("Pack an arena") +
-                          6 * ui.px(18) + 2 * gap + ui.px(8);
-    ImGui::SetCursorPosX((room.x - buttons) / 2);
+    draw_buttons(workspace, ui, room.x);
     const bool busy = workspace.opening.busy();
-    if (button(ui, browse, ButtonKind::primary)) run_action(workspace, "browse");
-    ImGui::SameLine(0, gap);
-    if (button(ui, demo, ButtonKind::normal, !busy)) run_action(workspace, "demo");
-    ImGui::SameLine(0, gap);
-    if (button(ui, "Pack an arena")) workspace.settings.panel = "arena";
-    tooltip(ui, "Watch buffers get their offsets: an example that greedy cannot pack, or a .csv problem");
-    ImGui::PopStyleVar();
     centered(ui.fonts.body, ui.theme->muted,
              busy ? "Reading the headers" : "or drop a file or a model folder anywhere in this window",
              room.x, top + ui.px(250));
@@ -54,10 +39,26 @@ class StartPanel final : public Panel {
   }
 
  private:
+  static void draw_buttons(Workspace& workspace, const Ui& ui, float room) {
+    const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(18), ui.px(10)});
+    const float gap = ui.px(10);
+    const std::string_view browse = find_action("browse")->title;
+    const std::string_view demo = find_action("demo")->title;
+    const float buttons = text_width(browse) + text_width(demo) + text_width("Pack an arena") +
+                          6 * ui.px(18) + 2 * gap + ui.px(8);
+    ImGui::SetCursorPosX((room - buttons) / 2);
+    if (button(ui, browse, ButtonKind::primary)) run_action(workspace, "browse");
+    ImGui::SameLine(0, gap);
+    if (button(ui, demo, ButtonKind::normal, !workspace.opening.busy())) run_action(workspace, "demo");
+    ImGui::SameLine(0, gap);
+    if (button(ui, "Pack an arena")) workspace.settings.panel = "arena";
+    tooltip(ui, "Watch buffers get their offsets: an example that greedy cannot pack, or a .csv problem");
+  }
+
   // Breaks at commas; each line in the middle of `width`.
   static void centered_lines(std::string_view words, float width, ImU32 color) {
     const float left = ImGui::GetCursorPosX();
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 2});
+    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 2});
     while (!words.empty()) {
       std::size_t end = 0;
       for (std::size_t next = 0; next < words.size();) {
@@ -71,13 +72,12 @@ class StartPanel final : public Panel {
       words.remove_prefix(end);
       while (words.starts_with(' ')) words.remove_prefix(1);
     }
-    ImGui::PopStyleVar();
   }
 
   static void centered(ImFont* font, ImU32 color, std::string_view words, float room, float y) {
     const FontScope scope(font);
     const std::string cut = elided(words, room);
-    ImGui::SetCursorPos({(room - ImGui::CalcTextSize(cut.c_str()).x) / 2, y});
+    ImGui::SetCursorPos({(room - text_width(cut)) / 2, y});
     text_colored(color, cut);
   }
 

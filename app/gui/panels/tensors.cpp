@@ -6,61 +6,76 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 namespace loadline::gui {
 namespace {
 
+// What is out of the ordinary about where its bytes lie, and the rest of it in a tooltip.
+void draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color) {
+  const std::string remark = storage_remark(model, id);
+  if (remark.empty()) return;
+  const Tensor& tensor = model.tensor(id);
+  const Storage& storage = model.graph->storage(tensor.storage);
+  const bool plain = storage.encoding == Encoding::plain;
+  text_colored(plain ? color : ui.theme->warning, elided(remark, ImGui::GetContentRegionAvail().x));
+  hover_card(ui, [&] {
+    text(remark);
+    if (!plain)
+      muted(ui, fmt::format("{} in the file, cannot be mapped", format_bytes(storage.stored_bytes)));
+    if (!tensor.strides.empty()) muted(ui, strides_text(tensor));
+    if (model.bytes[index(id)] < storage.bytes)
+      muted(ui, fmt::format("{} of a storage of {}", format_bytes(model.bytes[index(id)]),
+                            format_bytes(storage.bytes)));
+    constexpr std::size_t kMostTies = 12;
+    if (const std::uint32_t tie = model.tie_of[index(id)]; tie > 0) {
+      const auto& group = model.ties[tie - 1];
+      muted(ui, "one storage for");
+      for (std::size_t i = 0; i < std::min(group.size(), kMostTies); ++i)
+        text(shown(model.tensor(group[i]).name));
+      if (group.size() > kMostTies) text(fmt::format("and {} more", group.size() - kMostTies));
+    }
+  });
+}
+
 class TensorsPanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override;
+  TensorsPanel() : Panel("Its tensors will be listed here.") {}
 
  private:
+  void draw_content(Workspace& workspace, const Ui& ui) override;
   void draw_filter(Document& document, const Ui& ui);
   void draw_rows(Workspace& workspace, const Ui& ui);
   void draw_row(Workspace& workspace, const Ui& ui, TensorId id);
-  static void draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color);
-  void agree_on_sort(Workspace& workspace);
+  void agree_on_sort(Document& document);
   void scroll_to_selection(const Document& document);
   void move_selection(Document& document);
 
   std::string filter_;
   std::uint64_t seen_selection_ = 0;
   std::uint64_t seen_model_ = 0;
-  struct Sort {
-    SortColumn column = SortColumn::offset;
-    bool ascending = true;
-    bool operator==(const Sort&) const = default;
-  };
-  Sort agreed_;
-  bool scroll_ = false;  // to the selection, at the next frame
+  TableSort seen_sort_;
+  SortArrows arrows_;
 };
+
+ImGuiID sort_id(SortColumn column) { return static_cast<ImGuiID>(column) + 1; }
 
 // What each column sorts by, left to right; the share sorts as the size does.
 constexpr std::array<SortColumn, 8> kSortOfColumn = {SortColumn::name,  SortColumn::dtype, SortColumn::shape,
                                                      SortColumn::bytes, SortColumn::bytes, SortColumn::bytes,
                                                      SortColumn::file,  SortColumn::offset};
 
-void TensorsPanel::draw(Workspace& workspace, const Ui& ui) {
+void TensorsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (!document.model) {
-    empty_state(ui, "No model is open", "Its tensors will be listed here.");
-    return;
-  }
   draw_filter(document, ui);
-  if (document.table().rows.empty()) {
-    empty_state(ui,
-                document.model->graph->tensors.empty() ? "This model has no tensors" : "No tensor matches",
-                document.model->graph->tensors.empty()
-                    ? "Its files hold none."
-                    : "The filter box lists its terms under the mouse: dtype:bf16 layer:0-7 size:>100MiB");
-    return;
-  }
+  if (document.model->graph->tensors.empty())
+    return empty_state(ui, "This model has no tensors", "Its files hold none.");
+  if (document.table().rows.empty())
+    return empty_state(ui, "No tensor matches",
+                       "The filter box lists its terms under the mouse: dtype:bf16 layer:0-7 size:>100MiB");
   draw_rows(workspace, ui);
 }
 
@@ -89,54 +104,33 @@ void TensorsPanel::draw_filter(Document& document, const Ui& ui) {
                                 : fmt::format("{} of {}", format_grouped(table.rows.size()),
                                               counted(document.model->graph->tensors.size(), "tensor"));
   ImGui::SameLine(0, ui.px(14));
-  ImGui::AlignTextToFramePadding();
-  muted(ui, fmt::format("{}, {}", count, format_bytes(table.bytes)));
+  control_text(fmt::format("{}, {}", count, format_bytes(table.bytes)), ui.theme->muted);
   if (!table.error.empty()) paragraph(ui, shown(table.error), ui.theme->bad);
 }
 
-// ImGui keeps the arrows of the header, the window's state the order of the rows; either may change it.
-void TensorsPanel::agree_on_sort(Workspace& workspace) {
-  Document& document = workspace.document();
-  ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
-  if (specs == nullptr || specs->SpecsCount != 1) return;
-  const Sort wanted = {document.table().column, document.table().ascending};
-  const Sort arrow = {static_cast<SortColumn>(specs->Specs[0].ColumnUserID),
-                      specs->Specs[0].SortDirection != ImGuiSortDirection_Descending};
-  specs->SpecsDirty = false;
-  if (arrow == wanted) {
-    agreed_ = wanted;
-    return;
-  }
-  scroll_ = true;
-  if (wanted != agreed_) {
-    agreed_ = wanted;
-    const auto column =
-        std::find(kSortOfColumn.begin(), kSortOfColumn.end(), wanted.column) - kSortOfColumn.begin();
-    ImGui::TableSetColumnSortDirection(
-        static_cast<int>(column),
-        wanted.ascending ? ImGuiSortDirection_Ascending : ImGuiSortDirection_Descending, false);
-  } else {
-    agreed_ = arrow;
-    document.set_sort(arrow.column, arrow.ascending);
-  }
+void TensorsPanel::agree_on_sort(Document& document) {
+  const TableView& table = document.table();
+  const auto at = std::find(kSortOfColumn.begin(), kSortOfColumn.end(), table.column);
+  const auto arrow = arrows_.agree({sort_id(table.column), table.ascending},
+                                   static_cast<std::size_t>(at - kSortOfColumn.begin()));
+  if (arrow && arrow->column != 0)
+    document.set_sort(static_cast<SortColumn>(arrow->column - 1), arrow->ascending);
 }
 
 void TensorsPanel::move_selection(Document& document) {
-  if (!ImGui::IsWindowFocused() || ImGui::IsAnyItemActive() || !document.selection()) return;
-  const bool up = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_UpArrow));
-  const bool down = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_DownArrow));
-  if (!up && !down) return;
+  if (!document.selection()) return;
   const auto& rows = document.table().rows;
-  const auto at = std::find(rows.begin(), rows.end(), *document.selection());
-  if (at == rows.end()) return;
-  if (up && at != rows.begin()) document.select(*std::prev(at));
-  if (down && std::next(at) != rows.end()) document.select(*std::next(at));
+  const auto found = std::find(rows.begin(), rows.end(), *document.selection());
+  if (found == rows.end()) return;
+  const auto at = static_cast<std::size_t>(found - rows.begin());
+  if (const std::size_t now = moved_by_keys(at, rows.size()); now != at) document.select(rows[now]);
 }
 
 // What was selected elsewhere, or moved by sorting.
 void TensorsPanel::scroll_to_selection(const Document& document) {
-  if (!scroll_ && seen_selection_ == document.selections() && seen_model_ == document.id) return;
-  scroll_ = false;
+  const TableSort sort = {sort_id(document.table().column), document.table().ascending};
+  if (seen_sort_ == sort && seen_selection_ == document.selections() && seen_model_ == document.id) return;
+  seen_sort_ = sort;
   seen_selection_ = document.selections();
   seen_model_ = document.id;
   const auto& rows = document.table().rows;
@@ -147,10 +141,8 @@ void TensorsPanel::scroll_to_selection(const Document& document) {
 
 void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_Sortable | ImGuiTableFlags_RowBg |
-                                     ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable |
-                                     ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX |
-                                     ImGuiTableFlags_Reorderable | ImGuiTableFlags_NoBordersInBody;
+  constexpr ImGuiTableFlags kFlags =
+      kListTable | ImGuiTableFlags_Sortable | ImGuiTableFlags_Resizable | ImGuiTableFlags_Reorderable;
   if (!ImGui::BeginTable("tensors", 8, kFlags, ImGui::GetContentRegionAvail())) return;
   // Figures get what they need; what else is read elsewhere too gives way to the name.
   const float width = ImGui::GetContentRegionAvail().x;
@@ -165,7 +157,7 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
     if (width < ui.px(least_width) && !sorted) flags |= ImGuiTableColumnFlags_Disabled;
     const bool stretch = (flags & ImGuiTableColumnFlags_WidthStretch) != 0;
     if (!stretch) flags |= ImGuiTableColumnFlags_WidthFixed;
-    ImGui::TableSetupColumn(label, flags, stretch ? size : ui.px(size), static_cast<ImGuiID>(sort));
+    ImGui::TableSetupColumn(label, flags, stretch ? size : ui.px(size), sort_id(sort));
   };
   column("Name", 3, SortColumn::name, ImGuiTableColumnFlags_NoHide | ImGuiTableColumnFlags_WidthStretch);
   column("Type", 58, SortColumn::dtype, 0);
@@ -178,47 +170,14 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
          ImGuiTableColumnFlags_NoSort | (document.model->remarks ? 0 : ImGuiTableColumnFlags_Disabled), 620);
   column("File", 1, SortColumn::file, ImGuiTableColumnFlags_WidthStretch, 1080);
   column("Offset", 128, SortColumn::offset, 0);
-  ImGui::TableSetupScrollFreeze(0, 1);
-  ImGui::TableHeadersRow();
-  agree_on_sort(workspace);
+  table_headers();
+  agree_on_sort(document);
   move_selection(document);
 
   scroll_to_selection(document);
   const auto& rows = document.table().rows;
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(rows.size()));
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_row(workspace, ui, rows[static_cast<std::size_t>(i)]);
+  for_rows_in_sight(rows.size(), [&](std::size_t i) { draw_row(workspace, ui, rows[i]); });
   ImGui::EndTable();
-}
-
-// What is out of the ordinary about where its bytes lie, and the rest of it in a tooltip.
-void TensorsPanel::draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color) {
-  const std::string remark = storage_remark(model, id);
-  if (remark.empty()) return;
-  const Tensor& tensor = model.tensor(id);
-  const Storage& storage = model.graph->storage(tensor.storage);
-  const bool plain = storage.encoding == Encoding::plain;
-  text_colored(plain ? color : ui.theme->warning, elided(remark, ImGui::GetContentRegionAvail().x));
-  hover_card(ui, [&] {
-    text(remark);
-    if (!plain)
-      text_colored(ui.theme->muted,
-                   fmt::format("{} in the file, cannot be mapped", format_bytes(storage.stored_bytes)));
-    if (!tensor.strides.empty()) text_colored(ui.theme->muted, strides_text(tensor));
-    if (model.bytes[index(id)] < storage.bytes)
-      text_colored(ui.theme->muted, fmt::format("{} of a storage of {}", format_bytes(model.bytes[index(id)]),
-                                                format_bytes(storage.bytes)));
-    constexpr std::size_t kMostTies = 12;
-    if (const std::uint32_t tie = model.tie_of[index(id)]; tie > 0) {
-      const auto& group = model.ties[tie - 1];
-      text_colored(ui.theme->muted, "one storage for");
-      for (std::size_t i = 0; i < std::min(group.size(), kMostTies); ++i)
-        text(shown(model.tensor(group[i]).name));
-      if (group.size() > kMostTies) text(fmt::format("and {} more", group.size() - kMostTies));
-    }
-  });
 }
 
 void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
@@ -227,19 +186,13 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
   const Tensor& tensor = model.tensor(id);
   const Storage& storage = model.graph->storage(tensor.storage);
   const std::uint64_t bytes = model.bytes[index(id)];
-  const double share =
-      static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(model.weight_bytes, 1));
-  ImGui::PushID(static_cast<int>(index(id)));
-  ImGui::TableNextRow();
-  ImGui::TableNextColumn();
+  const IdScope scope(index(id));
   const bool selected = document.selection() == id;
-  const ImVec2 start = ImGui::GetCursorPos();
-  if (ImGui::Selectable("##row", selected, ImGuiSelectableFlags_SpanAllColumns)) document.select(id);
+  if (table_row(selected)) document.select(id);
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
     document.zoom(model.tree.node(model.nodes[index(id)]).parent);
     workspace.settings.panel = "map";
   }
-  ImGui::SetCursorPos(start);
   {
     const FontScope font(ui.fonts.mono);
     name_text(ui, tensor.name, 0, ui.theme->text);
@@ -251,16 +204,11 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
   name_text(ui, shape_text(tensor), 0, ui.theme->text);
   ImGui::TableNextColumn();
   right_aligned(format_bytes(bytes), ui.theme->text);
-  tooltip(ui, format_grouped(bytes) + " bytes");
+  bytes_tooltip(ui, bytes);
   if (ImGui::TableNextColumn()) {
-    const float line = ImGui::GetTextLineHeight();
-    const float figure = ui.px(46);
-    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + (line - ui.px(6)) / 2);
-    bar(ui, share, ui.theme->roles[static_cast<std::size_t>(model.roles[index(id)])],
-        {std::max(ui.px(8), ImGui::GetContentRegionAvail().x - figure - ui.px(6)), ui.px(6)});
-    ImGui::SameLine(0, ui.px(6));
-    ImGui::SetCursorPosY(start.y);
-    right_aligned(percent_text(share), second);
+    const double share = share_of(bytes, model.weight_bytes);
+    bar_with_figure(ui, share, ui.theme->roles[static_cast<std::size_t>(model.roles[index(id)])], 52,
+                    percent_text(share), second);
   }
   if (ImGui::TableNextColumn()) draw_stored(model, ui, id, second);
   if (ImGui::TableNextColumn()) {
@@ -272,7 +220,6 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
   }
   ImGui::TableNextColumn();
   right_aligned(storage.file == kNoFile ? "" : format_grouped(storage.offset + tensor.offset), second);
-  ImGui::PopID();
 }
 
 }  // namespace

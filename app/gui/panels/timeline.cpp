@@ -7,26 +7,49 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 
 namespace loadline::gui {
 namespace {
 
+void draw_first_token(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (!document.forward.value() || document.forward.value()->forward() == nullptr) return;
+  constexpr std::array<std::string_view, 2> kEnds = {"Load", "First token"};
+  continue_line(ui, 8, segmented_width(ui, kEnds));
+  Asked asked = document.asked();
+  asked.first_token = segmented(ui, "end", kEnds, asked.first_token ? 1 : 0) == 1;
+  const LoadRequest& pass = asked.request;
+  tooltip(ui, fmt::format("Whether a forward pass follows the load: {} x {} tokens after {}, as the panel "
+                          "Lifetimes has it. It takes steps, no modelled time.",
+                          pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
+  if (asked.first_token != document.asked().first_token) workspace.attempt([&] { document.ask(asked); });
+  if (!asked.first_token) return;
+  const bool failed = !forward_error(document).empty();
+  const std::string words =
+      failed ? forward_error(document)
+             : fmt::format("{} x {} tokens{}, {}", pass.batch, format_grouped(pass.sequence),
+                           pass.past == 0 ? "" : fmt::format(" after {}", format_grouped(pass.past)),
+                           document.forward.value()->model.profile);
+  if (!continue_line(ui, 8, std::min(text_width(words), ui.px(220))) && !failed) return;
+  ImGui::AlignTextToFramePadding();
+  name_text(ui, words, ui.px(220), failed ? ui.theme->bad : ui.theme->muted);
+}
+
 class TimelinePanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override;
+  TimelinePanel() : Panel("How deep it sits in memory, step by step, will be drawn here.") {}
 
  private:
+  void draw_content(Workspace& workspace, const Ui& ui) override;
   void refresh(const Workspace& workspace);
   void draw_toolbar(Workspace& workspace, const Ui& ui);
-  static void draw_first_token(Workspace& workspace, const Ui& ui);
   void draw_legend(const Ui& ui);
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   void draw_selection(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame, float top);
-  void handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame);
-  void draw_alive(Workspace& workspace, const Ui& ui);
+  void handle_mouse(const TimelinePlot::Frame& frame);
+  void draw_alive(Document& document, const Ui& ui);
   void draw_alive_row(Document& document, const Ui& ui, BlockId id);
   void refresh_alive();
   void refresh_selected(const Document& document);
@@ -69,33 +92,24 @@ void TimelinePanel::refresh_alive() {
   alive_bytes_ = usage_at(projection_->timeline, cursor_, kAllSpaces);
 }
 
-void TimelinePanel::draw(Workspace& workspace, const Ui& ui) {
+void TimelinePanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (!document.model) {
-    empty_state(ui, "No model is open", "How deep it sits in memory, step by step, will be drawn here.");
-    return;
-  }
   draw_toolbar(workspace, ui);
-  if (!document.projection.value()) {
-    if (document.projection.busy())
-      empty_state(ui, "Projecting the load", "The plan is being run on the modelled machine.");
-    else
-      empty_state(ui, "This load could not be projected", "The message above says why.");
-    return;
-  }
+  if (!document.projection.value())
+    return document.projection.busy()
+               ? empty_state(ui, "Projecting the load", "The plan is being run on the modelled machine.")
+               : empty_state(ui, "This load could not be projected", "The message above says why.");
   refresh(workspace);
   draw_legend(ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const bool listed = room.x > ui.px(640) && room.y > ui.px(84);
-  const float list = listed ? std::min(ui.px(320), room.x * 0.34f) : 0;
+  const float list = list_width(ui, room);
   cursor_ = pinned_;
   draw_plot(document, ui, {room.x - (list > 0 ? list + ui.px(14) : 0), room.y});
   if (list <= 0) return;
   refresh_alive();
   ImGui::SameLine(0, ui.px(14));
-  ImGui::BeginChild("alive", {list, room.y});
-  draw_alive(workspace, ui);
-  ImGui::EndChild();
+  const ChildScope child("alive", {list, room.y});
+  draw_alive(document, ui);
 }
 
 void TimelinePanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
@@ -106,41 +120,14 @@ void TimelinePanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   continue_line(ui, 12, segmented_width(ui, kShapes) + ui.px(8) + segmented_width(ui, kAxes));
   lanes_ = segmented(ui, "shape", kShapes, lanes_ ? 1 : 0) == 1;
   ImGui::SameLine(0, ui.px(8));
-  const std::size_t axis = segmented(ui, "axis", kAxes, static_cast<std::size_t>(axis_));
-  axis_ = axis == 0 ? TimeAxis::steps : TimeAxis::seconds;
+  axis_ = static_cast<TimeAxis>(segmented(ui, "axis", kAxes, static_cast<std::size_t>(axis_)));
   draw_first_token(workspace, ui);
   const Method& method = shown_method(document.asked());
   if (!continue_line(ui, 14, text_width("Peak") + ui.px(6) + text_width(method.peak_law))) return;
-  ImGui::AlignTextToFramePadding();
-  muted(ui, "Peak");
+  control_text("Peak", ui.theme->muted);
   ImGui::SameLine(0, ui.px(6));
-  ImGui::AlignTextToFramePadding();
-  text_colored(ui.theme->accent, method.peak_law);
+  control_text(method.peak_law, ui.theme->accent);
   tooltip(ui, method.explanation);
-}
-
-void TimelinePanel::draw_first_token(Workspace& workspace, const Ui& ui) {
-  Document& document = workspace.document();
-  if (!document.forward.value() || document.forward.value()->forward() == nullptr) return;
-  constexpr std::array<std::string_view, 2> kEnds = {"Load", "First token"};
-  continue_line(ui, 8, segmented_width(ui, kEnds));
-  Asked asked = document.asked();
-  asked.first_token = segmented(ui, "end", kEnds, asked.first_token ? 1 : 0) == 1;
-  const LoadRequest& pass = asked.request;
-  tooltip(ui, fmt::format("Whether a forward pass follows the load: {} x {} tokens after {}, as the panel "
-                          "Lifetimes has it. It takes steps, no modelled time.",
-                          pass.batch, format_grouped(pass.sequence), format_grouped(pass.past)));
-  if (asked.first_token != document.asked().first_token) workspace.attempt([&] { document.ask(asked); });
-  if (!asked.first_token) return;
-  const bool failed = !forward_error(document).empty();
-  const std::string words =
-      failed ? forward_error(document)
-             : fmt::format("{} x {} tokens{}, {}", pass.batch, format_grouped(pass.sequence),
-                           pass.past == 0 ? "" : fmt::format(" after {}", format_grouped(pass.past)),
-                           document.forward.value()->model.profile);
-  if (!continue_line(ui, 8, std::min(text_width(words), ui.px(220))) && !failed) return;
-  ImGui::AlignTextToFramePadding();
-  name_text(ui, words, ui.px(220), failed ? ui.theme->bad : ui.theme->muted);
 }
 
 void TimelinePanel::draw_legend(const Ui& ui) {
@@ -167,15 +154,13 @@ void TimelinePanel::draw_legend(const Ui& ui) {
 void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float strip = document.selection() && size.y > ui.px(110) ? ui.px(20) : 0;
-  if (size.x < ui.px(140) || size.y < ui.px(60)) {
-    ImGui::Dummy(size);
-    return;
-  }
+  if (size.x < ui.px(140) || size.y < ui.px(60)) return ImGui::Dummy(size);
   ImGui::InvisibleButton("plot", size);
-  TimelinePlot::Frame frame{at, {at.x + size.x, at.y + size.y - strip}, range_, lanes_};
-  handle_mouse(ui, frame);
+  TimelinePlot::Frame frame{inside_axes(ui, at, at + size - ImVec2{0, strip}, kPlotAxisWidth), range_,
+                            lanes_};
+  handle_mouse(frame);
   frame.range = range_;
-  ImGui::PushClipRect(at, {at.x + size.x, at.y + size.y}, true);
+  ImGui::PushClipRect(at, at + size, true);
   plot_.draw(ui, frame);
   const Peak& peak = projection_->timeline.unified;
   plot_.mark(ui, frame, x_of_step(*projection_, axis_, peak.step), ui.theme->bad,
@@ -206,15 +191,10 @@ void TimelinePanel::refresh_selected(const Document& document) {
 // Under the axis: when the selected tensor has a block, and in which space.
 void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame,
                                    float top) {
-  const TimelinePlot::Area area = TimelinePlot::inside(ui, frame);
+  const PlotArea& area = frame.area;
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  {
-    const FontScope font(ui.fonts.small);
-    constexpr std::string_view kLabel = "selected";
-    const float width = ImGui::CalcTextSize(kLabel.data(), kLabel.data() + kLabel.size()).x;
-    draw->AddText({area.low.x - width - ui.px(8), top}, ui.theme->muted, kLabel.data(),
-                  kLabel.data() + kLabel.size());
-  }
+  const FontScope font(ui.fonts.small);
+  put_text_before(area.low.x - ui.px(8), top, ui.theme->muted, "selected");
   draw->AddRectFilled({area.low.x, top}, {area.high.x, top + ui.px(16)}, ui.theme->raised, ui.px(3));
   refresh_selected(document);
   const Plan& plan = projection_->plan;
@@ -225,8 +205,8 @@ void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const
     const double x1 =
         life.to_step == kNever ? plot_.curves().modelled_length : x_of_step(*projection_, axis_, end);
     const float left =
-        std::max(area.low.x, plot_.pixel_of(ui, frame, x_of_step(*projection_, axis_, life.from_step)));
-    const float right = std::min(area.high.x, std::max(left + ui.px(2), plot_.pixel_of(ui, frame, x1)));
+        std::max(area.low.x, plot_.pixel_of(frame, x_of_step(*projection_, axis_, life.from_step)));
+    const float right = std::min(area.high.x, std::max(left + ui.px(2), plot_.pixel_of(frame, x1)));
     if (right <= area.low.x || left >= area.high.x) continue;
     // one row per space, so that copies that live at once are both seen
     std::size_t row = 0;
@@ -236,36 +216,26 @@ void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const
   }
 }
 
-void TimelinePanel::handle_mouse(const Ui& ui, const TimelinePlot::Frame& frame) {
+void TimelinePanel::handle_mouse(const TimelinePlot::Frame& frame) {
   if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
   const ImGuiIO& io = ImGui::GetIO();
-  const double x = plot_.x_at(ui, frame, io.MousePos.x);
+  const double x = plot_.x_at(frame, io.MousePos.x);
   const double share = plot_.curves().length > 0 ? x / plot_.curves().length : 0;
-  const TimelinePlot::Area area = TimelinePlot::inside(ui, frame);
-  zoom_with_mouse(range_, share, area.high.x - area.low.x);
+  zoom_with_mouse(range_, share, frame.area.width());
   const std::size_t step = step_at_x(*projection_, axis_, x);
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) pinned_ = step;
   cursor_ = step;
 }
 
-void TimelinePanel::draw_alive(Workspace& workspace, const Ui& ui) {
-  Document& document = workspace.document();
+void TimelinePanel::draw_alive(Document& document, const Ui& ui) {
   const bool at_peak = cursor_ == projection_->timeline.unified.step;
   heading(ui, at_peak ? "Alive at the peak" : fmt::format("Alive at step {}", format_grouped(cursor_)));
-  {
-    const FontScope font(ui.fonts.small);
-    muted(ui, fmt::format("{} in {} blocks, largest first", format_bytes(alive_bytes_),
-                          format_grouped(alive_.size())));
-  }
-  ImGui::BeginChild("blocks", {0, 0});
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(alive_.size()));
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_alive_row(document, ui, alive_[static_cast<std::size_t>(i)]);
-  ImGui::PopStyleVar();
-  ImGui::EndChild();
+  const FontScope font(ui.fonts.small);
+  muted(ui, fmt::format("{} in {} blocks, largest first", format_bytes(alive_bytes_),
+                        format_grouped(alive_.size())));
+  const ChildScope child("blocks", {0, 0});
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
+  for_rows_in_sight(alive_.size(), [&](std::size_t i) { draw_alive_row(document, ui, alive_[i]); });
 }
 
 void TimelinePanel::draw_alive_row(Document& document, const Ui& ui, BlockId id) {
@@ -275,27 +245,15 @@ void TimelinePanel::draw_alive_row(Document& document, const Ui& ui, BlockId id)
   const auto owner = block.storage ? model.owners[index(*block.storage)] : std::nullopt;
   const bool selected =
       document.selection() && block.storage && model.tensor(*document.selection()).storage == *block.storage;
-  const FontScope font(ui.fonts.small);
-  const float height = ImGui::GetFontSize() + ui.px(6);
-  ImGui::PushID(static_cast<int>(index(id)));
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = ImGui::GetContentRegionAvail().x;
-  if (ImGui::Selectable("##row", selected, 0, {width, height}) && owner) document.select(owner);
+  const IdScope scope(index(id));
+  if (marked_row(ui, selected, ui.theme->spaces[index(block.space)], label, format_bytes(block.bytes),
+                 ui.theme->muted) &&
+      owner)
+    document.select(owner);
   hover_card(ui, [&] {
     text(shown(label));
-    text_colored(ui.theme->muted,
-                 fmt::format("{} bytes in {}", format_grouped(block.bytes), space_name(block.space)));
+    muted(ui, fmt::format("{} bytes in {}", format_grouped(block.bytes), space_name(block.space)));
   });
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  const float y = at.y + ui.px(3);
-  draw->AddRectFilled({at.x + ui.px(2), at.y + ui.px(5)}, {at.x + ui.px(6), at.y + height - ui.px(4)},
-                      ui.theme->spaces[index(block.space)], ui.px(2));
-  const std::string bytes = format_bytes(block.bytes);
-  const float bytes_width = ImGui::CalcTextSize(bytes.c_str()).x;
-  const std::string name = elided(shown(label), width - bytes_width - ui.px(26));
-  draw->AddText({at.x + ui.px(12), y}, ui.theme->text, name.c_str());
-  draw->AddText({at.x + width - bytes_width - ui.px(4), y}, ui.theme->muted, bytes.c_str());
-  ImGui::PopID();
 }
 
 }  // namespace

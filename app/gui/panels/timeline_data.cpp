@@ -63,17 +63,8 @@ void add_measured(TimelineCurves& curves, const Timeline& run, std::size_t steps
 }  // namespace
 
 std::string_view space_title(Space space) {
-  switch (space) {
-    case Space::host:
-      return "Host";
-    case Space::page_cache:
-      return "Page cache";
-    case Space::staging:
-      return "Staging";
-    case Space::device:
-      return "Device";
-  }
-  return {};
+  constexpr PerSpace<std::string_view> kTitles = {"Host", "Page cache", "Staging", "Device"};
+  return kTitles[index(space)];
 }
 
 TimelineCurves timeline_curves(const Projection& projection, const UploadResult* upload, TimeAxis axis) {

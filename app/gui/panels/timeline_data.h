@@ -5,7 +5,6 @@
 #include "core/view/curves.h"
 
 #include <array>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -16,14 +16,6 @@ void TimelinePlot::set_curves(TimelineCurves curves) {
   columns_ = 0;
 }
 
-TimelinePlot::Area TimelinePlot::inside(const Ui& ui, const Frame& frame) {
-  // on whole pixels, as the columns are
-  const ImVec2 low = {std::round(frame.low.x + ui.px(kPlotAxisWidth)), std::round(frame.low.y + ui.px(8))};
-  return {low,
-          {std::max(std::round(frame.high.x - ui.px(6)), low.x + 1),
-           std::max(std::round(frame.high.y - ui.px(kPlotAxisHeight)), low.y + 1)}};
-}
-
 double TimelinePlot::top_of_stack() const {
   return std::max(curves_.most_stacked, curves_.most_measured) * kPlotHeadroom;
 }
@@ -45,7 +37,7 @@ void TimelinePlot::refresh(std::size_t columns, const PlotRange& range) {
 }
 
 std::vector<TimelinePlot::Lane> TimelinePlot::lanes(const Ui& ui, const Frame& frame) const {
-  const Area whole = inside(ui, frame);
+  const PlotArea& whole = frame.area;
   if (!frame.lanes) return {{whole, top_of_stack(), {0, 1, 2, 3}}};
   std::vector<Lane> result;
   for (std::size_t level = 0; level < kSpaceCount; ++level) {
@@ -54,7 +46,7 @@ std::vector<TimelinePlot::Lane> TimelinePlot::lanes(const Ui& ui, const Frame& f
   }
   const float gap = ui.px(14);
   const auto count = static_cast<float>(result.size());
-  const float height = (whole.high.y - whole.low.y - gap * (count - 1)) / std::max(count, 1.0f);
+  const float height = (whole.height() - gap * (count - 1)) / std::max(count, 1.0f);
   for (std::size_t i = 0; i < result.size(); ++i) {
     const float top = whole.low.y + static_cast<float>(i) * (height + gap);
     result[i].area = {{whole.low.x, top}, {whole.high.x, top + height}};
@@ -62,35 +54,28 @@ std::vector<TimelinePlot::Lane> TimelinePlot::lanes(const Ui& ui, const Frame& f
   return result;
 }
 
-float TimelinePlot::pixel_of(const Ui& ui, const Frame& frame, double x) const {
-  const Area area = inside(ui, frame);
-  const double share = curves_.length > 0 ? x / curves_.length : 0;
-  const double seen = (share - frame.range.from) / (frame.range.to - frame.range.from);
-  return area.low.x + static_cast<float>(seen) * (area.high.x - area.low.x);
+float TimelinePlot::pixel_of(const Frame& frame, double x) const {
+  return pixel_of_share(frame.area, frame.range, curves_.length > 0 ? x / curves_.length : 0);
 }
 
-double TimelinePlot::x_at(const Ui& ui, const Frame& frame, float pixel) const {
-  const Area area = inside(ui, frame);
-  const double seen = static_cast<double>((pixel - area.low.x) / (area.high.x - area.low.x));
-  return (frame.range.from + seen * (frame.range.to - frame.range.from)) * curves_.length;
+double TimelinePlot::x_at(const Frame& frame, float pixel) const {
+  return share_at_pixel(frame.area, frame.range, pixel) * curves_.length;
 }
 
 void TimelinePlot::draw_steps_axis(const Ui& ui, const Frame& frame) const {
-  const Area area = inside(ui, frame);
-  const auto wanted = static_cast<std::size_t>(std::max(1.0f, (area.high.x - area.low.x) / ui.px(110)));
-  for (const double tick :
-       view::decimal_ticks(frame.range.from * curves_.length, frame.range.to * curves_.length, wanted)) {
+  for (const double tick : view::decimal_ticks(frame.range.from * curves_.length,
+                                               frame.range.to * curves_.length, tick_room(ui, frame.area))) {
     const bool steps = curves_.axis == TimeAxis::steps;
     const std::string label = !steps     ? tick == 0 ? "0" : format_seconds(tick)
                                   : tick < 1 ? "start"
                                          : "step " + format_grouped(static_cast<std::uint64_t>(tick));
-    paint_tick(ui, area, pixel_of(ui, frame, tick), label);
+    paint_tick(ui, frame.area, pixel_of(frame, tick), label);
   }
 }
 
 void TimelinePlot::draw_line(const Ui& ui, const Lane& lane, const std::vector<view::CurveColumn>& columns,
                              bool ledger) const {
-  const float width = (lane.area.high.x - lane.area.low.x) / static_cast<float>(columns.size());
+  const float width = lane.area.width() / static_cast<float>(columns.size());
   std::vector<ImVec2> points;
   points.reserve(columns.size());
   for (std::size_t i = 0; i < columns.size(); ++i)
@@ -109,20 +94,16 @@ void TimelinePlot::draw_lane_title(const Ui& ui, const Lane& lane) const {
                                         format_bytes(static_cast<std::uint64_t>(curves_.most[index(space)])));
   const ImVec2 size = ImGui::CalcTextSize(label.c_str());
   const ImVec2 at = {lane.area.high.x - size.x - ui.px(8), lane.area.low.y + ui.px(4)};
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRectFilled({at.x - ui.px(5), at.y - ui.px(2)},
-                      {at.x + size.x + ui.px(5), at.y + size.y + ui.px(2)},
-                      with_alpha(ui.theme->panel, 0.88f), ui.px(4));
-  draw->AddText(at, ui.theme->text, label.c_str());
+  const ImVec2 pad = {ui.px(5), ui.px(2)};
+  ImGui::GetWindowDrawList()->AddRectFilled(at - pad, at + size + pad, with_alpha(ui.theme->panel, 0.88f),
+                                            ui.px(4));
+  put_text(at, ui.theme->text, label);
 }
 
 void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
   flags_.clear();
-  const Area area = inside(ui, frame);
-  const auto columns = static_cast<std::size_t>(std::max(1.0f, std::round(area.high.x - area.low.x)));
-  refresh(columns, frame.range);
-  const std::vector<Lane> all = lanes(ui, frame);
-  for (const Lane& lane : all) {
+  refresh(static_cast<std::size_t>(std::max(1.0f, std::round(frame.area.width()))), frame.range);
+  for (const Lane& lane : lanes(ui, frame)) {
     paint_byte_axis(ui, lane.area, lane.most);
     for (auto level = lane.levels.rbegin(); level != lane.levels.rend(); ++level) {
       const std::size_t space = index(kStackOrder[*level]);
@@ -143,17 +124,12 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
 }
 
 void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label) {
-  const Area area = inside(ui, frame);
-  const float at = pixel_of(ui, frame, x);
-  if (at < area.low.x || at > area.high.x) return;
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  paint_dashed(*draw, {at, area.low.y}, {at, area.high.y}, color, ui.px(4), std::max(1.0f, ui.px(1.25f)));
-  if (!frame.lanes) {
-    const float y = plot_y(area, top_of_stack(), view::value_at(curves_.stacked.back(), x));
-    draw->AddCircleFilled({at, y}, ui.px(4.5f), ui.theme->panel);
-    draw->AddCircleFilled({at, y}, ui.px(3.2f), color);
-  }
-  if (!label.empty()) paint_flag(ui, area, at, color, label, flags_);
+  const float at = pixel_of(frame, x);
+  if (at < frame.area.low.x || at > frame.area.high.x) return;
+  std::optional<float> dot;
+  if (!frame.lanes) dot = plot_y(frame.area, top_of_stack(), view::value_at(curves_.stacked.back(), x));
+  paint_mark(ui, frame.area, at, color, dot);
+  if (!label.empty()) paint_flag(ui, frame.area, at, color, label, flags_);
 }
 
 }  // namespace loadline::gui

@@ -2,12 +2,10 @@
 #pragma once
 
 #include "app/gui/panels/plot_paint.h"
-#include "app/gui/panels/plot_range.h"
 #include "app/gui/panels/timeline_data.h"
 #include "app/gui/ui.h"
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 namespace loadline::gui {
@@ -19,23 +17,20 @@ class TimelinePlot {
   const TimelineCurves& curves() const { return curves_; }
 
   struct Frame {
-    ImVec2 low = {};  // of the whole plot with its axes
-    ImVec2 high = {};
+    PlotArea area;  // inside the axes
     PlotRange range;
     bool lanes = false;
   };
-  using Area = PlotArea;
-  static Area inside(const Ui& ui, const Frame& frame);
 
   void draw(const Ui& ui, const Frame& frame);
   // A dashed line at `x` with a dot where the stack is, and a label beside it.
   void mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label);
-  float pixel_of(const Ui& ui, const Frame& frame, double x) const;
-  double x_at(const Ui& ui, const Frame& frame, float pixel) const;
+  float pixel_of(const Frame& frame, double x) const;
+  double x_at(const Frame& frame, float pixel) const;
 
  private:
   struct Lane {
-    Area area;
+    PlotArea area;
     double most = 0;
     std::vector<std::size_t> levels;  // of the stack, from the bottom; a lane of one space has one
   };

@@ -35,17 +35,34 @@ std::string line_name(const ModuleTree& tree, const Line& line) {
   return name;
 }
 
+void describe(const Model& model, const Ui& ui, NodeId id) {
+  const ModuleNode& node = model.tree.node(id);
+  const double share = share_of(node.bytes, model.weight_bytes);
+  text(shown(module_path(model.tree, id)));
+  muted(ui, fmt::format("{} ({} bytes, {}), {} parameters, {}", format_bytes(node.bytes),
+                        format_grouped(node.bytes), percent_text(share), format_count(node.parameters),
+                        counted(node.tensors, "tensor")));
+  if (!node.children.empty()) muted(ui, "Double click to see it on the map.");
+}
+
+// Why some lines are dimmed, and the way back.
+void draw_filter(Document& document, const Ui& ui) {
+  if (document.table().applied.empty()) return;
+  ImGui::SameLine(0, ui.px(12));
+  const bool clear = link(ui, "filter", "filter: " + document.table().applied);
+  tooltip(ui, "Lit here and on the map: what passes the filter of the table. Click to clear it.");
+  if (clear) document.set_filter("");
+}
+
 class TreePanel final : public Panel {
  public:
-  void draw(Workspace& workspace, const Ui& ui) override;
+  void draw_content(Workspace& workspace, const Ui& ui) override;
 
  private:
   void reset(const Document& document);
   void reveal(const Document& document);
   void unfold(const Model& model);
   void draw_line(Document& document, const Ui& ui, const Line& line);
-  void describe(const Model& model, const Ui& ui, NodeId id);
-  void draw_filter(Document& document, const Ui& ui);
 
   std::uint64_t seen_model_ = 0;
   std::uint64_t seen_selection_ = 0;
@@ -104,12 +121,8 @@ void TreePanel::unfold(const Model& model) {
   }
 }
 
-void TreePanel::draw(Workspace& workspace, const Ui& ui) {
+void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  if (!document.model) {
-    empty_state(ui, "Modules", "Nothing is open.");
-    return;
-  }
   if (seen_model_ != document.id) reset(document);
   if (seen_selection_ != document.selections() || seen_scale_ != ui.scale) reveal(document);
   seen_scale_ = ui.scale;
@@ -117,8 +130,8 @@ void TreePanel::draw(Workspace& workspace, const Ui& ui) {
   heading(ui, "Modules");
   const FontScope font(ui.fonts.small);
   draw_filter(document, ui);
-  ImGui::BeginChild("lines");
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  const ChildScope child("lines");
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float height = ImGui::GetFontSize() + ui.px(9);
   if (scroll_to_) {
     const auto at =
@@ -129,33 +142,8 @@ void TreePanel::draw(Workspace& workspace, const Ui& ui) {
       ImGui::SetScrollY(height * std::max(0.0f, std::round((top - room / 2) / height)));
     scroll_to_.reset();
   }
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(lines_.size()), height);
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      draw_line(document, ui, lines_[static_cast<std::size_t>(i)]);
-  ImGui::PopStyleVar();
-  ImGui::EndChild();
-}
-
-// Why some lines are dimmed, and the way back.
-void TreePanel::draw_filter(Document& document, const Ui& ui) {
-  if (document.table().applied.empty()) return;
-  ImGui::SameLine(0, ui.px(12));
-  const bool clear = link(ui, "filter", "filter: " + document.table().applied);
-  tooltip(ui, "Lit here and on the map: what passes the filter of the table. Click to clear it.");
-  if (clear) document.set_filter("");
-}
-
-void TreePanel::describe(const Model& model, const Ui& ui, NodeId id) {
-  const ModuleNode& node = model.tree.node(id);
-  const double share =
-      static_cast<double>(node.bytes) / static_cast<double>(std::max<std::uint64_t>(model.weight_bytes, 1));
-  text(shown(module_path(model.tree, id)));
-  text_colored(ui.theme->muted, fmt::format("{} ({} bytes, {}), {} parameters, {}", format_bytes(node.bytes),
-                                            format_grouped(node.bytes), percent_text(share),
-                                            format_count(node.parameters), counted(node.tensors, "tensor")));
-  if (!node.children.empty()) text_colored(ui.theme->muted, "Double click to see it on the map.");
+  for_rows_in_sight(
+      lines_.size(), [&](std::size_t i) { draw_line(document, ui, lines_[i]); }, height);
 }
 
 void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
@@ -166,7 +154,7 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const float height = ImGui::GetFontSize() + ui.px(9);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  ImGui::PushID(static_cast<int>(index(line.node)));
+  const IdScope scope(index(line.node));
   if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_AllowDoubleClick, {width, height})) {
     if (branch && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
       document.zoom(line.node);
@@ -177,47 +165,35 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
       seen_selection_ = document.selections();  // it is in sight already
     }
   }
-  const double share =
-      static_cast<double>(node.bytes) / static_cast<double>(std::max<std::uint64_t>(model.weight_bytes, 1));
+  const double share = share_of(node.bytes, model.weight_bytes);
   hover_card(ui, [&] { describe(model, ui, line.node); });
 
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   const float indent = ui.px(2) + ui.px(12) * static_cast<float>(std::min<int>(line.depth, 12));
   const float y = at.y + ui.px(3);
   if (branch)
     fold_arrow(ui, {at.x + indent + ui.px(5), at.y + height / 2 - ui.px(1)}, open_[index(line.node)]);
-  const std::string size = format_bytes(node.bytes);
-  const std::string percent = percent_text(share);
   const bool with_percent = width > ui.px(290);
   const bool with_parameters = width > ui.px(370);
   const float percent_width = with_percent ? ui.px(52) : 0;
   const float size_width = ui.px(78) + (with_parameters ? ui.px(64) : 0);
-  const std::string name =
-      elided(shown(line_name(model.tree, line)), width - indent - ui.px(18) - percent_width - size_width);
   // the filter of the table: what does not pass steps back
   const std::vector<bool>& lit = document.table().lit;
   const bool dimmed = !selected && !lit.empty() && !lit[index(line.node)];
-  draw->AddText({at.x + indent + ui.px(15), y},
-                dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text, name.c_str());
-  const float percent_at = at.x + width - ImGui::CalcTextSize(percent.c_str()).x - ui.px(4);
+  put_text(
+      {at.x + indent + ui.px(15), y}, dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text,
+      elided(shown(line_name(model.tree, line)), width - indent - ui.px(18) - percent_width - size_width));
+  const float right = at.x + width - ui.px(4);
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
-  if (with_percent) draw->AddText({percent_at, y}, second, percent.c_str());
-  const float size_at = at.x + width - percent_width - ImGui::CalcTextSize(size.c_str()).x - ui.px(4);
-  draw->AddText({size_at, y}, with_percent ? ui.theme->text : second, size.c_str());
-  if (with_parameters) {
-    const std::string parameters = format_count(node.parameters);
-    const float right = at.x + width - percent_width - ui.px(82);
-    draw->AddText({right - ImGui::CalcTextSize(parameters.c_str()).x, y}, second, parameters.c_str());
-  }
+  if (with_percent) put_text_before(right, y, second, percent_text(share));
+  put_text_before(right - percent_width, y, with_percent ? ui.theme->text : second, format_bytes(node.bytes));
+  if (with_parameters)
+    put_text_before(right - percent_width - ui.px(78), y, second, format_count(node.parameters));
   // a hairline of the share under the name
-  const float bar_left = at.x + indent + ui.px(15);
-  const float bar_room = at.x + width - ui.px(4) - bar_left;
-  const float bar_y = at.y + height - ui.px(3);
-  draw->AddRectFilled({bar_left, bar_y}, {bar_left + bar_room, bar_y + ui.px(2)}, ui.theme->grid, ui.px(1));
-  draw->AddRectFilled({bar_left, bar_y},
-                      {bar_left + std::max(ui.px(1), bar_room * static_cast<float>(share)), bar_y + ui.px(2)},
-                      ui.theme->spaces[index(Space::device)], ui.px(1));
-  ImGui::PopID();
+  const ImVec2 low = at + ImVec2{indent + ui.px(15), height - ui.px(3)};
+  const float filled = std::max(ui.px(1), (right - low.x) * static_cast<float>(share));
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled(low, {right, low.y + ui.px(2)}, ui.theme->grid, ui.px(1));
+  draw->AddRectFilled(low, low + ImVec2{filled, ui.px(2)}, ui.theme->spaces[index(Space::device)], ui.px(1));
 }
 
 }  // namespace

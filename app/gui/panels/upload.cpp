@@ -19,52 +19,66 @@
 namespace loadline::gui {
 namespace {
 
-class UploadPanel final : public Panel {
- public:
-  void draw(Workspace& workspace, const Ui& ui) override;
-
- private:
-  void draw_form(Workspace& workspace, const Ui& ui);
-  // False while no device is chosen.
-  bool draw_devices(Workspace& workspace, const Ui& ui, float width);
-  void draw_projected(const Document& document, const Ui& ui);
-  void draw_result(const Workspace& workspace, const Ui& ui, const UploadResult& result);
-  void draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measured);
-  void draw_system_count(const Ui& ui, const UploadResult& result);
-  void draw_progress(Workspace& workspace, const Ui& ui);
-
-  OptionControls controls_;
-  std::uint64_t seen_model_ = 0;  // what is available is asked anew for each
-  TimelinePlot plot_;
-  std::shared_ptr<const UploadResult> plotted_;
-};
-
-void UploadPanel::draw(Workspace& workspace, const Ui& ui) {
-  Document& document = workspace.document();
-  if (!document.model) {
-    empty_state(ui, "No model is open", "Open one to move its weights to a GPU, for real.");
-    return;
+// The head of a table: titles of figures stand at the right, as the figures do.
+void draw_titles(const Ui& ui, std::span<const std::string_view> titles) {
+  const FontScope font(ui.fonts.small);
+  ImGui::TableNextRow();
+  for (std::size_t i = 0; i < titles.size(); ++i) {
+    ImGui::TableNextColumn();
+    if (i == 0)
+      muted(ui, titles[i]);
+    else
+      right_aligned(titles[i], ui.theme->muted);
   }
-  if (seen_model_ != document.id) {
-    seen_model_ = document.id;
-    workspace.find_devices();
-  }
-  const float form = std::min(ui.px(340), ImGui::GetContentRegionAvail().x * 0.42f);
-  begin_card(ui, "form", {form, 0});
-  draw_form(workspace, ui);
-  end_card();
-  ImGui::SameLine(0, ui.px(12));
-  begin_card(ui, "result", {0, 0});
-  const auto result = workspace.uploaded();
-  if (workspace.uploading.busy()) draw_progress(workspace, ui);
-  if (result)
-    draw_result(workspace, ui, *result);
-  else
-    draw_projected(document, ui);
-  end_card();
 }
 
-bool UploadPanel::draw_devices(Workspace& workspace, const Ui& ui, float width) {
+void figure(const Ui& ui, std::uint64_t bytes) {
+  ImGui::TableNextColumn();
+  right_aligned(bytes == 0 ? "\xE2\x80\x93" : format_bytes(bytes),
+                bytes == 0 ? ui.theme->muted : ui.theme->text);
+  bytes_tooltip(ui, bytes);
+}
+
+constexpr float kName = 86;
+constexpr float kFigure = 92;
+
+bool room_for_bars(const Ui& ui, std::size_t columns) {
+  constexpr float kBars = 150;
+  return ImGui::GetContentRegionAvail().x > ui.px(kName + kFigure * static_cast<float>(columns - 2) + kBars);
+}
+
+// Names, bars where there is room for them, and columns of figures.
+bool begin_figures(const Ui& ui, const char* id, std::span<const std::string_view> titles, bool bars) {
+  constexpr float kNarrowFigure = 80;
+  const std::string own = fmt::format("{}{}", id, bars ? " with bars" : "");  // ImGui keeps a table's widths
+  if (!ImGui::BeginTable(own.c_str(), static_cast<int>(titles.size()),
+                         ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX))
+    return false;
+  if (bars)
+    fixed_column(ui, "name", kName);
+  else
+    stretched_column("name", 1);
+  stretched_column("bars", 1, bars ? 0 : ImGuiTableColumnFlags_Disabled);
+  for (std::size_t i = 2; i < titles.size(); ++i)
+    fixed_column(ui, titles[i].data(), bars ? kFigure : kNarrowFigure);
+  draw_titles(ui, titles);
+  return true;
+}
+
+// What was projected, and under it what became of it.
+void draw_pair(const Ui& ui, double projected, std::optional<double> measured, ImU32 color) {
+  if (!ImGui::TableNextColumn()) return;
+  const float y = ImGui::GetCursorPosY();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::SetCursorPosY(y + ui.px(measured ? 3 : 6));
+  bar(ui, projected, color, {width, ui.px(6)});
+  if (!measured) return;
+  ImGui::SetCursorPosY(y + ui.px(12));
+  bar(ui, *measured, ui.theme->highlight, {width, ui.px(4)});
+}
+
+// False while no device is chosen.
+bool draw_devices(Workspace& workspace, const Ui& ui, float width) {
   std::vector<std::string> labels = {"best device"};
   std::size_t current = 0;
   for (const gpu::DeviceInfo& device : workspace.devices())
@@ -74,8 +88,7 @@ bool UploadPanel::draw_devices(Workspace& workspace, const Ui& ui, float width) 
   const bool named = !workspace.shared.device.empty();
   if (named && choice.chosen) current = *choice.chosen + 1;
   const std::string preview = named && !choice.chosen ? shown(workspace.shared.device) : labels[current];
-  const std::vector<std::string_view> views(labels.begin(), labels.end());
-  if (const auto picked = combo(ui, "##device", width, preview, views, current))
+  if (const auto picked = combo(ui, "##device", width, preview, labels, current))
     workspace.choose_device(*picked == 0 ? "" : std::to_string(workspace.devices()[*picked - 1].index));
   if (!choice.chosen) {
     if (workspace.devices().empty()) return false;
@@ -100,104 +113,9 @@ bool UploadPanel::draw_devices(Workspace& workspace, const Ui& ui, float width) 
   return true;
 }
 
-// Its reason stands beside the projection, as every misfit does.
-bool maps_encoded(const Document& document) {
-  return !mapping_misfit(*document.model, *document.projection.value()).empty();
-}
-
-void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
-  Document& document = workspace.document();
-  const float width = ImGui::GetContentRegionAvail().x;
-  heading(ui, "Upload to");
-  const bool chosen = draw_devices(workspace, ui, width);
-  method_and_order(workspace, ui, width * 0.62f, width * 0.38f - ui.px(6));
-  upload_options(document, ui, controls_);
-  bool verify = workspace.settings.verify_upload;
-  if (checkbox(ui, "Read back and compare every byte", &verify)) workspace.settings.verify_upload = verify;
-  ImGui::Dummy({0, ui.px(4)});
-  const Model& model = *document.model;
-  const bool ready = chosen && document.projection.value() && !document.projection.busy() &&
-                     !workspace.uploading.busy() && use_misfit(model).empty() && !maps_encoded(document);
-  if (button(ui, workspace.uploading.busy() ? "Uploading" : "Upload", ButtonKind::primary, ready))
-    workspace.attempt([&] { workspace.upload(); });
-  if (const std::string why = use_misfit(model); !why.empty())
-    paragraph(ui, "Cannot be uploaded: " + shown(why), ui.theme->bad);
-}
-
-void UploadPanel::draw_progress(Workspace& workspace, const Ui& ui) {
-  for (const JobView& job : workspace.shared.jobs.view()) {
-    if (job.name != "Uploading") continue;
-    heading(ui, "Uploading");
-    bar(ui, job.fraction, ui.theme->accent, {ImGui::GetContentRegionAvail().x, ui.px(10)});
-    muted(ui, fmt::format("{} of {}", format_bytes(job.done), format_bytes(job.total)));
-    if (button(ui, "Cancel")) workspace.shared.jobs.cancel(job.id);
-    ImGui::Dummy({0, ui.px(8)});
-  }
-}
-
-// The head of a table: titles of figures stand at the right, as the figures do.
-void draw_titles(const Ui& ui, std::span<const std::string_view> titles) {
-  const FontScope font(ui.fonts.small);
-  ImGui::TableNextRow();
-  for (std::size_t i = 0; i < titles.size(); ++i) {
-    ImGui::TableNextColumn();
-    if (i == 0)
-      muted(ui, titles[i]);
-    else
-      right_aligned(titles[i], ui.theme->muted);
-  }
-}
-
-void figure(const Ui& ui, std::uint64_t bytes) {
-  ImGui::TableNextColumn();
-  right_aligned(bytes == 0 ? "\xE2\x80\x93" : format_bytes(bytes),
-                bytes == 0 ? ui.theme->muted : ui.theme->text);
-  tooltip(ui, format_grouped(bytes) + " bytes");
-}
-
-constexpr float kName = 86;
-constexpr float kFigure = 92;
-
-bool room_for_bars(const Ui& ui, std::size_t columns) {
-  constexpr float kBars = 150;
-  return ImGui::GetContentRegionAvail().x > ui.px(kName + kFigure * static_cast<float>(columns - 2) + kBars);
-}
-
-// Names, bars where there is room for them, and columns of figures.
-bool begin_figures(const Ui& ui, const char* id, std::span<const std::string_view> titles, bool bars) {
-  constexpr float kNarrowFigure = 80;
-  const std::string own = fmt::format("{}{}", id, bars ? " with bars" : "");  // ImGui keeps a table's widths
-  if (!ImGui::BeginTable(own.c_str(), static_cast<int>(titles.size()),
-                         ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX))
-    return false;
-  if (bars)
-    ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthFixed, ui.px(kName));
-  else
-    ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthStretch);
-  ImGui::TableSetupColumn("bars",
-                          ImGuiTableColumnFlags_WidthStretch | (bars ? 0 : ImGuiTableColumnFlags_Disabled));
-  for (std::size_t i = 2; i < titles.size(); ++i)
-    ImGui::TableSetupColumn(titles[i].data(), ImGuiTableColumnFlags_WidthFixed,
-                            ui.px(bars ? kFigure : kNarrowFigure));
-  draw_titles(ui, titles);
-  return true;
-}
-
-// What was projected, and under it what became of it.
-void draw_pair(const Ui& ui, double projected, std::optional<double> measured, ImU32 color) {
-  if (!ImGui::TableNextColumn()) return;
-  const float y = ImGui::GetCursorPosY();
-  const float width = ImGui::GetContentRegionAvail().x;
-  ImGui::SetCursorPosY(y + ui.px(measured ? 3 : 6));
-  bar(ui, projected, color, {width, ui.px(6)});
-  if (!measured) return;
-  ImGui::SetCursorPosY(y + ui.px(12));
-  bar(ui, *measured, ui.theme->highlight, {width, ui.px(4)});
-}
-
 // A row per space: projected, and once there was an upload what was allocated, which follows the plan
 // by construction, and what the allocator took for it.
-void UploadPanel::draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measured) {
+void draw_peaks(const Ui& ui, const Timeline& projected, const Timeline* measured) {
   constexpr std::array<std::string_view, 5> kTitles = {"Peak of", "", "Projected", "Allocated",
                                                        "Taken in all"};
   const bool taken = measured != nullptr && measured->reserved_peak;
@@ -227,8 +145,32 @@ void UploadPanel::draw_peaks(const Ui& ui, const Timeline& projected, const Time
   ImGui::EndTable();
 }
 
+void draw_projected(const Document& document, const Ui& ui) {
+  heading(ui, "Projected");
+  if (!document.projection.value())
+    return paragraph(ui,
+                     document.projection.busy()
+                         ? "The load is being projected."
+                         : "This load could not be projected: the message above says why.",
+                     ui.theme->muted);
+  const std::string& misfit = document.upload_misfit();
+  if (misfit.empty()) {
+    paragraph(ui, "What the upload is going to take; what is measured will stand beside it.",
+              ui.theme->muted);
+  } else {
+    std::string words = shown(misfit) + ". An upload would be refused.";
+    words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
+    paragraph(ui, words, ui.theme->bad);
+  }
+  draw_peaks(ui, document.projection.value()->timeline, nullptr);
+  const Method& method = *document.projection.value()->method;
+  ImGui::Dummy({0, ui.px(6)});
+  heading(ui, method.id);
+  paragraph(ui, method.explanation, ui.theme->text);
+}
+
 // The measurement: what the system counted against what the plan makes of it.
-void UploadPanel::draw_system_count(const Ui& ui, const UploadResult& result) {
+void draw_system_count(const Ui& ui, const UploadResult& result) {
   const gpu::UploadReport& report = result.report;
   constexpr std::array<std::string_view, 5> kTitles = {"Peak of", "", "Projected", "Counted", "Difference"};
   constexpr std::uint64_t kWorthComparing = 8 << 20;  // below it, the process itself is what is counted
@@ -272,29 +214,74 @@ void UploadPanel::draw_system_count(const Ui& ui, const UploadResult& result) {
               ui.theme->muted);
 }
 
-void UploadPanel::draw_projected(const Document& document, const Ui& ui) {
-  heading(ui, "Projected");
-  if (!document.projection.value()) {
-    paragraph(ui,
-              document.projection.busy() ? "The load is being projected."
-                                         : "This load could not be projected: the message above says why.",
-              ui.theme->muted);
-    return;
+void draw_progress(Workspace& workspace, const Ui& ui) {
+  for (const JobView& job : workspace.shared.jobs.view()) {
+    if (job.name != "Uploading") continue;
+    heading(ui, "Uploading");
+    bar(ui, job.fraction, ui.theme->accent, {ImGui::GetContentRegionAvail().x, ui.px(10)});
+    muted(ui, fmt::format("{} of {}", format_bytes(job.done), format_bytes(job.total)));
+    if (button(ui, "Cancel")) workspace.shared.jobs.cancel(job.id);
+    ImGui::Dummy({0, ui.px(8)});
   }
-  const std::string& misfit = document.upload_misfit();
-  if (misfit.empty()) {
-    paragraph(ui, "What the upload is going to take; what is measured will stand beside it.",
-              ui.theme->muted);
-  } else {
-    std::string words = shown(misfit) + ". An upload would be refused.";
-    words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
-    paragraph(ui, words, ui.theme->bad);
+}
+
+class UploadPanel final : public Panel {
+ public:
+  UploadPanel() : Panel("Open one to move its weights to a GPU, for real.") {}
+
+ private:
+  void draw_content(Workspace& workspace, const Ui& ui) override;
+  void draw_form(Workspace& workspace, const Ui& ui);
+  void draw_result(const Workspace& workspace, const Ui& ui, const UploadResult& result);
+
+  OptionControls controls_;
+  std::uint64_t seen_model_ = 0;  // what is available is asked anew for each
+  TimelinePlot plot_;
+  std::shared_ptr<const UploadResult> plotted_;
+};
+
+void UploadPanel::draw_content(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (seen_model_ != document.id) {
+    seen_model_ = document.id;
+    workspace.find_devices();
   }
-  draw_peaks(ui, document.projection.value()->timeline, nullptr);
-  const Method& method = *document.projection.value()->method;
-  ImGui::Dummy({0, ui.px(6)});
-  heading(ui, method.id);
-  paragraph(ui, method.explanation, ui.theme->text);
+  const float form = std::min(ui.px(340), ImGui::GetContentRegionAvail().x * 0.42f);
+  {
+    const CardScope card(ui, "form", {form, 0});
+    draw_form(workspace, ui);
+  }
+  ImGui::SameLine(0, ui.px(12));
+  const CardScope card(ui, "result", {0, 0});
+  const auto result = workspace.uploaded();
+  if (workspace.uploading.busy()) draw_progress(workspace, ui);
+  if (result)
+    draw_result(workspace, ui, *result);
+  else
+    draw_projected(document, ui);
+}
+
+// Its reason stands beside the projection, as every misfit does.
+bool maps_encoded(const Document& document) {
+  return !mapping_misfit(*document.model, *document.projection.value()).empty();
+}
+
+void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  const float width = ImGui::GetContentRegionAvail().x;
+  heading(ui, "Upload to");
+  const bool chosen = draw_devices(workspace, ui, width);
+  method_and_order(workspace, ui, width * 0.62f, width * 0.38f - ui.px(6));
+  upload_options(document, ui, controls_);
+  checkbox(ui, "Read back and compare every byte", &workspace.settings.verify_upload);
+  ImGui::Dummy({0, ui.px(4)});
+  const Model& model = *document.model;
+  const bool ready = chosen && document.projection.value() && !document.projection.busy() &&
+                     !workspace.uploading.busy() && use_misfit(model).empty() && !maps_encoded(document);
+  if (button(ui, workspace.uploading.busy() ? "Uploading" : "Upload", ButtonKind::primary, ready))
+    workspace.attempt([&] { workspace.upload(); });
+  if (const std::string why = use_misfit(model); !why.empty())
+    paragraph(ui, "Cannot be uploaded: " + shown(why), ui.theme->bad);
 }
 
 void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const UploadResult& result) {
@@ -302,14 +289,11 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
   heading(ui, "Uploaded");
   text(fmt::format("{} in {}, {}", format_bytes(report.bytes), format_seconds(report.seconds),
                    format_rate(report.bytes_per_second)));
-  const std::string_view verdict = report.verified == true    ? "every byte verified"
-                                   : report.verified == false ? "differs from the file"
-                                                              : "not verified";
+  const auto [verdict, color] = !report.verified   ? std::pair("not verified", ui.theme->warning)
+                                : *report.verified ? std::pair("every byte verified", ui.theme->good)
+                                                   : std::pair("differs from the file", ui.theme->bad);
   continue_line(ui, 12, text_width(verdict) + ui.px(14));
-  badge(ui, verdict,
-        report.verified == true    ? ui.theme->good
-        : report.verified == false ? ui.theme->bad
-                                   : ui.theme->warning);
+  badge(ui, verdict, color);
   {
     const FontScope font(ui.fonts.small);
     name_text(ui, report.device, 0, ui.theme->muted);
@@ -331,7 +315,7 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
   legend_entry(ui, ui.theme->highlight, "measured: allocated", "");
   ImGui::SameLine(0, ui.px(16));
   legend_entry(ui, ui.theme->accent, "measured: process", "");
-  plot_.draw(ui, {{at.x, at.y + ui.px(22)}, {at.x + room.x, at.y + room.y}, {}, false});
+  plot_.draw(ui, {inside_axes(ui, at + ImVec2{0, ui.px(22)}, at + room, kPlotAxisWidth), {}, false});
 }
 
 }  // namespace
