@@ -154,9 +154,7 @@ std::shared_ptr<const ArenaScene> make_arena_scene(ArenaProblemPtr problem, cons
   auto scene = std::make_shared<ArenaScene>();
   scene->of = std::move(problem);
   scene->options = options;
-  PackOptions wanted;
-  wanted.seconds = options.seconds;
-  wanted.threads = options.threads;
+  PackOptions wanted = {.seconds = options.seconds, .threads = options.threads};
   if (options.capacity)
     wanted.capacity.assign(scene->of->arenas, options.capacity);
   else

@@ -3,7 +3,6 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/widgets.h"
-#include "core/base/text.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,6 @@
 #include "app/gui/panels/option_controls.h"
 
 #include "core/base/error.h"
-#include "core/base/text.h"
 
 #include <algorithm>
 #include <array>
