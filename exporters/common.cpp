@@ -7,8 +7,6 @@
 
 #include <bit>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
@@ -45,6 +43,18 @@ std::vector<TensorId> select_tensors(const MetaGraph& graph) {
   return selected;
 }
 
+std::uint64_t output_bytes(const Tensor& tensor, DType to) {
+  const auto bytes = byte_size(to, elements(tensor));
+  if (!bytes) throw Error(ErrorCode::limit, {.tensor = tensor.name}, "its size overflows 64 bits");
+  return *bytes;
+}
+
+void add_result(MetaGraph& result, FileId file, const TensorSlot& slot, const Name& name,
+                const Shape& shape) {
+  const StorageId storage = result.add_storage(plain_storage(file, slot.offset, slot.bytes));
+  result.tensors.push_back({name, slot.to, shape, {}, storage, 0});
+}
+
 std::uint64_t header_bytes(const LayoutFile& file) {
   std::uint64_t bytes = file.header.size();
   for (const HeaderCopy& copy : file.copies) bytes += copy.array.bytes;
@@ -59,10 +69,14 @@ void append_bytes(std::vector<std::byte>& out, std::string_view text) {
 void append_u32(std::vector<std::byte>& out, std::uint32_t value) { append_little_endian(out, value); }
 void append_u64(std::vector<std::byte>& out, std::uint64_t value) { append_little_endian(out, value); }
 
+void append_string(std::vector<std::byte>& out, std::string_view text) {
+  append_u64(out, text.size());
+  append_bytes(out, text);
+}
+
 void check_alignment(std::uint64_t alignment) {
   if (alignment != 0 && (!std::has_single_bit(alignment) || alignment > std::uint64_t{2} << 20))
-    throw Error(ErrorCode::usage,
-                fmt::format("an alignment of {} is not a power of two up to 2097152", alignment));
+    throw Error(ErrorCode::usage, "an alignment of {} is not a power of two up to 2097152", alignment);
 }
 
 }  // namespace loadline

@@ -3,25 +3,15 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/file_system.h"
 #include "core/io/storage_reader.h"
 #include "core/io/tensor_reader.h"
 
 #include <filesystem>
 
-#include <fmt/format.h>
-
 namespace loadline {
 
-namespace {
-
 namespace fs = std::filesystem;
-
-bool is_folder(const fs::path& path) {
-  std::error_code failure;
-  return fs::is_directory(path, failure);
-}
-
-}  // namespace
 
 // The output's files would mix with the input's.
 void refuse_own_folder(const MetaGraph& graph, const std::string& out) {
@@ -66,8 +56,7 @@ const Exporter& exporter_for_output(const std::string& out) {
   // "Llama-3.1" is a folder's name, not an extension
   if (extension.empty() || extension.find_first_of("0123456789") == 1 || is_folder(out))
     return find_exporter("safetensors");
-  throw Error(ErrorCode::usage,
-              fmt::format("no output format has the extension '{}'", safe_display(extension)))
+  throw Error(ErrorCode::usage, "no output format has the extension '{}'", safe_display(extension))
       .with({"to", "safetensors"});
 }
 

@@ -1,7 +1,9 @@
 // The table: one row for each thing that can be chosen about a conversion.
 #include "exporters/convert_options.h"
 
-#include <algorithm>
+#include "core/base/option_members.h"
+#include "core/base/text.h"
+
 #include <array>
 
 namespace loadline {
@@ -18,22 +20,10 @@ std::vector<std::string> outtypes() { return {"f32", "f16", "bf16"}; }
 
 OptionValue outtype_of(const Request& request) {
   if (!request.layout.outtype) return {};
-  return std::string(*request.layout.outtype == DType::f32   ? "f32"
-                     : *request.layout.outtype == DType::f16 ? "f16"
-                                                             : "bf16");
+  return lower_case(dtype_info(*request.layout.outtype).name);
 }
 void set_outtype(Request& request, const OptionValue& value) {
-  const auto* const text = std::get_if<std::string>(&value);
-  if (text == nullptr)
-    request.layout.outtype.reset();
-  else
-    request.layout.outtype = *text == "f32" ? DType::f32 : *text == "f16" ? DType::f16 : DType::bf16;
-}
-
-OptionValue number_or_none(std::uint64_t number) { return number == 0 ? OptionValue() : OptionValue(number); }
-std::uint64_t number_in(const OptionValue& value) {
-  const auto* const number = std::get_if<std::uint64_t>(&value);
-  return number == nullptr ? 0 : *number;
+  request.layout.outtype = dtype_named(text_in(value));
 }
 
 constexpr std::string_view kFormat = "Format";
@@ -49,12 +39,8 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .help = "Output format.",
      .default_text = "by OUT's name",
      .choices = exporter_ids,
-     .get = [](const Request& r) { return r.to.empty() ? OptionValue() : OptionValue(r.to); },
-     .set =
-         [](Request& r, const OptionValue& value) {
-           const auto* const text = std::get_if<std::string>(&value);
-           r.to = text == nullptr ? std::string() : *text;
-         },
+     .get = text_of<&Request::to>,
+     .set = set_text<&Request::to>,
      .can_be_unset = true},
     {.id = "outtype",
      .group = kFormat,
@@ -77,8 +63,8 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .help =
          "Alignment, a power of two: of the whole data in safetensors files, of every tensor in GGUF files.",
      .default_text = "the format's own",
-     .get = [](const Request& r) { return number_or_none(r.layout.alignment); },
-     .set = [](Request& r, const OptionValue& value) { r.layout.alignment = number_in(value); },
+     .get = number_or_none<&Request::layout, &ExportOptions::alignment>,
+     .set = set_number_or_none<&Request::layout, &ExportOptions::alignment>,
      .least = 1,
      .most = std::uint64_t{2} << 20,
      .can_be_unset = true},
@@ -90,8 +76,8 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .brief = "safetensors folder of files of at most SIZE",
      .help = "Splits a safetensors folder into files of at most SIZE; a larger tensor has a file of its own.",
      .default_text = "one file",
-     .get = [](const Request& r) { return number_or_none(r.layout.max_shard_bytes); },
-     .set = [](Request& r, const OptionValue& value) { r.layout.max_shard_bytes = number_in(value); },
+     .get = number_or_none<&Request::layout, &ExportOptions::max_shard_bytes>,
+     .set = set_number_or_none<&Request::layout, &ExportOptions::max_shard_bytes>,
      .least = 1,
      .can_be_unset = true},
     {.id = "memory_budget",
@@ -102,8 +88,8 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .brief = "memory for buffers",
      .help = "Memory that buffers may take.",
      .default_text = "64MiB",
-     .get = [](const Request& r) { return OptionValue(r.write.memory_budget); },
-     .set = [](Request& r, const OptionValue& value) { r.write.memory_budget = number_in(value); },
+     .get = number_of<&Request::write, &WriteOptions::memory_budget>,
+     .set = set_number<&Request::write, &WriteOptions::memory_budget>,
      .least = 128 << 10},
     {.id = "force",
      .group = kWriting,
@@ -111,26 +97,20 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .title = "Replace files",
      .brief = "replace existing output",
      .help = "Replaces output that exists.",
-     .get = [](const Request& r) { return OptionValue(r.write.overwrite); },
-     .set = [](Request& r, const OptionValue& value) { r.write.overwrite = std::get<bool>(value); }},
+     .get = flag_of<&Request::write, &WriteOptions::overwrite>,
+     .set = set_flag<&Request::write, &WriteOptions::overwrite>},
     {.id = "verify",
      .group = kWriting,
      .kind = OptionKind::flag,
      .title = "Verify",
      .brief = "read the output back before it appears",
      .help = "Reads every file back from disk and compares it before it appears.",
-     .get = [](const Request& r) { return OptionValue(r.write.verify); },
-     .set = [](Request& r, const OptionValue& value) { r.write.verify = std::get<bool>(value); }},
+     .get = flag_of<&Request::write, &WriteOptions::verify>,
+     .set = set_flag<&Request::write, &WriteOptions::verify>},
 }};
 
 }  // namespace
 
 std::span<const Option<ConvertRequest>> convert_options() { return kOptions; }
-
-const Option<ConvertRequest>* find_convert_option(std::string_view id) {
-  const auto found =
-      std::find_if(kOptions.begin(), kOptions.end(), [&](const auto& row) { return row.id == id; });
-  return found == kOptions.end() ? nullptr : &*found;
-}
 
 }  // namespace loadline

@@ -17,7 +17,4 @@ struct ConvertRequest {
 };
 
 std::span<const Option<ConvertRequest>> convert_options();
-// Null if there is none.
-const Option<ConvertRequest>* find_convert_option(std::string_view id);
-
 }  // namespace loadline

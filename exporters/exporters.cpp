@@ -1,6 +1,5 @@
 // The table of exporters.
 #include "core/base/lookup.h"
-#include "core/base/text.h"
 #include "exporters/exporter.h"
 #include "exporters/gguf.h"
 #include "exporters/gguf_metadata.h"
@@ -8,8 +7,6 @@
 
 #include <algorithm>
 #include <array>
-
-#include <fmt/format.h>
 
 namespace loadline {
 namespace {

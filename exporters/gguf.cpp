@@ -14,45 +14,37 @@
 #include "exporters/common.h"
 #include "exporters/gguf_metadata.h"
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
 constexpr std::size_t kMostRank = 4;
 constexpr std::size_t kMostName = 63;  // ggml keeps 64 bytes with the terminator
 
-void append_string(std::vector<std::byte>& out, std::string_view text) {
-  append_u64(out, text.size());
-  append_bytes(out, text);
-}
-
 Shape gguf_shape(const Tensor& tensor) { return tensor.shape.empty() ? Shape{1} : tensor.shape; }
 
 TensorSlot make_slot(const MetaGraph& graph, TensorId id, const ExportOptions& options) {
   const Tensor& tensor = graph.tensor(id);
-  const auto refuse = [&](std::string detail) {
-    return Error(ErrorCode::unsupported, {.tensor = tensor.name}, detail);
-  };
+  const ErrorPlace place{.tensor = tensor.name};
   const DType to = output_dtype(tensor, options);
-  if (!gguf_supports(to)) throw refuse(fmt::format("GGUF has no dtype {}", dtype_info(to).name));
+  if (!gguf_supports(to))
+    throw Error(ErrorCode::unsupported, place, "GGUF has no dtype {}", dtype_info(to).name);
   if (tensor.shape.size() > kMostRank)
-    throw refuse(fmt::format("has rank {}, GGUF holds at most {}", tensor.shape.size(), kMostRank));
+    throw Error(ErrorCode::unsupported, place, "has rank {}, GGUF holds at most {}", tensor.shape.size(),
+                kMostRank);
   if (tensor.name.size() > kMostName || tensor.name.empty())
-    throw refuse(fmt::format("its name has {} bytes, GGUF holds 1 to {}", tensor.name.size(), kMostName));
+    throw Error(ErrorCode::unsupported, place, "its name has {} bytes, GGUF holds 1 to {}",
+                tensor.name.size(), kMostName);
   if (!is_valid_utf8(tensor.name) || tensor.name.view().find('\0') != std::string::npos)
-    throw refuse("its name is not UTF-8 text without NUL");
+    throw Error(ErrorCode::unsupported, place, "its name is not UTF-8 text without NUL");
   for (const std::uint64_t dimension : tensor.shape)
     if (dimension >> 63 != 0)
-      throw refuse(fmt::format("has a dimension of {}, GGUF's are signed", dimension));
+      throw Error(ErrorCode::unsupported, place, "has a dimension of {}, GGUF's are signed", dimension);
   const std::uint32_t block = dtype_info(to).block_elements;
   const std::uint64_t row = gguf_shape(tensor).back();
   if (row % block != 0)
-    throw refuse(
-        fmt::format("has rows of {} elements, {} needs multiples of {}", row, dtype_info(to).name, block));
-  const auto bytes = byte_size(to, elements(tensor));
-  if (!bytes) throw Error(ErrorCode::limit, {.tensor = tensor.name}, "its size overflows 64 bits");
-  return {id, to, 0, *bytes};
+    throw Error(ErrorCode::unsupported, place, "has rows of {} elements, {} needs multiples of {}", row,
+                dtype_info(to).name, block);
+  return {id, to, 0, output_bytes(tensor, to)};
 }
 
 }  // namespace
@@ -62,9 +54,8 @@ bool gguf_supports(DType dtype) { return dtype_info(dtype).ggml >= 0; }
 Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   check_alignment(options.alignment);
   if (options.alignment != 0 && options.alignment < 8)
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("an alignment of {} is not one of GGUF: they are multiples of 8", options.alignment));
+    throw Error(ErrorCode::usage, "an alignment of {} is not one of GGUF: they are multiples of 8",
+                options.alignment);
   if (options.max_shard_bytes != 0)
     throw Error(ErrorCode::usage, "the gguf exporter writes one file: it has no shards");
   const std::uint64_t alignment = options.alignment == 0 ? gguf_alignment(graph) : options.alignment;
@@ -108,9 +99,7 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
   for (TensorSlot& slot : file.slots) {
     slot.offset += data;
     const Tensor& source = graph.tensor(slot.tensor);
-    const StorageId storage{static_cast<std::uint32_t>(layout.result.storages.size())};
-    layout.result.storages.push_back(plain_storage(FileId{0}, slot.offset, slot.bytes));
-    layout.result.tensors.push_back({source.name, slot.to, gguf_shape(source), {}, storage, 0});
+    add_result(layout.result, FileId{0}, slot, source.name, gguf_shape(source));
   }
   file.bytes = data + at;
   layout.result.files.push_back({out, file.bytes});

@@ -14,8 +14,6 @@
 #include <map>
 #include <optional>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
@@ -70,7 +68,7 @@ class Composer {
   explicit Composer(const MetaGraph& graph) : graph_(graph) {}
 
   void add(const std::string& key, const MetaValue& value) {
-    append_string(key);
+    append_string(result_.bytes, key);
     if (const auto* const array = std::get_if<MetaArray>(&value)) return add_array(key, *array);
     append_u32(result_.bytes, type_number(meta_type(value)));
     std::visit([&](const auto& held) { append(held); }, value);
@@ -85,20 +83,14 @@ class Composer {
     std::memcpy(bytes.data(), &number, sizeof(T));
     result_.bytes.insert(result_.bytes.end(), bytes.begin(), bytes.end());
   }
-  void append(const std::string& text) { append_string(text); }
+  void append(const std::string& text) { append_string(result_.bytes, text); }
   void append(const MetaArray&) {}
-  void append_string(std::string_view text) {
-    append_u64(result_.bytes, text.size());
-    append_bytes(result_.bytes, text);
-  }
-
   void add_array(const std::string& key, const MetaArray& array) {
     if (is_text(graph_, array)) {
       append_u32(result_.bytes, kStringType);
-      result_.notes.push_back({Severity::info,
-                               {},
-                               fmt::format("the text of '{}' has {} bytes and was left in the file",
-                                           safe_display(key, 100), array.count)});
+      result_.notes.push_back(make_note(Severity::info, {},
+                                        "the text of '{}' has {} bytes and was left in the file",
+                                        safe_display(key, 100), array.count));
     } else {
       append_u32(result_.bytes, type_number(MetaType::array));
       append_u32(result_.bytes, type_number(array.element));

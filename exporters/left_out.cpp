@@ -4,7 +4,6 @@
 #include "core/base/text.h"
 #include "exporters/common.h"
 
-#include <algorithm>
 #include <set>
 #include <unordered_set>
 
@@ -86,21 +85,19 @@ std::string not_cast(const MetaGraph& graph, const ExportOptions& options) {
 std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& exporter,
                                   const ExportOptions& options) {
   std::vector<std::string> sentences;
-  if (const auto tied = tied_names(graph); !tied.empty())
-    sentences.push_back(fmt::format("{} tied to another and written once: {}",
-                                    counted_are(tied.size(), "tensor"), join_names(tied, kMostNamed)));
-  if (const auto keys = lost_keys(graph, exporter); !keys.empty())
-    sentences.push_back(fmt::format("{} not written, {} has no place for {}: {}",
-                                    counted_are(keys.size(), "metadata key"), exporter.id,
-                                    keys.size() == 1 ? "it" : "them", join_names(keys, kMostNamed)));
-  if (const auto names = without_scale(graph, exporter); !names.empty())
-    sentences.push_back(fmt::format("{} written as integers, without scale and zero point: {}",
-                                    counted_are(names.size(), "quantised tensor"),
-                                    join_names(names, kMostNamed)));
-  if (const auto names = litert_integers(graph); !names.empty())
-    sentences.push_back(
-        fmt::format("{} written without the scale and zero point that LiteRT keeps beside quantised ones: {}",
-                    counted_are(names.size(), "integer tensor"), join_names(names, kMostNamed)));
+  const auto say = [&](const std::vector<std::string>& names, std::string_view noun, std::string_view what) {
+    if (!names.empty())
+      sentences.push_back(
+          fmt::format("{} {}: {}", counted_are(names.size(), noun), what, join_names(names, kMostNamed)));
+  };
+  say(tied_names(graph), "tensor", "tied to another and written once");
+  const std::vector<std::string> keys = lost_keys(graph, exporter);
+  say(keys, "metadata key",
+      fmt::format("not written, {} has no place for {}", exporter.id, keys.size() == 1 ? "it" : "them"));
+  say(without_scale(graph, exporter), "quantised tensor",
+      "written as integers, without scale and zero point");
+  say(litert_integers(graph), "integer tensor",
+      "written without the scale and zero point that LiteRT keeps beside quantised ones");
   if (std::string kept = not_cast(graph, options); !kept.empty()) sentences.push_back(std::move(kept));
   return sentences;
 }

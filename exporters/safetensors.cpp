@@ -38,13 +38,6 @@ std::size_t alignment_rank(DType dtype) {
                                   kAlignmentOrder.begin());
 }
 
-// One tensor of the output, and where its bytes come from.
-struct Item {
-  TensorId tensor{};
-  DType to = DType::opaque;
-  std::uint64_t bytes = 0;
-};
-
 class LayoutBuilder {
  public:
   LayoutBuilder(const MetaGraph& graph, const ExportOptions& options) : graph_(graph), options_(options) {
@@ -53,27 +46,25 @@ class LayoutBuilder {
     metadata_ = output_metadata();
   }
 
-  // The tensors in the source's order, with what they take.
-  std::vector<Item> items() const {
-    std::vector<Item> items;
+  // The tensors in the source's order, with what they take; without places yet.
+  std::vector<TensorSlot> items() const {
+    std::vector<TensorSlot> items;
     for (const TensorId id : select_tensors(graph_)) {
       const Tensor& tensor = graph_.tensor(id);
       const DType to = output_dtype(tensor, options_);
       if (!safetensors_supports(to))
-        throw Error(ErrorCode::unsupported, {.tensor = tensor.name},
-                    fmt::format("safetensors has no dtype {}", dtype_info(to).name));
+        throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, "safetensors has no dtype {}",
+                    dtype_info(to).name);
       if (!is_valid_utf8(tensor.name) || tensor.name == "__metadata__")
         throw Error(ErrorCode::unsupported, {.tensor = tensor.name},
                     "safetensors names are UTF-8 and not '__metadata__'");
-      const auto bytes = byte_size(to, elements(tensor));
-      if (!bytes) throw Error(ErrorCode::limit, {.tensor = tensor.name}, "its size overflows 64 bits");
-      items.push_back({id, to, *bytes});
+      items.push_back({id, to, 0, output_bytes(tensor, to)});
     }
     return items;
   }
 
-  void add_file(std::vector<Item> items, const std::string& path) {
-    std::sort(items.begin(), items.end(), [&](const Item& a, const Item& b) {
+  void add_file(std::vector<TensorSlot> items, const std::string& path) {
+    std::sort(items.begin(), items.end(), [&](const TensorSlot& a, const TensorSlot& b) {
       const std::size_t x = alignment_rank(a.to), y = alignment_rank(b.to);
       return x != y ? x > y : graph_.tensor(a.tensor).name < graph_.tensor(b.tensor).name;
     });
@@ -82,14 +73,12 @@ class LayoutBuilder {
     file.header = header(items);
     const FileId id{static_cast<std::uint32_t>(layout_.result.files.size())};
     std::uint64_t at = file.header.size();
-    for (const Item& item : items) {
-      file.slots.push_back({item.tensor, item.to, at, item.bytes});
-      const Tensor& source = graph_.tensor(item.tensor);
-      const StorageId storage{static_cast<std::uint32_t>(layout_.result.storages.size())};
-      layout_.result.storages.push_back(plain_storage(id, at, item.bytes));
-      layout_.result.tensors.push_back({source.name, item.to, source.shape, {}, storage, 0});
+    for (TensorSlot& item : items) {
+      item.offset = at;
+      add_result(layout_.result, id, item, graph_.tensor(item.tensor).name, graph_.tensor(item.tensor).shape);
       at += item.bytes;
     }
+    file.slots = std::move(items);
     file.bytes = at;
     layout_.result.files.push_back({path, at});
     layout_.files.push_back(std::move(file));
@@ -117,7 +106,7 @@ class LayoutBuilder {
     return entries;
   }
 
-  std::vector<std::byte> header(const std::vector<Item>& items) const {
+  std::vector<std::byte> header(const std::vector<TensorSlot>& items) const {
     // composed by hand: an ordered JSON object looks every new key up in all earlier ones
     std::string text = "{\"__metadata__\":{";
     for (const MetaEntry& entry : metadata_)
@@ -125,7 +114,7 @@ class LayoutBuilder {
                           Json(std::get<std::string>(entry.value)).dump());
     text += '}';
     std::uint64_t at = 0;
-    for (const Item& item : items) {
+    for (const TensorSlot& item : items) {
       const Tensor& tensor = graph_.tensor(item.tensor);
       text +=
           fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", Json(tensor.name).dump(),
@@ -136,9 +125,8 @@ class LayoutBuilder {
     text.append(align_up(8 + text.size(), std::max(options_.alignment, kDefaultAlignment)) - 8 - text.size(),
                 ' ');
     if (text.size() > kMostHeader)
-      throw Error(ErrorCode::limit,
-                  fmt::format("the header needs {} bytes, safetensors allows {}: write shards", text.size(),
-                              kMostHeader));
+      throw Error(ErrorCode::limit, "the header needs {} bytes, safetensors allows {}: write shards",
+                  text.size(), kMostHeader);
     std::vector<std::byte> bytes;
     append_u64(bytes, text.size());
     append_bytes(bytes, text);
@@ -152,11 +140,11 @@ class LayoutBuilder {
 };
 
 // huggingface_hub's greedy split, in the source's order: a tensor larger than the cap stands alone.
-std::vector<std::vector<Item>> split_items(const std::vector<Item>& items, std::uint64_t cap) {
-  std::vector<std::vector<Item>> shards;
-  std::vector<Item> open;
+std::vector<std::vector<TensorSlot>> split_items(const std::vector<TensorSlot>& items, std::uint64_t cap) {
+  std::vector<std::vector<TensorSlot>> shards;
+  std::vector<TensorSlot> open;
   std::uint64_t open_bytes = 0;
-  for (const Item& item : items) {
+  for (const TensorSlot& item : items) {
     if (cap != 0 && item.bytes > cap) {
       shards.push_back({item});
       continue;
@@ -172,8 +160,8 @@ std::vector<std::vector<Item>> split_items(const std::vector<Item>& items, std::
   return shards;
 }
 
-void add_shards(LayoutBuilder& builder, const std::vector<std::vector<Item>>& shards, const MetaGraph& graph,
-                const std::filesystem::path& folder) {
+void add_shards(LayoutBuilder& builder, const std::vector<std::vector<TensorSlot>>& shards,
+                const MetaGraph& graph, const std::filesystem::path& folder) {
   std::map<std::string, std::string> weight_map;  // sorted by tensor, as the reference writes it
   std::uint64_t total = 0;
   // the index is the first file of the result and the last to appear on disk
@@ -181,7 +169,7 @@ void add_shards(LayoutBuilder& builder, const std::vector<std::vector<Item>>& sh
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
     builder.add_file(shards[i], (folder / name).string());
-    for (const Item& item : shards[i]) {
+    for (const TensorSlot& item : shards[i]) {
       weight_map[graph.tensor(item.tensor).name] = name;
       total += item.bytes;
     }
@@ -204,11 +192,10 @@ bool safetensors_supports(DType dtype) { return !dtype_info(dtype).safetensors.e
 
 Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   LayoutBuilder builder(graph, options);
-  const std::vector<Item> items = builder.items();
+  const std::vector<TensorSlot> items = builder.items();
   if (out.ends_with(".safetensors")) {
     if (options.max_shard_bytes != 0)
-      throw Error(ErrorCode::usage,
-                  fmt::format("shards need a folder to go to, '{}' is one file", safe_display(out)));
+      throw Error(ErrorCode::usage, "shards need a folder to go to, '{}' is one file", safe_display(out));
     builder.add_file(items, out);
     builder.layout().result.metadata = builder.metadata();
     return std::move(builder.layout());

@@ -6,9 +6,7 @@
 #include "exporters/safetensors.h"
 
 #include <array>
-#include <cstring>
 
-#include <fmt/format.h>
 #include <xxhash.h>
 
 namespace loadline {
@@ -78,7 +76,7 @@ WriteReport synthesize(const MetaGraph& shapes, const std::string& folder, const
                        Progress& progress) {
   if (folder.empty()) throw Error(ErrorCode::usage, "the output folder has no name");
   if (folder.ends_with(".safetensors") || folder.ends_with(".gguf"))
-    throw Error(ErrorCode::usage, fmt::format("'{}': synth writes a model folder, not a file", folder));
+    throw Error(ErrorCode::usage, "'{}': synth writes a model folder, not a file", folder);
   const ExportOptions layout_options = {
       .outtype = {}, .alignment = 0, .max_shard_bytes = options.max_shard_bytes};
   const Layout layout = safetensors_layout(shapes, layout_options, folder);

@@ -17,7 +17,6 @@
 #include <filesystem>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 
 namespace loadline {
 namespace {
@@ -140,15 +139,14 @@ class Writer {
     if (disk && needed > disk->available)
       throw Error(ErrorCode::io,
                   {.file = layout_.folder.empty() ? layout_.files.front().path : layout_.folder},
-                  fmt::format("needs {} ({} bytes) in all, the disk of '{}' has {} free ({} bytes)",
-                              format_bytes(needed), needed, safe_display(disk->folder, 100),
-                              format_bytes(disk->available), disk->available));
+                  "needs {} ({} bytes) in all, the disk of '{}' has {} free ({} bytes)", format_bytes(needed),
+                  needed, safe_display(disk->folder, 100), format_bytes(disk->available), disk->available);
   }
 
   // Weight files in the output folder that are not written anew.
   void find_superseded() {
     std::error_code failure;
-    if (layout_.folder.empty() || !fs::is_directory(layout_.folder, failure)) return;
+    if (layout_.folder.empty() || !is_folder(layout_.folder)) return;
     for (fs::directory_iterator at(layout_.folder, failure), end; !failure && at != end;
          at.increment(failure)) {
       const fs::path path = at->path();
@@ -306,11 +304,10 @@ class Writer {
       progress_.add(n);
     }
     if (file.size() != written.bytes || hash.digest() != written.xxh3)
-      throw Error(
-          ErrorCode::io, {.file = written.path},
-          fmt::format(
-              "reads back differently: hash {:016x}, {:016x} was written; the disk or memory is faulty",
-              hash.digest(), written.xxh3));
+      throw Error(ErrorCode::io, {.file = written.path},
+
+                  "reads back differently: hash {:016x}, {:016x} was written; the disk or memory is faulty",
+                  hash.digest(), written.xxh3);
   }
 
   const Layout& layout_;

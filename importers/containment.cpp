@@ -65,8 +65,7 @@ std::shared_ptr<const SourceFile> ModelFolder::open(const std::string& name,
                                                     const std::string& asked_by) const {
   if (!is_clean_relative(name))
     throw Error(ErrorCode::malformed, {.file = asked_by.empty() ? folder_.string() : asked_by},
-                fmt::format("names a file '{}' outside its folder or not cleanly inside it",
-                            safe_display(name, 200)));
+                "names a file '{}' outside its folder or not cleanly inside it", safe_display(name, 200));
   const std::string path = (folder_ / name).string();
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd && (errno == ENOENT || errno == ENOTDIR)) return nullptr;
@@ -75,11 +74,9 @@ std::shared_ptr<const SourceFile> ModelFolder::open(const std::string& name,
   const fs::path real = fs::read_symlink(fmt::format("/proc/self/fd/{}", fd.get()), failure);
   if (failure) throw system_error(path, "resolve", failure.value());
   if (!allows(real))
-    throw Error(
-        ErrorCode::unsupported, {.file = path},
-        fmt::format("{}links to '{}', outside the model's folder",
-                    asked_by.empty() ? "" : fmt::format("asked for by '{}': ", safe_display(asked_by)),
-                    safe_display(real.string(), 200)))
+    throw Error(ErrorCode::unsupported, {.file = path}, "{}links to '{}', outside the model's folder",
+                asked_by.empty() ? "" : fmt::format("asked for by '{}': ", safe_display(asked_by)),
+                safe_display(real.string(), 200))
         .with({"follow_links", "on"});
   return std::make_shared<const SourceFile>(SourceFile::adopt(std::move(fd), path));
 }

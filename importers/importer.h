@@ -35,7 +35,7 @@ struct Importer {
   std::string_view name;
   std::string_view extensions;  // space separated: ".safetensors"
   // From at most kSniffBytes of the file. `path` may only break ties.
-  Match (*sniff)(std::span<const std::byte> head, std::string_view path);
+  Match (*sniff)(std::string_view head, std::string_view path);
   // Reads headers only. The result passes validate(). Throws Error.
   MetaGraph (*read)(const Source& source);
 };

@@ -1,24 +1,10 @@
 // The table of importers, in the order in which their sniffs are asked.
 #include "core/base/error.h"
 #include "core/graph/validate.h"
-#include "importers/executorch/ptd.h"
-#include "importers/executorch/pte.h"
-#include "importers/gguf/gguf.h"
-#include "importers/huggingface/config.h"
-#include "importers/huggingface/index.h"
-#include "importers/huggingface/safetensors.h"
+#include "importers/formats.h"
 #include "importers/importer.h"
-#include "importers/litert/tflite.h"
-#include "importers/numpy/npy.h"
-#include "importers/onnx/onnx.h"
-#include "importers/torch/legacy_checkpoint.h"
-#include "importers/torch/pt2.h"
-#include "importers/torch/zip_checkpoint.h"
 
-#include <algorithm>
 #include <array>
-
-#include <fmt/format.h>
 
 namespace loadline {
 namespace {
@@ -44,16 +30,15 @@ constexpr std::array kImporters = std::to_array<Importer>({
 
 // A bare pickle of a protocol that torch.save writes only when it is asked to: its first bytes are no longer
 // the magic number that the importer of such files looks for.
-void refuse_new_pickle(std::span<const std::byte> head, const SourceFile& file) {
+void refuse_new_pickle(std::string_view head, const SourceFile& file) {
   constexpr std::uint8_t kMostRead = 2, kMostKnown = 5;
-  if (head.size() < 2 || head[0] != std::byte{0x80}) return;
-  const auto protocol = std::to_integer<std::uint8_t>(head[1]);
+  if (head.size() < 2 || head[0] != '\x80') return;
+  const auto protocol = static_cast<std::uint8_t>(head[1]);
   if (protocol > kMostRead && protocol <= kMostKnown)
-    throw Error(
-        ErrorCode::unsupported, {.file = file.path(), .byte = 1},
-        fmt::format("a pickle of protocol {}: only protocols up to {}, torch's default, are read; save "
-                    "it again with torch.save",
-                    protocol, kMostRead));
+    throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 1},
+                "a pickle of protocol {}: only protocols up to {}, torch's default, are read; save it again "
+                "with torch.save",
+                protocol, kMostRead);
 }
 
 }  // namespace
@@ -61,7 +46,7 @@ void refuse_new_pickle(std::span<const std::byte> head, const SourceFile& file) 
 std::span<const Importer> importers() { return kImporters; }
 
 const Importer& importer_for(const SourceFile& file) {
-  const std::vector<std::byte> head = file.head(kSniffBytes);
+  const std::string head = file.head(kSniffBytes);
   if (head.empty() && !file.path().ends_with(".safetensors"))
     throw Error(ErrorCode::malformed, {.file = file.path()}, "the file is empty");
   const Importer* maybe = nullptr;
@@ -75,10 +60,8 @@ const Importer& importer_for(const SourceFile& file) {
     return *maybe;
   }
   std::string known;
-  for (const Importer& importer : kImporters)
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", importer.name);
-  throw Error(ErrorCode::unsupported, {.file = file.path()},
-              fmt::format("not a format this version reads: {}", known));
+  for (const Importer& importer : kImporters) known.append(known.empty() ? "" : ", ").append(importer.name);
+  throw Error(ErrorCode::unsupported, {.file = file.path()}, "not a format this version reads: {}", known);
 }
 
 MetaGraph import_source(const Source& source) {
@@ -86,7 +69,7 @@ MetaGraph import_source(const Source& source) {
   MetaGraph graph = importer.read(source);
   graph.notes.insert(graph.notes.begin(), source.notes.begin(), source.notes.end());
   if (importer.id == "hf_index" && graph.tensors.empty() && graph.missing.empty())
-    graph.notes.push_back({Severity::warning, {}, "the index maps no tensors: its weight_map is empty"});
+    graph.note(Severity::warning, {}, "the index maps no tensors: its weight_map is empty");
   validate(graph);
   return graph;
 }

@@ -1,6 +1,8 @@
 // The table: what a user can choose about opening.
 #include "importers/open_options.h"
 
+#include "core/base/option_members.h"
+
 #include <array>
 
 namespace loadline {
@@ -13,9 +15,8 @@ constexpr std::array<Option<ResolveOptions>, 1> kOptions = {{
      .title = "Follow links",
      .brief = "allow links that leave the model's folder",
      .help = "Opens files that are links to places outside the model's folder.",
-     .get = [](const ResolveOptions& options) { return OptionValue(options.follow_links); },
-     .set = [](ResolveOptions& options,
-               const OptionValue& value) { options.follow_links = std::get<bool>(value); }},
+     .get = flag_of<&ResolveOptions::follow_links>,
+     .set = set_flag<&ResolveOptions::follow_links>},
 }};
 
 }  // namespace

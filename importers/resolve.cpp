@@ -4,15 +4,12 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/hf_names.h"
+#include "core/io/file_system.h"
 #include "importers/containment.h"
-#include "importers/torch/legacy_checkpoint.h"
-#include "importers/torch/zip_checkpoint.h"
+#include "importers/formats.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
-
-#include <fmt/format.h>
 
 namespace loadline {
 namespace {
@@ -49,42 +46,35 @@ bool is_leftover(std::string_view name) {
          stem.starts_with("rng_state") || stem.starts_with("random_states");
 }
 
-// A kind of file that can be a folder's model; the lowest rank is opened.
-struct Candidate {
-  std::string_view ending;
-  bool whole;  // the ending is the whole name
-  int rank;
-};
-constexpr std::array<Candidate, 20> kCandidates = {{
-    {"model.safetensors.index.json", true, 0},
-    {kHfIndexSuffix, false, 1},
-    {"model.safetensors", true, 2},
-    {".safetensors", false, 3},
-    {".gguf", false, 4},
-    {"pytorch_model.bin.index.json", true, 5},
-    {kHfTorchIndexSuffix, false, 6},
-    {"pytorch_model.bin", true, 7},
-    {".bin", false, 8},
-    {".pt", false, 8},
-    {".pth", false, 8},
-    {".ckpt", false, 8},
-    {".onnx", false, 9},
-    {".pte", false, 10},
-    {".ptd", false, 11},
-    {".tflite", false, 12},
-    {".pt2", false, 13},
-    {".npz", false, 14},
-    {".npy", false, 15},
-    {"config.json", true, 16},
-}};
-constexpr int kLeftoverRank = 17;
+// What can be a folder's model, whole names and endings; of the first kind that is there the model is opened.
+constexpr std::string_view kCandidates[] = {"model.safetensors.index.json",
+                                            kHfIndexSuffix,
+                                            "model.safetensors",
+                                            ".safetensors",
+                                            ".gguf",
+                                            "pytorch_model.bin.index.json",
+                                            kHfTorchIndexSuffix,
+                                            "pytorch_model.bin",
+                                            ".bin .pt .pth .ckpt",
+                                            ".onnx",
+                                            ".pte",
+                                            ".ptd",
+                                            ".tflite",
+                                            ".pt2",
+                                            ".npz",
+                                            ".npy",
+                                            "config.json"};
 
-std::optional<int> candidate_rank(std::string_view name) {
-  const auto kind = std::find_if(kCandidates.begin(), kCandidates.end(), [&](const Candidate& row) {
-    return row.whole ? name == row.ending : name.ends_with(row.ending);
-  });
-  if (kind == kCandidates.end()) return std::nullopt;
-  return is_leftover(name) ? kLeftoverRank : kind->rank;
+std::optional<std::size_t> candidate_rank(std::string_view name) {
+  const auto is_kind = [&](std::string_view kind) {
+    return kind.starts_with('.') ? name.ends_with(kind) : name == kind;
+  };
+  for (std::size_t rank = 0; rank < std::size(kCandidates); ++rank) {
+    const std::vector<std::string_view> kinds = split(kCandidates[rank], ' ');
+    if (std::any_of(kinds.begin(), kinds.end(), is_kind))
+      return is_leftover(name) ? std::size(kCandidates) : rank;
+  }
+  return std::nullopt;
 }
 
 // What in a folder could be the model, best first; of one rank the first by name.
@@ -103,22 +93,16 @@ bool is_foreign_bin(const ModelFolder& folder, const std::string& name) {
   try {
     const auto file = folder.open(name);
     if (!file) return false;
-    const std::vector<std::byte> head = file->head(kSniffBytes);
+    const std::string head = file->head(kSniffBytes);
     return sniff_torch_zip(head, name) == Match::no && sniff_torch_legacy(head, name) == Match::no;
   } catch (const Error&) {
     return false;  // choosing it will say why it cannot be opened
   }
 }
 
-// The stem of a shard's name, of either kind.
-std::optional<std::string_view> shard_stem(std::string_view name) {
-  const auto stem = hf_shard_stem(name);
-  return stem ? stem : hf_torch_shard_stem(name);
-}
-
 std::string index_name(std::string_view shard) {
   const std::string_view suffix = shard.ends_with(".bin") ? kHfTorchIndexSuffix : kHfIndexSuffix;
-  return std::string(*shard_stem(shard)).append(suffix);
+  return std::string(*hf_shard_stem(shard)).append(suffix);
 }
 
 // Whether opening `chosen` opens `other` as well: parts of one GGUF split set, a program's tensors.
@@ -138,7 +122,7 @@ std::vector<std::string> other_models(const std::vector<std::string>& found) {
   std::vector<std::string> others;
   for (std::size_t i = 1; i < found.size(); ++i) {
     const bool indexed =
-        shard_stem(found[i]) && std::find(found.begin(), found.end(), index_name(found[i])) != found.end();
+        hf_shard_stem(found[i]) && std::find(found.begin(), found.end(), index_name(found[i])) != found.end();
     if (found[i] != "config.json" && !is_leftover(found[i]) && !indexed &&
         !belongs_to(found.front(), found[i]))
       others.push_back(found[i]);
@@ -164,29 +148,21 @@ Source resolve_model_folder(const fs::path& path, const ResolveOptions& options)
 
   const std::string stem = fs::path(found.front()).stem().string();
   const bool alone = stem.ends_with("-of-00001") || stem.ends_with("-of-000001");
-  if (shard_stem(found.front()) && !alone)
-    source.notes.push_back(
-        {Severity::error,
-         {},
-         fmt::format("'{}' is one shard of a model whose index is missing", safe_display(found.front()))});
+  if (hf_shard_stem(found.front()) && !alone)
+    source.notes.push_back(make_note(Severity::error, {},
+                                     "'{}' is one shard of a model whose index is missing",
+                                     safe_display(found.front())));
   if (const std::vector<std::string> others = other_models(found); !others.empty())
-    source.notes.push_back({Severity::warning,
-                            {},
-                            fmt::format("opened '{}' only; the folder also holds {}",
-                                        safe_display(found.front()), join_names(others, 3))});
+    source.notes.push_back(make_note(Severity::warning, {}, "opened '{}' only; the folder also holds {}",
+                                     safe_display(found.front()), join_names(others, 3)));
   return source;
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code failure;
-  return fs::is_directory(path, failure);
 }
 
 // Whether a snapshot really lies in its repository: a link there could lead anywhere.
 bool is_own_snapshot(const fs::path& snapshot, const fs::path& repository) {
   std::error_code failure;
   const fs::path real = fs::canonical(snapshot, failure);
-  return !failure && is_folder(real) &&
+  return !failure && is_folder(real.string()) &&
          real.parent_path() == fs::canonical(repository, failure) / "snapshots";
 }
 
@@ -200,8 +176,7 @@ std::optional<fs::path> main_snapshot(const fs::path& repository) {
     return std::nullopt;  // no regular file of this repository: as good as none
   }
   if (!file || file->size() > kMostCommit + 2) return std::nullopt;
-  const std::vector<std::byte> bytes = file->head(kMostCommit + 2);
-  std::string commit(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string commit = file->head(kMostCommit + 2);
   while (!commit.empty() && std::string_view(" \t\r\n").find(commit.back()) != std::string_view::npos)
     commit.pop_back();
   const bool hexadecimal = commit.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
@@ -233,31 +208,28 @@ Source newest_snapshot(const fs::path& repository, const ResolveOptions& options
                 "this cache entry has no snapshot with a model: the download is incomplete");
   const fs::path newest = std::max_element(found.begin(), found.end())->second;
   Source source = resolve_model_folder(newest, options);
-  source.notes.push_back({Severity::warning,
-                          {},
-                          fmt::format("refs/main names no snapshot here: opened '{}', the newest of {}",
-                                      safe_display(newest.filename().string(), 60), found.size())});
+  source.notes.push_back(make_note(Severity::warning, {},
+                                   "refs/main names no snapshot here: opened '{}', the newest of {}",
+                                   safe_display(newest.filename().string(), 60), found.size()));
   return source;
 }
 
 Source resolve_folder(const fs::path& path, const ResolveOptions& options) {
   const fs::path name = (path.filename().empty() ? path.parent_path() : path).filename();
-  const bool repository = name.string().rfind("models--", 0) == 0 && is_folder(path / "snapshots");
+  const bool repository = name.string().rfind("models--", 0) == 0 && is_folder((path / "snapshots").string());
   if (!repository) return resolve_model_folder(path, options);
-  const auto snapshot = is_folder(path / "refs") ? main_snapshot(path) : std::nullopt;
+  const auto snapshot = is_folder((path / "refs").string()) ? main_snapshot(path) : std::nullopt;
   return snapshot ? resolve_model_folder(*snapshot, options) : newest_snapshot(path, options);
 }
 
 // The index beside a shard that lists it, or nothing.
 std::shared_ptr<const SourceFile> index_of(const fs::path& shard, const ModelFolder& folder) {
   const std::string name = shard.filename().string();
-  if (!shard_stem(name)) return nullptr;
+  if (!hf_shard_stem(name)) return nullptr;
   auto index = folder.open(index_name(name));
   constexpr std::uint64_t kMostSearched = 64 << 20;
   if (!index || index->size() > kMostSearched) return nullptr;
-  const std::vector<std::byte> bytes = index->head(kMostSearched);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return text.find('"' + name + '"') == std::string_view::npos ? nullptr : index;
+  return index->head(kMostSearched).find('"' + name + '"') == std::string::npos ? nullptr : index;
 }
 
 Source resolve_file(const fs::path& path, const ResolveOptions& options) {
@@ -266,11 +238,9 @@ Source resolve_file(const fs::path& path, const ResolveOptions& options) {
   const auto folder = std::make_shared<const ModelFolder>(path.parent_path(), options.follow_links);
   if (auto index = index_of(path, *folder)) {
     Source source = make_source(index, folder);
-    source.notes.push_back({Severity::info,
-                            {},
-                            fmt::format("'{}' is one shard: opened the whole model through '{}'",
-                                        safe_display(path.filename().string()),
-                                        safe_display(fs::path(index->path()).filename().string()))});
+    source.notes.push_back(make_note(
+        Severity::info, {}, "'{}' is one shard: opened the whole model through '{}'",
+        safe_display(path.filename().string()), safe_display(fs::path(index->path()).filename().string())));
     return source;
   }
   return make_source(std::move(file), folder);
@@ -307,10 +277,9 @@ Source resolve_path(const std::string& path, const ResolveOptions& options) {
     if (const std::size_t slash = folder.find('/'); slash != std::string::npos)
       folder.replace(slash, 1, "--");
     const fs::path repository = fs::path(options.hub_cache) / folder;
-    if (is_folder(repository)) return resolve_folder(repository, options);
-    throw Error(ErrorCode::io, {.file = path},
-                fmt::format("no such file, and no such model in the hub cache '{}'",
-                            safe_display(options.hub_cache)));
+    if (is_folder(repository.string())) return resolve_folder(repository, options);
+    throw Error(ErrorCode::io, {.file = path}, "no such file, and no such model in the hub cache '{}'",
+                safe_display(options.hub_cache));
   }
   throw system_error(path, "open", failure ? failure.value() : ENOENT);
 }

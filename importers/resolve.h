@@ -3,7 +3,6 @@
 
 #include "importers/importer.h"
 
-#include <optional>
 #include <string>
 
 namespace loadline {

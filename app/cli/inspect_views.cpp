@@ -92,7 +92,7 @@ void print_node(const MetaGraph& graph, const ModuleTree& tree, NodeId id, int d
 // " (convert IN OUT --to gguf --align 64)": the settings as a command; nothing where there are none.
 std::string settings_words(const std::vector<Remedy>& settings) {
   if (settings.empty()) return "";
-  const bool converts = find_convert_option(settings.front().option) != nullptr;
+  const bool converts = find_option(convert_options(), settings.front().option) != nullptr;
   std::string text = converts ? "convert IN OUT" : "plan IN";
   for (const Remedy& remedy : settings) text += " " + remedy_flag(remedy);
   return fmt::format(" ({})", text);

@@ -16,7 +16,7 @@ RemedyKind remedy_kind(std::span<const Remedy> remedies) {
   const std::string& id = remedies.front().option;
   if (find_option(open_options(), id) != nullptr) return RemedyKind::open;
   if (find_load_option(id) != nullptr) return RemedyKind::load;
-  if (find_convert_option(id) != nullptr) return RemedyKind::convert;
+  if (find_option(convert_options(), id) != nullptr) return RemedyKind::convert;
   throw Error(ErrorCode::usage, fmt::format("there is no option '{}'", id));
 }
 

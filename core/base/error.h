@@ -8,6 +8,9 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
 
 namespace loadline {
 
@@ -29,6 +32,14 @@ class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string_view detail) : Error(code, ErrorPlace{}, detail) {}
   Error(ErrorCode code, ErrorPlace place, std::string_view detail);
+  // With the detail as a format and its values.
+  template <typename... Values>
+  Error(ErrorCode code, ErrorPlace place, fmt::format_string<Values...> detail, const Values&... values)
+      : Error(code, std::move(place),
+              std::string_view(fmt::vformat(detail, fmt::make_format_args(values...)))) {}
+  template <typename... Values>
+  Error(ErrorCode code, fmt::format_string<Values...> detail, const Values&... values)
+      : Error(code, ErrorPlace{}, detail, values...) {}
 
   // The same error with what would mend it.
   Error with(Remedy remedy) const;

@@ -20,7 +20,10 @@ using StructWith = decltype(struct_with(member));
 
 template <auto member, auto... deeper, typename T>
 auto& member_of(T& values) {
-  return ((values.*member).*....*deeper);
+  if constexpr (sizeof...(deeper) == 0)
+    return values.*member;
+  else
+    return member_of<deeper...>(values.*member);
 }
 
 inline OptionValue text_or_none(const std::string& text) {

@@ -96,11 +96,12 @@ bool is_cast_target(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-template <typename From>
-void convert_from(std::span<const std::byte> source, DType to, std::span<std::byte> out) {
-  if (to == DType::f32) return convert<From, F32>(source, out);
-  if (to == DType::f16) return convert<From, F16>(source, out);
-  return convert<From, BF16>(source, out);
+// Calls `run` with the type that stands for `dtype`, a target.
+template <typename Run>
+void with_type(DType dtype, Run run) {
+  if (dtype == DType::f32) return run(F32());
+  if (dtype == DType::f16) return run(F16());
+  run(BF16());
 }
 
 }  // namespace
@@ -115,14 +116,11 @@ void cast(DType from, std::span<const std::byte> source, DType to, std::span<std
     if (!source.empty()) std::memcpy(out.data(), source.data(), source.size());
     return;
   }
-  if (from == DType::f64) {
-    if (to == DType::f32) return convert_f64<F32>(source, out);
-    if (to == DType::f16) return convert_f64<F16>(source, out);
-    return convert_f64<BF16>(source, out);
-  }
-  if (from == DType::f32) return convert_from<F32>(source, to, out);
-  if (from == DType::f16) return convert_from<F16>(source, to, out);
-  return convert_from<BF16>(source, to, out);
+  with_type(to, [&](auto target) {
+    using To = decltype(target);
+    if (from == DType::f64) return convert_f64<To>(source, out);
+    with_type(from, [&](auto given) { convert<decltype(given), To>(source, out); });
+  });
 }
 
 }  // namespace loadline

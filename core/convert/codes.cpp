@@ -3,7 +3,6 @@
 
 #include <cassert>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 namespace loadline {

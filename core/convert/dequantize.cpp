@@ -30,10 +30,12 @@
 
 #include "core/convert/half.h"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/convert/dequantize.cpp"
@@ -304,57 +306,28 @@ void every(const Byte* blocks, std::size_t bytes, float* out) {
   for (std::size_t at = 0; at < bytes; at += kBytes, out += kElements) kOne(blocks + at, out);
 }
 
-void run(DType dtype, const Byte* blocks, std::size_t bytes, float* out) {
-  switch (dtype) {
-    case DType::q1_0:
-      return every<q1_0, 18, 128>(blocks, bytes, out);
-    case DType::q2_0:
-      return every<q2_0, 18, 64>(blocks, bytes, out);
-    case DType::q4_0:
-      return every<q4_0, 18, 32>(blocks, bytes, out);
-    case DType::q4_1:
-      return every<q4_1, 20, 32>(blocks, bytes, out);
-    case DType::q5_0:
-      return every<q5_0, 22, 32>(blocks, bytes, out);
-    case DType::q5_1:
-      return every<q5_1, 24, 32>(blocks, bytes, out);
-    case DType::q8_0:
-      return every<q8_0, 34, 32>(blocks, bytes, out);
-    case DType::q8_1:
-      return every<q8_1, 36, 32>(blocks, bytes, out);
-    case DType::q2_k:
-      return every<q2_k, 84, 256>(blocks, bytes, out);
-    case DType::q3_k:
-      return every<q3_k, 110, 256>(blocks, bytes, out);
-    case DType::q4_k:
-      return every<q4_k, 144, 256>(blocks, bytes, out);
-    case DType::q5_k:
-      return every<q5_k, 176, 256>(blocks, bytes, out);
-    case DType::q6_k:
-      return every<q6_k, 210, 256>(blocks, bytes, out);
-    case DType::q8_k:
-      return every<q8_k, 292, 256>(blocks, bytes, out);
-    case DType::iq4_nl:
-      return every<iq4_nl, 18, 32>(blocks, bytes, out);
-    case DType::iq4_xs:
-      return every<iq4_xs, 136, 256>(blocks, bytes, out);
-    case DType::tq1_0:
-      return every<tq1_0, 54, 256>(blocks, bytes, out);
-    case DType::tq2_0:
-      return every<tq2_0, 66, 256>(blocks, bytes, out);
-    case DType::mxfp4:
-      return every<mxfp4, 17, 32>(blocks, bytes, out);
-    case DType::nvfp4:
-      return every<nvfp4, 36, 64>(blocks, bytes, out);
-    default:
-      assert(false && "can_dequantize was not asked");
-  }
-}
+struct Row {
+  DType dtype;
+  void (*run)(const Byte* blocks, std::size_t bytes, float* out);
+};
+constexpr Row kRows[] = {{DType::q1_0, every<q1_0, 18, 128>},    {DType::q2_0, every<q2_0, 18, 64>},
+                         {DType::q4_0, every<q4_0, 18, 32>},     {DType::q4_1, every<q4_1, 20, 32>},
+                         {DType::q5_0, every<q5_0, 22, 32>},     {DType::q5_1, every<q5_1, 24, 32>},
+                         {DType::q8_0, every<q8_0, 34, 32>},     {DType::q8_1, every<q8_1, 36, 32>},
+                         {DType::q2_k, every<q2_k, 84, 256>},    {DType::q3_k, every<q3_k, 110, 256>},
+                         {DType::q4_k, every<q4_k, 144, 256>},   {DType::q5_k, every<q5_k, 176, 256>},
+                         {DType::q6_k, every<q6_k, 210, 256>},   {DType::q8_k, every<q8_k, 292, 256>},
+                         {DType::iq4_nl, every<iq4_nl, 18, 32>}, {DType::iq4_xs, every<iq4_xs, 136, 256>},
+                         {DType::tq1_0, every<tq1_0, 54, 256>},  {DType::tq2_0, every<tq2_0, 66, 256>},
+                         {DType::mxfp4, every<mxfp4, 17, 32>},   {DType::nvfp4, every<nvfp4, 36, 64>}};
 
 }  // namespace
 
 void dequantize_blocks(DType dtype, const std::uint8_t* blocks, std::size_t bytes, float* out) {
-  run(dtype, blocks, bytes, out);
+  const auto row =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return r.dtype == dtype; });
+  assert(row != std::end(kRows) && "can_dequantize was not asked");
+  row->run(blocks, bytes, out);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -367,18 +340,10 @@ namespace loadline {
 HWY_EXPORT(dequantize_blocks);
 
 bool can_dequantize(DType dtype) {
-  switch (dtype) {
-    case DType::iq1_s:
-    case DType::iq1_m:
-    case DType::iq2_xxs:
-    case DType::iq2_xs:
-    case DType::iq2_s:
-    case DType::iq3_xxs:
-    case DType::iq3_s:
-      return false;
-    default:
-      return dtype_info(dtype).kind == DTypeKind::block;
-  }
+  constexpr DType kUnknown[] = {DType::iq1_s, DType::iq1_m,   DType::iq2_xxs, DType::iq2_xs,
+                                DType::iq2_s, DType::iq3_xxs, DType::iq3_s};
+  return dtype_info(dtype).kind == DTypeKind::block &&
+         std::find(std::begin(kUnknown), std::end(kUnknown), dtype) == std::end(kUnknown);
 }
 
 void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float> out) {

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace loadline {
 namespace {
@@ -25,17 +26,8 @@ std::size_t octave_place(double value) {
 }
 
 bool is_float_path(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-    case DType::f16:
-    case DType::bf16:
-    case DType::c64:
-    case DType::i16:
-    case DType::u16:
-      return true;
-    default:
-      return can_dequantize(dtype);
-  }
+  constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::c64, DType::i16, DType::u16};
+  return std::find(std::begin(kTypes), std::end(kTypes), dtype) != std::end(kTypes) || can_dequantize(dtype);
 }
 
 // In the table of 512: where the negative numbers begin, and what is free there for zeros of wider types.
@@ -99,20 +91,12 @@ void StatsAccumulator::State::add_codes(std::span<const std::byte> bytes, std::u
 
 // The bits that say whether a code is zero; 0: none is.
 std::uint8_t zero_mask(DType dtype) {
-  switch (dtype) {
-    case DType::f8_e4m3:
-    case DType::f8_e5m2:
-      return 0x7F;
-    case DType::f4_e2m1:
-      return 0x07;
-    case DType::f6_e2m3:
-    case DType::f6_e3m2:
-      return 0x1F;
-    case DType::f8_e8m0:
-      return 0;
-    default:
-      return 0xFF;
-  }
+  constexpr std::pair<DType, std::uint8_t> kMasks[] = {{DType::f8_e4m3, 0x7F}, {DType::f8_e5m2, 0x7F},
+                                                       {DType::f4_e2m1, 0x07}, {DType::f6_e2m3, 0x1F},
+                                                       {DType::f6_e3m2, 0x1F}, {DType::f8_e8m0, 0}};
+  for (const auto& [type, mask] : kMasks)
+    if (type == dtype) return mask;
+  return 0xFF;
 }
 
 void StatsAccumulator::State::add_code_chunk(std::span<const std::uint8_t> chunk) {

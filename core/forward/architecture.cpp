@@ -2,6 +2,7 @@
 #include "core/forward/architecture.h"
 
 #include "core/base/text.h"
+#include "core/forward/asset_folder.h"
 #include "core/forward/asset_json.h"
 #include "embedded/architectures_files.h"
 
@@ -17,19 +18,19 @@ using Kind = AssetNode::Kind;
 constexpr std::size_t kMostSpellings = 8;  // prefixes and endings, each tried for every tensor
 constexpr std::size_t kMostLines = 2000;   // of a block
 
-std::vector<std::string> texts(const AssetNode* list, std::string_view what,
+std::vector<std::string> texts(const AssetNode& root, std::string_view key,
                                std::size_t most = kMostAssetNames) {
-  return list == nullptr ? std::vector<std::string>() : list->texts(what, most, kMostAssetName);
+  const AssetNode* const list = root.find(key);
+  return list == nullptr ? std::vector<std::string>()
+                         : list->texts(fmt::format("'{}'", key), most, kMostAssetName);
 }
 
-std::vector<std::pair<std::string, std::string>> pairs(const AssetNode* object, std::string_view what,
+std::vector<std::pair<std::string, std::string>> pairs(const AssetNode& root, std::string_view key,
                                                        std::size_t most = kMostAssetNames) {
-  using Pairs = std::vector<std::pair<std::string, std::string>>;
-  return object == nullptr ? Pairs() : object->pairs(what, most, kMostAssetName);
-}
-
-Expression expression(const AssetNode& node, std::string_view what) {
-  return Expression::parse(node.as(Kind::text, what).text, node.place);
+  std::vector<std::pair<std::string, std::string>> found;
+  if (const AssetNode* const object = root.find(key))
+    found = object->pairs(fmt::format("'{}'", key), most, kMostAssetName);
+  return found;
 }
 
 // "[B, S]:I64" has the form of a weight's shape.
@@ -51,27 +52,21 @@ class AssetParser {
     const AssetNode* const family = root_.find("family");
     if (family == nullptr) root_.place.fail("'family' is missing");
     result_.family = family->name("'family'", kMostAssetName);
-    result_.model_types = texts(root_.find("model_types"), "'model_types'");
-    result_.classes = texts(root_.find("classes"), "'classes'");
-    if (const AssetNode* const let = root_.find("let")) {
-      let->as(Kind::object, "'let'").at_most(kMostAssetNames, "'let'");
-      for (std::size_t i = 0; i < let->items.size(); ++i) {
-        if (is_pass_size(let->keys[i]))
-          let->items[i].place.fail(fmt::format("'{}' stands for a size of the pass", let->keys[i]));
-        result_.let.emplace_back(let->keys[i], expression(let->items[i], "'let'"));
-      }
-    }
-    if (const AssetNode* const inputs = root_.find("inputs")) {
-      inputs->as(Kind::object, "'inputs'").at_most(kMostSpellings, "'inputs'");
-      for (std::size_t i = 0; i < inputs->items.size(); ++i)
-        result_.inputs.push_back(input(inputs->keys[i], inputs->items[i]));
-    }
-    result_.prefixes = texts(root_.find("prefix"), "'prefix'", kMostSpellings);
-    result_.spellings = pairs(root_.find("spellings"), "'spellings'", kMostSpellings);
-    if (const AssetNode* const tie = root_.find("tie")) result_.tie = expression(*tie, "'tie'");
-    result_.tied = pairs(root_.find("tied"), "'tied'");
-    result_.ignore = texts(root_.find("ignore"), "'ignore'");
-    result_.leaves_out = texts(root_.find("leaves_out"), "'leaves_out'", kMostSpellings);
+    result_.model_types = texts(root_, "model_types");
+    result_.classes = texts(root_, "classes");
+    for_each_field(root_, "let", kMostAssetNames, [&](const std::string& key, const AssetNode& node) {
+      if (is_pass_size(key)) node.place.fail("'{}' stands for a size of the pass", key);
+      result_.let.emplace_back(key, node.expression("'let'"));
+    });
+    for_each_field(root_, "inputs", kMostSpellings, [&](const std::string& key, const AssetNode& node) {
+      result_.inputs.push_back(input(key, node));
+    });
+    result_.prefixes = texts(root_, "prefix", kMostSpellings);
+    result_.spellings = pairs(root_, "spellings", kMostSpellings);
+    result_.tie = find_expression(root_, "tie");
+    result_.tied = pairs(root_, "tied");
+    result_.ignore = texts(root_, "ignore");
+    result_.leaves_out = texts(root_, "leaves_out", kMostSpellings);
     blocks();
     check_loops();
     return std::move(result_);
@@ -100,7 +95,7 @@ class AssetParser {
     for (const auto& [name, lines] : result_.blocks) {
       for (const OpLine& line : lines)
         if (line.kind == OpLine::Kind::each && result_.blocks.find(line.block) == result_.blocks.end())
-          line.place.fail(fmt::format("there is no block '{}'", safe_display(line.block, 40)));
+          line.place.fail("there is no block '{}'", safe_display(line.block, 40));
     }
     std::map<std::string, int, std::less<>> known;
     for (const auto& [name, lines] : result_.blocks) depth_of(name, 0, known);
@@ -127,13 +122,6 @@ class AssetParser {
   Architecture result_;
 };
 
-std::vector<Architecture> load_built_in() {
-  std::vector<Architecture> rows;
-  for (const embedded::File& file : embedded::architectures_files())
-    rows.push_back(parse_architecture(file.bytes, std::string(file.name)));
-  return rows;
-}
-
 }  // namespace
 
 std::span<const OpLine> Architecture::block(std::string_view name) const {
@@ -146,7 +134,7 @@ Architecture parse_architecture(std::string_view json, const std::string& path) 
 }
 
 std::span<const Architecture> built_in_architectures() {
-  static const std::vector<Architecture> rows = load_built_in();
+  static const auto rows = parse_all(embedded::architectures_files(), parse_architecture);
   return rows;
 }
 

@@ -21,8 +21,7 @@ std::vector<std::string> json_files(const std::string& folder) {
 
 std::string asset_text(const std::string& path) {
   constexpr std::size_t kMostBytes = (1 << 20) + 1;
-  const std::vector<std::byte> bytes = SourceFile::open(path).head(kMostBytes);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return SourceFile::open(path).head(kMostBytes);
 }
 
 }  // namespace loadline

@@ -15,6 +15,14 @@ std::vector<std::string> json_files(const std::string& folder);
 // What a file holds, up to one byte more than an asset may have. Throws Error{io}.
 std::string asset_text(const std::string& path);
 
+// The rows of embedded files.
+template <typename Row, typename Files>
+std::vector<Row> parse_all(const Files& files, Row (*parse)(std::string_view json, const std::string& path)) {
+  std::vector<Row> rows;
+  for (const auto& file : files) rows.push_back(parse(file.bytes, std::string(file.name)));
+  return rows;
+}
+
 // Each file of a folder, in place of the row with the same key, in front of the others. A file that is no
 // asset is left out and told in `faults`. How many there are.
 template <typename Row, typename Parse>

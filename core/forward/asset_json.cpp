@@ -73,7 +73,7 @@ class AssetReader {
     for (auto field : value.get_object()) {
       const std::string key(std::string_view(field.unescaped_key()));
       AssetNode item = node(field.value(), depth + 1);
-      if (!known.insert(key).second) item.place.fail(fmt::format("'{}' occurs twice", safe_display(key, 60)));
+      if (!known.insert(key).second) item.place.fail("'{}' occurs twice", safe_display(key, 60));
       result.keys.push_back(key);
       result.items.push_back(std::move(item));
     }
@@ -97,19 +97,23 @@ const AssetNode* AssetNode::find(std::string_view key) const {
 const AssetNode& AssetNode::as(Kind expected, std::string_view what) const {
   constexpr std::string_view kKinds[] = {"a text", "a list", "an object"};
   if (kind != expected)
-    place.fail(fmt::format("{} is {}, {} expected", what, kKinds[static_cast<std::size_t>(kind)],
-                           kKinds[static_cast<std::size_t>(expected)]));
+    place.fail("{} is {}, {} expected", what, kKinds[static_cast<std::size_t>(kind)],
+               kKinds[static_cast<std::size_t>(expected)]);
   return *this;
+}
+
+Expression AssetNode::expression(std::string_view what) const {
+  return Expression::parse(as(Kind::text, what).text, place);
 }
 
 void AssetNode::at_most(std::size_t most, std::string_view what) const {
   if (items.size() > most)
-    items[most].place.fail(fmt::format("{} has {} entries, the limit is {}", what, items.size(), most));
+    items[most].place.fail("{} has {} entries, the limit is {}", what, items.size(), most);
 }
 
 const std::string& AssetNode::name(std::string_view what, std::size_t longest) const {
   if (as(Kind::text, what).text.size() > longest)
-    place.fail(fmt::format("{} has {} bytes, the limit is {}", what, text.size(), longest));
+    place.fail("{} has {} bytes, the limit is {}", what, text.size(), longest);
   return text;
 }
 
@@ -127,7 +131,7 @@ std::vector<std::pair<std::string, std::string>> AssetNode::pairs(std::string_vi
   std::vector<std::pair<std::string, std::string>> result;
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (keys[i].size() > longest)
-      items[i].place.fail(fmt::format("{} has {} bytes, the limit is {}", what, keys[i].size(), longest));
+      items[i].place.fail("{} has {} bytes, the limit is {}", what, keys[i].size(), longest);
     result.emplace_back(keys[i], items[i].name(what, longest));
   }
   return result;
@@ -136,14 +140,19 @@ std::vector<std::pair<std::string, std::string>> AssetNode::pairs(std::string_vi
 void AssetNode::allow(std::initializer_list<std::string_view> known) const {
   for (std::size_t i = 0; i < keys.size(); ++i)
     if (std::find(known.begin(), known.end(), keys[i]) == known.end())
-      items[i].place.fail(fmt::format("'{}' is not known here", safe_display(keys[i], 60)));
+      items[i].place.fail("'{}' is not known here", safe_display(keys[i], 60));
+}
+
+Expression find_expression(const AssetNode& root, std::string_view key) {
+  const AssetNode* const found = root.find(key);
+  return found == nullptr ? Expression() : found->expression(fmt::format("'{}'", key));
 }
 
 AssetNode parse_asset(std::string_view json, const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   if (json.size() > kMostBytes)
-    throw Error(ErrorCode::limit, {.file = path},
-                fmt::format("an asset of {} bytes, the limit is {}", json.size(), kMostBytes));
+    throw Error(ErrorCode::limit, {.file = path}, "an asset of {} bytes, the limit is {}", json.size(),
+                kMostBytes);
   return AssetReader(json, path).read().as(AssetNode::Kind::object, "an asset");
 }
 

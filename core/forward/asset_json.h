@@ -3,7 +3,6 @@
 
 #include "core/forward/expression.h"
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,11 +31,25 @@ struct AssetNode {
                                                          std::size_t longest) const;
   // Throws an Error unless it is a text of at most `longest` bytes.
   const std::string& name(std::string_view what, std::size_t longest) const;
+  // This text as an expression.
+  Expression expression(std::string_view what) const;
   // Throws an Error at the first item behind so many.
   void at_most(std::size_t most, std::string_view what) const;
   // Throws an Error at the first field that has none of these names.
   void allow(std::initializer_list<std::string_view> known) const;
 };
+
+// Calls `each(key, node)` for every field of the object that `root` has under `key`, `most` of them at most.
+template <typename Each>
+void for_each_field(const AssetNode& root, std::string_view key, std::size_t most, Each each) {
+  const AssetNode* const object = root.find(key);
+  if (object == nullptr) return;
+  const std::string what = fmt::format("'{}'", key);
+  object->as(AssetNode::Kind::object, what).at_most(most, what);
+  for (std::size_t i = 0; i < object->items.size(); ++i) each(object->keys[i], object->items[i]);
+}
+// The expression that `root` has under `key`; null without one.
+Expression find_expression(const AssetNode& root, std::string_view key);
 
 // What names that an asset gives, and lists of them, may take: more than any needs.
 inline constexpr std::size_t kMostAssetName = 300;

@@ -2,10 +2,9 @@
 #include "core/forward/assets.h"
 
 #include "core/base/error.h"
+#include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "core/forward/asset_folder.h"
-
-#include <fmt/format.h>
 
 namespace loadline {
 const Architecture* ForwardAssets::architecture(const ModelConfig& config) const {
@@ -15,13 +14,10 @@ const Architecture* ForwardAssets::architecture(const ModelConfig& config) const
 }
 
 const Profile& ForwardAssets::profile(std::string_view id) const {
-  std::string known;
-  for (const Profile& row : profiles) {
-    if (row.id == id) return row;
-    known += (known.empty() ? "" : ", ") + row.id;
-  }
-  throw Error(ErrorCode::usage,
-              fmt::format("there is no profile '{}'; there are: {}", safe_display(id, 60), known));
+  const std::span<const Profile> all(profiles);
+  if (const Profile* const found = find_option(all, id)) return *found;
+  throw Error(ErrorCode::usage, "there is no profile '{}'; there are: {}", safe_display(id, 60),
+              id_list(all));
 }
 
 std::shared_ptr<const ForwardAssets> built_in_assets() {

@@ -8,7 +8,6 @@
 #include "core/graph/filter.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -56,7 +55,7 @@ class Binder {
     for (const auto& [name, value] : architecture_.let) {
       read_.clear();
       const Datum result = value.evaluate(scope_);
-      if (result.null()) value.place().fail(fmt::format("'{}' is missing", safe_display(value.text(), 60)));
+      if (result.null()) value.place().fail("'{}' is missing", safe_display(value.text(), 60));
       names_.insert_or_assign(name, result);
       defined_by_.insert_or_assign(name, keys_read());
       model_.constants.emplace_back(name, result);
@@ -134,9 +133,8 @@ class Binder {
 
   DType config_dtype() const {
     const std::string name = model_.config.text("dtype", model_.config.text("torch_dtype", "float32"));
-    const auto dtype = dtype_from_torch(name);
-    if (!dtype)
-      throw model_.config.fail(fmt::format("torch_dtype '{}' is not known", safe_display(name, 40)));
+    const auto dtype = dtype_from(&DTypeInfo::torch, name);
+    if (!dtype) throw model_.config.fail("torch_dtype '{}' is not known", safe_display(name, 40));
     return *dtype;
   }
 
@@ -147,18 +145,15 @@ class Binder {
     const std::string method = config.text("quantization_config.quant_method", "");
     if (method == "mxfp4") return std::nullopt;  // the asset has its tensors
     const Datum block = config.get("quantization_config.weight_block_size");
-    if (method != "fp8" || block.list() == nullptr || block.list()->size() != 2)
+    const auto side = [&](std::size_t i) -> std::uint64_t {
+      const std::int64_t* const size = (*block.list())[i].number();
+      return size == nullptr || *size <= 0 ? 0 : static_cast<std::uint64_t>(*size);
+    };
+    const bool two_sizes = block.list() != nullptr && block.list()->size() == 2 && side(0) > 0 && side(1) > 0;
+    if (method != "fp8" || !two_sizes)
       throw config.fail("quantization_config is not fp8 with a weight_block_size of two sizes",
                         ErrorCode::unsupported);
-    std::array<std::uint64_t, 2> sizes = {};
-    for (std::size_t i = 0; i < 2; ++i) {
-      const std::int64_t* const size = (*block.list())[i].number();
-      if (size == nullptr || *size <= 0)
-        throw config.fail("quantization_config is not fp8 with a weight_block_size of two sizes",
-                          ErrorCode::unsupported);
-      sizes[i] = static_cast<std::uint64_t>(*size);
-    }
-    return Fp8{sizes[0], sizes[1]};
+    return Fp8{side(0), side(1)};
   }
 
   void add_inputs() {
@@ -203,8 +198,7 @@ class Binder {
   void loop(const OpLine& line, const std::string& prefix, bool stored_only) {
     const std::int64_t first = line.first.text() == "" ? 0 : turn(line.first);
     const std::int64_t end = turn(line.end);
-    const auto before = names_.find(line.variable);
-    const std::optional<Datum> hidden = before == names_.end() ? std::nullopt : std::optional(before->second);
+    const std::optional<Datum> hidden = defined(line.variable);
     const bool numbered = line.prefix.find('{') != std::string::npos;
     for (std::int64_t i = first; i < end; ++i) {
       if (++lines_ > kMostLines)
@@ -215,17 +209,26 @@ class Binder {
       run(line.block, prefix + inner, stored_only);
       if (numbered && --depth_ == 0) turn_ = 0;
     }
-    if (hidden)
-      names_.insert_or_assign(line.variable, *hidden);
+    define(line.variable, hidden);
+  }
+
+  // What a name stands for outside of the loop that is about to take it, and that again behind the loop.
+  std::optional<Datum> defined(const std::string& name) const {
+    const auto found = names_.find(name);
+    return found == names_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void define(const std::string& name, const std::optional<Datum>& value) {
+    if (value)
+      names_.insert_or_assign(name, *value);
     else
-      names_.erase(line.variable);
+      names_.erase(name);
   }
 
   std::int64_t turn(const Expression& expression) const {
     const Datum value = expression.evaluate(scope_);
     if (value.number() == nullptr || *value.number() < 0 || *value.number() > kMostTurns)
-      expression.place().fail(fmt::format("'{}' is {}: a whole number from 0 to {} expected",
-                                          expression.text(), value.shown(), kMostTurns));
+      expression.place().fail("'{}' is {}: a whole number from 0 to {} expected", expression.text(),
+                              value.shown(), kMostTurns);
     return *value.number();
   }
 
@@ -236,7 +239,7 @@ class Binder {
     op.turn = turn_;
     for (const std::string& name : line.inputs) {
       const auto value = current_.find(name);
-      if (value == current_.end()) line.place.fail(fmt::format("there is no value '{}' yet", name));
+      if (value == current_.end()) line.place.fail("there is no value '{}' yet", name);
       op.inputs.push_back(value->second);
     }
     sizes_ = true;
@@ -272,17 +275,12 @@ class Binder {
       if (n == line.attributes.end()) line.place.fail("'{e}' needs count, the number of experts");
       experts = turn(n->second);
     }
-    const auto outer = names_.find("e");
-    const std::optional<Datum> hidden = outer == names_.end() ? std::nullopt : std::optional(outer->second);
+    const std::optional<Datum> hidden = defined("e");
     for (std::int64_t e = 0; e < experts; ++e) {
       if (has_experts(line)) names_.insert_or_assign("e", Datum(e));
       for (const WeightSpec& spec : line.weights) add_weight(spec, line, prefix, to);
     }
-    if (!has_experts(line)) return;
-    if (hidden)
-      names_.insert_or_assign("e", *hidden);
-    else
-      names_.erase("e");
+    define("e", hidden);
   }
 
   Shape contract(const WeightSpec& spec) const {
@@ -290,8 +288,8 @@ class Binder {
     for (const Expression& size : spec.shape) {
       const Datum value = size.evaluate(scope_);
       if (value.number() == nullptr || *value.number() <= 0 || *value.number() > kMostSize)
-        size.place().fail(fmt::format("'{}' is {}: a whole number from 1 to {} expected", size.text(),
-                                      value.shown(), kMostSize));
+        size.place().fail("'{}' is {}: a whole number from 1 to {} expected", size.text(), value.shown(),
+                          kMostSize);
       shape.push_back(static_cast<std::uint64_t>(*value.number()));
     }
     return Shape(shape);
@@ -344,8 +342,8 @@ class Binder {
     const auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
     const auto total = bytes ? checked_add(total_, *bytes) : std::nullopt;
     if (!total || *total >> 62 != 0 || ++tensors_ > kMostTensors)
-      throw Error(ErrorCode::limit, {.file = model_.config.path()},
-                  fmt::format("tensor '{}' makes the model too large", safe_display(name, 200)));
+      throw Error(ErrorCode::limit, {.file = model_.config.path()}, "tensor '{}' makes the model too large",
+                  safe_display(name, 200));
     total_ = *total;
     if (absent_) return to.push_back({name, shape, dtype, std::nullopt});
     const std::string* const owner = tied_to(name);
@@ -359,10 +357,9 @@ class Binder {
       if (first) model_.asked.push_back({name, shape, dtype, std::nullopt});
       const BoundWeight& weight = model_.asked[asked->second];
       if (weight.shape != shape || weight.dtype != dtype)
-        spec.place.fail(fmt::format("tensor '{}' is asked for twice: as {} [{}] and as {} [{}]",
-                                    safe_display(name, 200), dtype_info(weight.dtype).name,
-                                    fmt::join(weight.shape, ","), dtype_info(dtype).name,
-                                    fmt::join(shape, ",")));
+        spec.place.fail("tensor '{}' is asked for twice: as {} [{}] and as {} [{}]", safe_display(name, 200),
+                        dtype_info(weight.dtype).name, fmt::join(weight.shape, ","), dtype_info(dtype).name,
+                        fmt::join(shape, ","));
       return to.push_back(weight);
     }
     if (const auto id = header_->find(name)) {

@@ -6,7 +6,6 @@
 #include "core/forward/parameters.h"
 #include "core/forward/pass_notes.h"
 
-#include <algorithm>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -32,8 +31,7 @@ std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
 ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
   ModelClaims result;
   result.missing = graph.missing;
-  const MetaValue* const text = find_metadata(graph, kConfigKey);
-  const std::string* const json = text == nullptr ? nullptr : std::get_if<std::string>(text);
+  const std::string* const json = find_text(graph, kConfigKey);
   try {
     // an ONNX export beside a config.json has names of its own
     const bool checkpoint = !graph.forward && graph.format != "onnx";
@@ -49,11 +47,11 @@ ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
         result.unclaimed = std::move(bound.claims.unclaimed);
         result.notes = std::move(bound.claims.disagreements);
         for (std::string& note : left_out(*architecture, config))
-          result.notes.push_back({Severity::info, std::nullopt, std::move(note)});
+          result.notes.push_back({Severity::info, {}, std::move(note)});
       }
     }
   } catch (const Error& error) {
-    result.notes.push_back({Severity::info, std::nullopt, error.what()});
+    result.notes.push_back({Severity::info, {}, error.what()});
   }
   if (result.parameters == 0) result.parameters = parameter_count(graph);
   return result;

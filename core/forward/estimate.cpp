@@ -9,8 +9,7 @@ namespace loadline {
 namespace {
 
 // The first of these keys that holds a whole number above 0.
-template <std::size_t N>
-std::optional<std::uint64_t> first_of(const ModelConfig& config, const std::array<const char*, N>& keys) {
+std::optional<std::uint64_t> first_of(const ModelConfig& config, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
     const Datum value = config.get(key);
     if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
@@ -42,17 +41,16 @@ std::uint64_t output_bytes(const std::optional<DType>& configured, DType weight)
 }  // namespace
 
 std::optional<std::uint64_t> estimated_cache_per_token(const ModelConfig& config) {
-  using Keys = std::array<const char*, 5>;
-  const auto layers = first_of(config, Keys{"num_hidden_layers", "n_layer", "num_layers", "n_layers", "L"});
-  const auto heads = first_of(config, Keys{"num_attention_heads", "n_head", "num_heads", "n_heads", "H"});
-  const auto width = first_of(config, Keys{"hidden_size", "n_embd", "d_model", "dim", "d"});
+  const auto layers = first_of(config, {"num_hidden_layers", "n_layer", "num_layers", "n_layers", "L"});
+  const auto heads = first_of(config, {"num_attention_heads", "n_head", "num_heads", "n_heads", "H"});
+  const auto width = first_of(config, {"hidden_size", "n_embd", "d_model", "dim", "d"});
   if (!layers || !heads || !width) return std::nullopt;
   const std::uint64_t kv =
-      first_of(config, Keys{"num_key_value_heads", "num_kv_heads", "n_head_kv", "K", "n_kv_heads"})
+      first_of(config, {"num_key_value_heads", "num_kv_heads", "n_head_kv", "K", "n_kv_heads"})
           .value_or(*heads);
-  const std::uint64_t dim = first_of(config, std::array<const char*, 3>{"head_dim", "d_kv", "kv_channels"})
-                                .value_or(*width / *heads);
-  const auto dtype = dtype_from_torch(config.text("dtype", config.text("torch_dtype", "float32")));
+  const std::uint64_t dim = first_of(config, {"head_dim", "d_kv", "kv_channels"}).value_or(*width / *heads);
+  const auto dtype =
+      dtype_from(&DTypeInfo::torch, config.text("dtype", config.text("torch_dtype", "float32")));
   constexpr std::uint64_t kMost = 1 << 24;
   if (!dtype || std::max({*layers, kv, dim}) > kMost) return std::nullopt;
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
@@ -62,10 +60,9 @@ std::optional<std::uint64_t> estimated_cache_per_token(const ModelConfig& config
 
 std::optional<std::uint64_t> activation_bound_per_token(const MetaGraph& graph, const ModelConfig& config) {
   constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 32;  // no layer is wider
-  const auto vocabulary =
-      first_of(config, std::array<const char*, 3>{"vocab_size", "n_vocab", "padded_vocab_size"});
+  const auto vocabulary = first_of(config, {"vocab_size", "n_vocab", "padded_vocab_size"});
   const std::string named = config.text("dtype", config.text("torch_dtype", ""));
-  const std::optional<DType> configured = dtype_from_torch(named);
+  const std::optional<DType> configured = dtype_from(&DTypeInfo::torch, named);
   std::optional<std::uint64_t> widest;
   for (const Tensor& tensor : graph.tensors) {
     const std::string_view name = tensor.name.view();

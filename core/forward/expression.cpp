@@ -1,13 +1,11 @@
 // Evaluates expressions.
 #include "core/forward/expression.h"
 
-#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/expression_nodes.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -78,8 +76,10 @@ class Evaluation {
   }
 
  private:
-  [[noreturn]] void fail(const Node& node, std::string_view detail) const {
-    place_.moved(node.at).fail(detail);
+  template <typename... Values>
+  [[noreturn]] void fail(const Node& node, fmt::format_string<Values...> detail,
+                         const Values&... values) const {
+    place_.moved(node.at).fail(fmt::vformat(detail, fmt::make_format_args(values...)));
   }
   [[noreturn]] void too_large(const Node& node, std::string_view detail) const {
     place_.moved(node.at).fail(detail, ErrorCode::limit);
@@ -114,12 +114,12 @@ class Evaluation {
 
   Datum element(const Node& node, const Datum& of, const Datum& position) const {
     const std::vector<Datum>* const list = of.list();
-    if (of.null()) fail(node, missing(node, 0));
+    if (of.null()) fail(node, "{}", missing(node, 0));
     if (list == nullptr || position.number() == nullptr)
-      fail(node, fmt::format("{}[{}]: a list and a whole number expected", of.shown(), position.shown()));
+      fail(node, "{}[{}]: a list and a whole number expected", of.shown(), position.shown());
     const std::int64_t at = *position.number();
     if (at < 0 || static_cast<std::uint64_t>(at) >= list->size())
-      fail(node, out_of_range(node, at, list->size()));
+      fail(node, "{}", out_of_range(node, at, list->size()));
     return (*list)[static_cast<std::size_t>(at)];
   }
 
@@ -131,28 +131,27 @@ class Evaluation {
   bool contains(const Node& node, const Datum& what, const Datum& where) const {
     if (where.null()) return false;
     const std::vector<Datum>* const list = where.list();
-    if (list == nullptr) fail(node, fmt::format("in {}: a list expected", where.shown()));
+    if (list == nullptr) fail(node, "in {}: a list expected", where.shown());
     spend(node, where.total());
     return std::find(list->begin(), list->end(), what) != list->end();
   }
 
   double real(const Node& node, std::size_t child, const Datum& of) const {
-    if (of.null()) fail(node, missing(node, child));
+    if (of.null()) fail(node, "{}", missing(node, child));
     if (of.real() != nullptr) return *of.real();
     if (of.number() != nullptr) return static_cast<double>(*of.number());
-    fail(node, fmt::format("{} is no number", of.shown()));
+    fail(node, "{} is no number", of.shown());
   }
 
   bool in_order(const Node& node, const Datum& a, const Datum& b) const {
-    if (a.number() != nullptr && b.number() != nullptr) {
-      if (node.kind == Kind::less) return *a.number() < *b.number();
-      if (node.kind == Kind::less_equal) return *a.number() <= *b.number();
-      return node.kind == Kind::greater ? *a.number() > *b.number() : *a.number() >= *b.number();
-    }
+    const auto compare = [&](auto x, auto y) {
+      if (node.kind == Kind::less) return x < y;
+      if (node.kind == Kind::less_equal) return x <= y;
+      return node.kind == Kind::greater ? x > y : x >= y;
+    };
+    if (a.number() != nullptr && b.number() != nullptr) return compare(*a.number(), *b.number());
     const double x = real(node, 0, a), y = real(node, 1, b);
-    if (node.kind == Kind::less) return x < y;
-    if (node.kind == Kind::less_equal) return x <= y;
-    return node.kind == Kind::greater ? x > y : x >= y;
+    return compare(x, y);
   }
 
   Datum arithmetic(const Node& node, Kind kind, const Datum& a, const Datum& b) const {
@@ -177,9 +176,9 @@ class Evaluation {
     } else if (kind == Kind::multiply) {
       overflow = __builtin_mul_overflow(a, b, &result);
     } else {
-      if (b == 0) fail(node, fmt::format("{} divided by 0", a));
+      if (b == 0) fail(node, "{} divided by 0", a);
       if (b == -1 || a < 0 || b < 0) fail(node, "a division of negative numbers");
-      if (kind == Kind::divide && a % b != 0) fail(node, fmt::format("{} / {} leaves a remainder", a, b));
+      if (kind == Kind::divide && a % b != 0) fail(node, "{} / {} leaves a remainder", a, b);
       result = kind == Kind::divide ? a / b : a % b;
     }
     if (overflow) too_large(node, fmt::format("{} and {}: the result does not fit in 64 bits", a, b));
@@ -188,9 +187,9 @@ class Evaluation {
 
   Datum symbolic(const Node& node, Kind kind, const Datum& a, const Datum& b) const {
     const auto operand = [&](const Datum& of, std::size_t child) {
-      if (of.null()) fail(node, missing(node, child));
+      if (of.null()) fail(node, "{}", missing(node, child));
       const auto size = of.size();
-      if (!size) fail(node, fmt::format("{} is no size", of.shown()));
+      if (!size) fail(node, "{} is no size", of.shown());
       return *size;
     };
     constexpr std::uint64_t kOperations = 10;  // some, for what may have many terms
@@ -218,7 +217,7 @@ class Evaluation {
       if (fits) return;
       std::string shown;
       for (const Datum& one : arguments) shown += (shown.empty() ? "" : ", ") + one.shown();
-      fail(node, fmt::format("{}({}) is not possible", safe_display(node.name, 40), shown));
+      fail(node, "{}({}) is not possible", safe_display(node.name, 40), shown);
     };
     const auto number = [&](std::size_t i) { return arguments[i].number(); };
     if (node.name == "min" || node.name == "max" || node.name == "cdiv") {
@@ -246,7 +245,7 @@ class Evaluation {
       spend(node, arguments[0].total());
       return Datum(static_cast<std::int64_t>(std::count(list.begin(), list.end(), arguments[1])));
     }
-    fail(node, fmt::format("there is no function '{}'", safe_display(node.name, 40)));
+    fail(node, "there is no function '{}'", safe_display(node.name, 40));
   }
 
   const std::vector<Node>& nodes_;

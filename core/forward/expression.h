@@ -36,6 +36,11 @@ struct AssetPlace {
   }
   // Throws Error: `FILE: line 12, column 7: DETAIL`.
   [[noreturn]] void fail(std::string_view detail, ErrorCode code = ErrorCode::malformed) const;
+  template <typename First, typename... Rest>
+  [[noreturn]] void fail(fmt::format_string<First, Rest...> detail, const First& first,
+                         const Rest&... rest) const {
+    fail(fmt::vformat(detail, fmt::make_format_args(first, rest...)));
+  }
 };
 
 // What names and functions mean. Functions that every expression has: min, max (of whole numbers), cdiv(a, b)

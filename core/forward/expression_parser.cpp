@@ -1,26 +1,23 @@
 // Recursive descent over one line, with bounded depth.
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/forward/asset_scanner.h"
 #include "core/forward/expression_nodes.h"
 
 #include <array>
 #include <charconv>
 
-#include <fmt/format.h>
-
 namespace loadline {
 
 void AssetPlace::fail(std::string_view detail, ErrorCode code) const {
-  throw Error(code, {.file = file ? *file : std::string()},
-              fmt::format("line {}, column {}: {}", line, column, detail));
+  throw Error(code, {.file = file ? *file : std::string()}, "line {}, column {}: {}", line, column, detail);
 }
 
-class ExpressionParser {
+class ExpressionParser : public AssetScanner {
  public:
   using Node = Expression::Node;
   using Kind = Node::Kind;
 
-  ExpressionParser(std::string_view text, const AssetPlace& place) : text_(text), place_(place) {}
+  using AssetScanner::AssetScanner;
 
   std::uint32_t expression() {
     constexpr int kMostDepth = 50;
@@ -29,12 +26,6 @@ class ExpressionParser {
     --depth_;
     return root;
   }
-
-  std::size_t position() const { return at_; }
-  void skip_space() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  [[noreturn]] void fail(std::string_view detail) const { place_.moved(at_).fail(detail); }
 
   Expression take(std::uint32_t root) {
     // evaluation begins at the last node
@@ -69,15 +60,10 @@ class ExpressionParser {
     return true;
   }
   void expect(std::string_view token) {
-    if (!take(token)) fail(fmt::format("'{}' expected", token));
+    if (!take(token)) fail("'{}' expected", token);
   }
-  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-  static bool is_name(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
-  }
-
   std::uint32_t choice() {
-    const std::uint32_t condition = either();
+    const std::uint32_t condition = logical(0);
     const std::size_t at = at_;
     if (!take("?")) return condition;
     const std::uint32_t yes = expression();
@@ -90,14 +76,15 @@ class ExpressionParser {
     std::string_view token;
     Kind kind;
   };
-  template <std::size_t N>
-  const Operator* take_one(const std::array<Operator, N>& operators) {
+
+  const Operator* take_one(std::span<const Operator> operators) {
     for (const Operator& candidate : operators)
       if (take(candidate.token)) return &candidate;
     return nullptr;
   }
-  template <std::size_t N, typename Next>
-  std::uint32_t chain(const std::array<Operator, N>& operators, const Next& next) {
+
+  template <typename Next>
+  std::uint32_t chain(std::span<const Operator> operators, const Next& next) {
     std::uint32_t left = next();
     while (true) {
       skip_space();
@@ -108,18 +95,14 @@ class ExpressionParser {
     }
   }
 
-  std::uint32_t either() {
-    static constexpr std::array<Operator, 1> kOperators = {{{"??", Kind::otherwise}}};
-    return chain(kOperators, [this] { return any(); });
+  // The weakest first; all are weaker than "not".
+  std::uint32_t logical(std::size_t strength) {
+    static constexpr std::array<Operator, 3> kOperators = {
+        {{"??", Kind::otherwise}, {"or", Kind::logical_or}, {"and", Kind::logical_and}}};
+    if (strength == kOperators.size()) return negation();
+    return chain(std::span(kOperators).subspan(strength, 1), [&] { return logical(strength + 1); });
   }
-  std::uint32_t any() {
-    static constexpr std::array<Operator, 1> kOperators = {{{"or", Kind::logical_or}}};
-    return chain(kOperators, [this] { return all(); });
-  }
-  std::uint32_t all() {
-    static constexpr std::array<Operator, 1> kOperators = {{{"and", Kind::logical_and}}};
-    return chain(kOperators, [this] { return negation(); });
-  }
+
   std::uint32_t negation() {
     skip_space();
     const std::size_t at = at_;
@@ -162,7 +145,7 @@ class ExpressionParser {
   std::uint32_t postfix() {
     std::uint32_t of = primary();
     // no space before it: "norm x [d]" is not an index
-    while (at_ < text_.size() && text_[at_] == '[') {
+    while (!at_end() && text_[at_] == '[') {
       const std::size_t at = at_++;
       const std::uint32_t position = expression();
       expect("]");
@@ -174,7 +157,7 @@ class ExpressionParser {
   std::uint32_t primary() {
     skip_space();
     const std::size_t at = at_;
-    if (at_ == text_.size()) fail("an expression expected");
+    if (at_end()) fail("an expression expected");
     if (take("(")) {
       const std::uint32_t inner = expression();
       expect(")");
@@ -218,23 +201,16 @@ class ExpressionParser {
 
   std::uint32_t named() {
     const std::size_t at = at_;
-    while (at_ < text_.size() && (is_name(text_[at_]) || text_[at_] == '.')) ++at_;
+    while (!at_end() && (is_name(text_[at_]) || text_[at_] == '.')) ++at_;
     const std::string name(text_.substr(at, at_ - at));
-    if (at_ < text_.size() && text_[at_] == '(') {
-      ++at_;
-      std::vector<std::uint32_t> list = arguments(")");
-      const std::uint32_t node = add(Kind::call, at, std::move(list));
-      nodes_[node].name = name;
-      return node;
-    }
-    const std::uint32_t node = add(Kind::name, at);
+    const bool is_call = !at_end() && text_[at_] == '(';
+    if (is_call) ++at_;
+    std::vector<std::uint32_t> children = is_call ? arguments(")") : std::vector<std::uint32_t>();
+    const std::uint32_t node = add(is_call ? Kind::call : Kind::name, at, std::move(children));
     nodes_[node].name = name;
     return node;
   }
 
-  std::string_view text_;
-  AssetPlace place_;
-  std::size_t at_ = 0;
   int depth_ = 0;
   std::vector<Node> nodes_;
 };
@@ -251,7 +227,7 @@ Expression Expression::parse(std::string_view text, const AssetPlace& place) {
   ExpressionParser parser(text, place);
   const std::uint32_t root = parser.expression();
   parser.skip_space();
-  if (parser.position() != text.size()) parser.fail("nothing more expected here");
+  if (!parser.at_end()) parser.fail("nothing more expected here");
   return parser.take(root);
 }
 

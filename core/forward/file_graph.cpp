@@ -92,12 +92,7 @@ class FileGraph {
 
   // The position in op.inputs that a rule names, counted from 1 there; nothing where it names none.
   std::optional<std::size_t> input_of(const Expression& rule, const Op& op) {
-    const Datum number = rule.evaluate(scope(op));
-    if (!number.truth()) return std::nullopt;
-    constexpr std::int64_t kMost = 8;
-    if (number.number() == nullptr || *number.number() < 1 || *number.number() > kMost)
-      rule.place().fail("the number of an input expected");
-    return static_cast<std::size_t>(*number.number() - 1);
+    return input_number(rule, scope(op));
   }
 
   // Operators that only repeat weights, or look at them differently, need not run, unless what they make
@@ -248,8 +243,8 @@ class FileGraph {
   // Every user of a constant has its weights: a file may list very many of both.
   void pass_on(const std::vector<TensorId>& weights, Op& to) {
     if (weights.size() > kMostPassedOn - passed_on_)
-      throw Error(ErrorCode::limit, fmt::format("operators use weights of constants {} times or more",
-                                                format_grouped(kMostPassedOn)));
+      throw Error(ErrorCode::limit, "operators use weights of constants {} times or more",
+                  format_grouped(kMostPassedOn));
     passed_on_ += weights.size();
     to.weights.insert(to.weights.end(), weights.begin(), weights.end());
   }
@@ -269,9 +264,8 @@ class FileGraph {
       const auto bytes = temporary_bytes(op, rule.temporaries[i]);
       if (bytes == SizePoly(0)) continue;
       if (++temporaries_ > kMostTemporaries)
-        throw Error(ErrorCode::limit,
-                    fmt::format("profile '{}' gives more than {} temporaries", safe_display(profile_.id, 40),
-                                format_grouped(kMostTemporaries)));
+        throw Error(ErrorCode::limit, "profile '{}' gives more than {} temporaries",
+                    safe_display(profile_.id, 40), format_grouped(kMostTemporaries));
       fresh.temporaries.push_back(ValueId{static_cast<std::uint32_t>(to_.values.size())});
       to_.values.push_back({.name = fmt::format("{}.{}", op.kind, i),
                             .dtype = DType::u8,
@@ -293,7 +287,7 @@ class FileGraph {
       if (error.code() != ErrorCode::limit) throw;
       return std::nullopt;
     }
-    if (!bytes.size()) rule.place().fail(fmt::format("'{}' is no size", rule.text()));
+    if (!bytes.size()) rule.place().fail("'{}' is no size", rule.text());
     return bytes.size();
   }
 

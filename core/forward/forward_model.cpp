@@ -8,6 +8,7 @@
 #include "core/forward/estimate.h"
 #include "core/forward/file_graph.h"
 #include "core/forward/lower.h"
+#include "core/forward/pass_notes.h"
 
 #include <algorithm>
 
@@ -15,15 +16,6 @@
 
 namespace loadline {
 namespace {
-
-// What a second token adds: states that do not grow, and a cache of fixed size, are not counted.
-std::optional<std::uint64_t> cache_growth(const ForwardGraph& graph) {
-  const auto cache = [&](std::uint64_t past) {
-    return forward_peak(graph, {}, value_sizes(graph, symbol_values(graph, 1, 1, past))).cache_bytes;
-  };
-  const std::uint64_t one = cache(0), two = cache(1);
-  return two < one ? std::nullopt : std::optional(two - one);
-}
 
 // From a configuration: what its asset says, as far as it fits. Leaves an estimate behind where it throws.
 void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
@@ -49,7 +41,8 @@ void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& co
   model.allocator = profile.allocator;
   model.graph = lower(*model.bound, profile);
   model.lives = lifetimes(*model.graph);
-  model.cache_bytes_per_token = cache_growth(*model.graph);
+  // states that do not grow, and a cache of fixed size, are not counted
+  model.cache_bytes_per_token = cache_growth(model, 1, 0);
 }
 
 // A profile that is not for this model's operators; what no profile is for runs plainly under any that is for
@@ -57,17 +50,15 @@ void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& co
 void refuse_foreign(const Profile& profile, const MetaGraph& graph, const ForwardAssets& assets) {
   if (runs(profile, graph)) return;
   if (!profile.format.empty())
-    throw Error(ErrorCode::usage,
-                fmt::format("profile '{}' runs operators that {} files list; {} take another",
-                            safe_display(profile.id, 40), safe_display(profile.format, 20),
-                            graph.forward ? "those of this file" : "an architecture's"));
+    throw Error(ErrorCode::usage, "profile '{}' runs operators that {} files list; {} take another",
+                safe_display(profile.id, 40), safe_display(profile.format, 20),
+                graph.forward ? "those of this file" : "an architecture's");
   for (const Profile& other : assets.profiles)
     if (runs(other, graph))
-      throw Error(
-          ErrorCode::usage,
-          fmt::format("profile '{}' runs an architecture's operators; those that this file lists take "
-                      "another, such as '{}'",
-                      safe_display(profile.id, 40), safe_display(other.id, 40)));
+      throw Error(ErrorCode::usage,
+                  "profile '{}' runs an architecture's operators; those that this file lists take "
+                  "another, such as '{}'",
+                  safe_display(profile.id, 40), safe_display(other.id, 40));
 }
 
 // Of a file that should list its operators; empty for others.
@@ -80,17 +71,8 @@ std::string why_no_operators(const MetaGraph& graph) {
 }  // namespace
 
 std::string_view forward_source_name(ForwardSource source) {
-  switch (source) {
-    case ForwardSource::nothing:
-      return "nothing";
-    case ForwardSource::estimate:
-      return "estimate";
-    case ForwardSource::architecture:
-      return "architecture";
-    case ForwardSource::file:
-      return "file";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"nothing", "estimate", "architecture", "file"};
+  return kNames[static_cast<std::size_t>(source)];
 }
 
 ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile) {
@@ -110,8 +92,7 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
     model.lives = lifetimes(*model.graph);
     return model;
   }
-  const MetaValue* const text = find_metadata(graph, kConfigKey);
-  const std::string* const json = text == nullptr ? nullptr : std::get_if<std::string>(text);
+  const std::string* const json = find_text(graph, kConfigKey);
   if (json == nullptr) {
     model.remark = graph.format == "gguf" ? "the forward pass of GGUF files is not known yet: sizes only"
                                           : "no config.json lies beside the weights: sizes only";
@@ -146,9 +127,10 @@ Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, cons
   const auto choose = [](std::optional<DType>& chosen, const std::optional<DType>& dtype) {
     if (!dtype) return;
     if (dtype_info(*dtype).block_elements != 1)
-      throw Error(ErrorCode::usage, fmt::format("{} comes in blocks: activations and caches are counted by "
-                                                "element",
-                                                dtype_info(*dtype).name));
+      throw Error(ErrorCode::usage,
+                  "{} comes in blocks: activations and caches are counted by "
+                  "element",
+                  dtype_info(*dtype).name);
     chosen = dtype;
   };
   choose(profile.activation, options.activation);
@@ -163,8 +145,8 @@ std::optional<std::uint64_t> activation_lower_bound(const ForwardModel& model, s
   const auto tokens = checked_mul(batch, sequence);
   const auto bytes = tokens ? checked_mul(*tokens, *model.activation_bound_per_token) : std::nullopt;
   if (!bytes)
-    throw Error(ErrorCode::limit, fmt::format("{} x {} tokens of {} bytes each exceed 64 bits", batch,
-                                              sequence, *model.activation_bound_per_token));
+    throw Error(ErrorCode::limit, "{} x {} tokens of {} bytes each exceed 64 bits", batch, sequence,
+                *model.activation_bound_per_token);
   return bytes;
 }
 

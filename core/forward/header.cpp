@@ -1,6 +1,8 @@
 // Names with other prefixes and endings are tried one after the other.
 #include "core/forward/header.h"
 
+#include "core/base/text.h"
+
 #include <algorithm>
 #include <array>
 
@@ -9,20 +11,9 @@
 namespace loadline {
 namespace {
 
-constexpr std::array<std::string_view, 14> kCompanions = {"weight_scale_inv",
-                                                          "weight_scale",
-                                                          "input_scale",
-                                                          "qweight",
-                                                          "qzeros",
-                                                          "scales",
-                                                          "g_idx",
-                                                          "weight_packed",
-                                                          "weight_shape",
-                                                          "weight_zero_point",
-                                                          "weight.absmax",
-                                                          "weight.quant_map",
-                                                          "weight.nested_absmax",
-                                                          "weight.nested_quant_map"};
+constexpr std::string_view kCompanions =
+    "weight_scale_inv weight_scale input_scale qweight qzeros scales g_idx weight_packed weight_shape "
+    "weight_zero_point weight.absmax weight.quant_map weight.nested_absmax weight.nested_quant_map";
 constexpr std::array<std::string_view, 3> kStandIns = {"qweight", "weight_packed", "weight_q"};
 
 }  // namespace
@@ -65,7 +56,7 @@ std::optional<TensorId> Header::find_exact(std::string_view name) const {
 }
 
 void Header::claim_companions(const std::string& base) {
-  for (const std::string_view companion : kCompanions)
+  for (const std::string_view companion : split(kCompanions, ' '))
     if (const auto id = find(fmt::format("{}.{}", base, companion))) claim(*id);
 }
 

@@ -11,37 +11,23 @@ namespace {
 
 using nlohmann::json;
 
-// Keeps nothing but the message.
-class Listener : public nlohmann::json_sax<json> {
- public:
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    message = error.what();
-    return false;
+std::string parse_error(std::string_view text) {
+  const auto keep_nothing = [](int, json::parse_event_t, json&) { return false; };
+  try {
+    const json nothing = json::parse(text, keep_nothing);
+    return "";
+  } catch (const json::exception& error) {
+    return error.what();
   }
-
-  std::string message;
-};
+}
 
 }  // namespace
 
 std::string json_fault(std::string_view text) {
-  Listener listener;
-  json::sax_parse(text, &listener);
+  const std::string whole = parse_error(text);
   // "[json.exception.ID] parse error at line 1, column 2: syntax error while parsing value - unexpected X;
   // ..."
-  std::string_view message = listener.message;
+  std::string_view message = whole;
   if (message.empty()) return "no JSON: something stands behind the end, or a name occurs twice";
   const auto drop_to = [&](std::string_view mark) {
     const std::size_t at = message.find(mark);

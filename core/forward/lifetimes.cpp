@@ -7,8 +7,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
@@ -40,10 +38,9 @@ std::vector<OpRange> lifetimes(const ForwardGraph& graph) {
   const auto ops = static_cast<std::uint32_t>(graph.ops.size());
   for (const ValueId id : graph.inputs) use(id, 0, 0);
   for (std::uint32_t i = 0; i < ops; ++i) {
-    for (const ValueId id : graph.ops[i].inputs) use(id, i, i + 1);
-    for (const ValueId id : graph.ops[i].outputs) use(id, i, i + 1);
-    for (const ValueId id : graph.ops[i].temporaries) use(id, i, i + 1);
-    for (const ValueId id : graph.ops[i].held) use(id, i, i + 1);
+    const Op& op = graph.ops[i];
+    for (const auto* ids : {&op.inputs, &op.outputs, &op.temporaries, &op.held})
+      for (const ValueId id : *ids) use(id, i, i + 1);
   }
   for (const ValueId id : graph.outputs) use(id, ops, ops);
   for (std::size_t i = 0; i < lives.size(); ++i)
@@ -59,9 +56,8 @@ std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
     const auto bytes = value_bytes(value);
     sizes.push_back(bytes ? bytes->evaluate(symbols) : std::nullopt);
     if (bytes && !sizes.back())
-      throw Error(ErrorCode::limit,
-                  fmt::format("the size of value '{}' is negative or does not fit in 64 bits",
-                              safe_display(value.name, 100)));
+      throw Error(ErrorCode::limit, "the size of value '{}' is negative or does not fit in 64 bits",
+                  safe_display(value.name, 100));
   }
   return sizes;
 }

@@ -68,29 +68,24 @@ class Lowering {
   }
 
  private:
-  using Rule = void (Lowering::*)(const BoundOp& op);
-  struct Row {
-    std::string_view name;
-    Rule rule;
-  };
+  void see_attributes(const BoundOp& op) {
+    locals_.clear();
+    for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
+  }
 
- public:
-  static constexpr std::array<Row, kOperators.size()> rows();
-
- private:
   bool is_for(const SharedValue& shared, const BoundOp& op) {
     if (std::find(shared.ops.begin(), shared.ops.end(), op.line->op) == shared.ops.end()) return false;
     if (shared.condition.text().empty()) return true;
-    locals_.clear();
-    for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
+    see_attributes(op);
     const bool used = shared.condition.evaluate(scope_).truth();
     locals_.clear();
     return used;
   }
 
-  [[noreturn]] void fail(const std::string& detail) const {
-    if (op_ == nullptr) throw Error(ErrorCode::limit, {.file = model_.architecture->path}, detail);
-    op_->line->place.fail(detail);
+  template <typename... Values>
+  [[noreturn]] void fail(fmt::format_string<Values...> detail, const Values&... values) const {
+    if (op_ == nullptr) throw Error(ErrorCode::limit, {.file = model_.architecture->path}, detail, values...);
+    op_->line->place.fail(fmt::vformat(detail, fmt::make_format_args(values...)));
   }
 
   static std::int64_t bytes_of(DType dtype) { return dtype_info(dtype).block_bytes; }
@@ -124,7 +119,7 @@ class Lowering {
 
   SizePoly size_of(const Expression& expression) const {
     const auto size = expression.evaluate(scope_).size();
-    if (!size) expression.place().fail(fmt::format("'{}' is no size", expression.text()));
+    if (!size) expression.place().fail("'{}' is no size", expression.text());
     return *size;
   }
 
@@ -146,8 +141,7 @@ class Lowering {
 
   // What an operator's rule uses.
   const Value& in(std::size_t i) const {
-    if (i >= op_->inputs.size())
-      fail(fmt::format("'{}' needs {} input{}", op_->line->op, i + 1, i == 0 ? "" : "s"));
+    if (i >= op_->inputs.size()) fail("'{}' needs {} input{}", op_->line->op, i + 1, i == 0 ? "" : "s");
     return graph_.value(*values_[op_->inputs[i]]);
   }
   const Sizes& shape(std::size_t i) const { return *in(i).shape; }
@@ -158,10 +152,9 @@ class Lowering {
     return result;
   }
   const BoundWeight& weight(std::size_t i) const {
-    if (i >= op_->weights.size()) fail(fmt::format("'{}' needs a weight", op_->line->op));
+    if (i >= op_->weights.size()) fail("'{}' needs a weight", op_->line->op);
     if (op_->weights[i].shape.empty())
-      fail(fmt::format("'{}' cannot use the scalar '{}'", op_->line->op,
-                       safe_display(op_->weights[i].name, 100)));
+      fail("'{}' cannot use the scalar '{}'", op_->line->op, safe_display(op_->weights[i].name, 100));
     return op_->weights[i];
   }
   // The outermost dimension of an input.
@@ -177,7 +170,7 @@ class Lowering {
   SizePoly size_attribute(std::string_view key) const {
     const Datum* const value = attribute(key);
     const auto size = value == nullptr ? std::nullopt : value->size();
-    if (!size) fail(fmt::format("'{}' needs {}, a size", op_->line->op, key));
+    if (!size) fail("'{}' needs {}, a size", op_->line->op, key);
     return *size;
   }
   SizePoly size_attribute(std::string_view key, const SizePoly& otherwise) const {
@@ -186,10 +179,10 @@ class Lowering {
   Sizes sizes_of(const Datum& list) const {
     Sizes sizes;
     if (list.list() == nullptr || list.list()->size() > kMostDimensions)
-      fail(fmt::format("{}: a list of at most {} sizes expected", list.shown(), kMostDimensions));
+      fail("{}: a list of at most {} sizes expected", list.shown(), kMostDimensions);
     for (const Datum& one : *list.list()) {
       const auto size = one.size();
-      if (!size) fail(fmt::format("{} is no size", one.shown()));
+      if (!size) fail("{} is no size", one.shown());
       sizes.push_back(*size);
     }
     return sizes;
@@ -205,7 +198,7 @@ class Lowering {
     out(i, std::move(shape), lane == Lane::cache ? cache_ : activation_, lane, memory_of);
   }
   void out(std::size_t i, Sizes shape, DType dtype, Lane lane, std::optional<ValueId> memory_of = {}) {
-    if (i >= op_->outputs.size()) fail(fmt::format("'{}' has {} results", op_->line->op, i + 1));
+    if (i >= op_->outputs.size()) fail("'{}' has {} results", op_->line->op, i + 1);
     const std::uint32_t number = op_->outputs[i];
     values_[number] = add_value(model_.values[number], dtype, std::move(shape), lane, memory_of);
   }
@@ -214,16 +207,15 @@ class Lowering {
   std::optional<std::int64_t> width(std::size_t i) const {
     return shape(i).empty() ? std::nullopt : shape(i).back().constant();
   }
-  void same() { out(0, shape(0)); }
-  void same_rule(const BoundOp&) { same(); }
+  void same(const BoundOp&) { out(0, shape(0)); }
   // Over the whole width, or over parts of it that are all alike.
   void norm(const BoundOp& op) {
     const auto of = op.weights.empty() || op.weights[0].shape.empty()
                         ? std::nullopt
                         : std::optional(static_cast<std::int64_t>(op.weights[0].shape.back()));
     if (const auto in_width = width(0); of && in_width && *in_width % *of != 0)
-      fail(fmt::format("the weight has {} numbers, the input rows of {}", *of, *in_width));
-    same();
+      fail("the weight has {} numbers, the input rows of {}", *of, *in_width);
+    same(op);
   }
   // Of one width, but for a single column that goes to all of them. ("mul" may be a product of matrices.)
   void add(const BoundOp& op) {
@@ -231,9 +223,9 @@ class Lowering {
     for (std::size_t i = 1; i < op.inputs.size(); ++i) {
       const auto other = width(i);
       if (first && other && *first != *other && *first != 1 && *other != 1)
-        fail(fmt::format("'{}' of rows of {} and rows of {}", op.line->op, *first, *other));
+        fail("'{}' of rows of {} and rows of {}", op.line->op, *first, *other);
     }
-    same();
+    same(op);
   }
   void embed(const BoundOp&) {
     Sizes result = shape(0);
@@ -248,11 +240,11 @@ class Lowering {
     const std::uint64_t takes = layout != nullptr ? stored.front() : stored.back();
     if (const auto in_width = width(0);
         stored.size() == 2 && in_width && static_cast<std::uint64_t>(*in_width) != takes)
-      fail(fmt::format("the weight takes rows of {}, the input has rows of {}", takes, *in_width));
+      fail("the weight takes rows of {}, the input has rows of {}", takes, *in_width);
     const Datum* const rows = attribute("rows");
     if (rows != nullptr && !rows->null() && *rows != Datum(std::string("last")) &&
         *rows != Datum(std::string("first")))
-      fail(fmt::format("rows is {}: 'first' or 'last' expected", rows->shown()));
+      fail("rows is {}: 'first' or 'last' expected", rows->shown());
     // 'last': the logits, of which a profile may want all; 'first': a pooler, which has one row anyway
     const bool one = rows != nullptr && !(profile_.all_logits && *rows == Datum(std::string("last")));
     if (one && result.size() > 1) result[result.size() - 2] = SizePoly(1);
@@ -315,8 +307,7 @@ class Lowering {
   SizePoly window_positions(const BoundOp& op, std::uint64_t window) {
     const Expression& windowed = profile_.rule(op.line->op).windowed;
     if (windowed.text().empty()) return least(total_, window);
-    locals_.clear();
-    for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
+    see_attributes(op);
     const SizePoly positions = size_of(windowed);
     locals_.clear();
     return positions;
@@ -347,9 +338,59 @@ class Lowering {
     out(0, shape(0));
     if (op.outputs.size() > 1) out(1, {batch(0), size_attribute("state")}, Lane::cache);
   }
-  void with_table(const BoundOp&) { same(); }
 
-  void add_op(const BoundOp& op);
+  // One for each operator, in the order of their table.
+  struct Rule {
+    std::string_view name;
+    void (Lowering::*make)(const BoundOp& op);
+  };
+  static constexpr std::array<Rule, kOperators.size()> kRules = {{{"embed", &Lowering::embed},
+                                                                  {"norm", &Lowering::norm},
+                                                                  {"linear", &Lowering::linear},
+                                                                  {"table", &Lowering::table},
+                                                                  {"rope", &Lowering::same},
+                                                                  {"cache", &Lowering::cache},
+                                                                  {"attn", &Lowering::attention},
+                                                                  {"act", &Lowering::same},
+                                                                  {"mul", &Lowering::same},
+                                                                  {"add", &Lowering::add},
+                                                                  {"scale", &Lowering::same},
+                                                                  {"split", &Lowering::split},
+                                                                  {"concat", &Lowering::concat},
+                                                                  {"route", &Lowering::route},
+                                                                  {"experts", &Lowering::same},
+                                                                  {"conv", &Lowering::convolution},
+                                                                  {"scan", &Lowering::scan},
+                                                                  {"take", &Lowering::take},
+                                                                  {"cap", &Lowering::same}}};
+  static_assert(std::equal(kRules.begin(), kRules.end(), kOperators.begin(),
+                           [](const Rule& rule, const OperatorInfo& known) {
+                             return rule.name == known.name;
+                           }));
+
+  void add_op(const BoundOp& op) {
+    op_ = &op;
+    const auto row =
+        std::find_if(kRules.begin(), kRules.end(), [&](const Rule& one) { return one.name == op.line->op; });
+    if (row == kRules.end())
+      fail("there is no operator '{}'; there are: {}", safe_display(op.line->op, 40), operator_list());
+    (this->*row->make)(op);
+    Op lowered;
+    lowered.kind = op.line->op;
+    lowered.name = op.name;
+    for (const std::uint32_t input : op.inputs) lowered.inputs.push_back(*values_[input]);
+    for (const auto& [shared, value] : shared_)
+      if (is_for(*shared, op)) lowered.inputs.push_back(value);
+    for (const BoundWeight& weight : op.weights)
+      if (weight.tensor) lowered.weights.push_back(*weight.tensor);
+    for (const std::uint32_t output : op.outputs) {
+      if (!values_[output]) fail("'{}' does not give so many results", op.line->op);
+      lowered.outputs.push_back(*values_[output]);
+    }
+    apply_rule(op, lowered);
+    graph_.ops.push_back(std::move(lowered));
+    turns_.push_back(op.turn);
+  }
 
   std::vector<ValueId> temporaries(const BoundOp& op, const std::vector<Expression>& sizes) {
     std::vector<ValueId> ids;
@@ -372,8 +413,7 @@ class Lowering {
 
   void apply_rule(const BoundOp& op, Op& lowered) {
     const OpRule& rule = profile_.rule(op.line->op);
-    locals_.clear();
-    for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
+    see_attributes(op);
     if (!op.inputs.empty()) {
       const Sizes& first = shape(0);
       SizePoly rows(1);
@@ -404,18 +444,13 @@ class Lowering {
     if (until.truth() && until.text() == nullptr) rule.until.place().fail("the name of an operator expected");
     if (until.truth() && find_operator(*until.text()) == nullptr && *until.text() != "turn" &&
         *until.text() != "end")
-      rule.until.place().fail(
-          fmt::format("'{}' is neither an operator nor 'turn' or 'end'", safe_display(*until.text(), 40)));
+      rule.until.place().fail("'{}' is neither an operator nor 'turn' or 'end'",
+                              safe_display(*until.text(), 40));
     if (until.truth()) until_.push_back({graph_.ops.size(), *until.text(), lowered.outputs});
     keep(op, rule.kept, "turn", lowered);
     keep(op, rule.returned, "next", lowered);
-    const Datum in_place = rule.in_place.evaluate(scope_);
-    if (in_place.truth() && in_place.number() == nullptr)
-      rule.in_place.place().fail("the number of an input expected");
-    if (in_place.truth() && (*in_place.number() < 1 || *in_place.number() > 8))
-      rule.in_place.place().fail("the number of an input expected");
-    if (in_place.truth())
-      in_place_.push_back({graph_.ops.size(), static_cast<std::size_t>(*in_place.number() - 1)});
+    if (const auto input = input_number(rule.in_place, scope_))
+      in_place_.push_back({graph_.ops.size(), *input});
     locals_.clear();
   }
 
@@ -437,62 +472,6 @@ class Lowering {
   std::map<std::uint32_t, std::int64_t> windows_;  // of cached values, by the model's numbers
   const BoundOp* op_ = nullptr;
 };
-
-constexpr std::array<Lowering::Row, kOperators.size()> Lowering::rows() {
-  return {{{"embed", &Lowering::embed},
-           {"norm", &Lowering::norm},
-           {"linear", &Lowering::linear},
-           {"table", &Lowering::table},
-           {"rope", &Lowering::same_rule},
-           {"cache", &Lowering::cache},
-           {"attn", &Lowering::attention},
-           {"act", &Lowering::same_rule},
-           {"mul", &Lowering::same_rule},
-           {"add", &Lowering::add},
-           {"scale", &Lowering::same_rule},
-           {"split", &Lowering::split},
-           {"concat", &Lowering::concat},
-           {"route", &Lowering::route},
-           {"experts", &Lowering::same_rule},
-           {"conv", &Lowering::convolution},
-           {"scan", &Lowering::scan},
-           {"take", &Lowering::take},
-           {"cap", &Lowering::same_rule}}};
-}
-
-constexpr bool every_operator_has_its_rule() {
-  const auto rules = Lowering::rows();
-  for (std::size_t i = 0; i < rules.size(); ++i)
-    if (rules[i].name != kOperators[i].name) return false;
-  return true;
-}
-static_assert(every_operator_has_its_rule());
-
-void Lowering::add_op(const BoundOp& op) {
-  op_ = &op;
-  const auto all = rows();
-  const auto row =
-      std::find_if(all.begin(), all.end(), [&](const Row& one) { return one.name == op.line->op; });
-  if (row == all.end())
-    fail(fmt::format("there is no operator '{}'; there are: {}", safe_display(op.line->op, 40),
-                     operator_list()));
-  (this->*row->rule)(op);
-  Op lowered;
-  lowered.kind = op.line->op;
-  lowered.name = op.name;
-  for (const std::uint32_t input : op.inputs) lowered.inputs.push_back(*values_[input]);
-  for (const auto& [shared, value] : shared_)
-    if (is_for(*shared, op)) lowered.inputs.push_back(value);
-  for (const BoundWeight& weight : op.weights)
-    if (weight.tensor) lowered.weights.push_back(*weight.tensor);
-  for (const std::uint32_t output : op.outputs) {
-    if (!values_[output]) fail(fmt::format("'{}' does not give so many results", op.line->op));
-    lowered.outputs.push_back(*values_[output]);
-  }
-  apply_rule(op, lowered);
-  graph_.ops.push_back(std::move(lowered));
-  turns_.push_back(op.turn);
-}
 
 }  // namespace
 

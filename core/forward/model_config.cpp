@@ -81,7 +81,7 @@ ModelConfig::ModelConfig(std::string_view text, const std::string& path) : path_
   parsed->root = parse(text, path);
   if (!parsed->root.is_object()) throw fail("not a JSON object");
   if (const json* const classes = find(parsed->root, "architectures"); classes && !classes->is_array())
-    throw fail(fmt::format("'architectures' is {}: a list of class names expected", datum(*classes).shown()));
+    throw fail("'architectures' is {}: a list of class names expected", datum(*classes).shown());
   parsed->nested = !find(parsed->root, "hidden_size") && find(parsed->root, "text_config");
   json_ = std::move(parsed);
 }
@@ -108,7 +108,7 @@ Datum ModelConfig::find_value(std::string_view key) const {
 std::string ModelConfig::text(std::string_view key, std::string_view otherwise) const {
   const Datum value = get(key);
   if (value.null()) return std::string(otherwise);
-  if (value.text() == nullptr) throw fail(fmt::format("'{}' is not a string", key));
+  if (value.text() == nullptr) throw fail("'{}' is not a string", key);
   return *value.text();
 }
 

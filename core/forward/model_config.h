@@ -34,6 +34,10 @@ class ModelConfig {
   Error fail(std::string_view detail, ErrorCode code = ErrorCode::malformed) const {
     return Error(code, {.file = path_}, detail);
   }
+  template <typename First, typename... Rest>
+  Error fail(fmt::format_string<First, Rest...> detail, const First& first, const Rest&... rest) const {
+    return fail(fmt::vformat(detail, fmt::make_format_args(first, rest...)));
+  }
 
  private:
   struct Json;

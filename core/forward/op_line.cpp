@@ -2,11 +2,11 @@
 #include "core/forward/op_line.h"
 
 #include "core/base/text.h"
+#include "core/forward/asset_scanner.h"
 #include "core/forward/operators.h"
+#include "core/graph/word_list.h"
 
 #include <algorithm>
-
-#include <fmt/format.h>
 
 namespace loadline {
 namespace {
@@ -14,13 +14,12 @@ namespace {
 constexpr std::size_t kMostLine = 4000;  // bytes; the longest built in has 200
 constexpr std::size_t kMostParts = 32;   // results, inputs, weights or attributes
 
-class LineParser {
+class LineParser : public AssetScanner {
  public:
-  LineParser(std::string_view text, const AssetPlace& place) : text_(text), place_(place) {}
+  using AssetScanner::AssetScanner;
 
   OpLine parse() {
-    if (text_.size() > kMostLine)
-      place_.fail(fmt::format("a line of {} bytes, the limit is {}", text_.size(), kMostLine));
+    if (text_.size() > kMostLine) place_.fail("a line of {} bytes, the limit is {}", text_.size(), kMostLine);
     line_.place = place_;
     if (word_is("have"))
       have();
@@ -29,19 +28,11 @@ class LineParser {
     else
       op();
     skip_space();
-    if (at_ != text_.size()) fail("nothing more expected here");
+    if (!at_end()) fail("nothing more expected here");
     return std::move(line_);
   }
 
  private:
-  [[noreturn]] void fail(std::string_view detail) const { place_.moved(at_).fail(detail); }
-
-  void skip_space() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  static bool is_name(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  }
   std::string_view peek_word() {
     skip_space();
     std::size_t end = at_;
@@ -55,18 +46,18 @@ class LineParser {
   }
   std::string word(std::string_view what) {
     const std::string_view found = peek_word();
-    if (found.empty()) fail(fmt::format("{} expected", what));
+    if (found.empty()) fail("{} expected", what);
     at_ += found.size();
     return std::string(found);
   }
   bool take(char c) {
     skip_space();
-    if (at_ == text_.size() || text_[at_] != c) return false;
+    if (at_end() || text_[at_] != c) return false;
     ++at_;
     return true;
   }
   void expect(char c) {
-    if (!take(c)) fail(fmt::format("'{}' expected", c));
+    if (!take(c)) fail("'{}' expected", c);
   }
   Expression expression() {
     skip_space();
@@ -78,7 +69,7 @@ class LineParser {
   void each() {
     line_.kind = OpLine::Kind::each;
     line_.variable = word("the loop's name");
-    if (is_pass_size(line_.variable)) fail(fmt::format("'{}' stands for a size of the pass", line_.variable));
+    if (is_pass_size(line_.variable)) fail("'{}' stands for a size of the pass", line_.variable);
     if (!word_is("in")) fail("'in' expected");
     line_.end = expression();
     if (word_is("to")) {
@@ -109,7 +100,7 @@ class LineParser {
     line_.op = word("an operator");
     while (true) {
       skip_space();
-      if (at_ == text_.size()) return;
+      if (at_end()) return;
       if (take('@')) {
         weight();
         continue;
@@ -124,17 +115,16 @@ class LineParser {
       else if (line_.weights.empty() && line_.attributes.empty())
         line_.inputs.push_back(found);
       else
-        fail(fmt::format("'=' expected: '{}' stands behind the inputs", safe_display(found, 40)));
+        fail("'=' expected: '{}' stands behind the inputs", safe_display(found, 40));
     }
   }
 
   // One that the operator knows: another is a slip, which would say nothing.
   void attribute(const std::string& name, const AssetPlace& place) {
     const OperatorInfo* const known = find_operator(line_.op);
-    if (known != nullptr && !has_attribute(*known, name))
-      place.fail(fmt::format(
-          "'{}' has no attribute '{}'{}", line_.op, safe_display(name, 40),
-          known->attributes.empty() ? std::string() : fmt::format("; it has: {}", known->attributes)));
+    if (known != nullptr && !has_word(known->attributes, name))
+      place.fail("'{}' has no attribute '{}'{}{}", line_.op, safe_display(name, 40),
+                 known->attributes.empty() ? "" : "; it has: ", known->attributes);
     line_.attributes.emplace_back(name, expression());
   }
 
@@ -145,7 +135,7 @@ class LineParser {
   // With "{i}", up to a bracket, a flag or a space.
   std::string name() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() &&
+    while (!at_end() &&
            (is_name(text_[at_]) || text_[at_] == '.' || text_[at_] == '{' || text_[at_] == '-')) {
       if (text_[at_] == '{') at_ = std::min(text_.find('}', at_), text_.size() - 1);
       ++at_;
@@ -169,7 +159,7 @@ class LineParser {
       while (take(','));
       expect(']');
     }
-    while (at_ < text_.size() && text_[at_] != ' ') flag(spec);
+    while (!at_end() && text_[at_] != ' ') flag(spec);
   }
 
   void flag(WeightSpec& spec) {
@@ -181,13 +171,13 @@ class LineParser {
       spec.optional = true;
     } else if (take(':')) {
       const std::string dtype = word("a dtype");
-      spec.dtype = dtype_from_safetensors(dtype);
-      if (!spec.dtype) fail(fmt::format("'{}' is no dtype of safetensors", safe_display(dtype, 40)));
+      spec.dtype = dtype_from(&DTypeInfo::safetensors, dtype);
+      if (!spec.dtype) fail("'{}' is no dtype of safetensors", safe_display(dtype, 40));
       spec.keep = true;
     } else if (take('+')) {
       if (!take('b')) fail("'+b' expected");
       spec.bias = true;
-      if (at_ < text_.size() && text_[at_] == '(') {
+      if (!at_end() && text_[at_] == '(') {
         ++at_;
         spec.bias_if = expression();
         expect(')');
@@ -197,9 +187,6 @@ class LineParser {
     }
   }
 
-  std::string_view text_;
-  AssetPlace place_;
-  std::size_t at_ = 0;
   OpLine line_;
 };
 
@@ -218,8 +205,7 @@ std::string expand_name(std::string_view name, const AssetPlace& place, const Sc
     Datum value = scope.name(inside);
     if (value.null()) value = Expression::parse(inside, place).evaluate(scope);
     if (value.number() == nullptr)
-      place.fail(
-          fmt::format("{{{}}} is {}: a whole number expected", safe_display(inside, 40), value.shown()));
+      place.fail("{{{}}} is {}: a whole number expected", safe_display(inside, 40), value.shown());
     result += std::to_string(*value.number());
     name.remove_prefix(close + 1);
   }

@@ -52,7 +52,6 @@ inline constexpr std::array<OperatorInfo, 19> kOperators = {{
 
 // Nothing (nullptr) for a name that is no operator's.
 const OperatorInfo* find_operator(std::string_view name);
-bool has_attribute(const OperatorInfo& of, std::string_view attribute);
 
 // "embed, norm, ...": for messages.
 std::string operator_list();

@@ -26,8 +26,8 @@ const NamedSize& size_named(const ForwardGraph& graph, const std::string& name) 
   const auto found = std::find_if(graph.sizes.begin(), graph.sizes.end(),
                                   [&](const NamedSize& size) { return size.name == name; });
   if (found == graph.sizes.end())
-    throw Error(ErrorCode::usage, fmt::format("the file has no size that is called '{}'; {}",
-                                              safe_display(name, 60), names_text(graph)));
+    throw Error(ErrorCode::usage, "the file has no size that is called '{}'; {}", safe_display(name, 60),
+                names_text(graph));
   return *found;
 }
 
@@ -42,14 +42,13 @@ std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_
     const SizePoly& taken_as = size_named(graph, choice.name).taken_as;
     const std::optional<SymbolId> symbol = taken_as.as_symbol();
     if (!symbol)
-      throw Error(ErrorCode::usage, fmt::format("'{}' is {}: choose those", safe_display(choice.name, 60),
-                                                taken_as.text(graph.symbols)));
+      throw Error(ErrorCode::usage, "'{}' is {}: choose those", safe_display(choice.name, 60),
+                  taken_as.text(graph.symbols));
     const SizeChoice*& before = chosen[static_cast<std::size_t>(*symbol)];
     if (before != nullptr && before->size != choice.size)
-      throw Error(ErrorCode::usage,
-                  fmt::format("'{}' and '{}' are the same size, {}: it cannot be {} and {}",
-                              safe_display(before->name, 60), safe_display(choice.name, 60),
-                              safe_display(taken_as.text(graph.symbols), 60), before->size, choice.size));
+      throw Error(ErrorCode::usage, "'{}' and '{}' are the same size, {}: it cannot be {} and {}",
+                  safe_display(before->name, 60), safe_display(choice.name, 60),
+                  safe_display(taken_as.text(graph.symbols), 60), before->size, choice.size);
     before = &choice;
     values[static_cast<std::size_t>(*symbol)] = choice.size;
   }
@@ -69,7 +68,7 @@ std::vector<std::string> sizes_left_at_1(const ForwardGraph& graph, std::span<co
 
 bool depends_on_tokens(const ForwardGraph& graph) {
   const auto depends = [](const SizePoly& size) {
-    return size.has(kBatch) || size.has(kSequence) || size.has(kPast);
+    return size.mentions(kBatch) || size.mentions(kSequence) || size.mentions(kPast);
   };
   return std::any_of(graph.values.begin(), graph.values.end(), [&](const Value& value) {
     return value.shape && std::any_of(value.shape->begin(), value.shape->end(), depends);

@@ -1,9 +1,9 @@
 // The presets embedded from assets/models, by file name.
 #include "core/forward/presets.h"
 
+#include "core/base/option.h"
 #include "embedded/models_files.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace loadline {
@@ -34,11 +34,6 @@ std::span<const Preset> presets() {
   return rows;
 }
 
-const Preset* find_preset(std::string_view id) {
-  const auto rows = presets();
-  const auto row =
-      std::find_if(rows.begin(), rows.end(), [&](const Preset& preset) { return preset.id == id; });
-  return row == rows.end() ? nullptr : &*row;
-}
+const Preset* find_preset(std::string_view id) { return find_option(presets(), id); }
 
 }  // namespace loadline

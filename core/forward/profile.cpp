@@ -2,6 +2,7 @@
 #include "core/forward/profile.h"
 
 #include "core/base/text.h"
+#include "core/forward/asset_folder.h"
 #include "core/forward/asset_json.h"
 #include "core/forward/operators.h"
 #include "embedded/profiles_files.h"
@@ -26,9 +27,9 @@ std::string text(const AssetNode& root, std::string_view key, std::string_view o
 std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
   const std::string name = text(root, key, "model");
   if (name == "model") return std::nullopt;
-  const auto found = dtype_from_safetensors(name);
+  const auto found = dtype_from(&DTypeInfo::safetensors, name);
   if (!found || dtype_info(*found).block_elements != 1)
-    root.find(key)->place.fail(fmt::format("'{}' is neither a dtype nor 'model'", safe_display(name, 40)));
+    root.find(key)->place.fail("'{}' is neither a dtype nor 'model'", safe_display(name, 40));
   return found;
 }
 
@@ -43,24 +44,18 @@ OpRule rule(const AssetNode& node) {
     if (found == nullptr) return list;
     const std::string what = fmt::format("'{}'", key);
     found->as(Kind::list, what).at_most(kMostSizes, what);
-    for (const AssetNode& item : found->items)
-      list.push_back(Expression::parse(item.as(Kind::text, "a size").text, item.place));
+    for (const AssetNode& item : found->items) list.push_back(item.expression("a size"));
     return list;
   };
   result.before = sizes("before");
   result.kept = sizes("kept");
   result.returned = sizes("returned");
   result.temporaries = sizes("temporaries");
-  const auto expression = [&](const char* key) {
-    const AssetNode* const found = node.find(key);
-    if (found == nullptr) return Expression();
-    return Expression::parse(found->as(Kind::text, fmt::format("'{}'", key)).text, found->place);
-  };
-  result.in_place = expression("in_place");
-  result.until = expression("until");
-  result.without = expression("without");
-  result.view = expression("view");
-  result.windowed = expression("windowed");
+  result.in_place = find_expression(node, "in_place");
+  result.until = find_expression(node, "until");
+  result.without = find_expression(node, "without");
+  result.view = find_expression(node, "view");
+  result.windowed = find_expression(node, "windowed");
   return result;
 }
 
@@ -69,11 +64,8 @@ SharedValue shared(const std::string& name, const AssetNode& node) {
   const AssetNode* const bytes = node.find("bytes");
   const AssetNode* const ops = node.find("ops");
   if (bytes == nullptr || ops == nullptr) node.place.fail("'bytes' and 'ops' expected");
-  SharedValue result = {name, Expression::parse(bytes->as(Kind::text, "'bytes'").text, bytes->place), {}, {}};
-  if (const AssetNode* const condition = node.find("if"))
-    result.condition = Expression::parse(condition->as(Kind::text, "'if'").text, condition->place);
-  result.ops = ops->texts("'ops'", kMostAssetNames, kMostAssetName);
-  return result;
+  return {name, bytes->expression("'bytes'"), find_expression(node, "if"),
+          ops->texts("'ops'", kMostAssetNames, kMostAssetName)};
 }
 
 AllocatorModel pass_allocator(const AssetNode& root) {
@@ -90,15 +82,7 @@ AllocatorModel pass_allocator(const AssetNode& root) {
 // Operators of an architecture; a file's own have names that nobody lists.
 void check_operator(const Profile& profile, const std::string& name, const AssetPlace& place) {
   if (profile.format.empty() && find_operator(name) == nullptr)
-    place.fail(
-        fmt::format("there is no operator '{}'; there are: {}", safe_display(name, 40), operator_list()));
-}
-
-std::vector<Profile> load_built_in() {
-  std::vector<Profile> rows;
-  for (const embedded::File& file : embedded::profiles_files())
-    rows.push_back(parse_profile(file.bytes, std::string(file.name)));
-  return rows;
+    place.fail("there is no operator '{}'; there are: {}", safe_display(name, 40), operator_list());
 }
 
 }  // namespace
@@ -107,6 +91,15 @@ const OpRule& Profile::rule(std::string_view op) const {
   static const OpRule nothing;
   const auto found = ops.find(op);
   return found == ops.end() ? nothing : found->second;
+}
+
+std::optional<std::size_t> input_number(const Expression& rule, const Scope& scope) {
+  const Datum number = rule.evaluate(scope);
+  if (!number.truth()) return std::nullopt;
+  constexpr std::int64_t kMost = 8;
+  if (number.number() == nullptr || *number.number() < 1 || *number.number() > kMost)
+    rule.place().fail("the number of an input expected");
+  return static_cast<std::size_t>(*number.number() - 1);
 }
 
 Profile parse_profile(std::string_view json, const std::string& path) {
@@ -127,9 +120,7 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   const std::string logits = text(root, "logits", "last");
   if (logits != "last" && logits != "all") root.find("logits")->place.fail("'last' or 'all' expected");
   profile.all_logits = logits == "all";
-  if (const AssetNode* const hold = root.find("hold_block_inputs"))
-    profile.hold_block_inputs =
-        Expression::parse(hold->as(Kind::text, "'hold_block_inputs'").text, hold->place).evaluate({}).truth();
+  profile.hold_block_inputs = find_expression(root, "hold_block_inputs").evaluate({}).truth();
   const std::string order = text(root, "order", "listed");
   if (order == "inputs_first")
     profile.order = OpOrder::inputs_first;
@@ -137,32 +128,20 @@ Profile parse_profile(std::string_view json, const std::string& path) {
     profile.order = OpOrder::last_first;
   else if (order != "listed")
     root.find("order")->place.fail("'listed', 'inputs_first' or 'last_first' expected");
-  if (const AssetNode* const reuse = root.find("reuse"))
-    profile.reuse =
-        Expression::parse(reuse->as(Kind::text, "'reuse'").text, reuse->place).evaluate({}).truth();
+  profile.reuse = find_expression(root, "reuse").evaluate({}).truth();
   profile.allocator = pass_allocator(root);
-  if (const AssetNode* const flags = root.find("flags")) {
-    flags->as(Kind::object, "'flags'").at_most(kMostAssetNames, "'flags'");
-    for (std::size_t i = 0; i < flags->items.size(); ++i) {
-      const AssetNode& item = flags->items[i].as(Kind::text, "a flag");
-      profile.flags.emplace_back(flags->keys[i], Expression::parse(item.text, item.place).evaluate({}));
-    }
-  }
-  if (const AssetNode* const values = root.find("shared")) {
-    values->as(Kind::object, "'shared'").at_most(kMostShared, "'shared'");
-    for (std::size_t i = 0; i < values->items.size(); ++i) {
-      profile.shared.push_back(shared(values->keys[i], values->items[i]));
-      for (const std::string& op : profile.shared.back().ops)
-        check_operator(profile, op, values->items[i].find("ops")->place);
-    }
-  }
-  if (const AssetNode* const ops = root.find("ops")) {
-    ops->as(Kind::object, "'ops'").at_most(kMostAssetNames, "'ops'");
-    for (std::size_t i = 0; i < ops->items.size(); ++i) {
-      check_operator(profile, ops->keys[i], ops->items[i].place);
-      profile.ops.emplace(ops->keys[i], rule(ops->items[i]));
-    }
-  }
+  for_each_field(root, "flags", kMostAssetNames, [&](const std::string& key, const AssetNode& node) {
+    profile.flags.emplace_back(key, node.expression("a flag").evaluate({}));
+  });
+  for_each_field(root, "shared", kMostShared, [&](const std::string& key, const AssetNode& node) {
+    profile.shared.push_back(shared(key, node));
+    for (const std::string& op : profile.shared.back().ops)
+      check_operator(profile, op, node.find("ops")->place);
+  });
+  for_each_field(root, "ops", kMostAssetNames, [&](const std::string& key, const AssetNode& node) {
+    check_operator(profile, key, node.place);
+    profile.ops.emplace(key, rule(node));
+  });
   const bool holds =
       profile.hold_block_inputs || std::any_of(profile.ops.begin(), profile.ops.end(), [](const auto& op) {
         return !op.second.until.text().empty() || !op.second.kept.empty() || !op.second.returned.empty();
@@ -173,7 +152,7 @@ Profile parse_profile(std::string_view json, const std::string& path) {
 }
 
 std::span<const Profile> built_in_profiles() {
-  static const std::vector<Profile> rows = load_built_in();
+  static const auto rows = parse_all(embedded::profiles_files(), parse_profile);
   return rows;
 }
 

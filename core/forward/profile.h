@@ -61,6 +61,9 @@ struct OpRule {
   Expression windowed = {};
 };
 
+// The input that a rule numbers from 1, counted from 0; nothing where it names none. Throws at the rule.
+std::optional<std::size_t> input_number(const Expression& rule, const Scope& scope);
+
 // A value beside those of the architecture: there before the first operator, used by every operator of some
 // kinds.
 struct SharedValue {

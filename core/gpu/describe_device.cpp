@@ -10,15 +10,6 @@
 namespace loadline::gpu {
 namespace {
 
-std::vector<VkExtensionProperties> extensions_of(VkPhysicalDevice device) {
-  std::uint32_t count = 0;
-  check(vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr), "list a device's extensions");
-  std::vector<VkExtensionProperties> extensions(count);
-  check(vkEnumerateDeviceExtensionProperties(device, nullptr, &count, extensions.data()),
-        "list a device's extensions");
-  return extensions;
-}
-
 bool has(const std::vector<VkExtensionProperties>& extensions, const char* name) {
   return std::any_of(extensions.begin(), extensions.end(), [&](const VkExtensionProperties& extension) {
     return std::strcmp(extension.extensionName, name) == 0;
@@ -26,42 +17,24 @@ bool has(const std::vector<VkExtensionProperties>& extensions, const char* name)
 }
 
 DeviceType type_of(VkPhysicalDeviceType type) {
-  switch (type) {
-    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
-      return DeviceType::discrete;
-    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
-      return DeviceType::integrated;
-    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
-      return DeviceType::virtual_gpu;
-    case VK_PHYSICAL_DEVICE_TYPE_CPU:
-      return DeviceType::cpu;
-    default:
-      return DeviceType::other;
-  }
+  constexpr std::pair<VkPhysicalDeviceType, DeviceType> kTypes[] = {
+      {VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, DeviceType::discrete},
+      {VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, DeviceType::integrated},
+      {VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU, DeviceType::virtual_gpu},
+      {VK_PHYSICAL_DEVICE_TYPE_CPU, DeviceType::cpu}};
+  for (const auto& [known, ours] : kTypes)
+    if (known == type) return ours;
+  return DeviceType::other;
 }
 
 // PCI vendor ids, and Khronos' own for vendors that have none.
 std::string vendor_of(std::uint32_t id) {
-  switch (id) {
-    case 0x1002:
-      return "AMD";
-    case 0x1010:
-      return "Imagination";
-    case 0x10de:
-      return "NVIDIA";
-    case 0x13b5:
-      return "Arm";
-    case 0x5143:
-      return "Qualcomm";
-    case 0x8086:
-      return "Intel";
-    case 0x106b:
-      return "Apple";
-    case VK_VENDOR_ID_MESA:
-      return "Mesa";
-    default:
-      return fmt::format("vendor 0x{:04x}", id);
-  }
+  constexpr std::pair<std::uint32_t, std::string_view> kVendors[] = {
+      {0x1002, "AMD"},      {0x1010, "Imagination"}, {0x10de, "NVIDIA"}, {0x13b5, "Arm"},
+      {0x5143, "Qualcomm"}, {0x8086, "Intel"},       {0x106b, "Apple"},  {VK_VENDOR_ID_MESA, "Mesa"}};
+  for (const auto& [known, name] : kVendors)
+    if (known == id) return std::string(name);
+  return fmt::format("vendor 0x{:04x}", id);
 }
 
 std::vector<DeviceHeap> heaps_of(VkPhysicalDevice device, bool has_budget, bool is_cpu) {
@@ -85,23 +58,20 @@ std::vector<DeviceHeap> heaps_of(VkPhysicalDevice device, bool has_budget, bool 
 
 // What only a device of Vulkan 1.2 may be asked.
 void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
-  VkPhysicalDeviceDriverProperties driver = {};
-  driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
-  VkPhysicalDeviceMaintenance3Properties limits = {};
-  limits.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
-  limits.pNext = &driver;
-  VkPhysicalDeviceProperties2 properties = {};
-  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-  properties.pNext = &limits;
+  auto driver =
+      vulkan_struct<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+  auto limits = vulkan_struct<VkPhysicalDeviceMaintenance3Properties>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, &driver);
+  auto properties =
+      vulkan_struct<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &limits);
   vkGetPhysicalDeviceProperties2(device, &properties);
   info.driver = fmt::format("{} {}", driver.driverName, driver.driverInfo);
   info.max_allocation = limits.maxMemoryAllocationSize;
 
-  VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {};
-  timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
-  VkPhysicalDeviceFeatures2 features = {};
-  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-  features.pNext = &timeline;
+  auto timeline = vulkan_struct<VkPhysicalDeviceTimelineSemaphoreFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
+  auto features =
+      vulkan_struct<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &timeline);
   vkGetPhysicalDeviceFeatures2(device, &features);
   info.timeline_semaphore = timeline.timelineSemaphore == VK_TRUE;
 }
@@ -109,11 +79,10 @@ void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
 }  // namespace
 
 std::vector<HeapUse> heap_use(VkPhysicalDevice device) {
-  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {};
-  budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
-  VkPhysicalDeviceMemoryProperties2 memory = {};
-  memory.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
-  memory.pNext = &budget;
+  auto budget = vulkan_struct<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
+  auto memory = vulkan_struct<VkPhysicalDeviceMemoryProperties2>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, &budget);
   vkGetPhysicalDeviceMemoryProperties2(device, &memory);
   std::vector<HeapUse> uses;
   for (std::uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; ++i)
@@ -124,7 +93,10 @@ std::vector<HeapUse> heap_use(VkPhysicalDevice device) {
 DeviceInfo describe_device(VkPhysicalDevice device, std::size_t index) {
   VkPhysicalDeviceProperties properties = {};
   vkGetPhysicalDeviceProperties(device, &properties);
-  const std::vector<VkExtensionProperties> extensions = extensions_of(device);
+  const auto extensions = list_all<VkExtensionProperties>(
+      "list a device's extensions", [&](std::uint32_t* count, VkExtensionProperties* items) {
+        return vkEnumerateDeviceExtensionProperties(device, nullptr, count, items);
+      });
   DeviceInfo info;
   info.index = index;
   info.name = properties.deviceName;

@@ -29,8 +29,8 @@ DeviceChoice require_choice(std::span<const DeviceInfo> devices, const std::stri
   if (choice.chosen) return choice;
   if (wanted.empty())
     throw Error(ErrorCode::gpu, "no Vulkan device can be used: " + device_list(devices, choice));
-  throw Error(ErrorCode::usage, fmt::format("no usable device is called '{}': {}", safe_display(wanted),
-                                            device_list(devices, choice)));
+  throw Error(ErrorCode::usage, "no usable device is called '{}': {}", safe_display(wanted),
+              device_list(devices, choice));
 }
 
 std::vector<VkQueueFamilyProperties> queue_families(VkPhysicalDevice device) {
@@ -80,20 +80,17 @@ Device::Device(const DeviceOptions& options) : instance_(options.validation) {
 void Device::create_device() {
   queue_family_ = choose_queue_family(queue_families(physical_));
   const float priority = 1.0F;
-  VkDeviceQueueCreateInfo queue = {};
-  queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+  auto queue = vulkan_struct<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
   queue.queueFamilyIndex = queue_family_;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
 
-  VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {};
-  timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
+  auto timeline = vulkan_struct<VkPhysicalDeviceTimelineSemaphoreFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
   timeline.timelineSemaphore = VK_TRUE;
   std::vector<const char*> extensions;
   if (info_.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
-  VkDeviceCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  info.pNext = &timeline;
+  auto info = vulkan_struct<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &timeline);
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());

@@ -2,21 +2,12 @@
 #include "core/base/text.h"
 #include "core/gpu/device_info.h"
 
-#include <algorithm>
 #include <charconv>
-#include <compare>
 
 #include <fmt/format.h>
 
 namespace loadline::gpu {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return out;
-}
 
 bool is_wanted(const DeviceInfo& device, std::string_view wanted) {
   std::size_t number = 0;
@@ -24,7 +15,7 @@ bool is_wanted(const DeviceInfo& device, std::string_view wanted) {
   const auto [stop, status] = std::from_chars(wanted.data(), end, number);
   // a number is an index, so that "1" does not mean every name with a 1 in it
   if (status == std::errc() && stop == end) return device.index == number;
-  return lower(device.name).find(lower(wanted)) != std::string::npos;
+  return lower_case(device.name).find(lower_case(wanted)) != std::string::npos;
 }
 
 std::vector<std::string> defects(const DeviceInfo& device) {
@@ -48,19 +39,9 @@ bool better(const DeviceInfo& a, const DeviceInfo& b) {
 }
 
 std::string_view kind(DeviceType type) {
-  switch (type) {
-    case DeviceType::discrete:
-      return "a discrete GPU";
-    case DeviceType::virtual_gpu:
-      return "a virtual GPU";
-    case DeviceType::integrated:
-      return "an integrated GPU";
-    case DeviceType::cpu:
-      return "a CPU that plays a GPU";
-    case DeviceType::other:
-      break;
-  }
-  return "of a kind its driver does not name";
+  constexpr std::string_view kKinds[] = {"of a kind its driver does not name", "a CPU that plays a GPU",
+                                         "an integrated GPU", "a virtual GPU", "a discrete GPU"};
+  return kKinds[static_cast<std::size_t>(type)];
 }
 
 std::string why_not(const DeviceInfo& device, const DeviceInfo& chosen) {
@@ -75,19 +56,8 @@ std::string why_not(const DeviceInfo& device, const DeviceInfo& chosen) {
 }  // namespace
 
 std::string_view device_type_name(DeviceType type) {
-  switch (type) {
-    case DeviceType::discrete:
-      return "discrete";
-    case DeviceType::virtual_gpu:
-      return "virtual";
-    case DeviceType::integrated:
-      return "integrated";
-    case DeviceType::cpu:
-      return "cpu";
-    case DeviceType::other:
-      break;
-  }
-  return "other";
+  constexpr std::string_view kNames[] = {"other", "cpu", "integrated", "virtual", "discrete"};
+  return kNames[static_cast<std::size_t>(type)];
 }
 
 std::string version_text(ApiVersion version) {

@@ -14,16 +14,8 @@ namespace loadline::gpu {
 namespace {
 
 std::string_view use_name(MemoryUse use) {
-  switch (use) {
-    case MemoryUse::device:
-    case MemoryUse::direct:
-      return "device";
-    case MemoryUse::upload:
-      return "staging";
-    case MemoryUse::readback:
-      return "readback";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"device", "device", "staging", "readback"};
+  return kNames[static_cast<std::size_t>(use)];
 }
 
 // Larger is better; nothing = cannot serve.
@@ -62,8 +54,7 @@ std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory,
     const auto rank = type_rank(memory, type, use);
     if (rank && (!best || *rank > *type_rank(memory, *best, use))) best = type;
   }
-  if (!best)
-    throw Error(ErrorCode::gpu, fmt::format("the device has no {} memory for buffers", use_name(use)));
+  if (!best) throw Error(ErrorCode::gpu, "the device has no {} memory for buffers", use_name(use));
   return *best;
 }
 
@@ -91,16 +82,12 @@ std::uint64_t pool_alignment(const Device& device) {
 namespace {
 
 UniqueBuffer make_buffer(const Device& device, MemoryUse use, std::uint64_t bytes) {
-  VkBufferCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+  auto info = vulkan_struct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
   info.size = bytes;
   info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   if (use == MemoryUse::device || use == MemoryUse::direct) info.usage |= VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
   info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-  VkBuffer made = VK_NULL_HANDLE;
-  check(vkCreateBuffer(device.get(), &info, nullptr, &made),
-        fmt::format("create a buffer of {} bytes", bytes));
-  return {device.get(), made};
+  return {device.get(), vkCreateBuffer, info, fmt::format("create a buffer of {} bytes", bytes)};
 }
 
 VkMemoryRequirements needs_of(const Device& device, const UniqueBuffer& buffer) {
@@ -123,8 +110,7 @@ class MemoryBlock {
     buffer = make_buffer(device, use, bytes);
     const VkMemoryRequirements needs = needs_of(device, buffer);
     reserved = needs.size;
-    VkMemoryAllocateInfo allocate = {};
-    allocate.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+    auto allocate = vulkan_struct<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
     allocate.allocationSize = needs.size;
     allocate.memoryTypeIndex = choose_memory_type(device.memory(), needs.memoryTypeBits, use);
     VkDeviceMemory taken = VK_NULL_HANDLE;
@@ -165,8 +151,8 @@ Allocation MemoryPool::allocate(std::uint64_t bytes) {
   if (bytes == 0) return {};
   if (bytes > device_.info().max_allocation / alignment_ * alignment_)
     throw Error(ErrorCode::gpu,
-                fmt::format("a {} block needs {} bytes in one piece, the device allows {} in one allocation",
-                            use_name(use_), bytes, device_.info().max_allocation));
+                "a {} block needs {} bytes in one piece, the device allows {} in one allocation",
+                use_name(use_), bytes, device_.info().max_allocation);
   Allocation made;
   made.place = pool_.allocate(bytes);
   const MemoryBlock& home = *blocks_.at(made.place.block);

@@ -13,10 +13,8 @@ namespace {
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 
 bool layer_installed() {
-  std::uint32_t count = 0;
-  check(vkEnumerateInstanceLayerProperties(&count, nullptr), "list the Vulkan layers");
-  std::vector<VkLayerProperties> layers(count);
-  check(vkEnumerateInstanceLayerProperties(&count, layers.data()), "list the Vulkan layers");
+  const auto layers =
+      list_all<VkLayerProperties>("list the Vulkan layers", vkEnumerateInstanceLayerProperties);
   return std::any_of(layers.begin(), layers.end(), [](const VkLayerProperties& layer) {
     return std::strcmp(layer.layerName, kValidationLayer) == 0;
   });
@@ -36,8 +34,8 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
 }
 
 VkDebugUtilsMessengerCreateInfoEXT messenger_info(MessageLog& log) {
-  VkDebugUtilsMessengerCreateInfoEXT info = {};
-  info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
+  auto info = vulkan_struct<VkDebugUtilsMessengerCreateInfoEXT>(
+      VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
   info.messageSeverity =
       VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
   // not the general type: that is the loader's chatter about drivers of other machines
@@ -71,22 +69,19 @@ Instance::Instance(bool validation) {
     throw Error(ErrorCode::gpu,
                 "the Vulkan validation layer is not installed; it is in the Debian package "
                 "vulkan-validationlayers");
-  VkApplicationInfo application = {};
-  application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+  auto application = vulkan_struct<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
   application.pApplicationName = "loadline";
   application.apiVersion = VK_MAKE_API_VERSION(0, kLeastMajor, kLeastMinor, 0);
 
   const std::array enabled = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
   VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(*log_);
-  VkValidationFeaturesEXT features = {};
-  features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT;
+  auto features = vulkan_struct<VkValidationFeaturesEXT>(VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT);
   features.pNext = &messenger;  // hears what instance creation itself has to say
   features.enabledValidationFeatureCount = static_cast<std::uint32_t>(enabled.size());
   features.pEnabledValidationFeatures = enabled.data();
 
   const char* const extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
-  VkInstanceCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+  auto info = vulkan_struct<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
   info.pApplicationInfo = &application;
   if (validation) {
     info.pNext = &features;
@@ -113,11 +108,10 @@ void Instance::listen() {
 }
 
 std::vector<VkPhysicalDevice> Instance::physical_devices() const {
-  std::uint32_t count = 0;
-  check(vkEnumeratePhysicalDevices(instance_.get(), &count, nullptr), "list the Vulkan devices");
-  std::vector<VkPhysicalDevice> devices(count);
-  check(vkEnumeratePhysicalDevices(instance_.get(), &count, devices.data()), "list the Vulkan devices");
-  devices.resize(count);
+  auto devices = list_all<VkPhysicalDevice>(
+      "list the Vulkan devices", [this](std::uint32_t* count, VkPhysicalDevice* items) {
+        return vkEnumeratePhysicalDevices(instance_.get(), count, items);
+      });
   if (devices.empty()) throw no_driver();
   return devices;
 }

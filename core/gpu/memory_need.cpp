@@ -15,9 +15,8 @@ namespace {
 
 void require(std::uint64_t need, std::uint64_t there, std::string_view what) {
   if (need <= there) return;
-  throw Error(ErrorCode::no_fit,
-              fmt::format("does not fit: needs {} ({} bytes) of {}, {} ({} bytes) are available",
-                          format_bytes(need), need, what, format_bytes(there), there));
+  throw Error(ErrorCode::no_fit, "does not fit: needs {} ({} bytes) of {}, {} ({} bytes) are available",
+              format_bytes(need), need, what, format_bytes(there), there);
 }
 
 }  // namespace

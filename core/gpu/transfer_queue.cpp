@@ -16,8 +16,7 @@ HazardTracker::Range tracked(const BufferRange& range) {
 }
 
 void memory_barrier(VkCommandBuffer commands, VkPipelineStageFlags to_stage, VkAccessFlags to_access) {
-  VkMemoryBarrier barrier = {};
-  barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+  auto barrier = vulkan_struct<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
   barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
   barrier.dstAccessMask = to_access;
   vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, to_stage, 0, 1, &barrier, 0, nullptr, 0,
@@ -25,25 +24,17 @@ void memory_barrier(VkCommandBuffer commands, VkPipelineStageFlags to_stage, VkA
 }
 
 UniqueSemaphore make_timeline(VkDevice device) {
-  VkSemaphoreTypeCreateInfo type = {};
-  type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
+  auto type = vulkan_struct<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
   type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
-  VkSemaphoreCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
-  info.pNext = &type;
-  VkSemaphore semaphore = VK_NULL_HANDLE;
-  check(vkCreateSemaphore(device, &info, nullptr, &semaphore), "create a timeline semaphore");
-  return {device, semaphore};
+  auto info = vulkan_struct<VkSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type);
+  return {device, vkCreateSemaphore, info, "create a timeline semaphore"};
 }
 
 UniqueCommandPool make_command_pool(const Device& device) {
-  VkCommandPoolCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  auto info = vulkan_struct<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
   info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT | VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
   info.queueFamilyIndex = device.queue_family();
-  VkCommandPool pool = VK_NULL_HANDLE;
-  check(vkCreateCommandPool(device.get(), &info, nullptr, &pool), "create a command pool");
-  return {device.get(), pool};
+  return {device.get(), vkCreateCommandPool, info, "create a command pool"};
 }
 
 }  // namespace
@@ -83,8 +74,7 @@ std::uint64_t TransferQueue::copy(const BufferRange& from, const BufferRange& to
 
 void TransferQueue::open_batch() {
   recording_ = idle_command_buffer();
-  VkCommandBufferBeginInfo begin = {};
-  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  auto begin = vulkan_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
   begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   check(vkBeginCommandBuffer(recording_, &begin), "begin a command buffer");
   // Orders this batch after all earlier ones: then hazards need tracking inside a batch only.
@@ -113,8 +103,7 @@ VkCommandBuffer TransferQueue::idle_command_buffer() {
     batches_.pop_front();
     return commands;
   }
-  VkCommandBufferAllocateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+  auto info = vulkan_struct<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
   info.commandPool = pool_.get();
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   info.commandBufferCount = 1;
@@ -133,13 +122,11 @@ void TransferQueue::flush() {
 
   const std::uint64_t value = submitted_ + 1;
   const VkSemaphore semaphore = timeline_.get();
-  VkTimelineSemaphoreSubmitInfo timeline = {};
-  timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
+  auto timeline =
+      vulkan_struct<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   timeline.signalSemaphoreValueCount = 1;
   timeline.pSignalSemaphoreValues = &value;
-  VkSubmitInfo submit = {};
-  submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  submit.pNext = &timeline;
+  auto submit = vulkan_struct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO, &timeline);
   submit.commandBufferCount = 1;
   submit.pCommandBuffers = &recording_;
   submit.signalSemaphoreCount = 1;
@@ -169,8 +156,7 @@ void TransferQueue::wait(std::uint64_t value) {
 void TransferQueue::wait_for_submitted(std::uint64_t value) {
   if (value <= completed_) return;
   const VkSemaphore semaphore = timeline_.get();
-  VkSemaphoreWaitInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
+  auto info = vulkan_struct<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
   info.semaphoreCount = 1;
   info.pSemaphores = &semaphore;
   info.pValues = &value;

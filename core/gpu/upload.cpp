@@ -13,10 +13,8 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -111,13 +109,6 @@ class Verifier {
   std::string difference_;
 };
 
-void count_tensors(const MetaGraph& graph, const OnDevice& loaded, UploadReport& report) {
-  report.bytes = loaded.bytes();
-  // a tensor without bytes needs no block to be there
-  for (const Tensor& tensor : graph.tensors)
-    if (loaded.holds(graph, tensor.storage)) ++report.tensors;
-}
-
 // The measured half of a report. All that is made on the device is gone when this returns.
 UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan& plan,
                      const UploadOptions& options, Progress& progress) {
@@ -133,7 +124,10 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
   if (options.verify) progress.add_total(loaded.bytes());
   report.measured = run(plan, machine, progress);
   report.device_budget_peak = machine.device_budget_peak();
-  count_tensors(*graph, loaded, report);
+  report.bytes = loaded.bytes();
+  // a tensor without bytes needs no block to be there
+  for (const Tensor& tensor : graph->tensors)
+    if (loaded.holds(*graph, tensor.storage)) ++report.tensors;
   if (options.verify) {
     report.mismatch = Verifier(machine, reader, progress).compare(loaded, options.placement);
     report.verified = report.mismatch.empty();

@@ -3,49 +3,35 @@
 
 #include "core/base/error.h"
 
-#include <fmt/format.h>
-
 namespace loadline::gpu {
 
 std::string_view result_name(VkResult result) {
-  switch (result) {
-    case VK_SUCCESS:
-      return "VK_SUCCESS";
-    case VK_TIMEOUT:
-      return "VK_TIMEOUT";
-    case VK_INCOMPLETE:
-      return "VK_INCOMPLETE";
-    case VK_ERROR_OUT_OF_HOST_MEMORY:
-      return "VK_ERROR_OUT_OF_HOST_MEMORY";
-    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
-      return "VK_ERROR_OUT_OF_DEVICE_MEMORY";
-    case VK_ERROR_INITIALIZATION_FAILED:
-      return "VK_ERROR_INITIALIZATION_FAILED";
-    case VK_ERROR_DEVICE_LOST:
-      return "VK_ERROR_DEVICE_LOST";
-    case VK_ERROR_MEMORY_MAP_FAILED:
-      return "VK_ERROR_MEMORY_MAP_FAILED";
-    case VK_ERROR_LAYER_NOT_PRESENT:
-      return "VK_ERROR_LAYER_NOT_PRESENT";
-    case VK_ERROR_EXTENSION_NOT_PRESENT:
-      return "VK_ERROR_EXTENSION_NOT_PRESENT";
-    case VK_ERROR_FEATURE_NOT_PRESENT:
-      return "VK_ERROR_FEATURE_NOT_PRESENT";
-    case VK_ERROR_INCOMPATIBLE_DRIVER:
-      return "VK_ERROR_INCOMPATIBLE_DRIVER";
-    case VK_ERROR_TOO_MANY_OBJECTS:
-      return "VK_ERROR_TOO_MANY_OBJECTS";
-    default:
-      return "an unexpected result";
-  }
+  constexpr std::pair<VkResult, std::string_view> kNames[] = {
+      {VK_SUCCESS, "VK_SUCCESS"},
+      {VK_TIMEOUT, "VK_TIMEOUT"},
+      {VK_INCOMPLETE, "VK_INCOMPLETE"},
+      {VK_ERROR_OUT_OF_HOST_MEMORY, "VK_ERROR_OUT_OF_HOST_MEMORY"},
+      {VK_ERROR_OUT_OF_DEVICE_MEMORY, "VK_ERROR_OUT_OF_DEVICE_MEMORY"},
+      {VK_ERROR_INITIALIZATION_FAILED, "VK_ERROR_INITIALIZATION_FAILED"},
+      {VK_ERROR_DEVICE_LOST, "VK_ERROR_DEVICE_LOST"},
+      {VK_ERROR_MEMORY_MAP_FAILED, "VK_ERROR_MEMORY_MAP_FAILED"},
+      {VK_ERROR_LAYER_NOT_PRESENT, "VK_ERROR_LAYER_NOT_PRESENT"},
+      {VK_ERROR_EXTENSION_NOT_PRESENT, "VK_ERROR_EXTENSION_NOT_PRESENT"},
+      {VK_ERROR_FEATURE_NOT_PRESENT, "VK_ERROR_FEATURE_NOT_PRESENT"},
+      {VK_ERROR_INCOMPATIBLE_DRIVER, "VK_ERROR_INCOMPATIBLE_DRIVER"},
+      {VK_ERROR_TOO_MANY_OBJECTS, "VK_ERROR_TOO_MANY_OBJECTS"},
+  };
+  for (const auto& [known, name] : kNames)
+    if (known == result) return name;
+  return "an unexpected result";
 }
 
 void check(VkResult result, std::string_view what) {
   if (result >= 0) return;
   const std::string_view hint =
       result == VK_ERROR_DEVICE_LOST ? " (the device stopped answering; nothing on it can be used)" : "";
-  throw Error(ErrorCode::gpu,
-              fmt::format("cannot {}: {} ({}){}", what, result_name(result), static_cast<int>(result), hint));
+  throw Error(ErrorCode::gpu, "cannot {}: {} ({}){}", what, result_name(result), static_cast<int>(result),
+              hint);
 }
 
 }  // namespace loadline::gpu

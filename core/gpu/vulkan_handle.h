@@ -5,6 +5,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <vulkan/vulkan.h>
 
@@ -15,6 +16,26 @@ std::string_view result_name(VkResult result);
 
 // Throws Error{gpu} naming `what` was done and the result, unless it is a success.
 void check(VkResult result, std::string_view what);
+
+// A structure of that type, with `next` behind it and zeros for the rest.
+template <typename T>
+T vulkan_struct(VkStructureType type, void* next = nullptr) {
+  T made = {};
+  made.sType = type;
+  made.pNext = next;
+  return made;
+}
+
+// All that `list(&count, items)` gives; `what` is what it is called for.
+template <typename T, typename List>
+std::vector<T> list_all(std::string_view what, List list) {
+  std::uint32_t count = 0;
+  check(list(&count, nullptr), what);
+  std::vector<T> items(count);
+  check(list(&count, items.data()), what);
+  items.resize(count);
+  return items;
+}
 
 struct DestroyInstance {
   void operator()(VkInstance instance) const { vkDestroyInstance(instance, nullptr); }
@@ -31,6 +52,11 @@ class DeviceObject {
  public:
   DeviceObject() = default;
   DeviceObject(VkDevice device, T object) : device_(device), object_(object) {}
+  // As check() for `create`.
+  template <typename Create, typename Info>
+  DeviceObject(VkDevice device, Create create, const Info& info, std::string_view what) : device_(device) {
+    check(create(device, &info, nullptr, &object_), what);
+  }
   DeviceObject(DeviceObject&& other) noexcept
       : device_(other.device_), object_(std::exchange(other.object_, T{VK_NULL_HANDLE})) {}
   DeviceObject& operator=(DeviceObject&& other) noexcept {

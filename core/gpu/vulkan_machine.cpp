@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 namespace loadline::gpu {
@@ -80,8 +79,8 @@ PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
   for (const Block& block : plan.blocks)
     if (device_sees(block.space) && block.bytes > device.info().max_allocation / alignment * alignment)
       throw Error(ErrorCode::no_fit,
-                  fmt::format("a block of {} bytes is needed in one piece, {} allows {} in one allocation",
-                              block.bytes, device.info().name, device.info().max_allocation));
+                  "a block of {} bytes is needed in one piece, {} allows {} in one allocation", block.bytes,
+                  device.info().name, device.info().max_allocation);
   return peaks;
 }
 
@@ -116,25 +115,22 @@ VulkanMachine::VulkanMachine(const Device& device, const StorageReader& reader, 
   }
 }
 
+MemoryPool* VulkanMachine::pool_of(Space space) {
+  if (on_device(space)) return &device_memory_;
+  return space == Space::staging ? &staging_memory_ : nullptr;
+}
+
 void VulkanMachine::alloc(BlockId id, const Block& block) {
   BlockState& made = state(id);
   made = {};
   made.space = block.space;
   made.bytes = block.bytes;
-  switch (block.space) {
-    case Space::device:
-      made.memory = device_memory_.allocate(block.bytes);
-      break;
-    case Space::staging:
-      made.memory = staging_memory_.allocate(block.bytes);
-      break;
-    case Space::page_cache:
-      made.storage = block.storage;
-      [[fallthrough]];
-    case Space::host:
-      host_.alloc(id, block);
-      reserved_[index(block.space)] += align_up(block.bytes, page_size());
-      break;
+  if (MemoryPool* const pool = pool_of(block.space)) {
+    made.memory = pool->allocate(block.bytes);
+  } else {
+    if (block.space == Space::page_cache) made.storage = block.storage;
+    host_.alloc(id, block);
+    reserved_[index(block.space)] += align_up(block.bytes, page_size());
   }
   live_[index(block.space)] += made.memory.range.bytes;
   note_reserved();
@@ -150,18 +146,11 @@ void VulkanMachine::free(BlockId id, const Block& block) {
   BlockState& gone = state(id);
   wait_for(gone, gone.last_use);
   live_[index(block.space)] -= gone.memory.range.bytes;
-  switch (block.space) {
-    case Space::device:
-      device_memory_.free(gone.memory);
-      break;
-    case Space::staging:
-      staging_memory_.free(gone.memory);
-      break;
-    case Space::page_cache:
-    case Space::host:
-      host_.free(id, block);
-      reserved_[index(block.space)] -= align_up(block.bytes, page_size());
-      break;
+  if (MemoryPool* const pool = pool_of(block.space)) {
+    pool->free(gone.memory);
+  } else {
+    host_.free(id, block);
+    reserved_[index(block.space)] -= align_up(block.bytes, page_size());
   }
   gone = {};
 }

@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -62,6 +61,8 @@ class VulkanMachine final : public Machine {
                 MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks);
 
   BlockState& state(BlockId id) { return blocks_[index(id)]; }
+  // Where blocks of this space lie; null for those of the host machine.
+  MemoryPool* pool_of(Space space);
 
   // Both ends are memory that the device sees: recorded, not waited for.
   void copy_on_device(const Step& step, BlockState& from, BlockState& to);

@@ -15,7 +15,4 @@ std::optional<std::string> config_text(const MetaGraph& graph, std::string_view 
 // What the model says it is: config.json's model_type, else GGUF's general.architecture.
 std::optional<std::string> model_family(const MetaGraph& graph);
 
-// All top-level scalars, as text, sorted by key: for showing. Empty without a config.
-std::vector<std::pair<std::string, std::string>> config_entries(const MetaGraph& graph);
-
 }  // namespace loadline

@@ -92,11 +92,6 @@ std::optional<DType> find_code(Code DTypeInfo::*column, Code code) {
   return row == kTable.end() ? std::nullopt : std::optional(row->id);
 }
 
-std::optional<DType> find_number(std::int16_t DTypeInfo::*column, std::int64_t code) {
-  if (code < 0 || code > INT16_MAX) return std::nullopt;
-  return find_code(column, static_cast<std::int16_t>(code));
-}
-
 }  // namespace
 
 std::span<const DTypeInfo> dtype_table() { return kTable; }
@@ -110,25 +105,13 @@ std::optional<DType> dtype_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<DType> dtype_from_safetensors(std::string_view code) {
-  return code.empty() ? std::nullopt : find_code(&DTypeInfo::safetensors, code);
+std::optional<DType> dtype_from(std::string_view DTypeInfo::*column, std::string_view code) {
+  return code.empty() ? std::nullopt : find_code(column, code);
 }
 
-std::optional<DType> dtype_from_torch(std::string_view name) {
-  return name.empty() ? std::nullopt : find_code(&DTypeInfo::torch, name);
-}
-
-std::optional<DType> dtype_from_ggml(std::int64_t code) { return find_number(&DTypeInfo::ggml, code); }
-
-std::optional<DType> dtype_from_onnx(std::int64_t code) { return find_number(&DTypeInfo::onnx, code); }
-std::optional<DType> dtype_from_executorch(std::int64_t code) {
-  return find_number(&DTypeInfo::executorch, code);
-}
-std::optional<DType> dtype_from_tflite(std::int64_t code) { return find_number(&DTypeInfo::tflite, code); }
-std::optional<DType> dtype_from_pt2(std::int64_t code) { return find_number(&DTypeInfo::pt2, code); }
-
-std::optional<DType> dtype_from_npy(std::string_view descr) {
-  return descr.empty() ? std::nullopt : find_code(&DTypeInfo::npy, descr);
+std::optional<DType> dtype_from(std::int16_t DTypeInfo::*column, std::int64_t code) {
+  if (code < 0 || code > INT16_MAX) return std::nullopt;
+  return find_code(column, static_cast<std::int16_t>(code));
 }
 
 std::optional<std::uint64_t> byte_size(DType id, std::uint64_t elements) {

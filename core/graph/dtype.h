@@ -98,16 +98,9 @@ const DTypeInfo& dtype_info(DType id);
 
 // The type that people call so, in upper or lower case, or nothing.
 std::optional<DType> dtype_named(std::string_view name);
-// The type with that code, or nothing.
-std::optional<DType> dtype_from_safetensors(std::string_view code);
-std::optional<DType> dtype_from_torch(std::string_view name);
-std::optional<DType> dtype_from_ggml(std::int64_t code);
-std::optional<DType> dtype_from_onnx(std::int64_t code);
-std::optional<DType> dtype_from_executorch(std::int64_t code);
-std::optional<DType> dtype_from_tflite(std::int64_t code);
-std::optional<DType> dtype_from_pt2(std::int64_t code);
-// The little-endian descr: "<f4", "|b1".
-std::optional<DType> dtype_from_npy(std::string_view descr);
+// The type with that code in a column of the table, or nothing: dtype_from(&DTypeInfo::onnx, 1).
+std::optional<DType> dtype_from(std::string_view DTypeInfo::*column, std::string_view code);
+std::optional<DType> dtype_from(std::int16_t DTypeInfo::*column, std::int64_t code);
 
 // Bytes of `elements` elements. Nothing if they do not fill whole blocks, if the product
 // overflows, or if the type has no fixed size.

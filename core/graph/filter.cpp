@@ -6,10 +6,8 @@
 #include "core/graph/module_tree.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
-#include <memory>
 
 #include <fmt/format.h>
 
@@ -61,8 +59,8 @@ class NumberSet {
     const std::uint64_t least = parse(piece.substr(0, dash), term);
     const std::uint64_t most = dash == std::string_view::npos ? least : parse(piece.substr(dash + 1), term);
     if (most < least)
-      throw Error(ErrorCode::usage,
-                  fmt::format("filter term '{}': {} is more than {}", safe_display(term, 60), least, most));
+      throw Error(ErrorCode::usage, "filter term '{}': {} is more than {}", safe_display(term, 60), least,
+                  most);
     spans_.push_back({least, most});
   }
 
@@ -73,8 +71,8 @@ std::uint64_t parse_number(std::string_view text, const std::string& term) {
   std::uint64_t number = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || failure != std::errc() || end != text.data() + text.size())
-    throw Error(ErrorCode::usage, fmt::format("filter term '{}': '{}' is no number", safe_display(term, 60),
-                                              safe_display(text, 40)));
+    throw Error(ErrorCode::usage, "filter term '{}': '{}' is no number", safe_display(term, 60),
+                safe_display(text, 40));
   return number;
 }
 
@@ -159,11 +157,10 @@ TensorFilter::Test TensorFilter::make_test(std::string_view key, const std::stri
       return file != kNoFile &&
              glob_matches(value, std::filesystem::path(context.graph.file(file).path).filename().string());
     };
-  throw Error(
-      ErrorCode::usage,
-      fmt::format("filter term '{}': there is no '{}'; known are name, dtype, shape, size, rank, layer, "
-                  "shard and file",
-                  safe_display(term, 60), safe_display(key, 40)));
+  throw Error(ErrorCode::usage,
+              "filter term '{}': there is no '{}'; known are name, dtype, shape, size, rank, layer, "
+              "shard and file",
+              safe_display(term, 60), safe_display(key, 40));
 }
 
 TensorFilter::TensorFilter(std::string_view text) {
@@ -181,8 +178,7 @@ TensorFilter::TensorFilter(std::string_view text) {
       else
         term += text[at];
     if (quoted)
-      throw Error(ErrorCode::usage,
-                  fmt::format("filter term '{}': its quote is not closed", safe_display(term, 60)));
+      throw Error(ErrorCode::usage, "filter term '{}': its quote is not closed", safe_display(term, 60));
     const bool turned = term.size() > 1 && term.front() == '-';
     const std::string_view body = std::string_view(term).substr(turned ? 1 : 0);
     const std::size_t colon = body.find(':');
@@ -195,8 +191,7 @@ TensorFilter::TensorFilter(std::string_view text) {
 
 void TensorFilter::add_term(bool turned, std::string_view key, const std::string& value,
                             const std::string& term) {
-  if (value.empty())
-    throw Error(ErrorCode::usage, fmt::format("filter term '{}' has no value", safe_display(term, 60)));
+  if (value.empty()) throw Error(ErrorCode::usage, "filter term '{}' has no value", safe_display(term, 60));
   terms_.push_back({turned, make_test(key, value, term)});
 }
 

@@ -3,7 +3,6 @@
 
 #include "core/graph/meta_graph.h"
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>

@@ -6,15 +6,8 @@
 namespace loadline {
 
 std::string_view lane_name(Lane lane) {
-  switch (lane) {
-    case Lane::activation:
-      return "activation";
-    case Lane::cache:
-      return "cache";
-    case Lane::temporary:
-      return "temporary";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"activation", "cache", "temporary"};
+  return kNames[static_cast<std::size_t>(lane)];
 }
 
 std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_t batch,

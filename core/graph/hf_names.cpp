@@ -20,25 +20,18 @@ bool drop_suffix(std::string_view& text, std::string_view suffix) {
   return true;
 }
 
-std::optional<std::string_view> shard_stem(std::string_view name, std::string_view extension) {
-  if (drop_suffix(name, extension) && drop_number(name) && drop_suffix(name, "-of-") && drop_number(name) &&
-      drop_suffix(name, "-") && !name.empty())
+}  // namespace
+
+std::optional<std::string_view> hf_shard_stem(std::string_view name) {
+  if ((drop_suffix(name, ".safetensors") || drop_suffix(name, ".bin")) && drop_number(name) &&
+      drop_suffix(name, "-of-") && drop_number(name) && drop_suffix(name, "-") && !name.empty())
     return name;
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<std::string_view> hf_shard_stem(std::string_view name) {
-  return shard_stem(name, ".safetensors");
-}
-std::optional<std::string_view> hf_torch_shard_stem(std::string_view name) {
-  return shard_stem(name, ".bin");
-}
-
 bool is_hf_weight_file(std::string_view name) {
   return name == "model.safetensors" || name == std::string("model").append(kHfIndexSuffix) ||
-         hf_shard_stem(name) == "model";
+         (name.ends_with(".safetensors") && hf_shard_stem(name) == "model");
 }
 
 }  // namespace loadline

@@ -9,10 +9,9 @@ namespace loadline {
 inline constexpr std::string_view kHfIndexSuffix = ".safetensors.index.json";
 inline constexpr std::string_view kHfTorchIndexSuffix = ".bin.index.json";
 
-// "model" of "model-00001-of-00003.safetensors"; nothing for any other name.
+// "model" of "model-00001-of-00003.safetensors", "pytorch_model" of "pytorch_model-00001-of-00003.bin";
+// nothing for any other name.
 std::optional<std::string_view> hf_shard_stem(std::string_view name);
-// "pytorch_model" of "pytorch_model-00001-of-00003.bin".
-std::optional<std::string_view> hf_torch_shard_stem(std::string_view name);
 
 // Whether `name` is the weight file, a shard or the index of a model folder's main model.
 bool is_hf_weight_file(std::string_view name);

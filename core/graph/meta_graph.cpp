@@ -8,37 +8,17 @@
 #include <filesystem>
 #include <tuple>
 
-#include <fmt/format.h>
-
 namespace loadline {
 
 std::string_view severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::info:
-      return "info";
-    case Severity::warning:
-      return "warning";
-    case Severity::error:
-      return "error";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"info", "warning", "error"};
+  return kNames[index(severity)];
 }
 
 std::string_view encoding_name(Encoding encoding) {
-  switch (encoding) {
-    case Encoding::plain:
-      return "plain";
-    case Encoding::deflate:
-      return "deflate";
-    case Encoding::byte_swapped:
-      return "big-endian";
-    case Encoding::protobuf_varints:
-    case Encoding::protobuf_fixed:
-      return "protobuf";
-    case Encoding::unreadable:
-      return "unreadable";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"plain",    "deflate",  "big-endian",
+                                         "protobuf", "protobuf", "unreadable"};
+  return kNames[index(encoding)];
 }
 
 Storage plain_storage(FileId file, std::uint64_t offset, std::uint64_t bytes) {
@@ -134,15 +114,18 @@ const MetaValue* find_metadata(const MetaGraph& graph, std::string_view key) {
   return entry == graph.metadata.end() ? nullptr : &entry->value;
 }
 
+const std::string* find_text(const MetaGraph& graph, std::string_view key) {
+  return std::get_if<std::string>(find_metadata(graph, key));
+}
+
 void require_sound(const MetaGraph& graph, std::string_view verb) {
   for (const Note& note : graph.notes)
     if (note.severity == Severity::error)
-      throw Error(ErrorCode::malformed, {.tensor = note.tensor},
-                  fmt::format("cannot {} this model: {}", verb, note.text));
+      throw Error(ErrorCode::malformed, {.tensor = note.tensor}, "cannot {} this model: {}", verb, note.text);
   for (const Storage& storage : graph.storages)
     if (storage.file == kNoFile && storage.bytes > 0)
-      throw Error(ErrorCode::usage,
-                  fmt::format("cannot {} this model: it has shapes only, no file holds its weights", verb));
+      throw Error(ErrorCode::usage, "cannot {} this model: it has shapes only, no file holds its weights",
+                  verb);
 }
 
 namespace {
@@ -165,8 +148,7 @@ std::string model_name(const MetaGraph& graph) {
   const std::filesystem::path path(graph.files.front().path);
   std::string stem = path.stem().string();
   if (const std::string whole = without_part(stem); graph.format == "gguf" && whole != stem) {
-    const MetaValue* const said = find_metadata(graph, "general.name");
-    const auto* const text = said == nullptr ? nullptr : std::get_if<std::string>(said);
+    const std::string* const text = find_text(graph, "general.name");
     if (text != nullptr && !text->empty()) return without_part(*text);
     stem = whole;
   }

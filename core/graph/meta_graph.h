@@ -12,7 +12,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 namespace loadline {
 
@@ -79,6 +82,12 @@ struct Note {
   std::string text;
   bool operator==(const Note&) const = default;
 };
+// `text` is a format, `values` what it shows.
+template <typename... Values>
+Note make_note(Severity severity, std::optional<std::string> tensor, fmt::format_string<Values...> text,
+               const Values&... values) {
+  return {severity, std::move(tensor), fmt::vformat(text, fmt::make_format_args(values...))};
+}
 
 struct MetaEntry {
   std::string key;
@@ -104,6 +113,16 @@ struct MetaGraph {
   const Storage& storage(StorageId id) const { return storages[index(id)]; }
   const Tensor& tensor(TensorId id) const { return tensors[index(id)]; }
   const ModelFile& file(FileId id) const { return files[index(id)]; }
+
+  StorageId add_storage(const Storage& storage) {
+    storages.push_back(storage);
+    return StorageId{static_cast<std::uint32_t>(storages.size() - 1)};
+  }
+  template <typename... Values>
+  void note(Severity severity, std::optional<std::string> tensor, fmt::format_string<Values...> text,
+            const Values&... values) {
+    notes.push_back(make_note(severity, std::move(tensor), text, values...));
+  }
 };
 using MetaGraphPtr = std::shared_ptr<const MetaGraph>;
 
@@ -135,6 +154,8 @@ std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph);
 std::uint64_t parameter_count(const MetaGraph& graph);
 
 const MetaValue* find_metadata(const MetaGraph& graph, std::string_view key);
+// Null where that key is not there, or is no text.
+const std::string* find_text(const MetaGraph& graph, std::string_view key);
 // Throws Error{malformed} with the first note of severity error (the graph may be shown, not used),
 // and Error{usage} for a model that has shapes but no files.
 void require_sound(const MetaGraph& graph, std::string_view verb);

@@ -15,6 +15,11 @@ constexpr std::array<std::string_view, std::variant_size_v<MetaValue>> kNames = 
 
 }  // namespace
 
+std::uint64_t meta_type_bytes(MetaType type) {
+  constexpr std::array<std::uint8_t, kNames.size()> kBytes = {1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 0, 0};
+  return kBytes[static_cast<std::size_t>(type)];
+}
+
 std::string_view meta_type_name(MetaType type) { return kNames[static_cast<std::size_t>(type)]; }
 
 std::string meta_text(const MetaValue& value) {

@@ -17,6 +17,8 @@ inline constexpr FileId kNoFile{std::numeric_limits<std::uint32_t>::max()};
 // In the order of MetaValue's alternatives; the last is an array of one of the others.
 enum class MetaType : std::uint8_t { boolean, u8, i8, u16, i16, u32, i32, u64, i64, f32, f64, string, array };
 std::string_view meta_type_name(MetaType type);
+// Of one value where all take the same; 0 for texts and arrays.
+std::uint64_t meta_type_bytes(MetaType type);
 
 // An array that stays in its file: a vocabulary of 250,000 strings costs an open nothing but stepping over
 // it. core/io/meta_array.h reads elements.

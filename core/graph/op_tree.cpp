@@ -1,7 +1,6 @@
 // Names become nodes in one pass; what nodes have in common comes from texts that are equal for equals.
 #include "core/graph/op_tree.h"
 
-#include "core/graph/dtype.h"
 #include "core/graph/module_tree.h"
 
 #include <algorithm>
@@ -13,8 +12,6 @@
 
 namespace loadline {
 namespace {
-
-std::size_t position(OpNodeId id) { return static_cast<std::size_t>(id); }
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -39,16 +36,11 @@ std::string without_numbers(std::string_view name) {
   return text;
 }
 
-// Equal texts get equal numbers.
-class Numbers {
- public:
-  std::uint32_t of(std::string text) {
-    return numbers_.emplace(std::move(text), static_cast<std::uint32_t>(numbers_.size())).first->second;
-  }
-
- private:
-  std::map<std::string, std::uint32_t> numbers_;  // not hashed: the names come from a file
-};
+// Equal texts get equal numbers. Not hashed: the names come from a file.
+using Numbers = std::map<std::string, std::uint32_t>;
+std::uint32_t number_of(Numbers& known, std::string text) {
+  return known.emplace(std::move(text), static_cast<std::uint32_t>(known.size())).first->second;
+}
 
 class Builder {
  public:
@@ -65,12 +57,12 @@ class Builder {
   OpTree build() {
     for (std::uint32_t i = 0; i < forward_.ops.size(); ++i) {
       const OpNodeId at = node_of(forward_.ops[i].name);
-      tree_.nodes[position(at)].ops.push_back(i);
+      tree_.nodes[index(at)].ops.push_back(i);
     }
     for (std::size_t i = tree_.nodes.size(); i-- > 0;) {
       OpNode& node = tree_.nodes[i];
       for (const std::uint32_t op : node.ops) node.all_ops += !is_part_of_next(forward_, op);
-      if (i > 0) tree_.nodes[position(node.parent)].all_ops += node.all_ops;
+      if (i > 0) tree_.nodes[index(node.parent)].all_ops += node.all_ops;
     }
     add_weights();
     compare();
@@ -94,7 +86,7 @@ class Builder {
     const auto [found, fresh] = children_.emplace(std::pair(parent, std::string(name)), next);
     if (!fresh) return found->second;
     tree_.nodes.push_back({.name = std::string(name), .parent = parent});
-    tree_.nodes[position(parent)].children.push_back(next);
+    tree_.nodes[index(parent)].children.push_back(next);
     return next;
   }
 
@@ -114,9 +106,9 @@ class Builder {
     std::vector<std::uint32_t> counted(tree_.nodes.size(), kNone);  // per node: the last tensor that was
     for (const auto& [tensor, user] : users) {
       const std::uint64_t bytes = tensor_bytes(graph_, graph_.tensors[tensor]);
-      for (OpNodeId at = user; counted[position(at)] != tensor; at = tree_.nodes[position(at)].parent) {
-        counted[position(at)] = tensor;
-        OpNode& node = tree_.nodes[position(at)];
+      for (OpNodeId at = user; counted[index(at)] != tensor; at = tree_.nodes[index(at)].parent) {
+        counted[index(at)] = tensor;
+        OpNode& node = tree_.nodes[index(at)];
         ++node.weights;
         node.weight_bytes += bytes;
         if (at == kRootOpNode) break;
@@ -151,12 +143,13 @@ class Builder {
     for (std::size_t i = tree_.nodes.size(); i-- > 0;) {
       OpNode& node = tree_.nodes[i];
       std::string text;
-      for (const std::uint32_t op : node.ops) text += fmt::format("{};", ops.of(text_of(forward_.ops[op])));
+      for (const std::uint32_t op : node.ops)
+        text += fmt::format("{};", number_of(ops, text_of(forward_.ops[op])));
       for (const OpNodeId id : node.children) {
-        const OpNode& below = tree_.nodes[position(id)];
+        const OpNode& below = tree_.nodes[index(id)];
         text += fmt::format("{}:{}:{};", below.name.size(), without_numbers(below.name), below.like);
       }
-      node.like = nodes.of(std::move(text));
+      node.like = number_of(nodes, std::move(text));
     }
   }
 

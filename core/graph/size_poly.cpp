@@ -62,12 +62,6 @@ std::optional<SymbolId> SizePoly::as_symbol() const {
   return terms_[0].factors[0];
 }
 
-bool SizePoly::has(SymbolId id) const {
-  return std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) {
-    return std::find(term.factors.begin(), term.factors.end(), id) != term.factors.end();
-  });
-}
-
 std::optional<std::int64_t> SizePoly::constant() const {
   if (terms_.empty()) return 0;
   if (terms_.size() == 1 && terms_.front().factors.empty()) return terms_.front().coefficient;

@@ -28,7 +28,6 @@ class SizePoly {
   std::optional<std::int64_t> constant() const;
   // The symbol if there is nothing else.
   std::optional<SymbolId> as_symbol() const;
-  bool has(SymbolId id) const;
   // With values[i] for symbol i. Nothing if it is negative, does not fit in 64 bits, or a symbol has no
   // value.
   std::optional<std::uint64_t> evaluate(std::span<const std::uint64_t> values) const;

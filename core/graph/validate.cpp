@@ -16,34 +16,33 @@
 namespace loadline {
 namespace {
 
-[[noreturn]] void fail(const MetaGraph& graph, const Tensor& tensor, const std::string& detail) {
+template <typename... Values>
+[[noreturn]] void fail(const MetaGraph& graph, const Tensor& tensor, fmt::format_string<Values...> detail,
+                       const Values&... values) {
   const bool known = index(tensor.storage) < graph.storages.size();
   const FileId file = known ? graph.storage(tensor.storage).file : kNoFile;
   throw Error(
       ErrorCode::malformed,
       {.file = index(file) < graph.files.size() ? graph.files[index(file)].path : "", .tensor = tensor.name},
-      detail);
+      detail, values...);
 }
 
 void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
   if (index(tensor.storage) >= graph.storages.size())
-    fail(
-        graph, tensor,
-        fmt::format("storage {} does not exist, there are {}", index(tensor.storage), graph.storages.size()));
+    fail(graph, tensor, "storage {} does not exist, there are {}", index(tensor.storage),
+         graph.storages.size());
   if (!tensor.strides.empty() && tensor.strides.size() != tensor.shape.size())
-    fail(graph, tensor, fmt::format("{} strides for rank {}", tensor.strides.size(), tensor.shape.size()));
+    fail(graph, tensor, "{} strides for rank {}", tensor.strides.size(), tensor.shape.size());
   const Storage& storage = graph.storage(tensor.storage);
   if (dtype_info(tensor.dtype).block_elements == 0) {
     if (tensor.offset > storage.bytes)
-      fail(graph, tensor,
-           fmt::format("starts at byte {} of a {} byte storage", tensor.offset, storage.bytes));
+      fail(graph, tensor, "starts at byte {} of a {} byte storage", tensor.offset, storage.bytes);
     return;
   }
   const auto bytes = spanned_bytes(tensor);
   if (!bytes) fail(graph, tensor, "its size does not fit in 64 bits or in whole blocks");
   if (!range_fits(tensor.offset, *bytes, storage.bytes))
-    fail(graph, tensor,
-         fmt::format("needs {} bytes at {}, its storage has {}", *bytes, tensor.offset, storage.bytes));
+    fail(graph, tensor, "needs {} bytes at {}, its storage has {}", *bytes, tensor.offset, storage.bytes);
 }
 
 // Names are checked before ranges: a file whose names repeat is not to be trusted further. Each of `parts`
@@ -86,8 +85,8 @@ class ForwardCheck {
 
  private:
   [[noreturn]] static void fail(const Op& op, std::string_view detail) {
-    throw Error(ErrorCode::malformed, fmt::format("operator {} '{}' {}", safe_display(op.kind, 60),
-                                                  safe_display(op.name, 100), detail));
+    throw Error(ErrorCode::malformed, "operator {} '{}' {}", safe_display(op.kind, 60),
+                safe_display(op.name, 100), detail);
   }
   bool is_made(ValueId id) const { return index(id) < made_.size() && made_[index(id)]; }
   void make(const Op& op, ValueId id) {
@@ -130,10 +129,9 @@ void check_encoding(const ModelFile& file, const Storage& storage, std::size_t n
   const bool same_size = storage.encoding == Encoding::plain || storage.encoding == Encoding::byte_swapped;
   const bool whole_units = storage.unit > 0 && storage.unit <= 8 && storage.bytes % storage.unit == 0;
   if ((same_size && storage.stored_bytes != storage.bytes) || !whole_units)
-    throw Error(
-        ErrorCode::malformed, {.file = file.path, .byte = storage.offset},
-        fmt::format("storage {}: {} bytes stored as {} do not make {} bytes in units of {}", number,
-                    storage.stored_bytes, encoding_name(storage.encoding), storage.bytes, storage.unit));
+    throw Error(ErrorCode::malformed, {.file = file.path, .byte = storage.offset},
+                "storage {}: {} bytes stored as {} do not make {} bytes in units of {}", number,
+                storage.stored_bytes, encoding_name(storage.encoding), storage.bytes, storage.unit);
 }
 
 void check_storages(const MetaGraph& graph) {
@@ -143,17 +141,15 @@ void check_storages(const MetaGraph& graph) {
     const Storage& storage = graph.storages[i];
     const auto total = checked_add(sum, storage.bytes);
     if (!total || *total >= kMost)
-      throw Error(ErrorCode::malformed, fmt::format("storage {}: sizes add up to more than 2^63 bytes", i));
+      throw Error(ErrorCode::malformed, "storage {}: sizes add up to more than 2^63 bytes", i);
     sum = *total;
     if (storage.file == kNoFile) continue;
     if (index(storage.file) >= graph.files.size())
-      throw Error(ErrorCode::malformed,
-                  fmt::format("storage {}: file {} does not exist", i, index(storage.file)));
+      throw Error(ErrorCode::malformed, "storage {}: file {} does not exist", i, index(storage.file));
     const ModelFile& file = graph.files[index(storage.file)];
     if (!range_fits(storage.offset, storage.stored_bytes, file.bytes))
-      throw Error(
-          ErrorCode::malformed, {.file = file.path, .byte = storage.offset},
-          fmt::format("storage {} has {} bytes, the file ends at {}", i, storage.stored_bytes, file.bytes));
+      throw Error(ErrorCode::malformed, {.file = file.path, .byte = storage.offset},
+                  "storage {} has {} bytes, the file ends at {}", i, storage.stored_bytes, file.bytes);
     check_encoding(file, storage, i);
   }
 }
@@ -180,18 +176,21 @@ bool is_sound(const MetaGraph& graph) {
 
 }  // namespace
 
-std::optional<std::uint64_t> spanned_bytes(const Tensor& tensor) {
+std::optional<std::uint64_t> spanned_elements(const Tensor& tensor) {
   const auto count = element_count(tensor.shape);
-  if (!count) return std::nullopt;
-  if (*count == 0 || tensor.strides.empty()) return packed_byte_size(tensor.dtype, *count);
-  std::uint64_t last = 0;
+  if (!count || *count == 0 || tensor.strides.empty()) return count;
+  std::uint64_t span = 1;
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
     const auto step = checked_mul(tensor.shape[i] - 1, tensor.strides[i]);
-    const auto sum = step ? checked_add(last, *step) : std::nullopt;
+    const auto sum = step ? checked_add(span, *step) : std::nullopt;
     if (!sum) return std::nullopt;
-    last = *sum;
+    span = *sum;
   }
-  const auto span = checked_add(last, 1);
+  return span;
+}
+
+std::optional<std::uint64_t> spanned_bytes(const Tensor& tensor) {
+  const auto span = spanned_elements(tensor);
   return span ? packed_byte_size(tensor.dtype, *span) : std::nullopt;
 }
 

@@ -10,6 +10,9 @@ namespace loadline {
 // unique; sums of sizes fit in 63 bits. Importers call it last; tests call it on everything.
 void validate(const MetaGraph& graph);
 
+// Elements from a tensor's first to its last, those between them that are not its own included; 0 without
+// any, nothing on overflow.
+std::optional<std::uint64_t> spanned_elements(const Tensor& tensor);
 // Bytes from a tensor's first element to the end of its last, gaps between them included; nothing for a type
 // without a size and on overflow.
 std::optional<std::uint64_t> spanned_bytes(const Tensor& tensor);

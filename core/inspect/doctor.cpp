@@ -36,6 +36,12 @@ std::uint64_t natural_alignment(DType dtype) {
              : std::max<std::uint64_t>(info.block_bytes, 1);
 }
 
+// "1 tensor begins", "2 tensors begin"
+std::string counted_with(std::uint64_t count, std::string_view noun, std::string_view one,
+                         std::string_view many) {
+  return fmt::format("{} {}", counted(count, noun), count == 1 ? one : many);
+}
+
 class Doctor {
  public:
   Doctor(const StorageReader& reader, Progress& progress)
@@ -76,13 +82,13 @@ class Doctor {
     std::vector<std::string> files = unclaimed_files(graph_);
     if (files.empty()) return;
     std::uint64_t bytes = 0;
+    std::vector<std::string> names;
     for (const std::string& file : files) {
       std::error_code failure;
       const std::uint64_t size = fs::file_size(file, failure);
       if (!failure) bytes += size;
+      names.push_back(fs::path(file).filename().string());
     }
-    std::vector<std::string> names;
-    for (const std::string& file : files) names.push_back(fs::path(file).filename().string());
     findings_.push_back(
         {.id = "unclaimed",
          .severity = Severity::warning,
@@ -101,8 +107,6 @@ class Doctor {
   void encoded() {
     Finding found = {.id = "encoded",
                      .severity = Severity::warning,
-                     .text = {},
-                     .cost = {},
                      .remedy = "a conversion to safetensors or GGUF, which writes plain bytes",
                      .settings = {{"to", "safetensors"}}};
     std::map<std::string_view, std::uint64_t> kinds;
@@ -112,29 +116,22 @@ class Doctor {
       count(found, i);
       ++kinds[encoding_name(storage.encoding)];
     }
-    if (found.count == 0) return;
+    std::string shares;
     for (const auto& [kind, number] : kinds)
-      found.text += fmt::format("{}{} {}", found.text.empty() ? "" : ", ", number, kind);
-    found.text =
-        fmt::format("{} not stored as plain bytes ({})", counted(found.count, "storage"), found.text);
-    found.cost =
-        fmt::format("{} must be decoded through a buffer and cannot be mapped", format_bytes(found.bytes));
-    findings_.push_back(std::move(found));
+      shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", number, kind);
+    add(found, fmt::format("{} not stored as plain bytes ({})", counted(found.count, "storage"), shares),
+        fmt::format("{} must be decoded through a buffer and cannot be mapped", format_bytes(found.bytes)));
   }
 
   // Whether tensors could be used where they lie in a mapping.
   void alignment() {
     Finding elements = {.id = "alignment",
                         .severity = Severity::warning,
-                        .text = {},
-                        .cost = {},
                         .remedy = "a conversion to GGUF, which aligns every tensor to any power of two",
                         .settings = {{"to", "gguf"}, {"align", "64"}}};
     Finding vectors = {
         .id = "vector_alignment",
         .severity = Severity::info,
-        .text = {},
-        .cost = {},
         .remedy = "a conversion to GGUF with this alignment; 4096 for direct I/O and host-pointer import",
         .settings = {{"to", "gguf"}, {"align", "64"}}};
     std::vector<bool> seen(graph_.storages.size(), false);
@@ -149,22 +146,14 @@ class Doctor {
       else if (offset % kVector != 0)
         count(vectors, at);
     }
-    if (elements.count > 0) {
-      elements.text =
-          fmt::format("{} on no multiple of the element size",
-                      counted(elements.count, "tensor") + (elements.count == 1 ? " begins" : " begin"));
-      elements.cost =
-          fmt::format("{} must be copied out of a mapping before use", format_bytes(elements.bytes));
-      findings_.push_back(std::move(elements));
-    }
-    if (vectors.count > 0) {
-      vectors.text = fmt::format(
-          "{} on no multiple of {} bytes",
-          counted(vectors.count, "tensor") + (vectors.count == 1 ? " begins" : " begin"), kVector);
-      vectors.cost =
-          fmt::format("aligned vector loads and most DMA need a copy of {}", format_bytes(vectors.bytes));
-      findings_.push_back(std::move(vectors));
-    }
+    add(elements,
+        fmt::format("{} on no multiple of the element size",
+                    counted_with(elements.count, "tensor", "begins", "begin")),
+        fmt::format("{} must be copied out of a mapping before use", format_bytes(elements.bytes)));
+    add(vectors,
+        fmt::format("{} on no multiple of {} bytes", counted_with(vectors.count, "tensor", "begins", "begin"),
+                    kVector),
+        fmt::format("aligned vector loads and most DMA need a copy of {}", format_bytes(vectors.bytes)));
   }
 
   // Pages that two storages share: touched, read and evicted with either.
@@ -172,8 +161,6 @@ class Doctor {
     Finding found = {
         .id = "page_straddle",
         .severity = Severity::info,
-        .text = {},
-        .cost = {},
         .remedy = "a conversion to GGUF with this alignment, which gives every tensor pages of its own",
         .settings = {{"to", "gguf"}, {"align", "4096"}}};
     for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
@@ -186,13 +173,12 @@ class Doctor {
       found.bytes += (last - first + 1 - least) * kPage;
       example(found, i);
     }
-    if (found.count == 0) return;
-    found.text = fmt::format("{} one page more than {} size needs",
-                             counted(found.count, "tensor") + (found.count == 1 ? " lies on" : " lie on"),
-                             found.count == 1 ? "its" : "their");
-    found.cost = fmt::format("{} of pages mapped, read and evicted together with a neighbour",
-                             format_bytes(found.bytes));
-    findings_.push_back(std::move(found));
+    add(found,
+        fmt::format("{} one page more than {} size needs",
+                    counted_with(found.count, "tensor", "lies on", "lie on"),
+                    found.count == 1 ? "its" : "their"),
+        fmt::format("{} of pages mapped, read and evicted together with a neighbour",
+                    format_bytes(found.bytes)));
   }
 
   // Reading in the order of use: how often the file position goes back.
@@ -200,8 +186,6 @@ class Doctor {
     const StorageOrder use = find_order("forward").make(graph_);
     Finding found = {.id = "order",
                      .severity = Severity::info,
-                     .text = {},
-                     .cost = {},
                      .remedy = "loading in file order; no conversion reorders tensors yet",
                      .settings = {{"order", "file"}}};
     const Storage* before = nullptr;
@@ -220,11 +204,10 @@ class Doctor {
       }
       before = &storage;
     }
-    if (found.count == 0) return;
-    found.text = fmt::format("in the order of use, {} of {} steps go back in the files",
-                             format_grouped(found.count), format_grouped(steps));
-    found.cost = "read-ahead is lost at each: on a cold disk a seek or a network round trip";
-    findings_.push_back(std::move(found));
+    add(found,
+        fmt::format("in the order of use, {} of {} steps go back in the files", format_grouped(found.count),
+                    format_grouped(steps)),
+        "read-ahead is lost at each: on a cold disk a seek or a network round trip");
   }
 
   // Bytes of each file that no storage has, after its header.
@@ -235,14 +218,10 @@ class Doctor {
         ranges[index(storage.file)].emplace_back(storage.offset, storage.offset + storage.stored_bytes);
     Finding inside = {.id = "holes",
                       .severity = Severity::info,
-                      .text = {},
-                      .cost = {},
                       .remedy = "a conversion, which writes tensors side by side",
                       .settings = {{"to", "safetensors"}}};
     Finding after = {.id = "trailing",
                      .severity = Severity::info,
-                     .text = {},
-                     .cost = {},
                      .remedy = "a conversion, which leaves out what belongs to no tensor",
                      .settings = {{"to", "safetensors"}}};
     for (std::size_t f = 0; f < ranges.size(); ++f) {
@@ -263,19 +242,14 @@ class Doctor {
         after.files.push_back(graph_.files[f].path);
       }
     }
-    if (inside.count > 0) {
-      inside.text = fmt::format("{} between tensors", counted(inside.count, "gap"));
-      inside.cost = fmt::format("{} of padding or metadata among the weights, read along with them",
-                                format_bytes(inside.bytes));
-      findings_.push_back(std::move(inside));
-    }
-    if (after.count > 0) {
-      after.text = fmt::format("{} behind the last tensor of {}", format_bytes(after.bytes),
-                               counted(after.count, "file"));
-      after.cost = fmt::format("{} of disk; strict readers refuse safetensors files with a remainder",
-                               format_bytes(after.bytes));
-      findings_.push_back(std::move(after));
-    }
+    add(inside, fmt::format("{} between tensors", counted(inside.count, "gap")),
+        fmt::format("{} of padding or metadata among the weights, read along with them",
+                    format_bytes(inside.bytes)));
+    add(after,
+        fmt::format("{} behind the last tensor of {}", format_bytes(after.bytes),
+                    counted(after.count, "file")),
+        fmt::format("{} of disk; strict readers refuse safetensors files with a remainder",
+                    format_bytes(after.bytes)));
   }
 
   // A view of a large storage brings all of it along.
@@ -294,8 +268,6 @@ class Doctor {
     }
     Finding found = {.id = "unused_bytes",
                      .severity = Severity::warning,
-                     .text = {},
-                     .cost = {},
                      .remedy = "a conversion to safetensors, which writes each tensor's own bytes only",
                      .settings = {{"to", "safetensors"}}};
     for (std::size_t i = 0; i < used.size(); ++i) {
@@ -305,12 +277,10 @@ class Doctor {
       found.bytes += storage.bytes - used[i];
       example(found, i);
     }
-    if (found.count == 0) return;
-    found.text = fmt::format("{} only in part by tensors",
-                             counted(found.count, "storage") + (found.count == 1 ? " is used" : " are used"));
-    found.cost =
-        fmt::format("{} loaded for nothing by readers that take whole storages", format_bytes(found.bytes));
-    findings_.push_back(std::move(found));
+    add(found,
+        fmt::format("{} only in part by tensors",
+                    counted_with(found.count, "storage", "is used", "are used")),
+        fmt::format("{} loaded for nothing by readers that take whole storages", format_bytes(found.bytes)));
   }
 
   void network() {
@@ -327,6 +297,13 @@ class Doctor {
          .settings = {{"method", "staged_ring"}},
          .count = graph_.files.size(),
          .bytes = storage_bytes(graph_)});
+  }
+
+  void add(Finding& finding, std::string text, std::string cost) {
+    if (finding.count == 0) return;
+    finding.text = std::move(text);
+    finding.cost = std::move(cost);
+    findings_.push_back(std::move(finding));
   }
 
   std::uint64_t content_hash(std::size_t at, std::uint64_t bytes) {
@@ -396,21 +373,17 @@ class Doctor {
     }
     Finding found = {.id = "duplicates",
                      .severity = Severity::warning,
-                     .text = {},
-                     .cost = {},
                      .remedy = "nothing here yet: tie the tensors where the model is saved"};
     for (const auto& group : groups) {
       found.count += group.size() - 1;
       found.bytes += (group.size() - 1) * graph_.storages[group.front()].bytes;
       example(found, group[1]);
     }
-    if (found.count == 0) return;
-    found.text = fmt::format("{} the same bytes as another",
-                             counted(found.count, "storage") + (found.count == 1 ? " holds" : " hold"));
-    if (!whole)
-      found.text += fmt::format(", by samples: {} were too much to compare", format_bytes(candidates));
-    found.cost = fmt::format("{} of disk and memory twice", format_bytes(found.bytes));
-    findings_.push_back(std::move(found));
+    add(found,
+        fmt::format(
+            "{} the same bytes as another{}", counted_with(found.count, "storage", "holds", "hold"),
+            whole ? "" : fmt::format(", by samples: {} were too much to compare", format_bytes(candidates))),
+        fmt::format("{} of disk and memory twice", format_bytes(found.bytes)));
   }
 
   void count(Finding& finding, std::size_t storage) {

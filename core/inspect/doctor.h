@@ -16,9 +16,9 @@ namespace loadline {
 struct Finding {
   std::string_view id;  // "alignment", ...: stable, for scripts
   Severity severity = Severity::info;
-  std::string text;                   // what is so, with counts
-  std::string cost;                   // what that costs whoever loads the model
-  std::string remedy;                 // what mends it, in words
+  std::string text = {};              // what is so, with counts
+  std::string cost = {};              // what that costs whoever loads the model
+  std::string remedy = {};            // what mends it, in words
   std::vector<Remedy> settings = {};  // of the conversion, or the load, that does so; empty where none does
   std::uint64_t count = 0;            // tensors, files or steps concerned
   std::uint64_t bytes = 0;            // that are read, copied or stored in vain

@@ -7,12 +7,9 @@
 #include "core/io/tensor_reader.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -102,23 +99,14 @@ void measure_tensors(const StorageReader& reader, std::span<const TensorId> tens
   for (const TensorId id : tensors)
     if (!measure_refusal(graph.tensor(id).dtype)) progress.add_total(tensor_bytes(graph, graph.tensor(id)));
   std::mutex mutex;
-  std::exception_ptr failure;
-  std::atomic<bool> failed = false;
   const auto turn = [&](std::size_t i) {
-    if (failed) return;
-    try {
-      MeasuredTensor measured = measure_or_refuse(reader, tensors[i], progress);
-      const std::lock_guard lock(mutex);
-      done(i, std::move(measured));
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failed.exchange(true)) failure = std::current_exception();
-    }
+    MeasuredTensor measured = measure_or_refuse(reader, tensors[i], progress);
+    const std::lock_guard lock(mutex);
+    done(i, std::move(measured));
   };
   const std::size_t threads = std::min<std::size_t>(
       {std::max(std::thread::hardware_concurrency(), 1u), kMostThreads, tensors.size()});
   ParallelLoop(tensors.size(), threads, turn).finish();
-  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace loadline

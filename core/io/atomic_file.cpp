@@ -54,8 +54,7 @@ void AtomicFile::preallocate(std::uint64_t bytes) {
   if (errno == EOPNOTSUPP || errno == ENOSYS) return set_size(bytes);
   if (errno == ENOSPC)
     throw Error(ErrorCode::io, {.file = target_},
-                fmt::format("needs {} ({} bytes), the disk does not have that much free", format_bytes(bytes),
-                            bytes));
+                "needs {} ({} bytes), the disk does not have that much free", format_bytes(bytes), bytes);
   throw system_error(target_, fmt::format("reserve {} bytes", bytes), errno);
 }
 

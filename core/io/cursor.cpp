@@ -3,21 +3,14 @@
 #include "core/io/cursor.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include <fmt/format.h>
 
 namespace loadline {
 
 Cursor::Cursor(const SourceFile& file, std::uint64_t begin, std::uint64_t end)
     : file_(file), at_(std::min(begin, file.size())), end_(std::max(at_, std::min(end, file.size()))) {}
 
-Error Cursor::malformed(std::uint64_t byte, std::string_view detail) const {
-  return Error(ErrorCode::malformed, {.file = file_.path(), .byte = byte}, detail);
-}
-
 void Cursor::fail_past_end(std::uint64_t bytes, std::string_view what) const {
-  throw malformed(at_, fmt::format("{} takes {} bytes, {} follow", what, bytes, remaining()));
+  throw malformed(at_, "{} takes {} bytes, {} follow", what, bytes, remaining());
 }
 
 void Cursor::fetch(std::size_t bytes, std::string_view what) {
@@ -34,8 +27,8 @@ void Cursor::fetch(std::size_t bytes, std::string_view what) {
 std::string Cursor::read_text(std::uint64_t bytes, std::uint64_t most, std::string_view what) {
   if (bytes > remaining()) fail_past_end(bytes, what);
   if (bytes > most)
-    throw Error(ErrorCode::limit, {.file = file_.path(), .byte = at_},
-                fmt::format("{} has {} bytes, the limit is {}", what, bytes, most));
+    throw Error(ErrorCode::limit, {.file = file_.path(), .byte = at_}, "{} has {} bytes, the limit is {}",
+                what, bytes, most);
   std::string text(static_cast<std::size_t>(bytes), '\0');
   read_bytes(std::as_writable_bytes(std::span(text)), what);
   return text;

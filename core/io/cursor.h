@@ -57,7 +57,10 @@ class Cursor {
   }
 
   // Error{malformed} at the byte `byte` of this file.
-  Error malformed(std::uint64_t byte, std::string_view detail) const;
+  template <typename... Values>
+  Error malformed(std::uint64_t byte, fmt::format_string<Values...> detail, const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_.path(), .byte = byte}, detail, values...);
+  }
 
   static constexpr std::size_t kBufferBytes = 128 << 10;
 

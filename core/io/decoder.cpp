@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -43,16 +42,18 @@ class DeflateDecoder final : public Decoder {
       out = out.subspan(given);
       const bool stuck = given == 0 && stream_.avail_in == 0 && next_ == end_;
       if ((code == Z_STREAM_END && !out.empty()) || (code == Z_BUF_ERROR && stuck))
-        throw fail(fmt::format("the compressed data ends after {} bytes", at_));
+        throw fail("the compressed data ends after {} bytes", at_);
       if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-        throw fail(fmt::format("the compressed data is damaged after {} bytes: {}", at_,
-                               stream_.msg != nullptr ? stream_.msg : "no valid deflate stream"));
+        throw fail("the compressed data is damaged after {} bytes: {}", at_,
+                   stream_.msg != nullptr ? stream_.msg : "no valid deflate stream");
     }
   }
 
  private:
-  Error fail(std::string_view detail) const {
-    return Error(ErrorCode::malformed, {.file = file_.path(), .byte = next_ - stream_.avail_in}, detail);
+  template <typename... Values>
+  Error fail(fmt::format_string<Values...> detail, const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_.path(), .byte = next_ - stream_.avail_in}, detail,
+                 values...);
   }
 
   const SourceFile& file_;
@@ -93,50 +94,47 @@ class ProtobufFieldDecoder final : public Decoder {
   std::uint64_t next_number() {
     const std::uint64_t number = read_number();
     if (packed_end_ != 0 && cursor_.at() > packed_end_)
-      throw cursor_.malformed(
-          cursor_.at(),
-          fmt::format("a number of field {} crosses the end of its run at {}", field_, packed_end_));
+      throw cursor_.malformed(cursor_.at(), "a number of field {} crosses the end of its run at {}", field_,
+                              packed_end_);
     return number;
   }
 
   std::uint64_t read_number() {
+    const std::uint64_t own = fixed_ == 0 ? kVarint : fixed_ == 8 ? kFixed64 : kFixed32;
     while (cursor_.at() == packed_end_ || packed_end_ == 0) {
       packed_end_ = 0;
       if (cursor_.remaining() == 0)
-        throw cursor_.malformed(cursor_.at(), fmt::format("field {} ends after {} bytes", field_, at_));
+        throw cursor_.malformed(cursor_.at(), "field {} ends after {} bytes", field_, at_);
       const std::uint64_t key = varint();
       const bool wanted = key >> 3 == field_;
-      switch (key & 7) {
-        case kVarint:
-          if (wanted && fixed_ == 0) return varint();
-          varint();
-          break;
-        case kFixed64:
-          if (wanted && fixed_ == 8) return cursor_.read<std::uint64_t>("a number");
-          cursor_.skip(8, "a number");
-          break;
-        case kFixed32:
-          if (wanted && fixed_ == 4) return cursor_.read<std::uint32_t>("a number");
-          cursor_.skip(4, "a number");
-          break;
-        case kLength: {
-          const std::uint64_t bytes = varint();
-          if (bytes > cursor_.remaining())
-            throw cursor_.malformed(
-                cursor_.at(), fmt::format("a field takes {} bytes, {} follow", bytes, cursor_.remaining()));
-          if (wanted && bytes > 0)
-            packed_end_ = cursor_.at() + bytes;
-          else
-            cursor_.skip(bytes, "a field");
-          break;
-        }
-        default:
-          throw cursor_.malformed(cursor_.at(), fmt::format("wire type {}", key & 7));
+      if (wanted && (key & 7) == own) return number(own);
+      if ((key & 7) != kLength) {
+        number(key & 7);
+        continue;
       }
+      const std::uint64_t bytes = varint();
+      if (bytes > cursor_.remaining())
+        throw cursor_.malformed(cursor_.at(), "a field takes {} bytes, {} follow", bytes,
+                                cursor_.remaining());
+      if (wanted && bytes > 0)
+        packed_end_ = cursor_.at() + bytes;
+      else
+        cursor_.skip(bytes, "a field");
     }
-    if (fixed_ != 0)
-      return fixed_ == 8 ? cursor_.read<std::uint64_t>("a number") : cursor_.read<std::uint32_t>("a number");
-    return varint();
+    return number(own);
+  }
+
+  std::uint64_t number(std::uint64_t type) {
+    switch (type) {
+      case kVarint:
+        return varint();
+      case kFixed64:
+        return cursor_.read<std::uint64_t>("a number");
+      case kFixed32:
+        return cursor_.read<std::uint32_t>("a number");
+      default:
+        throw cursor_.malformed(cursor_.at(), "wire type {}", type);
+    }
   }
 
   std::uint64_t varint() {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -47,6 +46,11 @@ FileSystem file_system_of(const std::string& path) {
       std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.magic == magic; });
   if (kind == kKinds.end()) return {fmt::format("type {:#x}", magic), false};
   return {kind->name, kind->network};
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code failure;
+  return std::filesystem::is_directory(path, failure);
 }
 
 std::optional<DiskSpace> disk_space(const std::string& path) {

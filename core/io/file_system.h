@@ -15,6 +15,9 @@ struct FileSystem {
 // Of an existing path; an empty name where the system does not say.
 FileSystem file_system_of(const std::string& path);
 
+// False also where the path cannot be looked at.
+bool is_folder(const std::string& path);
+
 struct DiskSpace {
   std::string folder;  // the nearest one that exists
   std::uint64_t available = 0;

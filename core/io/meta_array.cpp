@@ -3,39 +3,33 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace loadline {
+namespace {
+
+template <typename T>
+MetaValue number(Cursor& cursor) {
+  return cursor.read<T>("a number");
+}
+
+}  // namespace
 
 MetaValue read_meta_number(Cursor& cursor, MetaType type) {
-  switch (type) {
-    case MetaType::boolean:
-      return cursor.read<std::uint8_t>("a bool") != 0;
-    case MetaType::u8:
-      return cursor.read<std::uint8_t>("a number");
-    case MetaType::i8:
-      return cursor.read<std::int8_t>("a number");
-    case MetaType::u16:
-      return cursor.read<std::uint16_t>("a number");
-    case MetaType::i16:
-      return cursor.read<std::int16_t>("a number");
-    case MetaType::u32:
-      return cursor.read<std::uint32_t>("a number");
-    case MetaType::i32:
-      return cursor.read<std::int32_t>("a number");
-    case MetaType::u64:
-      return cursor.read<std::uint64_t>("a number");
-    case MetaType::i64:
-      return cursor.read<std::int64_t>("a number");
-    case MetaType::f32:
-      return cursor.read<float>("a number");
-    case MetaType::f64:
-      return cursor.read<double>("a number");
-    case MetaType::string:
-    case MetaType::array:
-      break;
-  }
-  throw cursor.malformed(cursor.at(), fmt::format("no number, but {}", meta_type_name(type)));
+  using Read = MetaValue (*)(Cursor&);
+  // in the order of MetaType
+  constexpr Read kReaders[] = {[](Cursor& in) -> MetaValue { return in.read<std::uint8_t>("a bool") != 0; },
+                               number<std::uint8_t>,
+                               number<std::int8_t>,
+                               number<std::uint16_t>,
+                               number<std::int16_t>,
+                               number<std::uint32_t>,
+                               number<std::int32_t>,
+                               number<std::uint64_t>,
+                               number<std::int64_t>,
+                               number<float>,
+                               number<double>};
+  const auto at = static_cast<std::size_t>(type);
+  if (at < std::size(kReaders)) return kReaders[at](cursor);
+  throw cursor.malformed(cursor.at(), "no number, but {}", meta_type_name(type));
 }
 
 namespace {

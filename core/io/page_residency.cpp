@@ -2,7 +2,6 @@
 #include "core/io/page_residency.h"
 
 #include "core/base/error.h"
-#include "core/io/file_system.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -4,7 +4,6 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -43,8 +42,8 @@ SourceFile SourceFile::from_memory(std::string path, std::vector<std::byte> byte
 
 SourceFile SourceFile::part(std::string path, std::uint64_t offset, std::uint64_t bytes) const {
   if (!range_fits(offset, bytes, size_))
-    throw Error(ErrorCode::malformed, {.file = path_, .byte = offset},
-                fmt::format("needs {} bytes, the file ends at {}", bytes, size_));
+    throw Error(ErrorCode::malformed, {.file = path_, .byte = offset}, "needs {} bytes, the file ends at {}",
+                bytes, size_);
   SourceFile file;
   file.path_ = std::move(path);
   file.size_ = bytes;
@@ -61,8 +60,8 @@ SourceFile SourceFile::part(std::string path, std::uint64_t offset, std::uint64_
 
 void SourceFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   if (!range_fits(offset, out.size(), size_))
-    throw Error(ErrorCode::malformed, {.file = path_, .byte = offset},
-                fmt::format("needs {} bytes, the file ends at {}", out.size(), size_));
+    throw Error(ErrorCode::malformed, {.file = path_, .byte = offset}, "needs {} bytes, the file ends at {}",
+                out.size(), size_);
   if (!fd_) {
     if (!out.empty()) std::memcpy(out.data(), memory_.data() + offset, out.size());
     return;
@@ -73,7 +72,7 @@ void SourceFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     if (got < 0) throw system_error(path_, fmt::format("read {} bytes at {}", out.size(), offset), errno);
     if (got == 0)
       throw Error(ErrorCode::io, {.file = path_, .byte = offset},
-                  fmt::format("the file became shorter while it was read (it had {} bytes)", size_));
+                  "the file became shorter while it was read (it had {} bytes)", size_);
     offset += static_cast<std::uint64_t>(got);
     out = out.subspan(static_cast<std::size_t>(got));
   }
@@ -85,10 +84,10 @@ void SourceFile::will_read(std::uint64_t offset, std::uint64_t bytes) const {
                     POSIX_FADV_WILLNEED);
 }
 
-std::vector<std::byte> SourceFile::head(std::size_t most) const {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(most, size_)));
-  read_at(0, bytes);
-  return bytes;
+std::string SourceFile::text_at(std::uint64_t offset, std::uint64_t bytes) const {
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  read_at(offset, std::as_writable_bytes(std::span(text)));
+  return text;
 }
 
 }  // namespace loadline

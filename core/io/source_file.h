@@ -4,9 +4,9 @@
 
 #include "core/io/unique_fd.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,8 +36,11 @@ class SourceFile {
   void read_at(std::uint64_t offset, std::span<std::byte> out) const;
   // Asks the system to read that range ahead, without waiting for it.
   void will_read(std::uint64_t offset, std::uint64_t bytes) const;
+  // The same range as a string.
+  std::string text_at(std::uint64_t offset, std::uint64_t bytes) const;
+
   // At most `most` bytes from the start, fewer if the file is shorter.
-  std::vector<std::byte> head(std::size_t most) const;
+  std::string head(std::size_t most) const { return text_at(0, std::min<std::uint64_t>(most, size_)); }
 
  private:
   SourceFile() = default;

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
-
 namespace loadline {
 
 StorageReader::StorageReader(MetaGraphPtr graph) : graph_(std::move(graph)), files_(graph_->files.size()) {}
@@ -23,9 +21,8 @@ const SourceFile& StorageReader::file_of(StorageId id) const {
   if (!slot) {
     auto opened = std::make_unique<SourceFile>(SourceFile::open(file.path));
     if (opened->size() != file.bytes)
-      throw Error(
-          ErrorCode::io, {.file = file.path},
-          fmt::format("has {} bytes now, it had {} when the model was opened", opened->size(), file.bytes));
+      throw Error(ErrorCode::io, {.file = file.path}, "has {} bytes now, it had {} when the model was opened",
+                  opened->size(), file.bytes);
     slot = std::move(opened);
   }
   return *slot;
@@ -34,8 +31,8 @@ const SourceFile& StorageReader::file_of(StorageId id) const {
 void StorageReader::read(StorageId id, std::uint64_t offset, std::span<std::byte> out) const {
   const Storage& storage = graph_->storage(id);
   if (!range_fits(offset, out.size(), storage.bytes))
-    throw Error(ErrorCode::usage,
-                fmt::format("reads {} bytes at {} of a storage of {}", out.size(), offset, storage.bytes));
+    throw Error(ErrorCode::usage, "reads {} bytes at {} of a storage of {}", out.size(), offset,
+                storage.bytes);
   switch (storage.encoding) {
     case Encoding::plain:
       return file_of(id).read_at(storage.offset + offset, out);

@@ -11,8 +11,6 @@
 #include <type_traits>
 #include <vector>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
@@ -203,13 +201,12 @@ void TensorReader::read(const Tensor& tensor, std::uint64_t offset, std::span<st
   if (is_contiguous(tensor)) return storages_.read(tensor.storage, tensor.offset + offset, out);
   const DTypeInfo& info = dtype_info(tensor.dtype);
   if (info.block_elements != 1)
-    throw Error(ErrorCode::unsupported, {.tensor = tensor.name},
-                fmt::format("a strided view of {} cannot be read", info.name));
+    throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, "a strided view of {} cannot be read",
+                info.name);
   const std::uint64_t item = info.block_bytes;
   if (offset > elements(tensor) * item || out.size() > elements(tensor) * item - offset)
-    throw Error(
-        ErrorCode::usage, {.tensor = tensor.name},
-        fmt::format("reads {} bytes at {} of a tensor of {}", out.size(), offset, elements(tensor) * item));
+    throw Error(ErrorCode::usage, {.tensor = tensor.name}, "reads {} bytes at {} of a tensor of {}",
+                out.size(), offset, elements(tensor) * item);
   Gatherer gatherer(storages_, tensor);
   std::array<std::byte, 16> one = {};
   while (!out.empty()) {

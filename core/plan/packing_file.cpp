@@ -17,8 +17,7 @@ Problem read_packing_file(const std::string& path) {
     throw Error(
         ErrorCode::limit, {.file = path},
         fmt::format("{} is over the limit of {}", format_bytes(file.size()), format_bytes(kMostFile)));
-  const std::vector<std::byte> bytes = file.head(file.size());
-  Problem problem = read_packing_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  Problem problem = read_packing_csv(file.head(file.size()), path);
   check_problem(problem);
   return problem;
 }

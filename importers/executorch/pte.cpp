@@ -6,15 +6,14 @@
 //   ...      the flatbuffer (program.fbs), then the segments
 //
 // Without "eh00" the whole file is the flatbuffer, and constants lie inside it.
-#include "importers/executorch/pte.h"
-
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
 #include "core/io/cursor.h"
-#include "importers/executorch/ptd.h"
 #include "importers/executorch/tensor.h"
+#include "importers/file_graph.h"
+#include "importers/formats.h"
 #include "importers/unique_names.h"
 #include "importers/wire/flat_image.h"
 #include "importers/wire/flat_values.h"
@@ -47,23 +46,20 @@ Header read_header(const SourceFile& file) {
   if (in.remaining() < 4 || in.read_text(4, 4, "the header") != "eh00") return header;
   const auto bytes = in.read<std::uint32_t>("the header's size");
   if (bytes < kLeastHeader)
-    throw in.malformed(12,
-                       fmt::format("the header has {} bytes, at least {} are needed", bytes, kLeastHeader));
+    throw in.malformed(12, "the header has {} bytes, at least {} are needed", bytes, kLeastHeader);
   header.program_bytes = in.read<std::uint64_t>("a size");
   header.segment_base = in.read<std::uint64_t>("an offset");
   if (header.program_bytes > file.size())
-    throw in.malformed(
-        16, fmt::format("a program of {} bytes in a file of {}", header.program_bytes, file.size()));
+    throw in.malformed(16, "a program of {} bytes in a file of {}", header.program_bytes, file.size());
   if (header.segment_base == 0) return header;
   if (header.segment_base > file.size())
-    throw in.malformed(24,
-                       fmt::format("segments at {} in a file of {} bytes", header.segment_base, file.size()));
+    throw in.malformed(24, "segments at {} in a file of {} bytes", header.segment_base, file.size());
   header.segment_bytes = file.size() - header.segment_base;  // what older files leave unsaid
   if (bytes >= kHeaderWithSize) {
     const auto said = in.read<std::uint64_t>("a size");
     if (said > header.segment_bytes)
-      throw in.malformed(32, fmt::format("segments of {} bytes, {} follow byte {}", said,
-                                         header.segment_bytes, header.segment_base));
+      throw in.malformed(32, "segments of {} bytes, {} follow byte {}", said, header.segment_bytes,
+                         header.segment_base);
     header.segment_bytes = said;
   }
   return header;
@@ -83,70 +79,56 @@ std::uint64_t number_at(const flatbuffers::Vector<std::uint64_t>& vector, std::u
   return number;
 }
 
-class Reader {
+class Reader : GraphReader {
  public:
   explicit Reader(const Source& source)
-      : source_(source),
-        file_(*source.file),
+      : GraphReader(*source.file, "pte"),
+        source_(source),
         header_(read_header(file_)),
-        image_(file_, header_.program_bytes, inline_weights(file_, header_.program_bytes)) {
-    constexpr flatbuffers::uoffset_t kDepth = 64, kTables = 10'000'000;
-    flatbuffers::Verifier verifier(image_.data(), image_.size(), kDepth, kTables);
-    if (!verifier.VerifyBuffer<pte::Program>("ET12"))
-      throw malformed("is no valid flatbuffer of this format");
-    program_ = pte::GetProgram(image_.data());
-    if (flat_count(program_->constant_buffer()) > 0 && program_->constant_segment() != nullptr &&
-        flat_count(program_->constant_segment()->offsets()) > 0)
+        image_(file_, header_.program_bytes, inline_weights(file_, header_.program_bytes)),
+        program_(flat_root<flatbuffers::Verifier>(image_, pte::GetProgram, "ET12", file_.path())) {
+    if (flat_count(program_.constant_buffer()) > 0 && program_.constant_segment() != nullptr &&
+        flat_count(program_.constant_segment()->offsets()) > 0)
       throw malformed("has constants both inside the flatbuffer and in a segment");
-    used_.resize(flat_count(program_->segments()));
-    graph_.format = "pte";
-    graph_.files.push_back({file_.path(), file_.size()});
+    used_.resize(flat_count(program_.segments()));
   }
 
   MetaGraph read() {
-    graph_.metadata.push_back({"version", std::uint32_t{program_->version()}});
-    for (std::uint32_t i = 0; i < flat_count(program_->execution_plan()); ++i) {
-      const pte::ExecutionPlan& plan = *program_->execution_plan()->Get(i);
+    graph_.metadata.push_back({"version", std::uint32_t{program_.version()}});
+    for (std::uint32_t i = 0; i < flat_count(program_.execution_plan()); ++i) {
+      const pte::ExecutionPlan& plan = *program_.execution_plan()->Get(i);
       graph_.metadata.push_back({fmt::format("execution_plan.{}", i), flat_text(plan.name())});
       for (std::uint32_t k = 0; k < flat_count(plan.values()); ++k)
         if (const pte::Tensor* tensor = plan.values()->Get(k)->val_as_Tensor()) add_value(*tensor);
       for (std::uint32_t k = 0; k < flat_count(plan.delegates()); ++k) add_delegate(plan, k);
     }
-    for (std::uint32_t i = 0; i < flat_count(program_->named_data()); ++i) {
-      const pte::NamedData& entry = *program_->named_data()->Get(i);
+    for (std::uint32_t i = 0; i < flat_count(program_.named_data()); ++i) {
+      const pte::NamedData& entry = *program_.named_data()->Get(i);
       add(flat_text(entry.key()), {}, segment(entry.segment_index(), flat_text(entry.key())));
     }
     for (std::size_t i = 0; i < used_.size(); ++i)
-      if (!used_[i] && program_->segments()->Get(static_cast<std::uint32_t>(i))->size() > 0)
-        note(Severity::info, {}, fmt::format("segment {} holds nothing with a name", i));
+      if (!used_[i] && program_.segments()->Get(static_cast<std::uint32_t>(i))->size() > 0)
+        graph_.note(Severity::info, {}, "segment {} holds nothing with a name", i);
     find_external();
     return std::move(graph_);
   }
 
  private:
-  Error malformed(std::string_view detail, std::optional<std::string> tensor = {}) const {
-    return Error(ErrorCode::malformed, {.file = file_.path(), .tensor = std::move(tensor)}, detail);
-  }
-  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
-    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
-  }
-
   // The storage at a range of the file: one for each, however many tensors have it.
   StorageId storage_at(std::uint64_t offset, std::uint64_t bytes) {
-    const auto [at, fresh] =
-        storages_.try_emplace({offset, bytes}, StorageId{static_cast<std::uint32_t>(graph_.storages.size())});
-    if (fresh) graph_.storages.push_back(plain_storage(FileId{0}, offset, bytes));
+    const auto [at, fresh] = storages_.try_emplace({offset, bytes});
+    if (fresh) at->second = graph_.add_storage(plain_storage(FileId{0}, offset, bytes));
     return at->second;
   }
 
   const pte::Segment& find_segment(std::uint32_t number, const std::string& name) {
     if (number >= used_.size())
-      throw malformed(fmt::format("lies in segment {}, there are {}", number, used_.size()), name);
+      throw at_tensor(name, "lies in segment {}, there are {}", number, used_.size());
     used_[number] = true;
-    const pte::Segment& found = *program_->segments()->Get(number);
+    const pte::Segment& found = *program_.segments()->Get(number);
     if (!range_fits(found.offset(), found.size(), header_.segment_bytes))
-      throw malformed(fmt::format("segment {} has {} bytes at {}, all segments together {}", number,
-                                  found.size(), found.offset(), header_.segment_bytes));
+      throw malformed("segment {} has {} bytes at {}, all segments together {}", number, found.size(),
+                      found.offset(), header_.segment_bytes);
     return found;
   }
 
@@ -159,25 +141,22 @@ class Reader {
   StorageId in_segment(const pte::SubsegmentOffsets& offsets, std::uint32_t index, std::uint64_t bytes,
                        const std::string& name) {
     if (index >= flat_count(offsets.offsets()))
-      throw malformed(fmt::format("is constant {}, there are {}", index, flat_count(offsets.offsets())),
-                      name);
+      throw at_tensor(name, "is constant {}, there are {}", index, flat_count(offsets.offsets()));
     const pte::Segment& found = find_segment(offsets.segment_index(), name);
     const std::uint64_t offset = number_at(*offsets.offsets(), index);
     if (!range_fits(offset, bytes, found.size()))
-      throw malformed(fmt::format("needs {} bytes at {} of segment {}, which has {}", bytes, offset,
-                                  offsets.segment_index(), found.size()),
-                      name);
+      throw at_tensor(name, "needs {} bytes at {} of segment {}, which has {}", bytes, offset,
+                      offsets.segment_index(), found.size());
     return storage_at(header_.segment_base + found.offset() + offset, bytes);
   }
 
   StorageId in_buffer(std::uint32_t index, std::uint64_t bytes, const std::string& name) {
-    const auto* const buffers = program_->constant_buffer();
+    const auto* const buffers = program_.constant_buffer();
     if (index >= flat_count(buffers))
-      throw malformed(fmt::format("is constant {}, there are {}", index, flat_count(buffers)), name);
+      throw at_tensor(name, "is constant {}, there are {}", index, flat_count(buffers));
     const auto* const held = buffers->Get(index)->storage();
     if (bytes > flat_count(held))
-      throw malformed(fmt::format("needs {} bytes, constant {} has {}", bytes, index, flat_count(held)),
-                      name);
+      throw at_tensor(name, "needs {} bytes, constant {} has {}", bytes, index, flat_count(held));
     return storage_at(held == nullptr ? 0 : image_.offset_of(held->Data()), bytes);
   }
 
@@ -195,32 +174,27 @@ class Reader {
     const bool is_mutable = tensor.allocation_info() != nullptr;
     if (name.empty()) name = fmt::format("{}.{}", is_mutable ? "mutable" : "constant", index);
     if (tensor.storage_offset() != 0)
-      throw malformed(fmt::format("has a storage offset of {}", tensor.storage_offset()), name);
-    const auto* const sizes = tensor.sizes();
-    const auto* const order = tensor.dim_order();
-    ExecutorchLayout layout = executorch_layout(
-        {file_.path(), name}, tensor.scalar_type(),
-        sizes == nullptr ? std::span<const std::int32_t>() : std::span(sizes->data(), sizes->size()),
-        order == nullptr ? std::span<const std::uint8_t>() : std::span(order->data(), order->size()));
+      throw at_tensor(name, "has a storage offset of {}", tensor.storage_offset());
+    ExecutorchLayout layout = executorch_layout({.file = file_.path(), .tensor = name}, tensor.scalar_type(),
+                                                flat_span(tensor.sizes()), flat_span(tensor.dim_order()));
     if (!layout.bytes)
-      note(Severity::warning, name,
-           fmt::format("unknown scalar type {}: its size is not known", tensor.scalar_type()));
+      graph_.note(Severity::warning, name, "unknown scalar type {}: its size is not known",
+                  tensor.scalar_type());
     const StorageId storage = find_data(is_mutable, extra, index, layout.bytes.value_or(0), name);
     add(name, std::move(layout), storage);
   }
 
   StorageId find_data(bool is_mutable, const pte::ExtraTensorInfo* extra, std::uint32_t index,
                       std::uint64_t bytes, const std::string& name) {
-    if (is_mutable && flat_count(program_->mutable_data_segments()) > 0) {
+    if (is_mutable && flat_count(program_.mutable_data_segments()) > 0) {
       const std::uint64_t set = extra == nullptr ? 0 : extra->mutable_data_segments_idx();
-      if (set >= program_->mutable_data_segments()->size())
-        throw malformed(fmt::format("lies in mutable segment {}, there are {}", set,
-                                    program_->mutable_data_segments()->size()),
+      if (set >= program_.mutable_data_segments()->size())
+        throw at_tensor(name, "lies in mutable segment {}, there are {}", set,
+                        program_.mutable_data_segments()->size());
+      return in_segment(*program_.mutable_data_segments()->Get(static_cast<std::uint32_t>(set)), index, bytes,
                         name);
-      return in_segment(*program_->mutable_data_segments()->Get(static_cast<std::uint32_t>(set)), index,
-                        bytes, name);
     }
-    const pte::SubsegmentOffsets* const constants = program_->constant_segment();
+    const pte::SubsegmentOffsets* const constants = program_.constant_segment();
     if (constants != nullptr && flat_count(constants->offsets()) > 0)
       return in_segment(*constants, index, bytes, name);
     return in_buffer(index, bytes, name);
@@ -233,10 +207,9 @@ class Reader {
     const std::string name =
         fmt::format("{}.delegate.{}.{}", flat_text(plan.name()), number, flat_text(delegate.id()));
     if (data->location() == 1) return add(name, {}, segment(data->index(), name));
-    const auto* const blobs = program_->backend_delegate_data();
+    const auto* const blobs = program_.backend_delegate_data();
     if (data->index() >= flat_count(blobs))
-      throw malformed(fmt::format("is delegate blob {}, there are {}", data->index(), flat_count(blobs)),
-                      name);
+      throw at_tensor(name, "is delegate blob {}, there are {}", data->index(), flat_count(blobs));
     const auto* const held = blobs->Get(data->index())->data();
     add(name, {}, storage_at(held == nullptr ? 0 : image_.offset_of(held->Data()), flat_count(held)));
   }
@@ -263,34 +236,22 @@ class Reader {
     if (external_.empty()) return;
     graph_.missing.assign(external_.begin(), external_.end());
     std::sort(graph_.missing.begin(), graph_.missing.end());
-    note(Severity::error, {},
-         fmt::format("{} tensor{} outside this file and not in '{}': {}", graph_.missing.size(),
-                     graph_.missing.size() == 1 ? " lies" : "s lie",
-                     safe_display(graph_.files.size() > 1 ? graph_.files[1].path : own),
-                     join_names(graph_.missing, 3)));
+    graph_.note(Severity::error, {}, "{} tensor{} outside this file and not in '{}': {}",
+                graph_.missing.size(), graph_.missing.size() == 1 ? " lies" : "s lie",
+                safe_display(graph_.files.size() > 1 ? graph_.files[1].path : own),
+                join_names(graph_.missing, 3));
   }
 
   void take_external(MetaGraph data) {
-    const auto first = static_cast<std::uint32_t>(graph_.storages.size());
+    for (const Tensor& tensor : data.tensors) external_.erase(tensor.name.str());
     graph_.files.push_back(data.files.front());
-    for (Storage storage : data.storages) {
-      storage.file = FileId{1};
-      graph_.storages.push_back(storage);
-    }
-    for (Tensor& tensor : data.tensors) {
-      external_.erase(tensor.name.str());
-      tensor.storage = StorageId{first + static_cast<std::uint32_t>(tensor.storage)};
-      graph_.tensors.push_back(std::move(tensor));
-    }
-    for (Note& found : data.notes) graph_.notes.push_back(std::move(found));
+    append_weights(graph_, data, FileId{1});
   }
 
   const Source& source_;
-  const SourceFile& file_;
   Header header_;
   FlatImage image_;
-  const pte::Program* program_ = nullptr;
-  MetaGraph graph_;
+  const pte::Program& program_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, StorageId> storages_;  // by offset and bytes
   TextSet listed_;                                                         // tensors, with all that they are
   UniqueNames names_;
@@ -300,8 +261,8 @@ class Reader {
 
 }  // namespace
 
-Match sniff_pte(std::span<const std::byte> head, std::string_view) {
-  return head.size() >= 8 && std::memcmp(head.data() + 4, "ET12", 4) == 0 ? Match::yes : Match::no;
+Match sniff_pte(std::string_view head, std::string_view) {
+  return head.size() >= 8 && head.substr(4).starts_with("ET12") ? Match::yes : Match::no;
 }
 
 MetaGraph read_pte(const Source& source) { return Reader(source).read(); }

@@ -1,8 +1,6 @@
 // ExecuTorch's tensor layouts (runtime/core/exec_aten/util/dim_order_util.h).
 #include "importers/executorch/tensor.h"
 
-#include "core/base/error.h"
-
 #include <bitset>
 
 #include <fmt/format.h>
@@ -14,31 +12,32 @@ constexpr std::size_t kMostRank = 16;  // kTensorDimensionLimit
 
 }  // namespace
 
-ExecutorchLayout executorch_layout(const ExecutorchPlace& place, int scalar_type,
+ExecutorchLayout executorch_layout(const ErrorPlace& place, int scalar_type,
                                    std::span<const std::int32_t> sizes,
                                    std::span<const std::uint8_t> dim_order) {
-  const auto fail = [&](std::string_view detail) {
-    return Error(ErrorCode::malformed, {.file = place.file, .tensor = place.tensor}, detail);
-  };
-  if (sizes.size() > kMostRank) throw fail(fmt::format("has rank {}, at most {}", sizes.size(), kMostRank));
+  if (sizes.size() > kMostRank)
+    throw Error(ErrorCode::malformed, place, "has rank {}, at most {}", sizes.size(), kMostRank);
   std::vector<std::uint64_t> shape;
   for (const std::int32_t size : sizes) {
-    if (size < 0) throw fail(fmt::format("has a dimension of {}", size));
+    if (size < 0) throw Error(ErrorCode::malformed, place, "has a dimension of {}", size);
     shape.push_back(static_cast<std::uint64_t>(size));
   }
   ExecutorchLayout layout;
-  layout.dtype = dtype_from_executorch(scalar_type).value_or(DType::opaque);
+  layout.dtype = dtype_from(&DTypeInfo::executorch, scalar_type).value_or(DType::opaque);
   layout.shape = shape;
   const auto count = element_count(shape);
-  if (!count) throw fail(fmt::format("the shape [{}] overflows 64 bits", fmt::join(shape, ",")));
+  if (!count)
+    throw Error(ErrorCode::malformed, place, "the shape [{}] overflows 64 bits", fmt::join(shape, ","));
   if (layout.dtype != DType::opaque) {
     layout.bytes = byte_size(layout.dtype, *count);
-    if (!layout.bytes) throw fail(fmt::format("[{}] overflows 64 bits", fmt::join(shape, ",")));
+    if (!layout.bytes)
+      throw Error(ErrorCode::malformed, place, "[{}] overflows 64 bits", fmt::join(shape, ","));
   }
   if (dim_order.empty()) return layout;
 
   if (dim_order.size() != shape.size())
-    throw fail(fmt::format("dim_order has {} entries for rank {}", dim_order.size(), shape.size()));
+    throw Error(ErrorCode::malformed, place, "dim_order has {} entries for rank {}", dim_order.size(),
+                shape.size());
   std::bitset<kMostRank> seen;
   bool in_order = true;
   std::vector<std::uint64_t> strides(shape.size(), 0);
@@ -46,8 +45,8 @@ ExecutorchLayout executorch_layout(const ExecutorchPlace& place, int scalar_type
   for (std::size_t i = dim_order.size(); i-- > 0;) {
     const std::size_t dimension = dim_order[i];
     if (dimension >= shape.size() || seen[dimension])
-      throw fail(fmt::format("dim_order [{}] is no order of {} dimensions",
-                             fmt::join(dim_order.begin(), dim_order.end(), ","), shape.size()));
+      throw Error(ErrorCode::malformed, place, "dim_order [{}] is no order of {} dimensions",
+                  fmt::join(dim_order.begin(), dim_order.end(), ","), shape.size());
     seen[dimension] = true;
     in_order = in_order && dimension == i;
     strides[dimension] = stride;

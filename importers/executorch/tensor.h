@@ -1,11 +1,11 @@
 // What ExecuTorch's two formats have in common: shapes with an order of dimensions, segments.
 #pragma once
 
+#include "core/base/error.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>
 #include <span>
-#include <string>
 
 namespace loadline {
 
@@ -17,15 +17,9 @@ struct ExecutorchLayout {
   std::optional<std::uint64_t> bytes;  // of all elements; nothing for an opaque dtype
 };
 
-// Where the layout stands, for messages.
-struct ExecutorchPlace {
-  const std::string& file;
-  std::string tensor;
-};
-
 // Throws Error{malformed} for negative sizes, a dim_order that is no permutation, a rank above 16, or a
 // size that overflows. An empty dim_order means contiguous.
-ExecutorchLayout executorch_layout(const ExecutorchPlace& place, int scalar_type,
+ExecutorchLayout executorch_layout(const ErrorPlace& place, int scalar_type,
                                    std::span<const std::int32_t> sizes,
                                    std::span<const std::uint8_t> dim_order);
 

@@ -1,13 +1,12 @@
 // GGUF models (the bytes: gguf_file.cpp). A split set (llama.cpp gguf-split) is PREFIX-00001-of-00003.gguf
 // and so on; each part says its number from 0, the first carries all other metadata.
-#include "importers/gguf/gguf.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
+#include "importers/file_graph.h"
+#include "importers/formats.h"
 #include "importers/gguf/gguf_file.h"
 
-#include <cstring>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -51,41 +50,30 @@ class Joiner {
         missing(name);
     }
     if (split_.tensors && complete_ && *split_.tensors != graph_.tensors.size())
-      note(Severity::error, fmt::format("split.tensors.count is {}, the parts hold {} tensors",
-                                        *split_.tensors, graph_.tensors.size()));
+      graph_.note(Severity::error, {}, "split.tensors.count is {}, the parts hold {} tensors",
+                  *split_.tensors, graph_.tensors.size());
     return std::move(graph_);
   }
 
  private:
-  void note(Severity severity, std::string text) { graph_.notes.push_back({severity, {}, std::move(text)}); }
-
   void missing(const std::string& name) {
     complete_ = false;
-    note(Severity::error,
-         fmt::format("part '{}' is missing: which tensors it holds is not known", safe_display(name)));
+    graph_.note(Severity::error, {}, "part '{}' is missing: which tensors it holds is not known",
+                safe_display(name));
   }
 
   void add(std::uint64_t number, GgufFile part) {
     const std::string& path = part.graph.files.front().path;
-    if (!part.split || part.split->number != number || part.split->count != split_.count)
+    if (!part.split)
       throw Error(ErrorCode::malformed, {.file = path},
-                  part.split
-                      ? fmt::format("says it is part {} of {}, its name and the other parts say {} of {}",
-                                    part.split->number + 1, part.split->count, number + 1, split_.count)
-                      : fmt::format("is named as part {} of {} but is no part of a split set", number + 1,
-                                    split_.count));
+                  "is named as part {} of {} but is no part of a split set", number + 1, split_.count);
+    if (part.split->number != number || part.split->count != split_.count)
+      throw Error(ErrorCode::malformed, {.file = path},
+                  "says it is part {} of {}, its name and the other parts say {} of {}",
+                  part.split->number + 1, part.split->count, number + 1, split_.count);
     const FileId file{static_cast<std::uint32_t>(graph_.files.size())};
-    const auto first = static_cast<std::uint32_t>(graph_.storages.size());
     graph_.files.push_back(part.graph.files.front());
-    for (Storage& storage : part.graph.storages) {
-      storage.file = file;
-      graph_.storages.push_back(storage);
-    }
-    for (Tensor& tensor : part.graph.tensors) {
-      tensor.storage = StorageId{first + static_cast<std::uint32_t>(tensor.storage)};
-      graph_.tensors.push_back(std::move(tensor));
-    }
-    for (Note& found : part.graph.notes) graph_.notes.push_back(std::move(found));
+    append_weights(graph_, part.graph, file);
     for (MetaEntry& entry : part.graph.metadata) {
       if (is_split_key(entry) || !keys_.insert(entry.key).second) continue;
       if (auto* array = std::get_if<MetaArray>(&entry.value)) array->file = file;
@@ -103,8 +91,8 @@ class Joiner {
 
 }  // namespace
 
-Match sniff_gguf(std::span<const std::byte> head, std::string_view) {
-  return head.size() >= 4 && std::memcmp(head.data(), "GGUF", 4) == 0 ? Match::yes : Match::no;
+Match sniff_gguf(std::string_view head, std::string_view) {
+  return head.starts_with("GGUF") ? Match::yes : Match::no;
 }
 
 MetaGraph read_gguf(const Source& source) {
@@ -113,15 +101,13 @@ MetaGraph read_gguf(const Source& source) {
   const GgufSplit split = *file.split;
   if (split.count > kMostParts || split.number >= split.count)
     throw Error(ErrorCode::malformed, {.file = source.file->path()},
-                fmt::format("split.no is {} of split.count {}, at most {} parts can be read", split.number,
-                            split.count, kMostParts));
+                "split.no is {} of split.count {}, at most {} parts can be read", split.number, split.count,
+                kMostParts);
   if (auto prefix = split_prefix(source.file->path(), split))
     return Joiner(source, split, std::move(*prefix)).join(std::move(file));
-  file.graph.notes.push_back(
-      {Severity::error,
-       {},
-       fmt::format("is part {} of {} but not named '...{}': the other parts cannot be found",
-                   split.number + 1, split.count, part_name("", split.number, split.count))});
+  file.graph.note(Severity::error, {},
+                  "is part {} of {} but not named '...{}': the other parts cannot be found", split.number + 1,
+                  split.count, part_name("", split.number, split.count));
   return std::move(file.graph);
 }
 

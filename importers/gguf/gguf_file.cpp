@@ -16,12 +16,11 @@
 #include "core/graph/name_index.h"
 #include "core/io/cursor.h"
 #include "core/io/meta_array.h"
+#include "importers/file_graph.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -49,31 +48,6 @@ constexpr std::array kTypes = {MetaType::u8,     MetaType::i8,    MetaType::u16,
                                MetaType::string, MetaType::array, MetaType::u64, MetaType::i64,
                                MetaType::f64};
 
-// Bytes of one element, 0 for strings.
-std::uint64_t fixed_size(MetaType type) {
-  switch (type) {
-    case MetaType::boolean:
-    case MetaType::u8:
-    case MetaType::i8:
-      return 1;
-    case MetaType::u16:
-    case MetaType::i16:
-      return 2;
-    case MetaType::u32:
-    case MetaType::i32:
-    case MetaType::f32:
-      return 4;
-    case MetaType::u64:
-    case MetaType::i64:
-    case MetaType::f64:
-      return 8;
-    case MetaType::string:
-    case MetaType::array:
-      break;
-  }
-  return 0;
-}
-
 std::optional<std::uint64_t> whole_number(const MetaValue& value) {
   return std::visit(
       [](const auto& held) -> std::optional<std::uint64_t> {
@@ -94,12 +68,9 @@ struct TensorInfo {
   std::optional<std::uint64_t> bytes = {};
 };
 
-class FileReader {
+class FileReader : GraphReader {
  public:
-  explicit FileReader(const SourceFile& file) : file_(file), in_(file) {
-    graph_.format = "gguf";
-    graph_.files.push_back({file.path(), file.size()});
-  }
+  explicit FileReader(const SourceFile& file) : GraphReader(file, "gguf"), in_(file) {}
 
   GgufFile read() {
     read_counts();
@@ -112,17 +83,16 @@ class FileReader {
   }
 
  private:
-  Error malformed(std::uint64_t byte, std::string_view detail) const { return in_.malformed(byte, detail); }
-  Error at_tensor(const TensorInfo& info, std::string_view detail) const {
-    return Error(ErrorCode::malformed, {.file = file_.path(), .byte = info.at, .tensor = info.name}, detail);
-  }
-  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
-    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
+  template <typename... Values>
+  Error at_tensor(const TensorInfo& info, fmt::format_string<Values...> detail,
+                  const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_.path(), .byte = info.at, .tensor = info.name}, detail,
+                 values...);
   }
 
   void read_counts() {
     if (in_.read_text(std::min<std::uint64_t>(4, in_.remaining()), 4, "the magic") != "GGUF")
-      throw malformed(0, "does not begin with 'GGUF'");
+      throw in_.malformed(0, "does not begin with 'GGUF'");
     auto version = in_.read<std::uint32_t>("the version");
     if (version != 0 && (version & 0xFFFF) == 0) {
       version = __builtin_bswap32(version);
@@ -131,7 +101,7 @@ class FileReader {
     }
     if (version < 2 || version > 3)
       throw Error(ErrorCode::unsupported, {.file = file_.path(), .byte = 4},
-                  fmt::format("GGUF version {}: versions 2 and 3 can be read", version));
+                  "GGUF version {}: versions 2 and 3 can be read", version);
     tensor_count_ = read_count(kLeastTensor, kMostTensors, "tensors");
     key_count_ = read_count(kLeastKeyValue, kMostKeys, "key-values");
   }
@@ -141,11 +111,11 @@ class FileReader {
     const std::uint64_t at = in_.at();
     const auto count = in_.read<std::uint64_t>("a count");
     if (count > in_.remaining() / least)
-      throw malformed(at, fmt::format("claims {} {} of at least {} bytes each, {} bytes follow", count, what,
-                                      least, in_.remaining()));
+      throw in_.malformed(at, "claims {} {} of at least {} bytes each, {} bytes follow", count, what, least,
+                          in_.remaining());
     if (count > most)
-      throw Error(ErrorCode::limit, {.file = file_.path(), .byte = at},
-                  fmt::format("claims {} {}, the limit is {}", count, what, most));
+      throw Error(ErrorCode::limit, {.file = file_.path(), .byte = at}, "claims {} {}, the limit is {}",
+                  count, what, most);
     return count;
   }
 
@@ -153,14 +123,14 @@ class FileReader {
     const std::uint64_t at = in_.at();
     const auto bytes = in_.read<std::uint64_t>("a length");
     if (bytes > in_.remaining())
-      throw malformed(at, fmt::format("{} claims {} bytes, {} follow", what, bytes, in_.remaining()));
+      throw in_.malformed(at, "{} claims {} bytes, {} follow", what, bytes, in_.remaining());
     return in_.read_text(bytes, most, what);
   }
 
   MetaType read_type() {
     const std::uint64_t at = in_.at();
     const auto type = in_.read<std::uint32_t>("a type");
-    if (type >= kTypes.size()) throw malformed(at, fmt::format("unknown value type {}", type));
+    if (type >= kTypes.size()) throw in_.malformed(at, "unknown value type {}", type);
     return kTypes[type];
   }
 
@@ -169,12 +139,12 @@ class FileReader {
     for (std::uint64_t i = 0; i < key_count_; ++i) {
       const std::uint64_t at = in_.at();
       std::string key = read_string(kMostKey, "a key");
-      if (key.empty()) throw malformed(at, "an empty key");
+      if (key.empty()) throw in_.malformed(at, "an empty key");
       if (!is_valid_utf8(key))
-        note(Severity::warning, {}, fmt::format("the key '{}' is not UTF-8", safe_display(key, 100)));
+        graph_.note(Severity::warning, {}, "the key '{}' is not UTF-8", safe_display(key, 100));
       if (keys.add(key, name_hash(key), static_cast<std::uint32_t>(graph_.metadata.size()),
                    [&](std::uint32_t k) { return std::string_view(graph_.metadata[k].key); }))
-        throw malformed(at, fmt::format("the key '{}' occurs twice", safe_display(key, 100)));
+        throw in_.malformed(at, "the key '{}' occurs twice", safe_display(key, 100));
       MetaValue value = read_value(key);
       graph_.metadata.push_back({std::move(key), std::move(value)});
       key_at_.push_back(at);
@@ -192,25 +162,24 @@ class FileReader {
     const std::uint64_t at = in_.at();
     const auto bytes = in_.read<std::uint64_t>("a length");
     if (bytes > in_.remaining())
-      throw malformed(at, fmt::format("the text of '{}' claims {} bytes, {} follow", safe_display(key, 100),
-                                      bytes, in_.remaining()));
+      throw in_.malformed(at, "the text of '{}' claims {} bytes, {} follow", safe_display(key, 100), bytes,
+                          in_.remaining());
     if (bytes <= kMostText && text_kept_ + bytes <= kMostTextKept) {
       text_kept_ += bytes;
       return in_.read_text(bytes, kMostText, "a text");
     }
     const MetaArray left = {MetaType::u8, big_endian_, FileId{0}, bytes, in_.at(), bytes};
     in_.skip(bytes, "a text");
-    note(
-        Severity::info, {},
-        fmt::format("the text of '{}' has {} bytes and was left in the file", safe_display(key, 100), bytes));
+    graph_.note(Severity::info, {}, "the text of '{}' has {} bytes and was left in the file",
+                safe_display(key, 100), bytes);
     return left;
   }
 
   MetaValue read_array(const std::string& key) {
     const MetaType element = read_type();
     if (element == MetaType::array)
-      throw malformed(in_.at() - 4, fmt::format("'{}' is an array of arrays", safe_display(key, 100)));
-    const std::uint64_t size = fixed_size(element);
+      throw in_.malformed(in_.at() - 4, "'{}' is an array of arrays", safe_display(key, 100));
+    const std::uint64_t size = meta_type_bytes(element);
     const std::uint64_t count = read_count(size == 0 ? 8 : size, UINT64_MAX, "elements");
     MetaArray array = {element, big_endian_, FileId{0}, count, in_.at(), 0};
     if (size != 0)
@@ -222,10 +191,11 @@ class FileReader {
   }
 
   // An Error about the value of a key that is there.
-  Error at_key(const MetaValue& value, std::string_view detail) const {
+  template <typename... Values>
+  Error at_key(const MetaValue& value, fmt::format_string<Values...> detail, const Values&... values) const {
     std::size_t position = 0;
     while (&graph_.metadata[position].value != &value) ++position;
-    return malformed(key_at_[position], detail);
+    return in_.malformed(key_at_[position], detail, values...);
   }
 
   void read_alignment() {
@@ -233,11 +203,9 @@ class FileReader {
     if (value == nullptr) return;
     const auto* const number = std::get_if<std::uint32_t>(value);
     if (number == nullptr)
-      throw at_key(
-          *value, fmt::format("general.alignment is of type {}, not u32", meta_type_name(meta_type(*value))));
+      throw at_key(*value, "general.alignment is of type {}, not u32", meta_type_name(meta_type(*value)));
     if (!std::has_single_bit(*number) || *number > kMostAlignment)
-      throw at_key(*value, fmt::format("general.alignment is {}, not a power of two up to {}", *number,
-                                       kMostAlignment));
+      throw at_key(*value, "general.alignment is {}, not a power of two up to {}", *number, kMostAlignment);
     alignment_ = *number;
   }
 
@@ -258,40 +226,36 @@ class FileReader {
     info.at = in_.at();
     info.name = read_string(kMostName, "a tensor name");
     const auto rank = in_.read<std::uint32_t>("a rank");
-    if (rank > kMostRank)
-      throw at_tensor(info, fmt::format("has rank {}, GGUF holds at most {}", rank, kMostRank));
+    if (rank > kMostRank) throw at_tensor(info, "has rank {}, GGUF holds at most {}", rank, kMostRank);
     std::array<std::uint64_t, kMostRank> sizes = {};
     for (std::uint32_t i = 0; i < rank; ++i) {
       std::uint64_t& size = sizes[rank - 1 - i];
       size = in_.read<std::uint64_t>("a dimension");
-      if (size >> 63 != 0)
-        throw at_tensor(info, fmt::format("dimension {} is {}", i, static_cast<std::int64_t>(size)));
+      if (size >> 63 != 0) throw at_tensor(info, "dimension {} is {}", i, static_cast<std::int64_t>(size));
     }
     info.shape = Shape(std::span(sizes).first(rank));
     info.type = in_.read<std::int32_t>("a tensor type");
     info.offset = in_.read<std::uint64_t>("an offset");
     if (info.name.size() > kUsualName)
-      note(Severity::warning, info.name,
-           fmt::format("its name has {} bytes, llama.cpp reads at most {}", info.name.size(), kUsualName));
+      graph_.note(Severity::warning, info.name, "its name has {} bytes, llama.cpp reads at most {}",
+                  info.name.size(), kUsualName);
     else if (!is_valid_utf8(info.name) || info.name.find('\0') != std::string::npos)
-      note(Severity::warning, info.name, "its name is not UTF-8 text without NUL");
+      graph_.note(Severity::warning, info.name, "its name is not UTF-8 text without NUL");
     infos_.push_back(std::move(info));
   }
 
   // What dtype, shape and block size need; nothing for a type this version does not know.
   std::optional<std::uint64_t> needed_bytes(const TensorInfo& info) const {
     const auto count = element_count(info.shape);
-    if (!count)
-      throw at_tensor(info, fmt::format("the shape [{}] overflows 64 bits", fmt::join(info.shape, ",")));
-    const auto dtype = dtype_from_ggml(info.type);
+    if (!count) throw at_tensor(info, "the shape [{}] overflows 64 bits", fmt::join(info.shape, ","));
+    const auto dtype = dtype_from(&DTypeInfo::ggml, info.type);
     if (!dtype) return std::nullopt;
     const DTypeInfo& type = dtype_info(*dtype);
     if (const std::uint64_t row = info.shape.empty() ? 1 : info.shape.back(); row % type.block_elements != 0)
-      throw at_tensor(info, fmt::format("has rows of {} elements, {} needs multiples of {}", row, type.name,
-                                        type.block_elements));
+      throw at_tensor(info, "has rows of {} elements, {} needs multiples of {}", row, type.name,
+                      type.block_elements);
     const auto bytes = byte_size(*dtype, *count);
-    if (!bytes)
-      throw at_tensor(info, fmt::format("[{}] {} overflows 64 bits", fmt::join(info.shape, ","), type.name));
+    if (!bytes) throw at_tensor(info, "[{}] {} overflows 64 bits", fmt::join(info.shape, ","), type.name);
     return bytes;
   }
 
@@ -300,17 +264,16 @@ class FileReader {
     const auto data_start = checked_align_up(header_end, alignment_);
     if (infos_.empty()) return;
     if (!data_start || *data_start > file_.size())
-      throw malformed(header_end, fmt::format("the data would begin at byte {}, the file has {}",
-                                              data_start.value_or(0), file_.size()));
+      throw in_.malformed(header_end, "the data would begin at byte {}, the file has {}",
+                          data_start.value_or(0), file_.size());
     const std::uint64_t data_bytes = file_.size() - *data_start;
     for (TensorInfo& info : infos_) {
       info.bytes = needed_bytes(info);
       if (!range_fits(info.offset, info.bytes.value_or(0), data_bytes))
-        throw at_tensor(info, fmt::format("its {} bytes at {} do not fit in the {} bytes of data",
-                                          info.bytes.value_or(0), info.offset, data_bytes));
+        throw at_tensor(info, "its {} bytes at {} do not fit in the {} bytes of data", info.bytes.value_or(0),
+                        info.offset, data_bytes);
       if (info.offset % alignment_ != 0)
-        throw at_tensor(
-            info, fmt::format("its offset {} is no multiple of the alignment {}", info.offset, alignment_));
+        throw at_tensor(info, "its offset {} is no multiple of the alignment {}", info.offset, alignment_);
     }
     check_order(data_bytes);
     graph_.tensors.reserve(infos_.size());
@@ -322,8 +285,8 @@ class FileReader {
   void check_order(std::uint64_t data_bytes) {
     const auto by_offset = [](const TensorInfo& a, const TensorInfo& b) { return a.offset < b.offset; };
     if (!std::is_sorted(infos_.begin(), infos_.end(), by_offset)) {
-      note(Severity::warning, {},
-           "the tensors' data is not in the order of their entries: llama.cpp refuses that");
+      graph_.note(Severity::warning, {},
+                  "the tensors' data is not in the order of their entries: llama.cpp refuses that");
       std::stable_sort(infos_.begin(), infos_.end(), by_offset);
     }
     std::uint64_t end = 0;  // of the tensors so far, padded
@@ -332,24 +295,23 @@ class FileReader {
       TensorInfo& info = infos_[i];
       if (!info.bytes) {  // an unknown type takes what is left to the next
         info.bytes = (i + 1 < infos_.size() ? infos_[i + 1].offset : data_bytes) - info.offset;
-        note(Severity::warning, info.name, fmt::format("unknown tensor type {}: shown as bytes", info.type));
+        graph_.note(Severity::warning, info.name, "unknown tensor type {}: shown as bytes", info.type);
       }
       if (info.offset < end && last_end_ > info.offset)
-        throw at_tensor(
-            info, fmt::format("its data begins at {}, overlapping what ends at {}", info.offset, last_end_));
+        throw at_tensor(info, "its data begins at {}, overlapping what ends at {}", info.offset, last_end_);
       if (info.offset > end && !std::exchange(hole, true))
-        note(Severity::warning, info.name,
-             fmt::format("{} unused bytes before its data: llama.cpp refuses that", info.offset - end));
+        graph_.note(Severity::warning, info.name, "{} unused bytes before its data: llama.cpp refuses that",
+                    info.offset - end);
       last_end_ = info.offset + *info.bytes;
       end = checked_align_up(last_end_, alignment_).value_or(UINT64_MAX);
     }
     if (data_bytes > end)
-      note(Severity::error, {},
-           fmt::format("{}: {} bytes after the last tensor", safe_display(file_.path()), data_bytes - end));
+      graph_.note(Severity::error, {}, "{}: {} bytes after the last tensor", safe_display(file_.path()),
+                  data_bytes - end);
   }
 
   void add_tensor(const TensorInfo& info, std::uint64_t data_start) {
-    const DType dtype = dtype_from_ggml(info.type).value_or(DType::opaque);
+    const DType dtype = dtype_from(&DTypeInfo::ggml, info.type).value_or(DType::opaque);
     const DTypeInfo& type = dtype_info(dtype);
     Storage storage = plain_storage(FileId{0}, data_start + info.offset, *info.bytes);
     const bool bytes_only =
@@ -359,9 +321,7 @@ class FileReader {
       storage.encoding = numbers ? Encoding::byte_swapped : Encoding::unreadable;
       storage.unit = numbers ? static_cast<std::uint8_t>(type.block_bytes) : 1;
     }
-    const StorageId id{static_cast<std::uint32_t>(graph_.storages.size())};
-    graph_.storages.push_back(storage);
-    graph_.tensors.push_back({info.name, dtype, info.shape, {}, id, 0});
+    graph_.tensors.push_back({info.name, dtype, info.shape, {}, graph_.add_storage(storage), 0});
   }
 
   std::optional<GgufSplit> read_split() const {
@@ -369,7 +329,7 @@ class FileReader {
       const MetaValue* const value = find_metadata(graph_, key);
       if (value == nullptr) return std::nullopt;
       const auto whole = whole_number(*value);
-      if (!whole) throw at_key(*value, fmt::format("{} is no whole number", key));
+      if (!whole) throw at_key(*value, "{} is no whole number", key);
       return whole;
     };
     const auto count = number("split.count");
@@ -377,9 +337,7 @@ class FileReader {
     return GgufSplit{number("split.no").value_or(0), *count, number("split.tensors.count")};
   }
 
-  const SourceFile& file_;
   Cursor in_;
-  MetaGraph graph_;
   bool big_endian_ = false;
   std::uint64_t tensor_count_ = 0;
   std::uint64_t key_count_ = 0;

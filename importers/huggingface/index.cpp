@@ -1,12 +1,11 @@
 // Joins the shards of a sharded model into one graph and checks each name against the index.
-#include "importers/huggingface/index.h"
-
 #include "core/base/error.h"
 #include "core/base/large_pages.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
 #include "core/graph/hf_names.h"
-#include "importers/huggingface/config.h"
+#include "importers/file_graph.h"
+#include "importers/formats.h"
 #include "importers/huggingface/index_check.h"
 #include "importers/huggingface/shards.h"
 #include "importers/huggingface/weight_map.h"
@@ -21,10 +20,8 @@ namespace {
 // All shards in one graph. Those that are not there, or could not be read, have no file.
 class JoinedModel {
  public:
-  explicit JoinedModel(const SourceFile& index) {
+  explicit JoinedModel(const SourceFile& index) : graph(file_graph(index, "safetensors")) {
     constexpr std::uint64_t kUsualEntry = 80, kMostExpected = 1'000'000;
-    graph.format = "safetensors";
-    graph.files.push_back({index.path(), index.size()});
     // far too much costs nothing: pages that nobody writes are not there
     const auto tensors = static_cast<std::size_t>(std::min(index.size() / kUsualEntry, kMostExpected));
     graph.tensors.reserve(tensors);
@@ -34,28 +31,18 @@ class JoinedModel {
   }
 
   void add(const std::string& name, OpenedShard opened) {
-    const std::size_t tensors = graph.tensors.size(), storages = graph.storages.size();
     if (opened.error && !error) error = opened.error;
-    shards.push_back({name, kNoFile, tensors, storages, std::move(opened.names)});
+    shards.push_back({name, kNoFile, graph.tensors.size(), std::move(opened.names)});
     if (!opened.graph) return;
     MetaGraph& from = *opened.graph;
     const FileId file{static_cast<std::uint32_t>(graph.files.size())};
     shards.back().file = file;
     graph.format = from.format;
     graph.files.push_back(std::move(from.files.front()));
-    for (const Storage& storage : from.storages) {
-      graph.storages.push_back(storage);
-      if (storage.file != kNoFile) graph.storages.back().file = file;
-    }
-    for (Tensor& tensor : from.tensors) {
-      tensor.storage = StorageId{static_cast<std::uint32_t>(storages + index(tensor.storage))};
-      graph.tensors.push_back(std::move(tensor));
-    }
+    append_weights(graph, from, file);
     // the first shard that has a key says what it is
     for (MetaEntry& entry : from.metadata)
       if (keys_.insert(entry.key).second) graph.metadata.push_back(std::move(entry));
-    graph.notes.insert(graph.notes.end(), std::make_move_iterator(from.notes.begin()),
-                       std::make_move_iterator(from.notes.end()));
   }
 
   MetaGraph graph;
@@ -102,10 +89,11 @@ class Report {
       const std::uint32_t planned = check_.planned(i);
       if (planned == number) continue;
       refuse_repeated();
-      note(graph_.tensors[i].name, planned == HfIndexCheck::kNoShard
-                                       ? fmt::format("in shard '{}' but not in the index", shard_name(number))
-                                       : fmt::format("in shard '{}', the index puts it in '{}'",
-                                                     shard_name(number), shard_name(planned)));
+      if (planned == HfIndexCheck::kNoShard)
+        note(graph_.tensors[i].name, "in shard '{}' but not in the index", shard_name(number));
+      else
+        note(graph_.tensors[i].name, "in shard '{}', the index puts it in '{}'", shard_name(number),
+             shard_name(planned));
     }
   }
 
@@ -122,7 +110,7 @@ class Report {
     throw Error(ErrorCode::malformed,
                 {.file = graph_.file(shard_of(repeated->second)->file).path,
                  .tensor = graph_.tensors[repeated->second].name},
-                fmt::format("also in shard '{}'", safe_display(shard_of(repeated->first)->name)));
+                "also in shard '{}'", safe_display(shard_of(repeated->first)->name));
   }
 
   void add_missing_shard(std::uint32_t number) {
@@ -133,26 +121,22 @@ class Report {
     }
     complete_ = false;
     const std::vector<std::string>& tensors = promised_[number];
-    graph_.notes.push_back(
-        {Severity::error,
-         {},
-         fmt::format("shard '{}' is missing; it held {} tensor{}: {}", shard_name(number), tensors.size(),
-                     tensors.size() == 1 ? "" : "s", join_names(tensors, 3))});
+    graph_.note(Severity::error, {}, "shard '{}' is missing; it held {} tensor{}: {}", shard_name(number),
+                tensors.size(), tensors.size() == 1 ? "" : "s", join_names(tensors, 3));
   }
 
   void add_missing_tensors() {
     for (HfIndexCheck::Promise& promise : promises_) {
       if (promise.held) continue;
       if (is_there(promise.shard))
-        note(promise.tensor,
-             fmt::format("the index puts it in '{}', which does not hold it", shard_name(promise.shard)));
+        note(promise.tensor, "the index puts it in '{}', which does not hold it", shard_name(promise.shard));
       graph_.missing.push_back(std::move(promise.tensor));
     }
   }
 
   void check_total() {
     if (index_.odd_total())
-      graph_.notes.push_back({Severity::warning, {}, "the index's total_size is not a whole number"});
+      graph_.note(Severity::warning, {}, "the index's total_size is not a whole number");
     if (!complete_ || !index_.total_size()) return;
     const std::uint64_t held = storage_bytes(graph_);
     // torch's writers add up tensors, of which several may view one storage, or a part of one
@@ -163,16 +147,15 @@ class Report {
       for (const Tensor& tensor : graph_.tensors) viewed += tensor_bytes(graph_, tensor);
     }
     if (*index_.total_size() != held && *index_.total_size() != viewed)
-      graph_.notes.push_back(
-          {views ? Severity::warning : Severity::error,
-           {},
-           fmt::format("the index says {} bytes in total, the shards hold {}", *index_.total_size(), held)});
+      graph_.note(views ? Severity::warning : Severity::error, {},
+                  "the index says {} bytes in total, the shards hold {}", *index_.total_size(), held);
   }
 
   bool is_there(std::uint32_t number) const { return shards_[number].file != kNoFile; }
   std::string shard_name(std::uint32_t number) const { return safe_display(shards_[number].name); }
-  void note(const std::string& tensor, std::string text) {
-    graph_.notes.push_back({Severity::error, tensor, std::move(text)});
+  template <typename... Values>
+  void note(const std::string& tensor, fmt::format_string<Values...> detail, const Values&... values) {
+    graph_.note(Severity::error, tensor, detail, values...);
   }
 
   const HfWeightMap& index_;
@@ -204,11 +187,10 @@ std::optional<MetaGraph> read_with_shards(const Source& source, std::vector<std:
 
 }  // namespace
 
-Match sniff_hf_index(std::span<const std::byte> head, std::string_view path) {
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || text[first] != '{') return Match::no;
-  if (text.find("\"weight_map\"") != std::string_view::npos) return Match::yes;
+Match sniff_hf_index(std::string_view head, std::string_view path) {
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || head[first] != '{') return Match::no;
+  if (head.find("\"weight_map\"") != std::string_view::npos) return Match::yes;
   return path.ends_with(kHfIndexSuffix) || path.ends_with(kHfTorchIndexSuffix) ? Match::yes : Match::no;
 }
 

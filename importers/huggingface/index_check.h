@@ -22,9 +22,8 @@ namespace loadline {
 // One shard of the joined model.
 struct JoinedShard {
   std::string name;
-  FileId file = kNoFile;         // kNoFile: there is no such file
-  std::size_t first_tensor = 0;  // in the joined graph; up to the first of the next
-  std::size_t first_storage = 0;
+  FileId file = kNoFile;          // kNoFile: there is no such file
+  std::size_t first_tensor = 0;   // in the joined graph; up to the first of the next
   NameIndex names = NameIndex();  // positions counted from first_tensor
 };
 

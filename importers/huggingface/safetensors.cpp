@@ -10,12 +10,11 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
-#include "core/graph/name_index.h"
-#include "importers/huggingface/config.h"
+#include "importers/file_graph.h"
+#include "importers/formats.h"
 #include "importers/huggingface/safetensors_header.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -25,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kMostHeader = 100'000'000;
 
-std::uint64_t load_u64(std::span<const std::byte> bytes) {
+std::uint64_t load_u64(std::string_view bytes) {
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data(), sizeof value);
   return value;
@@ -43,9 +42,9 @@ struct Scratch {
 thread_local Scratch scratch;
 
 // One header to one graph. Every failure is an Error that names the file and, where there is one, the tensor.
-class HeaderReader {
+class HeaderReader : GraphReader {
  public:
-  HeaderReader(const SourceFile& file, NameIndex* names) : file_(file), index_(names) {}
+  HeaderReader(const SourceFile& file, NameIndex* names) : GraphReader(file, "safetensors"), index_(names) {}
 
   MetaGraph read() {
     read_text();
@@ -53,8 +52,6 @@ class HeaderReader {
       scratch_.fields.clear();
       json_.emplace().parse(text_, file_.path(), scratch_.fields);
     }
-    graph_.format = "safetensors";
-    graph_.files.push_back({file_.path(), file_.size()});
     graph_.notes = std::move(scratch_.fields.notes);
     take_metadata();
     place_entries();
@@ -63,27 +60,23 @@ class HeaderReader {
   }
 
  private:
-  Error malformed(std::uint64_t byte, std::string_view detail) const {
-    return Error(ErrorCode::malformed, {.file = file_.path(), .byte = byte}, detail);
-  }
-
-  Error at_tensor(std::string_view name, std::string_view detail) const {
-    return at_safetensors_entry(file_.path(), text_, name, detail);
+  template <typename... Values>
+  Error at_tensor(std::string_view name, fmt::format_string<Values...> detail,
+                  const Values&... values) const {
+    return Error(ErrorCode::malformed, safetensors_place(file_.path(), text_, name), detail, values...);
   }
 
   // 8 bytes, then exactly N.
   void read_text() {
+    const ErrorPlace start{.file = file_.path(), .byte = 0};
     if (file_.size() < 8)
-      throw malformed(0,
-                      fmt::format("a safetensors file has at least 8 bytes, this one has {}", file_.size()));
-    std::array<std::byte, 8> length = {};
-    file_.read_at(0, length);
-    const std::uint64_t n = load_u64(length);
+      throw Error(ErrorCode::malformed, start, "a safetensors file has at least 8 bytes, this one has {}",
+                  file_.size());
+    const std::uint64_t n = load_u64(file_.head(8));
     if (n > kMostHeader)
-      throw Error(ErrorCode::limit, {.file = file_.path(), .byte = 0},
-                  fmt::format("the header claims {} bytes, the limit is {}", n, kMostHeader));
+      throw Error(ErrorCode::limit, start, "the header claims {} bytes, the limit is {}", n, kMostHeader);
     if (n > file_.size() - 8)
-      throw malformed(0, fmt::format("the header claims {} bytes, {} follow", n, file_.size() - 8));
+      throw Error(ErrorCode::malformed, start, "the header claims {} bytes, {} follow", n, file_.size() - 8);
     const auto needed = static_cast<std::size_t>(n) + SafetensorsJson::kPadding;
     scratch_ = std::exchange(scratch, {});
     if (scratch_.buffer_bytes < needed) {
@@ -108,40 +101,35 @@ class HeaderReader {
     TextViewSet keys;
     for (const auto& [key, value] : scratch_.fields.metadata) {
       if (!keys.insert(key).second)
-        throw at_tensor("__metadata__", fmt::format("the key '{}' occurs twice", safe_display(key, 100)));
+        throw at_tensor("__metadata__", "the key '{}' occurs twice", safe_display(key, 100));
       if (key == kConfigKey)  // a header cannot stand in for the model's own configuration
-        note(Severity::warning, {}, "the header's metadata has a key 'config.json', which is left out");
+        graph_.note(Severity::warning, {},
+                    "the header's metadata has a key 'config.json', which is left out");
       else
         graph_.metadata.push_back({std::string(key), std::string(value)});
     }
-  }
-
-  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
-    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
   }
 
   // Offsets against shapes: what the entry says it takes must be what its dtype and shape need.
   DType check_size(const SafetensorsEntry& entry) {
     if (entry.dtype != last_dtype_text_) {  // neighbours mostly have the same
       last_dtype_text_ = entry.dtype;
-      last_dtype_ = dtype_from_safetensors(entry.dtype);
+      last_dtype_ = dtype_from(&DTypeInfo::safetensors, entry.dtype);
     }
     const std::optional<DType> known = last_dtype_;
     const auto count = element_count(entry.shape);
-    if (!count)
-      throw at_tensor(entry.name, fmt::format("the shape {} overflows 64 bits", shape_text(entry.shape)));
+    if (!count) throw at_tensor(entry.name, "the shape {} overflows 64 bits", shape_text(entry.shape));
     if (!known) {
-      note(Severity::warning, std::string(entry.name),
-           fmt::format("unknown dtype '{}': shown as bytes", safe_display(entry.dtype, 40)));
+      graph_.note(Severity::warning, std::string(entry.name), "unknown dtype '{}': shown as bytes",
+                  safe_display(entry.dtype, 40));
       return DType::opaque;
     }
     const auto needed = byte_size(*known, *count);
     const auto what = [&] { return fmt::format("{} {}", shape_text(entry.shape), dtype_info(*known).name); };
-    if (!needed)
-      throw at_tensor(entry.name, fmt::format("{} does not fill whole bytes or overflows 64 bits", what()));
+    if (!needed) throw at_tensor(entry.name, "{} does not fill whole bytes or overflows 64 bits", what());
     if (*needed != entry.end - entry.begin)
-      throw at_tensor(entry.name, fmt::format("needs {} bytes for {}, offsets give {}", *needed, what(),
-                                              entry.end - entry.begin));
+      throw at_tensor(entry.name, "needs {} bytes for {}, offsets give {}", *needed, what(),
+                      entry.end - entry.begin);
     return *known;
   }
 
@@ -175,29 +163,25 @@ class HeaderReader {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       SafetensorsEntry& entry = entries[i];
       if (entry.end < entry.begin)
-        throw at_tensor(entry.name,
-                        fmt::format("its data ends at {} before it begins at {}", entry.end, entry.begin));
+        throw at_tensor(entry.name, "its data ends at {} before it begins at {}", entry.end, entry.begin);
       if (entry.begin != at)
-        throw at_tensor(
-            entry.name,
-            fmt::format("its data begins at {}, {} at {}", entry.begin,
-                        entry.begin < at ? "overlapping what ends" : "leaving a hole after what ends", at));
+        throw at_tensor(entry.name, "its data begins at {}, {} at {}", entry.begin,
+                        entry.begin < at ? "overlapping what ends" : "leaving a hole after what ends", at);
       const DType dtype = check_size(entry);
       if (entry.end > data_bytes)
-        throw at_tensor(entry.name, fmt::format("its data ends at {}, the file has {} bytes of data",
-                                                entry.end, data_bytes));
+        throw at_tensor(entry.name, "its data ends at {}, the file has {} bytes of data", entry.end,
+                        data_bytes);
       at = entry.end;
-      const StorageId storage{static_cast<std::uint32_t>(i)};
-      graph_.storages.push_back(plain_storage(FileId{0}, data_start_ + entry.begin, entry.end - entry.begin));
+      const StorageId storage =
+          graph_.add_storage(plain_storage(FileId{0}, data_start_ + entry.begin, entry.end - entry.begin));
       graph_.tensors.push_back({std::move(names[i]), dtype, std::move(entry.shape), {}, storage, 0});
     }
     if (at != data_bytes)
-      note(Severity::error, {},
-           fmt::format("{}: {} bytes after the last tensor (data ends at byte {}, the file at {})",
-                       safe_display(file_.path()), data_bytes - at, data_start_ + at, file_.size()));
+      graph_.note(Severity::error, {},
+                  "{}: {} bytes after the last tensor (data ends at byte {}, the file at {})",
+                  safe_display(file_.path()), data_bytes - at, data_start_ + at, file_.size());
   }
 
-  const SourceFile& file_;
   NameIndex* index_;
   std::string_view text_;
   std::optional<SafetensorsJson> json_;  // holds what the entries point to
@@ -205,13 +189,7 @@ class HeaderReader {
   std::uint64_t data_start_ = 0;
   std::string_view last_dtype_text_;
   std::optional<DType> last_dtype_;
-  MetaGraph graph_;
 };
-
-bool is_json_space(std::byte b) {
-  const char c = static_cast<char>(b);
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
 
 }  // namespace
 
@@ -220,11 +198,10 @@ MetaGraph read_safetensors_file(const SourceFile& file, NameIndex* names) {
 }
 
 // There is no magic: a plausible length and then an object is as certain as it gets.
-Match sniff_safetensors(std::span<const std::byte> head, std::string_view path) {
+Match sniff_safetensors(std::string_view head, std::string_view path) {
   if (head.size() > 8 && load_u64(head) <= kMostHeader) {
-    const auto text = head.subspan(8);
-    const auto first = std::find_if_not(text.begin(), text.end(), is_json_space);
-    if (first != text.end() && *first == std::byte{'{'}) return Match::yes;
+    const std::size_t first = head.find_first_not_of(" \t\r\n", 8);
+    if (first != std::string_view::npos && head[first] == '{') return Match::yes;
   }
   return path.ends_with(".safetensors") ? Match::maybe : Match::no;
 }

@@ -57,8 +57,7 @@ class SafetensorsJson {
   std::unique_ptr<Parser> parser_;
 };
 
-// An Error at the byte where the tensor's name stands in the header, if it stands there without escapes.
-Error at_safetensors_entry(const std::string& path, std::string_view header, std::string_view name,
-                           std::string_view detail);
+// The byte where the tensor's name stands in the header, if it stands there without escapes.
+ErrorPlace safetensors_place(const std::string& path, std::string_view header, std::string_view name);
 
 }  // namespace loadline

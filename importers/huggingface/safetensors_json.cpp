@@ -30,8 +30,10 @@ class Reader {
   }
 
  private:
-  Error at_tensor(std::string_view name, std::string_view detail) const {
-    return at_safetensors_entry(path_, text_, name, detail);
+  template <typename... Values>
+  Error at_tensor(std::string_view name, fmt::format_string<Values...> detail,
+                  const Values&... values) const {
+    return Error(ErrorCode::malformed, safetensors_place(path_, text_, name), detail, values...);
   }
 
   void read_metadata(simdjson::dom::element value) {
@@ -40,8 +42,7 @@ class Reader {
     for (const auto& [key, text] : object) {
       std::string_view held;
       if (text.get(held) != simdjson::SUCCESS)
-        throw at_tensor("__metadata__",
-                        fmt::format("the value of '{}' is not a string", safe_display(key, 100)));
+        throw at_tensor("__metadata__", "the value of '{}' is not a string", safe_display(key, 100));
       fields_.metadata.push_back({key, held});
     }
   }
@@ -49,14 +50,12 @@ class Reader {
   std::vector<std::uint64_t> read_integers(std::string_view name, std::string_view field,
                                            simdjson::dom::element value) const {
     simdjson::dom::array array;
-    if (value.get(array) != simdjson::SUCCESS)
-      throw at_tensor(name, fmt::format("{} is not an array", field));
+    if (value.get(array) != simdjson::SUCCESS) throw at_tensor(name, "{} is not an array", field);
     std::vector<std::uint64_t> numbers;
     for (const simdjson::dom::element item : array) {
       std::uint64_t number = 0;
       if (item.type() == simdjson::dom::element_type::DOUBLE || item.get(number) != simdjson::SUCCESS)
-        throw at_tensor(name,
-                        fmt::format("{} holds something that is not a whole number from 0 to 2^64-1", field));
+        throw at_tensor(name, "{} holds something that is not a whole number from 0 to 2^64-1", field);
       numbers.push_back(number);
     }
     return numbers;
@@ -69,7 +68,7 @@ class Reader {
     entry.name = name;
     bool has_dtype = false, has_shape = false, has_offsets = false;
     const auto once = [&](bool& seen, std::string_view field) {
-      if (std::exchange(seen, true)) throw at_tensor(name, fmt::format("{} occurs twice", field));
+      if (std::exchange(seen, true)) throw at_tensor(name, "{} occurs twice", field);
     };
     for (const auto& [key, field] : object) {
       if (key == "dtype") {
@@ -82,19 +81,16 @@ class Reader {
         once(has_offsets, key);
         const std::vector<std::uint64_t> offsets = read_integers(name, key, field);
         if (offsets.size() != 2)
-          throw at_tensor(name, fmt::format("data_offsets holds {} numbers, not 2", offsets.size()));
+          throw at_tensor(name, "data_offsets holds {} numbers, not 2", offsets.size());
         entry.begin = offsets[0];
         entry.end = offsets[1];
       } else {
-        fields_.notes.push_back(
-            {Severity::warning, std::string(name),
-             fmt::format("unknown field '{}' in its header entry", safe_display(key, 100))});
+        fields_.notes.push_back(make_note(Severity::warning, std::string(name),
+                                          "unknown field '{}' in its header entry", safe_display(key, 100)));
       }
     }
     if (!has_dtype || !has_shape || !has_offsets)
-      throw at_tensor(name, fmt::format("{} is missing", !has_dtype   ? "dtype"
-                                                         : !has_shape ? "shape"
-                                                                      : "data_offsets"));
+      throw at_tensor(name, "{} is missing", !has_dtype ? "dtype" : !has_shape ? "shape" : "data_offsets");
     fields_.entries.push_back(std::move(entry));
   }
 
@@ -114,27 +110,25 @@ SafetensorsJson::~SafetensorsJson() = default;
 
 void SafetensorsJson::parse(std::string_view text, const std::string& path, SafetensorsFields& fields) {
   static_assert(kPadding >= simdjson::SIMDJSON_PADDING);
-  const auto malformed = [&](std::string_view detail) {
-    return Error(ErrorCode::malformed, {.file = path, .byte = 8}, detail);
-  };
+  const ErrorPlace place{.file = path, .byte = 8};
   if (parser_->parser.allocate(text.size(), kMostDepth) != simdjson::SUCCESS)
-    throw Error(ErrorCode::limit, {.file = path},
-                fmt::format("no memory for a header of {} bytes", text.size()));
+    throw Error(ErrorCode::limit, {.file = path}, "no memory for a header of {} bytes", text.size());
   simdjson::dom::object root;
   constexpr bool kCopyIfNeeded = false;
   if (const auto error = parser_->parser.parse(text.data(), text.size(), kCopyIfNeeded).get(root);
       error != simdjson::SUCCESS) {
-    if (error == simdjson::INCORRECT_TYPE) throw malformed("the header is not a JSON object");
-    throw malformed(fmt::format("the header is not valid JSON: {}", simdjson::error_message(error)));
+    if (error == simdjson::INCORRECT_TYPE)
+      throw Error(ErrorCode::malformed, place, "the header is not a JSON object");
+    throw Error(ErrorCode::malformed, place, "the header is not valid JSON: {}",
+                simdjson::error_message(error));
   }
   Reader(text, path, fields).read(root);
 }
 
-Error at_safetensors_entry(const std::string& path, std::string_view header, std::string_view name,
-                           std::string_view detail) {
+ErrorPlace safetensors_place(const std::string& path, std::string_view header, std::string_view name) {
   const std::size_t found = header.rfind(fmt::format("\"{}\"", name));
   const std::uint64_t byte = 8 + (found == std::string_view::npos ? 0 : found);
-  return Error(ErrorCode::malformed, {.file = path, .byte = byte, .tensor = std::string(name)}, detail);
+  return {.file = path, .byte = byte, .tensor = std::string(name)};
 }
 
 }  // namespace loadline

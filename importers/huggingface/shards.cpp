@@ -2,9 +2,8 @@
 #include "importers/huggingface/shards.h"
 
 #include "core/base/parallel.h"
+#include "importers/formats.h"
 #include "importers/huggingface/safetensors.h"
-#include "importers/torch/legacy_checkpoint.h"
-#include "importers/torch/zip_checkpoint.h"
 
 #include <algorithm>
 #include <mutex>
@@ -25,7 +24,7 @@ constexpr std::uint64_t kReadAhead = 128 << 10;
 // Content decides, but a shard that is called safetensors need not be looked at twice.
 MetaGraph read_shard(const SourceFile& file, NameIndex& names) {
   if (file.path().ends_with(".safetensors")) return read_safetensors_file(file, &names);
-  const std::vector<std::byte> head = file.head(kSniffBytes);
+  const std::string head = file.head(kSniffBytes);
   const bool zip = sniff_torch_zip(head, file.path()) == Match::yes;
   if (!zip && sniff_torch_legacy(head, file.path()) != Match::yes) return read_safetensors_file(file, &names);
   MetaGraph graph = zip ? read_torch_zip_file(file) : read_torch_legacy_file(file);
@@ -115,8 +114,8 @@ std::size_t threads_for_shards(std::size_t shards) {
 std::vector<std::string> likely_shards(const SourceFile& index) {
   constexpr std::size_t kSearched = 4096;
   constexpr std::uint64_t kMostGuessed = 10'000;
-  const std::vector<std::byte> bytes = index.head(kSearched);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string head = index.head(kSearched);
+  const std::string_view text = head;
   std::size_t end = text.find(".safetensors\"");
   if (end == std::string_view::npos) end = text.find(".bin\"");
   const std::size_t of = end == std::string_view::npos ? end : text.rfind("-of-", end);

@@ -13,7 +13,6 @@
 #include <memory>
 #include <span>
 
-#include <fmt/format.h>
 #include <simdjson.h>
 
 namespace loadline {
@@ -51,8 +50,8 @@ std::size_t behind_entry(std::string_view text, std::size_t from) {
 
 HfWeightMap::HfWeightMap(const SourceFile& file) : file_(file) {
   if (file.size() > kMostIndex)
-    throw Error(ErrorCode::limit, {.file = file.path()},
-                fmt::format("an index of {} bytes, the limit is {}", file.size(), kMostIndex));
+    throw Error(ErrorCode::limit, {.file = file.path()}, "an index of {} bytes, the limit is {}", file.size(),
+                kMostIndex);
 }
 
 // The last is up to twice as large: something of the map always reaches into it.
@@ -111,9 +110,7 @@ bool HfWeightMap::scan_piece(std::size_t piece, const Take& take, Metadata& befo
 }
 
 void HfWeightMap::parse(const Take& take) {
-  const auto malformed = [&](std::string_view detail) {
-    return Error(ErrorCode::malformed, {.file = file_.path()}, detail);
-  };
+  const ErrorPlace place{.file = file_.path()};
   total_size_.reset();
   odd_total_ = false;
   const auto bytes = static_cast<std::size_t>(file_.size());
@@ -127,17 +124,17 @@ void HfWeightMap::parse(const Take& take) {
   constexpr bool kCopyIfNeeded = false;
   if (const auto error = parser.parse(buffer.get(), bytes, kCopyIfNeeded).get(root);
       error != simdjson::SUCCESS)
-    throw malformed(fmt::format("not a JSON object: {}", simdjson::error_message(error)));
+    throw Error(ErrorCode::malformed, place, "not a JSON object: {}", simdjson::error_message(error));
   std::size_t maps = 0;
   for (const auto& field : root) maps += field.key == "weight_map" ? 1 : 0;
-  if (maps > 1) throw malformed("weight_map occurs twice");
+  if (maps > 1) throw Error(ErrorCode::malformed, place, "weight_map occurs twice");
   if (root["weight_map"].get(map) != simdjson::SUCCESS)
-    throw malformed("weight_map is missing or not an object");
+    throw Error(ErrorCode::malformed, place, "weight_map is missing or not an object");
   for (const auto& [tensor, value] : map) {
     std::string_view shard;
     if (value.get(shard) != simdjson::SUCCESS)
-      throw malformed(
-          fmt::format("weight_map: the shard of '{}' is not a string", safe_display(tensor, 100)));
+      throw Error(ErrorCode::malformed, place, "weight_map: the shard of '{}' is not a string",
+                  safe_display(tensor, 100));
     take(0, tensor, shard);
   }
   if (simdjson::dom::element total; root["metadata"]["total_size"].get(total) == simdjson::SUCCESS) {

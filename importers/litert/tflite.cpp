@@ -3,18 +3,16 @@
 //   [0, 4)  u32 root offset   [4, 8)  "TFL3"   then the flatbuffer
 //
 // Weights lie in Buffer.data inside the flatbuffer, or, in models over 2 GB, behind it at Buffer.offset.
-#include "importers/litert/tflite.h"
-
 #include "core/base/checked.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "importers/file_graph.h"
+#include "importers/formats.h"
 #include "importers/litert/tflite_ops.h"
 #include "importers/unique_names.h"
 #include "importers/wire/flat_image.h"
 #include "importers/wire/flat_values.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 #include <tflite_generated.h>
@@ -31,37 +29,24 @@ std::vector<FlatBytes> weight_ranges(const SourceFile& file, std::uint64_t size)
   return ranges;
 }
 
-// Where a buffer's bytes lie; nothing for one without any.
-struct BufferRange {
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-};
-
-class Reader {
+class Reader : GraphReader {
  public:
   explicit Reader(const SourceFile& file)
-      : file_(file),
+      : GraphReader(file, "tflite"),
         flat_bytes_(std::min(file.size(), FlatImage::kMostSize)),
-        image_(file, flat_bytes_, weight_ranges(file, flat_bytes_)) {
-    constexpr flatbuffers::uoffset_t kDepth = 64, kTables = 10'000'000;
-    flatbuffers::Verifier verifier(image_.data(), image_.size(), kDepth, kTables);
-    if (!verifier.VerifyBuffer<tflite::Model>("TFL3"))
-      throw malformed({}, "is no valid flatbuffer of this format");
-    model_ = tflite::GetModel(image_.data());
-    graph_.format = "tflite";
-    graph_.files.push_back({file.path(), file.size()});
-  }
+        image_(file, flat_bytes_, weight_ranges(file, flat_bytes_)),
+        model_(flat_root<flatbuffers::Verifier>(image_, tflite::GetModel, "TFL3", file.path())) {}
 
   MetaGraph read() {
-    graph_.metadata.push_back({"version", std::uint32_t{model_->version()}});
-    if (const std::string description = flat_text(model_->description()); !description.empty())
+    graph_.metadata.push_back({"version", std::uint32_t{model_.version()}});
+    if (const std::string description = flat_text(model_.description()); !description.empty())
       graph_.metadata.push_back({"description", description});
-    for (std::uint32_t i = 0; i < flat_count(model_->metadata()); ++i)
+    for (std::uint32_t i = 0; i < flat_count(model_.metadata()); ++i)
       graph_.metadata.push_back(
-          {fmt::format("metadata.{}", i), flat_text(model_->metadata()->Get(i)->name())});
-    storages_.resize(flat_count(model_->buffers()));
-    for (std::uint32_t i = 0; i < flat_count(model_->subgraphs()); ++i) {
-      const tflite::SubGraph& subgraph = *model_->subgraphs()->Get(i);
+          {fmt::format("metadata.{}", i), flat_text(model_.metadata()->Get(i)->name())});
+    storages_.resize(flat_count(model_.buffers()));
+    for (std::uint32_t i = 0; i < flat_count(model_.subgraphs()); ++i) {
+      const tflite::SubGraph& subgraph = *model_.subgraphs()->Get(i);
       std::vector<std::optional<TensorId>> weights = add_weights(subgraph, i);
       check_operators(subgraph, i);
       if (i == 0) Forward(*this, subgraph, weights).build();
@@ -70,36 +55,29 @@ class Reader {
   }
 
  private:
-  Error malformed(std::optional<std::string> tensor, std::string_view detail) const {
-    return Error(ErrorCode::malformed, {.file = file_.path(), .tensor = std::move(tensor)}, detail);
-  }
-  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
-    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
-  }
-
-  std::optional<BufferRange> buffer_range(std::uint32_t number, const std::string& name) const {
-    if (number >= flat_count(model_->buffers()))
-      throw malformed(name,
-                      fmt::format("lies in buffer {}, there are {}", number, flat_count(model_->buffers())));
-    const tflite::Buffer& buffer = *model_->buffers()->Get(number);
+  // Where a buffer's bytes lie; nothing for one without any.
+  std::optional<FlatBytes> buffer_range(std::uint32_t number, const std::string& name) const {
+    if (number >= flat_count(model_.buffers()))
+      throw at_tensor(name, "lies in buffer {}, there are {}", number, flat_count(model_.buffers()));
+    const tflite::Buffer& buffer = *model_.buffers()->Get(number);
     if (flat_count(buffer.data()) > 0)
-      return BufferRange{image_.offset_of(buffer.data()->Data()), buffer.data()->size()};
+      return FlatBytes{image_.offset_of(buffer.data()->Data()), buffer.data()->size()};
     if (buffer.offset() <= 1) return std::nullopt;
     if (!range_fits(buffer.offset(), buffer.size(), file_.size()))
-      throw malformed(name, fmt::format("buffer {} has {} bytes at {}, the file has {}", number,
-                                        buffer.size(), buffer.offset(), file_.size()));
-    return BufferRange{buffer.offset(), buffer.size()};
+      throw at_tensor(name, "buffer {} has {} bytes at {}, the file has {}", number, buffer.size(),
+                      buffer.offset(), file_.size());
+    return FlatBytes{buffer.offset(), buffer.size()};
   }
 
   Shape read_shape(const tflite::Tensor& tensor, const std::string& name) const {
     std::vector<std::uint64_t> shape;
     for (std::uint32_t i = 0; i < flat_count(tensor.shape()); ++i) {
       const std::int32_t size = tensor.shape()->Get(i);
-      if (size < 0) throw malformed(name, fmt::format("dimension {} is {}", i, size));
+      if (size < 0) throw at_tensor(name, "dimension {} is {}", i, size);
       shape.push_back(static_cast<std::uint64_t>(size));
     }
     if (!element_count(shape))
-      throw malformed(name, fmt::format("the shape [{}] overflows 64 bits", fmt::join(shape, ",")));
+      throw at_tensor(name, "the shape [{}] overflows 64 bits", fmt::join(shape, ","));
     return shape;
   }
 
@@ -124,31 +102,27 @@ class Reader {
     return ids;
   }
 
-  void add_weight(const tflite::Tensor& tensor, const std::string& name, const BufferRange& range) {
+  void add_weight(const tflite::Tensor& tensor, const std::string& name, const FlatBytes& range) {
     Tensor added;
     added.name = name;
     added.shape = read_shape(tensor, name);
-    added.dtype = dtype_from_tflite(tensor.type()).value_or(DType::opaque);
+    added.dtype = dtype_from(&DTypeInfo::tflite, tensor.type()).value_or(DType::opaque);
     if (tensor.sparsity() != nullptr) {
       added.dtype = DType::opaque;
-      note(Severity::info, name, "is stored sparse: shown as bytes");
+      graph_.note(Severity::info, name, "is stored sparse: shown as bytes");
     } else if (added.dtype == DType::opaque) {
-      note(Severity::warning, name, fmt::format("unknown tensor type {}: shown as bytes", tensor.type()));
+      graph_.note(Severity::warning, name, "unknown tensor type {}: shown as bytes", tensor.type());
     }
     const auto needed = packed_byte_size(added.dtype, elements(added));
     if (!needed && dtype_info(added.dtype).block_elements != 0)
-      throw malformed(name, fmt::format("[{}] overflows 64 bits", fmt::join(added.shape, ",")));
+      throw at_tensor(name, "[{}] overflows 64 bits", fmt::join(added.shape, ","));
     if (needed && *needed > range.bytes)
-      throw malformed(name,
-                      fmt::format("needs {} bytes for [{}] {}, its buffer has {}", *needed,
-                                  fmt::join(added.shape, ","), dtype_info(added.dtype).name, range.bytes));
+      throw at_tensor(name, "needs {} bytes for [{}] {}, its buffer has {}", *needed,
+                      fmt::join(added.shape, ","), dtype_info(added.dtype).name, range.bytes);
     if (needed && *needed < range.bytes)
-      note(Severity::warning, name, fmt::format("takes {} of its buffer's {} bytes", *needed, range.bytes));
+      graph_.note(Severity::warning, name, "takes {} of its buffer's {} bytes", *needed, range.bytes);
     std::optional<StorageId>& storage = storages_[tensor.buffer()];
-    if (!storage) {
-      storage = StorageId{static_cast<std::uint32_t>(graph_.storages.size())};
-      graph_.storages.push_back(plain_storage(FileId{0}, range.offset, range.bytes));
-    }
+    if (!storage) storage = graph_.add_storage(plain_storage(FileId{0}, range.offset, range.bytes));
     added.storage = *storage;
     graph_.tensors.push_back(std::move(added));
   }
@@ -159,16 +133,16 @@ class Reader {
                            std::string_view what) {
       for (std::uint32_t i = 0; i < flat_count(list); ++i)
         if (list->Get(i) < least || (list->Get(i) >= 0 && static_cast<std::size_t>(list->Get(i)) >= tensors))
-          throw malformed({}, fmt::format("subgraph {}: {} names tensor {}, there are {}", number, what,
-                                          list->Get(i), tensors));
+          throw malformed("subgraph {}: {} names tensor {}, there are {}", number, what, list->Get(i),
+                          tensors);
     };
     check(subgraph.inputs(), 0, "its input");
     check(subgraph.outputs(), 0, "its output");
     for (std::uint32_t i = 0; i < flat_count(subgraph.operators()); ++i) {
       const tflite::Operator& op = *subgraph.operators()->Get(i);
-      if (op.opcode_index() >= flat_count(model_->operator_codes()))
-        throw malformed({}, fmt::format("subgraph {}: operator {} has code {}, there are {}", number, i,
-                                        op.opcode_index(), flat_count(model_->operator_codes())));
+      if (op.opcode_index() >= flat_count(model_.operator_codes()))
+        throw malformed("subgraph {}: operator {} has code {}, there are {}", number, i, op.opcode_index(),
+                        flat_count(model_.operator_codes()));
       check(op.inputs(), -1, fmt::format("operator {}'s input", i));
       check(op.outputs(), 0, fmt::format("operator {}'s output", i));
     }
@@ -176,7 +150,7 @@ class Reader {
 
   std::string operator_kind(const tflite::Operator& op) const {
     constexpr std::int32_t kCustom = 32;
-    const tflite::OperatorCode& code = *model_->operator_codes()->Get(op.opcode_index());
+    const tflite::OperatorCode& code = *model_.operator_codes()->Get(op.opcode_index());
     // codes up to 127 stood in a byte first; files of that time have only that
     const std::int32_t number = std::max<std::int32_t>(code.builtin_code(), code.deprecated_builtin_code());
     return number == kCustom ? flat_text(code.custom_code()) : tflite_operator_name(number);
@@ -207,16 +181,15 @@ class Reader {
         });
       for (std::uint32_t i = 0; i < flat_count(subgraph_.operators()); ++i)
         if (!add_operator(*subgraph_.operators()->Get(i)))
-          return reader_.note(
+          return reader_.graph_.note(
               Severity::warning, {},
-              fmt::format("operator {} uses or makes a tensor out of order: operators are not shown", i));
+              "operator {} uses or makes a tensor out of order: operators are not shown", i);
       for_each(subgraph_.outputs(), [&](std::int32_t at) {
         if (made_[index_of(at)]) forward_.outputs.push_back(*values_[index_of(at)]);
       });
       if (changing_ > 0)
-        reader_.note(Severity::info, {},
-                     fmt::format("{} {} may change size: shown as stored", changing_,
-                                 changing_ == 1 ? "value" : "values"));
+        reader_.graph_.note(Severity::info, {}, "{} {} may change size: shown as stored", changing_,
+                            changing_ == 1 ? "value" : "values");
       reader_.graph_.forward = std::move(forward_);
     }
 
@@ -235,7 +208,7 @@ class Reader {
       const tflite::Tensor& tensor = *subgraph_.tensors()->Get(static_cast<std::uint32_t>(at));
       Value value;
       value.name = flat_text(tensor.name());
-      value.dtype = dtype_from_tflite(tensor.type());
+      value.dtype = dtype_from(&DTypeInfo::tflite, tensor.type());
       value.shape.emplace();
       for (const std::uint64_t size : reader_.read_shape(tensor, value.name))
         value.shape->push_back(SizePoly(static_cast<std::int64_t>(size)));
@@ -285,19 +258,17 @@ class Reader {
     std::size_t changing_ = 0;
   };
 
-  const SourceFile& file_;
   std::uint64_t flat_bytes_;
   FlatImage image_;
-  const tflite::Model* model_ = nullptr;
-  MetaGraph graph_;
+  const tflite::Model& model_;
   std::vector<std::optional<StorageId>> storages_;  // by buffer
   UniqueNames names_;
 };
 
 }  // namespace
 
-Match sniff_tflite(std::span<const std::byte> head, std::string_view) {
-  return head.size() >= 8 && std::memcmp(head.data() + 4, "TFL3", 4) == 0 ? Match::yes : Match::no;
+Match sniff_tflite(std::string_view head, std::string_view) {
+  return head.size() >= 8 && head.substr(4).starts_with("TFL3") ? Match::yes : Match::no;
 }
 
 MetaGraph read_tflite(const Source& source) { return Reader(*source.file).read(); }

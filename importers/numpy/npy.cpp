@@ -1,13 +1,13 @@
 // npy and npz (numpy 2.x: numpy/lib/_format_impl.py, _npyio_impl.py). An npz is a zip archive of .npy
 // members, stored (savez) or deflated (savez_compressed).
-#include "importers/numpy/npy.h"
-
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/validate.h"
 #include "core/io/cursor.h"
 #include "core/io/decoder.h"
+#include "importers/file_graph.h"
+#include "importers/formats.h"
 #include "importers/numpy/npy_header.h"
 #include "importers/wire/zip.h"
 
@@ -31,12 +31,9 @@ std::vector<std::uint64_t> fortran_strides(const std::vector<std::uint64_t>& sha
 }
 
 // Adds arrays to a graph whose only file is `file`.
-class Arrays {
+class Arrays : GraphReader {
  public:
-  Arrays(const SourceFile& file, std::string_view format) : file_(file) {
-    graph_.format = format;
-    graph_.files.push_back({file.path(), file.size()});
-  }
+  Arrays(const SourceFile& file, std::string_view format) : GraphReader(file, format) {}
 
   // `whole` is where the array lies, magic and header included.
   void add(const std::string& name, const Storage& whole) {
@@ -49,19 +46,17 @@ class Arrays {
     tensor.shape = header.shape;
     const std::uint64_t needed = needed_bytes(header, held, place);
     if (header.fortran_order && needed > 0) tensor.strides = fortran_strides(header.shape);
-    tensor.storage = StorageId{static_cast<std::uint32_t>(graph_.storages.size())};
     if (header.dtype == DType::opaque)
-      note(Severity::warning, name,
-           fmt::format("numpy type '{}': shown as bytes", safe_display(header.descr, 60)));
+      graph_.note(Severity::warning, name, "numpy type '{}': shown as bytes", safe_display(header.descr, 60));
     if (needed < held)
-      note(Severity::warning, name,
-           fmt::format("{} bytes follow the array's {}: numpy does not read them", held - needed, needed));
+      graph_.note(Severity::warning, name, "{} bytes follow the array's {}: numpy does not read them",
+                  held - needed, needed);
     Storage storage = whole;
     if (whole.encoding == Encoding::deflate) {
       tensor.offset = header.data;  // inside the stream
       if (header.swapped != 0) {
         tensor.dtype = DType::opaque;
-        note(Severity::error, name, "big-endian numbers that are compressed: shown as bytes");
+        graph_.note(Severity::error, name, "big-endian numbers that are compressed: shown as bytes");
       }
     } else {
       storage = plain_storage(FileId{0}, whole.offset + header.data, needed);
@@ -70,44 +65,27 @@ class Arrays {
         storage.unit = header.swapped;
       }
     }
-    graph_.storages.push_back(storage);
+    tensor.storage = graph_.add_storage(storage);
     graph_.tensors.push_back(std::move(tensor));
   }
 
-  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
-    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
-  }
-
-  MetaGraph finish() { return std::move(graph_); }
+  MetaGraph& graph() { return graph_; }
 
  private:
   NpyHeader read_header(const Storage& whole, const ErrorPlace& place) const {
+    const auto decoder = whole.encoding == Encoding::deflate ? make_decoder(file_, whole) : nullptr;
     std::uint64_t taken = 0;
-    const auto check = [&](std::uint64_t bytes) {
+    const auto take = [&](std::uint64_t bytes) {
       if (bytes > whole.bytes - taken)
-        throw Error(
-            ErrorCode::malformed, place,
-            fmt::format("the npy header needs {} bytes at {}, the array has {}", bytes, taken, whole.bytes));
+        throw Error(ErrorCode::malformed, place, "the npy header needs {} bytes at {}, the array has {}",
+                    bytes, taken, whole.bytes);
       taken += bytes;
-      return std::string(static_cast<std::size_t>(bytes), '\0');
+      if (!decoder) return file_.text_at(whole.offset + taken - bytes, bytes);
+      std::string text(static_cast<std::size_t>(bytes), '\0');
+      decoder->read(std::as_writable_bytes(std::span(text)));
+      return text;
     };
-    if (whole.encoding == Encoding::deflate) {
-      const auto decoder = make_decoder(file_, whole);
-      return read_npy_header(
-          [&](std::uint64_t bytes) {
-            std::string text = check(bytes);
-            decoder->read(std::as_writable_bytes(std::span(text)));
-            return text;
-          },
-          place);
-    }
-    return read_npy_header(
-        [&](std::uint64_t bytes) {
-          std::string text = check(bytes);
-          file_.read_at(whole.offset + taken - bytes, std::as_writable_bytes(std::span(text)));
-          return text;
-        },
-        place);
+    return read_npy_header(take, place);
   }
 
   // What the shape takes, at most what is there.
@@ -117,32 +95,27 @@ class Arrays {
     if (header.item_bytes == 0) return held;
     const auto needed = checked_mul(*count, header.item_bytes);
     if (!needed || *needed > held)
-      throw Error(ErrorCode::malformed, place,
-                  fmt::format("needs {} bytes for [{}] of '{}', {} follow the header",
-                              needed ? fmt::format("{}", *needed) : "more than 2^64",
-                              fmt::join(header.shape, ","), safe_display(header.descr, 60), held));
+      throw Error(ErrorCode::malformed, place, "needs {} bytes for [{}] of '{}', {} follow the header",
+                  needed ? fmt::format("{}", *needed) : "more than 2^64", fmt::join(header.shape, ","),
+                  safe_display(header.descr, 60), held);
     return *needed;
   }
-
-  const SourceFile& file_;
-  MetaGraph graph_;
 };
 
 }  // namespace
 
-Match sniff_npy(std::span<const std::byte> head, std::string_view) {
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  return text.starts_with(kNpyMagic) ? Match::yes : Match::no;
+Match sniff_npy(std::string_view head, std::string_view) {
+  return head.starts_with(kNpyMagic) ? Match::yes : Match::no;
 }
 
 MetaGraph read_npy(const Source& source) {
   const SourceFile& file = *source.file;
   Arrays arrays(file, "npy");
   arrays.add(std::filesystem::path(file.path()).stem().string(), plain_storage(FileId{0}, 0, file.size()));
-  return arrays.finish();
+  return std::move(arrays.graph());
 }
 
-Match sniff_npz(std::span<const std::byte> head, std::string_view path) {
+Match sniff_npz(std::string_view head, std::string_view path) {
   const auto name = first_zip_name(head);
   if (!name) return Match::no;
   if (name->ends_with(".npy")) return Match::yes;
@@ -162,9 +135,9 @@ MetaGraph read_npz(const Source& source) {
       others.emplace_back(member.name);
   }
   if (!others.empty())
-    arrays.note(Severity::info, {}, fmt::format("members that are no arrays: {}", join_names(others, 3)));
-  for (const Note& note : zip.notes()) arrays.note(note.severity, note.tensor, note.text);
-  return arrays.finish();
+    arrays.graph().note(Severity::info, {}, "members that are no arrays: {}", join_names(others, 3));
+  arrays.graph().notes.insert(arrays.graph().notes.end(), zip.notes().begin(), zip.notes().end());
+  return std::move(arrays.graph());
 }
 
 }  // namespace loadline

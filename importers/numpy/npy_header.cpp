@@ -7,12 +7,9 @@
 //   then       the array
 #include "importers/numpy/npy_header.h"
 
-#include "core/base/checked.h"
 #include "core/base/text.h"
 
-#include <algorithm>
 #include <charconv>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,7 +29,7 @@ class Literals {
     NpyHeader header;
     bool has_descr = false, has_order = false, has_shape = false;
     const auto once = [&](bool& seen, std::string_view key) {
-      if (std::exchange(seen, true)) throw malformed(fmt::format("'{}' occurs twice", key));
+      if (std::exchange(seen, true)) throw malformed("'{}' occurs twice", key);
     };
     expect('{');
     while (!accept('}')) {
@@ -48,7 +45,7 @@ class Literals {
         once(has_shape, key);
         header.shape = shape();
       } else {
-        throw malformed(fmt::format("has an unknown key '{}'", safe_display(key, 60)));
+        throw malformed("has an unknown key '{}'", safe_display(key, 60));
       }
       if (!accept(',')) {
         expect('}');
@@ -58,15 +55,15 @@ class Literals {
     skip_space();
     if (at_ != text_.size()) throw malformed("goes on after its dict");
     if (!has_descr || !has_order || !has_shape)
-      throw malformed(fmt::format("has no '{}'", !has_descr   ? "descr"
-                                                 : !has_order ? "fortran_order"
-                                                              : "shape"));
+      throw malformed("has no '{}'", !has_descr ? "descr" : !has_order ? "fortran_order" : "shape");
     return header;
   }
 
  private:
-  Error malformed(std::string_view detail) const {
-    return Error(ErrorCode::malformed, place_, fmt::format("the npy header {}", detail));
+  template <typename... Values>
+  Error malformed(fmt::format_string<Values...> detail, const Values&... values) const {
+    return Error(ErrorCode::malformed, place_, "the npy header {}",
+                 fmt::vformat(detail, fmt::make_format_args(values...)));
   }
 
   void skip_space() {
@@ -83,12 +80,12 @@ class Literals {
     return true;
   }
   void expect(char wanted) {
-    if (!accept(wanted)) throw malformed(fmt::format("lacks a '{}' at byte {}", wanted, at_));
+    if (!accept(wanted)) throw malformed("lacks a '{}' at byte {}", wanted, at_);
   }
 
   std::string string() {
     const char quote = next();
-    if (quote != '\'' && quote != '"') throw malformed(fmt::format("lacks a string at byte {}", at_));
+    if (quote != '\'' && quote != '"') throw malformed("lacks a string at byte {}", at_);
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) throw malformed("has a string without its end");
     const std::string_view held = text_.substr(at_ + 1, end - at_ - 1);
@@ -117,7 +114,7 @@ class Literals {
       if (failure != std::errc()) throw malformed("has a shape that is no tuple of whole numbers from 0 on");
       at_ = static_cast<std::size_t>(end - text_.data());
       accept('L');  // Python 2
-      if (result.size() == kMostRank) throw malformed(fmt::format("has more than {} dimensions", kMostRank));
+      if (result.size() == kMostRank) throw malformed("has more than {} dimensions", kMostRank);
       result.push_back(number);
       if (!accept(',')) {
         expect(')');
@@ -164,20 +161,19 @@ class Literals {
     if (rest.empty()) throw malformed("has an empty descr");
     const char kind = rest[0];
     if (std::string_view("?biufcSaUVOmM").find(kind) == std::string_view::npos)
-      throw malformed(
-          fmt::format("has a descr '{}' that is no type of numpy", safe_display(header.descr, 60)));
+      throw malformed("has a descr '{}' that is no type of numpy", safe_display(header.descr, 60));
     if (kind == 'O') return;
     std::uint64_t size = kind == '?' ? 1 : 0;
     if (kind != '?') {
       const auto [end, failure] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), size);
       const bool unit = (kind == 'm' || kind == 'M') && *end == '[';  // M8[ns]
       if (failure != std::errc() || (end != rest.data() + rest.size() && !unit) || size > UINT32_MAX)
-        throw malformed(
-            fmt::format("has a descr '{}' that is no type of numpy", safe_display(header.descr, 60)));
+        throw malformed("has a descr '{}' that is no type of numpy", safe_display(header.descr, 60));
     }
     header.item_bytes = kind == 'U' ? 4 * size : size;
     const std::string code = fmt::format("{}{}", kind == '?' ? "b" : std::string(1, kind), size);
-    const auto dtype = size == 1 ? dtype_from_npy("|" + code) : dtype_from_npy("<" + code);
+    const auto dtype =
+        size == 1 ? dtype_from(&DTypeInfo::npy, "|" + code) : dtype_from(&DTypeInfo::npy, "<" + code);
     header.dtype = dtype.value_or(DType::opaque);
     if (dtype && order == '>' && size > 1)
       header.swapped = static_cast<std::uint8_t>(kind == 'c' ? size / 2 : size);
@@ -201,13 +197,12 @@ NpyHeader read_npy_header(const std::function<std::string(std::uint64_t)>& take,
   if (!front.starts_with(kNpyMagic)) throw Error(ErrorCode::malformed, place, "is no npy array");
   const int major = static_cast<unsigned char>(front[6]), minor = static_cast<unsigned char>(front[7]);
   if (major < 1 || major > 3 || minor != 0)
-    throw Error(ErrorCode::unsupported, place,
-                fmt::format("npy version {}.{}, the newest known is 3.0", major, minor));
+    throw Error(ErrorCode::unsupported, place, "npy version {}.{}, the newest known is 3.0", major, minor);
   const std::uint64_t length_bytes = major == 1 ? 2 : 4;
   const std::uint64_t length = little_endian(take(length_bytes));
   if (length > kMostNpyHeader)
-    throw Error(ErrorCode::limit, place,
-                fmt::format("the npy header has {} bytes, the limit is {}", length, kMostNpyHeader));
+    throw Error(ErrorCode::limit, place, "the npy header has {} bytes, the limit is {}", length,
+                kMostNpyHeader);
   const std::string text = take(length);
   NpyHeader header = Literals(text, place).header();
   header.data = 8 + length_bytes + length;

@@ -21,40 +21,22 @@ void confine_to_memory() {
   constexpr unsigned kArchitecture = AUDIT_ARCH_AARCH64;
 #endif
   // What malloc, exceptions, abort() and exit use; and the sanitizers, which look at memory through pipes.
-  constexpr unsigned kAllowed[] = {
+  std::vector<unsigned> allowed = {
+      SYS_pipe2,      SYS_read,           SYS_write,        SYS_close,         SYS_brk,
+      SYS_mmap,       SYS_munmap,         SYS_mremap,       SYS_mprotect,      SYS_madvise,
+      SYS_futex,      SYS_getpid,         SYS_gettid,       SYS_clock_gettime, SYS_getrandom,
+      SYS_exit,       SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_sigaltstack,   SYS_rt_sigreturn,
+      SYS_exit_group, SYS_sched_yield};
 #if defined(SYS_pipe)
-    SYS_pipe,
+  allowed.push_back(SYS_pipe);
 #endif
-    SYS_pipe2,
-    SYS_read,
-    SYS_write,
-    SYS_close,
-    SYS_brk,
-    SYS_mmap,
-    SYS_munmap,
-    SYS_mremap,
-    SYS_mprotect,
-    SYS_madvise,
-    SYS_futex,
-    SYS_getpid,
-    SYS_gettid,
-    SYS_clock_gettime,
-    SYS_getrandom,
-    SYS_exit,
-    SYS_rt_sigprocmask,
-    SYS_rt_sigaction,
-    SYS_sigaltstack,
-    SYS_rt_sigreturn,
-    SYS_exit_group,
-    SYS_sched_yield
-  };
   std::vector<sock_filter> program = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
   };
-  for (const unsigned call : kAllowed) {
+  for (const unsigned call : allowed) {
     program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
     program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   }

@@ -16,7 +16,6 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
-#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -68,9 +67,8 @@ ExternalFiles::Opened& ExternalFiles::open(const std::string& location, const On
   const auto [found, fresh] = files_.try_emplace(clean);
   if (!fresh) return found->second;
   if (location.starts_with('#') || clean.empty())
-    throw Error(
-        ErrorCode::malformed, {.file = source_.file->path(), .byte = tensor.at, .tensor = name},
-        fmt::format("its data is said to lie in '{}', which is no file name", safe_display(location, 200)));
+    throw Error(ErrorCode::malformed, {.file = source_.file->path(), .byte = tensor.at, .tensor = name},
+                "its data is said to lie in '{}', which is no file name", safe_display(location, 200));
   if (const auto file = source_.open_sibling(clean)) {
     found->second.file = FileId{static_cast<std::uint32_t>(graph_.files.size())};
     found->second.bytes = file->size();
@@ -80,10 +78,7 @@ ExternalFiles::Opened& ExternalFiles::open(const std::string& location, const On
 }
 
 ExternalRange ExternalFiles::find(const OnnxTensor& tensor, const std::string& name) {
-  const auto malformed = [&](std::string_view detail) {
-    return Error(ErrorCode::malformed, {.file = source_.file->path(), .byte = tensor.at, .tensor = name},
-                 detail);
-  };
+  const ErrorPlace place{.file = source_.file->path(), .byte = tensor.at, .tensor = name};
   Entries entries;
   for (const auto& [key, value] : tensor.external) {
     std::optional<std::string>* slot = key == "location"   ? &entries.location
@@ -96,17 +91,18 @@ ExternalRange ExternalFiles::find(const OnnxTensor& tensor, const std::string& n
       if (unknown_keys_.size() < kMostUnknownKeys) unknown_keys_.insert(key);
       continue;
     }
-    if (*slot) throw malformed(fmt::format("its external data gives '{}' twice", key));
+    if (*slot) throw Error(ErrorCode::malformed, place, "its external data gives '{}' twice", key);
     *slot = value;
   }
   checksums_ += entries.checksum ? 1 : 0;
-  if (!entries.location) throw malformed("its data is external, but no location is given");
+  if (!entries.location)
+    throw Error(ErrorCode::malformed, place, "its data is external, but no location is given");
   const auto number = [&](const std::optional<std::string>& text, std::string_view key) {
     if (!text) return std::optional<std::uint64_t>();
     const auto value = decimal(*text);
     if (!value)
-      throw malformed(fmt::format("external data: {} '{}' is not a whole number below 2^64", key,
-                                  safe_display(*text, 60)));
+      throw Error(ErrorCode::malformed, place, "external data: {} '{}' is not a whole number below 2^64", key,
+                  safe_display(*text, 60));
     return value;
   };
   const std::uint64_t offset = number(entries.offset, "offset").value_or(0);
@@ -118,9 +114,9 @@ ExternalRange ExternalFiles::find(const OnnxTensor& tensor, const std::string& n
     return {kNoFile, offset, length.value_or(0), length.has_value()};
   }
   if (offset > opened.bytes || (length && !range_fits(offset, *length, opened.bytes)))
-    throw malformed(fmt::format("external data: {} bytes at {} of '{}', which has {}",
-                                length ? fmt::format("{}", *length) : "the", offset,
-                                safe_display(*entries.location, 200), opened.bytes));
+    throw Error(ErrorCode::malformed, place, "external data: {} bytes at {} of '{}', which has {}",
+                length ? fmt::format("{}", *length) : "the", offset, safe_display(*entries.location, 200),
+                opened.bytes);
   return {opened.file, offset, length.value_or(opened.bytes - offset), length.has_value()};
 }
 
@@ -128,21 +124,15 @@ void ExternalFiles::add_notes() {
   for (const auto& [location, opened] : files_) {
     if (opened.file != kNoFile) continue;
     graph_.missing.insert(graph_.missing.end(), opened.wanted_by.begin(), opened.wanted_by.end());
-    graph_.notes.push_back(
-        {Severity::error,
-         {},
-         fmt::format("'{}' is missing; it held {} tensor{}: {}", safe_display(location, 200),
-                     opened.wanted_by.size(), opened.wanted_by.size() == 1 ? "" : "s",
-                     join_names(opened.wanted_by, 3))});
+    graph_.note(Severity::error, {}, "'{}' is missing; it held {} tensor{}: {}", safe_display(location, 200),
+                opened.wanted_by.size(), opened.wanted_by.size() == 1 ? "" : "s",
+                join_names(opened.wanted_by, 3));
   }
   for (const std::string& key : unknown_keys_)
-    graph_.notes.push_back(
-        {Severity::warning, {}, fmt::format("unknown key '{}' in external data", safe_display(key, 60))});
+    graph_.note(Severity::warning, {}, "unknown key '{}' in external data", safe_display(key, 60));
   if (checksums_ > 0)
-    graph_.notes.push_back({Severity::info,
-                            {},
-                            fmt::format("{} tensor{} give{} a checksum of external data; none is verified",
-                                        checksums_, checksums_ == 1 ? "" : "s", checksums_ == 1 ? "s" : "")});
+    graph_.note(Severity::info, {}, "{} tensor{} give{} a checksum of external data; none is verified",
+                checksums_, checksums_ == 1 ? "" : "s", checksums_ == 1 ? "s" : "");
 }
 
 }  // namespace loadline

@@ -5,7 +5,6 @@
 #include "importers/onnx/model.h"
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>

@@ -18,6 +18,15 @@ std::string kind_of(const OnnxNode& node) {
   return node.domain.empty() || node.domain == "ai.onnx" ? node.op_type : node.domain + "." + node.op_type;
 }
 
+std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
+  std::vector<OnnxGraphId> found;
+  for (const OnnxAttribute& attribute : node.attributes) {
+    if (attribute.graph) found.push_back(*attribute.graph);
+    found.insert(found.end(), attribute.graphs.begin(), attribute.graphs.end());
+  }
+  return found;
+}
+
 class ForwardBuilder {
  public:
   ForwardBuilder(const OnnxModel& model, const std::vector<std::optional<TensorId>>& tensor_of,
@@ -34,7 +43,8 @@ class ForwardBuilder {
 
   // Worth nothing if unusable() then gives a reason.
   ForwardGraph build() {
-    add_weights(main_);
+    for_each_weight(main_,
+                    [this](std::string_view name, const OnnxSparse& parts) { weights_[name] = parts; });
     std::vector<const OnnxValue*> inputs;
     for (const OnnxValue& input : main_.inputs)
       if (weights_.count(input.name) == 0) inputs.push_back(&input);
@@ -84,10 +94,6 @@ class ForwardBuilder {
     std::optional<std::size_t> outer;  // in the list of scopes; nothing for one right under the main graph
     TextViewSet names;
   };
-  // A tensor is used, a sparse one through both of its parts.
-  struct Weight {
-    std::optional<OnnxTensorId> values, indices;
-  };
 
   // Keeps the first reason, names made safe to show.
   template <typename... Names>
@@ -95,10 +101,13 @@ class ForwardBuilder {
     if (unusable_.empty()) unusable_ = fmt::format(fmt::runtime(text), safe_display(names, 100)...);
   }
 
-  void add_weights(const OnnxGraph& graph) {
-    for (const OnnxTensorId id : graph.initializers) weights_[model_.tensor(id).name] = {id, std::nullopt};
+  // Calls `take` with the name and the parts of every weight of a graph; a dense one has no indices.
+  template <typename Take>
+  void for_each_weight(const OnnxGraph& graph, Take take) const {
+    for (const OnnxTensorId id : graph.initializers)
+      take(model_.tensor(id).name, OnnxSparse{id, std::nullopt});
     for (const OnnxSparse& sparse : graph.sparse_initializers)
-      if (sparse.values) weights_[model_.tensor(*sparse.values).name] = {sparse.values, sparse.indices};
+      if (sparse.values) take(model_.tensor(*sparse.values).name, sparse);
   }
 
   ValueId make_value(const std::string& name, std::string_view where) {
@@ -133,15 +142,6 @@ class ForwardBuilder {
     return found == values_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  static std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
-    std::vector<OnnxGraphId> found;
-    for (const OnnxAttribute& attribute : node.attributes) {
-      if (attribute.graph) found.push_back(*attribute.graph);
-      found.insert(found.end(), attribute.graphs.begin(), attribute.graphs.end());
-    }
-    return found;
-  }
-
   // `around`: what was inferred of the graph that the node is in.
   void add_bodies(const OnnxNode& node, const Inner* outer, std::size_t depth, Answer& around, Op& op) {
     const std::vector<OnnxGraphId> graphs = graphs_in(node);
@@ -162,9 +162,7 @@ class ForwardBuilder {
       return;
     }
     Inner scope = {outer};
-    for (const OnnxTensorId id : graph.initializers) scope.weights.insert(model_.tensor(id).name);
-    for (const OnnxSparse& sparse : graph.sparse_initializers)
-      if (sparse.values) scope.weights.insert(model_.tensor(*sparse.values).name);
+    for_each_weight(graph, [&](std::string_view name, const OnnxSparse&) { scope.weights.insert(name); });
     scope.types.declare(graph);
     if (answer.graph != nullptr) scope.types.infer(*answer.graph);
     Body body;
@@ -188,12 +186,13 @@ class ForwardBuilder {
   Value described(const std::string& name, const Types& types) {
     Value value{name, std::nullopt, std::nullopt};
     if (const auto own = types.declared.find(name); own != types.declared.end()) {
-      value.dtype = own->second->elem_type == 0 ? std::nullopt : dtype_from_onnx(own->second->elem_type);
+      value.dtype =
+          own->second->elem_type == 0 ? std::nullopt : dtype_from(&DTypeInfo::onnx, own->second->elem_type);
       value.shape = symbols_.shape(*own->second);
     }
     if (const auto found = types.inferred.find(name); found != types.inferred.end()) {
       const std::int64_t code = stand_ins_.original(found->second->elem_type);
-      if (!value.dtype && code != 0) value.dtype = dtype_from_onnx(code);
+      if (!value.dtype && code != 0) value.dtype = dtype_from(&DTypeInfo::onnx, code);
       if (value.shape) return value;
       value.shape = symbols_.shape(*found->second);
       value.inferred = value.shape.has_value();
@@ -224,8 +223,7 @@ class ForwardBuilder {
       if (used_values_.insert(static_cast<std::uint32_t>(made->second)).second)
         op.inputs.push_back(made->second);
     } else if (const auto weight = weights_.find(name); weight != weights_.end()) {
-      use_tensor(weight->second.values, op);
-      use_tensor(weight->second.indices, op);
+      use_sparse(weight->second, op);
     } else {
       give_up("{} '{}' uses '{}' before it is made", op.kind, op.name, name);
     }
@@ -253,10 +251,7 @@ class ForwardBuilder {
   void use_nested(const OnnxNode& outer, Op& op) {
     std::vector<Scope> scopes;
     const auto add_scopes = [&](const OnnxNode& node, std::optional<std::size_t> within) {
-      for (const OnnxAttribute& attribute : node.attributes) {
-        if (attribute.graph) scopes.push_back(scope_of(*attribute.graph, within));
-        for (const OnnxGraphId id : attribute.graphs) scopes.push_back(scope_of(id, within));
-      }
+      for (const OnnxGraphId id : graphs_in(node)) scopes.push_back(scope_of(id, within));
     };
     add_scopes(outer, std::nullopt);
     for (std::size_t i = 0; i < scopes.size(); ++i) {  // grows while it is walked
@@ -280,10 +275,8 @@ class ForwardBuilder {
   Scope scope_of(OnnxGraphId id, std::optional<std::size_t> outer) const {
     Scope scope{&model_[id], outer, {}};
     for (const OnnxValue& input : scope.graph->inputs) scope.names.insert(input.name);
-    for (const OnnxTensorId tensor : scope.graph->initializers)
-      scope.names.insert(model_.tensor(tensor).name);
-    for (const OnnxSparse& sparse : scope.graph->sparse_initializers)
-      if (sparse.values) scope.names.insert(model_.tensor(*sparse.values).name);
+    for_each_weight(*scope.graph,
+                    [&](std::string_view name, const OnnxSparse&) { scope.names.insert(name); });
     for (const OnnxNode& node : scope.graph->nodes)
       scope.names.insert(node.outputs.begin(), node.outputs.end());
     return scope;
@@ -297,7 +290,7 @@ class ForwardBuilder {
   OnnxSymbols symbols_;  // after forward_, whose list it extends
   Types types_;
   Answer answer_;
-  TextViewMap<Weight> weights_;
+  TextViewMap<OnnxSparse> weights_;
   TextViewMap<ValueId> values_;
   std::string unusable_;  // why the operators cannot be used; empty if they can
   // of the operator being built
@@ -322,12 +315,8 @@ bool needs_inference(const OnnxModel& model) {
   const auto is_unknown = [&](const std::string& output) {
     return !output.empty() && known.count(output) == 0;
   };
-  const auto holds_graph = [](const OnnxAttribute& attribute) {
-    return attribute.graph || !attribute.graphs.empty();
-  };
   return std::any_of(main.nodes.begin(), main.nodes.end(), [&](const OnnxNode& node) {
-    return std::any_of(node.outputs.begin(), node.outputs.end(), is_unknown) ||
-           std::any_of(node.attributes.begin(), node.attributes.end(), holds_graph);
+    return !graphs_in(node).empty() || std::any_of(node.outputs.begin(), node.outputs.end(), is_unknown);
   });
 }
 
@@ -337,8 +326,7 @@ void add_forward(const OnnxModel& model, const std::vector<std::optional<TensorI
   ForwardBuilder builder(model, tensor_of, inferred, stand_ins);
   ForwardGraph forward = builder.build();
   if (!builder.unusable().empty()) {
-    graph.notes.push_back(
-        {Severity::warning, {}, fmt::format("{}{}", kOperatorsLeftOut, builder.unusable())});
+    graph.note(Severity::warning, {}, "{}{}", kOperatorsLeftOut, builder.unusable());
     return;
   }
   std::string guessed;
@@ -346,15 +334,12 @@ void add_forward(const OnnxModel& model, const std::vector<std::optional<TensorI
     if (size.guessed)
       guessed += fmt::format("{}'{}' as {}", guessed.empty() ? "" : ", ", safe_display(size.name, 60),
                              size.taken_as.text(forward.symbols));
-  if (!guessed.empty())
-    graph.notes.push_back({Severity::info, {}, fmt::format("sizes by where they stand: {}", guessed)});
+  if (!guessed.empty()) graph.note(Severity::info, {}, "sizes by where they stand: {}", guessed);
   graph.forward = std::move(forward);
   const std::vector<Value>& values = graph.forward->values;
   const auto unknown = std::count_if(values.begin(), values.end(), [](const Value& v) { return !v.shape; });
   if (unknown > 0)
-    graph.notes.push_back({Severity::info,
-                           {},
-                           fmt::format("the shapes of {} of {} values are unknown", unknown, values.size())});
+    graph.note(Severity::info, {}, "the shapes of {} of {} values are unknown", unknown, values.size());
 }
 
 }  // namespace loadline

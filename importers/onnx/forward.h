@@ -6,7 +6,6 @@
 #include "importers/onnx/skeleton.h"
 
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace loadline {

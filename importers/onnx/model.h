@@ -1,7 +1,6 @@
 // What an ONNX file says, as plain structs: the result of the scan, before any of it is judged.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>

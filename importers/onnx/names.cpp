@@ -48,7 +48,7 @@ class Namer {
     bytes_ += text.size();
     if (bytes_ > kMostNameBytes)
       throw Error(ErrorCode::limit, {.file = std::string(file_)},
-                  fmt::format("the names of its tensors take more than {} bytes", kMostNameBytes));
+                  "the names of its tensors take more than {} bytes", kMostNameBytes);
   }
 
   void visit_all() {

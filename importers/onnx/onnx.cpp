@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
-#include "importers/huggingface/config.h"
+#include "importers/file_graph.h"
 #include "importers/onnx/forward.h"
 #include "importers/onnx/infer.h"
 #include "importers/onnx/names.h"
@@ -22,8 +22,6 @@
 #include <algorithm>
 #include <climits>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
@@ -33,10 +31,8 @@ void add_metadata(OnnxModel& model, MetaGraph& graph) {
     if (keys.insert(key).second)
       graph.metadata.push_back({std::move(key), std::move(value)});
     else
-      graph.notes.push_back(
-          {Severity::warning,
-           {},
-           fmt::format("metadata '{}' was left out: the key is taken", safe_display(key, 100))});
+      graph.note(Severity::warning, {}, "metadata '{}' was left out: the key is taken",
+                 safe_display(key, 100));
   };
   const auto add_text = [&](std::string key, std::string& text) {
     if (!text.empty()) add(std::move(key), std::move(text));
@@ -56,10 +52,8 @@ void note_sparse(const OnnxModel& model, MetaGraph& graph) {
   std::size_t count = 0;
   for (const OnnxGraph& one : model.graphs) count += one.sparse_initializers.size();
   if (count > 0)
-    graph.notes.push_back(
-        {Severity::info,
-         {},
-         fmt::format("{} sparse initialiser{} kept as values and indices", count, count == 1 ? "" : "s")});
+    graph.note(Severity::info, {}, "{} sparse initialiser{} kept as values and indices", count,
+               count == 1 ? "" : "s");
 }
 
 // Shapes may be external data, too: those tensors join the skeleton as a second part of its graph, which
@@ -83,13 +77,11 @@ void add_external_shapes(const Source& source, const OnnxModel& model,
     const auto file = left > 0 ? source.open_sibling(external_location(tensor)) : nullptr;
     if (!file) break;
     --left;
-    std::string bytes(static_cast<std::size_t>(storage.bytes), '\0');
-    file->read_at(storage.offset, std::as_writable_bytes(std::span(bytes)));
     const std::size_t inner = part.open(wire_tag(5, WireType::length));
     for (const std::uint64_t dim : tensor.dims) part.number(wire_tag(1, WireType::varint), dim);
     part.element_type(wire_tag(2, WireType::varint), tensor.data_type);
     part.text(wire_tag(8, WireType::length), tensor.name);
-    part.text(wire_tag(9, WireType::length), bytes);
+    part.text(wire_tag(9, WireType::length), file->text_at(storage.offset, storage.bytes));
     part.close(inner);
   }
   part.close(content);
@@ -99,10 +91,8 @@ void add_external_shapes(const Source& source, const OnnxModel& model,
 // What the library found, or, in a note, why it found nothing.
 OnnxModel infer(const OnnxSkeleton::Result& skeleton, MetaGraph& graph) {
   const auto note = [&](std::string_view why) {
-    graph.notes.push_back({Severity::info,
-                           {},
-                           fmt::format("shapes were not inferred, only those in the file are known: {}",
-                                       safe_display(why, 300))});
+    graph.note(Severity::info, {}, "shapes were not inferred, only those in the file are known: {}",
+               safe_display(why, 300));
     return OnnxModel();
   };
   const Inference inference = infer_shapes(skeleton.bytes, {});
@@ -116,34 +106,31 @@ OnnxModel infer(const OnnxSkeleton::Result& skeleton, MetaGraph& graph) {
 }
 
 // The tags that a ModelProto can have behind its ir_version, as their bytes stand in the file.
-bool is_model_tag(std::byte byte) {
-  constexpr std::uint8_t kTags[] = {0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA, 0xD2};
-  return std::find(std::begin(kTags), std::end(kTags), std::to_integer<std::uint8_t>(byte)) !=
-         std::end(kTags);
+bool is_model_tag(char c) {
+  return std::string_view("\x12\x1A\x22\x28\x32\x3A\x42\x72\xA2\xCA\xD2").find(c) != std::string_view::npos;
 }
 
 // Whether text of the length in bytes[1] follows bytes[0]: a producer's name, almost always.
-bool holds_text(std::span<const std::byte> bytes) {
+bool holds_text(std::string_view bytes) {
   if (bytes.size() < 2) return false;
-  const auto length = std::to_integer<std::size_t>(bytes[1]);
-  const auto text = bytes.subspan(2);
+  const std::size_t length = static_cast<unsigned char>(bytes[1]);
+  const std::string_view text = bytes.substr(2);
   return length > 0 && length < 0x80 && text.size() > length && is_model_tag(text[length]) &&
          std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length),
-                     [](std::byte b) { return b >= std::byte{0x20} && b < std::byte{0x7F}; });
+                     [](char c) { return c >= 0x20 && c < 0x7F; });
 }
 
 }  // namespace
 
 // Two fields that fit are a model; one, or none with the right name, may be.
-Match sniff_onnx(std::span<const std::byte> head, std::string_view path) {
+Match sniff_onnx(std::string_view head, std::string_view path) {
   const bool named = path.ends_with(".onnx");
-  constexpr std::byte kMostVersion{0x7F};
-  const bool version = head.size() > 2 && head[0] == std::byte{0x08} && head[1] > std::byte{0} &&
-                       head[1] < kMostVersion && is_model_tag(head[2]);
-  if (version && (named || (head[2] == std::byte{0x12} && holds_text(head.subspan(2))))) return Match::yes;
+  constexpr char kMostVersion = 0x7F;
+  const bool version =
+      head.size() > 2 && head[0] == 0x08 && head[1] > 0 && head[1] < kMostVersion && is_model_tag(head[2]);
+  if (version && (named || (head[2] == 0x12 && holds_text(head.substr(2))))) return Match::yes;
   if (version) return Match::maybe;
-  return named && !head.empty() && (is_model_tag(head[0]) || head[0] == std::byte{0x08}) ? Match::maybe
-                                                                                         : Match::no;
+  return named && !head.empty() && (is_model_tag(head[0]) || head[0] == 0x08) ? Match::maybe : Match::no;
 }
 
 MetaGraph read_onnx(const Source& source) { return read_onnx(source, {}); }
@@ -152,15 +139,13 @@ MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
   const SourceFile& file = *source.file;
   if (file.size() >= INT_MAX)
     throw Error(ErrorCode::limit, {.file = file.path()},
-                fmt::format("has {} bytes; protobuf's limit is {}, larger models have external data",
-                            file.size(), INT_MAX));
+                "has {} bytes; protobuf's limit is {}, larger models have external data", file.size(),
+                INT_MAX);
   OnnxScan scan = scan_onnx(file);
   const OnnxModel& model = scan.model;
   if (!model.graph) throw Error(ErrorCode::malformed, {.file = file.path()}, "holds no graph: no ONNX model");
 
-  MetaGraph graph;
-  graph.format = "onnx";
-  graph.files.push_back({file.path(), file.size()});
+  MetaGraph graph = file_graph(file, "onnx");
   OnnxTensorPlacer placer(source, graph);
   std::vector<std::string> names = onnx_tensor_names(model, file.path());
   for (std::size_t i = 0; i < names.size(); ++i)

@@ -1,13 +1,9 @@
-// Reads ONNX models, with their external data.
+// What can be chosen about reading ONNX models.
 #pragma once
 
-#include "importers/importer.h"
+#include "importers/formats.h"
 
 namespace loadline {
-
-Match sniff_onnx(std::span<const std::byte> head, std::string_view path);
-// Tensors wherever the file has them (importers/onnx/names.h names them), the operators, and metadata.
-MetaGraph read_onnx(const Source& source);
 
 struct OnnxOptions {
   // Without it no process is started: values have the shapes that the file itself gives.

@@ -20,8 +20,6 @@
 #include <algorithm>
 #include <set>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
@@ -40,7 +38,7 @@ OnnxScan OnnxScanner::run() {
       std::visit([&](auto message) { take(*message, *field); }, stack_.back().message);
       if (kept_ + skeleton_.size() > kMostKept)
         throw Error(ErrorCode::limit, {.file = file_.path(), .byte = field->at},
-                    fmt::format("what describes the model takes more than {} bytes of memory", kMostKept));
+                    "what describes the model takes more than {} bytes of memory", kMostKept);
       continue;
     }
     const Frame done = stack_.back();
@@ -69,26 +67,17 @@ void OnnxScanner::add_missing_opsets() {
     }
 }
 
-std::string OnnxScanner::bytes_of(OnnxRange range) {
-  std::string bytes(static_cast<std::size_t>(range.bytes), '\0');
-  file_.read_at(range.offset, std::as_writable_bytes(std::span(bytes)));
-  return bytes;
-}
-
 void OnnxScanner::take(OnnxModel& model, const WireField& field) {
   switch (field.tag) {
     case varint_tag(1):
       model.ir_version = static_cast<std::int64_t>(field.value);
       return copy_number(field);
     case length_tag(2):
-      model.producer_name = text(field);
-      return;
+      return text(field, model.producer_name);
     case length_tag(3):
-      model.producer_version = text(field);
-      return;
+      return text(field, model.producer_version);
     case length_tag(4):
-      model.domain = text(field);
-      return;
+      return text(field, model.domain);
     case varint_tag(5):
       model.model_version = static_cast<std::int64_t>(field.value);
       return;
@@ -136,8 +125,7 @@ void OnnxScanner::take(OnnxGraph& graph, const WireField& field) {
 void OnnxScanner::take(OnnxFunction& function, const WireField& field) {
   switch (field.tag) {
     case length_tag(1):
-      function.name = kept_text(field);
-      return;
+      return kept_text(field, function.name);
     case length_tag(4):
     case length_tag(5):
     case length_tag(6):
@@ -165,23 +153,18 @@ void OnnxScanner::take(OnnxNode& node, const WireField& field) {
   switch (field.tag) {
     case length_tag(1):
       charge(sizeof(std::string));
-      node.inputs.push_back(kept_text(field));
-      return;
+      return kept_text(field, node.inputs.emplace_back());
     case length_tag(2):
       charge(sizeof(std::string));
-      node.outputs.push_back(kept_text(field));
-      return;
+      return kept_text(field, node.outputs.emplace_back());
     case length_tag(3):
-      node.name = text(field);
-      return;
+      return text(field, node.name);
     case length_tag(4):
-      node.op_type = kept_text(field);
-      return;
+      return kept_text(field, node.op_type);
     case length_tag(5):
       return enter(field, &add(node.attributes));
     case length_tag(7):
-      node.domain = kept_text(field);
-      return;
+      return kept_text(field, node.domain);
     case length_tag(8):
       if (emitting()) skeleton_.text(field.tag, text(field));
       return;
@@ -191,7 +174,7 @@ void OnnxScanner::take(OnnxNode& node, const WireField& field) {
 }
 
 void OnnxScanner::take(OnnxValue& value, const WireField& field) {
-  if (field.tag == length_tag(1)) value.name = kept_text(field);
+  if (field.tag == length_tag(1)) kept_text(field, value.name);
   if (field.tag == length_tag(2)) enter(field, &value.type);
 }
 
@@ -221,7 +204,7 @@ void OnnxScanner::take(const Shape& view, const WireField& field) {
   if (field.tag != length_tag(1)) return;
   if (view.type->dims.size() >= kMostDimensions)
     throw Error(ErrorCode::limit, {.file = file_.path(), .byte = field.at},
-                fmt::format("a value has more than {} dimensions", kMostDimensions));
+                "a value has more than {} dimensions", kMostDimensions);
   enter(field, &add(view.type->dims));
 }
 
@@ -230,16 +213,19 @@ void OnnxScanner::take(OnnxDim& dim, const WireField& field) {
     dim = {static_cast<std::int64_t>(field.value), {}};
     copy_number(field);
   }
-  if (field.tag == length_tag(2)) dim = {std::nullopt, kept_text(field)};
+  if (field.tag == length_tag(2)) {
+    dim.value.reset();
+    kept_text(field, dim.name);
+  }
 }
 
 void OnnxScanner::take(Pair& entry, const WireField& field) {
-  if (field.tag == length_tag(1)) entry.first = text(field);
-  if (field.tag == length_tag(2)) entry.second = text(field);
+  if (field.tag == length_tag(1)) text(field, entry.first);
+  if (field.tag == length_tag(2)) text(field, entry.second);
 }
 
 void OnnxScanner::take(Opset& opset, const WireField& field) {
-  if (field.tag == length_tag(1)) opset.first = kept_text(field);
+  if (field.tag == length_tag(1)) kept_text(field, opset.first);
   if (field.tag == varint_tag(2)) {
     opset.second = static_cast<std::int64_t>(field.value);
     copy_number(field);

@@ -6,8 +6,6 @@
 
 #include <limits>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
@@ -19,7 +17,7 @@ constexpr std::uint64_t kMostTensorBytes = 20 << 10;
 
 // Types whose values can be shapes, axes, counts (integers) or scales (floats).
 std::uint64_t most_elements(std::int64_t data_type) {
-  const auto known = dtype_from_onnx(data_type);
+  const auto known = dtype_from(&DTypeInfo::onnx, data_type);
   if (!known || data_type > OnnxStandIns::kMostKnown) return 0;
   const DTypeKind kind = dtype_info(*known).kind;
   if (kind == DTypeKind::integer || kind == DTypeKind::boolean) return kMostInteger;
@@ -54,8 +52,7 @@ void OnnxScanner::take(OnnxAttribute& attribute, const WireField& field) {
 void OnnxScanner::take_plain(OnnxAttribute& attribute, const WireField& field) {
   switch (field.tag) {
     case length_tag(1):
-      attribute.name = kept_text(field);
-      return;
+      return kept_text(field, attribute.name);
     case varint_tag(3):
       stack_.back().number = static_cast<std::int64_t>(field.value);
       return copy_number(field);
@@ -111,12 +108,11 @@ void OnnxScanner::finish(OnnxAttribute& a, const Frame& frame) {
 
 void OnnxScanner::add_dimension(OnnxTensor& tensor, std::uint64_t at, std::uint64_t value) {
   if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    throw Error(
-        ErrorCode::malformed, {.file = file_.path(), .byte = at, .tensor = tensor.name},
-        fmt::format("dimension {} is negative: {}", tensor.dims.size(), static_cast<std::int64_t>(value)));
+    throw Error(ErrorCode::malformed, {.file = file_.path(), .byte = at, .tensor = tensor.name},
+                "dimension {} is negative: {}", tensor.dims.size(), static_cast<std::int64_t>(value));
   if (tensor.dims.size() >= kMostDimensions)
     throw Error(ErrorCode::limit, {.file = file_.path(), .byte = at, .tensor = tensor.name},
-                fmt::format("has more than {} dimensions", kMostDimensions));
+                "has more than {} dimensions", kMostDimensions);
   charge(sizeof value);
   tensor.dims.push_back(value);
   if (emitting()) skeleton_.number(varint_tag(1), value);
@@ -138,8 +134,7 @@ void OnnxScanner::take(OnnxTensor& tensor, const WireField& field) {
       tensor.segment = true;
       return;
     case length_tag(8):
-      tensor.name = kept_text(field);
-      return;
+      return kept_text(field, tensor.name);
     case length_tag(9):
       tensor.raw = OnnxRange{field.offset, field.bytes};
       // an empty one beside another field is as good as absent

@@ -96,10 +96,10 @@ class OnnxScanner {
     charge(field.bytes);
     return reader_.text(field, kMostText, "a name or a text");
   }
-  std::string kept_text(const WireField& field) {
-    std::string held = text(field);
-    if (emitting()) skeleton_.text(field.tag, held);
-    return held;
+  void text(const WireField& field, std::string& to) { to = text(field); }
+  void kept_text(const WireField& field, std::string& to) {
+    text(field, to);
+    if (emitting()) skeleton_.text(field.tag, to);
   }
   void copy_number(const WireField& field) {
     if (emitting()) skeleton_.number(field.tag, field.value);
@@ -108,7 +108,7 @@ class OnnxScanner {
   // Everything read by field is undone at the message's end.
   void drop() { stack_.back().dropped = stack_.back().emitted; }
 
-  std::string bytes_of(OnnxRange range);
+  std::string bytes_of(OnnxRange range) { return file_.text_at(range.offset, range.bytes); }
   void add_missing_opsets();
 
   void take(OnnxModel& model, const WireField& field);

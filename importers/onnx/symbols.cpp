@@ -2,56 +2,32 @@
 #include "importers/onnx/symbols.h"
 
 #include "core/base/text.h"
+#include "core/graph/word_list.h"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 
 namespace loadline {
 namespace {
 
-struct Alias {
-  std::string_view name;
+struct Aliases {
   SymbolId symbol;
+  std::string_view names;
 };
-
-constexpr Alias kAliases[] = {
-    {"B", kBatch},
-    {"b", kBatch},
-    {"bs", kBatch},
-    {"bsz", kBatch},
-    {"N", kBatch},
-    {"batch", kBatch},
-    {"batch_size", kBatch},
-    {"S", kSequence},
-    {"s", kSequence},
-    {"seq", kSequence},
-    {"seq_len", kSequence},
-    {"seq_length", kSequence},
-    {"sequence", kSequence},
-    {"sequence_len", kSequence},
-    {"sequence_length", kSequence},
-    {"seqlen", kSequence},
-    {"max_seq_len", kSequence},
-    {"max_sequence_length", kSequence},
-    {"input_length", kSequence},
-    {"encoder_sequence_length", kSequence},
-    {"decoder_sequence_length", kSequence},
-    {"P", kPast},
-    {"past", kPast},
-    {"past_len", kPast},
-    {"past_length", kPast},
-    {"past_seq_len", kPast},
-    {"past_sequence_length", kPast},
-    {"past_decoder_sequence_length", kPast},
+constexpr Aliases kAliases[] = {
+    {kBatch, "B b bs bsz N batch batch_size"},
+    {kSequence,
+     "S s seq seq_len seq_length sequence sequence_len sequence_length seqlen max_seq_len "
+     "max_sequence_length input_length encoder_sequence_length decoder_sequence_length"},
+    {kPast,
+     "P past past_len past_length past_seq_len past_sequence_length "
+     "past_decoder_sequence_length"},
 };
 // The new tokens and those before them.
-constexpr std::string_view kTotals[] = {"total_sequence_length", "total_seq_len", "kv_len", "kv_seq_len",
-                                        "kv_length"};
+constexpr std::string_view kTotals = "total_sequence_length total_seq_len kv_len kv_seq_len kv_length";
 // Of an input, where none of the names above says what the sequence is: these may be something else, too.
-constexpr std::string_view kMaybeSequence[] = {"T",    "L",      "len",        "length",
-                                               "time", "tokens", "num_tokens", "n_tokens"};
+constexpr std::string_view kMaybeSequence = "T L len length time tokens num_tokens n_tokens";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name(char c) {
@@ -82,25 +58,24 @@ std::optional<std::vector<std::string_view>> tokens(std::string_view text) {
 // The longest expression that is taken apart; a longer text is a name.
 constexpr std::size_t kMostText = 1000;
 
-const Alias* alias(std::string_view name) {
-  const Alias* const found = std::find_if(std::begin(kAliases), std::end(kAliases),
-                                          [&](const Alias& row) { return row.name == name; });
-  return found == std::end(kAliases) ? nullptr : found;
+std::optional<SymbolId> alias(std::string_view name) {
+  for (const Aliases& row : kAliases)
+    if (has_word(row.names, name)) return row.symbol;
+  return std::nullopt;
 }
 
 // A name alone that nothing is known of.
 bool says_nothing(const OnnxDim& dim) {
   const std::string& name = dim.name;
   return !dim.value && !name.empty() && !is_digit(name.front()) && !name.starts_with("unk__") &&
-         std::all_of(name.begin(), name.end(), is_name) && alias(name) == nullptr &&
-         std::find(std::begin(kTotals), std::end(kTotals), name) == std::end(kTotals);
+         std::all_of(name.begin(), name.end(), is_name) && !alias(name) && !has_word(kTotals, name);
 }
 
 // What an input is likely to be.
 enum class InputKind { tokens, mask, numbers, other };
 
 InputKind kind_of(const OnnxValue& input, bool alone) {
-  const std::optional<DType> dtype = dtype_from_onnx(input.type.elem_type);
+  const std::optional<DType> dtype = dtype_from(&DTypeInfo::onnx, input.type.elem_type);
   const std::size_t rank = input.type.dims.size();
   if (!dtype || !input.type.has_shape) return InputKind::other;
   constexpr std::size_t kMostRank = 4;
@@ -128,13 +103,11 @@ void OnnxSymbols::guess(std::span<const OnnxValue* const> inputs) {
   const auto told = [&](SymbolId symbol) { return is_told[static_cast<std::size_t>(symbol)]; };
   for (const OnnxValue* input : inputs)
     for (const OnnxDim& dim : input->type.dims)
-      if (const Alias* const row = alias(dim.name)) tell(row->symbol);
+      if (const auto symbol = alias(dim.name)) tell(*symbol);
   for (const OnnxValue* input : inputs)
-    for (const OnnxDim& dim : input->type.dims) {
-      const auto row = std::find(std::begin(kMaybeSequence), std::end(kMaybeSequence), dim.name);
-      if (!told(kSequence) && row != std::end(kMaybeSequence))
+    for (const OnnxDim& dim : input->type.dims)
+      if (!told(kSequence) && has_word(kMaybeSequence, dim.name))
         take(dim.name, SizePoly::symbol(kSequence), true);
-    }
   const auto is_known = [&](const SizePoly& size) {
     return std::any_of(known_.begin(), known_.end(), [&](const auto& row) { return row.second == size; });
   };
@@ -157,10 +130,10 @@ void OnnxSymbols::guess(std::span<const OnnxValue* const> inputs) {
 std::optional<SizePoly> OnnxSymbols::symbol(std::string_view name) {
   if (const auto found = known_.find(name); found != known_.end()) return found->second;
   std::optional<SizePoly> size;
-  if (std::find(std::begin(kTotals), std::end(kTotals), name) != std::end(kTotals)) {
+  if (has_word(kTotals, name)) {
     size = SizePoly::sum(SizePoly::symbol(kSequence), SizePoly::symbol(kPast));
-  } else if (const Alias* const row = alias(name)) {
-    size = SizePoly::symbol(row->symbol);
+  } else if (const auto known = alias(name)) {
+    size = SizePoly::symbol(*known);
   } else if (graph_.symbols.size() < kMostSymbols) {
     size = SizePoly::symbol(SymbolId{static_cast<std::uint16_t>(graph_.symbols.size())});
     graph_.symbols.emplace_back(name);

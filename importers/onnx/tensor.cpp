@@ -9,8 +9,6 @@
 //   string_data   STRING                   one field per string
 #include "importers/onnx/tensor.h"
 
-#include "core/base/checked.h"
-#include "core/base/error.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -29,66 +27,48 @@ constexpr std::uint32_t kInt64Data = 7;
 constexpr std::uint32_t kRawData = 9;
 constexpr std::uint32_t kDoubleData = 10;
 constexpr std::uint32_t kUint64Data = 11;
-constexpr std::uint32_t kValueFields[] = {kFloatData, kInt32Data,  kStringData, kInt64Data,
-                                          kRawData,   kDoubleData, kUint64Data};
+// By number.
+constexpr std::string_view kFieldNames[] = {"",
+                                            "",
+                                            "",
+                                            "",
+                                            "float_data",
+                                            "int32_data",
+                                            "string_data",
+                                            "int64_data",
+                                            "",
+                                            "raw_data",
+                                            "double_data",
+                                            "uint64_data"};
 
 // Runs of varints up to this size are counted when the file is opened; in larger ones, which would have to be
 // read whole, a missing number is found when they are.
 constexpr std::uint64_t kMostCounted = 16 << 10;
 constexpr std::uint64_t kLongestVarint = 10;
 
-std::string_view field_name(std::uint32_t number) {
-  switch (number) {
-    case kFloatData:
-      return "float_data";
-    case kInt32Data:
-      return "int32_data";
-    case kStringData:
-      return "string_data";
-    case kInt64Data:
-      return "int64_data";
-    case kRawData:
-      return "raw_data";
-    case kDoubleData:
-      return "double_data";
-    default:
-      return "uint64_data";
-  }
-}
-
 std::string field_names(std::uint32_t mask) {
   std::string names;
-  for (const std::uint32_t number : kValueFields)
-    if ((mask >> number & 1) != 0)
-      names += fmt::format("{}{}", names.empty() ? "" : " and ", field_name(number));
+  for (std::size_t number = kFloatData; number < std::size(kFieldNames); ++number)
+    if ((mask >> number & 1) != 0) names.append(names.empty() ? "" : " and ").append(kFieldNames[number]);
   return names;
 }
 
 // The typed field of a type, and how many bytes of the tensor each entry gives.
 struct TypedField {
+  DType dtype;
   std::uint32_t number;
   std::uint8_t unit;
   bool fixed;
 };
 TypedField typed_field(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-    case DType::c64:
-      return {kFloatData, 4, true};
-    case DType::f64:
-    case DType::c128:
-      return {kDoubleData, 8, true};
-    case DType::i64:
-      return {kInt64Data, 8, false};
-    case DType::u64:
-      return {kUint64Data, 8, false};
-    case DType::u32:
-      return {kUint64Data, 4, false};
-    case DType::string:
-      return {kStringData, 1, false};
-    default:
-      return {kInt32Data, static_cast<std::uint8_t>(dtype_info(dtype).block_bytes), false};
-  }
+  constexpr TypedField kFields[] = {
+      {DType::f32, kFloatData, 4, true},   {DType::c64, kFloatData, 4, true},
+      {DType::f64, kDoubleData, 8, true},  {DType::c128, kDoubleData, 8, true},
+      {DType::i64, kInt64Data, 8, false},  {DType::u64, kUint64Data, 8, false},
+      {DType::u32, kUint64Data, 4, false}, {DType::string, kStringData, 1, false}};
+  for (const TypedField& field : kFields)
+    if (field.dtype == dtype) return field;
+  return {dtype, kInt32Data, static_cast<std::uint8_t>(dtype_info(dtype).block_bytes), false};
 }
 
 std::string shape_text(const OnnxTensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.dims, ",")); }
@@ -123,25 +103,14 @@ EntryCount count_entries(const SourceFile& file, const OnnxNumbers& numbers, con
 
 }  // namespace
 
-Error OnnxTensorPlacer::malformed(const OnnxTensor& tensor, const std::string& name,
-                                  std::string_view detail) const {
-  return Error(ErrorCode::malformed, {.file = source_.file->path(), .byte = tensor.at, .tensor = name},
-               detail);
-}
-
-void OnnxTensorPlacer::note(Severity severity, const std::string& name, std::string text) {
-  graph_.notes.push_back({severity, name, std::move(text)});
-}
-
 void OnnxTensorPlacer::place(OnnxTensorId id, const OnnxTensor& tensor, std::string name) {
   if (tensor.data_type == 0) throw malformed(tensor, name, "has no data_type");
-  const auto known = dtype_from_onnx(tensor.data_type);
-  if (!known)
-    note(Severity::warning, name, fmt::format("unknown data_type {}: shown as bytes", tensor.data_type));
+  const auto known = dtype_from(&DTypeInfo::onnx, tensor.data_type);
+  if (!known) graph_.note(Severity::warning, name, "unknown data_type {}: shown as bytes", tensor.data_type);
   DType dtype = known.value_or(DType::opaque);
   if (is_loose_6_bit(tensor, dtype)) {
-    note(Severity::warning, name,
-         "6-bit numbers that do not fill groups of four in raw_data: shown as bytes");
+    graph_.note(Severity::warning, name,
+                "6-bit numbers that do not fill groups of four in raw_data: shown as bytes");
     dtype = DType::opaque;
   }
   Storage storage = storage_of(tensor, name, dtype);
@@ -150,17 +119,15 @@ void OnnxTensorPlacer::place(OnnxTensorId id, const OnnxTensor& tensor, std::str
 
 Storage OnnxTensorPlacer::storage_of(const OnnxTensor& tensor, const std::string& name, DType dtype) {
   const auto count = element_count(tensor.dims);
-  if (!count)
-    throw malformed(tensor, name, fmt::format("the shape {} overflows 64 bits", shape_text(tensor)));
+  if (!count) throw malformed(tensor, name, "the shape {} overflows 64 bits", shape_text(tensor));
   const bool sized = dtype_info(dtype).block_elements != 0;
   const auto bytes = sized ? packed_byte_size(dtype, *count) : 0;
   if (!bytes)
-    throw malformed(tensor, name,
-                    fmt::format("{} {} overflows 64 bits", shape_text(tensor), dtype_info(dtype).name));
+    throw malformed(tensor, name, "{} {} overflows 64 bits", shape_text(tensor), dtype_info(dtype).name);
   if (tensor.segment)
-    note(Severity::error, name, "is one segment of a tensor; segments are not put together");
+    graph_.note(Severity::error, name, "is one segment of a tensor; segments are not put together");
   if (std::popcount(tensor.value_fields) > 1)
-    throw malformed(tensor, name, fmt::format("has values in {}", field_names(tensor.value_fields)));
+    throw malformed(tensor, name, "has values in {}", field_names(tensor.value_fields));
   if (tensor.data_location != 0) return external_storage(tensor, name, dtype, *bytes);
 
   const bool in_raw_data = tensor.raw && (tensor.value_fields & ~(1U << kRawData)) == 0;
@@ -181,24 +148,21 @@ Storage OnnxTensorPlacer::storage_of(const OnnxTensor& tensor, const std::string
 Storage OnnxTensorPlacer::external_storage(const OnnxTensor& tensor, const std::string& name, DType dtype,
                                            std::uint64_t needed) {
   if (tensor.data_location != 1)
-    throw malformed(tensor, name,
-                    fmt::format("data_location {} is neither DEFAULT nor EXTERNAL", tensor.data_location));
+    throw malformed(tensor, name, "data_location {} is neither DEFAULT nor EXTERNAL", tensor.data_location);
   if (tensor.value_fields != 0)
-    throw malformed(
-        tensor, name,
-        fmt::format("its data is external, and it has values in {}", field_names(tensor.value_fields)));
+    throw malformed(tensor, name, "its data is external, and it has values in {}",
+                    field_names(tensor.value_fields));
   if (dtype == DType::string) throw malformed(tensor, name, "strings cannot be external data");
   const ExternalRange range = external_.find(tensor, name);
   const bool sized = dtype_info(dtype).block_elements != 0;
   if (range.file == kNoFile) return shapes_only_storage(sized ? needed : range.bytes);
   if (!sized) return plain_storage(range.file, range.offset, range.bytes);
   if (range.bytes < needed)
-    throw malformed(tensor, name,
-                    fmt::format("needs {} bytes for {} {}, its external data has {}", needed,
-                                shape_text(tensor), dtype_info(dtype).name, range.bytes));
+    throw malformed(tensor, name, "needs {} bytes for {} {}, its external data has {}", needed,
+                    shape_text(tensor), dtype_info(dtype).name, range.bytes);
   if (range.bytes > needed && range.has_length)
-    note(Severity::warning, name,
-         fmt::format("needs {} bytes, its external data has {}: the rest is ignored", needed, range.bytes));
+    graph_.note(Severity::warning, name, "needs {} bytes, its external data has {}: the rest is ignored",
+                needed, range.bytes);
   return plain_storage(range.file, range.offset, needed);
 }
 
@@ -208,13 +172,12 @@ Storage OnnxTensorPlacer::raw_storage(const OnnxTensor& tensor, const std::strin
   const OnnxRange raw = *tensor.raw;
   if (dtype == DType::opaque) return plain_storage(FileId{0}, raw.offset, raw.bytes);
   if (raw.bytes < needed)
-    throw malformed(tensor, name,
-                    fmt::format("needs {} bytes for {} {}, raw_data has {}", needed, shape_text(tensor),
-                                dtype_info(dtype).name, raw.bytes));
+    throw malformed(tensor, name, "needs {} bytes for {} {}, raw_data has {}", needed, shape_text(tensor),
+                    dtype_info(dtype).name, raw.bytes);
   // the reference's checker accepts this too
   if (raw.bytes > needed)
-    note(Severity::warning, name,
-         fmt::format("needs {} bytes, raw_data has {}: the rest is ignored", needed, raw.bytes));
+    graph_.note(Severity::warning, name, "needs {} bytes, raw_data has {}: the rest is ignored", needed,
+                raw.bytes);
   return plain_storage(FileId{0}, raw.offset, needed);
 }
 
@@ -222,11 +185,10 @@ Storage OnnxTensorPlacer::string_storage(const OnnxTensor& tensor, const std::st
                                          std::uint64_t count) const {
   const OnnxNumbers& strings = tensor.numbers;
   if ((tensor.value_fields >> kStringData & 1) == 0)
-    throw malformed(tensor, name, fmt::format("strings cannot lie in {}", field_names(tensor.value_fields)));
+    throw malformed(tensor, name, "strings cannot lie in {}", field_names(tensor.value_fields));
   if (strings.singles != count)
-    throw malformed(tensor, name,
-                    fmt::format("needs {} strings for {}, string_data has {}", count, shape_text(tensor),
-                                strings.singles));
+    throw malformed(tensor, name, "needs {} strings for {}, string_data has {}", count, shape_text(tensor),
+                    strings.singles);
   // as they lie in the file, with the keys and lengths between them
   return plain_storage(FileId{0}, strings.run.offset, strings.run.bytes);
 }
@@ -237,24 +199,20 @@ Storage OnnxTensorPlacer::typed_storage(const OnnxTensor& tensor, const std::str
   if (dtype == DType::opaque) return plain_storage(FileId{0}, numbers.message.offset, numbers.message.bytes);
   const TypedField field = typed_field(dtype);
   if ((tensor.value_fields >> field.number & 1) == 0)
-    throw malformed(
-        tensor, name,
-        fmt::format("{} values cannot lie in {}", dtype_info(dtype).name, field_names(tensor.value_fields)));
+    throw malformed(tensor, name, "{} values cannot lie in {}", dtype_info(dtype).name,
+                    field_names(tensor.value_fields));
   if (field.fixed && numbers.packed_bytes % field.unit != 0)
-    throw malformed(tensor, name,
-                    fmt::format("{} has {} bytes, not a multiple of {}", field_name(field.number),
-                                numbers.packed_bytes, field.unit));
+    throw malformed(tensor, name, "{} has {} bytes, not a multiple of {}", kFieldNames[field.number],
+                    numbers.packed_bytes, field.unit);
   const std::uint64_t entries = needed / field.unit;
   const EntryCount held = count_entries(*source_.file, numbers, field);
   if (entries > held.most)
-    throw malformed(tensor, name,
-                    fmt::format("needs {} numbers for {} {}, {} has {}{}", entries, shape_text(tensor),
-                                dtype_info(dtype).name, field_name(field.number),
-                                held.least == held.most ? "" : "at most ", held.most));
+    throw malformed(tensor, name, "needs {} numbers for {} {}, {} has {}{}", entries, shape_text(tensor),
+                    dtype_info(dtype).name, kFieldNames[field.number],
+                    held.least == held.most ? "" : "at most ", held.most);
   if (entries < held.least)
-    note(Severity::warning, name,
-         fmt::format("needs {} numbers, {} has {}{}: the rest is ignored", entries, field_name(field.number),
-                     held.least == held.most ? "" : "at least ", held.least));
+    graph_.note(Severity::warning, name, "needs {} numbers, {} has {}{}: the rest is ignored", entries,
+                kFieldNames[field.number], held.least == held.most ? "" : "at least ", held.least);
   if (needed == 0) return plain_storage(FileId{0}, tensor.at, 0);
   if (field.fixed && numbers.runs == 1 && numbers.singles == 0)
     return plain_storage(FileId{0}, numbers.run.offset, needed);
@@ -270,10 +228,8 @@ Storage OnnxTensorPlacer::typed_storage(const OnnxTensor& tensor, const std::str
 std::vector<std::optional<TensorId>> OnnxTensorPlacer::finish(std::size_t count) {
   external_.add_notes();
   if (!empty_.empty())
-    graph_.notes.push_back({Severity::error,
-                            {},
-                            fmt::format("{} tensor{} no values in the file: {}", empty_.size(),
-                                        empty_.size() == 1 ? " has" : "s have", join_names(empty_, 3))});
+    graph_.note(Severity::error, {}, "{} tensor{} no values in the file: {}", empty_.size(),
+                empty_.size() == 1 ? " has" : "s have", join_names(empty_, 3));
   const auto place = [](const Storage& s) { return std::tuple(s.file, s.offset, s.bytes); };
   std::stable_sort(placed_.begin(), placed_.end(),
                    [&](const Placed& a, const Placed& b) { return place(a.storage) < place(b.storage); });

@@ -37,8 +37,12 @@ class OnnxTensorPlacer {
   Storage typed_storage(const OnnxTensor& tensor, const std::string& name, DType dtype, std::uint64_t needed);
   Storage string_storage(const OnnxTensor& tensor, const std::string& name, std::uint64_t count) const;
 
-  Error malformed(const OnnxTensor& tensor, const std::string& name, std::string_view detail) const;
-  void note(Severity severity, const std::string& name, std::string text);
+  template <typename... Values>
+  Error malformed(const OnnxTensor& tensor, const std::string& name, fmt::format_string<Values...> detail,
+                  const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = source_.file->path(), .byte = tensor.at, .tensor = name},
+                 detail, values...);
+  }
 
   const Source& source_;
   MetaGraph& graph_;

@@ -6,15 +6,13 @@
 //   pickle   the object; persistent ids ('storage', class, key, location, numel, view)
 //   pickle   [key, ...]
 //   per key  i64 little-endian numel, then its elements, little-endian on every machine
-#include "importers/torch/legacy_checkpoint.h"
-
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "importers/huggingface/config.h"
+#include "importers/file_graph.h"
+#include "importers/formats.h"
 #include "importers/torch/values.h"
 
-#include <array>
 #include <optional>
 
 #include <fmt/format.h>
@@ -28,13 +26,11 @@ constexpr std::int64_t kProtocol = 1001;
 // A tar archive says so in the middle of its first header.
 bool is_tar(std::string_view head) { return head.size() >= 262 && head.substr(257, 5) == "ustar"; }
 
-class TorchLegacy {
+class TorchLegacy : GraphReader {
  public:
-  explicit TorchLegacy(const SourceFile& file) : file_(file), cursor_(file) {}
+  explicit TorchLegacy(const SourceFile& file) : GraphReader(file, "torch_legacy"), cursor_(file) {}
 
   MetaGraph read() {
-    graph_.format = "torch_legacy";
-    graph_.files.push_back({file_.path(), file_.size()});
     read_preamble();
     read_values();
     sort_by_place(graph_);  // without the pickle, which is as large as the graph
@@ -52,7 +48,7 @@ class TorchLegacy {
     const Pickle version(cursor_);
     if (!version.root().is(PickleValue::Kind::integer) || version.integer(version.root()) != kProtocol)
       throw Error(ErrorCode::unsupported, {.file = file_.path(), .byte = at},
-                  fmt::format("a protocol version other than {}", kProtocol));
+                  "a protocol version other than {}", kProtocol);
     // what the machine that wrote it was like: nothing in the file depends on it
     const Pickle machine(cursor_);
     if (!machine.root().is(PickleValue::Kind::dict))
@@ -74,26 +70,23 @@ class TorchLegacy {
     std::vector<std::optional<StorageId>> found(storages.storages().size());
     graph_.storages.reserve(found.size());
     for (const PickleValue& key : keys.items(keys.root())) {
-      const std::string name = key.is(PickleValue::Kind::integer) ? fmt::format("{}", keys.integer(key))
+      const std::string name = key.is(PickleValue::Kind::integer) ? std::to_string(keys.integer(key))
                                                                   : std::string(keys.text(key));
       const auto known = storages.find(name);
       // only the pickle says how wide its elements are
       if (!known)
-        throw malformed(
-            fmt::format("lists a storage '{}' that the pickle does not use", safe_display(name, 60)));
-      if (found[*known]) throw malformed(fmt::format("lists storage '{}' twice", safe_display(name, 60)));
+        throw malformed("lists a storage '{}' that the pickle does not use", safe_display(name, 60));
+      if (found[*known]) throw malformed("lists storage '{}' twice", safe_display(name, 60));
       found[*known] = place_one(storages.storages()[*known], name);
     }
     if (at_ != file_.size())
-      graph_.notes.push_back({Severity::error,
-                              {},
-                              fmt::format("{}: {} bytes after the last storage (byte {})",
-                                          safe_display(file_.path()), file_.size() - at_, at_)});
+      graph_.note(Severity::error, {}, "{}: {} bytes after the last storage (byte {})",
+                  safe_display(file_.path()), file_.size() - at_, at_);
     std::vector<StorageId> placed;
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (!found[i])
-        throw malformed(fmt::format("does not list storage '{}', which the pickle uses",
-                                    safe_display(storages.key(storages.storages()[i]), 60)));
+        throw malformed("does not list storage '{}', which the pickle uses",
+                        safe_display(storages.key(storages.storages()[i]), 60));
       placed.push_back(*found[i]);
     }
     return placed;
@@ -104,42 +97,40 @@ class TorchLegacy {
     Cursor count(file_, at_, at_ + 8);
     const auto numel = count.read<std::int64_t>("a storage's number of elements");
     if (numel < 0 || static_cast<std::uint64_t>(numel) != storage.numel)
-      throw malformed(fmt::format("storage '{}' has {} elements here, the pickle says {}",
-                                  safe_display(key, 60), numel, storage.numel));
+      throw malformed("storage '{}' has {} elements here, the pickle says {}", safe_display(key, 60), numel,
+                      storage.numel);
     at_ = count.at();
     if (!range_fits(at_, storage.bytes(), file_.size()))
-      throw malformed(fmt::format("storage '{}' takes {} bytes, {} follow", safe_display(key, 60),
-                                  storage.bytes(), file_.size() - at_));
-    const StorageId id{static_cast<std::uint32_t>(graph_.storages.size())};
-    graph_.storages.push_back(plain_storage(FileId{0}, at_, storage.bytes()));
+      throw malformed("storage '{}' takes {} bytes, {} follow", safe_display(key, 60), storage.bytes(),
+                      file_.size() - at_);
+    const StorageId id = graph_.add_storage(plain_storage(FileId{0}, at_, storage.bytes()));
     at_ += storage.bytes();
     return id;
   }
 
-  Error malformed(std::string_view detail) const { return cursor_.malformed(at_, detail); }
+  template <typename... Values>
+  Error malformed(fmt::format_string<Values...> detail, const Values&... values) const {
+    return cursor_.malformed(at_, detail, values...);
+  }
 
-  const SourceFile& file_;
   Cursor cursor_;         // over the pickles
   std::uint64_t at_ = 0;  // among the storages
-  MetaGraph graph_;
 };
 
 }  // namespace
 
 MetaGraph read_torch_legacy_file(const SourceFile& file) {
-  const std::vector<std::byte> head = file.head(512);
-  if (is_tar({reinterpret_cast<const char*>(head.data()), head.size()}))
+  if (is_tar(file.head(512)))
     throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 0},
                 "a tar archive, as torch wrote before 0.1.10: load it with torch and save it again");
   return TorchLegacy(file).read();
 }
 
-Match sniff_torch_legacy(std::span<const std::byte> head, std::string_view path) {
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  if (text.starts_with(kMagic)) return Match::yes;
+Match sniff_torch_legacy(std::string_view head, std::string_view path) {
+  if (head.starts_with(kMagic)) return Match::yes;
   // other pickles and tar archives are refused, but by name
   for (const std::string_view extension : {".pt", ".pth", ".bin", ".ckpt", ".tar"})
-    if (path.ends_with(extension) && (text.starts_with("\x80") || is_tar(text))) return Match::maybe;
+    if (path.ends_with(extension) && (head.starts_with("\x80") || is_tar(head))) return Match::maybe;
   return Match::no;
 }
 

@@ -12,16 +12,13 @@
 //   ROOT/data/aotinductor/..., sample_inputs     compiled code and pickles: never read
 //
 // Before: serialized_state_dict.pt and serialized_constants.pt, torch.save archives too, in no folder.
-#include "importers/torch/pt2.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
+#include "importers/file_graph.h"
+#include "importers/formats.h"
 #include "importers/torch/rebuild.h"
-#include "importers/torch/zip_checkpoint.h"
 #include "importers/wire/zip.h"
-
-#include <map>
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -30,6 +27,7 @@ namespace loadline {
 namespace {
 
 namespace dom = simdjson::dom;
+using Json = simdjson::simdjson_result<dom::element>;
 
 constexpr std::uint64_t kMostConfig = 64 << 20;
 constexpr std::uint64_t kMostRecord = 64;
@@ -45,16 +43,14 @@ struct Config {
   std::string folder;  // with its slash
 };
 
-class Pt2 {
+class Pt2 : GraphReader {
  public:
   explicit Pt2(const SourceFile& file)
-      : file_(file), zip_(file, ZipCase::folded), old_(zip_.find(kOldWeights) != nullptr) {
+      : GraphReader(file, "pt2"), zip_(file, ZipCase::folded), old_(zip_.find(kOldWeights) != nullptr) {
     if (!old_) root_ = zip_.root() + '/';
   }
 
   MetaGraph read() {
-    graph_.format = "pt2";
-    graph_.files.push_back({file_.path(), file_.size()});
     if (!old_) check_format();
     const std::vector<Config> configs = find_configs();
     TextSet models;
@@ -69,25 +65,19 @@ class Pt2 {
   }
 
  private:
-  Error at(const std::string& name, std::string_view detail) const {
-    return Error(ErrorCode::malformed, {.file = file_.path(), .tensor = name}, detail);
-  }
-  void note(Severity severity, std::optional<std::string> tensor, std::string text) {
-    graph_.notes.push_back({severity, std::move(tensor), std::move(text)});
-  }
   const ZipMember* find(std::string_view name) const { return zip_.find(root_ + std::string(name)); }
 
   void check_format() {
     const ZipMember* format = find("archive_format");
     if (format == nullptr || zip_.read(*format, kMostRecord) != "pt2")
-      throw Error(ErrorCode::malformed, {.file = file_.path()},
-                  "a zip archive of torch without an archive_format 'pt2'");
+      throw malformed("a zip archive of torch without an archive_format 'pt2'");
     const ZipMember* version = find("archive_version");
     if (const std::string text = version ? zip_.read(*version, kMostRecord) : "0"; text != "0")
       throw Error(ErrorCode::unsupported, {.file = file_.path()},
-                  fmt::format("pt2 archive version '{}', the newest known is 0", safe_display(text)));
+                  "pt2 archive version '{}', the newest known is 0", safe_display(text));
     if (const ZipMember* order = find("byteorder"); order && zip_.read(*order, kMostRecord) != "little")
-      note(Severity::error, {}, "the archive's numbers are not little-endian, which torch does not read");
+      graph_.note(Severity::error, {},
+                  "the archive's numbers are not little-endian, which torch does not read");
   }
 
   std::vector<Config> find_configs() const {
@@ -114,14 +104,14 @@ class Pt2 {
     if (parser.allocate(text.size(), kMostJsonDepth) != simdjson::SUCCESS)
       throw Error(ErrorCode::limit, {.file = file_.path()}, "no memory to parse a config");
     if (const auto error = parser.parse(text).get(root); error != simdjson::SUCCESS)
-      throw zip_.malformed(*config.member,
-                           fmt::format("is no JSON object: {}", simdjson::error_message(error)));
+      throw zip_.malformed(*config.member, "is no JSON object: {}", simdjson::error_message(error));
     if (root["config"].get(entries) != simdjson::SUCCESS)
       throw zip_.malformed(*config.member, "has no object 'config'");
     for (const auto& [name, value] : entries) {
       dom::object entry;
       const std::string full = prefix + std::string(name);
-      if (value.get(entry) != simdjson::SUCCESS) throw at(full, "its entry in the config is no object");
+      if (value.get(entry) != simdjson::SUCCESS)
+        throw at_tensor(full, "its entry in the config is no object");
       read_entry(full, entry, config);
     }
   }
@@ -129,33 +119,33 @@ class Pt2 {
   void read_entry(const std::string& name, dom::object entry, const Config& config) {
     std::string_view path;
     bool pickled = false;
-    if (entry["path_name"].get(path) != simdjson::SUCCESS) throw at(name, "path_name is no string");
-    if (entry["use_pickle"].get(pickled) != simdjson::SUCCESS) throw at(name, "use_pickle is no boolean");
+    if (entry["path_name"].get(path) != simdjson::SUCCESS) throw at_tensor(name, "path_name is no string");
+    if (entry["use_pickle"].get(pickled) != simdjson::SUCCESS)
+      throw at_tensor(name, "use_pickle is no boolean");
     const std::string member_name = config.folder + std::string(path);
     const ZipMember* member = zip_.find(member_name);
     if (member == nullptr)
-      throw at(name,
-               fmt::format("lies in '{}', which the archive does not hold", safe_display(member_name, 200)));
+      throw at_tensor(name, "lies in '{}', which the archive does not hold", safe_display(member_name, 200));
     used_.insert(member->name);
     dom::object meta;
     const bool has_meta = entry["tensor_meta"].get(meta) == simdjson::SUCCESS;
     if (pickled)  // an object, or a tensor of a class that only its own code knows
-      return note(has_meta ? Severity::error : Severity::warning, name, "a pickled object: left out");
-    if (!has_meta) throw at(name, "tensor_meta is no object");
+      return graph_.note(has_meta ? Severity::error : Severity::warning, name, "a pickled object: left out");
+    if (!has_meta) throw at_tensor(name, "tensor_meta is no object");
     add_tensor(name, meta, *member);
   }
 
   void add_tensor(const std::string& name, dom::object meta, const ZipMember& member) {
     if (const std::uint64_t layout = number(name, meta["layout"], "layout"); layout != kStrided)
-      return note(Severity::error, name, fmt::format("has layout {}, not strided: left out", layout));
+      return graph_.note(Severity::error, name, "has layout {}, not strided: left out", layout);
     const auto code = static_cast<std::int64_t>(number(name, meta["dtype"], "dtype"));
     TorchType type;
-    if (const auto dtype = dtype_from_pt2(code))
+    if (const auto dtype = dtype_from(&DTypeInfo::pt2, code))
       type = {*dtype, static_cast<std::uint8_t>(dtype_info(*dtype).block_bytes)};
     else if (code == kComplexHalf)
       type.item_bytes = 4;
     if (type.dtype == DType::opaque)
-      note(Severity::warning, name, fmt::format("unknown dtype {}: shown as bytes", code));
+      graph_.note(Severity::warning, name, "unknown dtype {}: shown as bytes", code);
     Tensor tensor;
     tensor.name = name;
     tensor.shape = sizes(name, meta["sizes"], "sizes");
@@ -173,39 +163,34 @@ class Pt2 {
     const StorageId id{static_cast<std::uint32_t>(graph_.storages.size())};
     Tensor placed = place_tensor(std::move(tensor), type, 0, {id, 0, ~std::uint64_t{0}}, file_.path());
     const auto bytes = packed_byte_size(placed.dtype, elements(placed));
-    if (!bytes) throw at(placed.name, "has no size in bytes");
+    if (!bytes) throw at_tensor(placed.name, "has no size in bytes");
     placed.strides.clear();
     graph_.storages.push_back(shapes_only_storage(*bytes));
-    note(Severity::warning, placed.name, "without bytes in the file: shape only");
+    graph_.note(Severity::warning, placed.name, "without bytes in the file: shape only");
     graph_.tensors.push_back(std::move(placed));
   }
 
   StorageId storage_of(const ZipMember& member) {
-    const StorageId next{static_cast<std::uint32_t>(graph_.storages.size())};
-    const auto [known, fresh] = storages_.try_emplace(member.name, next);
-    if (fresh) graph_.storages.push_back(zip_.storage(member, FileId{0}));
+    const auto [known, fresh] = storages_.try_emplace(member.name);
+    if (fresh) known->second = graph_.add_storage(zip_.storage(member, FileId{0}));
     return known->second;
   }
 
-  std::uint64_t number(const std::string& name, simdjson::simdjson_result<dom::element> value,
-                       std::string_view what) const {
+  std::uint64_t number(const std::string& name, Json value, std::string_view what) const {
     std::uint64_t result = 0;
     if (value.get(result) != simdjson::SUCCESS)
-      throw at(name, fmt::format("{} is no whole number from 0 on", what));
+      throw at_tensor(name, "{} is no whole number from 0 on", what);
     return result;
   }
   // {"as_int": N}; a symbolic size is none that a file can have.
-  std::uint64_t size(const std::string& name, simdjson::simdjson_result<dom::element> value,
-                     std::string_view what) const {
+  std::uint64_t size(const std::string& name, Json value, std::string_view what) const {
     return number(name, value["as_int"], what);
   }
-  std::vector<std::uint64_t> sizes(const std::string& name, simdjson::simdjson_result<dom::element> value,
-                                   std::string_view what) const {
+  std::vector<std::uint64_t> sizes(const std::string& name, Json value, std::string_view what) const {
     dom::array array;
-    if (value.get(array) != simdjson::SUCCESS) throw at(name, fmt::format("{} is no array", what));
+    if (value.get(array) != simdjson::SUCCESS) throw at_tensor(name, "{} is no array", what);
     std::vector<std::uint64_t> result;
-    for (const dom::element item : array)
-      result.push_back(size(name, simdjson::simdjson_result<dom::element>(dom::element(item)), what));
+    for (const dom::element item : array) result.push_back(size(name, Json(dom::element(item)), what));
     return result;
   }
 
@@ -222,16 +207,9 @@ class Pt2 {
     const SourceFile inner =
         file_.part(fmt::format("{}: {}", file_.path(), member.name), member.payload, member.bytes);
     MetaGraph held = read_torch_zip_file(inner);
-    const auto first = static_cast<std::uint32_t>(graph_.storages.size());
-    for (Storage storage : held.storages) {
+    for (Storage& storage : held.storages)
       if (storage.file != kNoFile) storage.offset += member.payload;
-      graph_.storages.push_back(storage);
-    }
-    for (Tensor& tensor : held.tensors) {
-      tensor.storage = StorageId{first + static_cast<std::uint32_t>(tensor.storage)};
-      graph_.tensors.push_back(std::move(tensor));
-    }
-    graph_.notes.insert(graph_.notes.end(), held.notes.begin(), held.notes.end());
+    append_weights(graph_, held, FileId{0});
   }
 
   // Bytes that no tensor uses are still part of the file.
@@ -245,10 +223,8 @@ class Pt2 {
       graph_.storages.push_back(zip_.storage(member, FileId{0}));
       left.emplace_back(member.name);
     }
-    if (!left.empty())
-      note(Severity::warning, {},
-           fmt::format("{} storage{} no tensor uses: {}", left.size(), left.size() == 1 ? " that" : "s that",
-                       join_names(left, 3)));
+    const std::vector<Note> notes = unused_storages(left);
+    graph_.notes.insert(graph_.notes.end(), notes.begin(), notes.end());
   }
 
   void add_notes() {
@@ -261,24 +237,22 @@ class Pt2 {
       if (name.starts_with("data/aotinductor/") || name.ends_with(".so")) code.emplace_back(member.name);
     }
     if (!graphs.empty())
-      note(Severity::info, {}, fmt::format("the exported graph is not read: {}", join_names(graphs, 3)));
+      graph_.note(Severity::info, {}, "the exported graph is not read: {}", join_names(graphs, 3));
     if (!code.empty())
-      note(Severity::warning, {},
-           fmt::format("compiled code and its weights are not read: {}", join_names(code, 3)));
+      graph_.note(Severity::warning, {}, "compiled code and its weights are not read: {}",
+                  join_names(code, 3));
   }
 
-  const SourceFile& file_;
   ZipArchive zip_;
   bool old_;          // in no folder
   std::string root_;  // with its slash
-  MetaGraph graph_;
   TextViewMap<StorageId> storages_;
   TextViewSet used_;
 };
 
 }  // namespace
 
-Match sniff_pt2(std::span<const std::byte> head, std::string_view path) {
+Match sniff_pt2(std::string_view head, std::string_view path) {
   const auto name = first_zip_name(head);
   if (!name) return Match::no;
   const std::size_t slash = name->find('/');

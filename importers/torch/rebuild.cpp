@@ -2,7 +2,6 @@
 #include "importers/torch/rebuild.h"
 
 #include "core/base/checked.h"
-#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/validate.h"
 
@@ -20,38 +19,25 @@ std::string numbers_text(std::span<const std::uint64_t> numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ","));
 }
 
-// Elements from the first to the last that the strides reach, or nothing on overflow.
-std::optional<std::uint64_t> reach(const Tensor& tensor) {
-  std::uint64_t last = 1;
-  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
-    const auto step = checked_mul(tensor.shape[i] - 1, tensor.strides[i]);
-    const auto sum = step ? checked_add(last, *step) : std::nullopt;
-    if (!sum) return std::nullopt;
-    last = *sum;
-  }
-  return last;
-}
-
 void check_extent(const Tensor& tensor, TorchType type, std::uint64_t offset, std::uint64_t bytes,
                   const std::string& file) {
-  const auto malformed = [&](std::string_view detail) {
-    return Error(ErrorCode::malformed, {.file = file, .tensor = tensor.name}, detail);
-  };
+  const ErrorPlace place{.file = file, .tensor = tensor.name};
   const auto count = element_count(tensor.shape);
   if (!count || !checked_mul(*count, std::max<std::uint64_t>(type.item_bytes, 1)))
-    throw malformed(fmt::format("the shape {} overflows 64 bits", numbers_text(tensor.shape)));
+    throw Error(ErrorCode::malformed, place, "the shape {} overflows 64 bits", numbers_text(tensor.shape));
   if (tensor.strides.size() != tensor.shape.size())
-    throw malformed(fmt::format("{} strides for rank {}", tensor.strides.size(), tensor.shape.size()));
+    throw Error(ErrorCode::malformed, place, "{} strides for rank {}", tensor.strides.size(),
+                tensor.shape.size());
   if (*count == 0 || type.item_bytes == 0) return;  // reaches nothing, or no one knows what
-  const auto length = reach(tensor);
+  const auto length = spanned_elements(tensor);
   const auto end = length ? checked_add(*length, offset) : std::nullopt;
   const auto needed = end ? checked_mul(*end, type.item_bytes) : std::nullopt;
   if (!needed || *needed > bytes)
-    throw malformed(
-        fmt::format("needs {} bytes for {} with strides {} from element {}, its storage "
-                    "has {}",
-                    needed ? fmt::format("{}", *needed) : "more than 2^64", numbers_text(tensor.shape),
-                    numbers_text(tensor.strides), offset, bytes));
+    throw Error(ErrorCode::malformed, place,
+                "needs {} bytes for {} with strides {} from element {}, its storage "
+                "has {}",
+                needed ? fmt::format("{}", *needed) : "more than 2^64", numbers_text(tensor.shape),
+                numbers_text(tensor.strides), offset, bytes);
 }
 
 // Contiguous tensors have none. torch packs two numbers into an element of float4_e2m1fn_x2: the shape
@@ -83,14 +69,10 @@ Tensor place_tensor(Tensor tensor, TorchType type, std::uint64_t offset, const S
   return settled(std::move(tensor), type, file);
 }
 
-Error TorchRebuilder::malformed(const std::string& name, std::string_view detail) const {
-  return Error(ErrorCode::malformed, {.file = file_, .tensor = name}, detail);
-}
-
 std::uint64_t TorchRebuilder::number(const std::string& name, PickleValue value,
                                      std::string_view what) const {
   if (!value.is(Kind::integer) || pickle_.integer(value) < 0)
-    throw malformed(name, fmt::format("{} is no whole number from 0 on", what));
+    throw malformed(name, "{} is no whole number from 0 on", what);
   return static_cast<std::uint64_t>(pickle_.integer(value));
 }
 
@@ -106,11 +88,10 @@ std::vector<std::uint64_t> TorchRebuilder::numbers(const std::string& name, Pick
   const PickleObject* const object = pickle_.object(value);
   const bool is_size = object != nullptr && pickle_.is_global(object->callee, "torch.Size");
   const bool is_list = value.is(Kind::tuple) || value.is(Kind::list) || is_size;
-  if (!is_list) throw malformed(name, fmt::format("its {} is no tuple", what));
+  if (!is_list) throw malformed(name, "its {} is no tuple", what);
   const std::span<const PickleValue> items = sequence(value);
   if (items.size() > kMostRank)
-    throw malformed(name,
-                    fmt::format("its {} has {} dimensions, torch allows {}", what, items.size(), kMostRank));
+    throw malformed(name, "its {} has {} dimensions, torch allows {}", what, items.size(), kMostRank);
   std::vector<std::uint64_t> result;
   result.reserve(items.size());
   for (const PickleValue item : items) result.push_back(number(name, item, fmt::format("its {}", what)));
@@ -119,14 +100,13 @@ std::vector<std::uint64_t> TorchRebuilder::numbers(const std::string& name, Pick
 
 TorchType TorchRebuilder::type_of(const std::string& name, PickleValue value) const {
   const auto type = value.is(Kind::global) ? torch_dtype(pickle_.text(value)) : std::nullopt;
-  if (!type)
-    throw malformed(name, fmt::format("'{}' is no dtype of torch", safe_display(pickle_.text(value), 60)));
+  if (!type) throw malformed(name, "'{}' is no dtype of torch", safe_display(pickle_.text(value), 60));
   return *type;
 }
 
 Tensor TorchRebuilder::on_storage(const std::string& name, std::span<const PickleValue> arguments,
                                   std::optional<TorchType> type) const {
-  if (arguments.size() < 4) throw malformed(name, fmt::format("is rebuilt from {} values", arguments.size()));
+  if (arguments.size() < 4) throw malformed(name, "is rebuilt from {} values", arguments.size());
   if (!arguments[0].is(Kind::persistent)) throw malformed(name, "is rebuilt from what is no storage");
   const std::uint32_t storage = storages_.storage_of(arguments[0].number());
   const TorchWindow window = storages_.window_of(arguments[0].number());

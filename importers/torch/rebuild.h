@@ -1,6 +1,7 @@
 // One tensor out of the arguments of torch's rebuild functions.
 #pragma once
 
+#include "core/base/error.h"
 #include "importers/torch/values.h"
 
 #include <optional>
@@ -44,7 +45,11 @@ class TorchRebuilder {
   std::span<const PickleValue> sequence(PickleValue value) const;
 
  private:
-  Error malformed(const std::string& name, std::string_view detail) const;
+  template <typename... Values>
+  Error malformed(const std::string& name, fmt::format_string<Values...> detail,
+                  const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_, .tensor = name}, detail, values...);
+  }
   std::uint64_t number(const std::string& name, PickleValue value, std::string_view what) const;
   std::vector<std::uint64_t> numbers(const std::string& name, PickleValue value, std::string_view what) const;
 

@@ -33,20 +33,22 @@ class TorchStorageCollector {
   }
 
  private:
-  Error malformed(std::string_view detail) const {
-    return Error(ErrorCode::malformed, {.file = file_}, fmt::format("persistent id: {}", detail));
+  template <typename... Values>
+  Error malformed(fmt::format_string<Values...> detail, const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_}, "persistent id: {}",
+                 fmt::vformat(detail, fmt::make_format_args(values...)));
   }
 
   void add(std::span<const PickleValue> id) {
     const std::string_view kind = id.empty() ? "" : pickle_.text(id[0]);
     if (kind == "module")
       throw Error(ErrorCode::unsupported, {.file = file_},
-                  fmt::format("holds a whole pickled model of class '{}'; save its state_dict() instead",
-                              safe_display(id.size() > 1 ? pickle_.text(id[1]) : "", 100)));
+                  "holds a whole pickled model of class '{}'; save its state_dict() instead",
+                  safe_display(id.size() > 1 ? pickle_.text(id[1]) : "", 100));
     const std::size_t wanted = ids_ == TorchIds::legacy ? 6 : 5;
     if (kind != "storage" || id.size() != wanted)
-      throw malformed(fmt::format("{} values that begin with '{}', not {} that begin with 'storage'",
-                                  id.size(), safe_display(kind, 40), wanted));
+      throw malformed("{} values that begin with '{}', not {} that begin with 'storage'", id.size(),
+                      safe_display(kind, 40), wanted);
     const TorchStorage storage = described(id);
     const std::string key = out_.key(storage);
     const auto number = static_cast<std::uint32_t>(out_.storages_.size());
@@ -68,18 +70,16 @@ class TorchStorageCollector {
     const std::string_view name = pickle_.text(id[1]);
     const auto type = id[1].is(Kind::global) ? torch_storage_class(name) : std::nullopt;
     if (!type)
-      throw Error(
-          ErrorCode::unsupported, {.file = file_},
-          fmt::format("a storage of class '{}', which this version does not know", safe_display(name, 100)));
+      throw Error(ErrorCode::unsupported, {.file = file_},
+                  "a storage of class '{}', which this version does not know", safe_display(name, 100));
     storage.type = *type;
     storage.untyped = is_untyped_storage(name);
     if (!id[2].is(Kind::text) && !id[2].is(Kind::integer)) throw malformed("the storage's key is no string");
     storage.key = id[2];
     storage.numel = count(id[4], "numel");
     if (!checked_mul(storage.numel, storage.type.item_bytes))
-      throw malformed(fmt::format("storage '{}': {} elements of {} bytes overflow 64 bits",
-                                  safe_display(out_.key(storage), 60), storage.numel,
-                                  storage.type.item_bytes));
+      throw malformed("storage '{}': {} elements of {} bytes overflow 64 bits",
+                      safe_display(out_.key(storage), 60), storage.numel, storage.type.item_bytes);
     return storage;
   }
 
@@ -88,22 +88,22 @@ class TorchStorageCollector {
     if (!view.is(Kind::tuple) || parts.size() != 3) throw malformed("its view is no tuple of three");
     const std::uint64_t offset = count(parts[1], "a view's offset"), numel = count(parts[2], "a view's size");
     if (!range_fits(offset, numel, storage.numel))
-      throw malformed(fmt::format("a view of {} elements at {} of storage '{}', which has {}", numel, offset,
-                                  safe_display(key, 60), storage.numel));
+      throw malformed("a view of {} elements at {} of storage '{}', which has {}", numel, offset,
+                      safe_display(key, 60), storage.numel);
     return {offset * storage.type.item_bytes, numel * storage.type.item_bytes};
   }
 
   std::uint64_t count(PickleValue value, std::string_view what) const {
     if (!value.is(Kind::integer) || pickle_.integer(value) < 0)
-      throw malformed(fmt::format("{} is no whole number from 0 on", what));
+      throw malformed("{} is no whole number from 0 on", what);
     return static_cast<std::uint64_t>(pickle_.integer(value));
   }
 
   void require_same(const TorchStorage& known, const TorchStorage& again, std::string_view key) const {
     if (known.numel != again.numel || known.type.dtype != again.type.dtype || known.untyped != again.untyped)
-      throw malformed(fmt::format("storage '{}' has {} elements of {} once, {} of {} another time",
-                                  safe_display(key, 60), known.numel, dtype_info(known.type.dtype).name,
-                                  again.numel, dtype_info(again.type.dtype).name));
+      throw malformed("storage '{}' has {} elements of {} once, {} of {} another time", safe_display(key, 60),
+                      known.numel, dtype_info(known.type.dtype).name, again.numel,
+                      dtype_info(again.type.dtype).name);
   }
 
   const Pickle& pickle_;
@@ -128,6 +128,12 @@ TorchWindow TorchStorages::window_of(std::uint32_t id) const {
 
 TorchStorages torch_storages(const Pickle& pickle, const std::string& file, TorchIds ids) {
   return TorchStorageCollector(pickle, file, ids).collect();
+}
+
+std::vector<Note> unused_storages(const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  return {make_note(Severity::warning, {}, "{} storage{} no tensor uses: {}", names.size(),
+                    names.size() == 1 ? " that" : "s that", join_names(names, 3))};
 }
 
 void sort_by_place(MetaGraph& graph) {

@@ -54,7 +54,7 @@ std::optional<TorchType> find(const std::array<Named, N>& table, std::string_vie
 std::optional<TorchType> torch_dtype(std::string_view global) {
   if (!global.starts_with("torch.")) return std::nullopt;
   global.remove_prefix(6);
-  if (const auto known = dtype_from_torch(global))
+  if (const auto known = dtype_from(&DTypeInfo::torch, global))
     // float4_e2m1fn_x2: torch's element is a byte, two of ours
     return TorchType{*known, static_cast<std::uint8_t>(dtype_info(*known).block_bytes)};
   if (const auto other = find(kOthers, global)) return other;

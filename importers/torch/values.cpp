@@ -2,7 +2,6 @@
 // metadata.
 #include "importers/torch/values.h"
 
-#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
@@ -80,13 +79,16 @@ class Walker {
     std::uint64_t count = 0;
   };
 
-  Error limit(std::string_view detail) const {
-    return Error(ErrorCode::limit, {.file = graph_.files[0].path}, detail);
+  template <typename... Values>
+  Error limit(fmt::format_string<Values...> detail, const Values&... values) const {
+    return Error(ErrorCode::limit, {.file = graph_.files[0].path}, detail, values...);
   }
-  Error at(ErrorCode code, const std::string& path, std::string_view detail) const {
+  template <typename... Values>
+  Error at(ErrorCode code, const std::string& path, fmt::format_string<Values...> detail,
+           const Values&... values) const {
     ErrorPlace place{.file = graph_.files[0].path};
     if (!path.empty()) place.tensor = path;
-    return Error(code, std::move(place), detail);
+    return Error(code, std::move(place), detail, values...);
   }
 
   std::string_view callee(const PickleObject& object) const { return pickle_.text(object.callee); }
@@ -100,8 +102,8 @@ class Walker {
   std::string joined(const std::string& path, std::string_view key) {
     std::string result = path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
     names_ += result.size();
-    if (result.size() > kMostPath) throw limit(fmt::format("a name of {} bytes", result.size()));
-    if (names_ > kMostNames) throw limit(fmt::format("names of more than {} bytes in all", kMostNames));
+    if (result.size() > kMostPath) throw limit("a name of {} bytes", result.size());
+    if (names_ > kMostNames) throw limit("names of more than {} bytes in all", kMostNames);
     return result;
   }
 
@@ -109,9 +111,8 @@ class Walker {
   void keep(std::string_view name, std::size_t beside) {
     kept_ += name.size() + beside;
     if (kept_ > kFirstKept + kMostGrowth * pickle_.bytes())
-      throw limit(
-          fmt::format("{} tensors and all names together take more than {} bytes for each byte of the pickle",
-                      graph_.tensors.size(), kMostGrowth));
+      throw limit("{} tensors and all names together take more than {} bytes for each byte of the pickle",
+                  graph_.tensors.size(), kMostGrowth);
   }
 
   std::string key_text(PickleValue key, std::size_t position) const {
@@ -161,7 +162,7 @@ class Walker {
 
   void visit(PickleValue value, const std::string& path) {
     if (++visits_ > kMostVisits)
-      throw limit(fmt::format("its values refer to each other in more than {} ways", kMostVisits));
+      throw limit("its values refer to each other in more than {} ways", kMostVisits);
     if (is_container(value)) return visit_container(value, path);
     if (is_scalar(value)) return add_metadata(value, path);
     if (value.is(Kind::persistent)) return add(rebuild_.whole_storage(tensor_name(path), value));
@@ -179,7 +180,7 @@ class Walker {
   }
 
   void push(PickleValue value, const std::string& path, bool waits) {
-    if (stack_.size() == kMostDepth) throw limit(fmt::format("values nested more than {} deep", kMostDepth));
+    if (stack_.size() == kMostDepth) throw limit("values nested more than {} deep", kMostDepth);
     stack_.push_back({value, path, waits, 0});
   }
 
@@ -214,9 +215,8 @@ class Walker {
     const auto bytes = packed_byte_size(tensor.dtype, elements(tensor));
     if (!bytes) throw at(ErrorCode::malformed, tensor.name, "has no size in bytes");
     tensor.strides.clear();
-    tensor.storage = StorageId{static_cast<std::uint32_t>(graph_.storages.size())};
+    tensor.storage = graph_.add_storage(shapes_only_storage(*bytes));
     keep(tensor.name, sizeof(Tensor) + sizeof(Storage));
-    graph_.storages.push_back(shapes_only_storage(*bytes));
     find(Severity::warning, "without bytes in the file: shape only", tensor.name);
     graph_.tensors.push_back(std::move(tensor));
   }
@@ -243,7 +243,7 @@ class Walker {
     const std::string_view last = function.substr(function.rfind('.') + 1);
     const auto require = [&](std::size_t least) {
       if (arguments.size() < least)
-        throw at(ErrorCode::malformed, name, fmt::format("{} with {} values", last, arguments.size()));
+        throw at(ErrorCode::malformed, name, "{} with {} values", last, arguments.size());
     };
     if (last == "_rebuild_tensor") return add(rebuild_.on_storage(name, arguments, {}));
     if (last == "_rebuild_tensor_v2") {
@@ -295,16 +295,16 @@ class Walker {
       const bool nested = inner.ends_with("._rebuild_from_type_v2");
       if (inner.starts_with("torch._utils._rebuild_") && !nested)
         return rebuild(inner, pickle_.items(arguments[2]), path);
-      throw at(ErrorCode::unsupported, name,
-               fmt::format("is made by '{}', which this version does not know", safe_display(inner, 100)));
+      throw at(ErrorCode::unsupported, name, "is made by '{}', which this version does not know",
+               safe_display(inner, 100));
     }
     if (last == "_rebuild_device_tensor_from_numpy") {
       find(Severity::error, "a numpy array inside the pickle: not read", name);
       return;
     }
     throw at(ErrorCode::unsupported, name,
-             fmt::format("is made by 'torch._utils.{}' from {} values, which this version does not know",
-                         safe_display(last, 100), arguments.size()));
+             "is made by 'torch._utils.{}' from {} values, which this version does not know",
+             safe_display(last, 100), arguments.size());
   }
 
   // The attributes of a tensor's subclass, where they may hold tensors: {name: value}, or with slots two.
@@ -352,9 +352,9 @@ class Walker {
     const std::string name = safe_display(class_name(object), 100);
     if (holds_storage(object))
       throw at(ErrorCode::unsupported, path,
-               fmt::format("holds tensors inside an object of class '{}', which only its own code can read; "
-                           "save a state_dict instead",
-                           name));
+               "holds tensors inside an object of class '{}', which only its own code can read; "
+               "save a state_dict instead",
+               name);
     find(Severity::warning, fmt::format("an object of class '{}': left out", name), path);
   }
 

@@ -68,6 +68,9 @@ TorchStorages torch_storages(const Pickle& pickle, const std::string& file, Torc
 void add_torch_values(const Pickle& pickle, const TorchStorages& storages,
                       const std::vector<StorageId>& placed, MetaGraph& graph);
 
+// What to say of storages that are called so and that no tensor uses; nothing if there are none.
+std::vector<Note> unused_storages(const std::vector<std::string>& names);
+
 // Puts storages in the order of their bytes and tensors in that of their storages. Writers keep to it mostly,
 // and then nothing is moved.
 void sort_by_place(MetaGraph& graph);

@@ -6,11 +6,10 @@
 //   ROOT/version       "3\n": 1 to 10 can be read
 //   ROOT/.format_version, .storage_alignment, .data/serialization_id     not needed
 //   ROOT/constants.pkl, ROOT/code/...     only in TorchScript: refused
-#include "importers/torch/zip_checkpoint.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "importers/huggingface/config.h"
+#include "importers/file_graph.h"
+#include "importers/formats.h"
 #include "importers/torch/values.h"
 #include "importers/wire/zip.h"
 
@@ -27,14 +26,12 @@ constexpr std::uint64_t kMostPickle = 256 << 20;
 constexpr std::uint64_t kMostRecord = 64;  // of a version or a byte order
 constexpr int kMostVersion = 10;
 
-class TorchZip {
+class TorchZip : GraphReader {
  public:
   explicit TorchZip(const SourceFile& file)
-      : file_(file), zip_(std::in_place, file, ZipCase::folded), root_(zip_->root()) {}
+      : GraphReader(file, "torch"), zip_(std::in_place, file, ZipCase::folded), root_(zip_->root()) {}
 
   MetaGraph read() {
-    graph_.format = "torch";
-    graph_.files.push_back({file_.path(), file_.size()});
     const ZipMember& pickle_member = check_kind();
     check_version();
     const bool big_endian = is_big_endian();
@@ -46,8 +43,9 @@ class TorchZip {
  private:
   const ZipMember* find(std::string_view name) const { return zip_->find(fmt::format("{}/{}", root_, name)); }
 
-  Error unsupported(std::string_view detail) const {
-    return Error(ErrorCode::unsupported, {.file = file_.path()}, detail);
+  template <typename... Values>
+  Error unsupported(fmt::format_string<Values...> detail, const Values&... values) const {
+    return Error(ErrorCode::unsupported, {.file = file_.path()}, detail, values...);
   }
 
   // data.pkl, once it is clear that this is no other kind of archive.
@@ -58,9 +56,8 @@ class TorchZip {
       throw unsupported("a TorchScript archive, which holds code: save the model's state_dict instead");
     const ZipMember* pickle = find("data.pkl");
     if (pickle == nullptr)
-      throw Error(ErrorCode::malformed, {.file = file_.path()},
-                  fmt::format("a zip archive without '{}/data.pkl': not written by torch.save",
-                              safe_display(root_, 100)));
+      throw malformed("a zip archive without '{}/data.pkl': not written by torch.save",
+                      safe_display(root_, 100));
     return *pickle;
   }
 
@@ -73,10 +70,9 @@ class TorchZip {
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), version);
     if (failure != std::errc() || version < 1 ||
         text.find_first_not_of(" \r\n", static_cast<std::size_t>(end - text.data())) != std::string::npos)
-      throw zip_->malformed(*member, fmt::format("is no version: '{}'", safe_display(text)));
+      throw zip_->malformed(*member, "is no version: '{}'", safe_display(text));
     if (version > kMostVersion)
-      throw unsupported(
-          fmt::format("version {} of the format, the newest known is {}", version, kMostVersion));
+      throw unsupported("version {} of the format, the newest known is {}", version, kMostVersion);
   }
 
   bool is_big_endian() const {
@@ -84,7 +80,7 @@ class TorchZip {
     if (member == nullptr) return false;
     const std::string text = zip_->read(*member, kMostRecord);
     if (text != "little" && text != "big")
-      throw zip_->malformed(*member, fmt::format("says '{}', not little or big", safe_display(text)));
+      throw zip_->malformed(*member, "says '{}', not little or big", safe_display(text));
     return text == "big";
   }
 
@@ -92,7 +88,7 @@ class TorchZip {
   Pickle read_pickle(const ZipMember& member) const {
     if (member.bytes > kMostPickle)
       throw Error(ErrorCode::limit, {.file = file_.path(), .byte = member.header},
-                  fmt::format("the pickle has {} bytes, the limit is {}", member.bytes, kMostPickle));
+                  "the pickle has {} bytes, the limit is {}", member.bytes, kMostPickle);
     if (!member.deflated) {
       zip_->check_stored(member);
       Cursor cursor(file_, member.payload, member.payload + member.bytes);
@@ -109,7 +105,7 @@ class TorchZip {
   static Pickle whole_pickle(Cursor& cursor) {
     Pickle pickle(cursor);
     if (cursor.remaining() != 0)
-      throw cursor.malformed(cursor.at(), fmt::format("{} bytes follow the pickle", cursor.remaining()));
+      throw cursor.malformed(cursor.at(), "{} bytes follow the pickle", cursor.remaining());
     return pickle;
   }
 
@@ -136,19 +132,16 @@ class TorchZip {
       const std::string name = fmt::format("data/{}", storages.key(wanted));
       const ZipMember* member = find(name);
       if (member == nullptr)
-        throw Error(ErrorCode::malformed, {.file = file_.path()},
-                    fmt::format("the pickle names a storage '{}', which the archive does not hold",
-                                safe_display(name, 100)));
+        throw malformed("the pickle names a storage '{}', which the archive does not hold",
+                        safe_display(name, 100));
       if (member->deflated)
         throw zip_->malformed(*member, "is compressed; torch stores the bytes of storages as they are");
       if (member->bytes != wanted.bytes())
-        throw zip_->malformed(*member,
-                              fmt::format("has {} bytes, the pickle says {}", member->bytes, wanted.bytes()));
+        throw zip_->malformed(*member, "has {} bytes, the pickle says {}", member->bytes, wanted.bytes());
       used_[static_cast<std::size_t>(member - zip_->members().data())] = true;
       Storage storage = zip_->storage(*member, FileId{0});
       if (big_endian) swap_bytes(storage, wanted);
-      placed.push_back(StorageId{static_cast<std::uint32_t>(graph_.storages.size())});
-      graph_.storages.push_back(storage);
+      placed.push_back(graph_.add_storage(storage));
     }
     return placed;
   }
@@ -161,10 +154,9 @@ class TorchZip {
       storage.unit = static_cast<std::uint8_t>(unit);
     } else if (wanted.untyped && !std::exchange(untyped_noted_, true)) {
       // torch reads them as single bytes, whatever the tensors on them say
-      graph_.notes.push_back({Severity::error,
-                              {},
-                              "big-endian storages without a type: the order of their numbers' bytes is not "
-                              "known"});
+      graph_.note(Severity::error, {},
+                  "big-endian storages without a type: the order of their numbers' bytes is not "
+                  "known");
     }
   }
 
@@ -178,37 +170,27 @@ class TorchZip {
       graph_.storages.push_back(zip_->storage(member, FileId{0}));
       left.emplace_back(member.name);
     }
-    if (left.empty()) return {};
-    return {{Severity::warning,
-             {},
-             fmt::format("{} storage{} no tensor uses: {}", left.size(),
-                         left.size() == 1 ? " that" : "s that", join_names(left, 3))}};
+    return unused_storages(left);
   }
 
-  const SourceFile& file_;
   std::optional<ZipArchive> zip_;  // until its storages are placed
   std::string root_;
   std::vector<bool> used_;  // members
-  MetaGraph graph_;
   bool untyped_noted_ = false;
 };
 
 }  // namespace
 
 MetaGraph read_torch_zip_file(const SourceFile& file) {
-  if (file.size() >= 8) {
-    const std::vector<std::byte> head = file.head(8);
-    if (std::string_view(reinterpret_cast<const char*>(head.data()), 8) == "PYTORCH1")
-      throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 0},
-                  "a PYTORCH1 container, a format torch abandoned before its release");
-  }
+  if (file.head(8) == "PYTORCH1")
+    throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 0},
+                "a PYTORCH1 container, a format torch abandoned before its release");
   return TorchZip(file).read();
 }
 
 // The first member is data.pkl, or in TorchScript data/0; all lie in one folder.
-Match sniff_torch_zip(std::span<const std::byte> head, std::string_view path) {
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  if (text.starts_with("PYTORCH1")) return Match::yes;
+Match sniff_torch_zip(std::string_view head, std::string_view path) {
+  if (head.starts_with("PYTORCH1")) return Match::yes;
   if (const auto name = first_zip_name(head)) {
     const std::size_t slash = name->find('/');
     const std::string_view inside = slash == std::string_view::npos ? "" : name->substr(slash + 1);
@@ -218,7 +200,7 @@ Match sniff_torch_zip(std::span<const std::byte> head, std::string_view path) {
       return Match::yes;
   }
   for (const std::string_view extension : {".pt", ".pth", ".bin", ".ckpt"})
-    if (text.starts_with("PK\3\4") && path.ends_with(extension)) return Match::maybe;
+    if (head.starts_with("PK\3\4") && path.ends_with(extension)) return Match::maybe;
   return Match::no;
 }
 

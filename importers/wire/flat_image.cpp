@@ -50,7 +50,7 @@ class Walk {
 
   Error outside(std::uint64_t at) const {
     return Error(ErrorCode::malformed, {.file = file_.path(), .byte = at},
-                 fmt::format("a flatbuffer reference leads out of its {} bytes", size_));
+                 "a flatbuffer reference leads out of its {} bytes", size_);
   }
 
  private:
@@ -131,38 +131,33 @@ std::vector<FlatBytes> flat_far_ranges(const SourceFile& file, std::uint64_t siz
 
 FlatImage::FlatImage(const SourceFile& file, std::uint64_t size, std::vector<FlatBytes> weights) {
   if (size > kMostSize || size > file.size())
-    throw Error(ErrorCode::malformed, {.file = file.path()},
-                fmt::format("a flatbuffer of {} bytes in a file of {}", size, file.size()));
+    throw Error(ErrorCode::malformed, {.file = file.path()}, "a flatbuffer of {} bytes in a file of {}", size,
+                file.size());
   const std::vector<FlatBytes> left_out = holes(std::move(weights), size);
   std::uint64_t held = size;
   for (const FlatBytes& hole : left_out) held -= hole.bytes;
   if (held > kMostImage)
     throw Error(ErrorCode::limit, {.file = file.path()},
-                fmt::format("{} bytes of structure besides the weights, the limit is {}", held, kMostImage));
+                "{} bytes of structure besides the weights, the limit is {}", held, kMostImage);
   size_ = static_cast<std::size_t>(size);
   if (size_ == 0) return;
   void* const memory =
       ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw system_error(file.path(), fmt::format("reserve {} bytes", size_), errno);
-  data_ = static_cast<std::uint8_t*>(memory);
-  try {
-    std::uint64_t at = 0;
-    const auto copy_to = [&](std::uint64_t end) {
-      file.read_at(at, std::as_writable_bytes(std::span(data_ + at, static_cast<std::size_t>(end - at))));
-    };
-    for (const FlatBytes& hole : left_out) {
-      copy_to(hole.offset);
-      at = hole.offset + hole.bytes;
-    }
-    copy_to(size);
-  } catch (...) {
-    ::munmap(data_, size_);
-    throw;
+  data_ = {static_cast<std::uint8_t*>(memory), Unmap{size_}};
+  std::uint64_t at = 0;
+  const auto copy_to = [&](std::uint64_t end) {
+    const std::span whole(data_.get(), size_);
+    file.read_at(at, std::as_writable_bytes(
+                         whole.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(end - at))));
+  };
+  for (const FlatBytes& hole : left_out) {
+    copy_to(hole.offset);
+    at = hole.offset + hole.bytes;
   }
+  copy_to(size);
 }
 
-FlatImage::~FlatImage() {
-  if (data_ != nullptr) ::munmap(data_, size_);
-}
+void FlatImage::Unmap::operator()(std::uint8_t* data) const { ::munmap(data, bytes); }
 
 }  // namespace loadline

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <vector>
 
 namespace loadline {
@@ -35,19 +35,20 @@ class FlatImage {
   static constexpr std::uint64_t kMostImage = 40 << 20;
 
   FlatImage(const SourceFile& file, std::uint64_t size, std::vector<FlatBytes> weights);
-  ~FlatImage();
-  FlatImage(const FlatImage&) = delete;
-  FlatImage& operator=(const FlatImage&) = delete;
 
-  const std::uint8_t* data() const { return data_; }
+  const std::uint8_t* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
   // Where a byte vector in the image lies in the file.
   std::uint64_t offset_of(const std::uint8_t* inside) const {
-    return static_cast<std::uint64_t>(inside - data_);
+    return static_cast<std::uint64_t>(inside - data_.get());
   }
 
  private:
-  std::uint8_t* data_ = nullptr;
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(std::uint8_t* data) const;
+  };
+  std::unique_ptr<std::uint8_t[], Unmap> data_;
   std::size_t size_ = 0;
 };
 

@@ -15,7 +15,6 @@
 #include "core/base/text_hash.h"
 #include "importers/wire/pickle_globals.h"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -54,18 +53,22 @@ class PickleMachine {
   }
 
  private:
-  Error malformed(std::string_view detail) const {
-    return cursor_.malformed(at_, fmt::format("pickle: {}", detail));
+  template <typename... Values>
+  Error fault(ErrorCode code, fmt::format_string<Values...> detail, const Values&... values) const {
+    return Error(code, cursor_.malformed(at_, "").place(), "pickle: {}",
+                 fmt::vformat(detail, fmt::make_format_args(values...)));
   }
-  Error refused(std::string_view detail) const {
-    const Error place = cursor_.malformed(at_, "");
-    return Error(ErrorCode::unsupported, place.place(), fmt::format("pickle: {}", detail));
+  template <typename... Values>
+  Error malformed(fmt::format_string<Values...> detail, const Values&... values) const {
+    return fault(ErrorCode::malformed, detail, values...);
+  }
+  template <typename... Values>
+  Error refused(fmt::format_string<Values...> detail, const Values&... values) const {
+    return fault(ErrorCode::unsupported, detail, values...);
   }
   Error limit(std::string_view what, std::uint64_t most) const {
-    const Error place = cursor_.malformed(at_, "");
-    return Error(ErrorCode::limit, place.place(), fmt::format("pickle: more than {} {}", most, what));
+    return fault(ErrorCode::limit, "more than {} {}", most, what);
   }
-
   template <typename T>
   T take(std::string_view what = "a pickle opcode") {
     return cursor_.read<T>(what);
@@ -147,8 +150,8 @@ class PickleMachine {
     const PickleGlobal named = modern_global({std::move(module), std::move(name)});
     std::string full = named.module + "." + named.name;
     if (runs_code(named))
-      throw refused(fmt::format("names '{}', which runs code when loaded: refused, nothing was run",
-                                safe_display(full, 100)));
+      throw refused("names '{}', which runs code when loaded: refused, nothing was run",
+                    safe_display(full, 100));
     const auto [found, fresh] = globals_.try_emplace(std::move(full));
     if (fresh) {
       keep(4);
@@ -160,8 +163,7 @@ class PickleMachine {
   void put(std::uint64_t slot) {
     // writers number slots one by one; whoever leaves large gaps wants memory
     constexpr std::uint64_t kMostGap = 1024;
-    if (slot > memo_.size() + kMostGap)
-      throw malformed(fmt::format("memo slot {} after {} slots", slot, memo_.size()));
+    if (slot > memo_.size() + kMostGap) throw malformed("memo slot {} after {} slots", slot, memo_.size());
     const PickleValue value = top();
     if (slot >= memo_.size()) {
       keep(slot + 1 - memo_.size());
@@ -171,7 +173,7 @@ class PickleMachine {
   }
   void get(std::uint64_t slot) {
     if (slot >= memo_.size() || memo_[static_cast<std::size_t>(slot)].is(Kind::absent))
-      throw malformed(fmt::format("reads memo slot {}, which was never set", slot));
+      throw malformed("reads memo slot {}, which was never set", slot);
     push(memo_[static_cast<std::size_t>(slot)]);
   }
 
@@ -218,15 +220,13 @@ class PickleMachine {
   PickleValue target(PickleValue value, Kind kind, std::string_view opcode) {
     if (value.is(kind)) return value;
     if (!value.is(Kind::object))
-      throw malformed(fmt::format("{} on what is no {}", opcode, kind == Kind::list ? "list" : "dict"));
+      throw malformed("{} on what is no {}", opcode, kind == Kind::list ? "list" : "dict");
     PickleObject& object = values_.object(value);
     const std::string_view callee = out_.text(object.callee);
-    if (callee.starts_with("torch"))
-      throw malformed(fmt::format("{} on a {}", opcode, safe_display(callee, 100)));
+    if (callee.starts_with("torch")) throw malformed("{} on a {}", opcode, safe_display(callee, 100));
     if (!object.state.is(kind)) {
       add_state(object, container(kind));
-      if (!object.state.is(kind))
-        throw malformed(fmt::format("{} on an object that has other state", opcode));
+      if (!object.state.is(kind)) throw malformed("{} on an object that has other state", opcode);
     }
     return object.state;
   }
@@ -242,7 +242,7 @@ class PickleMachine {
     if (arguments.empty()) return dict;
     const std::span<const PickleValue> given = out_.items(arguments[0]);
     if (arguments.size() > 1 || !(arguments[0].is(Kind::dict) || arguments[0].is(Kind::list)))
-      throw refused(fmt::format("a {} made from something else than pairs", name));
+      throw refused("a {} made from something else than pairs", name);
     keep(2 * given.size());
     if (arguments[0].is(Kind::dict)) {
       values_.append(dict, given);
@@ -251,7 +251,7 @@ class PickleMachine {
     for (const PickleValue& pair : given) {
       const std::span<const PickleValue> parts = out_.items(pair);
       if (!(pair.is(Kind::tuple) || pair.is(Kind::list)) || parts.size() != 2)
-        throw malformed(fmt::format("a {} made from something else than pairs", name));
+        throw malformed("a {} made from something else than pairs", name);
       values_.append(dict, parts);
     }
     return dict;
@@ -262,11 +262,11 @@ class PickleMachine {
     // ('module', class, ...): how torch before 1.6 wrote the classes of whole models
     if (callee.is(Kind::persistent)) {
       const std::span<const PickleValue> id = out_.items(out_.persistent_[callee.number()]);
-      throw refused(fmt::format("a whole pickled model of class '{}'; save its state_dict() instead",
-                                safe_display(id.size() > 1 ? out_.text(id[1]) : "", 100)));
+      throw refused("a whole pickled model of class '{}'; save its state_dict() instead",
+                    safe_display(id.size() > 1 ? out_.text(id[1]) : "", 100));
     }
-    if (!callee.is(Kind::global)) throw malformed(fmt::format("{} calls what is no global", opcode));
-    if (!arguments.is(Kind::tuple)) throw malformed(fmt::format("{} without a tuple of arguments", opcode));
+    if (!callee.is(Kind::global)) throw malformed("{} calls what is no global", opcode);
+    if (!arguments.is(Kind::tuple)) throw malformed("{} without a tuple of arguments", opcode);
     const std::string name(out_.text(callee));
     const std::span<const PickleValue> items = out_.items(arguments);
     if (is_dict_type(name)) return push(make_dict(name, items));
@@ -293,7 +293,7 @@ class PickleMachine {
     if (!value.is(Kind::object)) throw malformed("BUILD on what is no object");
     PickleObject& object = values_.object(value);
     if (out_.text(object.callee).starts_with("torch._utils."))
-      throw refused(fmt::format("BUILD on {}", safe_display(out_.text(object.callee), 100)));
+      throw refused("BUILD on {}", safe_display(out_.text(object.callee), 100));
     add_state(object, state);
   }
 
@@ -307,7 +307,7 @@ class PickleMachine {
 
   void stop() {
     if (!marks_.empty() || stack_.size() != 1)
-      throw malformed(fmt::format("STOP with {} values on the stack, not 1", stack_.size()));
+      throw malformed("STOP with {} values on the stack, not 1", stack_.size());
     out_.root_ = stack_.back();
     stopped_ = true;
   }
@@ -319,97 +319,58 @@ class PickleMachine {
 
   void proto() {
     const auto version = take<std::uint8_t>();
-    if (version > 2)
-      throw refused(fmt::format("protocol {}: only protocols up to 2, torch's default, are read", version));
+    if (version > 2) throw refused("protocol {}: only protocols up to 2, torch's default, are read", version);
   }
 
   void step(std::uint8_t opcode) {
-    switch (opcode) {
-      case 0x80:
-        return proto();
-      case '.':
-        return stop();
-      case '(':
-        return mark();
-      case 'c':
-        return global();
-      case 'q':
-        return put(take<std::uint8_t>());
-      case 'r':
-        return put(take<std::uint32_t>());
-      case 'h':
-        return get(take<std::uint8_t>());
-      case 'j':
-        return get(take<std::uint32_t>());
-      case 'Q':
-        return persistent();
-      case 'R':
-        return reduce("REDUCE");
-      case 0x81:
-        return reduce("NEWOBJ");
-      case 'b':
-        return build();
-      default:
-        return step_value(opcode);
-    }
-  }
-
-  void step_value(std::uint8_t opcode) {
-    switch (opcode) {
-      case 'N':
-        return push(Kind::none);
-      case 0x88:
-        return push(Kind::boolean, 1);
-      case 0x89:
-        return push(Kind::boolean, 0);
-      case 'K':
-        return push_integer(take<std::uint8_t>());
-      case 'M':
-        return push_integer(take<std::uint16_t>());
-      case 'J':
-        return push_integer(take<std::int32_t>());
-      case 0x8A:
-        return long_number();
-      case 'G':
-        return real();
-      case 'X':
-        return push(text(Kind::text, take<std::uint32_t>()));
-      case 'U':
-        return push(text(Kind::text, take<std::uint8_t>()));
-      case ')':
-        return push(Kind::tuple);
-      case 0x85:
-        return join(below(1));
-      case 0x86:
-        return join(below(2));
-      case 0x87:
-        return join(below(3));
-      case 't':
-        return join(below_mark());
-      case ']':
-        return push(container(Kind::list));
-      case '}':
-        return push(container(Kind::dict));
-      case 0x8F:
-        return push(container(Kind::set));
-      default:
-        return step_container(opcode);
-    }
-  }
-
-  void step_container(std::uint8_t opcode) {
-    switch (opcode) {
-      case 'a':
-        return add_items(Kind::list, below(1));
-      case 'e':
-        return add_items(Kind::list, below_mark());
-      case 's':
-        return add_items(Kind::dict, below(2));
-      case 'u':
-        return add_items(Kind::dict, below_mark());
-      default:
-        throw refused(fmt::format("opcode {:#04x}, which torch.save does not write", opcode));
-    }
+    using Machine = PickleMachine;
+    struct Opcode {
+      std::uint8_t code;
+      void (*run)(Machine& m);
+    };
+    static constexpr Opcode kOpcodes[] = {
+        {0x80, [](Machine& m) { m.proto(); }},
+        {'.', [](Machine& m) { m.stop(); }},
+        {'(', [](Machine& m) { m.mark(); }},
+        {'c', [](Machine& m) { m.global(); }},
+        {'q', [](Machine& m) { m.put(m.take<std::uint8_t>()); }},
+        {'r', [](Machine& m) { m.put(m.take<std::uint32_t>()); }},
+        {'h', [](Machine& m) { m.get(m.take<std::uint8_t>()); }},
+        {'j', [](Machine& m) { m.get(m.take<std::uint32_t>()); }},
+        {'Q', [](Machine& m) { m.persistent(); }},
+        {'R', [](Machine& m) { m.reduce("REDUCE"); }},
+        {0x81, [](Machine& m) { m.reduce("NEWOBJ"); }},
+        {'b', [](Machine& m) { m.build(); }},
+        {'N', [](Machine& m) { m.push(Kind::none); }},
+        {0x88, [](Machine& m) { m.push(Kind::boolean, 1); }},
+        {0x89, [](Machine& m) { m.push(Kind::boolean, 0); }},
+        {'K', [](Machine& m) { m.push_integer(m.take<std::uint8_t>()); }},
+        {'M', [](Machine& m) { m.push_integer(m.take<std::uint16_t>()); }},
+        {'J', [](Machine& m) { m.push_integer(m.take<std::int32_t>()); }},
+        {0x8A, [](Machine& m) { m.long_number(); }},
+        {'G', [](Machine& m) { m.real(); }},
+        {'X', [](Machine& m) { m.push(m.text(Kind::text, m.take<std::uint32_t>())); }},
+        {'U', [](Machine& m) { m.push(m.text(Kind::text, m.take<std::uint8_t>())); }},
+        {')', [](Machine& m) { m.push(Kind::tuple); }},
+        {0x85, [](Machine& m) { m.join(m.below(1)); }},
+        {0x86, [](Machine& m) { m.join(m.below(2)); }},
+        {0x87, [](Machine& m) { m.join(m.below(3)); }},
+        {'t', [](Machine& m) { m.join(m.below_mark()); }},
+        {']', [](Machine& m) { m.push(m.container(Kind::list)); }},
+        {'}', [](Machine& m) { m.push(m.container(Kind::dict)); }},
+        {0x8F, [](Machine& m) { m.push(m.container(Kind::set)); }},
+        {'a', [](Machine& m) { m.add_items(Kind::list, m.below(1)); }},
+        {'e', [](Machine& m) { m.add_items(Kind::list, m.below_mark()); }},
+        {'s', [](Machine& m) { m.add_items(Kind::dict, m.below(2)); }},
+        {'u', [](Machine& m) { m.add_items(Kind::dict, m.below_mark()); }},
+    };
+    static constexpr auto kByCode = [] {
+      std::array<void (*)(Machine & m), 256> table = {};
+      for (const Opcode& known : kOpcodes) table[known.code] = known.run;
+      return table;
+    }();
+    if (kByCode[opcode] == nullptr) throw refused("opcode {:#04x}, which torch.save does not write", opcode);
+    kByCode[opcode](*this);
   }
 
   Pickle& out_;

@@ -1,8 +1,8 @@
 // The names that a pickle may or may not mention.
 #include "importers/wire/pickle_globals.h"
 
-#include <algorithm>
-#include <array>
+#include "core/graph/word_list.h"
+
 #include <string_view>
 
 namespace loadline {
@@ -10,44 +10,13 @@ namespace {
 
 // Modules that only a pickle meant to run something names. Not what makes reading safe, for nothing is ever
 // called; it lets such a file be refused by name.
-constexpr std::array<std::string_view, 34> kCodeModules = {"_posixsubprocess",
-                                                           "asyncio",
-                                                           "bdb",
-                                                           "code",
-                                                           "codeop",
-                                                           "commands",
-                                                           "cProfile",
-                                                           "ctypes",
-                                                           "doctest",
-                                                           "ensurepip",
-                                                           "idlelib",
-                                                           "imp",
-                                                           "importlib",
-                                                           "marshal",
-                                                           "nt",
-                                                           "operator",
-                                                           "os",
-                                                           "pdb",
-                                                           "pickle",
-                                                           "pip",
-                                                           "pkgutil",
-                                                           "posix",
-                                                           "profile",
-                                                           "pty",
-                                                           "pydoc",
-                                                           "runpy",
-                                                           "shelve",
-                                                           "shutil",
-                                                           "socket",
-                                                           "subprocess",
-                                                           "sys",
-                                                           "timeit",
-                                                           "venv",
-                                                           "webbrowser"};
+constexpr std::string_view kCodeModules =
+    "_posixsubprocess asyncio bdb code codeop commands cProfile ctypes doctest ensurepip idlelib imp "
+    "importlib marshal nt operator os pdb pickle pip pkgutil posix profile pty pydoc runpy shelve shutil "
+    "socket subprocess sys timeit venv webbrowser";
 // What the builtins hold besides functions that run something.
-constexpr std::array<std::string_view, 16> kDataBuiltins = {
-    "bool", "bytearray", "bytes", "complex", "dict",  "float", "frozenset", "int",
-    "list", "object",    "range", "set",     "slice", "str",   "tuple",     "Ellipsis"};
+constexpr std::string_view kDataBuiltins =
+    "bool bytearray bytes complex dict float frozenset int list object range set slice str tuple Ellipsis";
 
 }  // namespace
 
@@ -63,10 +32,9 @@ PickleGlobal modern_global(PickleGlobal global) {
 }
 
 bool runs_code(const PickleGlobal& global) {
-  if (global.module == "builtins")
-    return std::find(kDataBuiltins.begin(), kDataBuiltins.end(), global.name) == kDataBuiltins.end();
+  if (global.module == "builtins") return !has_word(kDataBuiltins, global.name);
   const std::string_view package = std::string_view(global.module).substr(0, global.module.find('.'));
-  return std::find(kCodeModules.begin(), kCodeModules.end(), package) != kCodeModules.end();
+  return has_word(kCodeModules, package);
 }
 
 }  // namespace loadline

@@ -13,7 +13,6 @@
 #include <exception>
 #include <vector>
 
-#include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream.h>
 
@@ -74,7 +73,7 @@ class FileStream final : public google::protobuf::io::ZeroCopyInputStream {
 
 struct WireReader::State {
   State(const SourceFile& source, std::uint64_t first, std::uint64_t end)
-      : file(source), begin(first), stream(source, first, end), coded(&stream) {
+      : begin(first), stream(source, first, end), coded(&stream) {
     coded.SetTotalBytesLimit(INT_MAX);
     coded.PushLimit(static_cast<int>(end - first));
   }
@@ -82,7 +81,6 @@ struct WireReader::State {
   std::uint64_t at() const { return begin + static_cast<std::uint64_t>(coded.CurrentPosition()); }
   std::uint64_t remaining() { return static_cast<std::uint64_t>(coded.BytesUntilLimit()); }
 
-  const SourceFile& file;
   std::uint64_t begin;
   FileStream stream;
   CodedInputStream coded;
@@ -90,20 +88,16 @@ struct WireReader::State {
   std::uint64_t pending = 0;                    // bytes of the last field not taken yet
 };
 
-WireReader::WireReader(const SourceFile& file, std::uint64_t begin, std::uint64_t end) {
+WireReader::WireReader(const SourceFile& file, std::uint64_t begin, std::uint64_t end) : file_(file) {
   end = std::min(end, file.size());
   begin = std::min(begin, end);
   if (end - begin >= INT_MAX)  // which CodedInputStream takes for no limit
     throw Error(ErrorCode::limit, {.file = file.path(), .byte = begin},
-                fmt::format("has {} bytes, protobuf's limit is {}", end - begin, INT_MAX));
+                "has {} bytes, protobuf's limit is {}", end - begin, INT_MAX);
   state_ = std::make_unique<State>(file, begin, end);
 }
 
 WireReader::~WireReader() = default;
-
-Error WireReader::malformed(std::uint64_t byte, std::string_view detail) const {
-  return Error(ErrorCode::malformed, {.file = state_->file.path(), .byte = byte}, detail);
-}
 
 bool WireReader::at_end() const { return state_->remaining() == 0; }
 
@@ -113,10 +107,8 @@ std::uint64_t WireReader::varint() {
   const std::uint64_t remaining = state_->remaining();
   if (std::uint64_t value = 0; state_->coded.ReadVarint64(&value)) return value;
   state_->stream.rethrow();
-  throw malformed(at,
-                  remaining < kLongest
-                      ? fmt::format("a varint does not end in the {} bytes left to its message", remaining)
-                      : "a varint of more than 10 bytes");
+  if (remaining >= kLongest) throw malformed(at, "a varint of more than 10 bytes");
+  throw malformed(at, "a varint does not end in the {} bytes left to its message", remaining);
 }
 
 std::optional<WireField> WireReader::next() {
@@ -130,11 +122,11 @@ std::optional<WireField> WireReader::next() {
   WireField field;
   field.at = state.at();
   const std::uint64_t tag = varint();
-  if (tag > UINT32_MAX || tag >> 3 == 0) throw malformed(field.at, fmt::format("field number {}", tag >> 3));
+  if (tag > UINT32_MAX || tag >> 3 == 0) throw malformed(field.at, "field number {}", tag >> 3);
   field.tag = static_cast<std::uint32_t>(tag);
   const auto cut_off = [&](std::uint64_t bytes) {
-    return malformed(field.at, fmt::format("field {} takes {} bytes, its message has {} left", field.number(),
-                                           bytes, state.remaining()));
+    return malformed(field.at, "field {} takes {} bytes, its message has {} left", field.number(), bytes,
+                     state.remaining());
   };
   switch (field.type()) {
     case WireType::varint:
@@ -158,8 +150,7 @@ std::optional<WireField> WireReader::next() {
       state.pending = field.bytes;
       break;
     default:
-      throw malformed(field.at,
-                      fmt::format("field {} has wire type {}, which is not in use", field.number(), tag & 7));
+      throw malformed(field.at, "field {} has wire type {}, which is not in use", field.number(), tag & 7);
   }
   state.stream.rethrow();
   return field;
@@ -167,8 +158,8 @@ std::optional<WireField> WireReader::next() {
 
 void WireReader::enter(const WireField& field) {
   if (state_->limits.size() >= kMostDepth)
-    throw Error(ErrorCode::limit, {.file = state_->file.path(), .byte = field.at},
-                fmt::format("messages nested more than {} deep, protobuf's limit", kMostDepth));
+    throw Error(ErrorCode::limit, {.file = file_.path(), .byte = field.at},
+                "messages nested more than {} deep, protobuf's limit", kMostDepth);
   state_->limits.push_back(state_->coded.PushLimit(static_cast<int>(field.bytes)));
   state_->pending = 0;
 }
@@ -183,8 +174,8 @@ void WireReader::leave() {
 
 std::string WireReader::text(const WireField& field, std::uint64_t most, std::string_view what) {
   if (field.bytes > most)
-    throw Error(ErrorCode::limit, {.file = state_->file.path(), .byte = field.at},
-                fmt::format("{} has {} bytes, the limit is {}", what, field.bytes, most));
+    throw Error(ErrorCode::limit, {.file = file_.path(), .byte = field.at},
+                "{} has {} bytes, the limit is {}", what, field.bytes, most);
   std::string text(static_cast<std::size_t>(field.bytes), '\0');
   state_->coded.ReadRaw(text.data(), static_cast<int>(field.bytes));
   state_->stream.rethrow();

@@ -57,12 +57,16 @@ class WireReader {
   bool at_end() const;
   std::uint64_t varint();
 
-  Error malformed(std::uint64_t byte, std::string_view detail) const;
+  template <typename... Values>
+  Error malformed(std::uint64_t byte, fmt::format_string<Values...> detail, const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_.path(), .byte = byte}, detail, values...);
+  }
 
   static constexpr std::size_t kMostDepth = 100;
 
  private:
   struct State;
+  const SourceFile& file_;
   std::unique_ptr<State> state_;
 };
 

@@ -1,13 +1,10 @@
 // A zip archive's members: found by name, read, and given as storages.
 #include "importers/wire/zip.h"
 
-#include "core/base/text.h"
 #include "core/io/decoder.h"
 
 #include <algorithm>
-#include <utility>
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 namespace loadline {
@@ -30,11 +27,6 @@ const ZipMember* ZipArchive::find(std::string_view name) const {
   return found ? &members()[*found] : nullptr;
 }
 
-Error ZipArchive::malformed(const ZipMember& member, std::string_view detail) const {
-  return Error(ErrorCode::malformed, {.file = file_->path(), .byte = member.header},
-               fmt::format("member '{}' {}", safe_display(member.name, 200), detail));
-}
-
 std::string ZipArchive::root() const {
   if (members().empty())
     throw Error(ErrorCode::malformed, {.file = file_->path()}, "the zip archive is empty");
@@ -45,7 +37,7 @@ std::string ZipArchive::root() const {
   const std::string_view prefix = first.substr(0, slash + 1);
   for (const ZipMember& member : members())
     if (!member.name.starts_with(prefix))
-      throw malformed(member, fmt::format("lies outside '{}'", safe_display(prefix, 100)));
+      throw malformed(member, "lies outside '{}'", safe_display(prefix, 100));
   return std::string(first.substr(0, slash));
 }
 
@@ -58,7 +50,7 @@ Storage ZipArchive::storage(const ZipMember& member, FileId file) const {
 
 void ZipArchive::check_crc(const ZipMember& member, std::uint32_t crc) const {
   if (member.crc != 0 && crc != member.crc)
-    throw malformed(member, fmt::format("has checksum {:08x}, the directory says {:08x}", crc, member.crc));
+    throw malformed(member, "has checksum {:08x}, the directory says {:08x}", crc, member.crc);
 }
 
 void ZipArchive::check_stored(const ZipMember& member) const {
@@ -75,12 +67,11 @@ void ZipArchive::check_stored(const ZipMember& member) const {
 std::string ZipArchive::read(const ZipMember& member, std::uint64_t most) const {
   if (member.bytes > most)
     throw Error(ErrorCode::limit, {.file = file_->path(), .byte = member.header},
-                fmt::format("member '{}' has {} bytes, the limit is {}", safe_display(member.name, 200),
-                            member.bytes, most));
+                "member '{}' has {} bytes, the limit is {}", safe_display(member.name, 200), member.bytes,
+                most);
   std::string text;
   if (!member.deflated) {
-    text.resize(static_cast<std::size_t>(member.bytes));
-    file_->read_at(member.payload, std::as_writable_bytes(std::span(text)));
+    text = file_->text_at(member.payload, member.bytes);
   } else {
     // the size is only a claim: take memory as the content really comes
     const auto decoder = make_decoder(*file_, storage(member, FileId{0}));
@@ -96,12 +87,11 @@ std::string ZipArchive::read(const ZipMember& member, std::uint64_t most) const 
   return text;
 }
 
-std::optional<std::string_view> first_zip_name(std::span<const std::byte> head) {
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  if (text.size() < kLocalBytes || !text.starts_with("PK\3\4")) return std::nullopt;
-  const std::size_t bytes = static_cast<unsigned char>(text[26]) +
-                            (static_cast<std::size_t>(static_cast<unsigned char>(text[27])) << 8);
-  return text.substr(kLocalBytes, bytes);
+std::optional<std::string_view> first_zip_name(std::string_view head) {
+  if (head.size() < kLocalBytes || !head.starts_with("PK\3\4")) return std::nullopt;
+  const std::size_t bytes = static_cast<unsigned char>(head[26]) +
+                            (static_cast<std::size_t>(static_cast<unsigned char>(head[27])) << 8);
+  return head.substr(kLocalBytes, bytes);
 }
 
 }  // namespace loadline

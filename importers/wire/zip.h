@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/name_index.h"
 #include "core/io/source_file.h"
@@ -9,7 +10,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +37,12 @@ class ZipArchive {
   // The member as a storage of a graph.
   Storage storage(const ZipMember& member, FileId file) const;
 
-  Error malformed(const ZipMember& member, std::string_view detail) const;
+  template <typename... Values>
+  Error malformed(const ZipMember& member, fmt::format_string<Values...> detail,
+                  const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_->path(), .byte = member.header}, "member '{}' {}",
+                 safe_display(member.name, 200), fmt::vformat(detail, fmt::make_format_args(values...)));
+  }
 
  private:
   void check_crc(const ZipMember& member, std::uint32_t crc) const;
@@ -48,6 +53,6 @@ class ZipArchive {
 };
 
 // The name in the local header that `head`, the start of a file, begins with; cut where `head` ends.
-std::optional<std::string_view> first_zip_name(std::span<const std::byte> head);
+std::optional<std::string_view> first_zip_name(std::string_view head);
 
 }  // namespace loadline

@@ -80,18 +80,22 @@ class Reader {
   }
 
  private:
-  Error malformed(std::uint64_t byte, std::string_view detail) const {
-    return Error(ErrorCode::malformed, {.file = file_.path(), .byte = byte}, detail);
+  template <typename... Values>
+  Error malformed(std::uint64_t byte, fmt::format_string<Values...> detail, const Values&... values) const {
+    return Error(ErrorCode::malformed, {.file = file_.path(), .byte = byte}, detail, values...);
   }
-  Error at_member(const ZipMember& member, std::string_view detail) const {
-    return malformed(member.header, fmt::format("member '{}' {}", safe_display(member.name, 200), detail));
+  template <typename... Values>
+  Error at_member(const ZipMember& member, fmt::format_string<Values...> detail,
+                  const Values&... values) const {
+    return malformed(member.header, "member '{}' {}", safe_display(member.name, 200),
+                     fmt::vformat(detail, fmt::make_format_args(values...)));
   }
 
   // The end record must be the last thing in the file, and the directory must end where it begins: nothing
   // can hide behind a comment, and no reader can find another directory.
   End read_end() {
     if (file_.size() < kEndBytes)
-      throw malformed(0, fmt::format("a zip archive has at least 22 bytes, this file has {}", file_.size()));
+      throw malformed(0, "a zip archive has at least 22 bytes, this file has {}", file_.size());
     const std::uint64_t at = file_.size() - kEndBytes;
     Cursor cursor(file_, at, file_.size());
     if (cursor.read<std::uint32_t>("the end record") != kEnd)
@@ -105,7 +109,7 @@ class Reader {
     const auto directory_bytes = cursor.read<std::uint32_t>("the end record");
     const auto directory = cursor.read<std::uint32_t>("the end record");
     if (const auto comment = cursor.read<std::uint16_t>("the end record"); comment != 0)
-      throw malformed(at, fmt::format("the end record announces a comment of {} bytes, 0 follow", comment));
+      throw malformed(at, "the end record announces a comment of {} bytes, 0 follow", comment);
     if (disk != 0 || directory_disk != 0 || here != members)
       throw malformed(at, "the zip archive spans several disks");
     End end{members, directory, directory_bytes};
@@ -114,7 +118,7 @@ class Reader {
       const End wide = read_end64(*end64_at, at - kLocatorBytes);
       const auto agree = [&](std::uint64_t narrow, std::uint64_t value, std::uint64_t in_64) {
         if (narrow != in_64 && narrow != value)
-          throw malformed(at, fmt::format("the end record says {}, the zip64 end record {}", narrow, value));
+          throw malformed(at, "the end record says {}, the zip64 end record {}", narrow, value);
       };
       agree(members, wide.members, 0xFFFF);
       agree(directory_bytes, wide.directory_bytes, kIn64);
@@ -125,9 +129,9 @@ class Reader {
     if (!range_fits(end.directory, end.directory_bytes, directory_end) ||
         end.directory + end.directory_bytes != directory_end)
       throw malformed(at,
-                      fmt::format("the directory of {} bytes at {} does not end where its end record begins, "
-                                  "at byte {}",
-                                  end.directory_bytes, end.directory, directory_end));
+                      "the directory of {} bytes at {} does not end where its end record begins, "
+                      "at byte {}",
+                      end.directory_bytes, end.directory, directory_end);
     return end;
   }
 
@@ -141,8 +145,8 @@ class Reader {
     const auto disks = cursor.read<std::uint32_t>("the zip64 locator");
     if (disk != 0 || disks > 1) throw malformed(cursor.at(), "the zip archive spans several disks");
     if (!range_fits(offset, kEnd64Bytes, end_at - kLocatorBytes))
-      throw malformed(end_at - kLocatorBytes,
-                      fmt::format("the zip64 locator gives byte {}, itself at {}", offset, cursor.at()));
+      throw malformed(end_at - kLocatorBytes, "the zip64 locator gives byte {}, itself at {}", offset,
+                      cursor.at());
     return offset;
   }
 
@@ -152,8 +156,8 @@ class Reader {
       throw malformed(at, "the zip64 locator gives a byte where no zip64 end record is");
     const auto bytes = cursor.read<std::uint64_t>("the zip64 end record");
     if (bytes != locator - at - 12)
-      throw malformed(at, fmt::format("the zip64 end record claims {} bytes, {} follow before its locator",
-                                      bytes, locator - at - 12));
+      throw malformed(at, "the zip64 end record claims {} bytes, {} follow before its locator", bytes,
+                      locator - at - 12);
     cursor.skip(4, "the zip64 end record");
     const auto disk = cursor.read<std::uint32_t>("the zip64 end record");
     const auto directory_disk = cursor.read<std::uint32_t>("the zip64 end record");
@@ -172,17 +176,17 @@ class Reader {
   void read_directory(const End& end) {
     if (end.members > kMostMembers)
       throw Error(ErrorCode::limit, {.file = file_.path(), .byte = end.directory},
-                  fmt::format("the zip archive has {} members, the limit is {}", end.members, kMostMembers));
+                  "the zip archive has {} members, the limit is {}", end.members, kMostMembers);
     if (end.members > end.directory_bytes / kCentralBytes)
-      throw malformed(end.directory, fmt::format("a directory of {} bytes cannot hold {} members",
-                                                 end.directory_bytes, end.members));
+      throw malformed(end.directory, "a directory of {} bytes cannot hold {} members", end.directory_bytes,
+                      end.members);
     if (end.members == 0) throw malformed(end.directory, "the zip archive is empty");
     members_.reserve(static_cast<std::size_t>(end.members));
     Cursor cursor(file_, end.directory, end.directory + end.directory_bytes);
     for (std::uint64_t i = 0; i < end.members; ++i) read_member(cursor);
     if (cursor.remaining() != 0)
-      throw malformed(cursor.at(), fmt::format("{} bytes follow the {} members that the end record counts",
-                                               cursor.remaining(), end.members));
+      throw malformed(cursor.at(), "{} bytes follow the {} members that the end record counts",
+                      cursor.remaining(), end.members);
   }
 
   // From the version on: the part that central and local headers share.
@@ -224,24 +228,23 @@ class Reader {
     if (disk != 0) throw at_member(member, "lies on another disk");
     check_header(member, header);
     if (!member.deflated && member.stored_bytes != member.bytes)
-      throw at_member(member,
-                      fmt::format("is stored as {} bytes and has {}", member.stored_bytes, member.bytes));
+      throw at_member(member, "is stored as {} bytes and has {}", member.stored_bytes, member.bytes);
     if (member.deflated && member.bytes / kMostRatio > member.stored_bytes)
-      throw at_member(member, fmt::format("claims {} bytes out of {}: no deflate stream holds that many",
-                                          member.bytes, member.stored_bytes));
+      throw at_member(member, "claims {} bytes out of {}: no deflate stream holds that many", member.bytes,
+                      member.stored_bytes);
     members_.push_back(std::move(member));
   }
 
   void check_header(const ZipMember& member, const Header& header) const {
     if ((header.flags & 1) != 0)
       throw Error(ErrorCode::unsupported, {.file = file_.path(), .byte = member.header},
-                  fmt::format("member '{}' is encrypted", safe_display(member.name, 200)));
+                  "member '{}' is encrypted", safe_display(member.name, 200));
     if ((header.flags & ~kKnownFlags) != 0)
-      throw at_member(member, fmt::format("has flags {:#06x} that no writer sets", header.flags));
+      throw at_member(member, "has flags {:#06x} that no writer sets", header.flags);
     if (header.method != 0 && header.method != 8)
       throw Error(ErrorCode::unsupported, {.file = file_.path(), .byte = member.header},
-                  fmt::format("member '{}' is compressed with method {}; only stored and deflate are read",
-                              safe_display(member.name, 200), header.method));
+                  "member '{}' is compressed with method {}; only stored and deflate are read",
+                  safe_display(member.name, 200), header.method);
   }
 
   // Replaces the header's saturated 32-bit values by those of the zip64 field; `local` in central ones.
@@ -250,16 +253,14 @@ class Reader {
     const std::uint64_t at = cursor.at();
     const std::uint64_t end = at + header.extra_bytes;
     if (header.extra_bytes > cursor.remaining())
-      throw malformed(
-          at, fmt::format("extra fields of {} bytes, {} follow", header.extra_bytes, cursor.remaining()));
+      throw malformed(at, "extra fields of {} bytes, {} follow", header.extra_bytes, cursor.remaining());
     const bool wanted = header.bytes == kIn64 || header.stored_bytes == kIn64 || (local && *local == kIn64);
     bool found = false;
     while (end - cursor.at() >= 4) {
       const auto id = cursor.read<std::uint16_t>(what);
       std::uint64_t bytes = cursor.read<std::uint16_t>(what);
       if (bytes > end - cursor.at())
-        throw malformed(cursor.at(),
-                        fmt::format("an extra field of {} bytes, {} follow", bytes, end - cursor.at()));
+        throw malformed(cursor.at(), "an extra field of {} bytes, {} follow", bytes, end - cursor.at());
       if (id == kZip64Extra) {
         if (std::exchange(found, true)) throw malformed(cursor.at(), "two zip64 extra fields");
         // in this order; without a saturated value the field must repeat the 32-bit ones
@@ -271,8 +272,7 @@ class Reader {
           }
           const auto wide = cursor.read<std::uint64_t>(what);
           if (value != kIn64 && value != wide)
-            throw malformed(cursor.at(),
-                            fmt::format("the zip64 extra field says {}, the header {}", wide, value));
+            throw malformed(cursor.at(), "the zip64 extra field says {}, the header {}", wide, value);
           value = wide;
           bytes -= 8;
         };
@@ -293,7 +293,7 @@ class Reader {
     std::sort(order.begin(), order.end(),
               [&](std::uint32_t a, std::uint32_t b) { return members_[a].header < members_[b].header; });
     if (const std::uint64_t first = members_[order.front()].header; first != 0)
-      throw malformed(0, fmt::format("{} bytes stand before the first member", first));
+      throw malformed(0, "{} bytes stand before the first member", first);
     const ZipMember* before = nullptr;
     bool sizes_follow = false;
     for (const std::uint32_t position : order) {
@@ -301,8 +301,8 @@ class Reader {
       const std::uint64_t end = before == nullptr ? 0 : before->payload + before->stored_bytes;
       if (member.header < end) throw at_member(member, "overlaps the one before it");
       if (!range_fits(member.header, kLocalBytes + member.name.size(), directory))
-        throw at_member(member, fmt::format("has its local header at {}, the directory begins at {}",
-                                            member.header, directory));
+        throw at_member(member, "has its local header at {}, the directory begins at {}", member.header,
+                        directory);
       const std::size_t between = read_between(end, member.header, kLocalBytes + member.name.size());
       if (before != nullptr) judge_gap(*before, sizes_follow, end, member.header);
       sizes_follow = check_local_header(member, std::span(local_).subspan(between), directory);
@@ -394,8 +394,8 @@ class Reader {
       throw at_member(member, "has another compression method in its local header");
     const auto payload = checked_add(member.header, kLocalBytes + name_bytes + header.extra_bytes);
     if (!payload || !range_fits(*payload, member.stored_bytes, directory))
-      throw at_member(member, fmt::format("has {} bytes at {}, the directory begins at {}",
-                                          member.stored_bytes, payload.value_or(0), directory));
+      throw at_member(member, "has {} bytes at {}, the directory begins at {}", member.stored_bytes,
+                      payload.value_or(0), directory);
     member.payload = *payload;
     check_local_sizes(member, header);
     return (header.flags & kSizesFollow) != 0;
@@ -413,9 +413,9 @@ class Reader {
     };
     if (!agree(header.stored_bytes, member.stored_bytes) || !agree(header.bytes, member.bytes))
       throw at_member(member,
-                      fmt::format("has {} bytes ({} stored) in its local header, {} ({}) in the "
-                                  "directory",
-                                  header.bytes, header.stored_bytes, member.bytes, member.stored_bytes));
+                      "has {} bytes ({} stored) in its local header, {} ({}) in the "
+                      "directory",
+                      header.bytes, header.stored_bytes, member.bytes, member.stored_bytes);
     if (!agree(header.crc, member.crc)) throw at_member(member, "has another checksum in its local header");
   }
 
@@ -425,15 +425,12 @@ class Reader {
     seen.reserve(members_.size());
     std::string key;
     for (const ZipMember& member : members_) {
-      key = member.name;
+      key = name_case_ == ZipCase::folded ? lower_case(member.name) : std::string(member.name);
       if (key.ends_with('/')) {
         key.pop_back();
         if (member.bytes != 0) throw at_member(member, "is a folder with content");
       }
       if (!is_clean_relative(key)) throw at_member(member, "has a name that is no clean relative path");
-      if (name_case_ == ZipCase::folded)
-        for (char& c : key)
-          if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
       seen.emplace_back(text_hash(key), static_cast<std::uint32_t>(seen.size()));
     }
     std::sort(seen.begin(), seen.end());

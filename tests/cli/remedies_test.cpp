@@ -28,7 +28,7 @@ bool takes(const Remedy& remedy) {
       set_option(option, values, remedy.value);
       return true;
     }
-  if (const auto* const option = find_convert_option(remedy.option)) {
+  if (const auto* const option = find_option(convert_options(), remedy.option)) {
     ConvertRequest values;
     set_option(*option, values, remedy.value);
     return true;

@@ -148,8 +148,8 @@ TEST(SizePoly, TellsWhichSymbolsAreInIt) {
   EXPECT_FALSE(both.as_symbol());
   EXPECT_FALSE(SizePoly::product(batch, SizePoly(2))->as_symbol());
   EXPECT_FALSE(SizePoly(1).as_symbol());
-  EXPECT_TRUE(both.has(kPast));
-  EXPECT_FALSE(both.has(kSequence));
+  EXPECT_TRUE(both.mentions(kPast));
+  EXPECT_FALSE(both.mentions(kSequence));
 }
 
 }  // namespace

@@ -69,14 +69,14 @@ TEST(DTypes, SizesAreThoseOfTheFormats) {
 }
 
 TEST(DTypes, LookupsFindOnlyKnownCodes) {
-  EXPECT_EQ(dtype_from_safetensors("F8_E4M3"), DType::f8_e4m3);
-  EXPECT_FALSE(dtype_from_safetensors(""));
-  EXPECT_FALSE(dtype_from_safetensors("f32"));
-  EXPECT_EQ(dtype_from_ggml(30), DType::bf16);
-  EXPECT_FALSE(dtype_from_ggml(-1));
-  EXPECT_FALSE(dtype_from_ggml(65536));  // would be 0 in 16 bits
-  EXPECT_EQ(dtype_from_torch("bfloat16"), DType::bf16);
-  EXPECT_EQ(dtype_from_onnx(16), DType::bf16);
+  EXPECT_EQ(dtype_from(&DTypeInfo::safetensors, "F8_E4M3"), DType::f8_e4m3);
+  EXPECT_FALSE(dtype_from(&DTypeInfo::safetensors, ""));
+  EXPECT_FALSE(dtype_from(&DTypeInfo::safetensors, "f32"));
+  EXPECT_EQ(dtype_from(&DTypeInfo::ggml, 30), DType::bf16);
+  EXPECT_FALSE(dtype_from(&DTypeInfo::ggml, -1));
+  EXPECT_FALSE(dtype_from(&DTypeInfo::ggml, 65536));  // would be 0 in 16 bits
+  EXPECT_EQ(dtype_from(&DTypeInfo::torch, "bfloat16"), DType::bf16);
+  EXPECT_EQ(dtype_from(&DTypeInfo::onnx, 16), DType::bf16);
 }
 
 TEST(Shapes, ProductsAreChecked) {

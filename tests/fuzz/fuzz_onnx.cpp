@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // external data lies in the input itself
   source.open_sibling = [&](const std::string&) { return source.file; };
   try {
-    sniff_onnx(bytes.first(std::min(bytes.size(), kSniffBytes)), "input.onnx");
+    sniff_onnx({reinterpret_cast<const char*>(data), std::min(size, kSniffBytes)}, "input.onnx");
     const MetaGraph graph = read_onnx(source, {.infer_shapes = false});
     validate(graph);
     if (module_tree(graph).root().bytes != storage_bytes(graph)) std::abort();

@@ -146,7 +146,7 @@ TEST(OnnxInference, SeveralUnknownTypesAreToldApart) {
   const MetaGraph read_graph = read(model(graph, 21, 11));
   for (const std::int64_t code : codes)
     EXPECT_EQ(type_of(read_graph, fmt::format("y{}", code)),
-              fmt::format("{} [2]", dtype_info(*dtype_from_onnx(code)).name));
+              fmt::format("{} [2]", dtype_info(*dtype_from(&DTypeInfo::onnx, code)).name));
 }
 
 TEST(OnnxInference, MoreUnknownTypesThanStandInsKeepTheirShapes) {

@@ -404,11 +404,11 @@ TEST(Onnx, ContentDecides) {
   EXPECT_EQ(id("m.onnx", model(Proto())), "onnx");
   EXPECT_EQ(id("m.onnx", Proto().text(7, Proto()).number(1, 8)), "onnx");
   EXPECT_EQ(id("m.onnx", testing::sample_safetensors()), "safetensors");
-  EXPECT_EQ(sniff_onnx(std::as_bytes(std::span("\x08\0\0\0TFL3", 8)), "m.tflite"), Match::no);
-  EXPECT_EQ(sniff_onnx(std::as_bytes(std::span("GGUF\3\0\0\0", 8)), "m.gguf"), Match::no);
-  EXPECT_EQ(sniff_onnx(std::as_bytes(std::span("PK\3\4\0\0\0\0", 8)), "m.pt"), Match::no);
-  EXPECT_EQ(sniff_onnx(std::as_bytes(std::span("\x80\2}q\0.", 6)), "m.bin"), Match::no);
-  EXPECT_EQ(sniff_onnx(std::as_bytes(std::span("{\"a\":1}", 7)), "m.onnx"), Match::no);
+  EXPECT_EQ(sniff_onnx(std::string_view("\x08\0\0\0TFL3", 8), "m.tflite"), Match::no);
+  EXPECT_EQ(sniff_onnx(std::string_view("GGUF\3\0\0\0", 8), "m.gguf"), Match::no);
+  EXPECT_EQ(sniff_onnx(std::string_view("PK\3\4\0\0\0\0", 8), "m.pt"), Match::no);
+  EXPECT_EQ(sniff_onnx(std::string_view("\x80\2}q\0.", 6), "m.bin"), Match::no);
+  EXPECT_EQ(sniff_onnx(std::string_view("{\"a\":1}", 7), "m.onnx"), Match::no);
   EXPECT_EQ(sniff_onnx({}, "m.onnx"), Match::no);
 }
 

@@ -1,7 +1,6 @@
 // PyTorch checkpoints, zip and legacy: goldens, prefixes, values, and the hostile tables.
 #include "core/base/error.h"
-#include "importers/torch/legacy_checkpoint.h"
-#include "importers/torch/zip_checkpoint.h"
+#include "importers/formats.h"
 #include "tests/support/builders.h"
 #include "tests/support/graph_json.h"
 #include "tests/support/hostile.h"

@@ -79,7 +79,7 @@ void ConvertPanel::suggest(const Document& document) {
 // Options that another panel proposes; what it says nothing of stays as it is.
 void ConvertPanel::take(const std::vector<Remedy>& settings) {
   for (const Remedy& setting : settings)
-    if (const Option<ConvertRequest>* const option = find_convert_option(setting.option))
+    if (const Option<ConvertRequest>* const option = find_option(convert_options(), setting.option))
       set_option(*option, request_, setting.value);
 }
 
