@@ -2,7 +2,6 @@
 #include "exporters/convert_options.h"
 
 #include "core/base/option_members.h"
-#include "core/base/text.h"
 
 #include <array>
 
@@ -17,13 +16,9 @@ std::vector<std::string> exporter_ids() {
   return ids;
 }
 std::vector<std::string> outtypes() { return {"f32", "f16", "bf16"}; }
-
-OptionValue outtype_of(const Request& request) {
-  if (!request.layout.outtype) return {};
-  return lower_case(dtype_info(*request.layout.outtype).name);
-}
-void set_outtype(Request& request, const OptionValue& value) {
-  request.layout.outtype = dtype_named(text_in(value));
+DType parse_outtype(const std::string& word) {
+  check_option_choice(word, outtypes());
+  return *dtype_named(word);
 }
 
 constexpr std::string_view kFormat = "Format";
@@ -39,9 +34,7 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .help = "Output format.",
      .default_text = "by OUT's name",
      .choices = exporter_ids,
-     .get = text_of<&Request::to>,
-     .set = set_text<&Request::to>,
-     .can_be_unset = true},
+     .access = access::text<&Request::to>},
     {.id = "outtype",
      .group = kFormat,
      .kind = OptionKind::choice,
@@ -51,9 +44,7 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .help = "Type that floating point tensors are cast to.",
      .default_text = "as stored",
      .choices = outtypes,
-     .get = outtype_of,
-     .set = set_outtype,
-     .can_be_unset = true},
+     .access = access::word<parse_outtype, dtype_word, &Request::layout, &ExportOptions::outtype>},
     {.id = "align",
      .group = kFormat,
      .kind = OptionKind::bytes,
@@ -63,11 +54,9 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .help =
          "Alignment, a power of two: of the whole data in safetensors files, of every tensor in GGUF files.",
      .default_text = "the format's own",
-     .get = number_or_none<&Request::layout, &ExportOptions::alignment>,
-     .set = set_number_or_none<&Request::layout, &ExportOptions::alignment>,
+     .access = access::number_or_none<&Request::layout, &ExportOptions::alignment>,
      .least = 1,
-     .most = std::uint64_t{2} << 20,
-     .can_be_unset = true},
+     .most = std::uint64_t{2} << 20},
     {.id = "max_shard_size",
      .group = kFormat,
      .kind = OptionKind::bytes,
@@ -76,10 +65,8 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .brief = "safetensors folder of files of at most SIZE",
      .help = "Splits a safetensors folder into files of at most SIZE; a larger tensor has a file of its own.",
      .default_text = "one file",
-     .get = number_or_none<&Request::layout, &ExportOptions::max_shard_bytes>,
-     .set = set_number_or_none<&Request::layout, &ExportOptions::max_shard_bytes>,
-     .least = 1,
-     .can_be_unset = true},
+     .access = access::number_or_none<&Request::layout, &ExportOptions::max_shard_bytes>,
+     .least = 1},
     {.id = "memory_budget",
      .group = kWriting,
      .kind = OptionKind::bytes,
@@ -88,8 +75,7 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .brief = "memory for buffers",
      .help = "Memory that buffers may take.",
      .default_text = "64MiB",
-     .get = number_of<&Request::write, &WriteOptions::memory_budget>,
-     .set = set_number<&Request::write, &WriteOptions::memory_budget>,
+     .access = access::number<&Request::write, &WriteOptions::memory_budget>,
      .least = 128 << 10},
     {.id = "force",
      .group = kWriting,
@@ -97,16 +83,14 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .title = "Replace files",
      .brief = "replace existing output",
      .help = "Replaces output that exists.",
-     .get = flag_of<&Request::write, &WriteOptions::overwrite>,
-     .set = set_flag<&Request::write, &WriteOptions::overwrite>},
+     .access = access::flag<&Request::write, &WriteOptions::overwrite>},
     {.id = "verify",
      .group = kWriting,
      .kind = OptionKind::flag,
      .title = "Verify",
      .brief = "read the output back before it appears",
      .help = "Reads every file back from disk and compares it before it appears.",
-     .get = flag_of<&Request::write, &WriteOptions::verify>,
-     .set = set_flag<&Request::write, &WriteOptions::verify>},
+     .access = access::flag<&Request::write, &WriteOptions::verify>},
 }};
 
 }  // namespace

@@ -17,4 +17,5 @@ struct ConvertRequest {
 };
 
 std::span<const Option<ConvertRequest>> convert_options();
+
 }  // namespace loadline

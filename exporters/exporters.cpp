@@ -1,9 +1,8 @@
 // The table of exporters.
 #include "core/base/lookup.h"
 #include "exporters/exporter.h"
-#include "exporters/gguf.h"
+#include "exporters/formats.h"
 #include "exporters/gguf_metadata.h"
-#include "exporters/safetensors.h"
 
 #include <algorithm>
 #include <array>
@@ -24,8 +23,8 @@ std::span<const Exporter> exporters() { return kExporters; }
 const Exporter& find_exporter(std::string_view id) { return find_row(exporters(), id, "output format"); }
 
 const Exporter* exporter_for(std::string_view path) {
-  const auto row = std::find_if(kExporters.begin(), kExporters.end(),
-                                [&](const Exporter& exporter) { return path.ends_with(exporter.extension); });
+  const auto row = std::ranges::find_if(
+      kExporters, [&](const Exporter& exporter) { return path.ends_with(exporter.extension); });
   return row == kExporters.end() ? nullptr : &*row;
 }
 

@@ -6,7 +6,7 @@
 //   zeros to the alignment | data: tensors in order, each padded to the alignment
 //
 // ne[0] is the fastest dimension: shapes are written in reverse, bytes are not transposed.
-#include "exporters/gguf.h"
+#include "exporters/formats.h"
 
 #include "core/base/checked.h"
 #include "core/base/error.h"

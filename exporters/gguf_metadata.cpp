@@ -40,8 +40,8 @@ template <typename DTypeOf>
 std::optional<DType> main_dtype(const std::vector<TensorSlot>& slots, DTypeOf dtype_of) {
   std::map<DType, std::uint64_t> bytes;
   for (const TensorSlot& slot : slots) bytes[dtype_of(slot)] += slot.bytes;
-  const auto most = std::max_element(bytes.begin(), bytes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::ranges::max_element(bytes, [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == bytes.end() ? std::nullopt : std::optional(most->first);
 }
 

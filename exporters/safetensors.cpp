@@ -3,7 +3,7 @@
 //
 //   u64 LE N | JSON padded with spaces so that 8+N is a multiple of the alignment (8 by default) |
 //   tensors back to back, by alignment class of their dtype (largest first), then by name
-#include "exporters/safetensors.h"
+#include "exporters/formats.h"
 
 #include "core/base/checked.h"
 #include "core/base/error.h"
@@ -34,8 +34,7 @@ constexpr std::array kAlignmentOrder = {
     DType::c64,     DType::f64,     DType::i64,     DType::u64};
 
 std::size_t alignment_rank(DType dtype) {
-  return static_cast<std::size_t>(std::find(kAlignmentOrder.begin(), kAlignmentOrder.end(), dtype) -
-                                  kAlignmentOrder.begin());
+  return static_cast<std::size_t>(std::ranges::find(kAlignmentOrder, dtype) - kAlignmentOrder.begin());
 }
 
 class LayoutBuilder {
@@ -64,7 +63,7 @@ class LayoutBuilder {
   }
 
   void add_file(std::vector<TensorSlot> items, const std::string& path) {
-    std::sort(items.begin(), items.end(), [&](const TensorSlot& a, const TensorSlot& b) {
+    std::ranges::sort(items, [&](const TensorSlot& a, const TensorSlot& b) {
       const std::size_t x = alignment_rank(a.to), y = alignment_rank(b.to);
       return x != y ? x > y : graph_.tensor(a.tensor).name < graph_.tensor(b.tensor).name;
     });

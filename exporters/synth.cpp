@@ -3,7 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/convert/cast.h"
-#include "exporters/safetensors.h"
+#include "exporters/formats.h"
 
 #include <array>
 

@@ -151,9 +151,8 @@ class Writer {
          at.increment(failure)) {
       const fs::path path = at->path();
       const std::string name = path.filename().string();
-      const bool written =
-          std::any_of(layout_.files.begin(), layout_.files.end(),
-                      [&](const LayoutFile& file) { return fs::path(file.path).filename() == name; });
+      const bool written = std::ranges::any_of(
+          layout_.files, [&](const LayoutFile& file) { return fs::path(file.path).filename() == name; });
       if (written) continue;
       // opening the folder would find that index before this model
       if (name.ends_with(kHfIndexSuffix) && !is_hf_weight_file(name))

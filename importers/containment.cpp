@@ -57,8 +57,8 @@ ModelFolder::ModelFolder(const fs::path& folder, bool follow_links)
 }
 
 bool ModelFolder::allows(const fs::path& real) const {
-  return follow_links_ || std::any_of(allowed_.begin(), allowed_.end(),
-                                      [&](const fs::path& folder) { return is_inside(real, folder); });
+  return follow_links_ ||
+         std::ranges::any_of(allowed_, [&](const fs::path& folder) { return is_inside(real, folder); });
 }
 
 std::shared_ptr<const SourceFile> ModelFolder::open(const std::string& name,

@@ -15,8 +15,7 @@ constexpr std::array<Option<ResolveOptions>, 1> kOptions = {{
      .title = "Follow links",
      .brief = "allow links that leave the model's folder",
      .help = "Opens files that are links to places outside the model's folder.",
-     .get = flag_of<&ResolveOptions::follow_links>,
-     .set = set_flag<&ResolveOptions::follow_links>},
+     .access = access::flag<&ResolveOptions::follow_links>},
 }};
 
 }  // namespace

@@ -35,7 +35,7 @@ std::vector<std::string> file_names(const fs::path& folder) {
       names.push_back(std::move(name));
   }
   if (failure) throw system_error(folder.string(), "list the folder", failure.value());
-  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return natural_less(a, b); });
+  std::ranges::sort(names, [](const auto& a, const auto& b) { return natural_less(a, b); });
   return names;
 }
 
@@ -71,8 +71,7 @@ std::optional<std::size_t> candidate_rank(std::string_view name) {
   };
   for (std::size_t rank = 0; rank < std::size(kCandidates); ++rank) {
     const std::vector<std::string_view> kinds = split(kCandidates[rank], ' ');
-    if (std::any_of(kinds.begin(), kinds.end(), is_kind))
-      return is_leftover(name) ? std::size(kCandidates) : rank;
+    if (std::ranges::any_of(kinds, is_kind)) return is_leftover(name) ? std::size(kCandidates) : rank;
   }
   return std::nullopt;
 }
@@ -82,8 +81,8 @@ std::vector<std::string> candidates(const std::vector<std::string>& names) {
   std::vector<std::string> found;
   std::copy_if(names.begin(), names.end(), std::back_inserter(found),
                [](const auto& name) { return candidate_rank(name).has_value(); });
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return *candidate_rank(a) < *candidate_rank(b); });
+  std::ranges::stable_sort(
+      found, [](const auto& a, const auto& b) { return *candidate_rank(a) < *candidate_rank(b); });
   return found;
 }
 
@@ -122,7 +121,7 @@ std::vector<std::string> other_models(const std::vector<std::string>& found) {
   std::vector<std::string> others;
   for (std::size_t i = 1; i < found.size(); ++i) {
     const bool indexed =
-        hf_shard_stem(found[i]) && std::find(found.begin(), found.end(), index_name(found[i])) != found.end();
+        hf_shard_stem(found[i]) && std::ranges::find(found, index_name(found[i])) != found.end();
     if (found[i] != "config.json" && !is_leftover(found[i]) && !indexed &&
         !belongs_to(found.front(), found[i]))
       others.push_back(found[i]);
@@ -206,7 +205,7 @@ Source newest_snapshot(const fs::path& repository, const ResolveOptions& options
   if (found.empty())
     throw Error(ErrorCode::io, {.file = repository.string()},
                 "this cache entry has no snapshot with a model: the download is incomplete");
-  const fs::path newest = std::max_element(found.begin(), found.end())->second;
+  const fs::path newest = std::ranges::max_element(found)->second;
   Source source = resolve_model_folder(newest, options);
   source.notes.push_back(make_note(Severity::warning, {},
                                    "refs/main names no snapshot here: opened '{}', the newest of {}",
@@ -254,7 +253,7 @@ bool is_repository_name(std::string_view text) {
              c == '-';
     };
     return !part.empty() && part.size() < 100 && part.front() != '.' && part.front() != '-' &&
-           std::all_of(part.begin(), part.end(), allowed);
+           std::ranges::all_of(part, allowed);
   };
   const std::size_t slash = text.find('/');
   return is_part(text.substr(0, slash)) &&

@@ -1,4 +1,4 @@
-// From advised loads to sentences and command lines.
+// Turns advised loads into sentences and command lines.
 #include "app/cli/advice_text.h"
 
 #include "app/cli/load_flags.h"
@@ -33,7 +33,7 @@ std::string what(const AdvisedLoad& load) {
   return names_it ? changes : fmt::format("{} ({})", changes, in_order);
 }
 
-// How much it lacks, by budget.
+// The excess over each budget, in words.
 std::string lack(const BudgetVerdict& verdict) {
   std::vector<std::string> parts;
   const auto add = [&](std::string_view name, std::uint64_t over) {

@@ -1,4 +1,4 @@
-// What `plan` says after a table in which not everything fits: the cheapest change that does.
+// The advice of `plan` after a table in which not everything fits: the smallest changes that make a load fit.
 #pragma once
 
 #include "app/cli/command.h"
@@ -8,7 +8,7 @@
 
 namespace loadline::cli {
 
-// `path` is the model as the command line named it: each change comes with the command that projects it.
+// `path` is the model as given on the command line: each change comes with a `plan` command that projects it.
 std::string advice_text(const LoadAdvice& advice, const std::string& path);
 Json advice_json(const LoadAdvice& advice, const std::string& path);
 

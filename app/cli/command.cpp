@@ -1,4 +1,4 @@
-// Parts that several commands share.
+// Functions that several commands share.
 #include "app/cli/command.h"
 
 #include "core/base/text.h"
@@ -43,20 +43,15 @@ void complain(const std::string& text) {
   (void)!std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-// ASCII only: a name in JSON cannot drive a terminal either.
+// ASCII only, so that a name in JSON cannot send control sequences to a terminal.
 void JsonRows::add(const Json& row) {
   constexpr std::string_view kBreak = "\n    ";
   rows_.append(rows_.empty() ? "" : ",").append(kBreak);
-  const std::string text = row.dump(2, ' ', true);
-  for (std::size_t at = 0; at < text.size();) {  // breaks inside texts are escaped
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    rows_.append(text, at, end - at);
-    if (end < text.size()) rows_.append(kBreak);
-    at = end + 1;
-  }
+  const std::string text = row.dump(2, ' ', true);  // line breaks in strings are escaped
+  rows_.append(fmt::format("{}", fmt::join(lines_of(text), kBreak)));
 }
 
-// Whether it could be written is asked at the end, for every command alike.
+// Write errors are checked at the end of the run, for all commands alike.
 void print_json(Json object, const JsonRows* rows) {
   Json whole = {{"schema_version", kSchemaVersion}, {"tool_version", LOADLINE_VERSION}};
   for (auto& [key, value] : object.items()) whole[key] = std::move(value);
@@ -73,9 +68,15 @@ std::string json_text(std::string_view raw) {
   return is_valid_utf8(raw) ? std::string(raw) : safe_display(raw);
 }
 
+Json json_texts(const std::vector<std::string>& raw) {
+  Json list = Json::array();
+  for (const std::string& text : raw) list.push_back(json_text(text));
+  return list;
+}
+
 namespace {
 
-// A terminal that has gone away is no reason to stop working.
+// Ignores write errors: a closed terminal must not stop the work.
 void show(const std::string& text) {
   (void)!std::fwrite(text.data(), 1, text.size(), stderr);
   (void)std::fflush(stderr);
@@ -96,7 +97,7 @@ ProgressLine::ProgressLine(const Context& context, std::string label, const Prog
   worker.thread = std::jthread([&worker, &progress, label = std::move(label)](std::stop_token stop) {
     const auto start = std::chrono::steady_clock::now();
     std::unique_lock lock(worker.mutex);
-    // nothing is shown for what is over in a blink
+    // tasks shorter than this show nothing
     while (!worker.wake.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; })) {
       if (stop.stop_requested()) break;
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

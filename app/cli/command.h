@@ -1,4 +1,4 @@
-// What a command is, and what every command gets.
+// The definition of a command, and the context that every command receives.
 #pragma once
 
 #include "core/base/progress.h"
@@ -27,7 +27,7 @@ namespace loadline::cli {
 
 inline constexpr int kSchemaVersion = 2;
 
-// Exit codes of the contract.
+// Exit codes that scripts can rely on.
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
@@ -35,31 +35,32 @@ inline constexpr int kNoFit = 3;
 inline constexpr int kDifferent = 4;
 inline constexpr int kCancelled = 130;
 
-// The most that a numeric option takes: CLI11 would wrap what is negative or larger.
+// Upper limit for numeric options: CLI11 would wrap negative or larger numbers.
 inline constexpr std::int64_t kMostNumber = INT64_MAX;
 
 using Json = nlohmann::ordered_json;
 
-// Given to every command; lives for the whole run.
+// Passed to every command; exists for the whole run.
 struct Context {
   bool json = false;
   bool quiet = false;
-  bool colour = false;         // stdout is a terminal and NO_COLOR is not set
-  bool unicode = false;        // the locale's characters are UTF-8
-  std::size_t columns = 80;    // of the terminal that stdout is
-  bool show_progress = false;  // stderr is a terminal, not --quiet and not --json
+  bool colour = false;              // stdout is a terminal and NO_COLOR is not set
+  bool unicode = false;             // the locale's encoding is UTF-8
+  std::size_t columns = 80;         // width of the terminal behind stdout
+  std::size_t prose_columns = 100;  // width of sentences; less if the terminal is narrower
+  bool show_progress = false;       // stderr is a terminal, not --quiet and not --json
   bool follow_links = false;
   std::string hub_cache;
-  std::string config_folder;  // of the user's own architectures, profiles and devices; empty: none
-  AssetsLoader assets;        // built in, and the user's own; what is wrong with those is told
+  std::string config_folder;  // holds the user's own architectures, profiles and devices; empty: none
+  AssetsLoader assets;        // built-in and user's own; faults in the user's files go to stderr
   std::stop_token stop;       // requested by Ctrl-C
   int (*run_gui)(const GuiRequest&) = nullptr;  // null when built without the window
 
   ResolveOptions resolve_options() const { return {hub_cache, follow_links, assets}; }
 };
 
-// A row of the table in commands.cpp. `setup` adds options to the command's parser and returns what
-// runs after parsing; the options it binds live in the returned function.
+// A row of the table in commands.cpp. `setup` adds options to the command's parser and returns the function
+// that runs after parsing. The variables bound to the options live in that function.
 using Action = std::function<int(Context&)>;
 struct Command {
   std::string_view name;
@@ -73,22 +74,22 @@ std::span<const Command> commands();
 
 // Adds the required positional PATH.
 void add_path_option(CLI::App& app, std::string& path);
-// open_model, with the first notes of severity warning and error shown on stderr unless quiet.
+// Opens a model. Shows the first notes of severity warning and error on stderr, unless quiet.
 MetaGraphPtr open_for(const Context& context, const std::string& path);
-// "error: tensor 'x': text", for a person.
+// "error: tensor 'x': text", for display.
 std::string note_text(const Note& note);
 
-// A line for a person on stderr. Never fails: there may be nobody to read it.
+// Writes a line to stderr. Never fails, since nobody may be reading it.
 void complain(const std::string& text);
 
-// The rows of an array that can be too long for objects: kept as text.
+// Rows of a JSON array that may be too long to keep as objects: stored as text.
 class JsonRows {
  public:
-  // `key` is the array's in the object that print_json prints.
+  // `key`: the key of the array in the object that print_json prints.
   explicit JsonRows(std::string key) : key_(std::move(key)) {}
   void add(const Json& row);
   const std::string& key() const { return key_; }
-  // What stands between the array's brackets, as print_json indents it.
+  // The text between the array's brackets, indented as print_json does.
   const std::string& text() const { return rows_; }
 
  private:
@@ -96,12 +97,15 @@ class JsonRows {
   std::string rows_;
 };
 
-// Prints one object with schema_version and tool_version in front and, if given, rows at its end.
+// Prints one object that begins with schema_version and tool_version and ends with the rows, if given.
 void print_json(Json object, const JsonRows* rows = nullptr);
-// JSON text must be UTF-8: names that are not are shown escaped.
+// `raw` as a JSON string value: text that is not valid UTF-8 is escaped.
 std::string json_text(std::string_view raw);
+// The same of each, as a list.
+Json json_texts(const std::vector<std::string>& raw);
 
-// A line on stderr that follows `progress` until it is destroyed; silent where the context says so.
+// A progress line on stderr that follows `progress` until destruction; silent unless context.show_progress is
+// set.
 class ProgressLine {
  public:
   ProgressLine(const Context& context, std::string label, const Progress& progress);

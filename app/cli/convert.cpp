@@ -1,4 +1,4 @@
-// loadline convert: writes a flat file within a memory budget.
+// loadline convert: writes a model in a chosen format within a memory budget.
 #include "exporters/convert.h"
 
 #include "app/cli/commands.h"
@@ -8,8 +8,6 @@
 #include "core/base/text.h"
 #include "exporters/convert_options.h"
 #include "exporters/left_out.h"
-
-#include <algorithm>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -29,7 +27,7 @@ Json file_json(const WrittenFile& file) {
   return {{"path", json_text(file.path)}, {"bytes", file.bytes}, {"xxh3", fmt::format("{:016x}", file.xxh3)}};
 }
 
-// What would be written, without writing it.
+// Reports the files that would be written, and writes nothing.
 int dry_run(const Context& context, const Layout& layout) {
   std::uint64_t total = 0;
   for (const LayoutFile& file : layout.files) total += file.bytes;
@@ -52,13 +50,13 @@ int dry_run(const Context& context, const Layout& layout) {
   return kDone;
 }
 
-// The format asked for, else what OUT's name says; without both safetensors.
+// The requested format, else the one that OUT's name implies; safetensors if neither is given.
 const Exporter& chosen_exporter(const std::string& to, const std::string& out) {
   if (to.empty()) return out.empty() ? find_exporter("safetensors") : exporter_for_output(out);
   const Exporter& asked = find_exporter(to);
   if (const Exporter* const named = exporter_for(out); named != nullptr && named != &asked)
-    throw Error(ErrorCode::usage, fmt::format("'{}' is named as {}, --to says {}: name it otherwise",
-                                              safe_display(out, 200), named->id, asked.id));
+    throw Error(ErrorCode::usage, "'{}' is named as {}, --to says {}: name it otherwise",
+                safe_display(out, 200), named->id, asked.id);
   return asked;
 }
 
@@ -77,7 +75,7 @@ int convert(const Context& context, const Options& options) {
     return dry_run(context, exporter.layout(*graph, layout_options, out));
   }
 
-  // said while the input is still there
+  // warns before anything is written
   if (!context.quiet)
     for (const std::string& loss : left_out(*graph, exporter, layout_options)) complain("note: " + loss);
   Progress progress(context.stop);

@@ -1,4 +1,4 @@
-// loadline devices: the GPUs, why one is chosen, and how fast it and the machine around it are.
+// loadline devices: lists the GPUs, why one is chosen, and the measured rates of the machine.
 #include "app/cli/commands.h"
 #include "app/cli/rates.h"
 #include "app/cli/table.h"
@@ -59,7 +59,7 @@ std::string available_cell(const gpu::DeviceInfo& device) {
   return heap != nullptr && heap->budget ? format_bytes(*heap->budget) : "-";
 }
 
-// A machine without a driver is one that can still be measured.
+// With `measure`, a missing GPU driver is no error: disk and memory can still be measured.
 std::vector<gpu::DeviceInfo> found_devices(bool measure) {
   try {
     return gpu::list_devices();
@@ -122,7 +122,7 @@ int devices(const Context& context, const MeasureArguments& arguments) {
   }
   fmt::print("{}", devices_text(context, arguments.measure));
   if (arguments.measure) {
-    std::fflush(stdout);  // what follows takes a while
+    std::fflush(stdout);  // the measurement takes a while
     fmt::print("\n{}", measure_text(context, measure_rates(context, arguments)));
   }
   return kDone;

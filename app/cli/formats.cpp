@@ -1,4 +1,4 @@
-// loadline formats: what can be read and written.
+// loadline formats: lists the formats that can be read and written.
 #include "app/cli/commands.h"
 #include "app/cli/option_flags.h"
 #include "app/cli/table.h"

@@ -1,4 +1,4 @@
-// Sentences and keys about a forward pass.
+// Sentences and JSON keys for a forward pass.
 #include "app/cli/forward_text.h"
 
 #include "core/base/text.h"
@@ -25,7 +25,7 @@ std::string values_text(const ForwardModel& model, const ForwardFigures& figures
   return text;
 }
 
-// Once windows are full, a token adds less than at first.
+// Once attention windows are full, each token adds fewer bytes to the cache.
 std::string windows_text(const ForwardModel& model) {
   const std::uint64_t window = widest_window(model);
   const auto growth = window == 0 || window > kMostTokens ? std::nullopt : cache_growth(model, 1, window);
@@ -34,7 +34,7 @@ std::string windows_text(const ForwardModel& model) {
                      format_grouped(*growth));
 }
 
-// "height, width and 3 more".
+// Lists names: "height, width and 3 more".
 std::string list_text(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 5;
   const std::size_t shown = std::min(names.size(), kMost);
@@ -53,7 +53,7 @@ Json sizes_json(const RequestPass& pass) {
   return json;
 }
 
-// Of a model whose operators are not known: no peak.
+// For a model whose operators are unknown: bounds and estimates, but no peak.
 std::string estimates_text(const RequestPass& pass) {
   std::string text = fmt::format("Of a forward pass of {} x {}{}, which the load above does not include:\n",
                                  pass.batch(), counted(pass.sequence(), "token"),
@@ -69,7 +69,7 @@ std::string estimates_text(const RequestPass& pass) {
   return text + fmt::format("  {}\n", pass.model().remark);
 }
 
-// Of a model whose operators are known.
+// For a model whose operators are known.
 std::string figures_text(const RequestPass& pass) {
   const bool file = pass.model().source == ForwardSource::file;
   const ForwardPeak& peak = pass.figures()->peak;
@@ -138,8 +138,7 @@ Json forward_json(const RequestPass& pass) {
   json["kv_bytes"] = pass.figures()->peak.cache_bytes;
   if (const auto growth = cache_growth(pass.model(), pass.sequence(), pass.past()))
     json["kv_bytes_per_next_token"] = *growth;
-  json["notes"] = Json::array();
-  for (const std::string& note : pass.notes()) json["notes"].push_back(json_text(note));
+  json["notes"] = json_texts(pass.notes());
   json["activation_peak"] = pass.figures()->peak.bytes;
   json["activation_reserved"] = pass.figures()->reserved;
   json["activation_peak_op"] = json_text(op_text(pass.model().graph->ops[pass.figures()->peak.op]));

@@ -1,4 +1,4 @@
-// What is said of a forward pass: for a person, and as JSON.
+// Describes a forward pass in text and in JSON.
 #pragma once
 
 #include "app/cli/command.h"
@@ -9,12 +9,12 @@
 
 namespace loadline::cli {
 
-// What a file's own names for sizes were taken as, where that may be wrong.
+// Remarks on named sizes of a file that were guessed and may be wrong.
 std::vector<std::string> size_notes(const RequestPass& pass);
 
-// The contract's "forward"; null where nothing is known.
+// The key "forward" of the JSON output; null if nothing is known.
 Json forward_json(const RequestPass& pass);
-// Lines for a person; empty where nothing is known and nothing was asked.
+// Lines of text; empty if nothing is known and no pass was requested.
 std::string forward_text(const RequestPass& pass);
 
 }  // namespace loadline::cli

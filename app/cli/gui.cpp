@@ -1,4 +1,4 @@
-// loadline gui: opens the window, or draws one frame of it into a picture.
+// loadline gui: opens the window, or draws one frame of it into a picture file.
 #include "app/cli/commands.h"
 #include "app/cli/option_flags.h"
 #include "app/cli/rates.h"
@@ -7,7 +7,6 @@
 #include "core/base/text.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::cli {
@@ -24,8 +23,7 @@ void parse_window_size(const std::string& text, GuiRequest& request) {
   if (std::sscanf(text.c_str(), "%5dx%5d%n", &width, &height, &used) != 2 ||
       static_cast<std::size_t>(used) != text.size() || width < 1024 || height < 600 || width > 7680 ||
       height > 4320)
-    throw Error(ErrorCode::usage,
-                fmt::format("--size {}: write WIDTHxHEIGHT, from 1024x600 to 7680x4320", text));
+    throw Error(ErrorCode::usage, "--size {}: write WIDTHxHEIGHT, from 1024x600 to 7680x4320", text);
   request.width = width;
   request.height = height;
 }
@@ -52,8 +50,8 @@ Action setup_gui(CLI::App& app) {
     GuiRequest& wanted = options->request;
     parse_window_size(options->size, wanted);
     if (!wanted.screenshot.empty() && !wanted.screenshot.ends_with(".png"))
-      throw Error(ErrorCode::usage,
-                  fmt::format("--screenshot {}: pictures are PNG files", safe_display(wanted.screenshot)));
+      throw Error(ErrorCode::usage, "--screenshot {}: pictures are PNG files",
+                  safe_display(wanted.screenshot));
     wanted.dark = options->theme == "dark";
     wanted.hub_cache = context.hub_cache;
     wanted.assets = context.assets();

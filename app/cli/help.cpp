@@ -1,6 +1,7 @@
-// loadline help: the manual on a terminal.
+// loadline help: shows the manual on a terminal.
 #include "app/cli/commands.h"
 #include "app/report/manual.h"
+#include "core/base/text.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -11,17 +12,15 @@ namespace {
 
 using report::ManualPage;
 
-// Headings are bold where the terminal can show that.
+// Headings are bold if the terminal supports it.
 std::string page_text(const Context& context, const ManualPage& page) {
   std::string text;
   const std::string plain = report::manual_plain_text(page.text);
-  for (std::size_t at = 0; at < plain.size();) {
-    const std::size_t end = plain.find('\n', at);
-    const std::string line = plain.substr(at, end - at);
-    at = end + 1;
-    const bool heading = line.starts_with("#");
-    text += heading && context.colour ? fmt::format("\033[1m{}\033[0m\n", line) : line + "\n";
-  }
+  for (const std::string_view line : lines_of(plain))
+    if (line.starts_with("#") && context.colour)
+      text += fmt::format("\033[1m{}\033[0m\n", line);
+    else
+      text.append(line) += '\n';
   return text;
 }
 

@@ -1,4 +1,4 @@
-// A formatter for CLI11.
+// A help formatter for CLI11.
 #include "app/cli/help_format.h"
 
 #include "app/report/wrap.h"
@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::size_t kColumns = 80;
 constexpr std::size_t kCommandNames = 12;
-constexpr std::size_t kNames = 29;  // of the column with flags, its indent and gap included
+constexpr std::size_t kNames = 29;  // width of the column of flags, with indent and gap
 
 class HelpFormatter final : public CLI::Formatter {
  public:
-  // The whole text. `app` has its examples in its description, behind the first line.
+  // The whole help text. The description of `app` has the examples after its first line.
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
     std::string text = report::wrapped(first_line(app->get_description()), "", kColumns);
-    text.pop_back();  // the line break comes with the rest
+    text.pop_back();  // wrapped() ends with a line break, which follows below
     text += app->get_description().substr(first_line(app->get_description()).size());
     text += "\n\nUsage: " + usage(app, name) + "\n";
     for (const CLI::Option* option : positionals(app)) text += line(option->get_name(), option);
@@ -51,11 +51,11 @@ class HelpFormatter final : public CLI::Formatter {
  private:
   static constexpr const char* kCommon = "Options";  // CLI11's own group
 
-  // What every command has.
+  // The options that every command has.
   static bool is_common(const CLI::Option& option) {
     constexpr std::array<std::string_view, 5> kShared = {"help", "version", "json", "quiet", "follow-links"};
     return !option.get_lnames().empty() &&
-           std::find(kShared.begin(), kShared.end(), option.get_lnames().front()) != kShared.end();
+           std::ranges::find(kShared, option.get_lnames().front()) != kShared.end();
   }
 
   static std::string usage(const CLI::App* app, const std::string& name) {
@@ -73,36 +73,36 @@ class HelpFormatter final : public CLI::Formatter {
     return app->get_subcommands([](const CLI::App* command) { return !command->get_name().empty(); });
   }
 
-  // In the order in which they were first named.
+  // Groups in the order of their first option.
   static std::vector<std::string> groups(const CLI::App* app) {
     std::vector<std::string> names;
     for (const CLI::Option* option : app->get_options())
       if (!option->get_positional() && !option->get_group().empty() && option->get_group() != kCommon &&
-          std::find(names.begin(), names.end(), option->get_group()) == names.end())
+          std::ranges::find(names, option->get_group()) == names.end())
         names.push_back(option->get_group());
     return names;
   }
 
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-  // "-o,--out OUT.csv".
+  // Flags and value name: "-o,--out OUT.csv".
   static std::string flags(const CLI::Option* option) {
     std::string text = option->get_name(false, true);
     const std::string type = option->get_type_name();
-    // what checks a value says so behind a colon
+    // CLI11 validators append their description after a colon
     return option->get_type_size() == 0 ? text : text + " " + type.substr(0, type.find(':'));
   }
 
   static std::string line(const std::string& names, const CLI::Option* option) {
     std::string text = option->get_description();
     const std::string unset = option->get_default_str();
-    // a long default is the manual's matter
+    // a default too long for the line is left to the manual
     if (!unset.empty() && kNames + text.size() + unset.size() + 3 <= kColumns)
       text += fmt::format(" [{}]", unset);
     return row(names, text, kNames);
   }
 
-  // `names`, and `text` beside it.
+  // A line with `names` on the left and `text` beside it.
   static std::string row(const std::string& names, const std::string& text, std::size_t indent) {
     std::string head = fmt::format("  {:<{}}", names, indent - 2);
     if (names.size() + 2 >= indent) head = fmt::format("  {}  ", names);

@@ -1,4 +1,4 @@
-// How --help is laid out: examples first, then options by group, one line each.
+// The layout of --help: examples first, then options by group, one line each.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// loadline inspect: what is in a model.
+// loadline inspect: shows the contents of a model.
 #include "app/cli/commands.h"
 #include "app/cli/inspect_views.h"
 #include "core/base/error.h"
@@ -33,7 +33,7 @@ OpenedModel open_timed(const Context& context, const std::string& path) {
   const std::uint64_t read_before = read_bytes_counter();
   const auto start = std::chrono::steady_clock::now();
   OpenedModel opened;
-  // its notes are part of the answer, so they are not shown on stderr as well
+  // notes are part of the answer, so they are not shown on stderr too
   opened.graph = std::make_shared<const MetaGraph>(open_model(path, context.resolve_options()));
   opened.open_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -45,9 +45,7 @@ OpenedModel open_timed(const Context& context, const std::string& path) {
 Selection select(const MetaGraph& graph, const TensorFilter& filter, const Options& options) {
   Selection selection = {filter.empty() ? "" : options.filter, filter.select(graph), 0};
   selection.bytes = sum(shares(graph, selection.tensors)).bytes;
-  const auto sort = [&](auto before) {
-    std::stable_sort(selection.tensors.begin(), selection.tensors.end(), before);
-  };
+  const auto sort = [&](auto before) { std::ranges::stable_sort(selection.tensors, before); };
   if (options.sort == "size")
     sort([&](TensorId a, TensorId b) {
       return tensor_bytes(graph, graph.tensor(a)) > tensor_bytes(graph, graph.tensor(b));
@@ -63,7 +61,7 @@ std::vector<Finding> find(const Context& context, const MetaGraphPtr& graph) {
   return diagnose(StorageReader(graph), progress);
 }
 
-// One `Row` for each tensor shown, made by `make_row` as soon as it is measured.
+// Makes one `Row` for each tensor shown, as soon as the tensor is measured.
 template <typename Row>
 std::vector<Row> measure(const Context& context, const MetaGraphPtr& graph, const Selection& selection,
                          std::size_t limit, Row (*make_row)(const Tensor&, const MeasuredTensor&)) {
@@ -79,7 +77,7 @@ std::vector<Row> measure(const Context& context, const MetaGraphPtr& graph, cons
 }
 
 int inspect(const Context& context, const Options& options) {
-  const TensorFilter filter(options.filter);  // a mistake in it is told before anything is opened
+  const TensorFilter filter(options.filter);  // reports a wrong filter before anything is opened
   const OpenedModel opened = open_timed(context, options.path);
   const MetaGraph& graph = *opened.graph;
   const Selection selection = select(graph, filter, options);

@@ -18,15 +18,15 @@ std::string number_text(const Number& number) {
   return std::visit([](auto value) { return fmt::format("{}", value); }, number);
 }
 
-// "0", "<0.01 %", "12.34 %"
+// A share as text: "0", "<0.01 %", "12.34 %".
 std::string share_text(std::uint64_t part, std::uint64_t whole) {
   if (part == 0) return "0";
   const double percent = 100 * static_cast<double>(part) / static_cast<double>(whole);
   return percent < 0.01 ? "<0.01 %" : fmt::format("{:.2f} %", percent);
 }
 
-// The sixteen octaves of |x| that end with the largest, from few to many as . : - = + * # @; what is smaller
-// is in the first: "2^-17 |  ..:-=+*#@*:. | 2^-2".
+// A histogram of the sixteen highest octaves of |x|, from few to many values as . : - = + * # @; smaller
+// values count in the first octave: "2^-17 |  ..:-=+*#@*:. | 2^-2".
 std::string octaves_text(const ValueStats& stats) {
   constexpr std::size_t kColumns = 16;
   constexpr std::string_view kRamp = ".:-=+*#@";

@@ -1,4 +1,4 @@
-// inspect: what is printed, and what goes into JSON.
+// inspect: writes the text and the JSON output.
 #include "app/cli/inspect_views.h"
 
 #include "app/cli/table.h"
@@ -27,7 +27,7 @@ struct Usage {
   std::uint64_t bytes = 0;
 };
 
-// What several tensors view counts at one of them.
+// Bytes shared by several tensors count for one of them.
 std::map<std::string_view, Usage> usage_by_dtype(const MetaGraph& graph) {
   std::map<std::string_view, Usage> usage;
   const std::vector<Share> parts = shares(graph);
@@ -39,12 +39,18 @@ std::map<std::string_view, Usage> usage_by_dtype(const MetaGraph& graph) {
   return usage;
 }
 
+std::vector<std::string> names_of(const MetaGraph& graph, const std::vector<TensorId>& ids) {
+  std::vector<std::string> names;
+  for (const TensorId id : ids) names.emplace_back(graph.tensor(id).name);
+  return names;
+}
+
 std::uint64_t stored_elements(const MetaGraph& graph) {
   return std::accumulate(graph.tensors.begin(), graph.tensors.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const Tensor& tensor) { return sum + elements(tensor); });
 }
 
-// What of the present files is not tensor data: headers, indexes, padding.
+// Bytes of the present files that hold no tensor data: headers, indexes, padding.
 std::uint64_t header_bytes(const MetaGraph& graph) {
   std::uint64_t held = 0;
   for (const Storage& storage : graph.storages)
@@ -89,7 +95,7 @@ void print_node(const MetaGraph& graph, const ModuleTree& tree, NodeId id, int d
   }
 }
 
-// " (convert IN OUT --to gguf --align 64)": the settings as a command; nothing where there are none.
+// The settings as a command: " (convert IN OUT --to gguf --align 64)"; empty if there are none.
 std::string settings_words(const std::vector<Remedy>& settings) {
   if (settings.empty()) return "";
   const bool converts = find_option(convert_options(), settings.front().option) != nullptr;
@@ -129,18 +135,10 @@ Json summary_json(const OpenedModel& opened) {
   if (const auto type = model_family(graph)) json["architecture"] = json_text(*type);
   if (!opened.claims.family.empty()) json["family"] = json_text(opened.claims.family);
   json["tied"] = Json::array();
-  for (const auto& group : tied_groups(graph)) {
-    Json names = Json::array();
-    for (const TensorId id : group) names.push_back(json_text(graph.tensor(id).name));
-    json["tied"].push_back(std::move(names));
-  }
-  json["missing"] = Json::array();
-  for (const std::string& name : opened.claims.missing) json["missing"].push_back(json_text(name));
-  json["unclaimed"] = Json::array();
-  for (const TensorId id : opened.claims.unclaimed)
-    json["unclaimed"].push_back(json_text(graph.tensor(id).name));
-  json["unclaimed_files"] = Json::array();
-  for (const std::string& file : unclaimed_files(graph)) json["unclaimed_files"].push_back(json_text(file));
+  for (const auto& group : tied_groups(graph)) json["tied"].push_back(json_texts(names_of(graph, group)));
+  json["missing"] = json_texts(opened.claims.missing);
+  json["unclaimed"] = json_texts(names_of(graph, opened.claims.unclaimed));
+  json["unclaimed_files"] = json_texts(unclaimed_files(graph));
   json["notes"] = Json::array();
   for (const std::vector<Note>* const notes : {&graph.notes, &opened.claims.notes})
     for (const Note& note : *notes)
@@ -170,7 +168,7 @@ JsonRows tensors_json(const Context& context, const MetaGraph& graph, const Sele
                 {"storage", index(tensor.storage)}};
     if (!tensor.strides.empty()) row["strides"] = tensor.strides;
     if (storage.encoding != Encoding::plain) {
-      row["offset"] = storage.offset;  // of what is encoded, and how many bytes in there
+      row["offset"] = storage.offset;  // of the encoded bytes in the file
       row["encoding"] = encoding_name(storage.encoding);
       row["decoded_offset"] = tensor.offset;
     }
@@ -181,8 +179,8 @@ JsonRows tensors_json(const Context& context, const MetaGraph& graph, const Sele
 
 void print_summary(const OpenedModel& opened) {
   const MetaGraph& graph = *opened.graph;
-  const bool weights = std::any_of(graph.storages.begin(), graph.storages.end(),
-                                   [](const Storage& storage) { return storage.file != kNoFile; });
+  const bool weights =
+      std::ranges::any_of(graph.storages, [](const Storage& storage) { return storage.file != kNoFile; });
   const auto usage_of = usage_by_dtype(graph);
   std::size_t width = std::string_view("parameters").size();
   for (const auto& [name, usage] : usage_of) width = std::max(width, name.size());
@@ -206,22 +204,14 @@ void print_summary(const OpenedModel& opened) {
                             format_bytes(file_bytes(graph)), format_bytes(header_bytes(graph))));
   for (const auto& [name, usage] : usage_of)
     line(name, fmt::format("{}, {}", counted(usage.tensors, "tensor"), format_bytes(usage.bytes)));
-  for (const auto& group : tied_groups(graph)) {
-    std::vector<std::string> names;
-    for (const TensorId id : group) names.push_back(graph.tensor(id).name);
-    line("tied", join_names(names, 4));
-  }
+  for (const auto& group : tied_groups(graph)) line("tied", join_names(names_of(graph, group), 4));
   const std::vector<std::string>& missing = opened.claims.missing;
   if (!missing.empty())
     line("missing", fmt::format("{}: {}", counted(missing.size(), "tensor"), join_names(missing, 3)));
-  if (const auto& unclaimed = opened.claims.unclaimed; !unclaimed.empty()) {
-    constexpr std::size_t kMostShown = 3;
-    std::vector<std::string> names;
-    for (const TensorId id : unclaimed) names.emplace_back(graph.tensor(id).name);
-    line("unclaimed",
-         fmt::format("{}, {}: {}", counted(unclaimed.size(), "tensor"),
-                     format_bytes(sum(shares(graph, unclaimed)).bytes), join_names(names, kMostShown)));
-  }
+  if (const auto& unclaimed = opened.claims.unclaimed; !unclaimed.empty())
+    line("unclaimed", fmt::format("{}, {}: {}", counted(unclaimed.size(), "tensor"),
+                                  format_bytes(sum(shares(graph, unclaimed)).bytes),
+                                  join_names(names_of(graph, unclaimed), 3)));
   line("opened", fmt::format("in {}, reading {}", format_seconds(opened.open_ms / 1000),
                              format_bytes(opened.bytes_read)));
   constexpr std::size_t kMostNotes = 50;
@@ -339,10 +329,7 @@ Json findings_json(const MetaGraph& graph, const std::vector<Finding>& findings)
                 {"count", finding.count},
                 {"bytes", finding.bytes}};
     if (finding.example) row["example"] = json_text(graph.tensor(*finding.example).name);
-    if (!finding.files.empty()) {
-      row["files"] = Json::array();
-      for (const std::string& file : finding.files) row["files"].push_back(json_text(file));
-    }
+    if (!finding.files.empty()) row["files"] = json_texts(finding.files);
     json.push_back(std::move(row));
   }
   return json;

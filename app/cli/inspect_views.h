@@ -1,4 +1,4 @@
-// The parts of inspect's answer: summary, tree, tensors, statistics and findings, for people and as JSON.
+// The parts of inspect's output, as text and as JSON: summary, tree, tensors, statistics and findings.
 #pragma once
 
 #include "app/cli/command.h"
@@ -6,14 +6,13 @@
 #include "core/inspect/doctor.h"
 #include "core/inspect/tensor_stats.h"
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace loadline::cli {
 
-// A model and what opening it took.
+// A model, with the time and reads that opening took.
 struct OpenedModel {
   MetaGraphPtr graph;
   double open_ms = 0;
@@ -21,45 +20,46 @@ struct OpenedModel {
   ModelClaims claims = {};
 };
 
-// What a filter left of the tensors.
+// The tensors that a filter selects.
 struct Selection {
   std::string filter;  // as typed; empty: everything
   std::vector<TensorId> tensors;
-  std::uint64_t bytes = 0;  // what several of these tensors view counts once
+  std::uint64_t bytes = 0;  // bytes shared by several of them count once
 };
 
 void print_summary(const OpenedModel& opened);
 Json summary_json(const OpenedModel& opened);
 
-// Of the selection alone. Siblings that repeat ("layers.0" ... "layers.79") are shown once when their
-// subtrees weigh the same.
+// The tree of the selected tensors. Repeated siblings ("layers.0" ... "layers.79") are shown once if their
+// subtrees have the same size.
 void print_tree(const MetaGraph& graph, const Selection& selection);
 
-// In the order given. `limit` 0 shows all.
+// The selected tensors in the given order; `limit` 0 shows all.
 void print_tensors(const Context& context, const MetaGraph& graph, const Selection& selection,
                    std::size_t limit);
 JsonRows tensors_json(const Context& context, const MetaGraph& graph, const Selection& selection,
                       std::size_t limit);
 
-// Every key-value with its type; of an array the first elements, read from the file.
+// Every metadata key with its type and value; for arrays the first elements, read from the file.
 void print_metadata(const Context& context, const MetaGraph& graph);
 Json metadata_json(const MetaGraph& graph);
 
 void print_findings(const MetaGraph& graph, const std::vector<Finding>& findings);
 Json findings_json(const MetaGraph& graph, const std::vector<Finding>& findings);
 
-// The tensors that a limit leaves, 0 being none.
+// The first `limit` selected tensors; all if `limit` is 0.
 std::span<const TensorId> shown(const Selection& selection, std::size_t limit);
 
-// A row of statistics, made where they were measured: they are too large to keep for every tensor.
+// A row of statistics, made right after its tensor is measured: full statistics are too large to keep for
+// all.
 struct StatsRow {
   std::vector<std::string> cells;
-  std::string refusal;  // why there are no cells
+  std::string refusal;  // reason if there are no cells
 };
 StatsRow stats_row(const Tensor& tensor, const MeasuredTensor& measured);
 void print_stats(const Context& context, const MetaGraph& graph, const Selection& selection,
                  const std::vector<StatsRow>& rows);
-// As stats_row; `histogram` has [octave, negatives, positives] for the octaves that are not empty.
+// As stats_row, in JSON. `histogram` has [octave, negatives, positives] for each octave that is not empty.
 Json stats_json(const Tensor& tensor, const MeasuredTensor& measured);
 
 // "[4096, 11008]"

@@ -1,4 +1,4 @@
-// From the table of load options to flags, and from flags to a request.
+// Turns the table of load options into flags, and flags into a request.
 #include "app/cli/load_flags.h"
 
 #include "app/cli/rates.h"
@@ -37,15 +37,11 @@ Json value_json(const OptionValue& value) {
   if (const auto* const on = std::get_if<bool>(&value)) return *on;
   if (const auto* const number = std::get_if<std::uint64_t>(&value)) return *number;
   if (const auto* const text = std::get_if<std::string>(&value)) return json_text(*text);
-  if (const auto* const names = std::get_if<std::vector<std::string>>(&value)) {
-    Json list = Json::array();
-    for (const std::string& name : *names) list.push_back(json_text(name));
-    return list;
-  }
+  if (const auto* const names = std::get_if<std::vector<std::string>>(&value)) return json_texts(*names);
   return nullptr;
 }
 
-// The model's path as the saved file names it: a relative one counts from the file's folder.
+// The model's path for the saved file: a relative path is made relative to that file's folder.
 std::string model_beside(const std::string& model, const std::string& file) {
   std::error_code failed;
   if (std::filesystem::path(model).is_absolute() || !std::filesystem::exists(model, failed)) return model;
@@ -54,10 +50,11 @@ std::string model_beside(const std::string& model, const std::string& file) {
   return failed ? model : beside.string();
 }
 
-// Throws Error{usage} rather than write over what is no saved request: a model's own configuration is JSON.
+// Throws Error{usage} instead of replacing a file that is not a saved request: a model's own config.json ends
+// in .json too.
 void save(const LoadRequest& request, const std::string& model, const std::string& file) {
   const auto refuse = [&](std::string_view why) {
-    throw Error(ErrorCode::usage, fmt::format("--save-request: '{}' {}", safe_display(file, 120), why));
+    throw Error(ErrorCode::usage, "--save-request: '{}' {}", safe_display(file, 120), why);
   };
   if (!file.ends_with(".json")) refuse("does not end in .json: other files are not written over");
   std::error_code ignored;
@@ -71,14 +68,14 @@ void save(const LoadRequest& request, const std::string& model, const std::strin
   report::write_picture(file, request_text(request, model_beside(model, file)));
 }
 
-// Tells a mistake in what only the environment knows before a model is opened.
+// Reports an unknown name before a model is opened; `find` looks it up in the environment.
 template <typename Find>
 void check_named(std::string_view id, const std::string& value, Find find) {
   if (value.empty()) return;
   try {
     find(value);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", flag_of(id), error.what()));
+    throw Error(error.code(), "{}: {}", flag_of(id), error.what());
   }
 }
 
@@ -90,24 +87,17 @@ LoadFlags::LoadFlags(CLI::App& app, LoadUser user) : user_(user) {
                                         : "model: file, folder, org/name, config.json, shard");
   for (const LoadOption& option : load_options())
     if (option.offered_to(user)) flags_.add(app, option);
-  app.add_option("--request", request_file_, "read a saved request; flags go before it")
-      ->type_name("FILE")
-      ->group("Saved requests");
-  app.add_option("--save-request", save_file_, "write what was asked for")
-      ->type_name("FILE")
-      ->group("Saved requests");
+  app.option_defaults()->group("Saved requests");
+  app.add_option("--request", request_file_, "read a saved request; flags go before it")->type_name("FILE");
+  app.add_option("--save-request", save_file_, "write what was asked for")->type_name("FILE");
 }
 
 LoadRequest LoadFlags::request() {
   SavedRequest saved;
   if (!request_file_.empty()) saved = read_request(request_file_);
   const LoadRequest from_file = saved.request;
-  // of options that exclude each other, one on the command line goes before one in the file
-  for (const std::string_view id : flags_.given_ids()) {
-    const LoadOption* const given = find_load_option(id);
-    for (const LoadOption& other : load_options())
-      if (!given->excludes.empty() && other.excludes == given->excludes) other.set(saved.request, {});
-  }
+  // an option on the command line overrides those in the file that it excludes
+  for (const std::string_view id : flags_.given_ids()) unset_excluded(saved.request, *find_load_option(id));
   for (const LoadOption& option : load_options())
     if (option.offered_to(user_)) flags_.apply(option, saved.request);
   given_ = flags_.given_ids();
@@ -120,9 +110,7 @@ LoadRequest LoadFlags::request() {
   return saved.request;
 }
 
-bool LoadFlags::was_given(std::string_view id) const {
-  return std::find(given_.begin(), given_.end(), id) != given_.end();
-}
+bool LoadFlags::was_given(std::string_view id) const { return std::ranges::find(given_, id) != given_.end(); }
 
 void LoadFlags::require_used(const LoadRequest& request, std::span<const Method* const> methods) const {
   for (const UnusedOption& unused : unused_options(request, methods, given_))

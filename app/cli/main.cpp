@@ -11,7 +11,6 @@
 #include "importers/open_options.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -38,7 +37,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// As huggingface_hub looks for it.
+// Searches in the same places as huggingface_hub.
 std::string hub_cache_folder() {
   for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
     if (std::string folder = environment(name); !folder.empty()) return folder;
@@ -49,7 +48,7 @@ std::string hub_cache_folder() {
   return home.empty() ? "" : home + "/.cache/huggingface/hub";
 }
 
-// The user's own architectures, profiles and devices lie there.
+// The folder for the user's own architectures, profiles and devices.
 std::string configuration_folder() {
   if (const std::string folder = environment("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/loadline";
   const std::string home = environment("HOME");
@@ -63,7 +62,7 @@ std::shared_ptr<const ForwardAssets> user_assets(const Context& context) {
   return assets;
 }
 
-// As setlocale() would take it: the first of these that says anything.
+// As setlocale() does: the first of these variables that is set decides.
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string value = lower_case(environment(name));
@@ -108,14 +107,14 @@ int report(const Context& context, const Error& error) {
   return exit_code(error.code());
 }
 
-// Output that could not be written is a failure, whatever the command did.
+// Turns output that could not be written into a failure of the command.
 int flushed(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   complain(fmt::format("cannot write the output: {}", std::strerror(errno)));
   return kFailed;
 }
 
-// A sharded output has all its files open at once: take what the system allows.
+// A sharded output keeps all its files open at once: raises the limit to the system's maximum.
 void raise_file_limit() {
   struct rlimit limit = {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -123,14 +122,14 @@ void raise_file_limit() {
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Waits for Ctrl-C or a request to end in a thread of its own, so that no handler runs in the middle
-// of anything. A later signal ends the program the hard way; one that comes with the first (wrappers
-// signal a process and its group) does not.
+// Waits for termination signals (Ctrl-C) in a thread of its own, so that no signal handler interrupts other
+// code. The first signal requests a stop. A later one ends the program at once, unless it comes within two
+// seconds: wrappers signal both a process and its group.
 class Interrupt {
  public:
   Interrupt() {
     sigemptyset(&signals_);
-    // what the parent had ignored (nohup, background jobs of a script) stays ignored
+    // signals that the parent ignores (nohup, background jobs of a script) stay ignored
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
       struct sigaction current = {};
       if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler == SIG_IGN) continue;
@@ -167,26 +166,25 @@ class Interrupt {
   std::thread thread_;
 };
 
-// A word that is no command should be a model: of the files here or of the hub cache.
+// Throws unless a word that is not a command names a model: a file here or a model in the hub cache.
 void require_model(const std::string& word, const Context& context) {
   std::error_code ignored;
   if (!word.empty() && std::filesystem::exists(word, ignored)) return;
   try {
     if (!word.empty()) return (void)resolve(word, context.resolve_options());
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::io) return;  // it is there: the window says what is wrong with it
+    if (error.code() != ErrorCode::io) return;  // the model exists: the window reports its fault
   }
   std::vector<std::string_view> names;
   for (const Command& command : commands()) names.push_back(command.name);
   const std::string_view meant = nearest_word(word, names);
-  throw Error(
-      ErrorCode::usage,
-      fmt::format("no command, no file and no model in the hub cache is called '{}'; {}`loadline "
-                  "--help` lists the commands",
-                  safe_display(word, 100), meant.empty() ? "" : fmt::format("did you mean {}? ", meant)));
+  throw Error(ErrorCode::usage,
+              "no command, no file and no model in the hub cache is called '{}'; {}`loadline "
+              "--help` lists the commands",
+              safe_display(word, 100), meant.empty() ? "" : fmt::format("did you mean {}? ", meant));
 }
 
-// `loadline` and `loadline PATH` open the window.
+// Adds the command `gui` for `loadline` and `loadline PATH`, which open the window.
 std::vector<std::string> with_default_command(int argc, char** argv, const Context& context) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto is_command = [](const std::string& word) {
@@ -207,7 +205,7 @@ std::vector<std::string> with_default_command(int argc, char** argv, const Conte
   return arguments;
 }
 
-// What every command gets, but for what the command line and the terminal say.
+// The context without the parts that depend on the command line and the terminal.
 Context make_context(int (*run_gui)(const GuiRequest&)) {
   Context context;
   context.run_gui = run_gui;
@@ -216,23 +214,19 @@ Context make_context(int (*run_gui)(const GuiRequest&)) {
   return context;
 }
 
-// The first line says what the command does; examples follow.
+// The summary of the command as the first line, then its examples.
 std::string description_of(const Command& command) {
   std::string text = std::string(command.summary) + ".\n\nExamples:";
-  for (std::size_t at = 0; at < command.examples.size();) {
-    const std::size_t end = std::min(command.examples.find('\n', at), command.examples.size());
-    text += fmt::format("\n  {}", command.examples.substr(at, end - at));
-    at = end + 1;
-  }
+  for (const std::string_view example : lines_of(command.examples)) text += fmt::format("\n  {}", example);
   return text;
 }
 
 struct Parsers {
   std::vector<Action> actions;
-  std::vector<CLI::App*> parsers;  // parallel to them
+  std::vector<CLI::App*> parsers;  // parallel to actions
 };
 
-// Options are bound to `context`, which must live as long as `app`.
+// Options are bound to `context`, which must outlive `app`.
 Parsers add_commands(CLI::App& app, Context& context) {
   app.set_version_flag("--version", std::string("loadline ") + LOADLINE_VERSION);
   app.require_subcommand(1);
@@ -256,21 +250,20 @@ Parsers add_commands(CLI::App& app, Context& context) {
   return added;
 }
 
-// The exit code, if nothing is left to be run.
+// Returns the exit code if no command is left to run.
 std::optional<int> parse(CLI::App& app, int argc, char** argv, Context& context) {
-  // what scripts get as JSON, they get as JSON also when the command line itself is wrong
+  // scripts that ask for JSON get JSON even if the command line is wrong
   context.json =
       std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
   try {
     std::vector<std::string> arguments = with_default_command(argc, argv, context);
     check_flags(app, arguments);
-    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+    std::ranges::reverse(arguments);  // CLI11 reads them from the back
     app.parse(std::move(arguments));
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0)
-      return report(context,
-                    Error(ErrorCode::usage, fmt::format("{} (see --help)", safe_display(error.what()))));
+      return report(context, Error(ErrorCode::usage, "{} (see --help)", safe_display(error.what())));
     app.exit(error);  // --help and --version
     return flushed(kDone);
   } catch (const Error& error) {
@@ -282,6 +275,7 @@ void look_at_terminal(Context& context) {
   context.colour = ::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").empty();
   context.unicode = locale_is_utf8();
   context.columns = terminal_columns();
+  if (::isatty(STDOUT_FILENO) == 1) context.prose_columns = std::min(context.prose_columns, context.columns);
   context.show_progress = ::isatty(STDERR_FILENO) == 1 && !context.quiet && !context.json;
 }
 
@@ -297,7 +291,7 @@ int run_command(const Action& action, Context& context) {
   } catch (const std::bad_alloc&) {
     return report(context, Error(ErrorCode::limit, "out of memory"));
   } catch (const std::exception& error) {
-    return report(context, Error(ErrorCode::io, fmt::format("unexpected failure: {}", error.what())));
+    return report(context, Error(ErrorCode::io, "unexpected failure: {}", error.what()));
   }
 }
 
@@ -305,7 +299,7 @@ int run_command(const Action& action, Context& context) {
 
 int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   Context context = make_context(run_gui);
-  // shared by all copies: read, and complained of, once
+  // shared by all copies: read once, and faults reported once
   context.assets = [&context, loaded = std::make_shared<std::shared_ptr<const ForwardAssets>>()] {
     if (!*loaded) *loaded = user_assets(context);
     return *loaded;

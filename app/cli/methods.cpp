@@ -1,9 +1,9 @@
-// loadline methods: what each load method does, its law and the options that it supports.
+// loadline methods: shows what each load method does, its peak law and the options that it supports.
 #include "app/cli/commands.h"
 #include "app/cli/option_flags.h"
 #include "app/cli/table.h"
+#include "app/report/manual.h"
 #include "app/report/wrap.h"
-#include "core/load/law.h"
 #include "core/load/load_options.h"
 
 #include <CLI/CLI.hpp>
@@ -22,17 +22,16 @@ std::string flags_text(const Method& method) {
 
 Json method_json(const Method& method) {
   Json json = {{"id", method.id},          {"summary", method.summary},
-               {"law", method.peak_law},   {"explanation", method.explanation},
+               {"law", method.peak_law},   {"explanation", report::method_explanation(method.id)},
                {"default", method.common}, {"options", Json::array()}};
   for (const LoadOption* option : supported_options(method)) json["options"].push_back(option->id);
   return json;
 }
 
 void print_one(const Context& context, const Method& method) {
-  constexpr std::size_t kColumns = 100;
   fmt::print("{}{}{}: {}\n", context.colour ? "\033[1m" : "", method.id, context.colour ? "\033[0m" : "",
              method.summary);
-  fmt::print("{}", report::wrapped(method.explanation, "  ", kColumns));
+  fmt::print("{}", report::wrapped(report::method_explanation(method.id), "  ", context.prose_columns));
   fmt::print("  Law: {}\n", method.peak_law);
   if (const std::string flags = flags_text(method); !flags.empty()) fmt::print("  Options: {}\n", flags);
 }
@@ -50,7 +49,7 @@ int print_methods(const Context& context, const std::vector<std::string>& ids) {
   }
   if (!chosen.empty()) {
     for (const Method* method : chosen) print_one(context, *method);
-    fmt::print("{}", report::wrapped("Symbols: " + law_symbols(), "", 100));
+    fmt::print("{}", report::wrapped("Symbols: " + report::law_symbols(), "", context.prose_columns));
     return kDone;
   }
   Table table({"method", "", "what it does"}, {Align::left, Align::left, Align::left});

@@ -1,4 +1,4 @@
-// Binds rows to CLI11, which keeps the words until the command asks for them.
+// Binds option rows to CLI11, which stores the words until the command asks for them.
 #include "app/cli/option_flags.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ std::vector<std::string_view> OptionFlags::given_ids() const {
 }
 
 std::vector<std::string> OptionFlags::words_of(std::string_view id) const {
-  const auto flag = std::find_if(flags_.begin(), flags_.end(), [&](const Flag& f) { return f.id == id; });
+  const auto flag = std::ranges::find_if(flags_, [&](const Flag& f) { return f.id == id; });
   if (flag == flags_.end() || flag->option->count() == 0) return {};
   return flag->option->get_items_expected_max() == 0 ? std::vector<std::string>{"on"} : *flag->words;
 }
@@ -61,7 +61,7 @@ std::string OptionFlags::joined(const std::vector<std::string>& words) {
 }
 
 void OptionFlags::refuse(std::string_view id, const Error& error) {
-  throw Error(error.code(), fmt::format("{}: {}", flag_of(id), error.what()));
+  throw Error(error.code(), "{}: {}", flag_of(id), error.what());
 }
 
 }  // namespace loadline::cli

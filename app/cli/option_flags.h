@@ -1,4 +1,4 @@
-// Rows of an option table as flags of a command: the only place where an id becomes a flag.
+// Turns rows of an option table into flags of a command: the only place where an id becomes a flag.
 #pragma once
 
 #include "core/base/error.h"
@@ -20,10 +20,10 @@ namespace loadline::cli {
 // "device_budget" -> "--device-budget".
 std::string flag_of(std::string_view id);
 
-// As CLI::Range, which lets nan through: it is below and above nothing.
+// As CLI::Range, but also refuses nan, which is neither below nor above a limit.
 CLI::Validator number_range(double least, double most);
 
-// What a row needs to become a flag, whatever its table.
+// The fields of a row that a flag needs, independent of the row's table.
 struct FlagRow {
   std::string_view id;
   std::string_view group;
@@ -34,7 +34,7 @@ struct FlagRow {
   char separator = ',';
 };
 
-// The flags of one command that come from a table.
+// The flags of one command that come from option tables.
 class OptionFlags {
  public:
   template <typename T>
@@ -44,10 +44,10 @@ class OptionFlags {
   }
 
   bool given(std::string_view id) const;
-  // After parsing: the ids of the flags on the command line, in the order of the table.
+  // After parsing: ids of the flags on the command line, in table order.
   std::vector<std::string_view> given_ids() const;
 
-  // Sets the option if its flag was given. Throws Error{usage} that begins with the flag.
+  // Sets the option if its flag was given. Throws Error{usage} whose message begins with the flag.
   template <typename T>
   void apply(const Option<T>& option, T& values) const {
     const std::vector<std::string> words = words_of(option.id);

@@ -1,4 +1,4 @@
-// loadline pack: offsets in an arena for buffers with lifetimes, of a file or of a model's run.
+// loadline pack: finds offsets in an arena for buffers with lifetimes, from a file or from a model's run.
 #include "core/packing/pack.h"
 
 #include "app/cli/commands.h"
@@ -53,7 +53,7 @@ std::optional<std::uint64_t> alignment_of(const Options& options) {
   if (options.alignment.empty()) return std::nullopt;
   const std::uint64_t alignment = parse_size(options.alignment, "--align");
   if (alignment == 0 || alignment > kMost)
-    throw Error(ErrorCode::usage, fmt::format("--align: {} is not in 1 to {}", alignment, kMost));
+    throw Error(ErrorCode::usage, "--align: {} is not in 1 to {}", alignment, kMost);
   return alignment;
 }
 
@@ -64,12 +64,11 @@ bool is_csv(const std::string& path) {
 void check_capacity(const Options& options, const Problem& problem) {
   const std::size_t arenas = arena_count(problem);
   if (options.capacity.size() > arenas)
-    throw Error(ErrorCode::usage,
-                fmt::format("--capacity: {} for {}", counted(options.capacity.size(), "value"),
-                            counted(arenas, "arena")));
+    throw Error(ErrorCode::usage, "--capacity: {} for {}", counted(options.capacity.size(), "value"),
+                counted(arenas, "arena"));
 }
 
-// For what is worked out beside the packing, and may take as long as that.
+// Time limit for the comparison with the greedy planner: as long as the packing may take.
 StopRule stop_rule(const Context& context, const Options& options) {
   using std::chrono::steady_clock;
   StopRule rule;
@@ -79,7 +78,7 @@ StopRule stop_rule(const Context& context, const Options& options) {
   return rule;
 }
 
-// Before the search, which may take its time.
+// Checked before the search, which may take long.
 void check_out(const Options& options) {
   std::error_code ignored;
   if (!options.out.empty() && !options.force && std::filesystem::exists(options.out, ignored))
@@ -93,13 +92,13 @@ void write_csv(const Options& options, const std::string& text) {
   file.rename_into_place(options.force);
 }
 
-// A wrong packing would let a program overwrite its own data: nothing of it is printed or written.
+// A wrong packing would make a program overwrite its own data: throws before anything is printed or written.
 void require_sound(const PackAnswer& answer) {
   if (const auto fault = packing_fault(answer.problem, answer.packing, answer.asked.capacity))
     throw Error(ErrorCode::malformed, "internal error, please report it: the packing is wrong: " + *fault);
 }
 
-// `answer` lacks the packing.
+// Fills in the packing of `answer`.
 int solve(const Context& context, const Options& options, Progress& progress, PackAnswer answer) {
   check_capacity(options, answer.problem);
   answer.asked = pack_options(options);
@@ -125,8 +124,8 @@ int pack_file(const Context& context, const Options& options, const LoadFlags& f
   std::vector<std::string_view> given = flags.given();
   if (space_given) given.push_back("space");
   if (!given.empty())
-    throw Error(ErrorCode::usage, fmt::format("{} is for models: {} lists buffers", flag_of(given.front()),
-                                              safe_display(flags.path(), 80)));
+    throw Error(ErrorCode::usage, "{} is for models: {} lists buffers", flag_of(given.front()),
+                safe_display(flags.path(), 80));
   check_out(options);
   const Problem problem = file_problem(flags.path(), alignment_of(options).value_or(1));
   Progress progress(context.stop);
@@ -146,42 +145,35 @@ int pack_model(const Context& context, const Options& options, const LoadFlags& 
 }
 
 CLI::Option* add_solver_options(CLI::App& app, Options& options) {
-  const char* const kGroup = "Packing";
+  app.option_defaults()->group("Packing");
   app.add_option("--capacity", options.capacity, "size of the arena; of several, each in turn")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->type_name("SIZE,...")
-      ->group(kGroup);
-  app.add_flag("--minimize", options.minimize, "least height, and whether it is proved")->group(kGroup);
+      ->type_name("SIZE,...");
+  app.add_flag("--minimize", options.minimize, "least height, and whether it is proved");
   app.add_option("--time-limit", options.seconds, "seconds that the search may take")
       ->check(number_range(0, 1e6))
       ->type_name("S")
-      ->capture_default_str()
-      ->group(kGroup);
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "attempts of exact search at once")
       ->check(CLI::Range(1, 64))
       ->type_name("N")
-      ->capture_default_str()
-      ->group(kGroup);
+      ->capture_default_str();
   app.add_option("--seed", options.seed, "seed of the random search")
       ->check(CLI::Range(std::int64_t{0}, kMostNumber))
       ->type_name("N")
-      ->capture_default_str()
-      ->group(kGroup);
+      ->capture_default_str();
   app.add_option("--align", options.alignment, "every offset is a multiple of it")
       ->type_name("SIZE")
-      ->default_str("1; 256 for a model")
-      ->group(kGroup);
+      ->default_str("1; 256 for a model");
   CLI::Option* const space = app.add_option("--space", options.space, "of a model: device, staging or host")
                                  ->check(CLI::IsMember(packed_spaces()))
                                  ->type_name("ID")
-                                 ->capture_default_str()
-                                 ->group(kGroup);
+                                 ->capture_default_str();
   app.add_option("-o,--out", options.out, "write the buffers with their offsets as CSV")
       ->check([](const std::string& path) { return path.empty() ? "a file's name is needed" : ""; })
-      ->type_name("OUT.csv")
-      ->group(kGroup);
-  app.add_flag("--force", options.force, "replace the output if it is there")->group(kGroup);
+      ->type_name("OUT.csv");
+  app.add_flag("--force", options.force, "replace the output if it is there");
   return space;
 }
 

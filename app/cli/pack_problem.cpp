@@ -1,4 +1,4 @@
-// From files and runs to buffers.
+// Makes packing problems from files and runs.
 #include "app/cli/pack_problem.h"
 
 #include "core/base/checked.h"
@@ -20,13 +20,12 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
-// "device 549 blocks, host 3 blocks".
+// Lists spaces: "device 549 blocks, host 3 blocks".
 std::string spaces_with_blocks(const PackRun& run) {
   std::string text;
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    const auto count = std::count_if(run.plan.blocks.begin(), run.plan.blocks.end(), [&](const Block& block) {
-      return index(block.space) == i && block.bytes > 0;
-    });
+    const auto count = std::ranges::count_if(
+        run.plan.blocks, [&](const Block& block) { return index(block.space) == i && block.bytes > 0; });
     if (count > 0)
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", space_name(static_cast<Space>(i)),
                           counted(static_cast<std::uint64_t>(count), "block"));
@@ -34,7 +33,7 @@ std::string spaces_with_blocks(const PackRun& run) {
   return text.empty() ? "no blocks anywhere" : text;
 }
 
-// What people call the blocks; of those called alike, the second gets " #2".
+// The labels of the blocks; of equal labels the second gets " #2", and so on.
 std::vector<std::string> unique_labels(const PackRun& run, const std::vector<BlockId>& blocks) {
   const auto owners = first_owner(*run.graph);
   std::vector<std::string> labels;
@@ -82,14 +81,14 @@ void add_bytes(BytesByUse& bytes, const Block& block) {
 
 Problem file_problem(const std::string& path, std::uint64_t alignment) {
   Problem problem = read_packing_file(path);
-  // what every buffer needs beside its own alignment
+  // combines each buffer's own alignment with --align
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     Buffer& buffer = problem.buffers[i];
     const auto both = checked_mul(buffer.alignment / std::gcd(buffer.alignment, alignment), alignment);
     if (!both || *both > kMostBytes)
       throw Error(ErrorCode::limit, {.file = path},
-                  fmt::format("buffer '{}': alignment {} and --align {} have no common multiple below 2^62",
-                              safe_display(problem.id_of(i)), buffer.alignment, alignment));
+                  "buffer '{}': alignment {} and --align {} have no common multiple below 2^62",
+                  safe_display(problem.id_of(i)), buffer.alignment, alignment);
     buffer.alignment = *both;
   }
   return problem;
@@ -98,8 +97,8 @@ Problem file_problem(const std::string& path, std::uint64_t alignment) {
 RunProblem run_problem(const PackRun& run, std::uint64_t alignment, const StopRule& rule) {
   SpaceProblem space = space_problem(run.plan, run.timeline, run.space, alignment);
   if (space.blocks.empty())
-    throw Error(ErrorCode::usage, fmt::format("--space {}: {} has no blocks there, but {}",
-                                              space_name(run.space), run.text, spaces_with_blocks(run)));
+    throw Error(ErrorCode::usage, "--space {}: {} has no blocks there, but {}", space_name(run.space),
+                run.text, spaces_with_blocks(run));
   RunProblem result;
   for (const BlockId id : space.blocks) add_bytes(result.bytes, run.plan.block(id));
   space.problem.ids = unique_labels(run, space.blocks);

@@ -1,4 +1,4 @@
-// Packings as text and JSON.
+// Packings as text and as JSON.
 #include "app/cli/pack_report.h"
 
 #include "app/cli/forward_text.h"
@@ -10,13 +10,13 @@
 namespace loadline::cli {
 namespace {
 
-// Of the arena, what nobody asks for even when it is fullest.
+// The share of the arena that is unused at the moment of most requested bytes.
 double fragmentation_percent(const PackAnswer& answer) {
   const double height = static_cast<double>(answer.packing.height());
   return height == 0 ? 0 : 100 * (height - static_cast<double>(answer.of_run->alive)) / height;
 }
 
-// Ticks are steps of a run's plan: the last to begin of those that need most.
+// For a run, whose ticks are plan steps: the label of the buffer that begins where the bound's ticks begin.
 std::string bound_block(const PackAnswer& answer, const ArenaPacking& arena) {
   for (std::size_t i = 0; i < answer.problem.buffers.size(); ++i)
     if (answer.problem.buffers[i].lower == arena.bound_ticks.lower) return answer.problem.id_of(i);
@@ -27,7 +27,7 @@ std::optional<std::uint64_t> capacity_of(const PackAnswer& answer, std::size_t a
   return arena < answer.asked.capacity.size() ? answer.asked.capacity[arena] : std::nullopt;
 }
 
-// Where the bound is attained; null where search has raised it.
+// Where the bound is attained; null if search has raised it.
 Json bound_json(const PackAnswer& answer, const ArenaPacking& arena) {
   if (arena.bound_ticks == Lifespan{}) return {};
   Json json = {{"lower", arena.bound_ticks.lower}, {"upper", arena.bound_ticks.upper}};
@@ -142,7 +142,7 @@ std::string verdict_text(const PackAnswer& answer) {
   return "Undecided: neither a packing nor a proof was found in the time given.\n";
 }
 
-// Where there is no algorithm, there was nothing to decide.
+// Without an algorithm there was nothing to decide.
 std::string work_text(const PackAnswer& answer) {
   const Packing& packing = answer.packing;
   const std::string buffers = counted(answer.problem.buffers.size(), "buffer");

@@ -1,10 +1,9 @@
-// What pack says of a packing.
+// The output of `pack`.
 #pragma once
 
 #include "app/cli/pack_problem.h"
 #include "core/packing/pack.h"
 
-#include <optional>
 #include <string>
 
 namespace loadline::cli {
@@ -14,10 +13,10 @@ struct PackAnswer {
   PackOptions asked = {};
   Packing packing = {};
   std::string asked_out = {};          // --out
-  std::string out = {};                // where it was written
-  const PackRun* run = nullptr;        // of a model,
-  const RunProblem* of_run = nullptr;  // with its problem
-  std::uint64_t alignment = 1;         // of all of them
+  std::string out = {};                // the file written, if any
+  const PackRun* run = nullptr;        // set if a model was packed,
+  const RunProblem* of_run = nullptr;  // together with its problem
+  std::uint64_t alignment = 1;         // of all buffers of a run
 };
 
 Json packing_json(const PackAnswer& answer);

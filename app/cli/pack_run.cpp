@@ -1,4 +1,4 @@
-// A model's run, as the options ask for it.
+// Projects the run of a model that the options ask for.
 #include "app/cli/pack_run.h"
 
 #include "app/cli/forward_text.h"
@@ -21,10 +21,10 @@ constexpr std::array kSpaces = {Space::device, Space::staging, Space::host};
 Space space_of(const std::string& name) {
   for (const Space space : kSpaces)
     if (space_name(space) == name) return space;
-  throw Error(ErrorCode::usage, fmt::format("--space: no space '{}'", safe_display(name, 40)));
+  throw Error(ErrorCode::usage, "--space: no space '{}'", safe_display(name, 40));
 }
 
-// A stranger's first call names neither a load nor a pass.
+// Without a load or a pass in the request, packs a pass of kPackedTokens tokens.
 LoadRequest with_pass(LoadRequest request) {
   if (request.methods.empty() && !asks_for_pass(request)) request.sequence = kPackedTokens;
   return request;
@@ -39,7 +39,8 @@ std::string pass_text(const RequestPass& forward) {
   return text;
 }
 
-// What is known of a pass; where that is needed, Error{unsupported} says what to ask for instead.
+// The pass of the request. Without a load a pass is needed; if none is known, Error{unsupported} suggests a
+// load instead.
 std::shared_ptr<const RequestPass> find_pass(const Context& context, const MetaGraph& graph,
                                              const std::string& path, const LoadRequest& request) {
   const bool needed = request.methods.empty();
@@ -47,11 +48,10 @@ std::shared_ptr<const RequestPass> find_pass(const Context& context, const MetaG
                                                      needed ? UnknownPass::leave_out : UnknownPass::refuse);
   if (!needed || forward->pass() != nullptr) return forward;
   const std::string& remark = forward->model().remark;
-  throw Error(
-      ErrorCode::unsupported, {.file = path},
-      fmt::format(
-          "no forward pass is known: {}; --method ID packs a load instead, such as --method per_tensor",
-          remark.empty() ? "the file holds no operators" : remark));
+  throw Error(ErrorCode::unsupported, {.file = path},
+
+              "no forward pass is known: {}; --method ID packs a load instead, such as --method per_tensor",
+              remark.empty() ? "the file holds no operators" : remark);
 }
 
 void project_pass(PackRun& run_of, const ForwardPass& pass, Progress& progress) {
@@ -97,9 +97,8 @@ void check_pack_request(const LoadRequest& request, const LoadFlags& flags) {
   }
   for (const std::string_view id : flags.given()) {
     const LoadOption* const option = find_load_option(id);
-    if (option->supported_by != nullptr || id == "order" || id == "activations")
-      throw Error(ErrorCode::usage,
-                  fmt::format("{} changes nothing without --method, which packs a load", flag_of(id)));
+    if (option->terms.supported_by != nullptr || id == "order" || id == "activations")
+      throw Error(ErrorCode::usage, "{} changes nothing without --method, which packs a load", flag_of(id));
   }
 }
 

@@ -1,4 +1,4 @@
-// What pack packs of a model: one run, of a load, of a forward pass, or of one behind the other.
+// The run of a model that `pack` packs: a load, a forward pass, or a load followed by a pass.
 #pragma once
 
 #include "app/cli/command.h"
@@ -12,7 +12,7 @@
 
 namespace loadline::cli {
 
-// Tokens of the pass where neither a load nor a pass is asked for.
+// Tokens of the pass if neither a load nor a pass is requested.
 inline constexpr std::uint64_t kPackedTokens = 512;
 
 struct PackRun {
@@ -22,19 +22,19 @@ struct PackRun {
   Space space = Space::device;
   std::string method = {};  // empty: no load
   std::string order = {};
-  std::shared_ptr<const RequestPass> forward = {};  // where a pass is in it
+  std::shared_ptr<const RequestPass> forward = {};  // set if the run has a pass
   std::string text = {};                            // "a forward pass of 1 x 512 tokens (profile fused)"
-  std::vector<std::string> notes = {};              // for a person
+  std::vector<std::string> notes = {};              // remarks for the user
 };
 
-// The spaces whose blocks can be packed.
+// Names of the spaces whose blocks can be packed.
 std::vector<std::string> packed_spaces();
 
-// Throws Error{usage} for options of loads where no load is asked for, and for others that change nothing.
+// Throws Error{usage} for load options without a load, and for other options that have no effect.
 void check_pack_request(const LoadRequest& request, const LoadFlags& flags);
 
-// Opens the model and projects the run. Throws Error{usage}, Error{unsupported} where no operators are known
-// and no load is asked for.
+// Opens the model and projects the run. Throws Error{usage}, and Error{unsupported} if no load is requested
+// and the model's operators are unknown.
 PackRun pack_run(const Context& context, const std::string& path, const LoadRequest& request,
                  const std::string& space, Progress& progress);
 

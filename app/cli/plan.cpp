@@ -1,4 +1,4 @@
-// loadline plan: projected peaks, one row per method and order.
+// loadline plan: shows projected peaks, one row per method and order.
 #include "app/cli/commands.h"
 #include "app/cli/load_flags.h"
 #include "app/cli/plan_json.h"
@@ -22,14 +22,14 @@
 namespace loadline::cli {
 namespace {
 
-// How the answer is shown.
+// Options on how the answer is shown.
 struct Options {
   std::string sort = "fit";
   bool fits = false;
   std::size_t alive = 0;
   bool explain = false;
   bool curve = false;
-  std::string axis;  // empty: steps with a forward pass, which takes no modelled time, else time
+  std::string axis;  // empty: steps if a forward pass follows, which takes no modelled time, else time
   std::string svg;
   std::string html;
 };
@@ -40,7 +40,7 @@ void check_show(const Options& options) {
   try {
     (void)find_row_sort(options.sort);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("--sort: {}", error.what()));
+    throw Error(error.code(), "--sort: {}", error.what());
   }
   if (!options.axis.empty() && !options.curve && options.svg.empty() && options.html.empty())
     throw Error(ErrorCode::usage, "--axis changes nothing without --curve or --svg or --html");
@@ -57,7 +57,7 @@ std::optional<report::CurveOptions> curve_of(const Options& options, bool has_pa
   return curve;
 }
 
-// What a page says of the model and of what was asked for.
+// The texts of the HTML page.
 report::PageText page_text(const PlanView& view) {
   report::PageText page;
   page.version = LOADLINE_VERSION;
@@ -83,7 +83,7 @@ void show(const Context& context, const Options& options, const PlanView& view) 
   if (options.explain) fmt::print("{}", plan_explanation(view, context.colour));
 }
 
-// The rows in the order in which they are shown, and how many are left out.
+// Sorts the rows for display; returns how many are left out.
 std::size_t arrange_rows(report::PicturedAnswer& pictured, const Options& options) {
   const LoadAnswer& answer = pictured.answer;
   std::vector<std::size_t> order = sorted_rows(answer.rows, *answer.bound, find_row_sort(options.sort));
@@ -106,7 +106,7 @@ int plan(const Context& context, const Options& options, LoadFlags& flags) {
   flags.require_used(request, asked);
   for (const std::string& name : order_names(request.orders)) check_order_choice(name);
   const CliEnvironment environment(context, request);
-  (void)bind_memory(request, environment.load.targets);  // a mistake in it is told before anything is opened
+  (void)bind_memory(request, environment.load.targets);  // reports a wrong target before a model is opened
   const MetaGraphPtr graph = open_for(context, flags.path());
   auto forward = std::make_shared<const RequestPass>(*graph, request, environment.load.assets);
   constexpr std::size_t kAliveShown = 3, kAliveInJson = 16;
@@ -124,37 +124,29 @@ int plan(const Context& context, const Options& options, LoadFlags& flags) {
   const std::size_t hidden = arrange_rows(pictured, options);
   show(context, options,
        {*graph, flags.path(), pictured, !request.rates.empty(), options.explain, options.alive, hidden,
-        request.methods.empty() ? methods().size() - asked.size() : 0});
+        request.methods.empty() ? methods().size() - asked.size() : 0, context.prose_columns});
   return fits ? kDone : kNoFit;
 }
 
 void add_show_options(CLI::App& app, Options& options) {
-  const char* const kGroup = "What is shown";
-  app.add_flag("--fits", options.fits, "only rows that fit")->group(kGroup);
+  app.option_defaults()->group("What is shown");
+  app.add_flag("--fits", options.fits, "only rows that fit");
   app.add_option("--sort", options.sort, "fit, table, method, order, device, host, time, ...")
       ->type_name("KEY")
-      ->default_str("fit")
-      ->group(kGroup);
+      ->default_str("fit");
   app.add_option("--alive", options.alive, "the N largest blocks at each peak")
       ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->group(kGroup);
+      ->type_name("N");
   auto* const explain =
-      app.add_flag("--explain", options.explain, "methods, laws, and peaks as every counter sees them")
-          ->group(kGroup);
-  auto* const curve = app.add_flag("--curve", options.curve, "draw memory over the load")->group(kGroup);
+      app.add_flag("--explain", options.explain, "methods, laws, and peaks as every counter sees them");
+  auto* const curve = app.add_flag("--curve", options.curve, "draw memory over the load");
   app.add_option("--axis", options.axis, "of curves: time, or steps")
       ->check(CLI::IsMember({"time", "steps"}))
       ->type_name("AXIS")
-      ->default_str("time; steps with a forward pass")
-      ->group(kGroup);
-  app.add_option("--svg", options.svg, "write the curves as one picture")
-      ->type_name("FILE.svg")
-      ->group(kGroup);
-  app.add_option("--html", options.html, "write curves and verdicts as one page")
-      ->type_name("FILE.html")
-      ->group(kGroup);
-  // what draws or explains for a person would be left out of JSON
+      ->default_str("time; steps with a forward pass");
+  app.add_option("--svg", options.svg, "write the curves as one picture")->type_name("FILE.svg");
+  app.add_option("--html", options.html, "write curves and verdicts as one page")->type_name("FILE.html");
+  // options for human readers have no place in JSON
   for (CLI::Option* const option : {explain, curve}) option->excludes(app.get_option("--json"));
 }
 

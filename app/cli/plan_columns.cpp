@@ -1,4 +1,4 @@
-// Each column with its cells and how dispensable it is.
+// Defines each column: its cells and how dispensable it is.
 #include "app/cli/plan_columns.h"
 
 #include "app/cli/table.h"
@@ -15,7 +15,8 @@
 namespace loadline::cli {
 namespace {
 
-// The column with the highest number goes first where there is no room; among equals, the rightmost.
+// If there is too little room, the column with the highest number is dropped first; among equals the
+// rightmost.
 enum Importance : int { kNeeded, kFigure, kBeside, kSum, kDetail };
 
 struct Column {
@@ -23,7 +24,7 @@ struct Column {
   Align align = Align::right;
   Importance importance = kNeeded;
   std::function<std::string(const LoadRow&)> cell;
-  bool empty_when_dashes = true;  // a column of dashes alone is left out
+  bool empty_when_dashes = true;  // a column with dashes only is left out
 };
 
 std::uint64_t reserved_in(const LoadRow& row, Space space) {
@@ -46,7 +47,7 @@ class Columns {
     return sum;
   }
 
-  // Until the rest has room, or nothing can be spared.
+  // Drops columns until the table fits or no dispensable column is left.
   void drop_to(std::size_t most) {
     while (width() > most) {
       const auto worst = std::prev(
@@ -83,8 +84,9 @@ class Columns {
     columns_.push_back({std::move(title), align, importance, std::move(cell), dispensable});
   }
   void add_bytes(std::string title, Importance importance, Bytes bytes) {
-    add(std::move(title), Align::right, importance,
-        [bytes = std::move(bytes)](const LoadRow& row) { return row.refusal ? "-" : peak_cell(bytes(row)); });
+    add(std::move(title), Align::right, importance, [bytes = std::move(bytes)](const LoadRow& row) {
+      return row.refusal ? "-" : bytes_cell(bytes(row));
+    });
   }
   void add_peak(std::string title, Importance importance, Space space) {
     add_bytes(std::move(title), importance,
@@ -104,7 +106,7 @@ class Columns {
           false);
   }
 
-  // What an allocator reserves stands beside what is requested of it.
+  // The bytes that an allocator reserves are shown beside the requested bytes.
   void add_peaks() {
     const AllocatorModel allocator = view_.request().allocator;
     const bool arena = allocator == AllocatorModel::arena, torch = allocator == AllocatorModel::torch;
@@ -145,8 +147,7 @@ class Columns {
 
   void add_verdicts(bool full) {
     const std::vector<LoadRow>& rows = view_.answer().rows;
-    const bool refusals =
-        std::any_of(rows.begin(), rows.end(), [](const LoadRow& r) { return r.refusal.has_value(); });
+    const bool refusals = std::ranges::any_of(rows, [](const LoadRow& r) { return r.refusal.has_value(); });
     if (view_.show_laws)
       add("law", Align::left, kDetail, [](const LoadRow& row) { return std::string(row.method->peak_law); });
     if (!view_.bound().judged() && !refusals) return;
@@ -160,16 +161,14 @@ class Columns {
 
   std::string short_verdict(const LoadRow& row) const {
     if (row.refusal || row.fits()) return report::verdict_text(row, view_.bound());
-    return fmt::format("{} over", format_bytes(std::max({row.verdict.device_over, row.verdict.host_over,
-                                                         row.verdict.unified_over, row.over_required_peak})));
+    return fmt::format("{} over", format_bytes(row.most_over()));
   }
 
   void make_cells() {
     for (std::size_t i = 0; i < columns_.size();) {
       std::vector<std::string> cells;
       for (const LoadRow& row : view_.answer().rows) cells.push_back(columns_[i].cell(row));
-      const bool dashes =
-          std::all_of(cells.begin(), cells.end(), [](const std::string& c) { return c == "-"; });
+      const bool dashes = std::ranges::all_of(cells, [](const std::string& c) { return c == "-"; });
       if (dashes && columns_[i].empty_when_dashes) {
         columns_.erase(columns_.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
@@ -191,8 +190,6 @@ class Columns {
 };
 
 }  // namespace
-
-std::string peak_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
 
 std::string rows_table(const PlanView& view, bool colour, std::size_t columns) {
   const Columns full(view, true);

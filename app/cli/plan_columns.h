@@ -1,4 +1,4 @@
-// The columns of plan's table, and which of them a terminal has room for.
+// The columns of plan's table, and the choice of those that fit a terminal.
 #pragma once
 
 #include "app/cli/plan_view.h"
@@ -8,11 +8,8 @@
 
 namespace loadline::cli {
 
-// The rows as a table of at most `columns` characters a line where that is possible. Columns without a figure
-// in any row are left out.
+// The rows as a table with lines of at most `columns` characters, if possible. Columns without a figure in
+// any row are left out.
 std::string rows_table(const PlanView& view, bool colour, std::size_t columns);
-
-// "-" for nothing.
-std::string peak_cell(std::uint64_t bytes);
 
 }  // namespace loadline::cli

@@ -1,4 +1,4 @@
-// The contract's keys for plan.
+// The keys of plan's JSON output.
 #include "app/cli/plan_json.h"
 
 #include "app/cli/advice_text.h"
@@ -96,7 +96,7 @@ Json row_json(const LoadRow& row, const BoundRequest& bound) {
   return json;
 }
 
-// Bytes by where a placement puts them; null where everything goes to the device.
+// Bytes by home of the weights; null if all go to the device.
 Json placement_json(const MetaGraph& graph, const Placement& placement) {
   Json json;
   if (placement.all_on_device()) return json;
@@ -113,7 +113,7 @@ Json placement_json(const MetaGraph& graph, const Placement& placement) {
   return json;
 }
 
-// The options as they are in force: kind of memory, profile and sizes of the pass are known by now.
+// The options in force: the kind of memory, the profile and the sizes of the pass are resolved by now.
 Json options_in_force(const PlanView& view) {
   LoadRequest request = view.request();
   request.memory = view.bound().memory;

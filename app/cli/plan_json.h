@@ -1,4 +1,4 @@
-// plan's answer as the contract's JSON.
+// The JSON output of `plan`.
 #pragma once
 
 #include "app/cli/command.h"

@@ -1,4 +1,4 @@
-// Stacked columns in eighths of a line; without colours each space has a shade of its own.
+// Stacked columns in eighths of a line; without colours each space has its own shade.
 #include "app/cli/plan_plot.h"
 
 #include "core/base/text.h"
@@ -17,35 +17,24 @@ using report::RowCurve;
 using report::space_title;
 using report::stack_of;
 
-constexpr std::size_t kGutter = 11;  // "306.74 MiB "
+constexpr std::size_t kGutter = 11;  // fits "306.74 MiB "
 constexpr std::size_t kEighths = 8;
 
 struct Ink {
-  std::string_view shade;  // of a whole cell, without colours
+  std::string_view shade;  // a full cell without colours
   std::string_view ascii;
-  int colour;  // ANSI foreground; background is 10 more
+  int colour;  // ANSI foreground colour; background is 10 more
 };
 
-Ink ink_of(Space space) {
-  switch (space) {
-    case Space::device:
-      return {"█", "#", 34};
-    case Space::host:
-      return {"▓", "o", 33};
-    case Space::staging:
-      return {"▒", "=", 32};
-    case Space::page_cache:
-      break;
-  }
-  return {"░", ".", 35};
-}
+// By space: host, page cache, staging, device.
+constexpr PerSpace<Ink> kInks = {{{"▓", "o", 33}, {"░", ".", 35}, {"▒", "=", 32}, {"█", "#", 34}}};
 
 std::string_view lower_part(std::size_t eighths) {
   constexpr std::array<std::string_view, kEighths + 1> kParts = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   return kParts[std::min(eighths, kEighths)];
 }
 
-// Where each space of a column ends, in eighths of a line from the axis on.
+// The upper end of each space in a column, in eighths of a line from the axis.
 struct Stack {
   std::vector<Space> spaces = {};
   std::vector<std::size_t> tops = {};
@@ -59,7 +48,7 @@ Stack stack_in(const PerSpace<std::uint64_t>& bytes, unsigned mask, std::uint64_
   for (const Space space : stack_of(mask)) {
     if (bytes[index(space)] == 0) continue;
     sum += static_cast<double>(bytes[index(space)]);
-    // what is there shows, however little
+    // at least one eighth for any bytes, so that they are visible
     const auto least = stack.top() + (stack.tops.empty() ? 1 : 0);
     stack.spaces.push_back(space);
     stack.tops.push_back(std::max(least, static_cast<std::size_t>(std::lround(sum / eighth))));
@@ -67,21 +56,21 @@ Stack stack_in(const PerSpace<std::uint64_t>& bytes, unsigned mask, std::uint64_
   return stack;
 }
 
-// One character, and the colours it takes: empty for the terminal's own.
+// One character and its ANSI colours; empty: the terminal's own.
 struct Cell {
   std::string colours = {};
   std::string glyph = {};
 };
 
-// From `floor` on, eight eighths of a column.
+// The cell of a column that covers the eight eighths from `floor` on.
 Cell cell(const Stack& stack, std::size_t floor, const PlotStyle& style, std::string_view empty) {
   if (stack.top() <= floor) return {"", std::string(empty)};
   std::size_t at = 0;
   while (stack.tops[at] <= floor) ++at;
   const std::size_t filled = std::min(stack.tops[at] - floor, kEighths);
-  const Ink ink = ink_of(stack.spaces[at]);
+  const Ink ink = kInks[index(stack.spaces[at])];
   const bool more = filled < kEighths && stack.top() > stack.tops[at];
-  const Ink next = ink_of(stack.spaces[std::min(at + 1, stack.spaces.size() - 1)]);
+  const Ink next = kInks[index(stack.spaces[std::min(at + 1, stack.spaces.size() - 1)])];
   if (style.colour && style.unicode)
     return {more ? fmt::format("{};{}", ink.colour, next.colour + 10) : std::to_string(ink.colour),
             std::string(lower_part(filled))};
@@ -89,12 +78,12 @@ Cell cell(const Stack& stack, std::size_t floor, const PlotStyle& style, std::st
   const std::string colours = style.colour ? std::to_string(more && !mostly ? next.colour : ink.colour) : "";
   const Ink shown = more && !mostly ? next : ink;
   if (!style.unicode) return {colours, std::string(mostly || more || floor == 0 ? shown.ascii : empty)};
-  // what ends here ends in eighths, but for shades, which have none
+  // a stack that ends in this cell is drawn in eighths, except shades, which have no partial blocks
   const bool eighths = !more && (!mostly || stack.spaces[at] == Space::device);
   return {colours, std::string(eighths ? lower_part(filled) : shown.shade)};
 }
 
-// Colours change only where they differ; nothing is written behind the last character.
+// Joins cells; changes colours only where they differ, and drops trailing blanks.
 std::string joined(const std::vector<Cell>& cells) {
   std::size_t count = cells.size();
   while (count > 0 && cells[count - 1].glyph == " ") --count;
@@ -119,8 +108,7 @@ class Plot {
 
   std::string text() const {
     std::string text = head();
-    if (std::all_of(curve_.bands.begin(), curve_.bands.end(),
-                    [](const CurveBand& band) { return band.most == 0; }))
+    if (std::ranges::all_of(curve_.bands, [](const CurveBand& band) { return band.most == 0; }))
       return text + "  nothing is loaded\n";
     for (const CurveBand& band : curve_.bands) text += band_text(band, &band == &curve_.bands.front());
     return text + axis_text();
@@ -137,7 +125,7 @@ class Plot {
     return style_.colour ? fmt::format("\033[1m{}\033[0m\n", title) : title + "\n";
   }
 
-  // The leading peak, named where it is.
+  // A line that marks and names the leading peak above its position.
   std::string peak_line() const {
     const std::string text =
         fmt::format("{} at {}", format_bytes(row_.leading.bytes), safe_display(row_.leading.tensor, 48));
@@ -179,7 +167,7 @@ class Plot {
     return mask == space_bit(Space::device) ? "device " : "host ";
   }
 
-  // The scale stands at the top of the first line and in the middle.
+  // The scale is shown at the top of the first line and in the middle.
   std::string label(std::size_t line, std::size_t lines) const {
     if (line + 1 == lines) return format_bytes(scale_) + " ";
     return line + 1 == lines / 2 && lines % 2 == 0 ? format_bytes(scale_ / 2) + " " : "";
@@ -215,7 +203,7 @@ class Plot {
 std::string legend(const PlanView& view, const PlotStyle& style) {
   std::string text;
   for (const Space space : stack_of(kAllSpaces)) {
-    const Ink ink = ink_of(space);
+    const Ink ink = kInks[index(space)];
     const std::string_view sign = style.unicode ? (style.colour ? "█" : ink.shade) : ink.ascii;
     text += text.empty() ? "" : "   ";
     text += style.colour ? fmt::format("\033[{}m{}\033[0m {}", ink.colour, sign, space_title(space))

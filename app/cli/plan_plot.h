@@ -1,4 +1,4 @@
-// Curves of memory over a load, drawn with characters.
+// Curves of memory over a load, drawn with text characters.
 #pragma once
 
 #include "app/cli/plan_view.h"
@@ -8,14 +8,14 @@
 
 namespace loadline::cli {
 
-// How a terminal can draw.
+// The drawing abilities of a terminal.
 struct PlotStyle {
   std::size_t columns = 80;
   bool colour = false;
-  bool unicode = true;  // else ASCII alone
+  bool unicode = true;  // if false, ASCII only
 };
 
-// One plot per row that has a curve, all to one scale of bytes, and a legend.
+// One plot for each row that has a curve, all with the same scale of bytes, and a legend.
 std::string plan_plots(const PlanView& view, const PlotStyle& style);
 
 }  // namespace loadline::cli

@@ -1,9 +1,11 @@
-// Columns and sentences of plan's answer.
+// The table and the sentences of plan's output.
 #include "app/cli/plan_table.h"
 
 #include "app/cli/advice_text.h"
 #include "app/cli/forward_text.h"
 #include "app/cli/plan_columns.h"
+#include "app/cli/table.h"
+#include "app/report/manual.h"
 #include "app/report/order_gain.h"
 #include "app/report/refusals.h"
 #include "app/report/row_curve.h"
@@ -23,9 +25,7 @@
 namespace loadline::cli {
 namespace {
 
-constexpr std::size_t kColumns = 100;
-
-// What the best order gains, where there are several.
+// The gain of the best order, if there are several orders.
 std::string gain_text(const PlanView& view) {
   std::vector<report::OrderFigures> figures;
   for (const LoadRow& row : view.answer().rows)
@@ -42,7 +42,7 @@ std::string refused_text(const PlanView& view) {
   return report::refusals_text(refusals, "cannot be done");
 }
 
-// What is missed: a budget, the required peak, or both.
+// Names the limits that nothing satisfies: budget, required peak, or both.
 std::string no_fit_text(const BoundRequest& bound) {
   const bool budget = bound.budget.device || bound.budget.host || bound.budget.unified;
   const auto& required = bound.request().require_peak;
@@ -52,13 +52,12 @@ std::string no_fit_text(const BoundRequest& bound) {
                 : fmt::format("Nothing here stays within {}.\n", peak);
 }
 
-// Whether some row is in an order that was made for its method.
+// Whether some row uses an order made for its method.
 bool has_own_order(const std::vector<LoadRow>& rows) {
-  return std::any_of(rows.begin(), rows.end(),
-                     [](const LoadRow& row) { return row.order_proven.has_value(); });
+  return std::ranges::any_of(rows, [](const LoadRow& row) { return row.order_proven.has_value(); });
 }
 
-// Whose optimal order may not be the best.
+// Names the methods whose optimal order is not proven to be the best.
 std::string unproven_text(const std::vector<LoadRow>& rows) {
   std::vector<std::string_view> ids;
   for (const LoadRow& row : rows)
@@ -85,7 +84,7 @@ std::string heading(const PlanView& view) {
   return text + "\n\n";
 }
 
-// "wte.weight 306.74 MiB, ... and 577 more".
+// Lists blocks: "wte.weight 306.74 MiB, ... and 577 more".
 std::string alive_list(const AliveBlocks& alive) {
   std::string text;
   for (const AliveBlock& block : alive.largest)
@@ -102,7 +101,7 @@ std::string alive_line(const LoadRow& row, Space space) {
                      safe_display(row.peaks[index(space)].tensor, 48), alive_list(row.alive[index(space)]));
 }
 
-// What is alive at the peaks: of the first row's largest space, or of every row and space if asked for.
+// The blocks alive at the peaks: for the first row's leading space or, on request, for every row and space.
 std::string alive_text(const PlanView& view) {
   const std::vector<LoadRow>& rows = view.answer().rows;
   std::string text;
@@ -112,19 +111,17 @@ std::string alive_text(const PlanView& view) {
         fmt::format("{}{}", row.method->id,
                     view.answer().several_orders() ? fmt::format(" ({})", safe_display(row.order, 40)) : "");
     if (view.alive == 0) {
-      // the device's, unless nothing is there
-      const auto largest =
-          std::max_element(row.peaks.begin(), row.peaks.end(),
-                           [](const RowPeak& a, const RowPeak& b) { return a.bytes < b.bytes; });
+      // the device, unless it holds nothing
+      const auto largest = std::ranges::max_element(
+          row.peaks, [](const RowPeak& a, const RowPeak& b) { return a.bytes < b.bytes; });
       const Space space = row.peaks[index(Space::device)].bytes > 0
                               ? Space::device
                               : static_cast<Space>(largest - row.peaks.begin());
       if (row.alive[index(space)].count == 0) return "";
-      return report::wrapped(fmt::format("{}: {}", name, alive_line(row, space)), "", kColumns);
+      return fmt::format("{}: {}\n", name, alive_line(row, space));
     }
     for (const Space space : {Space::device, Space::host, Space::page_cache, Space::staging})
-      if (row.alive[index(space)].count > 0)
-        text += report::wrapped(fmt::format("{}: {}", name, alive_line(row, space)), "  ", kColumns);
+      if (row.alive[index(space)].count > 0) text += fmt::format("  {}: {}\n", name, alive_line(row, space));
   }
   return text.empty() ? "" : "Alive at each peak:\n" + text;
 }
@@ -143,17 +140,16 @@ std::string also_fits_text(const LoadAnswer& answer) {
   if (answer.also_fits.empty()) return "";
   std::vector<std::string_view> ids;
   for (const Method* method : answer.also_fits) ids.push_back(method->id);
-  return report::wrapped(
-      fmt::format("Of the methods that are not shown, these fit: {}.", fmt::join(ids, ", ")), "", kColumns);
+  return fmt::format("Of the methods that are not shown, these fit: {}.\n", fmt::join(ids, ", "));
 }
 
 std::string cache_text(const PlanView& view) {
   const std::vector<LoadRow>& rows = view.answer().rows;
   const auto& limit = view.request().page_cache_budget;
-  const bool mapped = std::any_of(rows.begin(), rows.end(),
-                                  [](const LoadRow& row) { return row.cache && row.cache->mapped > 0; });
-  const bool again = std::any_of(rows.begin(), rows.end(),
-                                 [](const LoadRow& row) { return row.cache && row.cache->reread_bytes > 0; });
+  const bool mapped =
+      std::ranges::any_of(rows, [](const LoadRow& row) { return row.cache && row.cache->mapped > 0; });
+  const bool again =
+      std::ranges::any_of(rows, [](const LoadRow& row) { return row.cache && row.cache->reread_bytes > 0; });
   if (!limit || !mapped) return "";
   return fmt::format("The page cache holds at most {}: {}.\n", format_bytes(*limit),
                      again ? "what was dropped is read again" : "what it drops is not needed again");
@@ -162,22 +158,22 @@ std::string cache_text(const PlanView& view) {
 constexpr std::size_t kTitle = 22;
 constexpr std::size_t kBytes = 11;
 
-// `title`, and `text` beside it.
-std::string beside(std::string_view title, std::string_view text) {
+// A line with `title` on the left and `text` beside it.
+std::string beside(std::string_view title, std::string_view text, std::size_t columns) {
   const std::string head = fmt::format("  {:<{}}", title, kTitle);
   const std::string indent(head.size(), ' ');
-  return head + report::wrapped(text, indent, kColumns).substr(indent.size());
+  return head + report::wrapped(text, indent, columns).substr(indent.size());
 }
 
 std::string view_lines(const PlanView& view, const LoadRow& row) {
   std::string text;
   for (std::size_t i = 0; i < row.views.size(); ++i)
-    text += fmt::format("  {:<{}}{:>{}}{}\n", memory_views()[i].title, kTitle, peak_cell(row.views[i]),
+    text += fmt::format("  {:<{}}{:>{}}{}\n", memory_views()[i].title, kTitle, bytes_cell(row.views[i]),
                         kBytes, i == leading_view(view.bound().memory) ? "  decides" : "");
   return text;
 }
 
-// "  by the law at most: device 5.80 GiB, host 306.74 MiB".
+// The bounds of the law: "  by the law at most: device 5.80 GiB, host 306.74 MiB".
 std::string law_line(const LawPeaks& peaks) {
   std::string text;
   const auto add = [&](std::string_view name, std::uint64_t bytes) {
@@ -200,9 +196,9 @@ std::string PlanView::held_name() const {
 
 std::string least_text(const PlanView& view) {
   const std::vector<LoadRow>& rows = view.answer().rows;
-  // what streams its weights is compared with others only where nothing else is
-  const bool only_streams = std::all_of(
-      rows.begin(), rows.end(), [](const LoadRow& row) { return row.refusal || row.method->traits.streams; });
+  // streaming methods count only if all methods stream
+  const bool only_streams =
+      std::ranges::all_of(rows, [](const LoadRow& row) { return row.refusal || row.method->traits.streams; });
   const auto counts = [&](const LoadRow& row) {
     return !row.refusal && (only_streams || !row.method->traits.streams);
   };
@@ -211,8 +207,7 @@ std::string least_text(const PlanView& view) {
     if (counts(row)) least = std::min(least, row.leading.bytes);
   std::vector<std::string_view> ids;
   for (const LoadRow& row : rows)
-    if (counts(row) && row.leading.bytes == least &&
-        std::find(ids.begin(), ids.end(), row.method->id) == ids.end())
+    if (counts(row) && row.leading.bytes == least && std::ranges::find(ids, row.method->id) == ids.end())
       ids.push_back(row.method->id);
   if (ids.empty()) return "No row is shown.";
   constexpr std::size_t kMostNamed = 4;
@@ -236,15 +231,14 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
   const LoadAnswer& answer = view.answer();
   const BoundRequest& bound = view.bound();
   const LoadRequest& request = view.request();
-  std::string text = heading(view);
-  if (!answer.rows.empty()) text += rows_table(view, colour, columns) + "\n";
-  text += refused_text(view);
-  if (!answer.rows.empty()) text += report::wrapped(least_text(view), "", kColumns);
+  std::string table;
+  if (!answer.rows.empty()) table = rows_table(view, colour, columns) + "\n";
+  std::string text = refused_text(view);
+  if (!answer.rows.empty()) text += least_text(view) + "\n";
   if (view.unified())
-    text += report::wrapped(
-        "\"must hold\" is device, host and staging memory together. File pages do not count: the "
-        "system can drop them.",
-        "", kColumns);
+    text +=
+        "\"must hold\" is device, host and staging memory together. File pages do not count: the system can "
+        "drop them.\n";
   text += alive_text(view);
   if (answer.several_orders())
     if (const std::string gain = gain_text(view); !gain.empty()) text += gain + "\n";
@@ -255,14 +249,16 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
                     has_own_order(answer.rows) ? "; the order optimal is by the bytes requested" : "");
   text += unproven_text(answer.rows) + cache_text(view) + left_out_text(view);
   if (const std::string pass = forward_text(*answer.forward); !pass.empty()) text += "\n" + pass;
-  const bool curves = std::any_of(view.pictured.curves.begin(), view.pictured.curves.end(),
-                                  [](const auto& curve) { return curve.has_value(); });
+  const bool curves =
+      std::ranges::any_of(view.pictured.curves, [](const auto& curve) { return curve.has_value(); });
   if (answer.several_orders() || view.show_times || answer.advice || curves)
     text += rates_line(bound.rates) +
             (bound.rates ? "\n" : " `loadline devices --measure` measures this machine's.\n");
   if (bound.judged() && !answer.any_fits()) text += no_fit_text(bound);
   if (answer.advice) text += advice_text(*answer.advice, view.path);
-  return text + also_fits_text(answer);
+  text += also_fits_text(answer);
+  return report::reflowed(heading(view), view.prose_columns) + table +
+         report::reflowed(text, view.prose_columns);
 }
 
 std::string plan_explanation(const PlanView& view, bool colour) {
@@ -270,16 +266,17 @@ std::string plan_explanation(const PlanView& view, bool colour) {
   const LawValues values = law_values(view.graph, view.bound().inputs);
   std::vector<const Method*> told;
   for (const LoadRow& row : view.answer().rows) {
-    if (row.refusal || std::find(told.begin(), told.end(), row.method) != told.end()) continue;
+    if (row.refusal || std::ranges::find(told, row.method) != told.end()) continue;
     told.push_back(row.method);
     text += fmt::format("\n{}{}{} ({}): {}\n", colour ? "\033[1m" : "", row.method->id,
                         colour ? "\033[0m" : "", safe_display(row.order, 40), row.method->peak_law);
     text += law_line(evaluate_law(row.method->peak_law, values));
-    text += report::wrapped(row.method->explanation, "  ", kColumns) + view_lines(view, row);
+    text += fmt::format("  {}\n{}", report::method_explanation(row.method->id), view_lines(view, row));
   }
   text += fmt::format("\nWhat counts so, with {} memory:\n", memory_kind_name(view.bound().memory));
-  for (const MemoryView& counter : memory_views()) text += beside(counter.title, counter.counted_by);
-  return text + "\nSymbols of the laws:\n" + report::wrapped(law_symbols(), "  ", kColumns);
+  for (const MemoryView& counter : memory_views())
+    text += beside(counter.title, counter.counted_by, view.prose_columns);
+  return report::reflowed(text + "\nSymbols of the laws:\n  " + report::law_symbols(), view.prose_columns);
 }
 
 }  // namespace loadline::cli

@@ -1,4 +1,4 @@
-// plan's answer as a table and sentences for a terminal.
+// The output of `plan` for a terminal: a table and sentences.
 #pragma once
 
 #include "app/cli/plan_view.h"
@@ -8,12 +8,12 @@
 
 namespace loadline::cli {
 
-// The table fits into `columns` where that is possible: columns that say least go first.
+// The table fits into `columns` if possible: the least important columns are dropped first.
 std::string plan_table(const PlanView& view, bool colour, std::size_t columns);
-// What each method does, and its peak as every counter shows it.
+// Explains each method, and shows its peak as every memory counter would.
 std::string plan_explanation(const PlanView& view, bool colour);
 
-// "Least on the device: 5.80 GiB, which is W, by ...": one sentence.
+// One sentence: "Least on the device: 5.80 GiB, which is W, by ...".
 std::string least_text(const PlanView& view);
 
 }  // namespace loadline::cli

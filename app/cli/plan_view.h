@@ -1,4 +1,4 @@
-// What `plan` shows, and how: for everything that shows it.
+// The answer of `plan` and how to show it; shared by table, plot and JSON.
 #pragma once
 
 #include "app/report/pictured_answer.h"
@@ -9,22 +9,23 @@
 
 namespace loadline::cli {
 
-// Refers to what it was made of.
+// Holds references to the objects it was made from.
 struct PlanView {
   const MetaGraph& graph;
   const std::string& path;  // as the command line named the model
   const report::PicturedAnswer& pictured;
-  bool show_times = false;  // rates were asked for
+  bool show_times = false;  // the request sets rates
   bool show_laws = false;
-  std::size_t alive = 0;             // blocks named for each row; 0: some for the first row alone
-  std::size_t hidden_rows = 0;       // left out because they do not fit
-  std::uint64_t hidden_methods = 0;  // that the default leaves out
+  std::size_t alive = 0;             // blocks listed for each row; 0: some, for the first row only
+  std::size_t hidden_rows = 0;       // number left out because they do not fit
+  std::uint64_t hidden_methods = 0;  // number outside the default set
+  std::size_t prose_columns = 100;
 
   const LoadAnswer& answer() const { return pictured.answer; }
   const BoundRequest& bound() const { return *pictured.answer.bound; }
   const LoadRequest& request() const { return bound().request(); }
   bool unified() const { return bound().memory == MemoryKind::unified; }
-  // "W", "W + Q", "W and the forward pass": what stays where the weights are.
+  // The weights and activations that stay on the device: "W", "W + Q", "W and the forward pass".
   std::string held_name() const;
 };
 

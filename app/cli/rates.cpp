@@ -1,4 +1,4 @@
-// Measures rates, keeps them in the user's configuration folder and reads them there.
+// Measures rates, and stores them in the user's configuration folder.
 #include "app/cli/rates.h"
 
 #include "app/cli/table.h"
@@ -30,7 +30,7 @@ std::string rate_cell(const RateRow& row, double value) {
   return row.member == &CostModel::seek_seconds ? fmt::format("{:.0f} us", value * 1e6) : format_rate(value);
 }
 
-// Why the device's rates are missing; empty where they are there.
+// Measures the device's rates. Returns why they are missing; empty if they were measured.
 std::string measure_device(MeasuredRates& rates, Progress& progress) {
 #ifdef LOADLINE_HAS_GPU
   constexpr std::uint64_t kBytes = 128 << 20;
@@ -51,9 +51,8 @@ void keep(const std::string& path, const MeasuredRates& rates) {
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
   if (error)
-    throw Error(ErrorCode::io,
-                fmt::format("{}: cannot make the folder: {}",
-                            safe_display(fs::path(path).parent_path().string()), error.message()));
+    throw Error(ErrorCode::io, "{}: cannot make the folder: {}",
+                safe_display(fs::path(path).parent_path().string()), error.message());
   const std::string text = rates_text(rates);
   AtomicFile file(path);
   file.write_at(0, std::as_bytes(std::span(text)));

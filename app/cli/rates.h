@@ -1,4 +1,4 @@
-// The rates that times are estimated with: measured ones where somebody measured them.
+// The rates for time estimates: measured ones if there are any, else assumed ones.
 #pragma once
 
 #include "app/cli/command.h"
@@ -9,13 +9,13 @@
 
 namespace loadline::cli {
 
-// Where `devices --measure` keeps them; empty without a folder for it.
+// The file in which `devices --measure` stores rates; empty if there is no folder for it.
 std::string rates_path(const Context& context);
 
-// Those kept there; absent where there are none. What cannot be read is told on stderr and left out.
+// The stored rates; absent if there are none. A file that cannot be read is reported on stderr and ignored.
 std::optional<MeasuredRates> kept_rates(const Context& context);
 
-// Every rate of `costs`, and when those measured were.
+// Every rate of `costs`, and the time of measurement of the measured ones.
 Json rates_json(const CostModel& costs, const std::optional<MeasuredRates>& rates);
 
 struct MeasureArguments {
@@ -24,13 +24,13 @@ struct MeasureArguments {
 };
 void add_measure_options(CLI::App& app, MeasureArguments& arguments);
 
-// What was measured, where it is kept, and why something is missing.
+// The measured rates, the file that stores them, and why some are missing.
 struct RatesAnswer {
   MeasuredRates rates = {};
-  std::string path = {};     // empty: not kept
+  std::string path = {};     // empty: not stored
   std::string missing = {};  // empty: everything was measured
 };
-// Measures, and keeps what was measured. Throws Error{io | cancelled}.
+// Measures rates and stores them. Throws Error{io | cancelled}.
 RatesAnswer measure_rates(const Context& context, const MeasureArguments& arguments);
 std::string measure_text(const Context& context, const RatesAnswer& answer);
 Json measure_json(const RatesAnswer& answer);

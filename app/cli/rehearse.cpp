@@ -1,4 +1,4 @@
-// loadline rehearse: runs our own plans in ordinary memory and lays the system's counters over them.
+// loadline rehearse: runs plans in ordinary memory and compares the system's memory counters with them.
 #include "app/cli/commands.h"
 #include "app/cli/load_flags.h"
 #include "app/cli/rehearse_table.h"
@@ -23,7 +23,7 @@ struct Options {
   std::string html;
 };
 
-// Every row, one after the other: loads at the same time would count each other's memory.
+// Rehearses row by row: parallel loads would count each other's memory.
 report::Rehearsal rehearse_all(const Context& context, const MetaGraphPtr& graph, const BoundRequest& bound,
                                bool cold) {
   report::Rehearsal rehearsal{*graph, cold, {}, {}};
@@ -39,7 +39,7 @@ report::Rehearsal rehearse_all(const Context& context, const MetaGraphPtr& graph
         rehearsal.rows.push_back(
             report::rehearsed_row(*method, order.name, plan, measure_on_host(graph, plan, cold, progress)));
       } catch (const Error& error) {
-        // what cannot be done, or not here, leaves the others
+        // a load that cannot be done here does not stop the others
         if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::limit &&
             error.code() != ErrorCode::no_fit)
           throw;
@@ -56,9 +56,9 @@ int rehearse(const Context& context, const Options& options, LoadFlags& flags) {
   report::check_picture_path(options.html, ".html");
   const LoadRequest request = flags.request();
   flags.require_used(request, find_methods(request.methods));
-  for (const std::string& name : order_names(request.orders)) check_order_choice(name);
   const std::vector<std::string> orders = order_names(request.orders);
-  if (flags.was_given("memory") && std::find(orders.begin(), orders.end(), "optimal") == orders.end())
+  for (const std::string& name : orders) check_order_choice(name);
+  if (flags.was_given("memory") && std::ranges::find(orders, "optimal") == orders.end())
     throw Error(ErrorCode::usage, "--memory changes nothing without --order optimal");
   const MetaGraphPtr graph = open_for(context, flags.path());
   const CliEnvironment environment(context, request);
@@ -66,12 +66,14 @@ int rehearse(const Context& context, const Options& options, LoadFlags& flags) {
   const report::Rehearsal rehearsal = rehearse_all(context, graph, bound, options.cold);
   if (!options.svg.empty()) report::write_picture(options.svg, report::rehearsal_svg(rehearsal));
   if (!options.html.empty())
-    report::write_picture(options.html, report::rehearsal_page(rehearsal, rehearsal_table(rehearsal, false)));
+    report::write_picture(
+        options.html,
+        report::rehearsal_page(rehearsal, rehearsal_table(rehearsal, false, context.prose_columns)));
   if (context.json) {
     print_json(rehearsal_json(rehearsal));
     return kDone;
   }
-  fmt::print("{}", rehearsal_table(rehearsal, context.colour));
+  fmt::print("{}", rehearsal_table(rehearsal, context.colour, context.prose_columns));
   if (options.curve)
     fmt::print("{}", rehearsal_plots(rehearsal, {context.columns, context.colour, context.unicode}));
   return kDone;
@@ -82,17 +84,12 @@ int rehearse(const Context& context, const Options& options, LoadFlags& flags) {
 Action setup_rehearse(CLI::App& app) {
   auto options = std::make_shared<Options>();
   auto flags = std::make_shared<LoadFlags>(app, LoadUser::rehearse);
-  const char* const kGroup = "What is done and shown";
-  app.add_flag("--cold", options->cold, "drop the files' pages from memory first")->group(kGroup);
+  app.option_defaults()->group("What is done and shown");
+  app.add_flag("--cold", options->cold, "drop the files' pages from memory first");
   app.add_flag("--curve", options->curve, "draw projection and measurement")
-      ->excludes(app.get_option("--json"))
-      ->group(kGroup);
-  app.add_option("--svg", options->svg, "write the curves as one picture")
-      ->type_name("FILE.svg")
-      ->group(kGroup);
-  app.add_option("--html", options->html, "write curves and table as one page")
-      ->type_name("FILE.html")
-      ->group(kGroup);
+      ->excludes(app.get_option("--json"));
+  app.add_option("--svg", options->svg, "write the curves as one picture")->type_name("FILE.svg");
+  app.add_option("--html", options->html, "write curves and table as one page")->type_name("FILE.html");
   return [options, flags](Context& context) { return rehearse(context, *options, *flags); };
 }
 

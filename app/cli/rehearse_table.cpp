@@ -1,8 +1,9 @@
-// Columns, keys and plots of a rehearsal.
+// The table, JSON keys and plots of a rehearsal.
 #include "app/cli/rehearse_table.h"
 
 #include "app/cli/table.h"
 #include "app/report/refusals.h"
+#include "app/report/wrap.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ using report::RehearsedRow;
 using report::too_small_to_judge;
 
 constexpr std::uint64_t kNear = 16 << 20;
-constexpr std::size_t kGutter = 11;  // "306.74 MiB "
+constexpr std::size_t kGutter = 11;  // fits "306.74 MiB "
 
 std::uint64_t distance(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; }
 
@@ -30,8 +31,6 @@ Json counters_json(const ProcessMemory& memory) {
   for (const MemoryCounter& counter : kMemoryCounters) json[std::string(counter.id)] = memory.*counter.count;
   return json;
 }
-
-std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
 
 std::string difference_cell(std::uint64_t projected, std::uint64_t measured) {
   if (projected == 0 && measured == 0) return "";
@@ -47,7 +46,8 @@ std::string_view judgement(std::uint64_t projected, std::uint64_t measured) {
   return near_enough(projected, measured) ? "agrees" : "differs";
 }
 
-// "2 of 3 loads within 2 % or 16 MiB. 1 load is too small to judge: all counts are below 16 MiB."
+// Counts the loads that agree: "2 of 3 loads within 2 % or 16 MiB. 1 load is too small to judge: all counts
+// are below 16 MiB."
 std::string summary(const std::vector<RehearsedRow>& rows) {
   std::uint64_t agreeing = 0, small = 0;
   for (const RehearsedRow& row : rows) {
@@ -64,7 +64,7 @@ std::string summary(const std::vector<RehearsedRow>& rows) {
   return text + "\n";
 }
 
-// `from` in fewer columns, the most of each.
+// Reduces `from` to fewer columns; each keeps the maximum of the columns it replaces.
 std::vector<std::uint64_t> fewer(const std::vector<std::uint64_t>& from, std::size_t columns) {
   std::vector<std::uint64_t> to(columns, 0);
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -134,12 +134,12 @@ Json rehearsal_json(const Rehearsal& rehearsal) {
   return json;
 }
 
-std::string rehearsal_table(const Rehearsal& rehearsal, bool colour) {
+std::string rehearsal_table(const Rehearsal& rehearsal, bool colour, std::size_t prose_columns) {
   const std::uint64_t weights = storage_bytes(rehearsal.graph);
-  std::string text = fmt::format("{}: {}, W = {} ({}), our own plans run in ordinary memory\n\n",
-                                 safe_display(model_name(rehearsal.graph), 80),
-                                 counted(rehearsal.graph.tensors.size(), "tensor"), format_bytes(weights),
-                                 counted(weights, "byte"));
+  const std::string heading = fmt::format("{}: {}, W = {} ({}), our own plans run in ordinary memory\n\n",
+                                          safe_display(model_name(rehearsal.graph), 80),
+                                          counted(rehearsal.graph.tensors.size(), "tensor"),
+                                          format_bytes(weights), counted(weights, "byte"));
   Table table({"method", "order", "counter", "projected", "measured", "difference", "verdict"},
               {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
   for (const RehearsedRow& row : rehearsal.rows) {
@@ -153,7 +153,7 @@ std::string rehearsal_table(const Rehearsal& rehearsal, bool colour) {
       first = false;
     }
   }
-  text += table.text(colour) + "\n";
+  std::string text;
   for (const RehearsedRow& row : rehearsal.rows)
     text +=
         fmt::format("{} ({}): {}, {}; of {} in files the page cache held {} before, {} at most, {} after.\n",
@@ -165,13 +165,12 @@ std::string rehearsal_table(const Rehearsal& rehearsal, bool colour) {
   for (const Rehearsal::Refused& row : rehearsal.refused)
     refusals.push_back({row.method->id, safe_display(row.why)});
   text += report::refusals_text(refusals, "cannot be rehearsed");
-  return text +
-         std::string(
-             "\nPeaks as differences to just before each load. RssAnon is what the plan holds on the host, "
-             "RssShmem what it\nholds on the device and in staging (shared memory stands in for both), "
-             "RssFile "
-             "its mapped pages.\n") +
-         summary(rehearsal.rows);
+  text +=
+      "\nPeaks are differences to the state just before each load. RssAnon counts what the plan holds on the "
+      "host. RssShmem counts what it holds on the device and in staging: shared memory stands in for both. "
+      "RssFile counts its mapped pages.\n" +
+      summary(rehearsal.rows);
+  return heading + table.text(colour) + "\n" + report::reflowed(text, prose_columns);
 }
 
 std::string rehearsal_plots(const Rehearsal& rehearsal, const PlotStyle& style) {

@@ -1,4 +1,4 @@
-// A rehearsal for a terminal and for scripts.
+// The output of `rehearse`, for a terminal and as JSON.
 #pragma once
 
 #include "app/cli/command.h"
@@ -10,8 +10,9 @@
 namespace loadline::cli {
 
 Json rehearsal_json(const report::Rehearsal& rehearsal);
-std::string rehearsal_table(const report::Rehearsal& rehearsal, bool colour);
-// A plot per row and counter that counted something: the projection as areas, the measurement as points.
+// Sentences are wrapped at `prose_columns`; the table is not.
+std::string rehearsal_table(const report::Rehearsal& rehearsal, bool colour, std::size_t prose_columns);
+// One plot per row and counter with any bytes: the projection as areas, the measurement as points.
 std::string rehearsal_plots(const report::Rehearsal& rehearsal, const PlotStyle& style);
 
 }  // namespace loadline::cli

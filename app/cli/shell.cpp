@@ -1,4 +1,4 @@
-// Quotes words.
+// Quotes words for a shell.
 #include "app/cli/shell.h"
 
 #include "core/base/text.h"
@@ -14,7 +14,7 @@ std::string shell_word(std::string_view raw) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
   };
-  if (!raw.empty() && std::all_of(raw.begin(), raw.end(), plain)) return std::string(raw);
+  if (!raw.empty() && std::ranges::all_of(raw, plain)) return std::string(raw);
   std::string word;
   if (safe_display(raw) == raw) {
     for (const char c : raw) word += c == '\'' ? "'\\''" : std::string(1, c);

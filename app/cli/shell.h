@@ -1,4 +1,4 @@
-// Command lines to be printed for a person, who pastes them into a shell.
+// Command lines for display, safe to paste into a shell.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace loadline::cli {
 
-// One word for bash and zsh, whatever is in it: as it is where that is safe, quoted where not, and with
-// escapes where it holds what must not reach a terminal.
+// `raw` as one word for bash and zsh: unchanged if that is safe, else quoted; characters unsafe for a
+// terminal are written as escapes.
 std::string shell_word(std::string_view raw);
 
 }  // namespace loadline::cli

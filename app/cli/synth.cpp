@@ -1,4 +1,4 @@
-// loadline synth: a checkpoint from a configuration alone.
+// loadline synth: writes a checkpoint made from a configuration alone.
 #include "exporters/synth.h"
 
 #include "app/cli/commands.h"
@@ -37,7 +37,7 @@ struct Shapes {
   std::uint64_t max_shard_bytes = 5'000'000'000;
 };
 
-// A preset's name, or any path whose model has a config.json; that model is not written over.
+// The shapes of a preset, or of a path whose model has a config.json. `out` must not replace that model.
 Shapes shapes_of(const Context& context, const std::string& config, const std::string& out) {
   if (const Preset* preset = find_preset(config))
     return {config_graph(preset->config_json, std::string(preset->id), *context.assets()),
@@ -48,8 +48,8 @@ Shapes shapes_of(const Context& context, const std::string& config, const std::s
   } catch (const Error& error) {
     std::error_code ignored;
     if (error.code() != ErrorCode::io || std::filesystem::exists(config, ignored)) throw;
-    throw Error(ErrorCode::usage, fmt::format("'{}' is neither a file nor a preset; presets: {}",
-                                              safe_display(config), preset_list()));
+    throw Error(ErrorCode::usage, "'{}' is neither a file nor a preset; presets: {}", safe_display(config),
+                preset_list());
   }
   refuse_own_folder(model, out);
   const MetaValue* text = find_metadata(model, kConfigKey);
@@ -86,7 +86,7 @@ int synth(const Context& context, const Options& options) {
     print_json(json);
     return kDone;
   }
-  const auto shards = std::count_if(report.files.begin(), report.files.end(), [](const WrittenFile& file) {
+  const auto shards = std::ranges::count_if(report.files, [](const WrittenFile& file) {
     return std::string_view(file.path).ends_with(".safetensors");
   });
   fmt::print("{}: {}, {} parameters, {} of weights in {}, {}\n", safe_display(options.out),

@@ -7,6 +7,8 @@
 
 namespace loadline::cli {
 
+std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
+
 std::string Table::text(bool colour) const {
   std::vector<std::size_t> widths(header_.size(), 0);
   const auto measure = [&](const std::vector<std::string>& cells) {

@@ -1,7 +1,7 @@
-// Plain tables for a terminal.
+// Plain text tables for a terminal.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,8 +9,11 @@ namespace loadline::cli {
 
 enum class Align { left, right };
 
-// Columns as wide as their widest cell, two spaces apart; the header row is bold where `colour`.
-// Cells hold text that safe_display has passed.
+// A size as a cell; "-" for 0.
+std::string bytes_cell(std::uint64_t bytes);
+
+// Columns are as wide as their widest cell, two spaces apart; the header row is bold if `colour` is set.
+// Cells must be escaped by safe_display.
 class Table {
  public:
   Table(std::vector<std::string> header, std::vector<Align> alignment)

@@ -1,4 +1,4 @@
-// loadline targets: the data sheets of devices that --target chooses from.
+// loadline targets: lists the data sheets of devices for --target.
 #include "core/load/targets.h"
 
 #include "app/cli/commands.h"

@@ -1,4 +1,4 @@
-// The table of renamed flags, and a look at the command line before it is parsed.
+// The table of renamed flags, and a check of the command line before it is parsed.
 #include "app/cli/unknown_flags.h"
 
 #include "app/cli/option_flags.h"
@@ -6,7 +6,6 @@
 #include "core/base/option.h"
 #include "core/base/text.h"
 
-#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -16,7 +15,7 @@
 namespace loadline::cli {
 namespace {
 
-// A flag that is no more, and what to write instead. Without a command it was one of several.
+// A flag that no longer exists, and its replacement. An empty `command` stands for all commands.
 struct Renamed {
   std::string_view command;
   std::string_view flag;
@@ -52,7 +51,7 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name) {
   return found.empty() ? nullptr : found.front();
 }
 
-// Whether the word before takes a value, so that this one may be anything.
+// Whether the word before is a flag that takes a value; if so, this word may be anything.
 bool is_value(const CLI::App& app, const std::string& before) {
   if (before.rfind('-', 0) != 0 || before.find('=') != std::string::npos) return false;
   const CLI::Option* const option = app.get_option_no_throw(before);
@@ -62,12 +61,11 @@ bool is_value(const CLI::App& app, const std::string& before) {
 [[noreturn]] void refuse(const CLI::App& command, const std::string& flag) {
   for (const Renamed& row : kRenamed)
     if (row.flag == flag && (row.command.empty() || row.command == command.get_name()))
-      throw Error(ErrorCode::usage, fmt::format("{}: {}", flag, row.now));
+      throw Error(ErrorCode::usage, "{}: {}", flag, row.now);
   const std::vector<std::string> flags = flags_of(command);
   const std::string_view meant = nearest_word(flag, {flags.begin(), flags.end()});
-  throw Error(ErrorCode::usage,
-              fmt::format("{} has no option {}{} (see --help)", command.get_name(), safe_display(flag, 60),
-                          meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
+  throw Error(ErrorCode::usage, "{} has no option {}{} (see --help)", command.get_name(),
+              safe_display(flag, 60), meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }
 
 }  // namespace

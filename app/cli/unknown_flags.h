@@ -1,4 +1,4 @@
-// Flags that there are not: what they are called now, or which one was meant.
+// Reports unknown flags, with their new name or the nearest known flag.
 #pragma once
 
 #include "core/base/remedy.h"
@@ -13,13 +13,13 @@ class App;
 
 namespace loadline::cli {
 
-// Throws Error{usage} for the first flag among `arguments` that neither `app` nor the command named there
-// knows: with its new spelling, or the nearest one.
+// Throws Error{usage} for the first flag in `arguments` that neither `app` nor the named command knows; the
+// message has its new name or the nearest known flag.
 void check_flags(const CLI::App& app, const std::vector<std::string>& arguments);
 
-// "; --force does it", or nothing.
+// "; --force allows it"; empty without a remedy.
 std::string remedy_words(const std::optional<Remedy>& remedy);
-// "--align 64".
+// The remedy as a flag: "--align 64".
 std::string remedy_flag(const Remedy& remedy);
 
 }  // namespace loadline::cli

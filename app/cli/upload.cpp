@@ -1,4 +1,4 @@
-// loadline upload: loads a model onto a GPU and lays what was measured beside what was projected.
+// loadline upload: loads a model onto a GPU and compares the measured peaks with the projected ones.
 #include "app/cli/commands.h"
 #include "app/cli/load_flags.h"
 #include "app/cli/table.h"
@@ -26,7 +26,7 @@ struct Options {
   bool validation = false;
 };
 
-// What is asked of the load, once it is known.
+// The resolved request of the upload.
 struct AskedUpload {
   std::string_view method;
   std::string order;
@@ -44,7 +44,7 @@ Json peaks_json(const Timeline& timeline) {
   return json;
 }
 
-// Of the measured peak against the projected one; 0 where both are.
+// By how many percent the measured peak differs from the projected one; 0 if both are 0.
 double error_percent(std::uint64_t projected, std::uint64_t measured) {
   if (projected == measured) return 0;
   if (projected == 0) return 100;
@@ -78,15 +78,11 @@ Json report_json(const gpu::UploadReport& report, const AskedUpload& asked) {
   json["error_percent"]["rss_anon"] = error_percent(report.projected_rss_anon, report.rss_anon_peak);
   json["verified"] = report.verified ? Json(*report.verified) : Json();
   if (!report.mismatch.empty()) json["mismatch"] = report.mismatch;
-  json["validation_messages"] = Json::array();
-  for (const std::string& message : report.validation_messages)
-    json["validation_messages"].push_back(json_text(message));
+  json["validation_messages"] = json_texts(report.validation_messages);
   return json;
 }
 
-std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "-" : format_bytes(bytes); }
-
-// What the process really grew by, and why that can differ from the plan.
+// Shows the process's real memory growth, and why it can differ from the plan.
 void print_system_count(const gpu::UploadReport& report) {
   fmt::print("At the peak the system counts {} more private memory of this process; by the plan it is {}",
              format_bytes(report.rss_anon_peak), format_bytes(report.projected_rss_anon));
@@ -139,7 +135,7 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
   for (const std::string& message : report.validation_messages) fmt::print("  {}\n", safe_display(message));
 }
 
-// One method in one order goes onto the GPU.
+// Resolves the request; the caller has checked that it names one method and one order.
 BoundRequest bind_upload(const Context& context, const MetaGraph& graph, const LoadRequest& request) {
   const CliEnvironment environment(context, request);
   return bind_request(graph, request, environment.load);
@@ -196,13 +192,12 @@ int upload(const Context&, const Options&, LoadFlags&) {
 Action setup_upload(CLI::App& app) {
   auto options = std::make_shared<Options>();
   auto flags = std::make_shared<LoadFlags>(app, LoadUser::upload);
-  const char* const kGroup = "GPU";
+  app.option_defaults()->group("GPU");
   app.add_option("--device", options->device, "index or part of a name of a GPU; `devices` lists them")
       ->type_name("N|NAME")
-      ->default_str("the best")
-      ->group(kGroup);
-  app.add_flag("--verify", options->verify, "read the device back, compare every byte")->group(kGroup);
-  app.add_flag("--validation", options->validation, "run under the Vulkan validation layer")->group(kGroup);
+      ->default_str("the best");
+  app.add_flag("--verify", options->verify, "read the device back, compare every byte");
+  app.add_flag("--validation", options->validation, "run under the Vulkan validation layer");
   return [options, flags](Context& context) { return upload(context, *options, *flags); };
 }
 

@@ -86,7 +86,7 @@ void save_request(Workspace& workspace, const std::string& path) { workspace.sav
 
 bool has_remedy(const Workspace& workspace) {
   const auto& all = workspace.shared.notices.all();
-  return std::any_of(all.begin(), all.end(), [](const Notice& notice) { return notice.remedy.has_value(); });
+  return std::ranges::any_of(all, [](const Notice& notice) { return notice.remedy.has_value(); });
 }
 
 // What the newest message with a remedy offers.
@@ -126,8 +126,7 @@ void set_theme(Workspace& workspace, const std::string& name) {
 
 void select(Workspace& workspace, const std::string& name) {
   const auto& tensors = model_of(workspace).graph->tensors;
-  const auto found =
-      std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == name; });
+  const auto found = std::ranges::find_if(tensors, [&](const Tensor& t) { return t.name == name; });
   if (found == tensors.end()) refuse(fmt::format("no tensor '{}'", name));
   workspace.document().select(TensorId{static_cast<std::uint32_t>(found - tensors.begin())});
 }
@@ -181,8 +180,7 @@ void find(Workspace& workspace, const std::string& text) {
 
 void look_at(Workspace& workspace, const std::string& key) {
   const auto& entries = model_of(workspace).graph->metadata;
-  const auto found =
-      std::find_if(entries.begin(), entries.end(), [&](const MetaEntry& entry) { return entry.key == key; });
+  const auto found = std::ranges::find_if(entries, [&](const MetaEntry& entry) { return entry.key == key; });
   if (found == entries.end()) refuse(fmt::format("no metadata '{}'", key));
   workspace.document().metadata.look_at(static_cast<std::size_t>(found - entries.begin()));
 }
@@ -417,8 +415,7 @@ constexpr auto kActions = std::to_array<Action>({
 std::span<const Action> actions() { return kActions; }
 
 const Action* find_action(std::string_view id) {
-  const auto found =
-      std::find_if(kActions.begin(), kActions.end(), [&](const Action& action) { return action.id == id; });
+  const auto found = std::ranges::find_if(kActions, [&](const Action& action) { return action.id == id; });
   return found == kActions.end() ? nullptr : &*found;
 }
 

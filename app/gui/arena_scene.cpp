@@ -43,7 +43,7 @@ void set_kinds(ArenaProblem& arena) {
   }
   std::vector<std::uint64_t> sizes;
   for (const Buffer& buffer : arena.problem.buffers) sizes.push_back(buffer.size);
-  std::sort(sizes.begin(), sizes.end());
+  std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   for (const Buffer& buffer : arena.problem.buffers) {
     const auto rank = std::lower_bound(sizes.begin(), sizes.end(), buffer.size) - sizes.begin();
@@ -95,10 +95,9 @@ bool has_buffers(ArenaSource source, const ArenaModel& model) {
     case ArenaSource::device:
     case ArenaSource::host:
     case ArenaSource::staging:
-      return model.projection && std::any_of(model.projection->plan.blocks.begin(),
-                                             model.projection->plan.blocks.end(), [&](const Block& block) {
-                                               return block.space == space_of(source) && block.bytes > 0;
-                                             });
+      return model.projection && std::ranges::any_of(model.projection->plan.blocks, [&](const Block& block) {
+               return block.space == space_of(source) && block.bytes > 0;
+             });
     case ArenaSource::pass:
       return model.forward && model.forward->forward() != nullptr && model.figures &&
              model.figures->peak.bytes > 0;

@@ -6,16 +6,13 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace loadline::gui {
 namespace {
 
 // That one, or where nothing is in it the first buffer's.
 std::uint32_t used_arena(const Problem& problem, std::uint32_t arena) {
   const std::vector<Buffer>& buffers = problem.buffers;
-  const bool used =
-      std::any_of(buffers.begin(), buffers.end(), [&](const Buffer& b) { return b.arena == arena; });
+  const bool used = std::ranges::any_of(buffers, [&](const Buffer& b) { return b.arena == arena; });
   return used || buffers.empty() ? arena : buffers.front().arena;
 }
 
@@ -47,18 +44,18 @@ std::vector<ArenaSource> ArenaWork::sources(const ArenaModel& model) const {
 
 ArenaSource ArenaWork::source(const ArenaModel& model) const {
   const std::vector<ArenaSource> known = sources(model);
-  if (source_ && std::find(known.begin(), known.end(), *source_) != known.end()) return *source_;
+  if (source_ && std::ranges::find(known, *source_) != known.end()) return *source_;
   return known.front();
 }
 
 void ArenaWork::choose(ArenaSource source, const ArenaModel& model) {
   const std::vector<ArenaSource> known = sources(model);
-  if (std::find(known.begin(), known.end(), source) == known.end()) {
+  if (std::ranges::find(known, source) == known.end()) {
     std::string ids;
     for (const ArenaSource id : known)
       ids += (ids.empty() ? "" : ", ") + std::string(kArenaSourceIds[static_cast<std::size_t>(id)]);
-    throw Error(ErrorCode::usage, fmt::format("nothing to pack of '{}'; there are: {}",
-                                              kArenaSourceIds[static_cast<std::size_t>(source)], ids));
+    throw Error(ErrorCode::usage, "nothing to pack of '{}'; there are: {}",
+                kArenaSourceIds[static_cast<std::size_t>(source)], ids);
   }
   source_ = source;
 }

@@ -11,7 +11,7 @@ namespace loadline::gui {
 namespace {
 
 bool is_row(const std::string& order) {
-  return std::any_of(orders().begin(), orders().end(), [&](const Order& row) { return row.id == order; });
+  return std::ranges::any_of(orders(), [&](const Order& row) { return row.id == order; });
 }
 
 LoadRequest load_request(const Asked& asked, const ForwardScene* pass) {
@@ -67,7 +67,7 @@ Asked of_any_model(Asked asked) {
 Asked asked_by(LoadRequest saved) {
   Asked asked;
   const std::vector<std::string>& orders = saved.orders;
-  asked.every_order = std::find(orders.begin(), orders.end(), "all") != orders.end();
+  asked.every_order = std::ranges::find(orders, "all") != orders.end();
   asked.first_token = asks_for_pass(saved);
   if (saved.methods.empty()) saved.methods = asked.request.methods;
   if (saved.sequence == 0) saved.sequence = kFirstSequence;

@@ -16,8 +16,8 @@ namespace loadline::gui {
 namespace {
 
 [[noreturn]] void refuse_suffix(const std::string& path, std::string_view suffix) {
-  throw Error(ErrorCode::usage, fmt::format("'{}' does not end in {}: other files are not written over",
-                                            safe_display(path, 120), suffix));
+  throw Error(ErrorCode::usage, "'{}' does not end in {}: other files are not written over",
+              safe_display(path, 120), suffix);
 }
 
 // What a page says of the model and of what was asked.

@@ -45,9 +45,9 @@ std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& devic
 bool takes(const Exporter& exporter, std::string_view option) {
   const auto lists = [&](const Exporter& row) {
     const std::vector<std::string_view> ids = split(row.options, ',');
-    return std::find(ids.begin(), ids.end(), option) != ids.end();
+    return std::ranges::find(ids, option) != ids.end();
   };
-  return lists(exporter) || std::none_of(exporters().begin(), exporters().end(), lists);
+  return lists(exporter) || std::ranges::none_of(exporters(), lists);
 }
 
 DType converted_dtype(DType dtype, std::optional<DType> outtype) {
@@ -81,8 +81,8 @@ std::string reading_misfit(const Model& model) {
 std::string use_misfit(const Model& model) {
   if (model.errors > 0) {
     const auto& notes = model.graph->notes;
-    const auto first = std::find_if(notes.begin(), notes.end(),
-                                    [](const Note& note) { return note.severity == Severity::error; });
+    const auto first =
+        std::ranges::find_if(notes, [](const Note& note) { return note.severity == Severity::error; });
     return first->text + (model.errors > 1 ? fmt::format(" (and {} more errors)", model.errors - 1) : "");
   }
   if (model.shapes_only) return "it has shapes only: no file holds its weights";

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 // Extensions begin with a dot; what does not is a whole name: "config.json".
 bool is_model_file(std::string_view name) {
-  return std::any_of(importers().begin(), importers().end(), [&](const Importer& importer) {
+  return std::ranges::any_of(importers(), [&](const Importer& importer) {
     std::string_view words = importer.extensions;
     while (!words.empty()) {
       const std::size_t end = std::min(words.find(' '), words.size());
@@ -82,7 +82,7 @@ FolderListing list_folder(const std::string& path) {
   }
   // a failed start or step leaves the iterator at the end
   if (failed) throw Error(ErrorCode::io, {.file = path}, "cannot list the folder: " + failed.message());
-  std::sort(listing.entries.begin(), listing.entries.end(), [](const FolderEntry& a, const FolderEntry& b) {
+  std::ranges::sort(listing.entries, [](const FolderEntry& a, const FolderEntry& b) {
     return a.folder != b.folder ? a.folder : natural_less(a.name, b.name);
   });
   return listing;

@@ -21,8 +21,8 @@ void add_weights(ForwardScene& scene) {
     }
   for (std::uint32_t i = 0; i < uses.size(); ++i)
     if (!uses[i].empty()) scene.weights.push_back({TensorId{i}, uses[i]});
-  std::stable_sort(scene.weights.begin(), scene.weights.end(),
-                   [](const auto& a, const auto& b) { return a.ops.first < b.ops.first; });
+  std::ranges::stable_sort(scene.weights,
+                           [](const auto& a, const auto& b) { return a.ops.first < b.ops.first; });
 }
 
 void add_values(ForwardScene& scene) {
@@ -34,7 +34,7 @@ void add_values(ForwardScene& scene) {
   }
   const auto begins = [&](ValueId id) { return lives[static_cast<std::size_t>(id)].first; };
   for (auto* list : {&scene.activations, &scene.temporaries})
-    std::stable_sort(list->begin(), list->end(), [&](ValueId a, ValueId b) { return begins(a) < begins(b); });
+    std::ranges::stable_sort(*list, [&](ValueId a, ValueId b) { return begins(a) < begins(b); });
   std::vector<bool> written(forward.values.size(), false);
   const auto end = static_cast<std::uint32_t>(forward.ops.size());
   for (std::uint32_t i = 0; i < end; ++i)
@@ -50,12 +50,12 @@ void add_values(ForwardScene& scene) {
 bool depends_on(const ForwardGraph& forward, std::size_t symbol) {
   std::vector<SymbolId> follow = {SymbolId{static_cast<std::uint16_t>(symbol)}};  // it is in all of these
   const auto mentions = [&](const SizePoly& side) {
-    return std::any_of(follow.begin(), follow.end(), [&](SymbolId id) { return side.mentions(id); });
+    return std::ranges::any_of(follow, [&](SymbolId id) { return side.mentions(id); });
   };
   for (const LeastOf& least : forward.least)
     if (mentions(least.of)) follow.push_back(least.symbol);
-  return std::any_of(forward.values.begin(), forward.values.end(), [&](const Value& value) {
-    return value.shape && std::any_of(value.shape->begin(), value.shape->end(), mentions);
+  return std::ranges::any_of(forward.values, [&](const Value& value) {
+    return value.shape && std::ranges::any_of(*value.shape, mentions);
   });
 }
 
@@ -71,8 +71,7 @@ void add_symbols(ForwardScene& scene) {
 }
 
 bool chooses_rows(const BoundOp& op) {
-  return op.line->op == "linear" &&
-         std::any_of(op.attributes.begin(), op.attributes.end(), [](const auto& attribute) {
+  return op.line->op == "linear" && std::ranges::any_of(op.attributes, [](const auto& attribute) {
            return attribute.first == "rows" && attribute.second == Datum(std::string("last"));
          });
 }
@@ -107,8 +106,8 @@ void add_bands(ForwardScene& scene) {
     const OpNodeId at = look.back();
     look.pop_back();
     const std::vector<OpGroup> groups = folded_children(scene.tree, at);
-    const bool repeats = std::any_of(groups.begin(), groups.end(),
-                                     [](const OpGroup& group) { return group.members.size() > 1; });
+    const bool repeats =
+        std::ranges::any_of(groups, [](const OpGroup& group) { return group.members.size() > 1; });
     for (const OpGroup& group : groups)
       for (const OpNodeId member : group.members) {
         const std::string& name = scene.tree.node(member).name;
@@ -120,10 +119,10 @@ void add_bands(ForwardScene& scene) {
         }
       }
   }
-  std::sort(bands.begin(), bands.end(),
-            [](const auto& a, const auto& b) { return a.first.ops.first < b.first.ops.first; });
-  const bool several = std::any_of(bands.begin(), bands.end(),
-                                   [&](const auto& band) { return band.second != bands.front().second; });
+  std::ranges::sort(bands,
+                    [](const auto& a, const auto& b) { return a.first.ops.first < b.first.ops.first; });
+  const bool several =
+      std::ranges::any_of(bands, [&](const auto& band) { return band.second != bands.front().second; });
   for (std::size_t i = 0; i < bands.size(); ++i) {
     auto& [band, parent] = bands[i];
     if (i == 0 || parent != bands[i - 1].second)
@@ -169,9 +168,7 @@ std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
   add_values(*scene);
   add_symbols(*scene);
   add_bands(*scene);
-  if (scene->model.bound)
-    scene->has_logits =
-        std::any_of(scene->model.bound->ops.begin(), scene->model.bound->ops.end(), chooses_rows);
+  if (scene->model.bound) scene->has_logits = std::ranges::any_of(scene->model.bound->ops, chooses_rows);
   return scene;
 }
 

@@ -3,6 +3,7 @@
 
 #include "app/gui/widgets.h"
 #include "app/report/manual.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <string>
@@ -23,11 +24,7 @@ void draw_line(const Ui& ui, std::string_view line) {
 
 void draw_page(const Ui& ui, std::string_view page) {
   const std::string plain = report::manual_plain_text(page);
-  for (std::string_view rest = plain; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    draw_line(ui, rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  for (const std::string_view line : lines_of(plain)) draw_line(ui, line);
 }
 
 }  // namespace

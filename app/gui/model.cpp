@@ -16,14 +16,14 @@ namespace {
 
 bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
   const std::string low = lower_case(name);
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return low.find(part) != std::string::npos; });
+  return std::ranges::any_of(parts,
+                             [&](std::string_view part) { return low.find(part) != std::string::npos; });
 }
 
 std::vector<std::uint32_t> ranks_of_names(const MetaGraph& graph) {
   std::vector<std::uint32_t> order(graph.tensors.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     return natural_less(graph.tensors[a].name, graph.tensors[b].name);
   });
   std::vector<std::uint32_t> rank(order.size());
@@ -54,8 +54,8 @@ void add_tensors(Model& model) {
     if (file != kNoFile) model.bytes_of_file[index(file)] += parts[i].bytes;
   }
   for (const auto& [dtype, share] : dtypes) model.dtypes.push_back(share);
-  std::stable_sort(model.dtypes.begin(), model.dtypes.end(),
-                   [](const DTypeShare& a, const DTypeShare& b) { return a.bytes > b.bytes; });
+  std::ranges::stable_sort(model.dtypes,
+                           [](const DTypeShare& a, const DTypeShare& b) { return a.bytes > b.bytes; });
 }
 
 }  // namespace
@@ -104,9 +104,8 @@ ModelPtr make_model(MetaGraphPtr graph, std::string path, const ForwardAssets& a
     model->remarks = !storage_remark(*model, TensorId{i}).empty();
   model->weight_bytes = storage_bytes(g);
   model->disk_bytes = file_bytes(g);
-  model->shapes_only = std::any_of(g.storages.begin(), g.storages.end(), [](const Storage& storage) {
-    return storage.file == kNoFile && storage.bytes > 0;
-  });
+  model->shapes_only = std::ranges::any_of(
+      g.storages, [](const Storage& storage) { return storage.file == kNoFile && storage.bytes > 0; });
   model->parameters = model_claims(g, assets).parameters;
   for (const Note& note : g.notes) model->errors += note.severity == Severity::error;
   return model;
@@ -168,7 +167,7 @@ void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn colum
     }
     return false;
   };
-  std::sort(rows.begin(), rows.end(), [&](TensorId a, TensorId b) {
+  std::ranges::sort(rows, [&](TensorId a, TensorId b) {
     if (key_less(a, b)) return ascending;
     if (key_less(b, a)) return !ascending;
     const bool before = model.name_rank[index(a)] < model.name_rank[index(b)];

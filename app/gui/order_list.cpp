@@ -8,8 +8,7 @@ namespace loadline::gui {
 
 std::string order_module(std::string_view name) {
   const auto number = [](std::string_view part) {
-    return !part.empty() &&
-           std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
   };
   std::size_t begin = 0;
   std::size_t last = 0;  // where the last part begins

@@ -41,8 +41,7 @@ void Panel::draw(Workspace& workspace, const Ui& ui) {
 std::span<const PanelRow> panels() { return kPanels; }
 
 const PanelRow& find_panel(std::string_view id) {
-  const auto found =
-      std::find_if(kPanels.begin(), kPanels.end(), [&](const PanelRow& row) { return row.id == id; });
+  const auto found = std::ranges::find_if(kPanels, [&](const PanelRow& row) { return row.id == id; });
   if (found != kPanels.end()) return *found;
   const std::string unknown = "no panel '" + std::string(id) + "'";
   for (const auto& [former, now] : kFormerIds)

@@ -17,7 +17,7 @@ RemedyKind remedy_kind(std::span<const Remedy> remedies) {
   if (find_option(open_options(), id) != nullptr) return RemedyKind::open;
   if (find_load_option(id) != nullptr) return RemedyKind::load;
   if (find_option(convert_options(), id) != nullptr) return RemedyKind::convert;
-  throw Error(ErrorCode::usage, fmt::format("there is no option '{}'", id));
+  throw Error(ErrorCode::usage, "there is no option '{}'", id);
 }
 
 std::string remedy_title(std::span<const Remedy> remedies) {

@@ -42,8 +42,8 @@ void Workspace::open_request(const std::string& path) {
 
 void Workspace::save_request(const std::string& path) {
   if (!path.ends_with(".json"))
-    throw Error(ErrorCode::usage, fmt::format("'{}' does not end in .json: other files are not written over",
-                                              safe_display(path, 120)));
+    throw Error(ErrorCode::usage, "'{}' does not end in .json: other files are not written over",
+                safe_display(path, 120));
   std::optional<std::string> model;
   if (document().model && !document().model->path.empty()) {
     std::error_code failed;

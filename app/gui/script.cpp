@@ -64,9 +64,8 @@ void screenshot(GuiApp& app, const std::string& file) {
 
 void expect_notice(GuiApp& app, const std::string& words) {
   const auto& notices = app.workspace().shared.notices.all();
-  const bool found = std::any_of(notices.begin(), notices.end(), [&](const Notice& notice) {
-    return notice.text.find(words) != std::string::npos;
-  });
+  const bool found = std::ranges::any_of(
+      notices, [&](const Notice& notice) { return notice.text.find(words) != std::string::npos; });
   if (!found) refuse(fmt::format("no notice says '{}'", words));
 }
 
@@ -89,8 +88,8 @@ constexpr auto kWindowWords = std::to_array<WindowWord>({
 });
 
 const WindowWord* find_window_word(std::string_view id) {
-  const auto found = std::find_if(kWindowWords.begin(), kWindowWords.end(),
-                                  [&](const WindowWord& word) { return word.id == id; });
+  const auto found =
+      std::ranges::find_if(kWindowWords, [&](const WindowWord& word) { return word.id == id; });
   return found == kWindowWords.end() ? nullptr : &*found;
 }
 
@@ -133,7 +132,7 @@ std::string unknown_word(const std::string& word) {
 }
 
 Error at_line(const std::string& file, int line, const Error& error) {
-  return Error(error.code(), {.file = file}, fmt::format("line {}: {}", line, error.what()));
+  return Error(error.code(), {.file = file}, "line {}: {}", line, error.what());
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -155,10 +154,10 @@ std::vector<std::string_view> script_words() {
 
 std::vector<ScriptLine> parse_script(std::string_view text, const std::string& file) {
   std::vector<ScriptLine> lines;
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  int number = 0;
+  for (const std::string_view whole : lines_of(text)) {
+    const std::string_view line = trimmed(whole);
+    ++number;
     if (line.empty() || line.front() == '#') continue;
     const std::size_t space = std::min(line.find(' '), line.size());
     ScriptLine parsed{number, std::string(line.substr(0, space)), std::string(trimmed(line.substr(space)))};

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "core/base/error.h"
+#include "core/base/number.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,18 +19,17 @@ namespace loadline::gui {
 
 template <typename Number>
 Number parse_number(std::string_view text, Number least, Number most) {
-  Number value{};
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::optional<Number> value = text_as<Number>(text);
   // in this form a NaN is out of range
-  if (failed != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most))
+  if (!value || !(*value >= least && *value <= most))
     refuse(fmt::format("'{}' is not a number between {} and {}", text, least, most));
-  return value;
+  return *value;
 }
 
 // The position of a word among those that there are.
 inline std::size_t position(std::string_view word, std::span<const std::string_view> names,
                             std::string_view what) {
-  const auto found = std::find(names.begin(), names.end(), word);
+  const auto found = std::ranges::find(names, word);
   if (found == names.end())
     refuse(fmt::format("no {} '{}'; there are: {}", what, word, fmt::join(names, ", ")));
   return static_cast<std::size_t>(found - names.begin());

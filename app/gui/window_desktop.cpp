@@ -15,7 +15,6 @@
 #include <GLFW/glfw3.h>
 #include <backends/imgui_impl_glfw.h>
 #include <backends/imgui_impl_vulkan.h>
-#include <fmt/format.h>
 #include <imgui.h>
 
 namespace loadline::gui {
@@ -24,8 +23,7 @@ namespace {
 Error glfw_error(const char* verb) {
   const char* text = nullptr;
   glfwGetError(&text);
-  return Error(ErrorCode::gpu,
-               fmt::format("window: cannot {}: {}", verb, text != nullptr ? text : "no reason given"));
+  return Error(ErrorCode::gpu, "window: cannot {}: {}", verb, text != nullptr ? text : "no reason given");
 }
 
 // GLFW is initialised while one of these lives.

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include <backends/imgui_impl_vulkan.h>
-#include <fmt/format.h>
 #include <imgui.h>
 #include <stb/stb_image_write.h>
 
@@ -24,9 +23,8 @@ void require_drawable(const VulkanDevice& device, VkExtent2D extent) {
   const std::uint32_t width = std::min(limits.maxImageDimension2D, limits.maxFramebufferWidth);
   const std::uint32_t height = std::min(limits.maxImageDimension2D, limits.maxFramebufferHeight);
   if (extent.width <= width && extent.height <= height) return;
-  throw Error(ErrorCode::limit,
-              fmt::format("window: a picture of {}x{} pixels, the device draws at most {}x{}", extent.width,
-                          extent.height, width, height));
+  throw Error(ErrorCode::limit, "window: a picture of {}x{} pixels, the device draws at most {}x{}",
+              extent.width, extent.height, width, height);
 }
 
 bool is_bgra(VkFormat format) {

@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
-#include <imgui.h>
 
 namespace loadline::gui {
 namespace {
@@ -28,8 +26,7 @@ const char* result_name(VkResult result) {
       {VK_ERROR_INCOMPATIBLE_DRIVER, "no Vulkan driver is installed"},
       {VK_ERROR_SURFACE_LOST_KHR, "surface lost"},
   });
-  const auto found =
-      std::find_if(kNames.begin(), kNames.end(), [&](const auto& row) { return row.first == result; });
+  const auto found = std::ranges::find_if(kNames, [&](const auto& row) { return row.first == result; });
   return found == kNames.end() ? nullptr : found->second;
 }
 
@@ -41,16 +38,9 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
 }
 
 int rank(VkPhysicalDeviceType type) {
-  switch (type) {
-    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
-      return 3;
-    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
-      return 2;
-    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
-      return 1;
-    default:
-      return 0;
-  }
+  // other, integrated, discrete, virtual, CPU
+  constexpr std::array<int, 5> kRanks = {0, 2, 3, 1, 0};
+  return static_cast<std::size_t>(type) < kRanks.size() ? kRanks[static_cast<std::size_t>(type)] : 0;
 }
 
 std::optional<std::uint32_t> drawing_family(VkPhysicalDevice device, VkSurfaceKHR surface) {
@@ -74,7 +64,7 @@ bool has_swapchain(VkPhysicalDevice device) {
   vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
   std::vector<VkExtensionProperties> extensions(count);
   vkEnumerateDeviceExtensionProperties(device, nullptr, &count, extensions.data());
-  return std::any_of(extensions.begin(), extensions.end(), [](const VkExtensionProperties& extension) {
+  return std::ranges::any_of(extensions, [](const VkExtensionProperties& extension) {
     return std::string_view(extension.extensionName) == VK_KHR_SWAPCHAIN_EXTENSION_NAME;
   });
 }
@@ -173,8 +163,8 @@ void VulkanDevice::choose_device(bool swapchain) {
     family_ = *family;
   }
   if (best < 0)
-    throw Error(ErrorCode::gpu, fmt::format("window: none of the {} Vulkan devices can draw{}", count,
-                                            swapchain ? " to this display" : ""));
+    throw Error(ErrorCode::gpu, "window: none of the {} Vulkan devices can draw{}", count,
+                swapchain ? " to this display" : "");
 }
 
 void VulkanDevice::make_device(bool swapchain) {

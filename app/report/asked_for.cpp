@@ -1,4 +1,4 @@
-// Walks the table of load options.
+// Lists options from the table of load options.
 #include "app/report/asked_for.h"
 
 #include "core/load/load_options.h"

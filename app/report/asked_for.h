@@ -1,4 +1,4 @@
-// What was asked for, as the rows of a page.
+// The options of a request as rows of a page.
 #pragma once
 
 #include "core/load/request.h"
@@ -9,10 +9,11 @@
 
 namespace loadline::report {
 
-// Names and values; not escaped.
+// Option titles and their values; not escaped.
 using OptionList = std::vector<std::pair<std::string, std::string>>;
 
-// The kind of memory, the staging ring and every option that is not the default, by their titles.
+// The kind of memory, the staging ring, and every option that differs from its default; named by option
+// title.
 OptionList asked_for(const LoadRequest& request, MemoryKind memory);
 
 }  // namespace loadline::report

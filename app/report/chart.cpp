@@ -14,24 +14,10 @@
 namespace loadline::report {
 namespace {
 
-// Inside a panel: the plot's edges.
+// The margins between a panel's border and its plot.
 constexpr double kLeft = 50, kTop = 40, kRightMargin = 6, kBottomMargin = 18;
 
-std::string_view space_class(Space space) {
-  switch (space) {
-    case Space::device:
-      return "device";
-    case Space::host:
-      return "host";
-    case Space::staging:
-      return "staging";
-    case Space::page_cache:
-      break;
-  }
-  return "cache";
-}
-
-// A panel's coordinates: bytes above the water line are positive.
+// Coordinates in a panel; bytes are measured from the water line, upwards or downwards.
 class Frame {
  public:
   Frame(const ChartScale& scale, double end, const PanelSize& size)
@@ -41,10 +27,10 @@ class Frame {
     unit_ = (bottom_ - kTop) / all;
     water_ = kTop + static_cast<double>(scale.above) * unit_;
   }
-  // `place` of this row's own axis, from 0 to 1.
+  // The x position of `place` on this row's own axis, from 0 to 1.
   double x(double place) const { return kLeft + place * share_ * (right_ - kLeft); }
   double y(double bytes, bool below) const { return below ? water_ + bytes * unit_ : water_ - bytes * unit_; }
-  // The same for an area: what is there shows, however little.
+  // The same as y() for areas, with a minimal height so that any bytes are visible.
   double edge(double bytes, bool below) const {
     constexpr double kLeast = 1.5;
     const double height = bytes > 0 ? std::max(bytes * unit_, kLeast) : 0;
@@ -61,7 +47,7 @@ class Frame {
 
 bool hangs(const CurveBand& band) { return (band.mask & space_bit(Space::device)) == 0; }
 
-// The area from the water line to the sum of the first spaces of the stack.
+// The area between the water line and the sum of the stack's first `spaces` spaces.
 std::string area_path(const CurveBand& band, const Frame& frame, unsigned spaces) {
   std::string path = fmt::format("M{:.1f},{:.1f}", frame.x(0), frame.water());
   const auto columns = static_cast<double>(band.columns.size());
@@ -75,15 +61,14 @@ std::string area_path(const CurveBand& band, const Frame& frame, unsigned spaces
   return path + fmt::format("H{:.1f}V{:.1f}Z", frame.x(1), frame.water());
 }
 
-// The whole stack first, then what lies nearer to the water line over it.
+// Draws the whole stack first, then the parts nearer to the water line over it.
 std::string band_svg(const CurveBand& band, const Frame& frame) {
   std::string svg;
   unsigned spaces = band.mask;
   const std::vector<Space> stack = stack_of(band.mask);
   for (auto space = stack.rbegin(); space != stack.rend(); ++space) {
-    const bool there =
-        std::any_of(band.columns.begin(), band.columns.end(),
-                    [&](const view::UsageColumn& column) { return column.bytes[index(*space)] > 0; });
+    const bool there = std::ranges::any_of(
+        band.columns, [&](const view::UsageColumn& column) { return column.bytes[index(*space)] > 0; });
     if (there)
       svg += fmt::format("<path class=\"area {}\" d=\"{}\"/>\n", space_class(*space),
                          area_path(band, frame, spaces));
@@ -92,7 +77,7 @@ std::string band_svg(const CurveBand& band, const Frame& frame) {
   return svg;
 }
 
-// Where a pointer rests: what is alive there. Slices that say the same are one.
+// Areas whose tooltip lists the blocks alive there. Neighbouring slices with the same text are merged.
 std::string slices_svg(const CurveBand& band, const Frame& frame) {
   std::string svg;
   const auto slices = static_cast<double>(band.slices.size());
@@ -105,12 +90,9 @@ std::string slices_svg(const CurveBand& band, const Frame& frame) {
       const double from = frame.x(static_cast<double>(i) / slices);
       const double to = frame.x(static_cast<double>(end) / slices);
       std::string title;
-      for (std::size_t at = 0; at < band.slices[i].size();) {  // names hold no line ends: they are escaped
-        const std::size_t line = std::min(band.slices[i].find('\n', at), band.slices[i].size());
-        title +=
-            (title.empty() ? "" : "\n") + markup_text(std::string_view(band.slices[i]).substr(at, line - at));
-        at = line + 1;
-      }
+      for (const std::string_view line :
+           lines_of(band.slices[i]))  // names are escaped, so they contain no line ends
+        title += (title.empty() ? "" : "\n") + markup_text(line);
       svg += fmt::format(
           "<rect class=\"slice\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
           "height=\"{:.1f}\"><title>{}</title>"
@@ -161,7 +143,7 @@ std::string axis_end(const RowCurve& curve, double end) {
                                               : format_seconds(end);
 }
 
-// The budget that the leading peak is held against.
+// The budget that the leading peak is compared with.
 const std::optional<std::uint64_t>& leading_budget(const BoundRequest& bound) {
   return bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
 }
@@ -184,7 +166,7 @@ std::string marks_svg(const PicturedRow& pictured, const BoundRequest& bound, co
   }
   const double peak = frame.y(static_cast<double>(row.leading.bytes), false);
   const double at = frame.x(curve.peak_place);
-  svg += line_svg(at, peak, at, frame.water(), "stem");  // it may be too short to be seen
+  svg += line_svg(at, peak, at, frame.water(), "stem");  // keeps a very short peak visible
   svg += fmt::format("<circle class=\"peak\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>\n", at, peak);
   return svg + line_svg(kLeft, frame.water(), frame.right(), frame.water(), "water");
 }
@@ -196,9 +178,8 @@ std::vector<PicturedRow> pictured_rows(const ChartSubject& subject) {
   for (std::size_t i = 0; i < subject.curves.size(); ++i) {
     if (!subject.curves[i]) continue;
     const PicturedRow one = {&subject.rows[i], &*subject.curves[i]};
-    const auto same = std::find_if(rows.begin(), rows.end(), [&](const PicturedRow& known) {
-      return known.row->method == one.row->method;
-    });
+    const auto same = std::ranges::find_if(
+        rows, [&](const PicturedRow& known) { return known.row->method == one.row->method; });
     if (same == rows.end())
       rows.push_back(one);
     else if (one.row->leading.bytes < same->row->leading.bytes)
@@ -209,8 +190,8 @@ std::vector<PicturedRow> pictured_rows(const ChartSubject& subject) {
 
 std::string pictured_note(const ChartSubject& subject) {
   const std::size_t shown = pictured_rows(subject).size();
-  const auto drawn = static_cast<std::size_t>(std::count_if(
-      subject.curves.begin(), subject.curves.end(), [](const auto& curve) { return curve.has_value(); }));
+  const auto drawn = static_cast<std::size_t>(
+      std::ranges::count_if(subject.curves, [](const auto& curve) { return curve.has_value(); }));
   if (shown == drawn) return "";
   return fmt::format("Each method in the order with the least peak: {} of {} rows.", shown, drawn);
 }
@@ -222,16 +203,15 @@ std::string chart_title(const ChartSubject& subject) {
 
 ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRow>& rows) {
   ChartScale scale;
-  scale.orders = std::any_of(rows.begin(), rows.end(), [&](const PicturedRow& one) {
-    return one.row->order != rows.front().row->order;
-  });
+  scale.orders = std::ranges::any_of(
+      rows, [&](const PicturedRow& one) { return one.row->order != rows.front().row->order; });
   for (const PicturedRow& one : rows) {
     for (const CurveBand& band : one.curve->bands)
       (hangs(band) ? scale.below : scale.above) =
           std::max(hangs(band) ? scale.below : scale.above, band.most);
     if (one.curve->axis == view::CurveAxis::seconds) scale.end = std::max(scale.end, one.curve->end);
   }
-  // a budget line near the curves is worth the room
+  // includes the budget line in the scale if it is near the curves
   const auto& limit = leading_budget(subject.bound);
   if (limit && *limit / 3 <= scale.above / 2) scale.above = std::max(scale.above, *limit);
   return scale;
@@ -243,7 +223,7 @@ std::string panel_svg(const PicturedRow& pictured, const BoundRequest& bound, co
   const RowCurve& curve = *pictured.curve;
   const Frame place(scale, curve.end, size);
   const std::string figure = format_bytes(row.leading.bytes);
-  // what is left of the line behind the figure, in letters
+  // room for the label after the figure, in characters
   const double room = size.width - 20 - 7.6 * static_cast<double>(figure.size());
   const auto letters = static_cast<std::size_t>(std::max(room / 6.2, 8.0));
   std::string svg = text_svg(0, 13, "method", markup_text(row.method->id));
@@ -256,7 +236,7 @@ std::string panel_svg(const PicturedRow& pictured, const BoundRequest& bound, co
   svg += marks_svg(pictured, bound, place);
   svg += text_svg(kLeft, place.bottom() + 13, "tick", "0");
   const double right = place.x(1);
-  constexpr double kNarrow = 70;  // its end stands beside the 0
+  constexpr double kNarrow = 70;  // too narrow to align its end label left of the axis end
   svg += right - kLeft < kNarrow
              ? text_svg(right, place.bottom() + 13, "tick", axis_end(curve, curve.end))
              : text_svg(right, place.bottom() + 13, "tick end", axis_end(curve, curve.end));
@@ -264,40 +244,9 @@ std::string panel_svg(const PicturedRow& pictured, const BoundRequest& bound, co
   return svg;
 }
 
-std::string_view chart_style() {
-  return R"(text{fill:var(--ink);font:12px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-.method{font-size:13px;font-weight:650}
-.figure{fill:var(--ink);font-size:13px;font-weight:650;font-variant-numeric:tabular-nums}
-.where,.tick{fill:var(--muted);font-size:11px}
-.tick{font-variant-numeric:tabular-nums}
-.end{text-anchor:end}.middle{text-anchor:middle}
-.figure.over{fill:var(--bad)}
-.grid{stroke:var(--grid);stroke-width:1}
-.water{stroke:var(--ink);stroke-width:1.25}
-.budget{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 3}
-.loaded{stroke:var(--muted);stroke-width:1;stroke-dasharray:2 3}
-.stem{stroke:var(--ink);stroke-opacity:.45;stroke-width:1}
-.peak{fill:var(--ground);stroke:var(--ink);stroke-width:1.5}
-.area.device{fill:var(--device)}.area.host{fill:var(--host)}
-.area.staging{fill:var(--staging)}.area.cache{fill:var(--cache)}
-.slice{fill:transparent}.slice:hover{fill:var(--ink);fill-opacity:.12}
-)";
-}
-
-std::string_view light_colours() {
-  return "--ground:#fff;--card:#f5f7fa;--ink:#16202e;--muted:#536176;--grid:#e0e6ee;--bad:#b3341a;"
-         "--good:#0a6b4c;--device:#2b83c6;--host:#e69f00;--staging:#009e73;--cache:#d3a0be;color-scheme:"
-         "light";
-}
-
-std::string_view dark_colours() {
-  return "--ground:#0b111b;--card:#121a27;--ink:#e8eef7;--muted:#9aa9bf;--grid:#233045;--bad:#ff8a73;"
-         "--good:#4fd1a1;--device:#56b4e9;--host:#e69f00;--staging:#1fb58a;--cache:#8a5c79;color-scheme:dark";
-}
-
 namespace {
 
-// "[] device  [] host ...": from `x` on.
+// Draws "[] device  [] host ..." from `x` on.
 std::string legend_svg(const ChartSubject& subject, double x, double y) {
   std::string svg;
   const bool unified = subject.bound.memory == MemoryKind::unified;
@@ -318,14 +267,11 @@ std::string legend_svg(const ChartSubject& subject, double x, double y) {
          text_svg(x + 24, y, "key", fmt::format("budget {}", format_bytes(*limit)));
 }
 
-}  // namespace
-
-namespace {
-
 constexpr double kSlideWidth = 1280, kSlideHeight = 720;
 constexpr double kMargin = 28, kHead = 74, kFoot = 26, kGap = 12;
 
-// So many panels to a line that they become as large as the slide allows; beyond that they only get room.
+// Chooses the number of columns that makes panels largest on the slide, up to a largest scale; beyond it
+// panels only get more room.
 struct SlideGrid {
   std::size_t columns = 1;
   double scale = 0;
@@ -358,8 +304,9 @@ std::string chart_svg(const ChartSubject& subject) {
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" style=\"max-width:100%;height:auto\" role=\"img\">\n<title>{2}</title>\n"
-      "<style>:root{{{3}}}\n{4}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"var(--ground)\"/>\n",
-      kSlideWidth, kSlideHeight, markup_text(chart_title(subject)), light_colours(), chart_style());
+      "<style>{3}{4}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"var(--ground)\"/>\n",
+      kSlideWidth, kSlideHeight, markup_text(chart_title(subject)), style_sheet("light"),
+      style_sheet("chart"));
   svg += fmt::format("<text x=\"{:.1f}\" y=\"36\" style=\"font-size:24px;font-weight:650\">{}</text>\n",
                      kMargin, markup_text(chart_title(subject)));
   svg += legend_svg(subject, kMargin, 58);

@@ -1,4 +1,4 @@
-// plan's curves as SVG: small multiples, one per method, all to one scale.
+// The curves of `plan` as SVG: one panel per method, all with the same scale.
 #pragma once
 
 #include "app/report/row_curve.h"
@@ -7,12 +7,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace loadline::report {
 
-// What is pictured. Refers to what it was made of.
+// The contents of a chart. Holds references to the objects it was made from.
 struct ChartSubject {
   const MetaGraph& graph;
   const BoundRequest& bound;
@@ -27,20 +26,20 @@ struct PicturedRow {
   bool operator==(const PicturedRow&) const = default;
 };
 
-// The rows that pictures show: of each method that can be done the one in the order with the least leading
-// peak, the earlier where several have it.
+// The rows that pictures show: for each method that can be done, its row with the lowest leading peak; among
+// equals the earlier row.
 std::vector<PicturedRow> pictured_rows(const ChartSubject& subject);
-// What is not pictured, in a sentence; empty where nothing is.
+// A sentence on how many rows are shown; empty if all drawn rows are.
 std::string pictured_note(const ChartSubject& subject);
-// What the pictures show of which model, in a line of plain text.
+// One line of plain text: the model and its size.
 std::string chart_title(const ChartSubject& subject);
 
-// What all panels share.
+// The scale that all panels share.
 struct ChartScale {
-  std::uint64_t above = 1;  // most bytes above the water line, of all rows
-  std::uint64_t below = 0;  // and below it
-  double end = 0;           // of the axis, where all rows share one; else 0
-  bool orders = false;      // whether rows differ in their order: then each names its own
+  std::uint64_t above = 1;  // most bytes above the water line, over all rows
+  std::uint64_t below = 0;  // most bytes below it
+  double end = 0;           // end of a shared time axis; 0 if rows have axes of their own
+  bool orders = false;      // rows differ in their order, so each panel names its own
 };
 ChartScale chart_scale(const ChartSubject& subject, const std::vector<PicturedRow>& rows);
 
@@ -48,16 +47,12 @@ struct PanelSize {
   double width = 200;
   double height = 168;
 };
-// A group of that size: title, peak, areas, axis. Elements have classes; chart_style() gives them colours.
+// One panel as an SVG group of the given size: title, peak, areas, axis. The style sheet `chart` has the
+// rules for its classes; `light` and `dark` set its colours.
 std::string panel_svg(const PicturedRow& pictured, const BoundRequest& bound, const ChartScale& scale,
                       const PanelSize& size = {});
-// Rules for the classes. Colours are custom properties: --device, --ink, ...
-std::string_view chart_style();
-// `:root` values of those properties.
-std::string_view light_colours();
-std::string_view dark_colours();
 
-// The whole chart as a file of its own: a slide of 1280 by 720 on a light ground.
+// The whole chart as an SVG file: a slide of 1280 by 720 on a light ground.
 std::string chart_svg(const ChartSubject& subject);
 
 }  // namespace loadline::report

@@ -1,11 +1,16 @@
-// Finds pages and reduces their Markdown.
+// Finds manual pages and reduces their Markdown to plain text.
 #include "app/report/manual.h"
 
 #include "core/base/lookup.h"
+#include "core/base/text.h"
 #include "embedded/manual_files.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace loadline::report {
 namespace {
@@ -18,13 +23,33 @@ std::vector<ManualPage> load_pages() {
     pages.push_back({file.name.substr(0, file.name.rfind('.')),
                      line.substr(std::min<std::size_t>(2, line.size())), file.bytes});
   }
-  std::stable_sort(pages.begin(), pages.end(), [&](const ManualPage& a, const ManualPage& b) {
+  std::ranges::stable_sort(pages, [&](const ManualPage& a, const ManualPage& b) {
     return (a.id == kFirst) != (b.id == kFirst) ? a.id == kFirst : a.id < b.id;
   });
   return pages;
 }
 
-// "[words](place)" -> "words".
+struct Explanation {
+  std::string id;
+  std::string text;
+};
+
+// The sections "## ID" of a page, each as one line.
+std::vector<Explanation> explanations_in(std::string_view markdown) {
+  std::vector<Explanation> sections;
+  for (const std::string_view line : lines_of(markdown)) {
+    if (line.starts_with("## ")) {
+      sections.push_back({std::string(line.substr(3)), {}});
+    } else if (!sections.empty() && !line.empty()) {
+      std::string& text = sections.back().text;
+      if (!text.empty()) text += ' ';
+      std::copy_if(line.begin(), line.end(), std::back_inserter(text), [](char c) { return c != '`'; });
+    }
+  }
+  return sections;
+}
+
+// Reduces "[words](place)" to "words".
 std::string without_links(std::string_view line) {
   std::string text;
   for (std::size_t at = 0; at < line.size();) {
@@ -48,13 +73,28 @@ std::span<const ManualPage> manual_pages() {
 
 const ManualPage& find_manual_page(std::string_view id) { return find_row(manual_pages(), id, "page"); }
 
+std::string_view method_explanation(std::string_view id) {
+  static const std::vector<Explanation> all = explanations_in(find_manual_page("methods").text);
+  return find_row(std::span(all), id, "method").text;
+}
+
+std::string law_symbols() {
+  std::string text;
+  for (const std::string_view line : lines_of(find_manual_page("glossary").text)) {
+    if (!text.empty() && line.empty()) break;  // behind the table
+    if (!line.starts_with("| `")) continue;
+    const std::size_t end = line.find("` | ");
+    const std::string_view meaning = line.substr(end + 4, line.size() - end - 6);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", line.substr(3, end - 3), meaning);
+  }
+  std::erase(text, '`');
+  return text + ".";
+}
+
 std::string manual_plain_text(std::string_view markdown) {
   std::string text;
   bool code = false;
-  for (std::size_t at = 0; at < markdown.size();) {
-    const std::size_t end = std::min(markdown.find('\n', at), markdown.size());
-    const std::string_view line = markdown.substr(at, end - at);
-    at = end + 1;
+  for (const std::string_view line : lines_of(markdown)) {
     if (line.starts_with("![")) continue;
     if (line.starts_with("```")) {
       code = !code;

@@ -13,12 +13,18 @@ struct ManualPage {
   std::string_view title;
   std::string_view text;
 };
-// The page to begin with comes first, the others by name.
+// The first page to read comes first, the others sorted by name.
 std::span<const ManualPage> manual_pages();
 // Throws Error{usage} that lists the ids.
 const ManualPage& find_manual_page(std::string_view id);
 
-// For a place without pictures: without lines that show one, and with the words of links alone.
+// The explanation of a method from the page `methods`: one line of text without markup. Throws Error{usage}.
+std::string_view method_explanation(std::string_view id);
+
+// The symbols of the laws from the page `glossary`, in one line: "W: all weights, each once; w*: ...".
+std::string law_symbols();
+
+// Markdown for display without pictures: lines with a picture are removed, links are reduced to their words.
 std::string manual_plain_text(std::string_view markdown);
 
 }  // namespace loadline::report

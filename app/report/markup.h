@@ -1,4 +1,4 @@
-// Text inside SVG and HTML.
+// Escapes text for SVG and HTML, and gives them their style sheets.
 #pragma once
 
 #include <string>
@@ -6,10 +6,15 @@
 
 namespace loadline {
 
-// `raw` as safe_display shows it, with what markup gives a meaning (& < > " ') written as entities: fit for
-// text and for attributes in quotes.
+// `raw` escaped by safe_display, then with & < > " ' written as entities: safe in text and in quoted
+// attributes.
 std::string markup_text(std::string_view raw);
-// The same, of at most so many code points.
+// The same, shortened to at most `columns` code points.
 std::string markup_text(std::string_view raw, std::size_t columns);
+
+namespace report {
+// assets/report/NAME.css.
+std::string_view style_sheet(std::string_view name);
+}  // namespace report
 
 }  // namespace loadline

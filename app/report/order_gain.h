@@ -1,4 +1,4 @@
-// What the best order gains over file order and what it costs, in a sentence.
+// Tells in one sentence how much the best order gains over file order, and at which cost.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace loadline::report {
 // The figures of one method in one order.
 struct OrderFigures {
   std::string_view method;
-  std::string_view order;   // as it was asked for; not escaped
-  bool is_file = false;     // file order, by whatever name
-  std::uint64_t peak = 0;   // that the comparison is about
-  std::uint64_t jumps = 0;  // of its reads
-  double seconds = 0;       // modelled, jumps included
+  std::string_view order;   // as in the request; not escaped
+  bool is_file = false;     // the order equals file order, whatever its name
+  std::uint64_t peak = 0;   // the peak to compare
+  std::uint64_t jumps = 0;  // jumps between its reads
+  double seconds = 0;       // modelled time, jumps included
 };
 
-// The row whose peak is furthest below its method's in file order, and among those the one with the fewest
-// jumps: "Best order: ...". `where` is what peaks are of: "on the device". Empty without file order or other
-// orders.
+// The row with the greatest gain over its method's peak in file order, and among equals the fewest jumps, as
+// a sentence. `where` names the memory of the peaks: "on the device". Empty if there is no row in file order
+// or none in another order.
 std::string order_gain_text(std::span<const OrderFigures> rows, std::string_view where);
 
 }  // namespace loadline::report

@@ -1,10 +1,10 @@
-// Head, chart, table, explanations.
+// Head, chart, table and explanations of the page.
 #include "app/report/page.h"
 
+#include "app/report/manual.h"
 #include "app/report/markup.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"
-#include "core/load/law.h"
 
 #include <algorithm>
 
@@ -13,45 +13,15 @@
 namespace loadline::report {
 namespace {
 
-constexpr std::string_view kStyle = R"(
-*{box-sizing:border-box}
-body{margin:0;background:var(--ground);color:var(--ink);
- font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-main{max-width:1600px;margin:0 auto;padding:20px 28px 48px}
-h1{font-size:24px;line-height:1.2;margin:0;font-weight:650;overflow-wrap:anywhere}
-h2{font-size:18px;margin:36px 0 8px;font-weight:650}
-p{margin:6px 0;max-width:80ch}
-.lead{color:var(--muted);margin:4px 0 0;max-width:none}
-.legend{display:flex;flex-wrap:wrap;gap:4px 18px;margin:10px 0 4px;font-size:13px;color:var(--muted)}
-.legend span{display:inline-flex;align-items:center;gap:6px}
-.legend i{width:12px;height:12px;border-radius:2px;display:inline-block}
-.legend i.ring{border-radius:50%;width:9px;height:9px;border:1.5px solid var(--ink);background:var(--ground)}
-.legend i.dash{height:0;border-radius:0;width:16px;border-top:2px dashed var(--bad)}
-.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(var(--least),1fr));gap:12px 16px;margin:12px 0 0}
-.charts svg{width:100%;height:auto;display:block;overflow:visible}
-.scroll{overflow-x:auto}
-table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums}
-th,td{padding:5px 12px 5px 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
-th{color:var(--muted);font-weight:600;border-bottom-color:var(--muted)}
-.left{text-align:left}td.left:first-child{font-weight:600}
-td.verdict{white-space:normal;min-width:24ch}
-.bad{color:var(--bad)}.good{color:var(--good)}
-dl{display:grid;grid-template-columns:minmax(16ch,max-content) 1fr;gap:6px 20px;margin:10px 0}
-dt{font-weight:600}dd{margin:0;max-width:80ch}
-dd small{display:block;color:var(--muted);font-size:13px}
-footer{margin-top:40px;color:var(--muted);font-size:13px}
-@media(max-width:640px){dl{grid-template-columns:1fr}dd{margin-bottom:8px}main{padding:16px}}
-@media print{h2{break-after:avoid}.charts svg,tr{break-inside:avoid}}
-)";
-
 std::string bytes_cell(std::uint64_t bytes) { return bytes == 0 ? "&ndash;" : format_bytes(bytes); }
 
 std::string head(const ChartSubject& subject) {
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
-      "<style>\n:root{{{}}}\n@media(prefers-color-scheme:dark){{:root{{{}}}}}\n{}{}</style>\n</head>\n",
-      markup_text(chart_title(subject)), light_colours(), dark_colours(), chart_style(), kStyle);
+      "<style>\n{}@media(prefers-color-scheme:dark){{\n{}}}\n{}{}</style>\n</head>\n",
+      markup_text(chart_title(subject)), style_sheet("light"), style_sheet("dark"), style_sheet("chart"),
+      style_sheet("page"));
 }
 
 std::string legend(const ChartSubject& subject) {
@@ -59,8 +29,8 @@ std::string legend(const ChartSubject& subject) {
   const bool unified = bound.memory == MemoryKind::unified;
   std::string html = "<div class=\"legend\">";
   for (const Space space : stack_of(kAllSpaces))
-    html += fmt::format("<span><i style=\"background:var(--{})\"></i>{}</span>",
-                        space == Space::page_cache ? "cache" : space_name(space), space_title(space));
+    html += fmt::format("<span><i style=\"background:var(--{})\"></i>{}</span>", space_class(space),
+                        space_title(space));
   html += fmt::format("<span><i class=\"ring\"></i>{}</span>",
                       unified ? "most that one memory must hold" : "most on the device");
   if (unified ? bound.budget.unified.has_value() : bound.budget.device.has_value())
@@ -74,7 +44,7 @@ std::string legend(const ChartSubject& subject) {
 std::string charts(const ChartSubject& subject) {
   const std::vector<PicturedRow> rows = pictured_rows(subject);
   const ChartScale scale = chart_scale(subject, rows);
-  // few panels are large, many fill a slide of 1280 pixels
+  // few panels are drawn large; many fill the width of a 1280-pixel slide
   const double least =
       std::clamp(1224.0 / static_cast<double>(std::max<std::size_t>(rows.size(), 1)) - 16, 188.0, 520.0);
   std::string html = fmt::format("<div class=\"charts\" style=\"--least:min({:.0f}px,100%)\">\n", least);
@@ -97,9 +67,9 @@ std::string verdict_cell(const LoadRow& row, const BoundRequest& bound) {
 std::string table(const ChartSubject& subject) {
   const BoundRequest& bound = subject.bound;
   const bool unified = bound.memory == MemoryKind::unified;
-  const bool verdicts =
-      bound.judged() || std::any_of(subject.rows.begin(), subject.rows.end(),
-                                    [](const LoadRow& row) { return row.refusal.has_value(); });
+  const bool verdicts = bound.judged() || std::ranges::any_of(subject.rows, [](const LoadRow& row) {
+                          return row.refusal.has_value();
+                        });
   std::string html =
       "<h2>Peaks</h2>\n<div class=\"scroll\"><table>\n<tr><th class=\"left\">method</th>"
       "<th class=\"left\">order</th>";
@@ -123,10 +93,10 @@ std::string table(const ChartSubject& subject) {
     html += (verdicts ? verdict_cell(row, bound) : "") + "</tr>\n";
   }
   html += "</table></div>\n";
-  const bool reserved = std::any_of(subject.rows.begin(), subject.rows.end(),
-                                    [](const LoadRow& row) { return row.reserved.has_value(); });
-  const bool own_order = std::any_of(subject.rows.begin(), subject.rows.end(),
-                                     [](const LoadRow& row) { return row.order_proven.has_value(); });
+  const bool reserved =
+      std::ranges::any_of(subject.rows, [](const LoadRow& row) { return row.reserved.has_value(); });
+  const bool own_order =
+      std::ranges::any_of(subject.rows, [](const LoadRow& row) { return row.order_proven.has_value(); });
   if (bound.judged() && reserved)
     html +=
         fmt::format("<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks{}.</p>\n",
@@ -141,7 +111,7 @@ std::string explanations(const ChartSubject& subject) {
     if (row.method == last) continue;
     last = row.method;
     html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup_text(row.method->id),
-                        markup_text(row.method->explanation));
+                        markup_text(method_explanation(row.method->id)));
   }
   html += "</dl>\n<h2>What counts the memory</h2>\n<dl>\n";
   for (const MemoryView& view : memory_views())

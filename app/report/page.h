@@ -1,4 +1,4 @@
-// A comparison as one HTML page that needs nothing else.
+// A comparison of loads as one self-contained HTML page.
 #pragma once
 
 #include "app/report/asked_for.h"
@@ -8,14 +8,14 @@
 
 namespace loadline::report {
 
-// What the page says beside what it pictures; escaped here.
+// The texts of the page besides the chart; escaped here.
 struct PageText {
-  std::string lead = {};  // of the model, under the title
+  std::string lead = {};  // on the model, below the title
   OptionList options = {};
-  std::string version = {};  // of the program
+  std::string version = {};  // program version
 };
 
-// Chart, table with verdicts, what each method does, what counts the memory, what was asked for.
+// The page: chart, table with verdicts, explanation of each method, memory counters, options of the request.
 std::string page_html(const ChartSubject& subject, const PageText& text);
 
 }  // namespace loadline::report

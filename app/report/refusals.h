@@ -1,4 +1,4 @@
-// Methods that cannot be used, told by why.
+// Groups refused methods by reason.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@ struct Refusal {
   std::string_view method;
   std::string why = {};  // safe to show
 };
-// Each reason once, behind the methods that share it, each named once: "a, b cannot be done: WHY.\n".
+// Lists each reason once, after the methods that share it: "a, b cannot be done: WHY.\n". Each method is
+// named once.
 std::string refusals_text(const std::vector<Refusal>& refusals, std::string_view cannot);
 
 }  // namespace loadline::report

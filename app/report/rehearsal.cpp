@@ -1,4 +1,4 @@
-// Rehearsed loads reduced to rows, and drawn.
+// Reduces rehearsed loads to rows, and draws them.
 #include "app/report/rehearsal.h"
 
 #include "app/report/markup.h"
@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kNear = 16 << 20;
 constexpr std::uint64_t kNothing = 1 << 20;
 
-// One counter of one row in a panel of that size, the plot's corner at the origin.
+// Draws one counter of one row in a panel of the given size; the plot's corner is at the origin.
 std::string counter_panel(const CounterCurve& curve, const MemoryCounter& counter, double width,
                           double height) {
   const auto scale = static_cast<double>(std::max(most_of(curve), kNothing));
@@ -90,11 +90,7 @@ std::string rehearsal_svg(const Rehearsal& rehearsal) {
   const double height = kHead + kRow * static_cast<double>(rehearsal.rows.size()) + kMargin;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-      "{1:.0f}\">\n<style>text{{font:13px "
-      "system-ui,sans-serif;fill:#1c2733}}.title{{font-size:22px;font-weight:"
-      "600}}.method{{font-size:15px;font-weight:600}}.small,.most{{fill:#5b6b7b}}.most{{text-anchor:end}}."
-      "area"
-      "{{fill:#bcd3ea}}.line{{fill:none;stroke:#c2410c;stroke-width:1.6}}.axis{{stroke:#8a98a6}}</style>\n"
+      "{1:.0f}\">\n<style>{4}</style>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
       "<text class=\"title\" x=\"{2:.0f}\" y=\"42\">{3}</text>\n"
       "<text class=\"small\" x=\"{2:.0f}\" y=\"66\">Areas: projected. Lines: what the system counted, a "
@@ -102,7 +98,8 @@ std::string rehearsal_svg(const Rehearsal& rehearsal) {
       kWidth, height, kMargin,
       markup_text(fmt::format("{}: {} loaded in ordinary memory", model_name(rehearsal.graph),
                               format_bytes(storage_bytes(rehearsal.graph))),
-                  80));
+                  80),
+      style_sheet("rehearsal"));
   for (std::size_t r = 0; r < rehearsal.rows.size(); ++r) {
     const RehearsedRow& row = rehearsal.rows[r];
     const double top = kHead + kRow * static_cast<double>(r) + 30;
@@ -121,20 +118,14 @@ std::string rehearsal_svg(const Rehearsal& rehearsal) {
 }
 
 std::string rehearsal_page(const Rehearsal& rehearsal, std::string_view text) {
-  // the text's lines mean something: each is escaped by itself
+  // line ends must survive, so each line is escaped by itself
   std::string lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines += markup_text(text.substr(at, end - at)) + "\n";
-    at = end + 1;
-  }
+  for (const std::string_view line : lines_of(text)) lines += markup_text(line) + "\n";
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{} rehearsed</title>\n"
-      "<style>body{{margin:24px auto;max-width:1280px;font-family:system-ui,sans-serif;background:#fff;color:"
-      "#1c2733}}svg{{width:100%;height:auto}}pre{{overflow-x:auto}}</style></head>\n<body>{}<pre>{}</pre></"
-      "body>"
-      "</html>\n",
-      markup_text(model_name(rehearsal.graph)), rehearsal_svg(rehearsal), lines);
+      "<style>{}</style></head>\n<body>{}<pre>{}</pre></body></html>\n",
+      markup_text(model_name(rehearsal.graph)), style_sheet("rehearsal_page"), rehearsal_svg(rehearsal),
+      lines);
 }
 
 }  // namespace loadline::report

@@ -1,4 +1,4 @@
-// Loads rehearsed in ordinary memory, laid over their projection: figures, SVG and HTML.
+// Rehearsed loads compared with their projections: figures, SVG and HTML.
 #pragma once
 
 #include "core/load/methods.h"
@@ -12,9 +12,9 @@
 
 namespace loadline::report {
 
-inline constexpr std::size_t kRehearsedColumns = 480;  // of a row's curves
+inline constexpr std::size_t kRehearsedColumns = 480;  // points per curve
 
-// One method in one order, rehearsed; its plan and samples are reduced to what is shown.
+// One rehearsed method in one order. Keeps figures and curves only, not the plan and the samples.
 struct RehearsedRow {
   const Method* method = nullptr;
   std::string order = {};
@@ -25,19 +25,19 @@ struct RehearsedRow {
   std::vector<CounterCurve> curves = {};  // parallel to kMemoryCounters
   std::size_t steps = 0;
 
-  // Whether every counter is within 2 % or 16 MiB of what was projected. Absent where nothing of that size
-  // was projected or measured: then it would always be.
+  // Whether every counter is within 2 % or 16 MiB of its projection. Absent if no counter was projected or
+  // measured at 16 MiB or more, since then the comparison would always succeed.
   std::optional<bool> agrees() const;
-  // Whether a counter, by its position, has anything to show.
+  // Whether the curves of counter number `counter` are worth showing.
   bool shows(std::size_t counter) const;
 };
 RehearsedRow rehearsed_row(const Method& method, std::string order, const Plan& plan,
                            const HostMeasurement& measurement);
 
-// Below that projection and count agree whatever they are.
+// Whether both figures are so small that the comparison would always succeed.
 bool too_small_to_judge(std::uint64_t projected, std::uint64_t measured);
 bool near_enough(std::uint64_t projected, std::uint64_t measured);
-// The highest of both curves.
+// The maximum of both curves.
 std::uint64_t most_of(const CounterCurve& curve);
 
 struct Rehearsal {
@@ -52,9 +52,9 @@ struct Rehearsal {
   std::vector<Refused> refused = {};
 };
 
-// The rows as one picture, on a light ground.
+// All rows as one SVG picture on a light ground.
 std::string rehearsal_svg(const Rehearsal& rehearsal);
-// The picture and `text` as one page that needs nothing else.
+// The picture and `text` as one self-contained HTML page.
 std::string rehearsal_page(const Rehearsal& rehearsal, std::string_view text);
 
 }  // namespace loadline::report

@@ -1,4 +1,4 @@
-// Reduces a run to columns and to lines of text.
+// Reduces a run to columns, and to lines that list blocks.
 #include "app/report/row_curve.h"
 
 #include "core/base/text.h"
@@ -31,7 +31,7 @@ void add_slices(const Projection& projection, CurveBand& band, std::size_t slice
   const std::vector<view::UsageColumn> moments = view::fewer_columns(band.columns, band.mask, slices);
   std::vector<std::size_t> steps;
   for (const view::UsageColumn& moment : moments) steps.push_back(moment.step);
-  // a column of nothing says step 0
+  // an empty column has step 0, but steps must not decrease
   for (std::size_t i = 1; i < steps.size(); ++i) steps[i] = std::max(steps[i], steps[i - 1]);
   const auto alive = view::alive_at_steps(projection.timeline, projection.plan, steps, band.mask, kMostNamed);
   for (std::size_t i = 0; i < moments.size(); ++i)
@@ -50,6 +50,7 @@ std::vector<Space> stack_of(unsigned mask) {
 std::string_view space_title(Space space) {
   return space == Space::page_cache ? "page cache" : space_name(space);
 }
+std::string_view space_class(Space space) { return space == Space::page_cache ? "cache" : space_name(space); }
 
 std::vector<unsigned> band_masks(MemoryKind memory) {
   if (memory == MemoryKind::unified) return {kAllSpaces};

@@ -1,4 +1,4 @@
-// Verdicts, and what they are about.
+// Words verdicts and the limits behind them.
 #include "app/report/verdict.h"
 
 #include "core/base/text.h"

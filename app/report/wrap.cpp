@@ -10,10 +10,7 @@ namespace loadline::report {
 std::string wrapped(std::string_view text, std::string_view indent, std::size_t columns) {
   std::string lines;
   std::size_t used = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string_view word = text.substr(at, end - at);
-    at = end + 1;
+  for (const std::string_view word : split(text, ' ')) {
     if (word.empty()) continue;
     const std::size_t width = display_width(word);
     const bool fresh = used == 0 || used + 1 + width > columns;
@@ -21,6 +18,18 @@ std::string wrapped(std::string_view text, std::string_view indent, std::size_t 
     used = fresh ? indent.size() + width : used + 1 + width;
   }
   return lines + "\n";
+}
+
+std::string reflowed(std::string_view text, std::size_t columns) {
+  std::string lines;
+  for (const std::string_view line : lines_of(text)) {
+    const std::string_view indent = line.substr(0, std::min(line.find_first_not_of(' '), line.size()));
+    if (display_width(line) <= columns || line.substr(indent.size()).starts_with('('))
+      lines.append(line) += '\n';
+    else
+      lines += wrapped(line, indent, columns);
+  }
+  return lines;
 }
 
 }  // namespace loadline::report

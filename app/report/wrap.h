@@ -1,4 +1,4 @@
-// Prose on a terminal.
+// Wraps prose for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,11 @@
 
 namespace loadline::report {
 
-// Words of `text`, as many to a line of `columns` as fit behind `indent`; ends with a line break.
+// `text` in lines of at most `columns` columns, each begun by `indent`; ends with a line break.
 std::string wrapped(std::string_view text, std::string_view indent, std::size_t columns);
+
+// Wraps every line that is too long and keeps its indent. Lines that begin with a parenthesis (commands) stay
+// whole, so that they can be copied.
+std::string reflowed(std::string_view text, std::size_t columns);
 
 }  // namespace loadline::report

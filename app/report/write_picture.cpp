@@ -1,4 +1,4 @@
-// Writes pictures through files that appear whole.
+// Writes through a temporary file.
 #include "app/report/write_picture.h"
 
 #include "core/base/error.h"
@@ -7,14 +7,12 @@
 
 #include <span>
 
-#include <fmt/format.h>
-
 namespace loadline::report {
 
 void check_picture_path(const std::string& path, std::string_view extension) {
   if (path.empty() || path.ends_with(extension)) return;
-  throw Error(ErrorCode::usage, fmt::format("'{}' does not end in {}: other files are not written over",
-                                            safe_display(path, 120), extension));
+  throw Error(ErrorCode::usage, "'{}' does not end in {}: other files are not written over",
+              safe_display(path, 120), extension);
 }
 
 void write_picture(const std::string& path, std::string_view text) {

@@ -1,5 +1,5 @@
-// Files that commands write beside their answer: charts, pages, saved requests. They appear whole or not at
-// all.
+// Writes the files that commands produce besides their answer: charts, pages, saved requests. A file appears
+// complete or not at all.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace loadline::report {
 
-// Throws Error{usage} unless `path` is empty or ends in `extension`: what is no picture stays as it is.
+// Throws Error{usage} unless `path` is empty or ends in `extension`, so that no other kind of file is
+// overwritten.
 void check_picture_path(const std::string& path, std::string_view extension);
 
 // Throws Error{io}.

@@ -1,15 +1,14 @@
-// Blocks as few as possible, none larger than what is missing.
+// Keeps the number of blocks small and makes none larger than the bytes still expected.
 #include "core/allocators/block_pool.h"
 
 #include "core/base/checked.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace loadline {
 namespace {
 
-// When fragmentation takes more than was expected, the blocks for it are at least this large.
+// If fragmentation needs more than was expected, each further block is at least this large.
 constexpr std::uint64_t kLeastExtraBlock = 16ull << 20;
 
 }  // namespace
@@ -25,7 +24,7 @@ BlockPool::Range BlockPool::allocate(std::uint64_t bytes) {
 }
 
 BlockPool::Block& BlockPool::add_block(std::uint64_t least) {
-  release_empty(0);  // whatever is empty was too small
+  release_empty(0);  // the empty block, if any, was too small
   const std::uint64_t exact = align_up(least, rules_.alignment);
   const std::uint64_t missing = std::max(rules_.expected > reserved_ ? rules_.expected - reserved_ : 0,
                                          std::min(rules_.expected, kLeastExtraBlock));

@@ -1,5 +1,5 @@
-// Which block of memory a request comes from, when blocks are taken and when they go back: the uploader's
-// policy, without the memory.
+// The uploader's block policy, without the memory: which block serves a request, when blocks are allocated
+// and when they are released.
 #pragma once
 
 #include "core/allocators/suballocator.h"
@@ -12,23 +12,23 @@ namespace loadline {
 
 struct BlockPoolRules {
   std::uint64_t alignment = 256;       // a power of two
-  std::uint64_t expected = 0;          // what will be taken at most at a time, rounding included
-  std::uint64_t block = 256ull << 20;  // of which blocks are, unless less is missing
-  std::uint64_t most = UINT64_MAX;     // that one block can have
+  std::uint64_t expected = 0;          // the most bytes that will be in use at once, rounding included
+  std::uint64_t block = 256ull << 20;  // usual size of a block; less if less is expected
+  std::uint64_t most = UINT64_MAX;     // upper limit for one block
 };
 
-// What the source gave for a block: what can be used of it, and what it counts as.
+// A block as the source made it: the bytes that can be used, and the bytes that it reserves.
 struct PoolBlock {
   std::uint64_t bytes = 0;
   std::uint64_t reserved = 0;
 };
 
-// Larger requests than rules.block get a block of their own. One empty block is kept against thrashing, all
-// others go back to the source.
+// A request larger than rules.block gets a block of its own. One empty block is kept against thrashing; all
+// others are released to the source.
 class BlockPool {
  public:
-  // `take` makes the block called `id` of `wanted` bytes, or of less but at least `exact`; both are multiples
-  // of the alignment. It may throw. `give` takes back one that take() made.
+  // `take` makes block `id` with `wanted` bytes, or fewer but at least `exact`; both are multiples of the
+  // alignment. It may throw. `give` releases a block that `take` made.
   using Take = std::function<PoolBlock(std::uint32_t id, std::uint64_t wanted, std::uint64_t exact)>;
   using Give = std::function<void(std::uint32_t id)>;
   BlockPool(const BlockPoolRules& rules, Take take, Give give)
@@ -38,7 +38,7 @@ class BlockPool {
     std::uint32_t block = 0;
     std::uint64_t offset = 0;
   };
-  // `bytes` > 0, and with rounding at most rules.most.
+  // `bytes` must be > 0 and, rounded up, at most rules.most.
   Range allocate(std::uint64_t bytes);
   void free(const Range& range);
 

@@ -1,4 +1,4 @@
-// The same holes in two trees.
+// Keeps the holes in two trees, by place and by size.
 #include "core/allocators/holes.h"
 
 #include <iterator>

@@ -1,4 +1,5 @@
-// The holes of an allocator, found by place and by size: a file may leave very many of them.
+// The free ranges (holes) of an allocator, indexed by address and by size, because a file may cause very
+// many.
 #pragma once
 
 #include <compare>
@@ -11,8 +12,8 @@
 namespace loadline {
 
 struct Place {
-  std::uint64_t segment = 0;  // of memory that the allocator got at once
-  std::uint64_t offset = 0;   // in it
+  std::uint64_t segment = 0;  // number of the range that the allocator got from the system
+  std::uint64_t offset = 0;   // inside the segment
   auto operator<=>(const Place&) const = default;
 };
 
@@ -22,16 +23,16 @@ struct Hole {
   std::uint64_t end() const { return place.offset + bytes; }
 };
 
-// None of them touches another. Each call takes time logarithmic in their number.
+// No two holes touch. Each call takes logarithmic time.
 class Holes {
  public:
-  // Takes the smallest out that has so many bytes, the first of several.
+  // Removes and returns the smallest hole of at least `bytes` bytes; the first of equals.
   std::optional<Hole> take(std::uint64_t bytes);
-  // One more, which touches others or not, and what that makes a hole of.
+  // Adds a free range and merges it with the holes that it touches. Returns the resulting hole.
   Hole add(Hole hole);
-  // Takes out the one that begins there.
+  // Removes the hole that begins at `place`.
   void remove(const Place& place);
-  // Bytes of the largest; 0 if there is none.
+  // Size of the largest hole; 0 if there is none.
   std::uint64_t largest() const { return by_size_.empty() ? 0 : by_size_.rbegin()->first; }
 
  private:

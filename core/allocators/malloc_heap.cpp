@@ -1,4 +1,4 @@
-// Chunks, the top and mappings.
+// Chunks of the heap, its top, and mappings.
 #include "core/allocators/malloc_heap.h"
 
 #include "core/base/checked.h"
@@ -9,14 +9,14 @@ namespace loadline {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kMostCached = 1040;  // by a thread's cache,
+constexpr std::uint64_t kMostCached = 1040;  // largest chunk that the thread's cache holds
 constexpr int kCachedOfASize = 7;
-constexpr std::uint64_t kHeader = 8;  // in each chunk, before what is given out
-constexpr std::uint64_t kUnit = 16;   // what is given out begins so far into the chunk, at multiples of it
+constexpr std::uint64_t kHeader = 8;  // at the start of each chunk, before the user's bytes
+constexpr std::uint64_t kUnit = 16;   // offset of the user's bytes in a chunk, and their alignment
 constexpr std::uint64_t kLeastChunk = 32;
 constexpr std::uint64_t kTopPad = 128 << 10;
 constexpr std::uint64_t kMostThreshold = 32 << 20;
-constexpr std::uint64_t kConsolidation = 64 << 10;  // freed chunks below it do not look at the top
+constexpr std::uint64_t kConsolidation = 64 << 10;  // trim runs only after a freed chunk of this size
 
 std::uint64_t chunk_bytes(std::uint64_t bytes) {
   return std::max(align_up(bytes + kHeader, kUnit), kLeastChunk);
@@ -25,7 +25,7 @@ std::uint64_t chunk_bytes(std::uint64_t bytes) {
 }  // namespace
 
 MallocHeap::Chunk MallocHeap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
-  // posix_memalign asks for room to move the chunk up in
+  // posix_memalign requests extra room to align the chunk
   const bool moves = alignment > kUnit;
   const std::uint64_t room =
       chunk_bytes(moves ? chunk_bytes(bytes) + alignment + kLeastChunk - kHeader : bytes);
@@ -49,7 +49,7 @@ MallocHeap::Chunk MallocHeap::allocate(std::uint64_t bytes, std::uint64_t alignm
   return cut(offset, room, bytes, alignment);
 }
 
-// The chunk that is given out of a piece of the heap; what lies before and behind it is free again.
+// Cuts the chunk out of a piece of the heap; the parts before and after it become free again.
 MallocHeap::Chunk MallocHeap::cut(std::uint64_t offset, std::uint64_t room, std::uint64_t bytes,
                                   std::uint64_t alignment) {
   Chunk chunk{offset, room, false};
@@ -78,14 +78,15 @@ void MallocHeap::release(const Chunk& chunk) {
     return;
   }
   mapped_ -= chunk.bytes;
-  const std::uint64_t bytes = chunk.bytes - chunk.offset;  // without what alignment moved it up by
+  const std::uint64_t bytes = chunk.bytes - chunk.offset;  // without the offset that alignment added
   if (bytes <= mmap_threshold_ || bytes > kMostThreshold) return;
   mmap_threshold_ = bytes;
   trim_threshold_ = 2 * bytes;
 }
 
-// Joined with what is free beside it; returns how much that is together. A few small pieces of each size stay
-// in the thread's cache, where nothing joins them: one such piece keeps all below it from the top.
+// Frees a range and merges it with free neighbours; returns the size of the merged range. A few small pieces
+// of each size stay in the thread's cache unmerged: one such piece keeps all memory below it from joining the
+// top.
 std::uint64_t MallocHeap::give(std::uint64_t offset, std::uint64_t bytes) {
   if (bytes <= kMostCached && cached_[bytes / kUnit] < kCachedOfASize) {
     ++cached_[bytes / kUnit];
@@ -98,7 +99,7 @@ std::uint64_t MallocHeap::give(std::uint64_t offset, std::uint64_t bytes) {
   return heap_ - top_;
 }
 
-// Pages at the top go back, but for the padding.
+// Returns pages at the top to the system, except the padding.
 void MallocHeap::trim() {
   const std::uint64_t room = heap_ - top_;
   if (room < trim_threshold_ || room <= kLeastChunk + kTopPad) return;

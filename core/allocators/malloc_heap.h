@@ -1,4 +1,4 @@
-// glibc's malloc, as far as its books with the system go: what it has taken, and when it gives back. Source:
+// glibc's malloc as the system sees it: the memory that it reserves and when it returns it. Source:
 // malloc/malloc.c of glibc 2.36 (sysmalloc, systrim, munmap_chunk, the moving mmap threshold).
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace loadline {
 
-// One arena and one thread, as a loader's main loop has. Small requests are cut from a heap that grows at its
-// top and shrinks only there; large ones are mappings of their own, which go back at once, but each mapping
-// that is freed raises the size from which on there are mappings, up to 32 MiB: a load that frees a tensor of
-// 20 MiB keeps the next of that size in its heap.
+// One arena and one thread, as in a loader's main loop. Small requests are cut from a heap that grows and
+// shrinks only at its top. Large requests get mappings of their own, which are returned on free. Each freed
+// mapping raises the size from which requests are mapped, up to 32 MiB: after a load frees a tensor of 20
+// MiB, the next one of that size comes from the heap.
 class MallocHeap {
  public:
   struct Chunk {
@@ -21,13 +21,13 @@ class MallocHeap {
     bool mapped = false;
   };
 
-  // Aligned as torch asks for it when `alignment` is more than 16: 64 bytes.
+  // An `alignment` over 16 is handled as in torch's requests: 64 bytes, through posix_memalign.
   Chunk allocate(std::uint64_t bytes, std::uint64_t alignment = 16);
   void release(const Chunk& chunk);
 
-  // What the system counts as this process's because of the heap, touched or not.
+  // Bytes that the system counts for the heap and the mappings, touched or not.
   std::uint64_t reserved() const { return heap_ + mapped_; }
-  // Of that, what is given out.
+  // The part of reserved() that is given out.
   std::uint64_t used() const { return used_; }
 
  private:
@@ -36,12 +36,12 @@ class MallocHeap {
   void grow(std::uint64_t bytes);
   void trim();
 
-  // Pieces that the thread's cache holds, by size in units. None is taken out again: they are of at most 1
-  // KiB, seven of a size, and requests of a load are larger or few; the heap counts at most 240 kB too much
-  // for it.
+  // Number of pieces in the thread's cache, by size in units. They are never reused here: they are at most 1
+  // KiB and seven of each size, and a load's requests are larger or few. The heap is overestimated by at most
+  // 240 kB.
   std::array<int, 66> cached_ = {};
-  Holes holes_;             // below the top; none touches it
-  std::uint64_t top_ = 0;   // where what is free to the end begins
+  Holes holes_;             // below the top; none touches the top
+  std::uint64_t top_ = 0;   // start of the free range at the end of the heap
   std::uint64_t heap_ = 0;  // bytes of the heap
   std::uint64_t mapped_ = 0;
   std::uint64_t used_ = 0;

@@ -1,4 +1,4 @@
-// Replays allocations in order on the holes that they leave.
+// Replays allocations and frees in order on simulated buffers.
 #include "core/allocators/replay.h"
 
 #include "core/allocators/holes.h"
@@ -13,7 +13,7 @@
 namespace loadline {
 namespace {
 
-// Calls `allocate` and `release` with positions of lifetimes, in the order in which ticks ask.
+// Calls `allocate` and `release` with indices into `lives`, tick by tick.
 void replay(std::span<const Allocation> lives, const std::function<void(std::size_t)>& allocate,
             const std::function<void(std::size_t)>& release) {
   std::uint32_t ticks = 0;
@@ -38,7 +38,7 @@ std::uint64_t exact_bytes(std::span<const Allocation> lives) {
   return most;
 }
 
-// One buffer without an end: its holes, and where nothing has been used yet.
+// One buffer of unlimited size: its holes, and the end of the used part.
 class BestFit {
  public:
   std::uint64_t allocate(std::uint64_t bytes) {
@@ -56,7 +56,7 @@ class BestFit {
   void release(std::uint64_t offset, std::uint64_t bytes) {
     const Hole hole = holes_.add({{0, offset}, bytes});
     if (hole.end() != end_) return;
-    holes_.remove(hole.place);  // nothing behind the end has been used yet
+    holes_.remove(hole.place);  // memory from the end on is unused
     end_ = hole.place.offset;
   }
 

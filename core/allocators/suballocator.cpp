@@ -1,4 +1,4 @@
-// What is taken, and the holes between.
+// The allocated ranges, and the holes between them.
 #include "core/allocators/suballocator.h"
 
 #include "core/base/checked.h"

@@ -1,4 +1,4 @@
-// Offsets inside one range of bytes: best fit with merging of free neighbours.
+// Allocates offsets inside one range of bytes: best fit, with free neighbours merged.
 #pragma once
 
 #include "core/allocators/holes.h"
@@ -15,9 +15,9 @@ class Suballocator {
   // `alignment` is a power of two that divides `capacity`.
   Suballocator(std::uint64_t capacity, std::uint64_t alignment);
 
-  // The offset of `bytes` (> 0) in the smallest gap that holds them, or nothing.
+  // The offset of `bytes` (> 0) in the smallest gap that is large enough; nothing if there is none.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes);
-  // `offset` is one that allocate() gave and that was not freed since.
+  // `offset` must come from allocate() and not have been freed since.
   void free(std::uint64_t offset);
 
   std::uint64_t capacity() const { return capacity_; }

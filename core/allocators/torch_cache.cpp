@@ -1,4 +1,4 @@
-// Segments, and what is cut out of them.
+// Cuts blocks out of segments.
 #include "core/allocators/torch_cache.h"
 
 #include "core/base/checked.h"
@@ -9,11 +9,11 @@ namespace loadline {
 namespace {
 
 constexpr std::uint64_t kRound = 512;
-constexpr std::uint64_t kSmall = 1 << 20;         // at most so much comes from the small pool,
-constexpr std::uint64_t kSmallSegment = 2 << 20;  // out of segments of that size
-constexpr std::uint64_t kLarge = 10 << 20;        // below that
+constexpr std::uint64_t kSmall = 1 << 20;         // largest request that the small pool serves
+constexpr std::uint64_t kSmallSegment = 2 << 20;  // segment size of the small pool
+constexpr std::uint64_t kLarge = 10 << 20;        // smaller requests share segments of kLargeSegment
 constexpr std::uint64_t kLargeSegment = 20 << 20;
-constexpr std::uint64_t kStep = 2 << 20;  // from there on a segment of its own
+constexpr std::uint64_t kStep = 2 << 20;  // larger requests get a segment of their own, a multiple of this
 
 }  // namespace
 

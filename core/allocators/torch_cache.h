@@ -1,5 +1,5 @@
-// PyTorch's caching allocator on a device, as far as its books go. Source: c10/cuda/CUDACachingAllocator.cpp
-// (rounding, the 2 MiB and 20 MiB segments, when a rest is split off).
+// The accounting of PyTorch's caching allocator on a device. Source: c10/cuda/CUDACachingAllocator.cpp
+// (rounding, the 2 MiB and 20 MiB segments, when a remainder is split off).
 #pragma once
 
 #include "core/allocators/holes.h"
@@ -8,7 +8,8 @@
 
 namespace loadline {
 
-// Blocks of 512 bytes cut out of the segments of two pools; nothing is ever given back to the driver.
+// Blocks in multiples of 512 bytes, cut from the segments of two pools. Nothing is ever returned to the
+// driver.
 class TorchCache {
  public:
   struct Block {
@@ -19,8 +20,8 @@ class TorchCache {
   Block allocate(std::uint64_t bytes);
   void release(const Block& block);
 
-  std::uint64_t reserved() const { return reserved_; }  // what torch.cuda.memory_reserved() says
-  // What torch.cuda.memory_allocated() says: rests that are too small to be split off count with their block.
+  std::uint64_t reserved() const { return reserved_; }  // equals torch.cuda.memory_reserved()
+  // Equals torch.cuda.memory_allocated(): a remainder too small to split off counts with its block.
   std::uint64_t allocated() const { return allocated_; }
 
  private:

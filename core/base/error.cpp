@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -22,25 +23,9 @@ std::string compose(const ErrorPlace& place, std::string_view detail) {
 }  // namespace
 
 std::string_view error_code_name(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::io:
-      return "io";
-    case ErrorCode::malformed:
-      return "malformed";
-    case ErrorCode::unsupported:
-      return "unsupported";
-    case ErrorCode::limit:
-      return "limit";
-    case ErrorCode::gpu:
-      return "gpu";
-    case ErrorCode::cancelled:
-      return "cancelled";
-    case ErrorCode::usage:
-      return "usage";
-    case ErrorCode::no_fit:
-      return "no_fit";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, 8> kNames = {"io",  "malformed", "unsupported", "limit",
+                                                      "gpu", "cancelled", "usage",       "no_fit"};
+  return kNames[static_cast<std::size_t>(code)];
 }
 
 Error::Error(ErrorCode code, ErrorPlace place, std::string_view detail)
@@ -53,8 +38,7 @@ Error Error::with(Remedy remedy) const {
 }
 
 Error system_error(std::string_view file, std::string_view verb, int number) {
-  return Error(ErrorCode::io, {.file = std::string(file)},
-               fmt::format("cannot {}: {}", verb, std::strerror(number)));
+  return Error(ErrorCode::io, {.file = std::string(file)}, "cannot {}: {}", verb, std::strerror(number));
 }
 
 }  // namespace loadline

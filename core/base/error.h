@@ -41,7 +41,7 @@ class Error : public std::runtime_error {
   Error(ErrorCode code, fmt::format_string<Values...> detail, const Values&... values)
       : Error(code, ErrorPlace{}, detail, values...) {}
 
-  // The same error with what would mend it.
+  // A copy of this error that also carries `remedy`.
   Error with(Remedy remedy) const;
 
   ErrorCode code() const { return code_; }

@@ -1,4 +1,4 @@
-// madvise for whole pages inside the range.
+// madvise(MADV_HUGEPAGE) on the whole pages inside the range.
 #include "core/base/large_pages.h"
 
 #include <cstdint>

@@ -1,12 +1,12 @@
-// Words to values and back.
+// Reads option values from words and writes them as words.
 #include "core/base/option.h"
 
 #include "core/base/error.h"
+#include "core/base/number.h"
 #include "core/base/text.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 std::string exact_size(std::uint64_t bytes) {
   constexpr std::array<std::pair<std::uint64_t, std::string_view>, 4> kUnits = {
       {{std::uint64_t{1} << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}}};
-  constexpr std::uint64_t kReadable = 1 << 20;  // 40 GB is 39062500KiB: the bytes say more
+  constexpr std::uint64_t kReadable = 1 << 20;  // 40 GB as 39062500KiB is less readable than its bytes
   for (const auto& [unit, name] : kUnits)
     if (bytes != 0 && bytes % unit == 0 && bytes / unit <= kReadable)
       return fmt::format("{}{}", bytes / unit, name);
@@ -40,19 +40,17 @@ std::vector<std::string> parse_names(std::string_view text, char separator) {
 }
 
 std::uint64_t parse_count(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed == std::errc() && end == text.data() + text.size()) return number;
-  throw Error(ErrorCode::usage, fmt::format("'{}' is not a whole number below 2^64", safe_display(text, 40)));
+  if (const auto number = text_as<std::uint64_t>(text)) return *number;
+  throw Error(ErrorCode::usage, "'{}' is not a whole number below 2^64", safe_display(text, 40));
 }
 
 bool parse_flag(std::string_view text) {
   if (text == "on" || text == "true") return true;
   if (text == "off" || text == "false") return false;
-  throw Error(ErrorCode::usage, fmt::format("'{}' is neither on nor off", safe_display(text, 40)));
+  throw Error(ErrorCode::usage, "'{}' is neither on nor off", safe_display(text, 40));
 }
 
-// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+// How many insertions, deletions, replacements and swaps of neighbours turn one word into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
@@ -118,11 +116,10 @@ void check_option_number(std::uint64_t value, std::uint64_t least, std::uint64_t
 }
 
 void check_option_choice(std::string_view word, const std::vector<std::string>& choices) {
-  if (std::find(choices.begin(), choices.end(), word) != choices.end()) return;
+  if (std::ranges::find(choices, word) != choices.end()) return;
   const std::string_view meant = nearest_word(word, {choices.begin(), choices.end()});
-  throw Error(ErrorCode::usage,
-              fmt::format("'{}' is none of: {}{}", safe_display(word, 60), fmt::join(choices, ", "),
-                          meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
+  throw Error(ErrorCode::usage, "'{}' is none of: {}{}", safe_display(word, 60), fmt::join(choices, ", "),
+              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }
 
 std::string_view nearest_word(std::string_view word, const std::vector<std::string_view>& known) {

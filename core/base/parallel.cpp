@@ -1,4 +1,4 @@
-// Threads that take the next turn until there is none.
+// Threads that each take the next index until none is left.
 #include "core/base/parallel.h"
 
 #include <atomic>
@@ -37,7 +37,7 @@ ParallelLoop::ParallelLoop(std::size_t count, std::size_t threads, std::function
     for (std::size_t i = 1; i < threads; ++i)
       state_->threads.emplace_back([state = state_.get()] { state->work(); });
   } catch (const std::system_error&) {
-    // no more threads: those there are, and the caller, do it
+    // no more threads to be had: the started ones and the caller do the work
   }
 }
 

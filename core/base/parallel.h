@@ -1,4 +1,4 @@
-// A loop whose turns run on several threads at once.
+// Runs the iterations of a loop on several threads.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,19 @@
 
 namespace loadline {
 
-// Runs turn(0) ... turn(count - 1), each once, in no order, on `threads` threads: all but one start at once,
-// the last is the caller's in finish(). Where the system gives no more threads, fewer do the work.
+// Runs turn(0) ... turn(count - 1), each once and in no fixed order, on `threads` threads. The constructor
+// starts all but one; the caller of finish() is the last. If the system refuses a thread, those already
+// started do the work.
 class ParallelLoop {
  public:
   ParallelLoop(std::size_t count, std::size_t threads, std::function<void(std::size_t)> turn);
-  // Leaves turns that have not begun.
+  // Skips the turns that have not begun and waits for those that have.
   ~ParallelLoop();
   ParallelLoop(const ParallelLoop&) = delete;
   ParallelLoop& operator=(const ParallelLoop&) = delete;
 
-  // Takes part in the loop and returns when every turn has run. What a turn threw is thrown here (one of
-  // them, if several did), and turns that had not begun are left.
+  // Takes part in the loop and returns when every turn has run. If turns threw, rethrows one of the
+  // exceptions; turns that had not begun by then are skipped.
   void finish();
 
  private:

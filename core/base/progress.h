@@ -1,4 +1,4 @@
-// Progress of a long task and the request to stop it; shared by the worker and whoever watches.
+// Progress of a long task and the request to cancel it; shared by the worker and any watcher.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace loadline {
 
-// The worker adds bytes and asks for cancellation; a watcher on another thread reads fraction().
-// Lives as long as both; not copyable. All members may be used from any thread.
+// The worker adds bytes and checks for cancellation; a watcher on another thread reads fraction(). Must
+// outlive both. Not copyable. All members may be used from any thread.
 class Progress {
  public:
   Progress() = default;
@@ -16,7 +16,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Announces work: tasks in several parts add each part's total before it starts.
+  // Announces work: a task in several parts adds each part's total before the part starts.
   void add_total(std::uint64_t total) { total_ += total; }
   void add(std::uint64_t amount) { done_ += amount; }
 
@@ -25,7 +25,7 @@ class Progress {
   // In [0, 1]; 0 while the total is unknown.
   double fraction() const;
 
-  // For parts that count their own work.
+  // For sub-tasks that count their own progress.
   const std::stop_token& stop_token() const { return stop_; }
   bool cancelled() const { return stop_.stop_requested(); }
   // Throws Error{cancelled} once a stop was requested.

@@ -39,14 +39,14 @@ Decoded decode_utf8(std::string_view text) {
   return {point, length, true};
 }
 
-// Controls, and the marks that can reorder or hide what a terminal shows.
+// Control characters, and marks that reorder or hide text on a terminal.
 bool must_escape(char32_t point) {
   return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0xAD || point == 0x61C ||
          (point >= 0x200B && point <= 0x200F) || (point >= 0x2028 && point <= 0x202E) ||
          (point >= 0x2060 && point <= 0x206F) || point == 0xFEFF;
 }
 
-// Unicode's East Asian Width, by its large ranges; marks that combine take no column.
+// Approximates Unicode's East Asian Width by its large ranges; combining marks take no column.
 std::size_t point_width(char32_t point) {
   const auto in = [&](char32_t first, char32_t last) { return point >= first && point <= last; };
   if (in(0x300, 0x36F) || in(0x20D0, 0x20FF) || in(0xFE00, 0xFE0F)) return 0;
@@ -80,7 +80,7 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::size_t digit_run(std::string_view text) {
-  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
+  return static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
 }
 
 }  // namespace
@@ -133,8 +133,7 @@ std::string format_seconds(double seconds) {
 
 std::uint64_t parse_size(std::string_view text, std::string_view what) {
   const auto refuse = [&](std::string_view why) {
-    return Error(ErrorCode::usage,
-                 fmt::format("{}{}'{}' {}", what, what.empty() ? "" : ": ", safe_display(text), why));
+    return Error(ErrorCode::usage, "{}{}'{}' {}", what, what.empty() ? "" : ": ", safe_display(text), why);
   };
   const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
   double number = 0;
@@ -148,8 +147,8 @@ std::uint64_t parse_size(std::string_view text, std::string_view what) {
   if (suffix.size() == 1 && std::string_view("kKmMgGtT").find(suffix) != std::string_view::npos)
     throw refuse(fmt::format("is ambiguous: write {0}iB (powers of 1024) or {0}B (powers of 1000)",
                              static_cast<char>(std::toupper(static_cast<unsigned char>(suffix[0])))));
-  const auto unit = std::find_if(kUnits.begin(), kUnits.end(),
-                                 [&](const Unit& u) { return equal_ignoring_case(u.suffix, suffix); });
+  const auto unit =
+      std::ranges::find_if(kUnits, [&](const Unit& u) { return equal_ignoring_case(u.suffix, suffix); });
   if (unit == kUnits.end()) throw refuse("has an unknown unit; use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB");
 
   // whole numbers stay exact; only a fraction goes through floating point
@@ -180,6 +179,12 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     begin = end + 1;
   }
   return parts;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  if (text.empty()) return {};
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return split(text, '\n');
 }
 
 bool natural_less(std::string_view a, std::string_view b) {
@@ -222,7 +227,7 @@ std::string safe_display(std::string_view raw) {
 std::string safe_display(std::string_view raw, std::size_t columns) {
   const std::string shown = safe_display(raw);
   const auto starts_point = [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; };
-  const auto points = static_cast<std::size_t>(std::count_if(shown.begin(), shown.end(), starts_point));
+  const auto points = static_cast<std::size_t>(std::ranges::count_if(shown, starts_point));
   if (points <= columns || columns < 5) return shown;
   // byte offset of code point number `index`
   const auto offset_of = [&](std::size_t index) {

@@ -1,4 +1,4 @@
-// Numbers and names as people read them: sizes, rates, counts, natural order, safe display.
+// Numbers and names for display: sizes, rates, counts, natural order, escaping.
 #pragma once
 
 #include <cstdint>
@@ -21,33 +21,35 @@ std::string format_rate(double bytes_per_second);
 // "1.2 ms", "3.45 s", "2 min 05 s".
 std::string format_seconds(double seconds);
 
-// "64MiB" = 2^26, "5GB" = 5*10^9, "4096" = bytes. A bare K/M/G/T is refused because tools
-// disagree on its meaning. Throws Error{usage}; `what` begins the message, unless it is empty.
+// "64MiB" = 2^26, "5GB" = 5*10^9, "4096" = bytes. A bare K/M/G/T is refused because tools disagree on its
+// meaning. Throws Error{usage}; the message begins with `what` unless that is empty.
 std::uint64_t parse_size(std::string_view text, std::string_view what);
 
-// ASCII letters in lower case; everything else as it is.
+// ASCII letters in lower case; every other byte unchanged.
 std::string lower_case(std::string_view text);
-// The parts between separators, one more than there are separators; views of `text`.
+// The parts between separators: one more part than there are separators. Views of `text`.
 std::vector<std::string_view> split(std::string_view text, char separator);
+// The lines of a text without their '\n'; the last line may lack one. Views of `text`.
+std::vector<std::string_view> lines_of(std::string_view text);
 
 // Orders "layer.2" before "layer.10": runs of digits compare as numbers. A strict weak order;
 // strings that differ only in leading zeros are ordered by plain comparison.
 bool natural_less(std::string_view a, std::string_view b);
 
-// Fit for a terminal or a window: control characters, invalid UTF-8 and direction overrides are
-// shown as \xNN (bytes) or \u{NNNN}. Plain printable text comes back unchanged.
+// Escapes a text for a terminal or a window: control characters, invalid UTF-8 and direction overrides become
+// \xNN (bytes) or \u{NNNN}. Plain printable text comes back unchanged.
 std::string safe_display(std::string_view raw);
-// As safe_display, and shortened in the middle to at most `columns` code points with "...".
+// As safe_display, then shortened in the middle with "..." to at most `columns` code points.
 std::string safe_display(std::string_view raw, std::size_t columns);
 
-// Columns that `shown` (already safe for display) takes on a terminal: East Asian wide characters and
-// emoji two, combining marks none.
+// Columns that `shown` (already escaped for display) takes on a terminal: East Asian wide characters and
+// emoji take two, combining marks none.
 std::size_t display_width(std::string_view shown);
 
 // Whether `text` is well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
 bool is_valid_utf8(std::string_view text);
 
-// 'one', 'two', 'three' and 4 more: a list for a message, escaped, cut after `most` names.
+// 'one', 'two', 'three' and 4 more: a list for a message, escaped and cut after `most` names.
 std::string join_names(const std::vector<std::string>& names, std::size_t most);
 
 }  // namespace loadline

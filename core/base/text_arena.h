@@ -1,4 +1,4 @@
-// Keeps many short texts in few allocations.
+// Stores many short texts in few allocations.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace loadline {
 
-// Texts live as long as the arena, wherever it is moved to.
+// The views that keep() returns stay valid for the arena's lifetime, also after it is moved.
 class TextArena {
  public:
   std::string_view keep(std::string_view text) {
@@ -31,8 +31,8 @@ class TextArena {
  private:
   static constexpr std::size_t kBlock = std::size_t{64} << 10;
 
-  std::vector<std::unique_ptr<char[]>> blocks_;  // never moved
-  char* at_ = nullptr;                           // the free part of the last one
+  std::vector<std::unique_ptr<char[]>> blocks_;  // their addresses never change
+  char* at_ = nullptr;                           // free part of the last block
   std::size_t room_ = 0;
 };
 

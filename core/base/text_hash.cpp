@@ -1,4 +1,4 @@
-// XXH3 with a seed of this run.
+// XXH3 with a random seed per run.
 #include "core/base/text_hash.h"
 
 #include <random>

@@ -1,4 +1,4 @@
-// A thin shell around libxxhash.
+// A thin wrapper around libxxhash.
 #include "core/base/xxh3.h"
 
 #include <new>

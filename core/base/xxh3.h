@@ -1,4 +1,4 @@
-// The 64-bit XXH3 checksum of bytes that come in pieces.
+// The 64-bit XXH3 checksum of bytes that arrive in pieces.
 #pragma once
 
 #include <cstddef>

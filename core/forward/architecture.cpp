@@ -140,7 +140,7 @@ std::span<const Architecture> built_in_architectures() {
 
 const Architecture* find_architecture(const ModelConfig& config, std::span<const Architecture> among) {
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return std::ranges::find(names, name) != names.end();
   };
   for (const std::string& name : config.architectures())
     for (const Architecture& candidate : among)

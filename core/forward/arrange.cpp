@@ -65,7 +65,7 @@ void put_inputs_first(ForwardGraph& graph, std::vector<InPlace>& in_place) {
   }
   graph.ops = std::move(ops);
   for (InPlace& one : in_place) one.op = place[one.op];
-  std::sort(in_place.begin(), in_place.end(), [](const InPlace& a, const InPlace& b) { return a.op < b.op; });
+  std::ranges::sort(in_place, [](const InPlace& a, const InPlace& b) { return a.op < b.op; });
 }
 
 void merge_in_place(ForwardGraph& graph, const std::vector<InPlace>& in_place) {
@@ -85,7 +85,7 @@ void merge_in_place(ForwardGraph& graph, const std::vector<InPlace>& in_place) {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const std::size_t from = root(op.inputs[(i + preferred) % op.inputs.size()]);
       const ValueId id{static_cast<std::uint32_t>(from)};
-      const bool given = std::find(graph.inputs.begin(), graph.inputs.end(), id) != graph.inputs.end();
+      const bool given = std::ranges::find(graph.inputs, id) != graph.inputs.end();
       if (last_use[from] != at || graph.value(id).lane != Lane::activation || given ||
           value_bytes(graph.value(id)) != value_bytes(to))
         continue;

@@ -90,7 +90,7 @@ class AssetReader {
 }  // namespace
 
 const AssetNode* AssetNode::find(std::string_view key) const {
-  const auto found = std::find(keys.begin(), keys.end(), key);
+  const auto found = std::ranges::find(keys, key);
   return found == keys.end() ? nullptr : &items[static_cast<std::size_t>(found - keys.begin())];
 }
 
@@ -139,7 +139,7 @@ std::vector<std::pair<std::string, std::string>> AssetNode::pairs(std::string_vi
 
 void AssetNode::allow(std::initializer_list<std::string_view> known) const {
   for (std::size_t i = 0; i < keys.size(); ++i)
-    if (std::find(known.begin(), known.end(), keys[i]) == known.end())
+    if (std::ranges::find(known, keys[i]) == known.end())
       items[i].place.fail("'{}' is not known here", safe_display(keys[i], 60));
 }
 

@@ -1,12 +1,11 @@
 // Built-in assets first, then a folder's over them.
 #include "core/forward/assets.h"
 
-#include "core/base/error.h"
 #include "core/base/lookup.h"
-#include "core/base/text.h"
 #include "core/forward/asset_folder.h"
 
 namespace loadline {
+
 const Architecture* ForwardAssets::architecture(const ModelConfig& config) const {
   const std::span<const Architecture> all(architectures);
   const Architecture* const own = find_architecture(config, all.first(own_architectures));
@@ -14,10 +13,7 @@ const Architecture* ForwardAssets::architecture(const ModelConfig& config) const
 }
 
 const Profile& ForwardAssets::profile(std::string_view id) const {
-  const std::span<const Profile> all(profiles);
-  if (const Profile* const found = find_option(all, id)) return *found;
-  throw Error(ErrorCode::usage, "there is no profile '{}'; there are: {}", safe_display(id, 60),
-              id_list(all));
+  return find_row(std::span<const Profile>(profiles), id, "profile");
 }
 
 std::shared_ptr<const ForwardAssets> built_in_assets() {

@@ -78,8 +78,7 @@ class Binder {
     std::vector<std::string> keys;
     const auto add = [&](const std::string& key) {
       constexpr std::size_t kMostKeys = 8;
-      if (keys.size() < kMostKeys && std::find(keys.begin(), keys.end(), key) == keys.end())
-        keys.push_back(key);
+      if (keys.size() < kMostKeys && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
     };
     for (const std::string& name : read_) {
       if (const auto defined = defined_by_.find(name); defined != defined_by_.end())
@@ -94,8 +93,7 @@ class Binder {
   // Names that expressions have asked for since the last line began, for messages.
   void note(std::string_view name) const {
     constexpr std::size_t kMostRead = 16;
-    if (read_.size() < kMostRead && std::find(read_.begin(), read_.end(), name) == read_.end())
-      read_.emplace_back(name);
+    if (read_.size() < kMostRead && std::ranges::find(read_, name) == read_.end()) read_.emplace_back(name);
   }
 
   Datum name_value(std::string_view name) const {
@@ -159,8 +157,7 @@ class Binder {
   void add_inputs() {
     model_.inputs = architecture_.inputs;
     const auto known = [&](std::string_view name) {
-      return std::any_of(model_.inputs.begin(), model_.inputs.end(),
-                         [&](const InputSpec& input) { return input.name == name; });
+      return std::ranges::any_of(model_.inputs, [&](const InputSpec& input) { return input.name == name; });
     };
     for (const char* name : {"ids", "pos"})
       if (!known(name))
@@ -262,16 +259,16 @@ class Binder {
   }
 
   static bool has_experts(const OpLine& line) {
-    return std::any_of(line.weights.begin(), line.weights.end(),
-                       [](const WeightSpec& spec) { return spec.name.find("{e}") != std::string::npos; });
+    return std::ranges::any_of(
+        line.weights, [](const WeightSpec& spec) { return spec.name.find("{e}") != std::string::npos; });
   }
 
   // "{e}" in a name stands for each of the n experts.
   void add_weights(const OpLine& line, const std::string& prefix, std::vector<BoundWeight>& to) {
     std::int64_t experts = 1;
     if (has_experts(line)) {
-      const auto n = std::find_if(line.attributes.begin(), line.attributes.end(),
-                                  [](const auto& attribute) { return attribute.first == "count"; });
+      const auto n = std::ranges::find_if(line.attributes,
+                                          [](const auto& attribute) { return attribute.first == "count"; });
       if (n == line.attributes.end()) line.place.fail("'{e}' needs count, the number of experts");
       experts = turn(n->second);
     }
@@ -312,8 +309,8 @@ class Binder {
     const std::string bias = base + ".bias";
     if (header_ ? found(bias) : spec.bias_if.text() == "" || spec.bias_if.evaluate(scope_).truth()) {
       if (shape.empty()) spec.place.fail("a scalar has no bias");
-      const bool transposed = std::any_of(line.attributes.begin(), line.attributes.end(),
-                                          [](const auto& attribute) { return attribute.first == "layout"; });
+      const bool transposed = std::ranges::any_of(
+          line.attributes, [](const auto& attribute) { return attribute.first == "layout"; });
       add(bias, Shape{transposed ? shape.back() : shape[0]}, spec, spec.dtype.value_or(model_.dtype), to);
     } else if (header_ && spec.bias_if.text() == "") {
       model_.claims.missing.push_back(bias);
@@ -392,8 +389,8 @@ class Binder {
   }
 
   const std::string* tied_to(const std::string& name) const {
-    const auto found = std::find_if(architecture_.tied.begin(), architecture_.tied.end(),
-                                    [&](const auto& pair) { return pair.first == name; });
+    const auto found =
+        std::ranges::find_if(architecture_.tied, [&](const auto& pair) { return pair.first == name; });
     return found == architecture_.tied.end() ? nullptr : &found->second;
   }
 
@@ -417,9 +414,9 @@ class Binder {
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
       const TensorId id{static_cast<std::uint32_t>(i)};
       if (header_->claimed(id)) continue;
-      const bool ignored = std::any_of(
-          architecture_.ignore.begin(), architecture_.ignore.end(),
-          [&](const std::string& pattern) { return glob_matches(pattern, graph.tensors[i].name); });
+      const bool ignored = std::ranges::any_of(architecture_.ignore, [&](const std::string& pattern) {
+        return glob_matches(pattern, graph.tensors[i].name);
+      });
       (ignored ? model_.claims.ignored : model_.claims.unclaimed).push_back(id);
       if (!ignored) model_.claims.unclaimed_bytes += tensor_bytes(graph, graph.tensors[i]);
     }

@@ -28,7 +28,7 @@ bool sees_some_rows(std::string_view name) {
     const char next = dot == std::string_view::npos || dot + 1 == name.size() ? ' ' : name[dot + 1];
     if (next >= '0' && next <= '9') return true;
   }
-  return std::any_of(kParts.begin(), kParts.end(), within);
+  return std::ranges::any_of(kParts, within);
 }
 
 // Of an element of a layer's output, as the configuration says, else as the weight is: quantised weights give

@@ -133,7 +133,7 @@ class Evaluation {
     const std::vector<Datum>* const list = where.list();
     if (list == nullptr) fail(node, "in {}: a list expected", where.shown());
     spend(node, where.total());
-    return std::find(list->begin(), list->end(), what) != list->end();
+    return std::ranges::find(*list, what) != list->end();
   }
 
   double real(const Node& node, std::size_t child, const Datum& of) const {
@@ -243,7 +243,7 @@ class Evaluation {
       expect(arguments.size() == 2 && arguments[0].list() != nullptr);
       const std::vector<Datum>& list = *arguments[0].list();
       spend(node, arguments[0].total());
-      return Datum(static_cast<std::int64_t>(std::count(list.begin(), list.end(), arguments[1])));
+      return Datum(static_cast<std::int64_t>(std::ranges::count(list, arguments[1])));
     }
     fail(node, "there is no function '{}'", safe_display(node.name, 40));
   }

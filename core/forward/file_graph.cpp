@@ -101,7 +101,7 @@ class FileGraph {
     for (const Op& op : ops) {
       for (const std::uint32_t body : op.bodies) find_constants(from_.bodies[body].ops);
       const auto leaves = [&](ValueId id) { return is_output_[index(id)]; };
-      if (std::any_of(op.outputs.begin(), op.outputs.end(), leaves)) continue;
+      if (std::ranges::any_of(op.outputs, leaves)) continue;
       const OpRule& rule = profile_.rule(op.kind);
       const auto view = input_of(rule.view, op);
       const Op* source = nullptr;
@@ -145,7 +145,7 @@ class FileGraph {
     const DTypeInfo& info = dtype_info(*value.dtype);
     if (info.block_elements != 1) return kNone;
     const auto is_fixed = [](const SizePoly& size) { return size.constant().has_value(); };
-    if (value.inferred && !std::all_of(value.shape->begin(), value.shape->end(), is_fixed)) return kNone;
+    if (value.inferred && !std::ranges::all_of(*value.shape, is_fixed)) return kNone;
     std::string key = fmt::format("{}/{}:", body_, info.block_bytes);  // bodies are planned for themselves
     for (const SizePoly& size : *value.shape) key += size.text(numbers_) + ',';
     const auto fresh = static_cast<std::uint32_t>(given_up_.size());
@@ -320,8 +320,7 @@ ForwardGraph with_profile(const ForwardGraph& graph, const Profile& profile) {
 
 std::size_t sharing_values(const ForwardGraph& graph) {
   return static_cast<std::size_t>(
-      std::count_if(graph.values.begin(), graph.values.end(),
-                    [](const Value& value) { return value.memory_of.has_value(); }));
+      std::ranges::count_if(graph.values, [](const Value& value) { return value.memory_of.has_value(); }));
 }
 
 }  // namespace loadline

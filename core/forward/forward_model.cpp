@@ -116,8 +116,8 @@ bool runs(const Profile& profile, const MetaGraph& graph) {
 }
 
 const Profile& default_profile(const ForwardAssets& assets, const MetaGraph& graph) {
-  const auto found = std::find_if(assets.profiles.begin(), assets.profiles.end(),
-                                  [&](const Profile& one) { return graph.forward && runs(one, graph); });
+  const auto found = std::ranges::find_if(
+      assets.profiles, [&](const Profile& one) { return graph.forward && runs(one, graph); });
   return found == assets.profiles.end() ? assets.profile("fused") : *found;
 }
 
@@ -175,7 +175,7 @@ std::vector<ValueId> alive_during(const ForwardModel& model, const ForwardFigure
     if (model.lives[i].first <= op && op < model.lives[i].end && figures.sizes[i].value_or(0) > 0)
       alive.push_back(ValueId{i});
   const auto bytes = [&](ValueId id) { return *figures.sizes[static_cast<std::size_t>(id)]; };
-  std::stable_sort(alive.begin(), alive.end(), [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });
+  std::ranges::stable_sort(alive, [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });
   return alive;
 }
 

@@ -64,8 +64,8 @@ bool Header::has_stand_in(const std::string& name) const {
   constexpr std::string_view kWeight = "weight";
   if (!name.ends_with(".weight")) return false;
   const std::string base = name.substr(0, name.size() - kWeight.size());
-  return std::any_of(kStandIns.begin(), kStandIns.end(),
-                     [&](std::string_view other) { return find(base + std::string(other)).has_value(); });
+  return std::ranges::any_of(
+      kStandIns, [&](std::string_view other) { return find(base + std::string(other)).has_value(); });
 }
 
 }  // namespace loadline

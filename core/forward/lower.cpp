@@ -51,8 +51,8 @@ class Lowering {
     for (const SharedValue& shared : profile_.shared) {
       const SizePoly bytes = size_of(shared.bytes);
       if (bytes == SizePoly(0)) continue;
-      const bool used = std::any_of(model_.ops.begin(), model_.ops.end(),
-                                    [&](const BoundOp& op) { return is_for(shared, op); });
+      const bool used =
+          std::ranges::any_of(model_.ops, [&](const BoundOp& op) { return is_for(shared, op); });
       if (!used) continue;
       shared_.emplace_back(&shared, add_value(shared.name, DType::u8, {bytes}, Lane::activation));
       graph_.inputs.push_back(shared_.back().second);
@@ -74,7 +74,7 @@ class Lowering {
   }
 
   bool is_for(const SharedValue& shared, const BoundOp& op) {
-    if (std::find(shared.ops.begin(), shared.ops.end(), op.line->op) == shared.ops.end()) return false;
+    if (std::ranges::find(shared.ops, op.line->op) == shared.ops.end()) return false;
     if (shared.condition.text().empty()) return true;
     see_attributes(op);
     const bool used = shared.condition.evaluate(scope_).truth();
@@ -370,8 +370,7 @@ class Lowering {
 
   void add_op(const BoundOp& op) {
     op_ = &op;
-    const auto row =
-        std::find_if(kRules.begin(), kRules.end(), [&](const Rule& one) { return one.name == op.line->op; });
+    const auto row = std::ranges::find_if(kRules, [&](const Rule& one) { return one.name == op.line->op; });
     if (row == kRules.end())
       fail("there is no operator '{}'; there are: {}", safe_display(op.line->op, 40), operator_list());
     (this->*row->make)(op);

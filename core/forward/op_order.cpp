@@ -16,7 +16,7 @@ class Makers {
   explicit Makers(std::span<const Op> ops) {
     for (std::uint32_t i = 0; i < ops.size(); ++i)
       for (const ValueId id : ops[i].outputs) makers_.emplace_back(id, i);
-    std::sort(makers_.begin(), makers_.end());
+    std::ranges::sort(makers_);
   }
   // kNone for what comes from outside.
   std::uint32_t of(ValueId id) const {
@@ -36,7 +36,7 @@ std::vector<std::uint32_t> roots(std::span<const Op> ops, std::span<const ValueI
     for (const ValueId id : outputs)
       if (const std::uint32_t op = makers.of(id); op != kNone) found.push_back(op);
     for (std::uint32_t i = 0; i < ops.size(); ++i) found.push_back(i);  // what no output needs
-    std::reverse(found.begin(), found.end());
+    std::ranges::reverse(found);
     return found;
   }
   std::vector<bool> used(ops.size(), false);
@@ -76,7 +76,7 @@ std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const Val
     placed.push_back(op);
   };
   const auto can_run = [&](const Op& op) {
-    return std::all_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) {
+    return std::ranges::all_of(op.inputs, [&](ValueId id) {
       const std::uint32_t from = makers.of(id);
       return from == kNone || is_placed[from];
     });
@@ -101,9 +101,9 @@ std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const Val
     for (const ValueId id : ops[entry.op].inputs)
       if (const std::uint32_t from = makers.of(id); from != kNone && !met[from]) next.push_back(from);
     if (order == OpOrder::inputs_first)
-      std::reverse(next.begin(), next.end());
+      std::ranges::reverse(next);
     else
-      std::sort(next.begin(), next.end());
+      std::ranges::sort(next);
     for (const std::uint32_t op : next) stack.push_back({op, false});
   }
   return placed;

@@ -14,8 +14,7 @@ namespace {
 
 bool is_scale(std::string_view name) {
   constexpr std::array<std::string_view, 3> kEndings = {".weight_scale_inv", ".weight_scale", "_scales"};
-  return std::any_of(kEndings.begin(), kEndings.end(),
-                     [&](std::string_view ending) { return name.ends_with(ending); });
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
 // Adds each weight at its first name.

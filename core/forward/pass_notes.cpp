@@ -32,8 +32,8 @@ std::optional<std::string> beyond_table(const BoundModel& bound, std::uint64_t p
 // Whether some operator's result is of another size.
 bool differs(const ForwardGraph& graph, const std::vector<std::optional<std::uint64_t>>& a,
              const std::vector<std::optional<std::uint64_t>>& b) {
-  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
-    return std::any_of(op.outputs.begin(), op.outputs.end(), [&](ValueId id) {
+  return std::ranges::any_of(graph.ops, [&](const Op& op) {
+    return std::ranges::any_of(op.outputs, [&](ValueId id) {
       return a[static_cast<std::size_t>(id)] != b[static_cast<std::size_t>(id)];
     });
   });
@@ -68,7 +68,7 @@ std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t bat
     notes.push_back("the number of tokens changes nothing: what goes into this model has a size of its own");
   if (past > 0) {
     const auto first = sizes(sequence, 0);
-    const bool ran = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId id) {
+    const bool ran = std::ranges::any_of(graph.inputs, [&](ValueId id) {
       const auto at = static_cast<std::size_t>(id);
       return here[at] == std::uint64_t{0} && first[at].value_or(0) > 0;
     });

@@ -23,8 +23,8 @@ std::string names_text(const ForwardGraph& graph) {
 }
 
 const NamedSize& size_named(const ForwardGraph& graph, const std::string& name) {
-  const auto found = std::find_if(graph.sizes.begin(), graph.sizes.end(),
-                                  [&](const NamedSize& size) { return size.name == name; });
+  const auto found =
+      std::ranges::find_if(graph.sizes, [&](const NamedSize& size) { return size.name == name; });
   if (found == graph.sizes.end())
     throw Error(ErrorCode::usage, "the file has no size that is called '{}'; {}", safe_display(name, 60),
                 names_text(graph));
@@ -60,8 +60,7 @@ std::vector<std::string> sizes_left_at_1(const ForwardGraph& graph, std::span<co
   for (const NamedSize& size : graph.sizes) {
     const std::optional<SymbolId> symbol = size.taken_as.as_symbol();
     const auto is_chosen = [&](const SizeChoice& choice) { return choice.name == size.name; };
-    if (symbol && *symbol > kPast && std::none_of(choices.begin(), choices.end(), is_chosen))
-      names.push_back(size.name);
+    if (symbol && *symbol > kPast && std::ranges::none_of(choices, is_chosen)) names.push_back(size.name);
   }
   return names;
 }
@@ -70,8 +69,8 @@ bool depends_on_tokens(const ForwardGraph& graph) {
   const auto depends = [](const SizePoly& size) {
     return size.mentions(kBatch) || size.mentions(kSequence) || size.mentions(kPast);
   };
-  return std::any_of(graph.values.begin(), graph.values.end(), [&](const Value& value) {
-    return value.shape && std::any_of(value.shape->begin(), value.shape->end(), depends);
+  return std::ranges::any_of(graph.values, [&](const Value& value) {
+    return value.shape && std::ranges::any_of(*value.shape, depends);
   });
 }
 

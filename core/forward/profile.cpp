@@ -143,7 +143,7 @@ Profile parse_profile(std::string_view json, const std::string& path) {
     profile.ops.emplace(key, rule(node));
   });
   const bool holds =
-      profile.hold_block_inputs || std::any_of(profile.ops.begin(), profile.ops.end(), [](const auto& op) {
+      profile.hold_block_inputs || std::ranges::any_of(profile.ops, [](const auto& op) {
         return !op.second.until.text().empty() || !op.second.kept.empty() || !op.second.returned.empty();
       });
   if (profile.order == OpOrder::inputs_first && holds)

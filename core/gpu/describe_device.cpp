@@ -11,7 +11,7 @@ namespace loadline::gpu {
 namespace {
 
 bool has(const std::vector<VkExtensionProperties>& extensions, const char* name) {
-  return std::any_of(extensions.begin(), extensions.end(), [&](const VkExtensionProperties& extension) {
+  return std::ranges::any_of(extensions, [&](const VkExtensionProperties& extension) {
     return std::strcmp(extension.extensionName, name) == 0;
   });
 }

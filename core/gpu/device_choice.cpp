@@ -1,8 +1,7 @@
 // The choice of a device and the sentences that explain it.
+#include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/gpu/device_info.h"
-
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -10,11 +9,8 @@ namespace loadline::gpu {
 namespace {
 
 bool is_wanted(const DeviceInfo& device, std::string_view wanted) {
-  std::size_t number = 0;
-  const char* const end = wanted.data() + wanted.size();
-  const auto [stop, status] = std::from_chars(wanted.data(), end, number);
   // a number is an index, so that "1" does not mean every name with a 1 in it
-  if (status == std::errc() && stop == end) return device.index == number;
+  if (const auto number = text_as<std::size_t>(wanted)) return device.index == *number;
   return lower_case(device.name).find(lower_case(wanted)) != std::string::npos;
 }
 

@@ -15,7 +15,7 @@ constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 bool layer_installed() {
   const auto layers =
       list_all<VkLayerProperties>("list the Vulkan layers", vkEnumerateInstanceLayerProperties);
-  return std::any_of(layers.begin(), layers.end(), [](const VkLayerProperties& layer) {
+  return std::ranges::any_of(layers, [](const VkLayerProperties& layer) {
     return std::strcmp(layer.layerName, kValidationLayer) == 0;
   });
 }

@@ -28,7 +28,7 @@ std::uint64_t page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGE
 
 // Files read straight to the device: worth mapping its memory, which may be slower for everything else.
 bool reads_to_device(const Plan& plan) {
-  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+  return std::ranges::any_of(plan.steps, [&](const Step& step) {
     return step.verb == Verb::copy && on_device(plan.block(step.block).space) &&
            std::holds_alternative<StorageId>(step.from);
   });
@@ -40,7 +40,7 @@ MemoryUse device_use(const Device& device, const Plan& plan) {
 
 bool needs_bounce(const Plan& plan, MemoryUse device_memory) {
   if (device_memory == MemoryUse::direct) return false;
-  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+  return std::ranges::any_of(plan.steps, [&](const Step& step) {
     if (step.verb != Verb::copy || !on_device(plan.block(step.block).space)) return false;
     const auto* const from = std::get_if<BlockId>(&step.from);
     return from == nullptr || step.cast || !device_sees(plan.block(*from).space);

@@ -87,8 +87,7 @@ static_assert(
 
 template <typename Code>
 std::optional<DType> find_code(Code DTypeInfo::*column, Code code) {
-  const auto row =
-      std::find_if(kTable.begin(), kTable.end(), [&](const DTypeInfo& info) { return info.*column == code; });
+  const auto row = std::ranges::find_if(kTable, [&](const DTypeInfo& info) { return info.*column == code; });
   return row == kTable.end() ? std::nullopt : std::optional(row->id);
 }
 
@@ -98,10 +97,12 @@ std::span<const DTypeInfo> dtype_table() { return kTable; }
 
 const DTypeInfo& dtype_info(DType id) { return kTable[static_cast<std::size_t>(id)]; }
 
+std::string dtype_word(DType id) { return lower_case(dtype_info(id).name); }
+
 std::optional<DType> dtype_named(std::string_view name) {
   const std::string wanted = lower_case(name);
   for (const DTypeInfo& row : kTable)
-    if (lower_case(row.name) == wanted) return row.id;
+    if (dtype_word(row.id) == wanted) return row.id;
   return std::nullopt;
 }
 

@@ -98,6 +98,8 @@ const DTypeInfo& dtype_info(DType id);
 
 // The type that people call so, in upper or lower case, or nothing.
 std::optional<DType> dtype_named(std::string_view name);
+// Its name in lower case, as options take it.
+std::string dtype_word(DType id);
 // The type with that code in a column of the table, or nothing: dtype_from(&DTypeInfo::onnx, 1).
 std::optional<DType> dtype_from(std::string_view DTypeInfo::*column, std::string_view code);
 std::optional<DType> dtype_from(std::int16_t DTypeInfo::*column, std::int64_t code);

@@ -2,11 +2,11 @@
 #include "core/graph/filter.h"
 
 #include "core/base/error.h"
+#include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/graph/module_tree.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -30,8 +30,8 @@ class NumberSet {
     for (const std::string_view piece : split(text, ',')) add(piece, parse, term);
   }
   bool contains(std::uint64_t number) const {
-    return std::any_of(spans_.begin(), spans_.end(),
-                       [&](const Span& span) { return span.least <= number && number <= span.most; });
+    return std::ranges::any_of(spans_,
+                               [&](const Span& span) { return span.least <= number && number <= span.most; });
   }
 
  private:
@@ -68,12 +68,9 @@ class NumberSet {
 };
 
 std::uint64_t parse_number(std::string_view text, const std::string& term) {
-  std::uint64_t number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || failure != std::errc() || end != text.data() + text.size())
-    throw Error(ErrorCode::usage, "filter term '{}': '{}' is no number", safe_display(term, 60),
-                safe_display(text, 40));
-  return number;
+  if (const auto number = text_as<std::uint64_t>(text)) return *number;
+  throw Error(ErrorCode::usage, "filter term '{}': '{}' is no number", safe_display(term, 60),
+              safe_display(text, 40));
 }
 
 std::uint64_t parse_bytes(std::string_view text, const std::string& term) {
@@ -87,8 +84,8 @@ std::vector<std::string> patterns_in(std::string_view value) {
 }
 
 bool any_glob(const std::vector<std::string>& patterns, std::string_view text) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return glob_matches(pattern, text); });
+  return std::ranges::any_of(patterns,
+                             [&](const std::string& pattern) { return glob_matches(pattern, text); });
 }
 
 std::string shape_text(const Tensor& tensor) { return fmt::format("{}", fmt::join(tensor.shape, "x")); }
@@ -204,8 +201,8 @@ std::vector<TensorId> TensorFilter::select(const MetaGraph& graph) const {
     if (number != 0) number = ++shard;
   std::vector<TensorId> selected;
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i)
-    if (std::all_of(terms_.begin(), terms_.end(),
-                    [&](const Term& term) { return term.test(context, graph.tensors[i]) != term.turned; }))
+    if (std::ranges::all_of(
+            terms_, [&](const Term& term) { return term.test(context, graph.tensors[i]) != term.turned; }))
       selected.push_back(TensorId{i});
   return selected;
 }

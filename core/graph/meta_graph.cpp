@@ -49,7 +49,7 @@ std::vector<EncodingShare> encoding_shares(const MetaGraph& graph) {
   std::vector<EncodingShare> shares;
   for (const Storage& storage : graph.storages) {
     if (storage.encoding == Encoding::plain || storage.bytes == 0) continue;
-    auto share = std::find_if(shares.begin(), shares.end(), [&](const EncodingShare& known) {
+    auto share = std::ranges::find_if(shares, [&](const EncodingShare& known) {
       return encoding_name(known.encoding) == encoding_name(storage.encoding);
     });
     if (share == shares.end()) share = shares.insert(share, EncodingShare{storage.encoding, 0, 0});
@@ -91,7 +91,7 @@ std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph) {
     const Tensor& t = graph.tensor(id);
     return std::tie(t.storage, t.offset, t.dtype, t.shape, t.strides);
   };
-  std::sort(shared.begin(), shared.end(), [&](TensorId a, TensorId b) {
+  std::ranges::sort(shared, [&](TensorId a, TensorId b) {
     return std::tuple_cat(view(a), std::tuple(a)) < std::tuple_cat(view(b), std::tuple(b));
   });
   std::vector<std::vector<TensorId>> result;
@@ -102,15 +102,14 @@ std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph) {
       result.emplace_back(shared.begin() + static_cast<std::ptrdiff_t>(first),
                           shared.begin() + static_cast<std::ptrdiff_t>(end));
   }
-  std::sort(result.begin(), result.end());  // by their first tensors
+  std::ranges::sort(result);  // by their first tensors
   return result;
 }
 
 std::uint64_t parameter_count(const MetaGraph& graph) { return sum(shares(graph)).elements; }
 
 const MetaValue* find_metadata(const MetaGraph& graph, std::string_view key) {
-  const auto entry = std::find_if(graph.metadata.begin(), graph.metadata.end(),
-                                  [&](const MetaEntry& e) { return e.key == key; });
+  const auto entry = std::ranges::find_if(graph.metadata, [&](const MetaEntry& e) { return e.key == key; });
   return entry == graph.metadata.end() ? nullptr : &entry->value;
 }
 

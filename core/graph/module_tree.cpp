@@ -65,8 +65,8 @@ ModuleTree module_tree(const MetaGraph& graph, std::span<const TensorId> tensors
     parent.tensors += node.tensors;
   }
   for (ModuleNode& node : tree.nodes)
-    std::sort(node.children.begin(), node.children.end(),
-              [&](NodeId a, NodeId b) { return natural_less(tree.node(a).name, tree.node(b).name); });
+    std::ranges::sort(node.children,
+                      [&](NodeId a, NodeId b) { return natural_less(tree.node(a).name, tree.node(b).name); });
   return tree;
 }
 

@@ -6,7 +6,6 @@
 
 #include <cstring>
 #include <new>
-#include <ostream>
 
 namespace loadline {
 namespace {

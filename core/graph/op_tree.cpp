@@ -101,7 +101,7 @@ class Builder {
       for (const std::uint32_t op : tree_.nodes[i].ops)
         for (const TensorId id : forward_.ops[op].weights)
           users.emplace_back(first_name[index(id)], OpNodeId{i});
-    std::sort(users.begin(), users.end());
+    std::ranges::sort(users);
     constexpr std::uint32_t kNone = UINT32_MAX;
     std::vector<std::uint32_t> counted(tree_.nodes.size(), kNone);  // per node: the last tensor that was
     for (const auto& [tensor, user] : users) {

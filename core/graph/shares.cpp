@@ -41,7 +41,7 @@ std::uint64_t held_elements(const Tensor& tensor) {
 // Calls `visit(range, bytes not covered before, whether it lies within a range before)`.
 template <typename Visit>
 void sweep(std::vector<Range>& ranges, Visit visit) {
-  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.key() < b.key(); });
+  std::ranges::sort(ranges, [](const Range& a, const Range& b) { return a.key() < b.key(); });
   std::uint64_t reached = 0;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const Range& range = ranges[i];

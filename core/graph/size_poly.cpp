@@ -19,7 +19,7 @@ SizePoly SizePoly::symbol(SymbolId id) {
 
 // Highest degree first, then by symbols: the order in which people write them.
 std::optional<SizePoly> SizePoly::normal(std::vector<Term> terms) {
-  std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) {
+  std::ranges::sort(terms, [](const Term& a, const Term& b) {
     return a.factors.size() != b.factors.size() ? a.factors.size() > b.factors.size() : a.factors < b.factors;
   });
   SizePoly poly;
@@ -50,7 +50,7 @@ std::optional<SizePoly> SizePoly::product(const SizePoly& a, const SizePoly& b) 
       Term term = x;
       if (x.factors.size() + y.factors.size() > kMostFactors) return std::nullopt;
       term.factors.insert(term.factors.end(), y.factors.begin(), y.factors.end());
-      std::sort(term.factors.begin(), term.factors.end());
+      std::ranges::sort(term.factors);
       if (__builtin_mul_overflow(x.coefficient, y.coefficient, &term.coefficient)) return std::nullopt;
       terms.push_back(std::move(term));
     }
@@ -86,7 +86,7 @@ std::optional<std::uint64_t> SizePoly::evaluate(std::span<const std::uint64_t> v
 }
 
 bool SizePoly::mentions(SymbolId id) const {
-  return std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) {
+  return std::ranges::any_of(terms_, [&](const Term& term) {
     return std::binary_search(term.factors.begin(), term.factors.end(), id);
   });
 }

@@ -48,7 +48,7 @@ class Doctor {
       : reader_(reader), graph_(reader.graph()), progress_(progress), owners_(first_owner(graph_)) {}
 
   std::vector<Finding> diagnose() {
-    if (std::none_of(graph_.storages.begin(), graph_.storages.end(), in_file)) return {};
+    if (std::ranges::none_of(graph_.storages, in_file)) return {};
     missing();
     unclaimed();
     encoded();
@@ -59,8 +59,8 @@ class Doctor {
     partial_storages();
     network();
     duplicates();
-    std::stable_sort(findings_.begin(), findings_.end(),
-                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+    std::ranges::stable_sort(findings_,
+                             [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
     return std::move(findings_);
   }
 
@@ -226,7 +226,7 @@ class Doctor {
                      .settings = {{"to", "safetensors"}}};
     for (std::size_t f = 0; f < ranges.size(); ++f) {
       if (ranges[f].empty()) continue;
-      std::sort(ranges[f].begin(), ranges[f].end());
+      std::ranges::sort(ranges[f]);
       std::uint64_t end = ranges[f].front().first;
       for (const auto& [begin, stop] : ranges[f]) {
         if (begin > end && begin - end > kMostPadding) {
@@ -259,7 +259,7 @@ class Doctor {
       views[index(tensor.storage)].emplace_back(tensor.offset, tensor.offset + tensor_bytes(graph_, tensor));
     std::vector<std::uint64_t> used(graph_.storages.size(), 0);
     for (std::size_t i = 0; i < views.size(); ++i) {
-      std::sort(views[i].begin(), views[i].end());
+      std::ranges::sort(views[i]);
       std::uint64_t end = 0;
       for (const auto& [begin, stop] : views[i]) {
         used[i] += stop > end ? stop - std::max(begin, end) : 0;
@@ -284,7 +284,7 @@ class Doctor {
   }
 
   void network() {
-    const auto file = std::find_if(graph_.storages.begin(), graph_.storages.end(), in_file)->file;
+    const auto file = std::ranges::find_if(graph_.storages, in_file)->file;
     const FileSystem system = file_system_of(graph_.file(file).path);
     if (!system.network) return;
     findings_.push_back(
@@ -425,7 +425,7 @@ std::vector<std::string> unclaimed_files(const MetaGraph& graph) {
         !own.contains(name))
       found.push_back((folder / name).string());
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return natural_less(a, b); });
+  std::ranges::sort(found, [](const auto& a, const auto& b) { return natural_less(a, b); });
   return found;
 }
 

@@ -42,8 +42,7 @@ FileSystem file_system_of(const std::string& path) {
   struct statfs status = {};
   if (::statfs(path.c_str(), &status) != 0) return {};
   const auto magic = static_cast<std::uint32_t>(status.f_type);
-  const auto kind =
-      std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.magic == magic; });
+  const auto kind = std::ranges::find_if(kKinds, [&](const Kind& k) { return k.magic == magic; });
   if (kind == kKinds.end()) return {fmt::format("type {:#x}", magic), false};
   return {kind->name, kind->network};
 }

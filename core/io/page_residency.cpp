@@ -28,8 +28,8 @@ std::uint64_t resident_bytes(const SourceFile& file) {
     const int failed = ::mincore(base, length, pages.data()) == 0 ? 0 : errno;
     ::munmap(base, length);
     if (failed != 0) throw system_error(file.path(), "count its pages in memory", failed);
-    const auto held = page * static_cast<std::uint64_t>(std::count_if(
-                                 pages.begin(), pages.end(), [](unsigned char p) { return (p & 1) != 0; }));
+    const auto held = page * static_cast<std::uint64_t>(
+                                 std::ranges::count_if(pages, [](unsigned char p) { return (p & 1) != 0; }));
     // the last page of a file is whole in memory, but not all of it is the file's
     resident += std::min<std::uint64_t>(length, held);
   }

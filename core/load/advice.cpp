@@ -1,4 +1,4 @@
-// Stages of candidates, those of one kind at a time, until enough of them fit.
+// Tries candidates stage by stage, one kind of change at a time, until enough of them fit.
 #include "core/load/advice.h"
 
 #include "core/base/checked.h"
@@ -6,8 +6,6 @@
 #include "core/base/parallel.h"
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <map>
 #include <span>
 #include <string_view>
@@ -34,7 +32,7 @@ bool same_kinds(const AdviceCandidate& a, const AdviceCandidate& b) {
                     [](const Change& x, const Change& y) { return x.take == y.take; });
 }
 
-// A candidate and what came of it.
+// A candidate and the result of its projection.
 struct Tried {
   AdviceCandidate candidate;
   AdvisedLoad load;
@@ -98,25 +96,26 @@ class Search {
       else
         note_nearest(std::move(tried));
     }
-    std::sort(fits.begin(), fits.end(), better);
-    // a little less of the same is no alternative
+    std::ranges::sort(fits, better);
+    // a slightly smaller change of the same kind is no real alternative
     constexpr std::size_t kMostOfAKind = 2;
     std::vector<const Method*> told;
     for (Tried& tried : fits) {
       if (fitting_.size() == kMostAdvice || told.size() == kMostOfAKind) return;
-      if (std::find(told.begin(), told.end(), tried.load.method) != told.end()) continue;
+      if (std::ranges::find(told, tried.load.method) != told.end()) continue;
       told.push_back(tried.load.method);
       fitting_.push_back(std::move(tried));
     }
   }
 
-  // By their bounds, until none left can be nearer than what is known.
+  // Projects ruled-out candidates by increasing bound until none left can be nearer than the nearest known
+  // load.
   void try_ruled_out() {
     const auto bound_over = [&](const AdviceCandidate& load) {
       return over(space_.device_bound(load), request_.budget);
     };
-    std::stable_sort(ruled_out_.begin(), ruled_out_.end(),
-                     [&](const auto& a, const auto& b) { return bound_over(a) < bound_over(b); });
+    std::ranges::stable_sort(ruled_out_,
+                             [&](const auto& a, const auto& b) { return bound_over(a) < bound_over(b); });
     constexpr std::size_t kAtOnce = 8, kMostRounds = 8;
     const std::span<const AdviceCandidate> all(ruled_out_);
     for (std::size_t at = 0; at < std::min(all.size(), kAtOnce * kMostRounds); at += kAtOnce) {
@@ -133,7 +132,7 @@ class Search {
       nearest_ = std::move(tried);
   }
 
-  // Those that can be done, in the order given.
+  // Projects the candidates and returns those that can be done, in the given order.
   std::vector<Tried> project_all(std::span<const AdviceCandidate> all) {
     const std::size_t count = std::min(all.size(), most_ - advice_.tried);
     if (count < all.size()) advice_.complete = false;
@@ -179,7 +178,7 @@ class Search {
       tried.load.verdict = check_budget(projection, request_.budget);
       return tried;
     } catch (const Error& error) {
-      // a load that cannot be done is no way out; a ring too small for the model is one of them
+      // a load that cannot be done is no advice; a ring too small for the model is one example
       if (error.code() == ErrorCode::limit || error.code() == ErrorCode::unsupported) return std::nullopt;
       throw;
     }
@@ -191,7 +190,7 @@ class Search {
   Progress& progress_;
   const std::size_t threads_, most_;
   const bool mapped_;
-  std::map<std::string_view, StorageOrder> sequences_;  // of the table's orders, where methods do not matter
+  std::map<std::string_view, StorageOrder> sequences_;  // of orders that do not depend on the method
   std::vector<AdviceCandidate> ruled_out_;
   std::vector<Tried> fitting_;
   std::optional<Tried> nearest_;

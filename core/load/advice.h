@@ -1,5 +1,5 @@
-// The cheapest change that makes a load fit: found by projecting what could be changed, not by rules of
-// thumb.
+// Finds the smallest change that makes a load fit its budgets. Candidate changes are projected, not judged by
+// rules of thumb.
 #pragma once
 
 #include "core/load/advice_candidates.h"
@@ -15,9 +15,9 @@
 namespace loadline {
 
 struct AdvisedLoad {
-  std::vector<std::string> changes = {};  // for people; what takes most first
-  // Options and values that differ from what was asked for, method and order always among them; and the
-  // whole request.
+  std::vector<std::string> changes = {};  // for display; the largest change first
+  // `settings`: ids and values of the options that differ from the original request; always includes method
+  // and order. `request`: the whole changed request.
   std::vector<std::pair<std::string_view, std::string>> settings = {};
   LoadRequest request = {};
   const Method* method = nullptr;
@@ -30,19 +30,19 @@ struct AdvisedLoad {
 
 struct Advice {
   std::vector<AdvisedLoad> loads = {};      // all fit; best first
-  std::optional<AdvisedLoad> nearest = {};  // where nothing fits: what is least over its budgets
-  std::size_t tried = 0;                    // loads that were projected
+  std::optional<AdvisedLoad> nearest = {};  // if nothing fits: the load least over its budgets
+  std::size_t tried = 0;                    // number of loads projected
   bool complete = true;                     // false: the search ended at its limit of projections
 };
 
 inline constexpr std::size_t kMostAdvice = 4;
 
-// Tries one change, and two while nothing fits; a method that keeps nothing on the device only after that,
-// alone and then with another change. Ranks by what the changes take (takes_less), then by the modelled time,
-// then by `held`. Of loads whose changes are of the same kinds at most two are told, of different methods.
-// Candidates that device_lower_bound() rules out are not projected, unless nothing fits and they could be the
-// nearest. At most `most_projections` in all, `threads` of them at a time. Progress counts projections.
-// Throws Error{usage | cancelled}.
+// Searches for loads that fit: first one change, then two changes if nothing fits. Methods that keep no
+// weights on the device (streaming) come next, alone and, if still nothing fits, with another change. Ranks
+// by the size of the changes (takes_less), then by modelled time, then by `held`. Of loads whose changes are
+// of the same kinds, lists at most two, each of a different method. Candidates that device_lower_bound()
+// rules out are projected only if nothing fits and they could be the nearest. Runs at most `most_projections`
+// projections, `threads` at a time. Progress counts projections. Throws Error{usage | cancelled}.
 Advice advise(const MetaGraph& graph, const AdviceRequest& request, Progress& progress,
               std::size_t threads = 2, std::size_t most_projections = 600);
 

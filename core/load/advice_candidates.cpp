@@ -1,4 +1,4 @@
-// Single changes of every kind that a method understands, and pairs of them.
+// Single changes of every kind that a method supports, and pairs of them.
 #include "core/load/advice_candidates.h"
 
 #include "core/base/checked.h"
@@ -22,12 +22,12 @@ constexpr std::uint64_t kMiB = 1 << 20;
 
 std::uint64_t saturated(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
 
-// Round figures can be typed: a large number loses what is below a MiB.
+// Round figures are easier to type: a large size is rounded down to a whole MiB.
 std::uint64_t rounded(std::uint64_t bytes) { return bytes >= 16 * kMiB ? bytes / kMiB * kMiB : bytes; }
 
 std::string size_text(std::uint64_t bytes) { return print_option(OptionKind::bytes, bytes); }
 
-// Smaller figures than `now`, each once, down to `least`.
+// Fractions of `now`, each once, down to `least`.
 std::vector<std::uint64_t> smaller(std::uint64_t now, std::initializer_list<std::uint64_t> divisors,
                                    std::uint64_t least) {
   std::vector<std::uint64_t> list;
@@ -42,9 +42,9 @@ bool can_do(const Method& method, const AdviceCandidate& load, bool placed) {
   return (!load.request.cast || method.traits.casts) && (!placed || method.traits.offloads);
 }
 
-// Loaders of one format: for a file of another it would have to be converted first.
+// Loaders that read certain formats only; files of another format would have to be converted first.
 struct Loader {
-  std::string_view methods;  // what their ids begin with
+  std::string_view methods;  // prefix of their ids
   std::array<std::string_view, 2> formats;
 };
 constexpr std::array<Loader, 4> kLoaders = {{{"llama_cpp", {"gguf", {}}},
@@ -52,13 +52,12 @@ constexpr std::array<Loader, 4> kLoaders = {{{"llama_cpp", {"gguf", {}}},
                                              {"fastsafetensors", {"safetensors", {}}},
                                              {"runai", {"safetensors", {}}}}};
 
-// The format that a method wants, where it is not `format`.
+// The format that the method needs; empty if it reads `format`.
 std::string_view wanted_format(const Method& method, std::string_view format) {
   for (const Loader& loader : kLoaders)
     if (method.id.starts_with(loader.methods))
-      return std::find(loader.formats.begin(), loader.formats.end(), format) == loader.formats.end()
-                 ? loader.formats.front()
-                 : std::string_view();
+      return std::ranges::find(loader.formats, format) == loader.formats.end() ? loader.formats.front()
+                                                                               : std::string_view();
   return {};
 }
 
@@ -77,14 +76,12 @@ bool same_order(const OrderChoice& a, const OrderChoice& b) {
 AdviceCandidate with(const AdviceCandidate& base, Change change) {
   AdviceCandidate next = base;
   next.changes.push_back(std::move(change));
-  std::stable_sort(next.changes.begin(), next.changes.end(),
-                   [](const Change& a, const Change& b) { return a.take > b.take; });
+  std::ranges::stable_sort(next.changes, [](const Change& a, const Change& b) { return a.take > b.take; });
   return next;
 }
 
 bool has(const AdviceCandidate& load, Take take) {
-  return std::any_of(load.changes.begin(), load.changes.end(),
-                     [&](const Change& change) { return change.take == take; });
+  return std::ranges::any_of(load.changes, [&](const Change& change) { return change.take == take; });
 }
 
 }  // namespace
@@ -108,9 +105,9 @@ AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)
   for (std::size_t i = 0; i < graph.storages.size(); ++i)
     if (owners[i])
       largest_file_ = std::max(largest_file_, files[graph.storages[i].file] += graph.storages[i].bytes);
-  all_stream_ = std::all_of(request.loads.begin(), request.loads.end(),
-                            [](const AskedLoad& load) { return load.method->traits.streams; });
-  // the pass asks for as much whatever is cast or placed
+  all_stream_ =
+      std::ranges::all_of(request.loads, [](const AskedLoad& load) { return load.method->traits.streams; });
+  // the pass needs the same bytes whatever is cast or placed
   const std::uint64_t without = device_lower_bound(graph, request.inputs);
   pass_ = device_lower_bound(graph, request.inputs, request.pass) - without;
   find_types();
@@ -131,7 +128,7 @@ std::uint64_t AdviceSpace::bound(const std::optional<DType>& cast, const Placeme
   LoadInputs inputs = request_.inputs;
   inputs.request.cast = cast;
   inputs.placement = chosen(placement);
-  // a map for other sizes is not made before it is tried: that takes longer than a bound saves
+  // places nothing on the device instead of remaking the map: that would take longer than the bound saves
   if (inputs.placement.map && cast != request_.inputs.request.cast)
     inputs.placement.homes.assign(graph_.storages.size(), Home::host);
   return device_lower_bound(graph_, inputs) + pass_;
@@ -143,14 +140,14 @@ std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const 
 
 void AdviceSpace::find_types() {
   LoadInputs inputs = request_.inputs;
-  if (inputs.placement.map) inputs.placement = {};  // it is not the same for each type
+  if (inputs.placement.map) inputs.placement = {};  // an automatic map depends on the type
   const auto landed = [&](const std::optional<DType>& cast) -> std::uint64_t {
     inputs.request.cast = cast;
     try {
       return device_lower_bound(graph_, inputs);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::limit) throw;
-      return UINT64_MAX;  // too wide to be narrower
+      return UINT64_MAX;  // too large in this type
     }
   };
   const std::uint64_t now = landed(request_.inputs.request.cast);
@@ -160,7 +157,7 @@ void AdviceSpace::find_types() {
   }
 }
 
-// Only a budget of the device's says how much must leave it.
+// Only a budget that covers the device says how much must leave it.
 void AdviceSpace::find_placements() {
   const Budget& budget = request_.budget;
   if (!budget.device && !budget.unified) return;
@@ -169,7 +166,7 @@ void AdviceSpace::find_placements() {
   LoadInputs nothing = request_.inputs;
   nothing.placement.homes.assign(graph_.storages.size(), Home::host);
   const std::uint64_t beside = device_lower_bound(graph_, nothing) + pass_;
-  const std::uint64_t room = whole > beside ? whole - beside : 0;  // without any it may be what comes nearest
+  const std::uint64_t room = whole > beside ? whole - beside : 0;  // 0 may still give the nearest load
   place_layers(room);
   place_map(room);
 }
@@ -190,7 +187,7 @@ void AdviceSpace::keep(PlacementChoice choice) {
     placements_.push_back(std::make_unique<const PlacementChoice>(std::move(choice)));
 }
 
-// llama.cpp's layers: as many as there is room for, and fewer.
+// llama.cpp's layer offload: as many layers as fit, and fewer.
 void AdviceSpace::place_layers(std::uint64_t room) {
   StorageOrder used;
   const auto owners = first_owner(graph_);
@@ -199,7 +196,7 @@ void AdviceSpace::place_layers(std::uint64_t room) {
   std::vector<std::uint64_t> layers;
   for (const LoadUnit& unit : load_units(graph_, used))
     if (unit.phase == Phase::layer) layers.push_back(unit.bytes);
-  // norm and head are the first layer to go to the device, and an embedding that is the head as well
+  // llama.cpp's first offloaded layer is final norm and head, with an embedding that doubles as the head
   const Placement behind = place_gpu_layers(graph_, 1);
   std::uint64_t most = 0;
   std::uint64_t placed = 0;
@@ -216,7 +213,7 @@ void AdviceSpace::place_layers(std::uint64_t room) {
           .text = fmt::format("{} on the device, the rest on the host", counted(*count, "layer"))});
 }
 
-// accelerate's map, with the device filled to this much and the host as far as it may be.
+// accelerate's automatic map: the device filled to fractions of `room`, the host as far as its budget allows.
 void AdviceSpace::place_map(std::uint64_t room) {
   const Budget& budget = request_.budget;
   for (const std::uint64_t eighths : {8u, 7u, 6u, 4u, 2u, 1u}) {
@@ -257,7 +254,7 @@ void AdviceSpace::add_orders(const AdviceCandidate& base, std::vector<AdviceCand
   }
 }
 
-// The ring, the streamer's buffer, what waits to be flushed.
+// Smaller buffers: the ring, the Run:ai streamer's buffer, ExecuTorch's flush threshold.
 void AdviceSpace::add_buffers(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   constexpr std::uint64_t kLeastSlot = 64 << 10;
   if (has(base, Take::buffer)) return;
@@ -313,9 +310,9 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
   if (has(base, Take::method) || has(base, Take::streaming)) return;
   const bool placed = base.placement != nullptr || !request_.inputs.placement.all_on_device();
   for (const Method& method : methods()) {
-    // what was asked for, too, is a start of its own
-    const bool asked_for = std::any_of(request_.loads.begin(), request_.loads.end(),
-                                       [&](const AskedLoad& load) { return load.method == &method; });
+    // a requested method is a starting point of its own
+    const bool asked_for =
+        std::ranges::any_of(request_.loads, [&](const AskedLoad& load) { return load.method == &method; });
     if (asked_for || !can_do(method, base, placed)) continue;
     list.push_back(with(base, method_change(method, base.streams(), graph_.format)));
     list.back().method = &method;
@@ -365,7 +362,7 @@ std::vector<AdviceCandidate> AdviceSpace::candidates(AdviceStage stage) const {
   std::vector<AdviceCandidate> list;
   for (const AskedLoad& load : request_.loads) {
     AdviceCandidate base = asked(load);
-    // what streams was asked for among others that do not: it is the last resort that it always is
+    // streaming was requested beside methods that do not stream: it stays the last resort
     if (base.streams() && !all_stream_) base = with(base, method_change(*base.method, false, graph_.format));
     std::vector<AdviceCandidate> ones = changed(base);
     if (has(base, Take::streaming)) ones = {base};
@@ -373,7 +370,7 @@ std::vector<AdviceCandidate> AdviceSpace::candidates(AdviceStage stage) const {
     std::move(ones.begin(), ones.end(), std::back_inserter(list));
   }
   std::erase_if(list, [&](const AdviceCandidate& load) { return has(load, Take::streaming) != streaming; });
-  std::stable_sort(list.begin(), list.end(), takes_less);
+  std::ranges::stable_sort(list, takes_less);
   std::set<std::vector<std::pair<std::string_view, std::string>>> seen;
   for (const AskedLoad& load : request_.loads)
     if (!load.method->traits.streams || all_stream_) seen.insert(settings(asked(load)));
@@ -385,7 +382,7 @@ LoadInputs AdviceSpace::inputs(const AdviceCandidate& candidate) const {
   LoadInputs inputs = request_.inputs;
   inputs.request = candidate.request;
   inputs.placement = chosen(candidate.placement);
-  // of a method that follows no placement, plan is not asked for one
+  // a method that ignores placements needs no new map
   if (const auto map = inputs.placement.map;
       map && candidate.request.cast != request_.inputs.request.cast && candidate.method->traits.offloads)
     inputs.placement = place_automatically(graph_, map->device, map->host, candidate.request.cast);

@@ -1,10 +1,9 @@
-// What could be changed about a load that does not fit, before anybody knows whether it helps.
+// The changes that can be tried on a load that does not fit, before any of them is projected.
 #pragma once
 
 #include "core/load/order_file.h"
 #include "core/load/projection.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,66 +15,66 @@
 
 namespace loadline {
 
-// A load that was asked for.
+// A load of the original request.
 struct AskedLoad {
   const Method* method = nullptr;
   OrderChoice order = {};
 };
 
 struct AdviceRequest {
-  std::vector<AskedLoad> loads = {};  // those that do not fit, and those that stream; nearest to a fit first
-  LoadInputs inputs = {};             // its request's methods and orders are not looked at
+  std::vector<AskedLoad> loads = {};  // loads that do not fit or that stream; nearest to a fit first
+  LoadInputs inputs = {};             // the methods and orders of its request are ignored
   Budget budget = {};
   const ForwardPass* pass = nullptr;
 };
 
-// How much a change takes from who asked, least first.
+// What a change costs the user, cheapest first.
 enum class Take : std::uint8_t { order, buffer, shards, method, type, off_device, streaming };
 
 struct Change {
   Take take = Take::order;
-  // How far it goes, compared among changes that take the same: bytes of precision, of a buffer, of what
-  // leaves the device; 1 for a method that reads other files.
+  // The size of the change, compared among changes of the same kind: bytes by which a type, a buffer or
+  // shards shrink, or that leave the device; 1 for a method that needs the files in another format.
   std::uint64_t degree = 0;
   std::string text = {};
 };
 
-// Weights off the device, and the option of a load that puts them there.
+// A placement with weights off the device, and the load option that produces it.
 struct PlacementChoice {
   Placement placement = {};
   std::string_view option = {};
   std::string value = {};
   std::string text = {};
-  std::uint64_t off_device = 0;  // bytes; what goes to disk counts twice
+  std::uint64_t off_device = 0;  // bytes; weights on disk count twice
 };
 
-// A load, and how it differs from one that was asked for.
+// A load and its changes from one of the original request.
 struct AdviceCandidate {
   const Method* method = nullptr;
   const OrderChoice* order = nullptr;
-  LoadRequest request = {};                    // with what was changed
-  const PlacementChoice* placement = nullptr;  // null: as asked
-  std::vector<Change> changes = {};            // what takes most first
+  LoadRequest request = {};                    // with the changes made
+  const PlacementChoice* placement = nullptr;  // null: as in the original request
+  std::vector<Change> changes = {};            // the largest change first
 
   bool streams() const { return method->traits.streams; }
 };
 
-// Which candidates are looked at together; a later stage takes more than an earlier one.
+// Which candidates are tried together; a later stage changes more than an earlier one.
 enum class AdviceStage : std::uint8_t { one_change, two_changes, streaming, streaming_and_another };
 
-// The candidates of a request. Refers to graph and request, which must outlive it, as must it the candidates.
+// Generates the candidates of a request. Graph and request must outlive it; it must outlive its candidates.
 class AdviceSpace {
  public:
   AdviceSpace(const MetaGraph& graph, const AdviceRequest& request);
   AdviceSpace(const AdviceSpace&) = delete;
   AdviceSpace& operator=(const AdviceSpace&) = delete;
 
-  // Each load once, with the changes that take least; by what they take, least first.
+  // The stage's candidates, the cheapest changes first. Each load appears once, with its cheapest changes.
   std::vector<AdviceCandidate> candidates(AdviceStage stage) const;
   LoadInputs inputs(const AdviceCandidate& candidate) const;
-  // The options of this load that are not as they were asked for: ids and values.
+  // Ids and values of the candidate's options that differ from the original request; method and order always.
   std::vector<std::pair<std::string_view, std::string>> settings(const AdviceCandidate& candidate) const;
-  // device_lower_bound() of what a candidate casts and places; 0 for one that streams.
+  // device_lower_bound() for the candidate's cast and placement; 0 for a method that streams.
   std::uint64_t device_bound(const AdviceCandidate& candidate) const;
 
  private:
@@ -99,17 +98,17 @@ class AdviceSpace {
 
   const MetaGraph& graph_;
   const AdviceRequest& request_;
-  std::vector<OrderChoice> orders_;  // the table's
+  std::vector<OrderChoice> orders_;  // those of the table
   std::uint64_t weights_ = 0;
   std::uint64_t largest_file_ = 0;
   bool all_stream_ = false;
-  std::uint64_t pass_ = 0;                              // what the forward pass needs at most
-  std::vector<std::pair<DType, std::uint64_t>> types_;  // narrower than what was asked for; bytes saved
+  std::uint64_t pass_ = 0;                              // most device bytes that the forward pass adds
+  std::vector<std::pair<DType, std::uint64_t>> types_;  // narrower than the requested type; bytes saved
   std::vector<std::unique_ptr<const PlacementChoice>> placements_;
   std::map<std::pair<std::optional<DType>, const PlacementChoice*>, std::uint64_t> bounds_;
 };
 
-// Whether `a` takes less than `b`, as far as their changes say.
+// Whether the changes of `a` are smaller than those of `b`: by kind, then by degree.
 bool takes_less(const AdviceCandidate& a, const AdviceCandidate& b);
 
 }  // namespace loadline

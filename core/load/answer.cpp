@@ -1,4 +1,4 @@
-// Binds a request, projects its rows and looks for advice.
+// Binds a request, projects its rows and searches for advice.
 #include "core/load/answer.h"
 
 #include "core/base/error.h"
@@ -17,8 +17,8 @@ std::uint64_t row_over(const LoadRow& row) {
   return row.verdict.device_over + row.verdict.host_over + row.verdict.unified_over + row.over_required_peak;
 }
 
-// Every method in every order of the bound request, in that order. What cannot be done is a row that says so,
-// loads of mapped pages from files that cannot be mapped among them.
+// Projects every method in every order of the bound request, method by method. A load that cannot be done
+// becomes a row with its refusal; so does a load that maps files which cannot be mapped.
 std::vector<LoadRow> project_rows(const MetaGraph& graph, const BoundRequest& bound,
                                   std::span<const Method* const> methods, const ForwardPass* pass,
                                   const AnswerOptions& options, Progress& progress) {
@@ -39,7 +39,7 @@ std::vector<LoadRow> project_rows(const MetaGraph& graph, const BoundRequest& bo
   return rows;
 }
 
-// A required peak limits the figure that a budget of the same memory would.
+// A required peak limits the same figure as a budget of that memory.
 Budget advice_budget(const BoundRequest& bound) {
   Budget budget = bound.budget;
   const auto& required = bound.request().require_peak;
@@ -58,7 +58,7 @@ AdvisedLoad as_asked(const LoadRow& row, const LoadRequest& request) {
   load.method = row.method;
   load.order = row.order;
   for (std::size_t i = 0; i < kSpaceCount; ++i) load.peaks[i] = row.peaks[i].bytes;
-  // what the search finds is told without a budget of the page cache, too
+  // the search reports page cache peaks without a page cache budget, so this does too
   if (row.cache) load.peaks[index(Space::page_cache)] = row.cache->mapped;
   load.held = row.held;
   load.seconds = row.seconds;
@@ -66,19 +66,19 @@ AdvisedLoad as_asked(const LoadRow& row, const LoadRequest& request) {
   return load;
 }
 
-// The rows that fit, fastest first.
+// The requested rows that fit, fastest first.
 Advice among_rows(std::span<const LoadRow> rows, const LoadRequest& request) {
   Advice advice;
   for (const LoadRow& row : rows)
     if (row.fits() && !row.method->traits.streams) advice.loads.push_back(as_asked(row, request));
-  std::stable_sort(advice.loads.begin(), advice.loads.end(), [](const AdvisedLoad& a, const AdvisedLoad& b) {
+  std::ranges::stable_sort(advice.loads, [](const AdvisedLoad& a, const AdvisedLoad& b) {
     return std::tie(a.seconds, a.held) < std::tie(b.seconds, b.held);
   });
   if (advice.loads.size() > kMostAdvice) advice.loads.resize(kMostAdvice);
   return advice;
 }
 
-// Of each method the row that is least over; nearest to a fit first.
+// For each method its row that is least over its budgets; nearest to a fit first.
 std::vector<AskedLoad> asked_loads(std::span<const LoadRow> rows, std::span<const OrderChoice> orders) {
   std::map<const Method*, std::size_t> best;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -88,7 +88,7 @@ std::vector<AskedLoad> asked_loads(std::span<const LoadRow> rows, std::span<cons
   }
   std::vector<std::size_t> chosen;
   for (const auto& entry : best) chosen.push_back(entry.second);
-  std::sort(chosen.begin(), chosen.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::sort(chosen, [&](std::size_t a, std::size_t b) {
     return std::tuple(row_over(rows[a]), a) < std::tuple(row_over(rows[b]), b);
   });
   std::vector<AskedLoad> loads;
@@ -96,17 +96,16 @@ std::vector<AskedLoad> asked_loads(std::span<const LoadRow> rows, std::span<cons
   return loads;
 }
 
-// What streams fits only where nothing else was asked for: that it always does is no news.
+// Streaming methods count as a fit only if nothing else was requested: they nearly always fit.
 std::optional<LoadAdvice> find_advice(const MetaGraph& graph, const LoadAnswer& answer, Progress& progress) {
   const std::vector<LoadRow>& rows = answer.rows;
   const BoundRequest& bound = *answer.bound;
   const auto fails = [](const LoadRow& row) { return !row.refusal && !row.fits(); };
-  if (!bound.judged() || std::none_of(rows.begin(), rows.end(), fails)) return std::nullopt;
-  const bool all_stream = std::all_of(
-      rows.begin(), rows.end(), [](const LoadRow& row) { return row.refusal || row.method->traits.streams; });
-  const bool some_fit = std::any_of(rows.begin(), rows.end(), [&](const LoadRow& row) {
-    return row.fits() && (all_stream || !row.method->traits.streams);
-  });
+  if (!bound.judged() || std::ranges::none_of(rows, fails)) return std::nullopt;
+  const bool all_stream =
+      std::ranges::all_of(rows, [](const LoadRow& row) { return row.refusal || row.method->traits.streams; });
+  const bool some_fit = std::ranges::any_of(
+      rows, [&](const LoadRow& row) { return row.fits() && (all_stream || !row.method->traits.streams); });
   if (some_fit)
     return all_stream ? std::nullopt : std::optional<LoadAdvice>({among_rows(rows, bound.request()), false});
   const AdviceRequest request{asked_loads(rows, bound.orders), bound.inputs, advice_budget(bound),
@@ -114,7 +113,7 @@ std::optional<LoadAdvice> find_advice(const MetaGraph& graph, const LoadAnswer& 
   return LoadAdvice{advise(graph, request, progress), true};
 }
 
-// Of the methods that are not shown by default those with a row that fits, in the order of the table.
+// The methods outside the default set with a row that fits, in table order.
 std::vector<const Method*> find_others(const MetaGraph& graph, const LoadAnswer& answer, Progress& progress) {
   std::vector<const Method*> others;
   for (const Method& method : methods())
@@ -130,7 +129,7 @@ std::vector<const Method*> find_others(const MetaGraph& graph, const LoadAnswer&
 }  // namespace
 
 bool LoadAnswer::any_fits() const {
-  return std::any_of(rows.begin(), rows.end(), [](const LoadRow& row) { return row.fits(); });
+  return std::ranges::any_of(rows, [](const LoadRow& row) { return row.fits(); });
 }
 
 LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const LoadEnvironment& environment,
@@ -147,8 +146,7 @@ LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const Load
   result.forward = std::move(forward);
   result.rows =
       project_rows(graph, *result.bound, result.bound->methods, result.forward->pass(), options, progress);
-  if (std::all_of(result.rows.begin(), result.rows.end(),
-                  [](const LoadRow& row) { return row.refusal.has_value(); }))
+  if (std::ranges::all_of(result.rows, [](const LoadRow& row) { return row.refusal.has_value(); }))
     throw *result.rows.front().refusal;
   if (!options.advise) return result;
   result.advice = find_advice(graph, result, progress);

@@ -1,4 +1,4 @@
-// The only road from a question to figures: a request of a model becomes rows and advice.
+// Turns a request about a model into figures: rows and advice. Every front end goes through here.
 #pragma once
 
 #include "core/base/progress.h"
@@ -10,43 +10,42 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 namespace loadline {
 
-// What to do beside the rows.
+// What to compute besides the figures of each row.
 struct AnswerOptions {
-  std::size_t alive = 0;  // blocks named at each peak
-  bool advise = true;     // look for changes that fit where rows do not
-  // Sees each projection while it is alive; called from several threads at once.
+  std::size_t alive = 0;  // how many blocks to list at each peak
+  bool advise = true;     // search for changes that fit if rows do not
+  // Called with each projection before it is destroyed; from several threads at once.
   std::function<void(std::size_t at, const LoadRow& row, const Projection& projection)> projected = {};
 };
 
 struct LoadAdvice {
   Advice advice = {};
-  bool searched = false;  // false: among the rows that were asked for, some fit
+  bool searched = false;  // false: `advice` holds requested rows that fit
 };
 
 struct LoadAnswer {
   std::shared_ptr<const BoundRequest> bound;
   std::shared_ptr<const RequestPass> forward;
-  std::vector<LoadRow> rows;  // method by method, in the orders asked for
-  // Absent where all rows fit or nothing is to be fitted into.
+  std::vector<LoadRow> rows;  // method by method, each in the requested orders
+  // Absent if every row fits, or without any budget or required peak.
   std::optional<LoadAdvice> advice = {};
-  // Methods that fit where none of those shown by default does; only where the request names none.
+  // Methods outside the default set that fit. Filled only if the request names no method and no row fits.
   std::vector<const Method*> also_fits = {};
 
   bool several_orders() const { return bound->orders.size() > 1; }
-  // Whether some row has figures, fits its budgets and keeps the required peak.
+  // Whether at least one row has figures, fits its budgets and stays within the required peak.
   bool any_fits() const;
 };
 
-// Rows for what cannot be done say so. Throws Error{usage} as bind_request() and RequestPass,
-// Error{cancelled}, and where nothing can be done at all the first row's refusal.
+// A load that cannot be done becomes a row with its refusal. If every row is refused, throws the first
+// refusal. Also throws Error{usage} as bind_request() and RequestPass do, and Error{cancelled}.
 LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const LoadEnvironment& environment,
                   const AnswerOptions& options, Progress& progress);
-// The same with a pass that is bound already (for another request with the same pass).
+// The same with a pass already bound, for another request with the same pass.
 LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const LoadEnvironment& environment,
                   const AnswerOptions& options, std::shared_ptr<const RequestPass> forward,
                   Progress& progress);

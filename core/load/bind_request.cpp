@@ -1,4 +1,4 @@
-// Looks up the names in a request and works out what follows from them.
+// Looks up the names in a request and derives placement, budgets and rates.
 #include "core/load/bind_request.h"
 
 #include "core/base/error.h"
@@ -13,12 +13,12 @@
 namespace loadline {
 namespace {
 
-// Each id once, where it comes first; "all" stands for those of the table.
+// Each id once, at its first position; "all" stands for every id of the table.
 template <typename Row>
 std::vector<std::string> ids_of(const std::vector<std::string>& asked, std::span<const Row> table) {
   std::vector<std::string> ids;
   const auto add = [&](std::string_view id) {
-    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.emplace_back(id);
+    if (std::ranges::find(ids, id) == ids.end()) ids.emplace_back(id);
   };
   for (const std::string& id : asked) {
     if (id != "all")
@@ -51,7 +51,7 @@ OrderChoice bind_order(const MetaGraph& graph, const std::string& name, const Lo
   return order;
 }
 
-// What the target says of options that the request leaves as they are.
+// Sets the target's options that the request leaves at their defaults.
 void add_target_options(LoadRequest& request, const Target& target) {
   const LoadRequest defaults;
   for (const auto& [id, value] : target.options)
@@ -62,14 +62,14 @@ std::string counts_instead(std::string_view budget, std::uint64_t bytes) {
   return fmt::format("the {} budget given counts instead: {}", budget, format_bytes(bytes));
 }
 
-// Off the budget that decides.
+// Takes the reserve off the budget that decides.
 void take_reserve(BoundMemory& bound) {
   auto& budget = bound.kind == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
   if (!bound.request.reserve || !budget) return;
   const std::uint64_t taken = bound.request.reserve->of(*budget);
   if (taken >= *budget)
-    throw Error(ErrorCode::usage, fmt::format("a reserve of {} leaves nothing of {}", format_bytes(taken),
-                                              format_bytes(*budget)));
+    throw Error(ErrorCode::usage, "a reserve of {} leaves nothing of {}", format_bytes(taken),
+                format_bytes(*budget));
   *budget -= taken;
   if (bound.kind == MemoryKind::unified && bound.budget.device)
     bound.budget.device = std::min(*bound.budget.device, *budget);
@@ -120,7 +120,7 @@ BoundMemory bind_memory(const LoadRequest& request, std::span<const Target> targ
     if (bound.budget.host) bound.notes.push_back(counts_instead("host", *request.host_budget));
     bound.budget.host = request.host_budget;
   }
-  // what a target's data sheet says of the system is about its own memory, not about a budget that was given
+  // the target's own reserve applies to the memory in its data sheet, not to a device budget from the request
   if (request.reserve || !request.device_budget) take_reserve(bound);
   return bound;
 }

@@ -1,4 +1,4 @@
-// What a request means for one model: methods, orders, placements, budgets and rates looked up.
+// Resolves a request for one model: looks up methods, orders, placements, budgets and rates.
 #pragma once
 
 #include "core/forward/assets.h"
@@ -15,35 +15,35 @@
 
 namespace loadline {
 
-// What a front end knows beside the model and the request.
+// What a front end supplies besides the model and the request.
 struct LoadEnvironment {
-  std::shared_ptr<const ForwardAssets> assets = nullptr;  // null: those built in
+  std::shared_ptr<const ForwardAssets> assets = nullptr;  // null: the built-in ones
   std::span<const Target> targets = built_in_targets();
   std::optional<MeasuredRates> measured_rates = {};         // of this machine
-  std::shared_ptr<const StorageOrder> own_order = nullptr;  // what the order kOwnOrder stands for
+  std::shared_ptr<const StorageOrder> own_order = nullptr;  // the order that kOwnOrder names
 };
 
-// The name of an order that somebody arranged by hand.
+// The name of an order that the user arranged by hand.
 inline constexpr std::string_view kOwnOrder = "custom";
 
 struct BoundRequest {
   LoadInputs inputs = {};
-  std::vector<const Method*> methods = {};  // each once
+  std::vector<const Method*> methods = {};  // without repeats
   std::vector<OrderChoice> orders = {};
   MemoryKind memory = MemoryKind::discrete;
   Budget budget = {};
   std::optional<Target> target = {};
-  std::vector<std::string> notes = {};      // what counts of target and budgets, in sentences
-  std::optional<MeasuredRates> rates = {};  // absent: assumed ones
+  std::vector<std::string> notes = {};      // sentences on which budgets apply
+  std::optional<MeasuredRates> rates = {};  // absent: assumed rates
 
   const LoadRequest& request() const { return inputs.request; }
-  // Whether there is anything to fit into.
+  // Whether a budget or a required peak is set.
   bool judged() const;
 };
 
-// What the target and the request say of memory, without a model. Throws Error{usage}.
+// The memory kind and budgets of a request and its target, without a model. Throws Error{usage}.
 struct BoundMemory {
-  LoadRequest request = {};  // with the target's own options
+  LoadRequest request = {};  // with the target's own options filled in
   MemoryKind kind = MemoryKind::discrete;
   Budget budget = {};
   std::optional<Target> target = {};
@@ -51,11 +51,11 @@ struct BoundMemory {
 };
 BoundMemory bind_memory(const LoadRequest& request, std::span<const Target> targets);
 
-// Throws Error{usage} for ids that there are not and as check_request(), place_by_rules() and read_rates().
+// Throws Error{usage} for unknown ids, and as check_request(), place_by_rules() and read_rates() do.
 BoundRequest bind_request(const MetaGraph& graph, const LoadRequest& request,
                           const LoadEnvironment& environment);
 
-// Each id once, where it comes first; "all" stands for every row of the table. Throws Error{usage}.
+// Removes repeated ids; the first one counts. "all" stands for every row of the table. Throws Error{usage}.
 std::vector<const Method*> find_methods(const std::vector<std::string>& ids);
 std::vector<std::string> order_names(const std::vector<std::string>& names);
 

@@ -1,4 +1,4 @@
-// Counts tensors by what storage_casts() says of their storages.
+// Counts tensors by the result of storage_casts().
 #include "core/load/cast_summary.h"
 
 #include "core/base/text.h"
@@ -12,10 +12,10 @@
 namespace loadline {
 namespace {
 
-// Behind the reasons of a tensor itself: another on its storage has one, or another type.
+// The reason after those of KeptWhy: another tensor on the storage is kept or has another type.
 constexpr std::size_t kShared = kKeptWhys;
 
-// Behind "1 " and behind any other count.
+// Wording after "1 " and after any other count.
 struct Words {
   std::string_view one;
   std::string_view many;
@@ -57,8 +57,7 @@ CastSummary cast_summary(const MetaGraph& graph, DType to) {
   }
   for (std::size_t i = 0; i < kept.size(); ++i)
     if (kept[i] > 0) summary.reasons.emplace_back(reason_text(i, kept[i], to), kept[i]);
-  std::stable_sort(summary.reasons.begin(), summary.reasons.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(summary.reasons, [](const auto& a, const auto& b) { return a.second > b.second; });
   return summary;
 }
 

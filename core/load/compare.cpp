@@ -1,4 +1,4 @@
-// Finds out which rows are the same load, and deals the loads to threads.
+// Finds rows that are the same load, and distributes the loads over threads.
 #include "core/load/compare.h"
 
 #include "core/base/parallel.h"
@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,13 +17,13 @@ bool is_refusal(const Error& error) {
   return error.code() == ErrorCode::limit || error.code() == ErrorCode::unsupported;
 }
 
-// One sequence of storages, and the orders that give it.
+// A sequence of storages, and the orders that give it.
 struct Sequence {
   StorageOrder storages;
   std::vector<std::size_t> orders;
 };
 
-// A sequence in a method: one projection, of which each order makes a row.
+// One method with one sequence: one projection, which gives a row for each of the orders.
 struct Load {
   std::size_t method = 0;
   const StorageOrder* storages = nullptr;
@@ -60,7 +59,7 @@ class Comparison {
   }
 
  private:
-  // Whether each method makes it for itself.
+  // Whether each method makes this order for itself.
   bool is_own(std::size_t order) const {
     return orders_[order].row != nullptr && orders_[order].row->make == nullptr;
   }
@@ -71,7 +70,7 @@ class Comparison {
     sequences_.push_back({std::move(storages), {order}});
   }
 
-  // The orders that depend on the method are one and the same for each.
+  // Finds each method's own order. All orders that depend on the method are the same one.
   void find_own_orders() {
     own_.resize(methods_.size());
     ParallelLoop(methods_.size(), threads_, [&](std::size_t m) {
@@ -102,7 +101,7 @@ class Comparison {
 
   void project_load(const Load& load) {
     std::optional<Projection> projection;
-    // threads that counted every copy in one place would wait for each other
+    // a counter shared by all threads would slow every copy down
     Progress own(progress_.stop_token());
     try {
       projection = project(graph_, *methods_[load.method], "", *load.storages, inputs_, own, pass_);
@@ -131,9 +130,9 @@ class Comparison {
   const RowTaker& taker_;
   Progress& progress_;
   const std::size_t threads_;
-  std::vector<Sequence> sequences_;               // whatever the method
-  std::vector<std::size_t> own_orders_;           // that each method makes for itself
-  std::vector<std::optional<OptimalOrder>> own_;  // by method; nothing where it was refused
+  std::vector<Sequence> sequences_;               // for every method
+  std::vector<std::size_t> own_orders_;           // orders that each method makes for itself
+  std::vector<std::optional<OptimalOrder>> own_;  // by method; absent if it was refused
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Several methods and orders beside each other: what a table of projections is made from.
+// Projects several methods in several orders: the rows of a comparison table.
 #pragma once
 
 #include "core/base/error.h"
@@ -11,22 +11,23 @@
 
 namespace loadline {
 
-// Who takes the rows. Row m * orders + o is method m in order o. Both are called from several threads at
-// once, in no order, once for each row by one of the two. What they throw ends the comparison.
+// Receives the rows. Row m * orders + o is method m in order o. For each row exactly one of the two functions
+// is called, once. Calls come from several threads at once, in no fixed order. An exception ends the
+// comparison.
 struct RowTaker {
-  // The projection lives as long as the call: plans and timelines are large.
+  // The projection is destroyed after the call, because plans and timelines are large.
   std::function<void(std::size_t row, const Projection& projection)> take;
-  // A load that cannot be done at all: Error{unsupported | limit}.
+  // The load cannot be done: Error{unsupported | limit}.
   std::function<void(std::size_t row, const Error& refusal)> refuse;
 };
 
-// Projects every method in every order, each sequence once where several orders give the same. At most
-// `threads` projections are alive at a time, at least one. Progress counts projections. Throws Error{usage |
-// cancelled} and what `taker` throws.
+// Projects every method in every order. Orders that give the same sequence of storages share one projection.
+// At most `threads` projections (at least one) are alive at a time. Progress counts projections. Throws
+// Error{usage | cancelled} and whatever `taker` throws.
 void compare(const MetaGraph& graph, std::span<const Method* const> methods,
              std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress, std::size_t threads);
-// On as many threads as there are cores, at most four: each holds a projection.
+// With one thread per core, at most four: each thread holds a projection in memory.
 void compare(const MetaGraph& graph, std::span<const Method* const> methods,
              std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress);

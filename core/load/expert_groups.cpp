@@ -1,4 +1,4 @@
-// Names of experts, taken apart.
+// Recognises experts by their names and groups them.
 #include "core/load/expert_groups.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 enum class Part { gate, up, down };
 
 struct ExpertName {
-  std::string_view prefix;  // up to and with "experts"
+  std::string_view prefix;  // up to and including "experts"
   std::uint64_t expert = 0;
   Part part = Part::down;
 };
@@ -43,12 +43,12 @@ std::optional<ExpertName> expert_name(std::string_view name) {
   return found;
 }
 
-// The members of one column by expert, if there is one for each of 0, 1, 2 ... and all are alike.
+// Whether the column has a member for each expert 0, 1, 2 ..., all of one type and shape.
 using Column = std::map<std::uint64_t, TensorId>;
 bool complete(const MetaGraph& graph, const Column& column) {
   if (column.size() < 2 || column.rbegin()->first != column.size() - 1) return false;
   const Tensor& first = graph.tensor(column.begin()->second);
-  return std::all_of(column.begin(), column.end(), [&](const auto& member) {
+  return std::ranges::all_of(column, [&](const auto& member) {
     const Tensor& tensor = graph.tensor(member.second);
     return tensor.dtype == first.dtype && tensor.shape == first.shape;
   });
@@ -91,8 +91,7 @@ std::vector<ExpertGroup> expert_groups(const MetaGraph& graph, std::span<const S
     if (complete(graph, down))
       groups.emplace_back(entry.first, group_of(graph, label + ".down_proj", {&down}));
   }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(groups, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ExpertGroup> sorted;
   for (auto& [first, group] : groups) sorted.push_back(std::move(group));
   return sorted;

@@ -1,4 +1,4 @@
-// Experts of a mixture whose weights a framework fuses into one tensor on load.
+// Expert weights of a mixture-of-experts model that a framework fuses into one tensor on load.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -10,11 +10,11 @@
 
 namespace loadline {
 
-// One fused tensor: rows of members by expert, each row the members that are concatenated (gate and up; or
-// down alone). All members of a column have the same bytes and lie whole in their storages.
+// One fused tensor, as a table: one row per expert, one column per weight that is concatenated (gate and up;
+// or down alone). All members of a column have the same size, and each fills its whole storage.
 struct ExpertGroup {
   std::string label;                // "model.layers.0.mlp.experts.gate_up_proj"
-  std::vector<StorageId> storages;  // experts times columns, expert by expert
+  std::vector<StorageId> storages;  // experts * columns entries, expert by expert
   std::size_t columns = 1;
   std::uint64_t bytes = 0;
 
@@ -24,8 +24,9 @@ struct ExpertGroup {
   }
 };
 
-// Groups of at least two experts among `order`, by their first member in it. Names say what belongs together:
-// "experts.N.gate_proj" or "w1" with "up_proj" or "w3", "down_proj" or "w2" alone.
+// Finds the groups of at least two experts in `order`, sorted by the position of each group's first member.
+// Members are recognised by name: "experts.N.gate_proj" or "w1" pairs with "up_proj" or "w3"; "down_proj" or
+// "w2" stands alone.
 std::vector<ExpertGroup> expert_groups(const MetaGraph& graph, std::span<const StorageId> order);
 
 }  // namespace loadline

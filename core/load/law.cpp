@@ -1,4 +1,4 @@
-// Cuts a law into parts and hands each to the reader of expressions.
+// Splits a law into parts and evaluates each with the expression reader.
 #include "core/load/law.h"
 
 #include "core/base/error.h"
@@ -25,26 +25,7 @@
 namespace loadline {
 namespace {
 
-constexpr std::array<LawSymbol, 16> kSymbols = {{
-    {"W", "all weights as they are stored, each once"},
-    {"w*", "the largest stored weight"},
-    {"V", "the weights that stay on the device, as they land there (W without a cast and a placement)"},
-    {"v*", "the largest weight as it lands"},
-    {"c*", "the most that one weight takes as it is stored and as it lands together"},
-    {"S*", "the largest shard as it is stored"},
-    {"g*", "the largest group of weights that is fused, as it lands"},
-    {"x*", "the largest layer or other part that runs at once"},
-    {"y*", "the most that two such parts in a row take"},
-    {"H", "the weights that a placement keeps on the host"},
-    {"D", "the weights that a placement leaves on disk"},
-    {"T", "what ExecuTorch holds for weights with two names"},
-    {"B", "the staging ring"},
-    {"F", "what ExecuTorch collects before it is sent"},
-    {"limit", "the Run:ai streamer's buffer"},
-    {"Q", "the activations"},
-}};
-
-// "w*" is a name, "2W" a product, "4 MiB" a number: as the reader of expressions takes them.
+// Rewrites a law's text for the expression reader: "w*" is a name, "2W" a product, "4 MiB" a number.
 std::string as_expression(std::string_view text) {
   std::string result;
   const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
@@ -86,10 +67,10 @@ class Reader {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    throw Error(ErrorCode::malformed, fmt::format("the law '{}': {}", law_, what));
+    throw Error(ErrorCode::malformed, "the law '{}': {}", law_, what);
   }
 
-  // At separators outside of parentheses.
+  // Splits at separators outside parentheses.
   static std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
     std::vector<std::string_view> parts;
     int depth = 0;
@@ -120,7 +101,7 @@ class Reader {
     peaks.unified = read_cases(part.substr(kUnified.size()));
   }
 
-  // "V + Q (cast: V + max(S*, Q))".
+  // Reads "V + Q (cast: V + max(S*, Q))".
   std::uint64_t read_cases(std::string_view text) const {
     const std::size_t open = text.find(" (");
     std::uint64_t value = evaluate(text.substr(0, open));
@@ -170,7 +151,8 @@ class Reader {
   std::map<std::string, std::uint64_t, std::less<>> names_;
 };
 
-// Host copies and staging buffers that wait for the last name, and a tensor of the device for each.
+// Bytes that tied weights hold until their last name is packed: the host copy; if doubled, also the staging
+// buffers and device tensors of all names.
 std::uint64_t held_for_ties(const MetaGraph& graph, bool doubled) {
   std::uint64_t held = 0;
   for (const std::vector<TensorId>& group : tied_groups(graph))
@@ -179,7 +161,7 @@ std::uint64_t held_for_ties(const MetaGraph& graph, bool doubled) {
   return held;
 }
 
-// What runs at once, in forward order; a tied weight is in each part that uses it.
+// Sizes of the parts that run at once, in forward order; a tied weight counts in each part that uses it.
 std::vector<std::uint64_t> unit_bytes(const MetaGraph& graph) {
   std::map<std::tuple<Phase, int, std::uint64_t>, std::set<StorageId>> units;
   for (const Tensor& tensor : graph.tensors) units[forward_key(tensor.name.view())].insert(tensor.storage);
@@ -192,15 +174,6 @@ std::vector<std::uint64_t> unit_bytes(const MetaGraph& graph) {
 }
 
 }  // namespace
-
-std::span<const LawSymbol> law_symbol_table() { return kSymbols; }
-
-std::string law_symbols() {
-  std::string text;
-  for (const LawSymbol& symbol : kSymbols)
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", symbol.name, symbol.meaning);
-  return text + "; slots(x): x rounded up to whole slots of the ring.";
-}
 
 LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
   LawValues values;
@@ -237,8 +210,8 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
   values.slot = request.staging_bytes / request.slots;
   values.B = values.slot * request.slots;
   for (const LoadOption& option : load_options())
-    if (const OptionValue value = option.get(request); !option.symbol.empty())
-      values.options.emplace(option.symbol, std::get<std::uint64_t>(value));
+    if (const OptionValue value = option.get(request); !option.terms.symbol.empty())
+      values.options.emplace(option.terms.symbol, std::get<std::uint64_t>(value));
   values.cast = request.cast.has_value();
   values.disk = values.D > 0;
   values.pickled = graph.format == "torch";

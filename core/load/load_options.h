@@ -1,4 +1,4 @@
-// The options of a load as a table, for every front end that asks for one.
+// The options of a load as a table that every front end reads.
 #pragma once
 
 #include "core/base/option.h"
@@ -13,10 +13,10 @@
 
 namespace loadline {
 
-// Who asks for a load; an option is offered to some of them.
+// The commands that load a model; each option is offered to some of them.
 enum class LoadUser : std::uint8_t { plan, rehearse, upload, pack };
 
-// What options are grouped under.
+// The headings that options are grouped under.
 namespace load_groups {
 inline constexpr std::string_view kWhich = "Methods and order";
 inline constexpr std::string_view kFit = "What it has to fit into";
@@ -26,16 +26,21 @@ inline constexpr std::string_view kPass = "What follows the load";
 inline constexpr std::string_view kSimulated = "What is simulated";
 }  // namespace load_groups
 
+// How an option depends on methods and other options.
+struct LoadOptionTerms {
+  // The trait of methods that support the option; null: independent of the method.
+  bool MethodTraits::*supported_by = nullptr;
+  // Ids, separated by commas: the option has an effect only if one of them is set.
+  std::string_view needs = {};
+  // Options with the same word here exclude each other; empty: no exclusion.
+  std::string_view excludes = {};
+  // The symbol for the option's value in the peak laws of methods.
+  std::string_view symbol = {};
+};
+
 struct LoadOption : Option<LoadRequest> {
   unsigned users = 0;  // bit i: LoadUser i
-  // The methods that support it; null: all, or nothing that depends on the method.
-  bool MethodTraits::*supported_by = nullptr;
-  // Options of which one must be set for this one to mean anything; separated by commas.
-  std::string_view needs = {};
-  // Options with the same word here exclude each other.
-  std::string_view excludes = {};
-  // The symbol of its value in the laws of methods.
-  std::string_view symbol = {};
+  LoadOptionTerms terms = {};
 
   bool offered_to(LoadUser user) const { return (users >> static_cast<unsigned>(user) & 1) != 0; }
 };
@@ -44,27 +49,30 @@ std::span<const LoadOption> load_options();
 // Null if there is none.
 const LoadOption* find_load_option(std::string_view id);
 
-// Sets one option from a word and unsets those that it excludes. Throws Error{usage}: an id that there is not
-// (with the nearest one), or a word that it does not take.
+// Sets one option from a word and unsets those that it excludes. Throws Error{usage} for an unknown id (with
+// the nearest known id) or a word that the option does not take.
 void set_load_option(LoadRequest& request, std::string_view id, std::string_view word);
-// The option's value as set_load_option() takes it.
+// Unsets this option and all options that it excludes.
+void unset_excluded(LoadRequest& request, const LoadOption& option);
+// The option's value in the form that set_load_option() reads.
 std::string load_option_text(const LoadRequest& request, const LoadOption& option);
 
-// False for an option that changes nothing of this method's load.
+// False if the option has no effect on a load by this method.
 bool supports(const Method& method, const LoadOption& option);
-// The options that some methods support and others do not: those of this one.
+// The options that this method supports and some other methods do not.
 std::vector<const LoadOption*> supported_options(const Method& method);
 
-// What is not as in a LoadRequest{}: id and text, in the order of the table.
+// The options that differ from a default LoadRequest: id and text, in table order.
 std::vector<std::pair<std::string_view, std::string>> changed_options(const LoadRequest& request);
 
-// Why an option that is set would be ignored; nothing where all mean something.
+// An option that is set but has no effect, and the reason. unused_options() is empty if all options have an
+// effect.
 struct UnusedOption {
   const LoadOption* option = nullptr;
-  std::vector<std::string_view> supported_by = {};  // methods, where none of those chosen is among them
-  std::vector<std::string_view> needs = {};         // options, where none of them is set
+  std::vector<std::string_view> supported_by = {};  // methods, if none of the chosen ones supports it
+  std::vector<std::string_view> needs = {};         // options, if none of them is set
 };
-// `given` are ids that somebody set, whether or not to what they are anyway.
+// `given`: ids that the user set explicitly, even to the default value.
 std::vector<UnusedOption> unused_options(const LoadRequest& request, std::span<const Method* const> methods,
                                          const std::vector<std::string_view>& given);
 

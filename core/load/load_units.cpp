@@ -1,9 +1,10 @@
-// Names tell where a tensor is used.
+// Judges by a tensor's name where a forward pass uses it.
 #include "core/load/load_units.h"
 
 #include "core/graph/module_tree.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <map>
 
@@ -11,27 +12,19 @@ namespace loadline {
 namespace {
 
 bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
 // Encoders and vision towers run before the stack that attends to them.
 int stack_rank(std::string_view name) { return has_any(name, {"encoder", "vision", "visual"}) ? 0 : 1; }
 
 std::string unit_label(Phase phase, int stack, std::uint64_t number) {
-  switch (phase) {
-    case Phase::embedding:
-      return "embedding";
-    case Phase::layer:
-      return (stack == 0 ? "encoder layer " : "layer ") + std::to_string(number);
-    case Phase::rest:
-      return "the rest";
-    case Phase::final_norm:
-      return "final norm";
-    case Phase::head:
-      break;
-  }
-  return "head";
+  constexpr std::array<std::string_view, 5> kLabels = {"embedding", "layer ", "the rest", "final norm",
+                                                       "head"};
+  const std::string label(kLabels[static_cast<std::size_t>(phase)]);
+  if (phase != Phase::layer) return label;
+  return (stack == 0 ? "encoder " : "") + label + std::to_string(number);
 }
 
 }  // namespace
@@ -39,7 +32,8 @@ std::string unit_label(Phase phase, int stack, std::uint64_t number) {
 namespace {
 
 Phase phase_outside_layers(std::string_view name) {
-  // "embed_out" is GPT-NeoX's head, "embeddings.LayerNorm" no final norm, "output_norm" no head
+  // "embed_out" is GPT-NeoX's head; "embeddings.LayerNorm" is not the final norm; "output_norm" is not the
+  // head
   if (has_any(name, {"embed_out"})) return Phase::head;
   if (has_any(name, {"emb", "wte", "wpe"})) return Phase::embedding;
   if (has_any(name, {"norm", "Norm", "ln_"})) return Phase::final_norm;

@@ -1,10 +1,9 @@
-// A model in the pieces that a forward pass uses one after the other: embeddings, layers, norm, head.
+// Splits a model into the units that a forward pass uses one after the other: embeddings, layers, norm, head.
 #pragma once
 
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -12,12 +11,12 @@
 
 namespace loadline {
 
-// Where in a forward pass a tensor is first used, by its name.
+// Where in a forward pass a tensor is first used, judged by its name.
 enum class Phase : std::uint8_t { embedding, layer, rest, final_norm, head };
 Phase phase_of(std::string_view name);
 
-// Sorts names as a forward pass meets them: phases, encoders and vision towers before the stack that attends
-// to them, layers by number.
+// Sort key that puts names in forward order: by phase, encoders and vision towers before the stack that
+// attends to them, layers by number.
 std::tuple<Phase, int, std::uint64_t> forward_key(std::string_view name);
 
 struct LoadUnit {
@@ -27,8 +26,8 @@ struct LoadUnit {
   std::uint64_t bytes = 0;
 };
 
-// Units in forward order; a unit's storages stand as in `order`, which holds storages of this graph that a
-// tensor uses, each once. A storage belongs to its first tensor's unit.
+// The units in forward order. `order` lists storages of this graph that a tensor uses, each once; a unit
+// keeps its storages in that order. A storage belongs to the unit of its first tensor.
 std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<StorageId>& order);
 
 }  // namespace loadline

@@ -1,5 +1,6 @@
-// What a method must be able to do before its program is asked for.
+// Checks that a method supports the request, then makes its plan.
 #include "core/base/error.h"
+#include "core/load/method_builder.h"
 #include "core/load/methods.h"
 
 namespace loadline {
@@ -11,7 +12,8 @@ Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder&
     throw Error(ErrorCode::unsupported, "weights are loaded as they are stored");
   if (!inputs.placement.all_on_device() && !method.traits.offloads)
     throw Error(ErrorCode::unsupported, "weights can go nowhere but to the device");
-  return method.make(graph, order, inputs);
+  MethodBuilder builder(graph, order, inputs);
+  return method.make(builder);
 }
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// A nameless file that is read in ways that no cache can help, and a copy in memory.
+// Times reads of a temporary file that bypass the page cache, and copies in memory.
 #include "core/load/measure_rates.h"
 
 #include "core/base/error.h"
@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <random>
 #include <span>
 
@@ -26,14 +25,14 @@ namespace {
 
 constexpr std::size_t kRuns = 7;
 constexpr std::size_t kChunk = 4 << 20;
-constexpr std::size_t kSector = 4096;  // what O_DIRECT wants everything to be a multiple of
+constexpr std::size_t kSector = 4096;  // O_DIRECT needs multiples of it
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 [[noreturn]] void fail(const std::string& folder, const char* what) {
-  throw Error(ErrorCode::io, fmt::format("{}: {}: {}", safe_display(folder), what, std::strerror(errno)));
+  throw Error(ErrorCode::io, "{}: {}: {}", safe_display(folder), what, std::strerror(errno));
 }
 
 struct Release {
@@ -44,11 +43,11 @@ using Buffer = std::unique_ptr<std::byte, Release>;
 Buffer aligned(std::size_t bytes) {
   auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kSector, bytes));
   if (memory == nullptr)
-    throw Error(ErrorCode::limit, fmt::format("no memory for {} to measure with", format_bytes(bytes)));
+    throw Error(ErrorCode::limit, "no memory for {} to measure with", format_bytes(bytes));
   return Buffer(memory);
 }
 
-// Numbers that no file system compresses.
+// Random numbers, so that no file system can compress them.
 void fill(std::span<std::byte> out) {
   std::mt19937_64 random(1);
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= out.size(); at += sizeof(std::uint64_t)) {
@@ -65,12 +64,12 @@ class DiskFile {
     fill({buffer_.get(), kChunk});
     for (std::uint64_t at = 0; at < bytes_; at += kChunk) {
       progress.check_cancelled();
-      std::memcpy(buffer_.get(), &at, sizeof(at));  // no two alike
+      std::memcpy(buffer_.get(), &at, sizeof(at));  // makes every chunk different
       write_chunk(at);
       progress.add(kChunk);
     }
     if (::fsync(fd_.get()) != 0) fail(folder_, "cannot write out the file to measure with");
-    // the same file, opened a second time: it has no other name
+    // opens the same file again; it has no name other than this one
     const std::string same = fmt::format("/proc/self/fd/{}", fd_.get());
     direct_ = UniqueFd(::open(same.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
   }
@@ -82,7 +81,7 @@ class DiskFile {
                        direct_ ? "O_DIRECT" : "page cache dropped");
   }
 
-  // Seconds for `count` bytes at `at`.
+  // Seconds to read `count` bytes at offset `at`.
   double read(std::uint64_t at, std::size_t count) {
     const double start = now();
     const int fd = direct_ ? direct_.get() : fd_.get();
@@ -91,8 +90,7 @@ class DiskFile {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail(folder_, "cannot read the file to measure with");
       if (got == 0)
-        throw Error(ErrorCode::io,
-                    fmt::format("{}: the file to measure with became shorter", safe_display(folder_)));
+        throw Error(ErrorCode::io, "{}: the file to measure with became shorter", safe_display(folder_));
       done += static_cast<std::size_t>(got);
     }
     return now() - start;
@@ -109,7 +107,7 @@ class DiskFile {
     constexpr mode_t kMode = 0600;
     fd_ = UniqueFd(::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kMode));
     if (fd_) return;
-    // not every file system has files without names
+    // not every file system supports unnamed files
     std::string name = folder_ + "/loadline-measure-XXXXXX";
     fd_ = UniqueFd(::mkostemp(name.data(), O_CLOEXEC));
     if (!fd_) fail(folder_, "cannot make a file to measure with");
@@ -135,7 +133,7 @@ class DiskFile {
 }  // namespace
 
 double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
@@ -144,7 +142,7 @@ void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates&
   constexpr double kPatience = 20;
   constexpr int kSeeks = 200;
   if (bytes == 0 || bytes % kChunk != 0)
-    throw Error(ErrorCode::usage, fmt::format("{} are no multiple of {}", bytes, kChunk));
+    throw Error(ErrorCode::usage, "{} are no multiple of {}", bytes, kChunk);
   progress.add_total(bytes * (1 + kRuns));
   DiskFile file(folder, bytes, progress);
   std::vector<double> wholes;
@@ -175,7 +173,7 @@ void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progres
   const std::size_t count = bytes / kSector * kSector;
   const Buffer from = aligned(count), to = aligned(count);
   fill({from.get(), count});
-  std::memcpy(to.get(), from.get(), count);  // the first touch is the system's time
+  std::memcpy(to.get(), from.get(), count);  // first touch: page faults must not count
   std::vector<double> seconds;
   for (std::size_t run = 0; run < kRuns; ++run) {
     progress.check_cancelled();

@@ -1,4 +1,4 @@
-// How fast this machine reads its disk and copies its memory.
+// Measures how fast this machine reads its disk and copies its memory.
 #pragma once
 
 #include "core/base/progress.h"
@@ -10,17 +10,18 @@
 
 namespace loadline {
 
-// The middle one, or the mean of the two in the middle. At least one.
+// Needs at least one value. Of an even number of values, the mean of the middle two.
 double median(std::vector<double> values);
 
-// Measures disk_read and seek_seconds with a file of `bytes` that has no name and goes away by itself, in
-// `folder`: read with O_DIRECT, or, where the file system knows no such thing, after its pages were written
-// out and dropped. Medians of seven readings of the whole, fewer where those take longer than twenty seconds,
-// and of 200 reads of 4 KiB. Progress counts bytes. Throws Error{io | usage | cancelled}.
+// Measures disk_read and seek_seconds with an unnamed temporary file of `bytes` in `folder`; the system
+// removes it on close. Reads with O_DIRECT; if the file system does not support that, drops the file's pages
+// from the page cache first. disk_read: median of seven reads of the whole file, fewer if they exceed twenty
+// seconds. seek_seconds: median of 200 reads of 4 KiB. Progress counts bytes. Throws Error{io | usage |
+// cancelled}.
 void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates& rates, Progress& progress);
 
-// Measures memory_copy: the median of seven copies of `bytes` that no cache holds. Throws Error{limit} where
-// there is no memory.
+// Measures memory_copy: median of seven copies of `bytes`, which should exceed every cache. Throws
+// Error{limit} if the memory cannot be allocated.
 void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progress);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// The verbs of load methods.
+// Builds plans step by step for load methods.
 #include "core/load/method_builder.h"
 
 #include "core/base/error.h"
@@ -19,7 +19,7 @@ MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, 
   if (inputs.request.cast) casts_ = storage_casts(graph, *inputs.request.cast);
   for (const StorageId id : order)
     if (graph.storage(id).bytes > 0) order_.push_back(id);
-  // what the largest plans need, so that they do not move while they grow: untouched, it costs nothing
+  // room for the largest plans, so that they do not move while they grow; untouched memory costs nothing
   plan_.blocks.reserve(4 * order_.size());
   plan_.steps.reserve(12 * order_.size());
   prefer_large_pages(plan_.blocks.data(), plan_.blocks.capacity() * sizeof(Block));
@@ -28,7 +28,7 @@ MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, 
 
 namespace {
 
-// check_plan refuses what overflows
+// may wrap; check_plan refuses such plans
 template <typename BytesOf>
 std::uint64_t sum_of(const StorageOrder& order, const BytesOf& bytes_of) {
   std::uint64_t sum = 0;
@@ -77,22 +77,26 @@ BlockId MethodBuilder::make(Space space, StorageId id, BlockUse use) {
   return alloc(plan_, {.space = space, .bytes = bytes(id), .use = use, .storage = id});
 }
 
-std::vector<BlockId> MethodBuilder::make_all(Space space, BlockUse use) {
-  std::vector<BlockId> blocks;
-  blocks.reserve(order_.size());
-  for (const StorageId id : order_) blocks.push_back(make(space, id, use));
-  return blocks;
-}
-
 BlockId MethodBuilder::make_cast(Space space, StorageId id, BlockUse use) {
   return alloc(plan_, {.space = space, .bytes = cast_bytes(id), .use = use, .storage = id});
 }
 
+std::vector<BlockId> MethodBuilder::make_all(Space space, BlockUse use) {
+  std::vector<BlockId> blocks;
+  for (const StorageId id : order_) blocks.push_back(make(space, id, use));
+  return blocks;
+}
+
 std::vector<BlockId> MethodBuilder::make_all_cast(Space space, BlockUse use) {
   std::vector<BlockId> blocks;
-  blocks.reserve(order_.size());
   for (const StorageId id : order_) blocks.push_back(make_cast(space, id, use));
   return blocks;
+}
+
+BlockId MethodBuilder::load(Space space, StorageId id) {
+  const BlockId block = make(space, id, BlockUse::temporary);
+  read(block, id);
+  return block;
 }
 
 void MethodBuilder::drop_all(const std::vector<BlockId>& blocks) {
@@ -117,12 +121,12 @@ Plan MethodBuilder::finish() {
 TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes,
                            std::string_view remedy)
     : plan_(plan), slot_bytes_(slot_bytes) {
-  // a plan lists every transfer: a ring far too small for its model is refused before it fills memory
+  // a plan lists every transfer: a ring far too small for its model is refused before the list fills memory
   constexpr std::uint64_t kMostTransfers = 2'000'000;
   if (bytes / slot_bytes > kMostTransfers)
-    throw Error(ErrorCode::limit, fmt::format("slots of {} need {} transfers for {}, the limit is {}{}",
-                                              format_bytes(slot_bytes), format_grouped(bytes / slot_bytes),
-                                              format_bytes(bytes), format_grouped(kMostTransfers), remedy));
+    throw Error(ErrorCode::limit, "slots of {} need {} transfers for {}, the limit is {}{}",
+                format_bytes(slot_bytes), format_grouped(bytes / slot_bytes), format_bytes(bytes),
+                format_grouped(kMostTransfers), remedy);
   for (std::uint32_t i = 0; i < slots; ++i)
     slots_.push_back(alloc(plan_, {.space = Space::staging,
                                    .bytes = slot_bytes_,
@@ -132,7 +136,7 @@ TransferRing::TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_b
 }
 
 void TransferRing::send(StorageId from, std::uint64_t bytes, BlockId to, std::optional<Cast> cast) {
-  // the least that can be cast by itself: one number, or the numbers of one block
+  // the smallest unit that can be cast alone: one number, or the numbers of one block
   std::uint64_t read_unit = 1, unit = 1;
   if (cast) {
     const DTypeInfo &stored = dtype_info(cast->from), &target = dtype_info(cast->to);

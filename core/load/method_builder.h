@@ -1,4 +1,4 @@
-// What load methods are written with; for the methods only.
+// Helpers that write the plans of load methods; for methods only.
 #pragma once
 
 #include "core/load/methods.h"
@@ -7,10 +7,10 @@
 
 namespace loadline {
 
-// A plan under construction over the storages that have bytes, in load order.
+// A plan under construction for the storages that have bytes, in load order.
 class MethodBuilder {
  public:
-  // Throws Error{usage} for options that check_request() refuses.
+  // Throws Error{usage} as check_request() does.
   MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
 
   const MetaGraph& graph() const { return graph_; }
@@ -18,58 +18,60 @@ class MethodBuilder {
   const LoadInputs& inputs() const { return inputs_; }
   std::uint64_t bytes(StorageId id) const { return graph_.storage(id).bytes; }
   std::uint64_t all_bytes() const;
-  std::uint64_t most_bytes() const;  // of one storage; 0 if there is none
+  std::uint64_t most_bytes() const;  // of the largest storage; 0 if there is none
   Plan& plan() { return plan_; }
-  // The storages of each shard (shards.h), in load order; shards by their first one in it.
+  // The storages of each shard (shards.h), in load order; shards sorted by their first storage in that order.
   std::vector<StorageOrder> by_shard() const;
 
-  // What options().request.cast makes of a storage, if anything.
+  // How the requested cast converts a storage; nothing if it keeps its stored type.
   std::optional<Cast> cast(StorageId id) const { return casts_.empty() ? std::nullopt : casts_[index(id)]; }
-  std::uint64_t cast_bytes(StorageId id) const;  // v: what it takes once loaded; bytes(id) without a cast
+  std::uint64_t cast_bytes(StorageId id) const;  // size once loaded; bytes(id) without a cast
   std::uint64_t all_cast_bytes() const;
   Home home(StorageId id) const { return inputs_.placement.of(id); }
   bool has_twin(StorageId id) const { return inputs_.placement.has_twin(id); }
 
-  // A block for a storage as it is stored.
+  // Allocates a block for a storage in its stored type.
   BlockId make(Space space, StorageId id, BlockUse use = BlockUse::storage);
-  // One block per storage, in load order.
+  // One such block per storage, in load order.
   std::vector<BlockId> make_all(Space space, BlockUse use = BlockUse::storage);
-  // The same for a storage as it is once loaded.
+  // The same with each storage's size after the cast.
   BlockId make_cast(Space space, StorageId id, BlockUse use = BlockUse::storage);
   std::vector<BlockId> make_all_cast(Space space, BlockUse use = BlockUse::storage);
+  // A temporary block that the storage is read into.
+  BlockId load(Space space, StorageId id);
 
   void read(BlockId to, StorageId id) { copy(plan_, to, 0, id, 0, bytes(id)); }
   void read_cast(BlockId to, StorageId id) { copy(plan_, to, 0, id, 0, bytes(id), cast(id)); }
   void move(BlockId to, BlockId from) { copy(plan_, to, 0, from, 0, plan_.block(from).bytes); }
-  // `from` holds the storage as it is stored, `to` gets it as it is once loaded.
+  // `from` holds the storage in its stored type; `to` receives it cast.
   void move_cast(BlockId to, BlockId from, StorageId id) { copy(plan_, to, 0, from, 0, bytes(id), cast(id)); }
   void drop(BlockId block) { free(plan_, block); }
   void drop_all(const std::vector<BlockId>& blocks);
 
   void activations();
-  // The end of every load that allocates activations last.
+  // Ends the plan of a load that allocates activations last: marks "loaded", then allocates them.
   Plan finish();
 
  private:
   const MetaGraph& graph_;
   const LoadInputs& inputs_;
-  std::vector<std::optional<Cast>> casts_;  // by storage; empty: none
+  std::vector<std::optional<Cast>> casts_;  // by storage; empty: no cast
   StorageOrder order_;
   Plan plan_;
 };
 
-// Fills slots of the ring and empties them into the device: all reads of a slot come before its first
-// transfer, so that a slot needs one wait when it comes round again.
+// A staging ring: fills a slot with reads, then copies its contents to the device. All reads into a slot come
+// before its first transfer, so the slot needs only one wait before it is reused.
 class TransferRing {
  public:
-  // Throws Error{limit} if `bytes` would take so many transfers that the plan itself became too large;
-  // `remedy` ends its message, where somebody has a choice.
+  // Throws Error{limit} if `bytes` would need so many transfers that the plan itself became too large; the
+  // message ends with `remedy`.
   TransferRing(Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t bytes,
                std::string_view remedy = ": use larger slots");
 
-  // All of a storage's `bytes`; what lies in the slots is cast already.
+  // Sends the `bytes` of a storage to block `to`. The slots hold the cast weights.
   void send(StorageId from, std::uint64_t bytes, BlockId to, std::optional<Cast> cast = {});
-  // What is in the slot filled last goes out; the slots stay.
+  // Copies the contents of the slot being filled to the device; the slots stay allocated.
   void flush();
   void close();
 

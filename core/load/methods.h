@@ -1,4 +1,4 @@
-// Load methods: how each framework or recipe moves weights from disk to a device, as plans.
+// Load methods: how each framework or recipe moves weights from disk to a device, written as plans.
 #pragma once
 
 #include "core/load/orders.h"
@@ -7,56 +7,56 @@
 #include "core/plan/dry_machine.h"
 #include "core/plan/plan.h"
 
-#include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 
 namespace loadline {
 
-// What the plan of a load is made from: a request, and what it means for one model.
+// The inputs of a load's plan: the request, and its meaning for one model.
 struct LoadInputs {
   LoadRequest request = {};
-  Placement placement = {};                    // as the request asks for it, by storage
-  unsigned spaces = space_bit(Space::device);  // whose sum the order `optimal` keeps lowest
+  Placement placement = {};                    // the requested placement, by storage
+  unsigned spaces = space_bit(Space::device);  // order `optimal` minimises the peak of their sum
   CostModel costs = {};
 };
 
+class MethodBuilder;
+
 struct MethodTraits {
-  bool casts = false;              // LoadRequest::cast
-  bool offloads = false;           // follows LoadInputs::placement
-  bool streams = false;            // weights come and go: they are not on the device at the end
-  bool activations_first = false;  // they are allocated before the weights are there
-  bool ring = false;               // staging_bytes, slots
-  bool limit = false;              // runai_buffer
-  bool shards = false;             // shard_bytes
-  bool flushes = false;            // the flush threshold, doubled ties
-  bool order_free = false;         // no order has another peak, over whatever spaces and with any options
-  // The device reads the files' own pages, which are staging in the plan: they must lie as they are
+  bool casts = false;              // supports LoadRequest::cast
+  bool offloads = false;           // supports LoadInputs::placement
+  bool streams = false;            // weights come and go; they are not on the device at the end
+  bool activations_first = false;  // activations are allocated before the weights
+  bool ring = false;               // supports staging_bytes, slots
+  bool limit = false;              // supports runai_buffer
+  bool shards = false;             // supports shard_bytes
+  bool flushes = false;            // supports flush_bytes, doubled_ties
+  bool order_free = false;         // every order has the same peak, for all spaces and options
+  // The device reads the files' own pages, which count as staging in the plan. The files must be mappable
   // (maps_files()).
   bool imports = false;
 };
 
-// `summary` fits a table; `explanation` is one paragraph for a person who chooses. The law bounds the peak of
-// each space from above in every order; law.h has its grammar and symbols.
+// `summary` fits a table cell. The law is an upper bound for the peak of each space in every order; law.h
+// gives its grammar and symbols.
 struct Method {
   std::string_view id;
   std::string_view summary;
   std::string_view peak_law;  // closed form: "device W + Q, host w*"
-  std::string_view explanation;
-  // For make_plan() only. May throw Error{limit} for options that make the plan itself too large.
-  Plan (*make)(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
+  // Called by make_plan() only. May throw Error{limit} for options that make the plan itself too large.
+  Plan (*make)(MethodBuilder& builder);
   MethodTraits traits = {};
-  bool common = false;  // among those shown where nobody names any
-  // Whether bytes of several tensors wait for each other, so that a turn depends on those before it.
+  bool common = false;  // shown when the request names no method
+  // Whether a buffer collects bytes of several tensors before it moves on, so that a turn depends on earlier
+  // turns.
   bool (*waits)(const LoadRequest& request) = nullptr;
 };
 
 std::span<const Method> methods();
 // Throws Error{usage} that lists the ids.
 const Method& find_method(std::string_view id);
-// The method's plan. Throws Error{usage} as check_request(), Error{unsupported} for a cast or a placement
-// that the method does not know, Error{limit} where the plan itself would be too large.
+// The method's plan. Throws Error{usage} as check_request() does, Error{unsupported} for a cast or a
+// placement that the method does not support, Error{limit} if the plan itself would be too large.
 Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder& order,
                const LoadInputs& inputs);
 

@@ -1,4 +1,4 @@
-// Candidates for the best order, their peaks, and the bound that proves one.
+// Candidates for the optimal order, their peaks, and the bound that proves one optimal.
 #include "core/load/optimal_order.h"
 
 #include "core/load/shards.h"
@@ -24,14 +24,14 @@ class Search {
         cut_(cut_in(file_)) {}
 
   OptimalOrder best() {
-    // what a load leaves is the same in every order, and none is below it
+    // the level at the end of a load is the same in every order, and no peak is below it
     if (cut_.peak == cut_.final_level) return in_file_order(true);
     probes_ = probes();
     probe();
     if (!fixed_) probe_files();
     OptimalOrder found = search();
     if (static_cast<std::uint64_t>(cut_in(found.order).peak) == *found.peak) return found;
-    // turns that were the same in every order tried are not in this one
+    // the turns were the same in every probe, but not in this order
     fixed_ = fixed_files_ = false;
     return search();
   }
@@ -47,7 +47,7 @@ class Search {
     const auto attempt = [&](StorageOrder candidate) {
       if (candidate == file_) return;
       const std::int64_t peak = peak_of_order(candidate);
-      // without gain the reads stay sequential
+      // without gain, keep the sequential reads of file order
       if (peak > least || peak == cut_.peak) return;
       const std::size_t now = breaks_of(candidate);
       if (peak == least && now >= breaks) return;
@@ -71,8 +71,8 @@ class Search {
     return cut_turns(make_plan(graph_, method_, order, inputs_), graph_.storages.size(), inputs_.spaces);
   }
 
-  // Whether turns depend on the order. Buffers that wait until so many bytes are there can look alike in many
-  // orders.
+  // Tests whether the turns depend on the order. Methods with buffers that wait for a number of bytes are
+  // excluded: their turns can look alike in many orders.
   void probe() {
     const std::size_t storages = graph_.storages.size();
     fixed_ = !waits() && follows(cut_, file_, storages);
@@ -84,7 +84,8 @@ class Search {
     }
   }
 
-  // Where storages depend on their neighbours, shards may not: they are taken as their first storage comes.
+  // Turns of single storages may depend on their neighbours while turns of whole shards do not. A shard is
+  // taken at its first storage.
   void probe_files() {
     const std::size_t storages = graph_.storages.size();
     const std::vector<std::uint32_t> shards =
@@ -101,7 +102,7 @@ class Search {
     fixed_files_ = !waits();
     for (const StorageOrder& order : probes_) {
       if (!fixed_files_) return;
-      StorageOrder files;  // as they come
+      StorageOrder files;  // in the sequence of their first storages
       std::vector<bool> seen(storages, false);
       for (const StorageId id : order) {
         const StorageId file = first_of_file_[index(id)];
@@ -114,7 +115,8 @@ class Search {
     }
   }
 
-  // Of many storages one shuffle parts neighbours everywhere; of few it may not, and plans take no time.
+  // With many storages one shuffle separates nearly all neighbours. With few it may not, but then more plans
+  // cost little.
   std::vector<StorageOrder> probes() const {
     constexpr std::size_t kFew = 1000;
     std::mt19937_64 random(1);  // the same on every system
@@ -139,12 +141,12 @@ class Search {
     return order;
   }
 
-  // Turns that are the same in every order give the peak without a plan.
+  // If the turns are the same in every order, the peak needs no plan.
   std::int64_t peak_of_order(const StorageOrder& order) const {
     return fixed_ ? peak_in(cut_, order, graph_.storages.size()) : cut_in(order).peak;
   }
 
-  // How often an order goes on elsewhere than file order does.
+  // The number of positions where an order departs from file order.
   std::size_t breaks_of(const StorageOrder& order) const {
     std::vector<std::size_t> places(graph_.storages.size());
     for (std::size_t i = 0; i < file_.size(); ++i) places[index(file_[i])] = i;
@@ -154,21 +156,20 @@ class Search {
     return breaks;
   }
 
-  // Those that file order lifts highest, at most four.
+  // The phases with the highest peaks in file order, at most four.
   static std::vector<const TurnPhase*> highest_phases(const TurnCut& cut) {
     constexpr std::size_t kMost = 4;
     std::vector<const TurnPhase*> found;
     for (const TurnPhase& phase : cut.phases)
       if (phase.turns.size() > 1) found.push_back(&phase);
-    std::stable_sort(found.begin(), found.end(), [](const TurnPhase* a, const TurnPhase* b) {
-      return a->base + a->hump > b->base + b->hump;
-    });
+    std::ranges::stable_sort(
+        found, [](const TurnPhase* a, const TurnPhase* b) { return a->base + a->hump > b->base + b->hump; });
     if (found.size() > kMost) found.resize(kMost);
     return found;
   }
 
-  // The phase's turns, of storages or of files, by the rule; storages without one in it behind them; what
-  // stands alike in file order.
+  // Orders storages, or whole files, by the rule for this phase; storages without a turn in it come last.
+  // Ties keep file order.
   StorageOrder by_rule(const TurnPhase& phase, bool of_files) const {
     std::vector<Turn> turns = phase.turns;
     sort_turns(turns);
@@ -176,8 +177,7 @@ class Search {
     for (std::size_t i = 0; i < turns.size(); ++i) places[index(turns[i].storage)] = i;
     const auto place = [&](StorageId id) { return places[index(of_files ? first_of_file_[index(id)] : id)]; };
     StorageOrder order = file_;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](StorageId a, StorageId b) { return place(a) < place(b); });
+    std::ranges::stable_sort(order, [&](StorageId a, StorageId b) { return place(a) < place(b); });
     return order;
   }
 
@@ -188,10 +188,10 @@ class Search {
   const StorageOrder file_;
   const TurnCut cut_;  // in file order
   std::vector<StorageOrder> probes_;
-  std::vector<StorageId> first_of_file_;  // by storage: the one that stands for its file or shard
-  GroupCut files_cut_;                    // a turn for each file or shard
+  std::vector<StorageId> first_of_file_;  // by storage: the representative of its file or shard
+  GroupCut files_cut_;                    // one turn for each file or shard
   bool fixed_ = false;                    // the turns are the same in every order
-  bool fixed_files_ = false;              // those of files are
+  bool fixed_files_ = false;              // the same for turns of files
 };
 
 }  // namespace

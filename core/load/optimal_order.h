@@ -1,11 +1,10 @@
-// The order in which a method's peak is least, over the sum of some spaces.
+// Finds the load order with the lowest peak of a method, over the sum of some spaces.
 //
-// The method's plan is cut into phases of one turn per storage, or per shard for methods that take files
-// whole (turns.h, shards.h). Where the turns do not depend on the order, each phase's peak by Johnson's rule
-// is a bound that no order goes below, and so are the levels between phases; phases may want different
-// orders, so that the greatest of these bounds is not always reached. Candidates are the rule's orders for
-// the highest phases, in which turns that it does not tell apart keep file order, and the orders of the
-// table.
+// The method's plan is cut into phases with one turn per storage, or per shard for methods that take whole
+// files (turns.h, shards.h). If the turns do not depend on the order, two bounds hold for every order: each
+// phase's peak by Johnson's rule, and the levels between phases. Phases may want different orders, so the
+// greatest bound is not always reached. Candidates are the rule's orders for the highest phases (ties keep
+// file order) and the orders of the table.
 #pragma once
 
 #include "core/base/progress.h"
@@ -18,27 +17,27 @@ namespace loadline {
 
 struct OptimalOrder {
   StorageOrder order;
-  // Of the load alone, over LoadInputs::spaces. Absent where the method is order_free: file order is known
-  // to be one of the best without any plan.
+  // Peak of the load alone, over LoadInputs::spaces. Absent if the method is order_free: file order is then
+  // optimal, and no plan is made.
   std::optional<std::uint64_t> peak = {};
-  // No order has a lower peak: the method is order_free; or it is what the load leaves in the end, the same
-  // in every order; or it equals the greatest bound, and the plans in file order and shuffled (of less than
-  // 1,000 storages also reversed and rotated) have the same turns, with no buffer that waits for others
-  // (Method::waits). Else it is the best of the candidates. All of this is about the bytes that blocks ask
-  // for: of what an allocator model reserves for them (LoadRequest::allocator), which verdicts go by, it says
-  // nothing.
+  // True if no order has a lower peak. Proven in three cases: the method is order_free; or the peak equals
+  // the level at the end of the load, which is the same in every order; or the peak equals the greatest bound
+  // and the turns do not depend on the order. The last is tested with plans in file order and shuffled (below
+  // 1,000 storages also reversed and rotated), and no buffer may collect several tensors (Method::waits). If
+  // false, the order is the best candidate. The proof covers requested bytes only, not the bytes that an
+  // allocator model reserves (LoadRequest::allocator), which budgets are checked against.
   bool proven = false;
 };
 
-// File order, unless a candidate has a lower peak over options.spaces: without gain the reads stay
-// sequential. Of those with the lowest peak the one that leaves file order least often; among equals the
-// earlier one. O(n log n) and a handful of plans. Throws Error{cancelled}; unless the method is order_free
-// also what make_plan() does, and Error{limit} for a load of 2^62 bytes.
+// The candidate with the lowest peak over LoadInputs::spaces; file order if none is lower, because then the
+// reads stay sequential. Among equal peaks, the order that departs from file order least often, then the
+// earlier candidate. O(n log n) and a handful of plans. Throws Error{cancelled}. Unless the method is
+// order_free, also throws as make_plan() does, and Error{limit} for a load of 2^62 bytes or more.
 OptimalOrder optimal_order(const MetaGraph& graph, const Method& method, const LoadInputs& inputs,
                            const Progress& progress = Progress());
 
-// What `order` is for this method: an order of the table that depends on nothing but the graph, or the
-// optimal one.
+// The sequence of storages for this method: from the table's order if it depends on the graph alone, else the
+// optimal order.
 StorageOrder make_order(const MetaGraph& graph, const Order& order, const Method& method,
                         const LoadInputs& inputs, const Progress& progress = Progress());
 

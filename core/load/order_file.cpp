@@ -1,4 +1,4 @@
-// Reading and writing orders as text.
+// Reads and writes load orders as text.
 #include "core/load/order_file.h"
 
 #include "core/base/error.h"
@@ -38,7 +38,7 @@ const Order* find_row_of(std::string_view name) {
   }
 }
 
-// Takes names line by line and keeps where each was listed.
+// Reads names line by line and remembers the line of each.
 class OrderReader {
  public:
   OrderReader(const MetaGraph& graph, const std::string& file)
@@ -48,17 +48,15 @@ class OrderReader {
   }
 
   StorageOrder read(std::string_view text) {
-    constexpr std::string_view kMark = "\xef\xbb\xbf";  // that some editors put before UTF-8
-    for (std::size_t at = text.starts_with(kMark) ? kMark.size() : 0; at < text.size();) {
+    constexpr std::string_view kMark = "\xef\xbb\xbf";  // byte order mark that some editors write
+    if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+    for (const std::string_view line : lines_of(text)) {
       ++line_;
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      take(text.substr(at, end - at));
-      at = end + 1;
+      take(line);
     }
     if (order_.empty() && !graph_.tensors.empty())
       throw Error(ErrorCode::malformed, {.file = file_},
-                  fmt::format("names no tensor in its {}: an order lists tensors, one a line",
-                              counted(line_, "line")));
+                  "names no tensor in its {}: an order lists tensors, one a line", counted(line_, "line"));
     for (const StorageId id : find_order("file").make(graph_)) place(id);
     return std::move(order_);
   }
@@ -92,7 +90,7 @@ class OrderReader {
   }
 
   Error fault(ErrorCode code, std::optional<std::string> tensor, const std::string& text) const {
-    return Error(code, {.file = file_, .tensor = std::move(tensor)}, fmt::format("line {}: {}", line_, text));
+    return Error(code, {.file = file_, .tensor = std::move(tensor)}, "line {}: {}", line_, text);
   }
 
   const MetaGraph& graph_;
@@ -113,8 +111,8 @@ StorageOrder parse_order(const MetaGraph& graph, std::string_view text, const st
 StorageOrder read_order(const MetaGraph& graph, const std::string& path) {
   const SourceFile file = SourceFile::open(path);
   if (file.size() > kMostFile)
-    throw Error(ErrorCode::limit, {.file = path},
-                fmt::format("{} bytes, the limit of a list of names is {}", file.size(), kMostFile));
+    throw Error(ErrorCode::limit, {.file = path}, "{} bytes, the limit of a list of names is {}", file.size(),
+                kMostFile);
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
   return parse_order(graph, text, path);
@@ -139,7 +137,7 @@ void check_order_choice(const std::string& name) {
   std::error_code none;
   if (find_row_of(name) != nullptr || std::filesystem::exists(name, none)) return;
   if (name.find_first_of("./") != std::string::npos)
-    throw Error(ErrorCode::usage, fmt::format("there is no file '{}' with an order", safe_display(name)));
+    throw Error(ErrorCode::usage, "there is no file '{}' with an order", safe_display(name));
   find_order(name);
 }
 

@@ -7,35 +7,31 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 #include <tuple>
-
-#include <fmt/format.h>
 
 namespace loadline {
 namespace {
 
-// Sorted by file and offset; storages without a file keep their number's order.
+// Sorted by file and offset; storages without a file by their number.
 StorageOrder file_order(const MetaGraph& graph) {
   StorageOrder order;
   const auto owners = first_owner(graph);
   for (std::size_t i = 0; i < graph.storages.size(); ++i)
     if (owners[i]) order.push_back(StorageId{static_cast<std::uint32_t>(i)});
-  std::stable_sort(order.begin(), order.end(), [&](StorageId a, StorageId b) {
+  std::ranges::stable_sort(order, [&](StorageId a, StorageId b) {
     const Storage &x = graph.storage(a), &y = graph.storage(b);
     return std::tie(x.file, x.offset) < std::tie(y.file, y.offset);
   });
   return order;
 }
 
-// File order, re-sorted by a key of the storage, made once for each; equal keys stay in file order.
+// Sorts by a key that is computed once for each storage; equal keys keep file order.
 template <typename Key>
 StorageOrder sorted_by(const MetaGraph& graph, Key key) {
   using Keyed = std::pair<decltype(key(StorageId{})), StorageId>;
   std::vector<Keyed> keyed;
   for (const StorageId id : file_order(graph)) keyed.emplace_back(key(id), id);
-  std::stable_sort(keyed.begin(), keyed.end(),
-                   [](const Keyed& a, const Keyed& b) { return a.first < b.first; });
+  std::ranges::stable_sort(keyed, [](const Keyed& a, const Keyed& b) { return a.first < b.first; });
   StorageOrder order;
   order.reserve(keyed.size());
   for (const Keyed& entry : keyed) order.push_back(entry.second);
@@ -61,8 +57,8 @@ StorageOrder forward_order(const MetaGraph& graph) {
   return sorted_by(graph, [&](StorageId id) { return forward_key(graph.tensor(*owners[index(id)]).name); });
 }
 
-// What is largest in most models goes while there is room, everything else as it lies: sorting it all would
-// cost sequential reads and gain little more.
+// Head and embeddings, the largest tensors of most models, are loaded while there is room; all others keep
+// file order. A full sort would lose sequential reads and gain little more.
 StorageOrder heads_first_order(const MetaGraph& graph) {
   const auto owners = first_owner(graph);
   return sorted_by(graph, [&](StorageId id) {

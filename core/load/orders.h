@@ -1,4 +1,4 @@
-// Orders: in which sequence a load visits the storages of a model.
+// Load orders: the sequence in which a load visits the storages of a model.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -9,18 +9,18 @@
 
 namespace loadline {
 
-// A permutation of all storages that some tensor uses.
+// A permutation of all storages that a tensor uses.
 using StorageOrder = std::vector<StorageId>;
 
 struct Order {
   std::string_view id;
   std::string_view summary;
-  // Null where the order depends on the method: use make_order() (optimal_order.h), which knows both kinds.
+  // Null if the order depends on the method; make_order() (optimal_order.h) handles both kinds.
   StorageOrder (*make)(const MetaGraph& graph);
 };
 
 std::span<const Order> orders();
-// "offset" is another name of "file". Throws Error{usage} that lists the ids.
+// Accepts "offset" as another name of "file". Throws Error{usage} that lists the ids.
 const Order& find_order(std::string_view id);
 
 }  // namespace loadline

@@ -1,8 +1,9 @@
-// Rules, layers counted from the end, and accelerate's automatic map.
+// Placement by rules, by layers counted from the end, and by accelerate's automatic map.
 #include "core/load/placement.h"
 
 #include "core/base/checked.h"
 #include "core/base/error.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
 #include "core/graph/config_text.h"
 #include "core/graph/filter.h"
@@ -35,12 +36,12 @@ void put(Placement& placement, const LoadUnit& unit, Home place) {
   for (const StorageId id : unit.storages) placement.homes[index(id)] = place;
 }
 
-// What accelerate moves in one piece: a numbered layer, or one module of what is not in a layer.
+// A unit that accelerate moves as one: a numbered layer, or one module outside the layers.
 struct Piece {
   std::vector<StorageId> storages = {};
-  std::uint64_t bytes = 0;     // of all of them
-  std::uint64_t largest = 0;   // of one module among those that share a weight
-  std::uint64_t partners = 0;  // the same without the first of these
+  std::uint64_t bytes = 0;     // of all its storages
+  std::uint64_t largest = 0;   // largest of the modules joined by shared weights
+  std::uint64_t partners = 0;  // the same without the first of these modules
 };
 
 std::string piece_of(std::string_view name) {
@@ -51,7 +52,7 @@ std::string piece_of(std::string_view name) {
 
 using PiecePlaces = std::map<std::string, std::size_t, std::less<>>;
 
-// Of pieces that share a weight the first takes all, however many are linked so; the others are left empty.
+// Joins all pieces that are linked by shared weights into the first of them; the others become empty.
 void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Piece>& list) {
   std::vector<std::size_t> leads(list.size());
   std::iota(leads.begin(), leads.end(), std::size_t{0});
@@ -61,12 +62,12 @@ void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Pi
   };
   const auto owners = first_owner(graph);
   for (const std::vector<TensorId>& group : tied_groups(graph)) {
-    // the storage's first tensor, which need not be one of these, has a piece
+    // the first tensor of the storage always has a piece, but need not be in this group
     const TensorId owner = *owners[index(graph.tensor(group.front()).storage)];
     const std::size_t first = places.find(piece_of(graph.tensor(owner).name))->second;
     for (const TensorId id : group) {
       const auto found = places.find(piece_of(graph.tensor(id).name));
-      if (found == places.end()) continue;  // a module of nothing else
+      if (found == places.end()) continue;  // a module without storages of its own
       const auto [low, high] = std::minmax({lead_of(first), lead_of(found->second)});
       leads[high] = low;
     }
@@ -82,7 +83,7 @@ void join_tied(const MetaGraph& graph, const PiecePlaces& places, std::vector<Pi
   }
 }
 
-// The pieces in forward order; those that share a weight are one, in the place of the first.
+// The pieces in forward order; pieces that share a weight are joined at the position of the first.
 std::vector<Piece> pieces(const MetaGraph& graph, const std::vector<std::uint64_t>& sizes) {
   const auto owners = first_owner(graph);
   std::vector<Piece> list;
@@ -101,13 +102,14 @@ std::vector<Piece> pieces(const MetaGraph& graph, const std::vector<std::uint64_
   return list;
 }
 
-// bert, nomic-bert, modern-bert, ...: of these llama.cpp makes no head. Without a word decoders are assumed.
+// bert, nomic-bert, modern-bert, ...: llama.cpp gives these no head. An unknown family is taken for a
+// decoder.
 bool is_bert(const MetaGraph& graph) {
   const std::optional<std::string> family = model_family(graph);
   return family && family->find("bert") != std::string::npos;
 }
 
-// The embedding that is the head as well, if there is one.
+// The embedding that doubles as the head, if there is one.
 std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
   bool head = false;
   std::optional<StorageId> embedding;
@@ -121,8 +123,8 @@ std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
   if (!head) return is_bert(graph) ? std::nullopt : embedding;
   for (const std::vector<TensorId>& group : tied_groups(graph)) {
     const auto any = [&](Phase phase) {
-      return std::any_of(group.begin(), group.end(),
-                         [&](TensorId id) { return phase_of(graph.tensor(id).name) == phase; });
+      return std::ranges::any_of(group,
+                                 [&](TensorId id) { return phase_of(graph.tensor(id).name) == phase; });
     };
     if (any(Phase::embedding) && any(Phase::head)) return graph.tensor(group.front()).storage;
   }
@@ -132,10 +134,9 @@ std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
 }  // namespace
 
 Home find_home(std::string_view id) {
-  const auto found = std::find(kHomes.begin(), kHomes.end(), id);
+  const auto found = std::ranges::find(kHomes, id);
   if (found == kHomes.end())
-    throw Error(ErrorCode::usage,
-                fmt::format("no place '{}'; there are: device, host, disk", safe_display(id, 40)));
+    throw Error(ErrorCode::usage, "no place '{}'; there are: device, host, disk", safe_display(id, 40));
   return static_cast<Home>(found - kHomes.begin());
 }
 
@@ -144,18 +145,19 @@ std::string_view home_id(Home place) { return kHomes[static_cast<std::size_t>(pl
 PlaceRule parse_place_rule(std::string_view text) {
   const std::size_t at = text.rfind('=');
   if (at == std::string_view::npos || at == 0)
-    throw Error(ErrorCode::usage,
-                fmt::format("'{}' is no EXPR=PLACE, such as name:*experts*=host", safe_display(text, 80)));
+    throw Error(ErrorCode::usage, "'{}' is no EXPR=PLACE, such as name:*experts*=host",
+                safe_display(text, 80));
   return {std::string(text.substr(0, at)), find_home(text.substr(at + 1))};
+}
+std::string print_place_rule(const PlaceRule& rule) {
+  return fmt::format("{}={}", rule.filter, home_id(rule.place));
 }
 
 bool Placement::all_on_device() const {
-  return std::all_of(homes.begin(), homes.end(), [](Home place) { return place == Home::device; });
+  return std::ranges::all_of(homes, [](Home place) { return place == Home::device; });
 }
 
-bool Placement::has_twin(StorageId id) const {
-  return std::find(twins.begin(), twins.end(), id) != twins.end();
-}
+bool Placement::has_twin(StorageId id) const { return std::ranges::find(twins, id) != twins.end(); }
 
 Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules) {
   Placement placement{std::vector<Home>(graph.storages.size(), Home::device)};
@@ -164,7 +166,7 @@ Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& r
   for (const PlaceRule& rule : rules) {
     const std::vector<TensorId> chosen = TensorFilter(rule.filter).select(graph);
     if (chosen.empty())
-      throw Error(ErrorCode::usage, fmt::format("no tensor matches '{}'", safe_display(rule.filter, 80)));
+      throw Error(ErrorCode::usage, "no tensor matches '{}'", safe_display(rule.filter, 80));
     for (const TensorId id : chosen) {
       const std::size_t at = index(graph.tensor(id).storage);
       if (owners[at] != id || decided[at]) continue;
@@ -199,6 +201,10 @@ MemoryMap parse_memory_map(std::string_view text) {
   MemoryMap map{parse_size(text.substr(0, comma), "size on the device")};
   if (comma < text.size()) map.host = parse_size(text.substr(comma + 1), "size on the host");
   return map;
+}
+std::string print_memory_map(const MemoryMap& map) {
+  const auto size = [](std::uint64_t bytes) { return print_option(OptionKind::bytes, bytes); };
+  return size(map.device) + (map.host ? "," + size(*map.host) : "");
 }
 
 Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,

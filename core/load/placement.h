@@ -1,4 +1,4 @@
-// Where the weights of a model end up: device, host, or left on disk.
+// Where the weights of a model end up: on the device, on the host, or left on disk.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -16,7 +16,7 @@ enum class Home : std::uint8_t { device, host, disk };
 Home find_home(std::string_view id);
 std::string_view home_id(Home place);
 
-// What an automatic map may fill.
+// The memory that an automatic map may fill.
 struct MemoryMap {
   std::uint64_t device = 0;
   std::optional<std::uint64_t> host = {};  // absent: unlimited
@@ -24,10 +24,10 @@ struct MemoryMap {
 };
 
 struct Placement {
-  std::vector<Home> homes = {};  // empty: everything on the device; else one for each storage of the graph
-  // Storages of the device that llama.cpp keeps on the host, too: an embedding that is the head as well.
+  std::vector<Home> homes = {};  // by storage of the graph; empty: all on the device
+  // Storages on the device that llama.cpp also keeps on the host: an embedding that doubles as the head.
   std::vector<StorageId> twins = {};
-  // Of what it was made, where sizes decided: for weights that are cast otherwise it must be made anew.
+  // The limits of an automatic map. Its homes depend on weight sizes, so another cast needs a new map.
   std::optional<MemoryMap> map = {};
 
   Home of(StorageId id) const { return homes.empty() ? Home::device : homes[index(id)]; }
@@ -36,35 +36,37 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-// One row of a user's wishes: tensors whose names match the filter go there.
+// A placement rule: tensors that match the filter go to `place`.
 struct PlaceRule {
   std::string filter;  // core/graph/filter.h
   Home place = Home::device;
   bool operator==(const PlaceRule&) const = default;
 };
-// "name:*experts*=host": what stands behind the last "=" is the place. Throws Error{usage}.
+// Reads "name:*experts*=host"; the text after the last "=" is the place. Throws Error{usage}.
 PlaceRule parse_place_rule(std::string_view text);
-// The first rule that matches a storage's first tensor decides, else the device. Throws Error{usage} for a
-// filter that cannot be read or that no tensor matches.
+std::string print_place_rule(const PlaceRule& rule);
+// A storage follows the first rule that matches its first tensor; without a match it goes to the device.
+// Throws Error{usage} for a filter that cannot be parsed or that no tensor matches.
 Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules);
 
-// As llama.cpp offloads layers: of N layers the first is what lies behind the last numbered one (final norm,
-// head), the others are the last N - 1 numbered ones; everything else on the host. Its embedding is always on
-// the host: one that is the head as well, under a second name or because the model has no head (output.weight
-// made of token_embd.weight), is loaded twice then. Encoders whose model_type or general.architecture has
-// "bert" in it have no head and need none.
+// llama.cpp's layer offload. Of N layers, one is everything after the last numbered layer (final norm, head);
+// the others are the last N - 1 numbered layers. All other weights stay on the host. The embedding is always
+// on the host. An embedding that doubles as the head is therefore loaded twice; this is the case if the two
+// names share a storage or if the model has no head (llama.cpp makes output.weight from token_embd.weight).
+// Encoders with "bert" in model_type or general.architecture need no head.
 Placement place_gpu_layers(const MetaGraph& graph, std::uint64_t layers);
 
-// "DEVICE[,HOST]", sizes both. Throws Error{usage} that says which of them is no size.
+// Reads "DEVICE[,HOST]", both sizes. Throws Error{usage} that says which of the two is not a size.
 MemoryMap parse_memory_map(std::string_view text);
+std::string print_memory_map(const MemoryMap& map);
 
-// accelerate's infer_auto_device_map with one device: module by module in forward order onto the device until
-// the next does not fit, then onto the host in the same way, then on disk; layers are not split and no module
-// goes back to an earlier home. Beside the module in question device and host keep room for the largest of
-// those still to be placed after it, so that what is offloaded can pass through: for the last one none.
-// Modules that share a weight go together, as one that counts it once; while the first of them is in question
-// the others are still to be placed. Sizes are as loaded with `cast`. `host` absent: unlimited. Throws
-// Error{limit} where those of one module have no sum.
+// accelerate's infer_auto_device_map for one device. Modules go in forward order onto the device until one
+// does not fit, then onto the host until one does not fit, then to disk. Layers are not split, and no module
+// goes back to an earlier home. Device and host each keep free space for the largest module still to be
+// placed, so that offloaded weights can pass through; the last module needs no such space. Modules that share
+// a weight are placed together, and the shared weight counts once; while they are being placed, all but the
+// first count as still to be placed. Sizes are those after `cast`. `host_bytes` absent: unlimited. Throws
+// Error{limit} if the sizes of one module overflow when summed.
 Placement place_automatically(const MetaGraph& graph, std::uint64_t device_bytes,
                               std::optional<std::uint64_t> host_bytes, std::optional<DType> cast = {});
 

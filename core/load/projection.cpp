@@ -1,4 +1,4 @@
-// Plans on the dry machine, and budgets.
+// Runs plans on the dry machine and checks them against budgets.
 #include "core/load/projection.h"
 
 #include "core/base/error.h"
@@ -16,7 +16,7 @@ namespace loadline {
 
 namespace {
 
-// An arena is one range from the first block to the last: it goes back as a whole.
+// An arena is reserved as one range from its first allocation to its last free, then released as a whole.
 void plan_arenas(Projection& projection, Progress& progress) {
   Timeline& timeline = projection.timeline;
   for (const Space space : {Space::host, Space::staging, Space::device}) {
@@ -24,7 +24,7 @@ void plan_arenas(Projection& projection, Progress& progress) {
     (*timeline.reserved_peak)[index(space)] = height;
     (*timeline.reserved_final)[index(space)] = timeline.final_bytes[index(space)] > 0 ? height : 0;
     const auto used = [&](const UsagePoint& point) { return point.bytes[index(space)] > 0; };
-    const auto from = std::find_if(timeline.usage.begin(), timeline.usage.end(), used);
+    const auto from = std::ranges::find_if(timeline.usage, used);
     const auto to = std::find_if(timeline.usage.rbegin(), timeline.usage.rend(), used).base();
     for (auto at = from; at < to; ++at)
       timeline.reserved_usage[static_cast<std::size_t>(at - timeline.usage.begin())][index(space)] = height;
@@ -59,10 +59,11 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
   Projection projection;
   projection.method = &method;
   projection.order = std::move(order);
-  // what is allocated before the weights cannot wait for the operators: the pass's peak in one block
+  // activations allocated before the weights cannot be allocated one by one: the pass's peak becomes one
+  // block
   const bool ahead = pass != nullptr && method.traits.activations_first;
   LoadInputs chosen = inputs;
-  if (ahead) {  // a request asks for one or the other
+  if (ahead) {  // a request takes activations or a pass, not both
     chosen.request.activation_bytes += forward_peak(*pass);
     chosen.request.sequence = 0;
     chosen.request.sizes.clear();
@@ -71,7 +72,7 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
   progress.check_cancelled();
   if (pass != nullptr && !ahead) append_forward_pass(projection.plan, *pass);
   if (const auto fault = check_plan(projection.plan, graph))
-    throw Error(ErrorCode::limit, fmt::format("{}: {}", method.id, *fault));
+    throw Error(ErrorCode::limit, "{}: {}", method.id, *fault);
   PerSpace<std::uint64_t> expected = {};
   if (inputs.request.allocator == AllocatorModel::vulkan)
     expected = padded_peaks(projection.plan, BlockPoolRules{}.alignment);

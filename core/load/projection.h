@@ -1,4 +1,4 @@
-// What `plan` and the window show: a method's plan run on the dry machine, and how it fits budgets.
+// Projects a load: runs a method's plan on the dry machine and checks it against budgets.
 #pragma once
 
 #include "core/load/methods.h"
@@ -8,47 +8,49 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace loadline {
 
 struct Projection {
   const Method* method = nullptr;
-  std::string order;  // the id of an order, or what a custom one is called
-  // Of an order that depends on the method: whether none has a lower peak (optimal_order.h). Set by who made
-  // the order.
+  std::string order;  // the id of an order, or the name of a custom one
+  // Only for orders that depend on the method: whether no order has a lower peak (optimal_order.h). Set by
+  // the code that made the order.
   std::optional<bool> order_proven = {};
   Plan plan;
   Timeline timeline;
   ReadPattern reads;
-  double seconds = 0;  // the timeline's, and a seek for every jump: its clock knows no places on a disk
+  double seconds = 0;  // the timeline's time plus a seek for each jump, which the timeline does not model
 };
 
-// Makes the plan, checks it and runs it on a DryMachine; with `pass`, the load and then a forward pass, whose
-// values are allocated one by one behind the load, or in one block where the method allocates activations.
-// Throws Error{usage} for absurd options, Error{limit} for sizes that no memory can hold, Error{cancelled}.
+// Makes the plan, checks it and runs it on a DryMachine. With `pass`, a forward pass follows the load. Its
+// values are allocated one by one; methods that allocate activations first get the pass's peak as one block.
+// Throws Error{usage} for options that check_request() refuses, Error{limit} for sizes that no memory can
+// hold, Error{cancelled}.
 Projection project(const MetaGraph& graph, const Method& method, const Order& order, const LoadInputs& inputs,
                    Progress& progress, const ForwardPass* pass = nullptr);
-// The same for `storages`, an order called `order`: a custom one, or for who projects several methods.
+// The same for a given sequence `storages`, named `order`: for a custom order, or a sequence made once for
+// several methods.
 Projection project(const MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
                    const ForwardPass* pass = nullptr);
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
                    const LoadInputs& inputs);
 
-// Why a plan with page_cache blocks cannot be run on the model's files, although it can be projected: what is
-// encoded must be decoded. Empty if all of them can be mapped.
+// Why a plan with page_cache blocks cannot run on the model's files although it can be projected: encoded
+// storages must be decoded, so their pages cannot be mapped. Empty if all storages can be mapped.
 std::string mapping_refusal(const MetaGraph& graph);
-// Whether the load needs files that can be mapped.
+// Whether the load maps the model's files.
 bool maps_files(const Projection& projection);
 
-// What no method that keeps the weights on the device can go below: every storage placed there, as it is once
-// loaded, with the activations or what the pass needs at most. Throws Error{limit} where that has no sum.
+// A lower bound for the device peak of every method that keeps the weights on the device: all storages placed
+// there, at their size once loaded, plus the activations or the peak of the pass. Throws Error{limit} if the
+// sum overflows.
 std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs,
                                  const ForwardPass* pass = nullptr);
 
-// Absent = unlimited. The host's budget covers host and staging, that of unified memory device, host and
-// staging; the page cache can be dropped and does not count.
+// Absent = unlimited. The host budget covers host and staging; the unified budget covers device, host and
+// staging. The page cache can be dropped and does not count.
 struct Budget {
   std::optional<std::uint64_t> device = {};
   std::optional<std::uint64_t> host = {};
@@ -59,26 +61,26 @@ struct BudgetVerdict {
   bool device_fits = true;
   bool host_fits = true;
   bool unified_fits = true;
-  // By how much the peak of what a budget covers is over it.
+  // Bytes by which the peak exceeds its budget.
   std::uint64_t device_over = 0;
   std::uint64_t host_over = 0;
   std::uint64_t unified_over = 0;
-  // The highest that a budget was held against.
+  // The peaks that are compared with the budgets.
   std::uint64_t device_peak = 0;
   std::uint64_t host_peak = 0;
   std::uint64_t unified_peak = 0;
-  // The first allocation that breaks a budget.
+  // The first allocation that exceeds a budget.
   std::optional<std::size_t> step = {};
   std::optional<BlockId> block = {};
 
   bool fits() const { return device_fits && host_fits && unified_fits; }
 };
 
-// The peak of what budgets of unified memory cover: device, host and staging together.
+// The peak of device, host and staging together: the spaces that a unified budget covers.
 std::uint64_t held_peak(const Timeline& timeline);
 
-// What budgets are held against after usage[i]: what the allocator reserves where its books are kept, else
-// what is asked.
+// The bytes compared with budgets after usage[i]: the bytes reserved if an allocator is simulated, else the
+// bytes requested.
 const PerSpace<std::uint64_t>& judged_bytes(const Timeline& timeline, std::size_t i);
 
 BudgetVerdict check_budget(const Projection& projection, const Budget& budget);

@@ -1,13 +1,13 @@
-// The table of rates, and their file.
+// The table of rates, and the file format.
 #include "core/load/rates.h"
 
 #include "core/base/error.h"
+#include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/forward/asset_folder.h"
 #include "core/forward/asset_json.h"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace loadline {
 namespace {
 
-// A floppy disk and a thousand times the fastest memory there is.
+// From the speed of a floppy disk to a thousand times that of the fastest memory.
 constexpr double kLeastRate = 1e3, kMostRate = 1e16;
 
 constexpr std::array<RateRow, 6> kRows = {{
@@ -32,13 +32,12 @@ constexpr std::size_t kLongestText = 200;
 
 double number(const AssetNode& node, const RateRow& row) {
   const std::string& text = node.name(fmt::format("'{}'", row.key), kMostAssetName);
-  double value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    node.place.fail(fmt::format("'{}' is '{}', which is no number", row.key, safe_display(text, 40)));
-  if (value < row.least || value > row.most)
-    node.place.fail(fmt::format("'{}' is {}, not within {} and {}", row.key, value, row.least, row.most));
-  return value;
+  const auto value = text_as<double>(text);
+  if (!value || !std::isfinite(*value))
+    node.place.fail("'{}' is '{}', which is no number", row.key, safe_display(text, 40));
+  if (*value < row.least || *value > row.most)
+    node.place.fail("'{}' is {}, not within {} and {}", row.key, *value, row.least, row.most);
+  return *value;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The rates of a CostModel as they were measured on a machine, and the file that keeps them.
+// The rates of a CostModel as measured on a machine, and the file that stores them.
 //
 //   {"measured": "2025-03-01T12:00Z", "device": "...",    the device may be left out, and so may any rate:
 //    "disk_read": 3.1e9, "memory_copy": 8.2e9, "link": 2.4e10, "pageable_link": 6.1e9,
@@ -8,7 +8,6 @@
 
 #include "core/plan/dry_machine.h"
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -21,31 +20,31 @@ struct RateRow {
   std::string_view key;
   std::string_view title;
   double CostModel::*member;
-  bool of_device = false;  // nothing measures it without one
-  double least = 0;        // what a file may say
+  bool of_device = false;  // can only be measured on a device
+  double least = 0;        // limits for values in a file
   double most = 0;
 };
 std::span<const RateRow> rate_rows();
 
 struct MeasuredRates {
-  std::string measured = {};                                 // when; empty: all are assumed
-  std::string device = {};                                   // on which the device's were; empty: on none
+  std::string measured = {};                                 // when; empty: all rates are assumed
+  std::string device = {};                                   // device that its rates belong to; empty: none
   std::map<std::string, double, std::less<>> values = {};    // by RateRow::key
-  std::map<std::string, std::string, std::less<>> how = {};  // by the same
+  std::map<std::string, std::string, std::less<>> how = {};  // how each was measured; by RateRow::key
 
-  // `costs` with what was measured.
+  // Replaces the rates of `costs` that were measured.
   CostModel costs(CostModel costs = {}) const;
 };
 
-// "Times by rates measured on ...", or by assumed ones.
+// "Times by rates measured on ...", or the same for assumed rates.
 std::string rates_line(const std::optional<MeasuredRates>& rates);
 
-// Throws Error{malformed | limit} naming `path`, line, column and key: a rate is a positive number within
-// what any machine could do.
+// Throws Error{malformed | limit} naming `path`, line, column and key. A rate must be positive and within the
+// limits of its RateRow.
 MeasuredRates parse_rates(std::string_view json, const std::string& path);
-// The same from a file of at most 1 MiB. Throws Error{io}, too.
+// Reads the same from a file of at most 1 MiB. Also throws Error{io}.
 MeasuredRates read_rates(const std::string& path);
-// What parse_rates() reads.
+// JSON that parse_rates() reads back.
 std::string rates_text(const MeasuredRates& rates);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// Threads that watch while the host machine runs.
+// Threads that sample counters while the host machine runs.
 #include "core/load/rehearse.h"
 
 #include "core/base/error.h"
@@ -22,14 +22,12 @@
 #include <mutex>
 #include <thread>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Calls something again and again from a thread of its own until it is destroyed; what it throws ends it.
+// Calls a function periodically on its own thread until finish() or destruction. An exception ends the calls.
 class Watch {
  public:
   template <typename Look>
@@ -48,7 +46,7 @@ class Watch {
           }
         }) {}
 
-  // After this nothing is called any more. Throws what ended it.
+  // Stops the calls. Rethrows the exception that ended them, if any.
   void finish() {
     thread_.request_stop();
     thread_.join();
@@ -58,7 +56,7 @@ class Watch {
  private:
   std::mutex mutex_;
   std::condition_variable_any sleep_;
-  std::exception_ptr failure_;  // read when the thread is joined
+  std::exception_ptr failure_;  // read only after the thread is joined
   std::jthread thread_;
 };
 
@@ -87,26 +85,24 @@ void require_runnable(const MetaGraph& graph, const Plan& plan) {
     throw Error(ErrorCode::usage, "the plan is not valid: " + *fault);
   if (const std::string refusal = cast_refusal(plan); !refusal.empty())
     throw Error(ErrorCode::unsupported, refusal);
-  const bool maps = std::any_of(plan.blocks.begin(), plan.blocks.end(),
-                                [](const Block& block) { return block.space == Space::page_cache; });
+  const bool maps =
+      std::ranges::any_of(plan.blocks, [](const Block& block) { return block.space == Space::page_cache; });
   if (const std::string refusal = maps ? mapping_refusal(graph) : ""; !refusal.empty())
     throw Error(ErrorCode::unsupported, refusal);
 }
 
-// All but the mapped pages is taken from the system's memory.
+// Refuses a plan that needs more memory than the system has available. Mapped pages do not count.
 void require_room(const Timeline& projected) {
   const std::uint64_t needs = peak_over(projected, kAllSpaces & ~space_bit(Space::page_cache)).bytes;
   const auto room = available_system_memory();
   if (room && needs > *room)
-    throw Error(
-        ErrorCode::no_fit,
-        fmt::format("cannot be measured here: needs {} ({} bytes) of memory, {} ({} bytes) are available",
-                    format_bytes(needs), needs, format_bytes(*room), *room));
+    throw Error(ErrorCode::no_fit,
+                "cannot be measured here: needs {} ({} bytes) of memory, {} ({} bytes) are available",
+                format_bytes(needs), needs, format_bytes(*room), *room);
 }
 
-// Counts the steps that the machine behind it has done, for a thread that asks, and has somebody look before
-// a block goes that is worth a look: the peak that it ends may be younger than the watching thread's last
-// one.
+// Counts the steps done, for the sampling thread. Before a large block is freed it takes a sample: the peak
+// that the free ends may be newer than the sampling thread's last sample.
 class StepCounter final : public Machine {
  public:
   explicit StepCounter(HostMachine& machine) : machine_(machine) {}
@@ -121,7 +117,7 @@ class StepCounter final : public Machine {
     ++done_;
   }
   void free(BlockId id, const Block& block) override {
-    constexpr std::uint64_t worth = std::uint64_t{1} << 20;  // giving it back takes longer than a look
+    constexpr std::uint64_t worth = std::uint64_t{1} << 20;  // freeing it takes longer than a sample
     if (block.bytes >= worth && look_) look_();
     machine_.free(id, block);
     ++done_;
@@ -130,7 +126,7 @@ class StepCounter final : public Machine {
   void drain() override { machine_.drain(); }
   std::optional<PerSpace<std::uint64_t>> live_bytes() const override { return machine_.live_bytes(); }
 
-  // The step that runs, or the number of steps when all are done.
+  // The step that is running; the number of steps if all are done.
   std::size_t step() const { return done_; }
 
  private:
@@ -160,7 +156,7 @@ HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, boo
   result.page_cache.before = resident(reader, files);
   result.page_cache.most = result.page_cache.before;
 
-  SampleLog samples;  // before the machine looks for the first time: what it takes is in no difference
+  SampleLog samples;  // made before the machine's first sample, so its memory is in no difference
   {
     HostMachine machine(reader);
     StepCounter counted(machine);
@@ -197,7 +193,7 @@ CounterCurve counter_curve(const HostMeasurement& measurement, const Plan& plan,
   CounterCurve curve{std::vector<std::uint64_t>(columns, 0), std::vector<std::uint64_t>(columns, 0)};
   const std::size_t steps = std::max<std::size_t>(plan.steps.size(), 1);
   const auto column_of = [&](std::size_t step) { return std::min(step * columns / steps, columns - 1); };
-  // each level counts from its own column on until the next one is reached
+  // each level counts from its own column until the next one is reached
   const auto draw = [&](std::vector<std::uint64_t>& column, std::size_t& at, std::uint64_t& level,
                         std::size_t step, std::uint64_t bytes) {
     const std::size_t to = column_of(step);

@@ -1,4 +1,4 @@
-// A load method run for real in ordinary memory, and what the system counted meanwhile.
+// Runs a load method with real bytes in ordinary memory and samples the kernel's counters meanwhile.
 #pragma once
 
 #include "core/base/progress.h"
@@ -13,7 +13,8 @@
 
 namespace loadline {
 
-// The kernel's three counts of a process's memory, and the spaces whose bytes they hold on the host machine.
+// The kernel's three resident set counters of a process, each with the spaces whose bytes it counts on the
+// host machine.
 struct MemoryCounter {
   std::string_view name;  // as in /proc/PID/status
   std::string_view id;
@@ -27,32 +28,33 @@ inline constexpr std::array<MemoryCounter, 3> kMemoryCounters = {{
     {"RssFile", "rss_file", space_bit(Space::page_cache), &ProcessMemory::rss_file},
 }};
 
-// Of the model's files, in the system's page cache: what pread leaves there is no part of any peak.
+// Bytes of the model's files in the page cache. Pages that pread leaves there are part of no peak.
 struct PageCacheUse {
-  std::uint64_t files = 0;  // their bytes
+  std::uint64_t files = 0;  // total size of the files
   std::uint64_t before = 0;
   std::uint64_t most = 0;
   std::uint64_t after = 0;
 };
 
 struct HostMeasurement {
-  Timeline timeline;               // .measured: the samples (sample_log.h), in the order of time
-  std::vector<std::size_t> steps;  // at which each sample was taken, parallel to them
-  ProcessMemory projected;         // peaks of the plan's blocks by counter
-  ProcessMemory measured;          // peaks of the samples, as differences to just before
+  Timeline timeline;               // .measured holds the samples (sample_log.h), in time order
+  std::vector<std::size_t> steps;  // the step at which each sample was taken, parallel to .measured
+  ProcessMemory projected;         // peaks of the plan's blocks, by counter
+  ProcessMemory measured;          // peaks of the samples, relative to just before the run
   PageCacheUse page_cache;
 };
 
-// Runs the plan on a HostMachine against the model's files, while a thread samples the process's counters a
-// thousand times a second, as does the one that runs the plan before it gives back a MiB or more, and another
-// follows the page cache. With `cold` the system is asked to drop the
-// files' pages first. Nothing else should run in this process. Throws Error: malformed or usage for a model
-// that is not whole or has no files, usage for a plan that breaks check_plan, unsupported for what can only
-// be projected or maps files that cannot be (a method that imports their pages must be asked beside: its plan
-// has them in staging), no_fit before anything is taken, io, cancelled.
+// Runs the plan on a HostMachine against the model's files. One thread samples the process's counters a
+// thousand times a second, another follows the page cache. The thread that runs the plan also takes a sample
+// before it frees a block of a MiB or more. With `cold`, first asks the system to drop the files' pages.
+// Nothing else should run in this process. Throws Error: malformed or usage for a model that is incomplete or
+// has no files; usage for a plan that breaks check_plan; unsupported for a plan that can only be projected,
+// or that maps files which cannot be mapped (methods that import file pages have them in staging, so the
+// caller must check those: maps_files()); no_fit, before anything is allocated; io; cancelled.
 HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, bool cold, Progress& progress);
 
-// The curves of one counter over the plan's steps in equal columns, at least one: the most in each.
+// Projected and measured curve of one counter over the plan's steps, in equal columns (at least one): the
+// maximum in each.
 struct CounterCurve {
   std::vector<std::uint64_t> projected, measured;
 };

@@ -1,12 +1,25 @@
-// What no request may say, whatever the model.
+// Reads and writes reserves, and checks requests independently of any model.
 #include "core/load/request.h"
 
 #include "core/base/error.h"
+#include "core/base/option.h"
 #include "core/base/text.h"
 
 #include <fmt/format.h>
 
 namespace loadline {
+
+Reserve parse_reserve(std::string_view text) {
+  if (!text.ends_with('%')) return {.bytes = parse_size(text, "")};
+  const OptionValue share = parse_option(OptionKind::count, text.substr(0, text.size() - 1));
+  const auto percent = std::get<std::uint64_t>(share);
+  check_option_number(percent, 1, 99, false);
+  return {.percent = static_cast<std::uint32_t>(percent)};
+}
+std::string print_reserve(const Reserve& reserve) {
+  return reserve.percent > 0 ? fmt::format("{}%", reserve.percent)
+                             : print_option(OptionKind::bytes, reserve.bytes);
+}
 
 void check_request(const LoadRequest& request) {
   constexpr std::uint64_t kLeastSlot = 4096;

@@ -1,4 +1,4 @@
-// Reads and writes the options of a request by the table.
+// Reads and writes a request's options by the option table.
 #include "core/load/request_file.h"
 
 #include "core/base/error.h"
@@ -24,7 +24,7 @@ void read_option(LoadRequest& request, const std::string& id, const AssetNode& n
   try {
     if (option == nullptr || node.kind != AssetNode::Kind::list)
       return set_load_option(request, id, node.name(fmt::format("'{}'", id), kLongestValue));
-    if (option->kind != OptionKind::names) node.place.fail(fmt::format("'{}' takes one value", id));
+    if (option->kind != OptionKind::names) node.place.fail("'{}' takes one value", id);
     set_option_value(*option, request, node.texts(fmt::format("'{}'", id), kMostNames, kLongestValue));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::usage) throw;
@@ -51,15 +51,15 @@ SavedRequest parse_request(std::string_view json, const std::string& path) {
   const AssetNode* const version = root.find("schema_version");
   if (version == nullptr) root.place.fail("'schema_version' is missing");
   if (version->text != std::to_string(kRequestVersion))
-    version->place.fail(fmt::format("'schema_version' is {}, this program reads {}",
-                                    safe_display(version->text, 20), kRequestVersion));
+    version->place.fail("'schema_version' is {}, this program reads {}", safe_display(version->text, 20),
+                        kRequestVersion);
   SavedRequest saved;
   if (const AssetNode* const model = root.find("model")) {
     const std::filesystem::path named = model->name("'model'", kLongestValue);
     if (named.empty()) model->place.fail("'model' is empty");
     const std::filesystem::path beside = std::filesystem::path(path).parent_path() / named;
     std::error_code ignored;
-    // what is not there may be a model of the hub cache
+    // a path that does not exist may be the name of a model in the hub cache
     saved.model =
         named.is_relative() && std::filesystem::exists(beside, ignored) ? beside.string() : named.string();
   }

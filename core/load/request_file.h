@@ -1,11 +1,11 @@
-// Saved requests: what is asked of a load, as a JSON file that every front end reads and writes.
+// Saved load requests: JSON files that every front end reads and writes.
 //
 //   {"schema_version": 2,
 //    "model": "path/to/model",          may be left out; a relative path counts from the file's folder
 //    "options": {"method": ["sequential"], "device_budget": 8589934592}}   ids of load_options()
 //
-// Only what is not the default is written. Sizes and counts are numbers or texts such as "8GiB", flags are
-// true or false, several names are a list.
+// Only options that differ from their default are written. Sizes and counts are numbers or texts such as
+// "8GiB", flags are true or false, several names are a list.
 #pragma once
 
 #include "core/load/request.h"
@@ -20,16 +20,16 @@ inline constexpr int kRequestVersion = 2;
 
 struct SavedRequest {
   LoadRequest request = {};
-  std::optional<std::string> model = {};  // as a path from the working folder
+  std::optional<std::string> model = {};  // path from the working folder; as written if no such file exists
 };
 
-// Throws Error{malformed | limit} naming `path`, line, column and key: an id that there is not (with the
-// nearest one), a value that the option does not take, another version.
+// Throws Error{malformed | limit} naming `path`, line, column and key: an unknown id (with the nearest known
+// one), a value that the option does not take, an unsupported version.
 SavedRequest parse_request(std::string_view json, const std::string& path);
-// The same from a file of at most 1 MiB. Throws Error{io}, too.
+// Reads the same from a file of at most 1 MiB. Also throws Error{io}.
 SavedRequest read_request(const std::string& path);
 
-// What parse_request() gives back. `model` is written as it is.
+// JSON that parse_request() reads back. `model` is written unchanged.
 std::string request_text(const LoadRequest& request, const std::optional<std::string>& model = {});
 
 }  // namespace loadline

@@ -42,17 +42,16 @@ RequestPass::RequestPass(const MetaGraph& graph, const LoadRequest& request,
   if (!figures_) {
     bound_ = activation_lower_bound(model_, batch_, sequence_);
     if (bound_ || model_.cache_bytes_per_token || unknown == UnknownPass::leave_out) return;
-    // a configuration that cannot be read leaves the load: the remark says what is wrong with it
+    // an unreadable configuration does not stop the load: the remark says what is wrong with it
     if (find_metadata(graph, kConfigKey) != nullptr && !model_.remark.empty()) return;
-    throw Error(ErrorCode::unsupported,
-                fmt::format("no forward pass is known: {}",
-                            model_.remark.empty() ? "the file holds no operators" : model_.remark));
+    throw Error(ErrorCode::unsupported, "no forward pass is known: {}",
+                model_.remark.empty() ? "the file holds no operators" : model_.remark);
   }
   notes_ = pass_notes(model_, batch_, sequence_, past_);
   pass_ = ForwardPass{&*model_.graph, symbols_};
 }
 
-// What a name was taken as may be the batch, the sequence or the past: then they are that.
+// Named sizes may stand for the batch, the sequence or the past tokens: then they set those too.
 void RequestPass::choose_sizes(const LoadRequest& request) {
   const ForwardGraph& graph = *model_.graph;
   symbols_ = symbol_values(graph, batch_, std::max<std::uint64_t>(sequence_, 1), past_, request.sizes);
@@ -61,8 +60,7 @@ void RequestPass::choose_sizes(const LoadRequest& request) {
   past_ = symbols_[index(kPast)];
   const auto check = [](const char* what, std::uint64_t given, std::uint64_t unset, std::uint64_t is) {
     if (given != unset && given != is)
-      throw Error(ErrorCode::usage,
-                  fmt::format("{} {} contradict the named sizes, which say {}", given, what, is));
+      throw Error(ErrorCode::usage, "{} {} contradict the named sizes, which say {}", given, what, is);
   };
   check("sequences", request.batch, 1, batch_);
   check("new tokens", request.sequence, 0, sequence_);

@@ -1,4 +1,4 @@
-// In which order a person wants to read rows.
+// Sorts rows for display.
 #include "core/base/lookup.h"
 #include "core/load/rows.h"
 
@@ -10,46 +10,31 @@
 namespace loadline {
 namespace {
 
-constexpr std::array<RowSortName, 13> kSorts = {{{"fit", RowSort::fit},
-                                                 {"table", RowSort::table},
-                                                 {"method", RowSort::method},
-                                                 {"order", RowSort::order},
-                                                 {"device", RowSort::device},
-                                                 {"host", RowSort::host},
-                                                 {"page_cache", RowSort::page_cache},
-                                                 {"staging", RowSort::staging},
-                                                 {"held", RowSort::held},
-                                                 {"unified", RowSort::unified},
-                                                 {"jumps", RowSort::jumps},
-                                                 {"time", RowSort::time},
-                                                 {"verdict", RowSort::verdict}}};
-
-std::uint64_t bytes_of(const LoadRow& row, RowSort sort) {
-  switch (sort) {
-    case RowSort::device:
-      return row.peaks[index(Space::device)].bytes;
-    case RowSort::host:
-      return row.peaks[index(Space::host)].bytes;
-    case RowSort::page_cache:
-      return row.peaks[index(Space::page_cache)].bytes;
-    case RowSort::staging:
-      return row.peaks[index(Space::staging)].bytes;
-    case RowSort::held:
-      return row.held;
-    case RowSort::unified:
-      return row.unified.bytes;
-    case RowSort::jumps:
-      return row.reads.jumps;
-    case RowSort::verdict:
-      return row.fits() ? 0
-                        : std::max({row.verdict.device_over, row.verdict.host_over, row.verdict.unified_over,
-                                    row.over_required_peak});
-    default:
-      return 0;
-  }
+template <Space space>
+std::uint64_t peak_in(const LoadRow& row) {
+  return row.peaks[index(space)].bytes;
 }
 
-// Of the budgets that there are the largest share that is taken: the space with least room.
+constexpr std::array<RowSortName, 13> kSorts = {
+    {{"fit", RowSort::fit},
+     {"table", RowSort::table},
+     {"method", RowSort::method},
+     {"order", RowSort::order},
+     {"device", RowSort::device, peak_in<Space::device>},
+     {"host", RowSort::host, peak_in<Space::host>},
+     {"page_cache", RowSort::page_cache, peak_in<Space::page_cache>},
+     {"staging", RowSort::staging, peak_in<Space::staging>},
+     {"held", RowSort::held, [](const LoadRow& row) { return row.held; }},
+     {"unified", RowSort::unified, [](const LoadRow& row) { return row.unified.bytes; }},
+     {"jumps", RowSort::jumps, [](const LoadRow& row) -> std::uint64_t { return row.reads.jumps; }},
+     {"time", RowSort::time},
+     {"verdict", RowSort::verdict, [](const LoadRow& row) { return row.most_over(); }}}};
+
+const RowSortName& row_of(RowSort sort) {
+  return *std::ranges::find_if(kSorts, [&](const RowSortName& row) { return row.sort == sort; });
+}
+
+// The largest share of any budget that is used: that of the space with the least room.
 double share_of_budget(const LoadRow& row, const BoundRequest& bound) {
   double most = 0;
   const auto take = [&](std::uint64_t peak, const std::optional<std::uint64_t>& budget) {
@@ -83,7 +68,7 @@ bool comes_before(const LoadRow& a, const LoadRow& b, const BoundRequest& bound,
     case RowSort::time:
       return a.seconds < b.seconds;
     default:
-      return bytes_of(a, sort) < bytes_of(b, sort);
+      return row_of(sort).figure(a) < row_of(sort).figure(b);
   }
 }
 
@@ -93,17 +78,14 @@ std::span<const RowSortName> row_sorts() { return kSorts; }
 
 RowSort find_row_sort(std::string_view id) { return find_row(row_sorts(), id, "order of rows").sort; }
 
-std::string_view row_sort_id(RowSort sort) {
-  return std::find_if(kSorts.begin(), kSorts.end(), [&](const RowSortName& row) { return row.sort == sort; })
-      ->id;
-}
+std::string_view row_sort_id(RowSort sort) { return row_of(sort).id; }
 
 std::vector<std::size_t> sorted_rows(std::span<const LoadRow> rows, const BoundRequest& bound, RowSort sort,
                                      bool ascending) {
   std::vector<std::size_t> at(rows.size());
   std::iota(at.begin(), at.end(), std::size_t{0});
   const bool words = sort == RowSort::method || sort == RowSort::order;
-  std::stable_sort(at.begin(), at.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(at, [&](std::size_t a, std::size_t b) {
     if (!words && rows[a].refusal.has_value() != rows[b].refusal.has_value())
       return rows[b].refusal.has_value();
     return ascending ? comes_before(rows[a], rows[b], bound, sort)

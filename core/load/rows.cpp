@@ -1,4 +1,4 @@
-// From a projection that is alive to the figures of its row.
+// Turns a projection into the figures of its row.
 #include "core/load/rows.h"
 
 #include "core/plan/space_sum.h"
@@ -58,7 +58,7 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   }
   const std::vector<ViewPeak> views = view_peaks(timeline, bound.memory, request.page_cache_budget);
   for (const ViewPeak& view : views) row.views.push_back(view.bytes);
-  // a limit of the page cache holds for every figure that counts it
+  // a page cache budget limits every figure that counts the page cache
   const auto view_peak = [&](std::string_view id) {
     const ViewPeak& view = views[view_position(id)];
     return row_peak(plan, view.bytes, view.step, labels);

@@ -1,4 +1,4 @@
-// The figures of one load that outlive its projection, which can be large.
+// The figures of one load, kept after its projection is destroyed, which can be large.
 #pragma once
 
 #include "core/base/error.h"
@@ -7,6 +7,7 @@
 #include "core/plan/cache_limit.h"
 #include "core/plan/memory_views.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -16,7 +17,7 @@
 
 namespace loadline {
 
-// The names that steps allocate, looked up once per graph.
+// Display names of the blocks that steps allocate. The graph is searched once.
 class Labels {
  public:
   explicit Labels(const MetaGraph& graph) : graph_(graph), owners_(first_owner(graph)) {}
@@ -31,7 +32,7 @@ class Labels {
 struct RowPeak {
   std::uint64_t bytes = 0;
   std::size_t step = 0;
-  std::string tensor = {};  // what that step allocates; not escaped
+  std::string tensor = {};  // label of the block that this step allocates; not escaped
 };
 
 // A block that is alive at a peak.
@@ -41,7 +42,7 @@ struct AliveBlock {
 };
 struct AliveBlocks {
   std::vector<AliveBlock> largest = {};  // largest first
-  std::size_t count = 0;                 // of all
+  std::size_t count = 0;                 // of all blocks alive
 };
 
 // One method in one order.
@@ -50,12 +51,12 @@ struct LoadRow {
   std::string order = {};
   std::optional<bool> order_proven = {};  // Projection::order_proven
   PerSpace<RowPeak> peaks = {};
-  PerSpace<AliveBlocks> alive = {};  // at those peaks
+  PerSpace<AliveBlocks> alive = {};  // at the peak of each space
   ReadPattern reads = {};
-  double seconds = 0;      // the projection's, and what a small page cache has read again
-  RowPeak unified = {};    // of the sum of all spaces
+  double seconds = 0;      // the projection's, plus re-reads that a page cache budget causes
+  RowPeak unified = {};    // of device, host, page cache and staging together
   RowPeak leading = {};    // of leading_view()
-  RowPeak judged = {};     // the same of judged_bytes(): what a required peak is held against
+  RowPeak judged = {};     // of judged_bytes(), same spaces; compared with the required peak
   std::uint64_t held = 0;  // the peak of device, host and staging together
   PerSpace<std::uint64_t> final_bytes = {};
   std::optional<PerSpace<std::uint64_t>> reserved = {};
@@ -64,22 +65,26 @@ struct LoadRow {
   std::vector<std::uint64_t> views = {};  // parallel to memory_views()
   std::optional<CacheOutcome> cache = {};
   BudgetVerdict verdict = {};
-  std::string first_over = {};           // what verdict.block is called; not escaped
-  std::uint64_t over_required_peak = 0;  // by how much the judged peak is over it
-  std::optional<Error> refusal = {};     // why the load cannot be done at all: then there are no figures
+  std::string first_over = {};           // label of verdict.block; not escaped
+  std::uint64_t over_required_peak = 0;  // excess of the judged peak over it
+  std::optional<Error> refusal = {};     // why the load cannot be done; if set, there are no figures
 
   bool fits() const { return !refusal && verdict.fits() && over_required_peak == 0; }
+  // The largest excess over any budget or the required peak; 0 if there is none.
+  std::uint64_t most_over() const {
+    return std::max({verdict.device_over, verdict.host_over, verdict.unified_over, over_required_peak});
+  }
 };
 
-// `alive` is how many blocks are named at each peak.
+// `alive`: how many blocks to list at each peak.
 LoadRow make_row(const Projection& projection, const BoundRequest& bound, const Labels& labels,
                  std::size_t alive);
 LoadRow refused_row(const Method& method, std::string order, const Error& refusal);
 
-// By what rows can be sorted.
+// The keys by which rows can be sorted.
 enum class RowSort : std::uint8_t {
-  fit,    // those that fit first, then by the peak that decides
-  table,  // as methods and orders are listed
+  fit,    // rows that fit first, then by the deciding peak
+  table,  // in the order of methods and orders of the request
   method,
   order,
   device,
@@ -90,20 +95,21 @@ enum class RowSort : std::uint8_t {
   unified,  // all four spaces together
   jumps,
   time,
-  verdict,  // by how much they are over
+  verdict,  // by excess over the budgets
 };
 struct RowSortName {
   std::string_view id;
   RowSort sort;
+  std::uint64_t (*figure)(const LoadRow& row) = nullptr;  // null: sorted by more than one figure
 };
 std::span<const RowSortName> row_sorts();
-// Throws Error{usage} that lists them.
+// Throws Error{usage} that lists all ids.
 RowSort find_row_sort(std::string_view id);
 std::string_view row_sort_id(RowSort sort);
 
-// Positions in `rows`. What cannot be done comes last but among names; ties keep their order. The peak that
-// decides is that of the space with least room relative to its budget; without budgets the device's, then the
-// host's; in unified memory that of device, host and staging together.
+// Positions in `rows`. Refused rows come last, except when sorted by name; ties keep their order. The
+// deciding peak is the peak of the space with the least room relative to its budget. Without budgets it is
+// the device's, then the host's; in unified memory that of device, host and staging together.
 std::vector<std::size_t> sorted_rows(std::span<const LoadRow> rows, const BoundRequest& bound, RowSort sort,
                                      bool ascending = true);
 

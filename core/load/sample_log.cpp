@@ -1,4 +1,5 @@
-// Entries of a fixed table, each the most of a group that doubles when the table is full.
+// A table of fixed size; each entry is the maximum of a group of samples, and groups double when the table is
+// full.
 #include "core/load/sample_log.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ void raise(ProcessMemory& most, const ProcessMemory& memory) {
 
 }  // namespace
 
-// What is set to zero is there.
+// Zero-initialised vectors have all their pages touched.
 SampleLog::SampleLog(std::size_t most) : samples_(most), steps_(most) { assert(most >= 2 && most % 2 == 0); }
 
 void SampleLog::add(const MemorySample& sample, std::size_t step) {

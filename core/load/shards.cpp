@@ -1,4 +1,4 @@
-// Cuts a model into shards.
+// Divides a model's storages into shards.
 #include "core/load/shards.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ std::vector<std::uint32_t> shards_of(const MetaGraph& graph, std::uint64_t most)
       shards[i] = std::min(static_cast<std::uint32_t>(index(graph.storages[i].file)), without);
     return shards;
   }
-  std::uint32_t shard = 0;  // that is being filled
+  std::uint32_t shard = 0;  // being filled
   std::uint32_t next = 1;
   std::uint64_t room = most;
   for (const StorageId id : find_order("file").make(graph)) {

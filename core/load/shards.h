@@ -1,4 +1,5 @@
-// The shards that loaders take one after the other: the model's files, or what they would be saved as again.
+// The shards that loaders read one after the other: the model's files, or the files that it would be saved as
+// again.
 #pragma once
 
 #include "core/load/orders.h"
@@ -8,10 +9,10 @@
 
 namespace loadline {
 
-// By storage, the number of its shard. With `most` they are cut along file order, once and whatever order is
-// loaded, as save_pretrained does: a new one where the next storage would make it larger than `most` bytes. A
-// storage that is larger by itself is a shard of its own, and the one before it goes on being filled. With 0
-// they are the files; storages without a file share one.
+// The shard number of each storage. With `most` > 0, cuts along file order, independent of the load order, as
+// save_pretrained does: a storage that would make the current shard larger than `most` bytes starts a new
+// one. A storage larger than `most` is a shard of its own, and the shard before it goes on being filled. With
+// 0 the shards are the files; storages without a file share one.
 std::vector<std::uint32_t> shards_of(const MetaGraph& graph, std::uint64_t most);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// Which storages are cast.
+// Decides which storages are cast.
 #include "core/load/storage_cast.h"
 
 #include "core/base/checked.h"
@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
-
-#include <fmt/format.h>
 
 namespace loadline {
 
@@ -56,9 +54,9 @@ std::vector<std::uint64_t> loaded_bytes(const MetaGraph& graph, const std::optio
 std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes) {
   if (const auto both = checked_add(sum, bytes)) return *both;
   throw Error(ErrorCode::limit,
-              fmt::format("as they are loaded, weights of {} bytes and {} more are too large "
-                          "to be counted in 64 bits",
-                          sum, bytes));
+              "as they are loaded, weights of {} bytes and {} more are too large "
+              "to be counted in 64 bits",
+              sum, bytes);
 }
 
 DType find_cast(std::string_view name) {
@@ -72,8 +70,7 @@ DType find_cast(std::string_view name) {
     if (row.name == upper) return row.id;
     names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
-  throw Error(ErrorCode::usage,
-              fmt::format("nothing can be cast to '{}'; there are: {}", safe_display(name, 40), names));
+  throw Error(ErrorCode::usage, "nothing can be cast to '{}'; there are: {}", safe_display(name, 40), names);
 }
 
 }  // namespace loadline

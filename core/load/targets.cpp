@@ -1,7 +1,7 @@
-// Reads data sheets and makes budgets of them.
+// Reads data sheets of devices and derives budgets from them.
 #include "core/load/targets.h"
 
-#include "core/base/option.h"
+#include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "core/forward/asset_folder.h"
 #include "core/forward/asset_json.h"
@@ -22,26 +22,26 @@ using Kind = AssetNode::Kind;
 
 const AssetNode& required(const AssetNode& root, std::string_view key) {
   const AssetNode* const node = root.find(key);
-  if (node == nullptr) root.place.fail(fmt::format("'{}' is missing", key));
+  if (node == nullptr) root.place.fail("'{}' is missing", key);
   return *node;
 }
 
 std::string text(const AssetNode& root, std::string_view key) {
   const AssetNode& node = required(root, key);
   const std::string& value = node.name(fmt::format("'{}'", key), kMostAssetName);
-  if (value.empty()) node.place.fail(fmt::format("'{}' is empty", key));
+  if (value.empty()) node.place.fail("'{}' is empty", key);
   return value;
 }
 
 std::string one_of(const AssetNode& root, std::string_view key, std::span<const std::string_view> known) {
   std::string value = text(root, key);
-  if (std::find(known.begin(), known.end(), value) == known.end())
-    required(root, key).place.fail(fmt::format("'{}' is '{}'; there are: {}", key, safe_display(value, 40),
-                                               fmt::join(known.begin(), known.end(), ", ")));
+  if (std::ranges::find(known, value) == known.end())
+    required(root, key).place.fail("'{}' is '{}'; there are: {}", key, safe_display(value, 40),
+                                   fmt::join(known.begin(), known.end(), ", "));
   return value;
 }
 
-// Bytes, or bytes per second. No device has 2^60 of them.
+// Bytes, or bytes per second. Refuses 2^60 and more, which no device has.
 std::optional<std::uint64_t> size(const AssetNode& root, std::string_view key) {
   const AssetNode* const node = root.find(key);
   if (node == nullptr) return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<std::uint64_t> size(const AssetNode& root, std::string_view key) {
   } catch (const Error& error) {
     node->place.fail(error.what());
   }
-  if (bytes == 0 || bytes >> 60 != 0) node->place.fail(fmt::format("{} is {}", what, format_grouped(bytes)));
+  if (bytes == 0 || bytes >> 60 != 0) node->place.fail("{} is {}", what, format_grouped(bytes));
   return bytes;
 }
 
@@ -97,8 +97,8 @@ Target parse_target(std::string_view json, const std::string& path) {
     required(root, "host_bytes");
     if (target.device_bytes && *target.device_bytes > *target.host_bytes)
       required(root, "device_bytes")
-          .place.fail(fmt::format("'device_bytes' {} is more than the one memory's 'host_bytes' {}",
-                                  format_grouped(*target.device_bytes), format_grouped(*target.host_bytes)));
+          .place.fail("'device_bytes' {} is more than the one memory's 'host_bytes' {}",
+                      format_grouped(*target.device_bytes), format_grouped(*target.host_bytes));
   } else {
     required(root, "device_bytes");
   }
@@ -106,16 +106,7 @@ Target parse_target(std::string_view json, const std::string& path) {
 }
 
 const Target& find_target(std::span<const Target> targets, std::string_view id) {
-  std::vector<std::string> known;
-  for (const Target& row : targets) {
-    if (row.id == id) return row;
-    known.push_back(safe_display(row.id, 60));
-  }
-  const std::string_view meant = nearest_word(id, {known.begin(), known.end()});
-  throw Error(
-      ErrorCode::usage,
-      fmt::format("no data sheet is called '{}'; {}there are: {}", safe_display(id, 60),
-                  meant.empty() ? "" : fmt::format("did you mean {}? ", meant), fmt::join(known, ", ")));
+  return find_row(targets, id, "data sheet");
 }
 
 std::span<const Target> built_in_targets() {

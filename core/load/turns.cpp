@@ -1,4 +1,4 @@
-// Cutting plans into turns, and Johnson's rule.
+// Cuts plans into turns and orders them by Johnson's rule.
 #include "core/load/turns.h"
 
 #include "core/base/error.h"
@@ -8,19 +8,17 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
 constexpr std::uint32_t kNowhere = UINT32_MAX;
 
-// Follows the level through a plan and closes turns and phases as they end.
+// Follows the memory level through a plan and records its turns and phases.
 class TurnCutter {
  public:
   explicit TurnCutter(std::size_t storages) : last_phase_(storages, kNowhere) {}
 
-  // Whether a turn begins with it.
+  // Records one allocation or free. Returns whether a turn begins with it.
   bool change(std::optional<StorageId> storage, std::int64_t by) {
     if (cut_.phases.empty() || !belongs(storage)) begin_phase(storage);
     level_ += by;
@@ -36,7 +34,7 @@ class TurnCutter {
     return begins;
   }
 
-  // What was cut; the next change begins anew, from level 0.
+  // Returns the cut and starts a new one at level 0.
   TurnCut finish() {
     cut_.final_level = std::exchange(level_, 0);
     phases_before_ = number();
@@ -52,7 +50,7 @@ class TurnCutter {
   std::uint32_t number() const { return static_cast<std::uint32_t>(phases_before_ + cut_.phases.size()); }
 
   void begin_phase(std::optional<StorageId> storage) {
-    // most phases have a turn for each storage, as the one before
+    // most phases have as many turns as the one before
     const std::size_t before = cut_.phases.empty() ? 0 : cut_.phases.back().turns.size();
     cut_.phases.push_back({.base = level_});
     if (storage) cut_.phases.back().turns.reserve(before);
@@ -64,8 +62,8 @@ class TurnCutter {
   }
 
   TurnCut cut_;
-  std::vector<std::uint32_t> last_phase_;  // by storage: the number of the last phase with a turn of it
-  std::size_t phases_before_ = 0;          // of cuts finished
+  std::vector<std::uint32_t> last_phase_;  // by storage: the number of the last phase with its turn
+  std::size_t phases_before_ = 0;          // in finished cuts
   std::int64_t level_ = 0;
   std::int64_t turn_base_ = 0;
 };
@@ -76,7 +74,7 @@ void sort_turns(std::vector<Turn>& turns) {
   const auto key = [](const Turn& turn) {
     return turn.net <= 0 ? std::tuple(0, turn.hump) : std::tuple(1, turn.net - turn.hump);
   };
-  std::stable_sort(turns.begin(), turns.end(), [&](const Turn& a, const Turn& b) { return key(a) < key(b); });
+  std::ranges::stable_sort(turns, [&](const Turn& a, const Turn& b) { return key(a) < key(b); });
 }
 
 std::int64_t peak_of(std::span<const Turn> turns) {
@@ -91,7 +89,7 @@ std::int64_t peak_of(std::span<const Turn> turns) {
 
 namespace {
 
-// Calls `change` with the storage and the bytes of each allocation and each free.
+// Calls `change` with the storage and the change in bytes of each allocation and free.
 template <typename Change>
 void follow_level(const Plan& plan, unsigned mask, const Change& change) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
@@ -142,16 +140,16 @@ GroupCut cut_groups(const Plan& plan, std::span<const StorageId> groups, unsigne
 
 namespace {
 
-// `found` has a place for each storage, empty before and after.
+// `found`: scratch space with a null entry for each storage, before and after.
 bool same_turns(const TurnCut& a, const TurnCut& b, std::vector<const Turn*>& found) {
   if (a.phases.size() != b.phases.size() || a.final_level != b.final_level) return false;
   for (std::size_t i = 0; i < a.phases.size(); ++i) {
     const TurnPhase &x = a.phases[i], &y = b.phases[i];
     if (x.base != y.base || x.turns.size() != y.turns.size()) return false;
     if (x.turns.empty() && x.hump != y.hump) return false;
-    // a storage has one turn in a phase: equal sizes and one found for each make equal sets
+    // a storage has one turn in a phase: with equal counts, a match for each turn makes the sets equal
     for (const Turn& turn : x.turns) found[index(turn.storage)] = &turn;
-    const bool same = std::all_of(y.turns.begin(), y.turns.end(), [&](const Turn& turn) {
+    const bool same = std::ranges::all_of(y.turns, [&](const Turn& turn) {
       const Turn* other = found[index(turn.storage)];
       return other != nullptr && *other == turn;
     });
@@ -171,7 +169,7 @@ bool same_turns(const TurnCut& a, const TurnCut& b, std::size_t storages) {
 bool same_turns(const GroupCut& a, const GroupCut& b, std::size_t storages) {
   std::vector<const Turn*> found(storages, nullptr);
   if (!same_turns(a.cut, b.cut, found)) return false;
-  std::vector<std::size_t> places(storages);  // of a's turns in a phase, which are b's in another order
+  std::vector<std::size_t> places(storages);  // of a's turns in a phase; b has them in another order
   std::size_t begin = 0;
   for (std::size_t i = 0; i < a.cut.phases.size(); ++i) {
     const std::vector<Turn>&x = a.cut.phases[i].turns, &y = b.cut.phases[i].turns;
@@ -195,8 +193,8 @@ std::vector<std::uint32_t> places_of(const StorageOrder& order, std::size_t stor
 
 bool follows(const TurnCut& cut, const StorageOrder& order, std::size_t storages) {
   const std::vector<std::uint32_t> places = places_of(order, storages);
-  return std::all_of(cut.phases.begin(), cut.phases.end(), [&](const TurnPhase& phase) {
-    return std::is_sorted(phase.turns.begin(), phase.turns.end(), [&](const Turn& a, const Turn& b) {
+  return std::ranges::all_of(cut.phases, [&](const TurnPhase& phase) {
+    return std::ranges::is_sorted(phase.turns, [&](const Turn& a, const Turn& b) {
       return places[index(a.storage)] < places[index(b.storage)];
     });
   });
@@ -206,7 +204,7 @@ std::int64_t least_peak(const TurnCut& cut) {
   std::int64_t least = cut.final_level;
   for (const TurnPhase& phase : cut.phases) least = std::max(least, phase.base);
   for (const TurnPhase& phase : cut.phases) {
-    // no better than it is: most phases only rise to where the next one begins
+    // this phase cannot raise the result: most phases only rise to the base of the next one
     if (phase.base + phase.hump <= least) continue;
     std::vector<Turn> turns = phase.turns;
     sort_turns(turns);

@@ -9,9 +9,8 @@ namespace loadline {
 
 ArenaIndex::ArenaIndex(const SectionModel& model)
     : model_(model), obstacles_(model.obstacles), nodes_(2 * std::bit_ceil(std::size_t{model.sections})) {
-  // from low to high each is put at the end of its sets
-  std::sort(obstacles_.begin(), obstacles_.end(),
-            [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  // in ascending order each insertion goes to the end of its sets
+  std::ranges::sort(obstacles_, [](const auto& a, const auto& b) { return a.offset < b.offset; });
   take_obstacles();
 }
 
@@ -29,7 +28,7 @@ void ArenaIndex::take_obstacles() {
         {obstacle.offset, obstacle.offset + obstacle.range.size});
 }
 
-// The node stands for sections [first, last).
+// `node` covers sections [first, last).
 void ArenaIndex::add(std::size_t node, std::uint32_t first, std::uint32_t last, const SectionRange& range,
                      const Interval& taken) {
   if (range.first <= first && last <= range.last) {
@@ -59,7 +58,7 @@ void ArenaIndex::collect(std::size_t node, std::uint32_t first, std::uint32_t la
   if (middle < range.last) collect(2 * node + 1, middle, last, range);
 }
 
-// From node to node, each moves the start up behind what is in the way there, until all agree.
+// Each node in turn moves the start above the intervals that block it there, until all nodes agree.
 ArenaIndex::Gap ArenaIndex::next_gap(std::uint64_t start, std::uint64_t alignment) {
   Gap gap{start};
   std::size_t agree = 0;

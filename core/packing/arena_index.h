@@ -1,4 +1,4 @@
-// Where boxes of an arena may still be placed: what is taken, by time.
+// Finds places for boxes in a partly filled arena: the occupied bytes, indexed by time.
 #pragma once
 
 #include "core/packing/interval_set.h"
@@ -11,20 +11,20 @@ namespace loadline {
 
 enum class Fit : std::uint8_t {
   first,  // the lowest offset
-  best    // the gap with the least to spare, the lowest of these; above everything where none is large enough
+  best    // the tightest gap, lowest of equals; above everything if none is large enough
 };
 
-// A binary tree over the sections. A node knows what boxes take that stand over all of it (`whole`), and
-// what those take that stand over parts of it (`parts`), each as intervals: in a well packed arena there are
-// few, however many boxes there are. Finding and taking a place cost O(log sections) such sets.
+// A segment tree over the sections. A node stores two interval sets: the bytes of boxes that cover all of its
+// sections (`whole`) and the bytes of boxes that cover some of them (`parts`). A well packed arena has few
+// intervals, however many boxes there are. To find or take a place costs O(log sections) such sets.
 class ArenaIndex {
  public:
-  // The model outlives the index. Its obstacles are placed.
+  // The model must outlive the index. Its obstacles are placed at once.
   explicit ArenaIndex(const SectionModel& model);
 
-  // As made.
+  // Restores the state after construction.
   void clear();
-  // An offset for a box that meets nothing placed so far.
+  // An offset for a box at which it overlaps nothing placed so far.
   std::uint64_t find(std::uint32_t box, Fit fit);
   void take(std::uint32_t box, std::uint64_t offset);
 
@@ -36,23 +36,24 @@ class ArenaIndex {
            const Interval& taken);
   void collect(std::size_t node, std::uint32_t first, std::uint32_t last, const SectionRange& range);
   void meet(const IntervalSet& taken, std::uint64_t size);
-  // Starts from `from` on that nothing is in the way of, up to the part that ends them; none does at the top.
+  // A range of free start offsets: from `from` up to the interval that ends the gap. The topmost gap has no
+  // end.
   struct Gap {
     std::uint64_t from = 0;
-    std::uint64_t spare = UINT64_MAX;  // how far up
-    std::uint64_t behind = 0;          // where that part ends
+    std::uint64_t spare = UINT64_MAX;  // how far the start may move up
+    std::uint64_t behind = 0;          // end of the interval above the gap
   };
   Gap next_gap(std::uint64_t start, std::uint64_t alignment);
   void take_obstacles();
 
   const SectionModel& model_;
   std::vector<SectionModel::Obstacle> obstacles_;  // by offset
-  std::vector<Node> nodes_;                        // of node i: children 2i and 2i + 1; 1 is the root
-  // What is taken in one node, from the first part on that may still be in a box's way; while find() runs.
+  std::vector<Node> nodes_;                        // node i has children 2i and 2i + 1; the root is 1
+  // The occupied intervals of one node, from the first that may still block the box; used during find().
   struct Taken {
     const Interval* next;
     const Interval* end;
-    std::uint64_t size;  // of the box there
+    std::uint64_t size;  // size of the box in that node's sections
   };
   std::vector<Taken> taken_;
 };

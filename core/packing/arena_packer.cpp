@@ -1,4 +1,4 @@
-// Who has the next turn, and what came of all of them.
+// Decides which component has the next turn, and combines their results.
 #include "core/packing/arena_packer.h"
 
 #include "core/packing/validator.h"
@@ -48,7 +48,8 @@ std::uint64_t ArenaPacker::bytes_of(std::size_t component) const {
   return packer.packed() ? packer.height() * form_.components[component].unit : ArenaPacking::kNotPacked;
 }
 
-// Alignments may need more than there is: that is still true of what there is.
+// With alignments a component's bound may exceed the highest packing; it is cut to just above that, where it
+// still holds.
 std::uint64_t ArenaPacker::bound_of(std::size_t component) const {
   const std::uint64_t unit = form_.components[component].unit;
   return std::min(packers_[component]->lower(), kHighestPacking / unit + 1) * unit;
@@ -83,7 +84,7 @@ void ArenaPacker::begin(const StopRule& rule) {
     std::make_heap(waiting_.begin(), waiting_.end(), [this](auto a, auto b) { return lower(a, b); });
 }
 
-// Whether the component has turns left that could be of use.
+// Returns whether the component has turns left and is still higher than `bytes`.
 bool ArenaPacker::turn(std::size_t component, std::uint64_t bytes, const StopRule& rule) {
   ComponentPacker& packer = *packers_[component];
   const std::uint64_t units = bytes / form_.components[component].unit;
@@ -94,7 +95,7 @@ bool ArenaPacker::turn(std::size_t component, std::uint64_t bytes, const StopRul
   } else {
     packer.minimize(rule);
   }
-  if (waiting_.size() > 1) packer.forget();  // what each may keep, all together may not
+  if (waiting_.size() > 1) packer.forget();  // together the components would keep too much memory
   return packer.turns() < turns_ && bytes_of(component) > bytes;
 }
 
@@ -173,7 +174,7 @@ void ArenaPacker::write(std::vector<std::uint64_t>& offsets) const {
     const Buffer& buffer = problem_.buffers[i];
     if (buffer.arena != arena_) continue;
     const NormalForm::Place& place = form_.places[i];
-    offsets[i] = 0;  // of those that are never alive
+    offsets[i] = 0;  // for buffers that are never alive
     if (buffer.offset)
       offsets[i] = *buffer.offset;
     else if (place.box != NormalForm::kNoBox && packers_[place.component]->packed())

@@ -1,4 +1,4 @@
-// The components of one arena, turn and turn about.
+// Packs the components of one arena by turns.
 #pragma once
 
 #include "core/packing/component_packer.h"
@@ -14,25 +14,26 @@ namespace loadline {
 
 class ArenaPacker {
  public:
-  // Problem and options outlive the packer. Throws as normal_form().
+  // Problem and options must outlive the packer. Throws as normal_form().
   ArenaPacker(const Problem& problem, std::uint32_t arena, const PackOptions& options);
 
-  // What is quick, for every component.
+  // Runs the fast heuristics on every component.
   void begin(const StopRule& rule);
-  // One turn of one component: under a capacity of each that is too high in turn, for any may prove that it
-  // cannot be done; else of the highest, down to where another has to be, or where its turns left one. False:
-  // no turn is left that could change the answer.
+  // Runs one turn of one component. With a capacity to reach, all components that exceed it take turns, since
+  // any of them may prove that it cannot be kept. Otherwise the highest component has the turn, until it is
+  // no higher than a component whose height is final. Returns false if no turn is left that could change the
+  // answer.
   bool step(const StopRule& rule);
 
-  // Proved that the capacity cannot be kept.
+  // Whether a proof exists that the capacity cannot be kept.
   bool refused() const { return refused_; }
-  // Undecided also where nothing is packed.
+  // Undecided also if no packing is known.
   Verdict verdict() const;
   ArenaPacking result() const;
-  // The rung that gave the highest component its height; empty where pins are the highest.
+  // The algorithm that gave the highest component its height; empty if a pinned buffer is the highest.
   std::string algorithm() const;
   std::uint64_t nodes() const;
-  // Writes those of this arena; by buffer.
+  // Writes the offsets of this arena's buffers; `offsets` is by buffer.
   void write(std::vector<std::uint64_t>& offsets) const;
 
  private:
@@ -50,15 +51,15 @@ class ArenaPacker {
   const Problem& problem_;
   std::uint32_t arena_;
   const PackOptions& options_;
-  unsigned turns_;  // that each component has
+  unsigned turns_;  // number of turns for each component
   NormalForm form_;
-  std::optional<std::uint64_t> capacity_;  // to be reached, not undercut
+  std::optional<std::uint64_t> capacity_;  // to be reached; a lower height is not sought
   std::vector<std::unique_ptr<ComponentPacker>> packers_;
-  std::optional<std::size_t> highest_pin_;  // a buffer
-  // Components that have turns left: a heap, the highest first, or in turn.
+  std::optional<std::size_t> highest_pin_;  // the pinned buffer with the highest end
+  // Components with turns left: a heap by height, or in rotation if there is a capacity to reach.
   std::vector<std::size_t> waiting_;
-  std::size_t next_ = 0;     // of those in turn
-  std::uint64_t level_ = 0;  // below this it is no use to go
+  std::size_t next_ = 0;     // next component of the rotation
+  std::uint64_t level_ = 0;  // a lower height than this is of no use
   bool refused_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Sums over sections.
+// Sums sizes over sections.
 #include "core/packing/bounds.h"
 
 #include "core/base/checked.h"
@@ -9,12 +9,12 @@
 namespace loadline {
 namespace {
 
-// With every size at a multiple of the alignment. Adds up by differences: O(ranges + sections).
+// Section sums with every size rounded up to the alignment. Adds up differences: O(ranges + sections).
 std::vector<std::uint64_t> padded_sums(const SectionModel& model, std::uint64_t alignment) {
   std::vector<std::uint64_t> change(model.sections + 1, 0), sums(model.sections, 0);
   for (const SectionRange& range : model.ranges) {
     change[range.first] += align_up(range.size, alignment);
-    change[range.last] -= align_up(range.size, alignment);  // wraps and comes back
+    change[range.last] -= align_up(range.size, alignment);  // may wrap around; the sums wrap back
   }
   std::partial_sum(change.begin(), change.end() - 1, sums.begin());
   return sums;

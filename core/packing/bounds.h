@@ -1,4 +1,4 @@
-// What no packing can undercut.
+// A lower bound for the height of every packing.
 #pragma once
 
 #include "core/packing/normal_form.h"
@@ -7,11 +7,11 @@
 
 namespace loadline {
 
-// The most that any section needs: its boxes and obstacles on top of each other, at offsets that their
-// common alignment leaves, and no obstacle above what stands over it.
+// The greatest bound of any section. The boxes of a section need the sum of their sizes, rounded up to the
+// common alignment of all boxes except for one box. Obstacles need the height of their highest end.
 struct LowerBound {
   std::uint64_t units = 0;
-  std::uint32_t section = 0;  // the first that needs it
+  std::uint32_t section = 0;  // the first section with that need
 };
 LowerBound lower_bound(const SectionModel& model);
 

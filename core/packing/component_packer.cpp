@@ -1,4 +1,4 @@
-// Which rung when, and for how long.
+// Decides which algorithm runs when, and for how long.
 #include "core/packing/component_packer.h"
 
 #include "core/packing/time_sweep.h"
@@ -10,20 +10,20 @@
 namespace loadline {
 namespace {
 
-// What the exact searches of a component may take together.
+// Memory limit for all exact searches of a component.
 constexpr std::uint64_t kMostSearchBytes = std::uint64_t{512} << 20;
-// Up to here an attempt of exact search takes milliseconds, and comes before heuristics.
+// Up to this size an attempt of exact search takes milliseconds and runs before the heuristics.
 constexpr std::uint64_t kFewPlaces = 400'000;
 constexpr std::uint32_t kFewBoxes = 20'000;  // each decision looks at every section of its component
-// Beyond this many boxes ejection gains more in the same time than tightest gaps, further orders and the
-// squeaky wheel.
+// Above this many boxes ejection gains more per second than tightest gaps, further orders and the squeaky
+// wheel.
 constexpr std::uint32_t kManyBoxes = 50'000;
-// As far as whole rounds of the wheel go.
+// Up to this many boxes whole rounds of the squeaky wheel run.
 constexpr std::uint32_t kWheelBoxes = 10'000;
 
 constexpr std::uint64_t kFirstAttempts = 8;
 constexpr std::uint64_t kSqueakyRounds = 16;
-constexpr std::uint64_t kFirstPatience = 4000;  // of ejection
+constexpr std::uint64_t kFirstPatience = 4000;  // steps of ejection
 constexpr unsigned kMostDoubled = 32;
 
 }  // namespace
@@ -100,7 +100,7 @@ bool ComponentPacker::eject(std::uint64_t target, std::uint64_t patience, const 
   return ejection_->lower(offsets, target, patience, rule) && keep(std::move(offsets), "ejection");
 }
 
-// Bisects between `least` and what is known, down to a small part of it.
+// Bisects between `least` and the known height, until the interval is a sixteenth of its first length.
 void ComponentPacker::eject_downwards(std::uint64_t least, std::uint64_t patience, const StopRule& rule) {
   const std::uint64_t small = (height_ - least) / 16;
   for (std::uint64_t from = least; height_ > from && height_ - from > small && !rule.due();) {
@@ -132,8 +132,8 @@ bool ComponentPacker::search(std::uint64_t capacity, std::uint64_t attempts, con
   return end == SearchEnd::solved && keep(portfolio->offsets(), "floor filling");
 }
 
-// Leaps from the height that is known, the farthest with the least effort: either they are easy, or it takes
-// too long to find out.
+// Leaps down from the known height. The farthest leaps get the least effort: they either succeed quickly or
+// take too long to decide.
 void ComponentPacker::search_downwards(std::uint64_t least, unsigned turn, const StopRule& rule) {
   constexpr unsigned kLeaps = 6;
   const std::uint64_t attempts = kFirstAttempts << turn;
@@ -158,7 +158,7 @@ void ComponentPacker::reach(std::uint64_t capacity, const StopRule& rule) {
     if (quick) search(capacity, kFirstAttempts, rule);
     if (!done(capacity)) try_orders(capacity, rule);
   }
-  // where search is quick, a few dozen attempts are worth more than any heuristic
+  // if search is quick, a few dozen attempts are worth more than any heuristic
   const unsigned patient = quick ? 2 : 0;
   if (turn == patient) squeak(capacity, rule);
   if (!done(capacity) && (!quick || turn == patient)) eject(capacity, kFirstPatience << doubled, rule);
@@ -167,7 +167,7 @@ void ComponentPacker::reach(std::uint64_t capacity, const StopRule& rule) {
   } else if (!done(capacity) && places_ <= kFewPlaces && turn > 0) {
     search(capacity, turn, rule);
   }
-  // and near it, for who wants to know how far away that is
+  // also lowers the height towards the capacity, to show how close it gets
   if (done(capacity) || turn < patient) return;
   if (quick) search_downwards(capacity, std::min(turn - patient, kMostDoubled), rule);
   if (!quick || turn == patient) eject_downwards(capacity, kFirstPatience << doubled, rule);

@@ -1,4 +1,4 @@
-// The ladder for one component: greedy orders, the squeaky wheel, ejection, exact floor filling.
+// Packs one component by a ladder of algorithms: greedy orders, squeaky wheel, ejection, exact floor filling.
 #pragma once
 
 #include "core/packing/arena_index.h"
@@ -18,33 +18,33 @@
 
 namespace loadline {
 
-// All in units of the model, which outlives the packer.
+// All numbers are in units of the model. The model must outlive the packer.
 class ComponentPacker {
  public:
-  // Nothing is packed above `highest`.
+  // No packing exceeds `highest`.
   ComponentPacker(const SectionModel& model, std::uint64_t highest, unsigned threads, std::uint64_t seed);
 
-  // What is quick: some packing, unless sizes and alignments pass `highest`.
+  // Runs fast heuristics. Finds some packing unless sizes and alignments exceed `highest`.
   void begin(const StopRule& rule);
-  // The other greedy orders.
+  // Tries the other greedy orders.
   void try_orders(std::uint64_t target, const StopRule& rule);
-  // One turn more at a packing of at most `capacity`, with twice the effort of the one before. Proof that
-  // there is none raises lower().
+  // One more turn to find a packing of at most `capacity`, with twice the effort of the previous turn. A
+  // proof that there is none raises lower().
   void reach(std::uint64_t capacity, const StopRule& rule);
-  // One turn more at the least height, likewise.
+  // One more turn to lower the height, with the same rules.
   void minimize(const StopRule& rule);
-  // Gives back what the searches so far have learnt.
+  // Frees what the exact searches have learnt so far.
   void forget() { portfolios_.clear(); }
 
   bool packed() const { return !offsets_.empty(); }
-  std::uint64_t height() const { return height_; }  // UINT64_MAX where nothing is packed
+  std::uint64_t height() const { return height_; }  // UINT64_MAX if nothing is packed
   std::uint64_t lower() const { return lower_; }
-  // Where the first bound is attained; nothing once a proof has raised it.
+  // The section that attains the initial lower bound; absent once a proof has raised the bound.
   std::optional<std::uint32_t> bound_section() const { return bound_section_; }
   const std::vector<std::uint64_t>& offsets() const { return offsets_; }
   const std::string& algorithm() const { return algorithm_; }
   std::uint64_t nodes() const { return nodes_; }
-  unsigned turns() const { return turns_; }  // that were taken
+  unsigned turns() const { return turns_; }  // number of turns taken
 
  private:
   bool done(std::uint64_t target) const { return height_ <= target || lower_ > target; }
@@ -60,7 +60,7 @@ class ComponentPacker {
   std::uint64_t highest_;
   unsigned threads_;
   std::uint64_t seed_;
-  // Boxes and obstacles, each counted once for every section that it stands over, and pairs of one of each.
+  // Boxes and obstacles, each counted once per section it covers, plus all pairs of a box and an obstacle.
   std::uint64_t places_ = 0;
   std::uint64_t height_ = UINT64_MAX;
   std::uint64_t lower_ = 0;
@@ -74,7 +74,8 @@ class ComponentPacker {
   const GreedyRule* best_rule_ = nullptr;
   bool orders_tried_ = false;
   std::optional<EjectionSearch> ejection_;
-  // By capacity, between lower_ and height_: what they learnt stays true. No more than memory allows.
+  // Exact searches by capacity, between lower_ and height_; what they have learnt stays valid. Limited in
+  // memory.
   std::map<std::uint64_t, std::unique_ptr<FloorPortfolio>> portfolios_;
 };
 

@@ -1,4 +1,4 @@
-// One pass over the text; every fault has its line.
+// Parses the text in one pass; every error names its line.
 #include "core/packing/csv.h"
 
 #include "core/base/error.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostBuffers = std::size_t{1} << 24;
 constexpr std::size_t kMostGaps = std::size_t{1} << 16;
-constexpr std::size_t kMostColumns = 64;  // any number of them may be hints
+constexpr std::size_t kMostColumns = 64;  // the header may repeat `hint`
 
 enum class Column : std::uint8_t { id, lower, upper, size, alignment, offset, gaps, group, arena, ignored };
 
@@ -37,17 +37,17 @@ std::optional<Column> column_named(std::string_view name) {
   return std::nullopt;
 }
 
-// Reads line after line; its place is told with every fault.
+// Reads line by line; every error names the current line.
 class CsvReader {
  public:
   CsvReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
   [[noreturn]] void refuse(std::string_view what, ErrorCode code = ErrorCode::malformed) const {
-    throw Error(code, {.file = file_}, fmt::format("line {}: {}", line_, what));
+    throw Error(code, {.file = file_}, "line {}: {}", line_, what);
   }
 
-  // The fields of the next line that is not empty; false at the end. `surplus` is called at the first field
-  // beyond `most`, and throws: no line takes more memory than its columns.
+  // Reads the fields of the next non-empty line; false at the end of the text. Calls `surplus`, which throws,
+  // at the first field beyond `most`, so that no line takes more memory than its columns.
   template <typename Surplus>
   bool next(std::vector<std::string>& fields, std::size_t most, const Surplus& surplus) {
     fields.clear();
@@ -137,18 +137,17 @@ std::vector<Column> header_of(CsvReader& reader) {
           fmt::format("column '{}' is unknown: lower, upper, size, id, alignment, offset, gaps, group "
                       "and arena are known",
                       safe_display(name, 40)));
-    if (*column != Column::ignored && std::count(columns.begin(), columns.end(), *column) > 0)
+    if (*column != Column::ignored && std::ranges::count(columns, *column) > 0)
       reader.refuse(fmt::format("a second column for '{}'", safe_display(name, 40)));
     columns.push_back(*column);
   }
   for (const auto& [column, name] : {std::pair(Column::lower, "lower"), std::pair(Column::upper, "upper"),
                                      std::pair(Column::size, "size")})
-    if (std::count(columns.begin(), columns.end(), column) == 0)
-      reader.refuse(fmt::format("no column '{}'", name));
+    if (std::ranges::count(columns, column) == 0) reader.refuse(fmt::format("no column '{}'", name));
   return columns;
 }
 
-// "7-9 12-14"
+// Parses "7-9 12-14".
 std::vector<Lifespan> gaps_in(const CsvReader& reader, const std::string& text) {
   std::vector<Lifespan> gaps;
   for (std::size_t at = 0; at < text.size();) {
@@ -166,7 +165,7 @@ std::vector<Lifespan> gaps_in(const CsvReader& reader, const std::string& text) 
   return gaps;
 }
 
-// Names of groups become numbers in the order of their first use.
+// Numbers group names in the order of their first use.
 class GroupNames {
  public:
   std::uint32_t number(const std::string& name) {
@@ -241,11 +240,11 @@ std::string gaps_text(const std::vector<Lifespan>& gaps) {
 }  // namespace
 
 Problem read_packing_csv(std::string_view text, const std::string& file) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // as spreadsheets write it
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // written by spreadsheets
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   CsvReader reader(text, file);
   const std::vector<Column> columns = header_of(reader);
-  const bool named = std::count(columns.begin(), columns.end(), Column::id) > 0;
+  const bool named = std::ranges::count(columns, Column::id) > 0;
   Problem problem;
   GroupNames groups;
   std::vector<std::string> fields;
@@ -268,9 +267,7 @@ Problem read_packing_csv(std::string_view text, const std::string& file) {
 }
 
 std::string packing_csv(const Problem& problem, std::span<const std::uint64_t> offsets) {
-  const auto any = [&](auto&& uses) {
-    return std::any_of(problem.buffers.begin(), problem.buffers.end(), uses);
-  };
+  const auto any = [&](auto&& uses) { return std::ranges::any_of(problem.buffers, uses); };
   const bool alignments = any([](const Buffer& b) { return b.alignment != 1; });
   const bool gaps = any([](const Buffer& b) { return !b.gaps.empty(); });
   const bool groups = any([](const Buffer& b) { return b.group != kNoGroup; });

@@ -1,4 +1,4 @@
-// A sweep over the starts that a box may have, and a heap of those without a place.
+// Sweeps over the possible starts of a box, and keeps a heap of boxes without a place.
 #include "core/packing/ejection.h"
 
 #include "core/base/checked.h"
@@ -9,9 +9,9 @@
 namespace loadline {
 namespace {
 
-// Pieces whose end is looked at in one go.
+// Number of pieces per block; a block's largest end is stored once.
 constexpr std::size_t kBlock = 32;
-// A step among more boxes than this counts as several.
+// A step with more boxes alive together than this counts as several steps.
 constexpr std::uint64_t kCrowd = 1000;
 
 }  // namespace
@@ -29,8 +29,7 @@ EjectionSearch::EjectionSearch(const SectionModel& model, std::uint64_t seed)
   for (const auto& obstacle : model.obstacles)
     pieces_.push_back(
         {obstacle.range.first, obstacle.range.last, kObstacle, obstacle.range.size, obstacle.offset});
-  std::stable_sort(pieces_.begin(), pieces_.end(),
-                   [](const Piece& a, const Piece& b) { return a.first < b.first; });
+  std::ranges::stable_sort(pieces_, [](const Piece& a, const Piece& b) { return a.first < b.first; });
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (i % kBlock == 0) reach_.push_back(0);
     if (i % (kBlock * kBlock) == 0) far_reach_.push_back(0);
@@ -39,7 +38,7 @@ EjectionSearch::EjectionSearch(const SectionModel& model, std::uint64_t seed)
   }
 }
 
-// What is placed over the sections of the box.
+// Collects the placed boxes and the obstacles over the box's sections.
 void EjectionSearch::meet(std::uint32_t box) {
   near_.clear();
   from_.clear();
@@ -68,7 +67,7 @@ void EjectionSearch::meet(std::uint32_t box) {
   }
 }
 
-// The tightest gap; where there is none, the start at which the least would have to go. False where obstacles
+// Finds the tightest gap or, if there is none, the start with the least cost of ejections. False if obstacles
 // or the target leave no start at all.
 bool EjectionSearch::best_place(std::uint32_t box, std::uint64_t target, Place& place) {
   meet(box);
@@ -94,7 +93,7 @@ bool EjectionSearch::best_place(std::uint32_t box, std::uint64_t target, Place& 
     const std::uint64_t start = alignment == 1 ? at : align_up(at, alignment);
     if (obstacles == 0 && start < next) {
       const bool free = boxes == 0;
-      if (free) cost = 0;  // what sums of fractions left
+      if (free) cost = 0;  // clears rounding errors
       const bool better =
           !found || (free ? !place.free || next - at < least : !place.free && cost < place.cost);
       if (better) place = {start, cost, free}, least = next - at;
@@ -124,7 +123,7 @@ std::uint32_t EjectionSearch::next_waiting() {
   return box;
 }
 
-// Everything that is in the way of the box at this offset. near_ is what meet() found.
+// Ejects every box that overlaps the box at this offset. near_ holds the result of meet().
 void EjectionSearch::drive_out(std::uint32_t box, std::uint64_t offset) {
   for (const Near& near : near_) {
     const Piece* const piece = near.piece;
@@ -149,7 +148,7 @@ bool EjectionSearch::lower(std::vector<std::uint64_t>& offsets, std::uint64_t ta
   for (std::uint32_t box = 0; box < model_.box_count(); ++box)
     if (offsets_[box] + model_.height_of(box) > target) wait(box);
   std::size_t fewest = waiting_.size();
-  std::uint64_t steps = 0, looks = 0;  // since there were never fewer
+  std::uint64_t steps = 0, looks = 0;  // since the last new minimum
   for (; !waiting_.empty(); ++steps, looks += near_.size()) {
     if (waiting_.size() < fewest) fewest = waiting_.size(), steps = looks = 0;
     if (steps >= patience || looks / kCrowd >= patience || rule.due()) return false;

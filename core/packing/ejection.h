@@ -1,5 +1,5 @@
-// Packs below a target by force: what finds no gap takes the place where it does the least harm, and what it
-// drives out looks for another one.
+// Packs below a target by ejection: a box without a gap takes the place where it does the least harm, and the
+// boxes that it ejects look for new places.
 #pragma once
 
 #include "core/packing/key_order.h"
@@ -12,26 +12,27 @@
 
 namespace loadline {
 
-// Guided ejection (after Nagata and Braysy 2009, who route vehicles with it). A box that had to drive others
-// out is dearer to drive out from then on, so that the same few do not chase each other for ever. It finds
-// what greedy orders leave on the table in problems of any size, proves nothing, and costs a sort of the
-// boxes that live together with one for each step.
+// Guided ejection (after Nagata and Braysy 2009, who use it for vehicle routing). A box that had to eject
+// others becomes more expensive to eject itself, so that the same few boxes do not eject each other for ever.
+// Improves on greedy orders for problems of any size, but proves nothing. Each step sorts the boxes that are
+// alive together with one box.
 class EjectionSearch {
  public:
-  // The model outlives the search.
+  // The model must outlive the search.
   EjectionSearch(const SectionModel& model, std::uint64_t seed);
 
-  // From offsets by box, of which those that end above `target` have to move; gives them back when all end at
-  // or below it. False: for `patience` steps (fewer where very many boxes live together) there were never
-  // fewer boxes without a place, or `rule` is due; the offsets are as they were.
+  // Starts from `offsets`, by box, and moves the boxes that end above `target`. If all end at or below it,
+  // writes the new offsets and returns true. Returns false, with `offsets` unchanged, if `rule` is due or if
+  // for `patience` steps (fewer if very many boxes are alive together) the number of boxes without a place
+  // reached no new minimum.
   bool lower(std::vector<std::uint64_t>& offsets, std::uint64_t target, std::uint64_t patience,
              const StopRule& rule);
 
  private:
   static constexpr std::uint32_t kObstacle = UINT32_MAX;
-  static constexpr double kGrudge = 0.3;  // what each time adds to a box's cost
-  static constexpr double kShake = 0.4;   // what chance adds at most, each time that it is asked
-  // What is taken over sections [first, last); sorted by `first`.
+  static constexpr double kGrudge = 0.3;  // added to a box's cost factor for each ejection it made
+  static constexpr double kShake = 0.4;   // largest random share of a cost, drawn for each query
+  // A box or obstacle over sections [first, last); sorted by `first`.
   struct Piece {
     std::uint32_t first = 0;
     std::uint32_t last = 0;
@@ -39,7 +40,8 @@ class EjectionSearch {
     std::uint64_t size = 0;
     std::uint64_t offset = 0;  // of an obstacle
   };
-  // A placed piece beside a box that looks for a place; the starts that it bars are in from_ and to_.
+  // A placed piece that is alive with the box looking for a place; from_ and to_ hold the starts that it
+  // blocks.
   struct Near {
     const Piece* piece = nullptr;
     double cost = 0;
@@ -47,7 +49,7 @@ class EjectionSearch {
   struct Place {
     std::uint64_t offset = 0;
     double cost = 0;
-    bool free = false;  // nobody has to go
+    bool free = false;  // no box must be ejected
   };
 
   void meet(std::uint32_t box);
@@ -61,16 +63,16 @@ class EjectionSearch {
   const SectionModel& model_;
   MixedSequence random_;
   std::vector<Piece> pieces_;
-  // By block of pieces, and by block of blocks: where the last of them ends.
+  // The largest `last` in each block of pieces, and in each block of blocks.
   std::vector<std::uint32_t> reach_, far_reach_;
   // by box
   std::vector<double> weights_;
-  std::vector<double> driven_;  // how often it drove others out
+  std::vector<double> driven_;  // how often it ejected others
   std::vector<char> placed_;
   std::vector<std::uint64_t> offsets_;
-  std::vector<std::uint32_t> waiting_;  // a heap: the heaviest first
+  std::vector<std::uint32_t> waiting_;  // a heap, heaviest first
   std::vector<Near> near_;
-  std::vector<std::uint64_t> from_, to_;  // by number in near_
+  std::vector<std::uint64_t> from_, to_;  // by index in near_
   KeyOrder rises_, falls_;
 };
 

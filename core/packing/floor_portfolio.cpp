@@ -1,4 +1,4 @@
-// Attempts dealt out to threads so that their number, not the clock, decides.
+// Distributes attempts over threads such that their numbers, not the clock, decide the answer.
 #include "core/packing/floor_portfolio.h"
 
 #include "core/base/parallel.h"
@@ -10,10 +10,10 @@
 namespace loadline {
 namespace {
 
-// The first ones, without noise, are the same for every seed. Most problems need no more.
+// The first attempts have no noise and are the same for every seed. They solve most problems.
 constexpr std::uint64_t kPlainAttempts = 4;
 
-// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...; `index` counts from 1.
+// Luby's sequence 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...; `index` counts from 1.
 std::uint64_t luby(std::uint64_t index) {
   while (true) {
     std::uint64_t power = 1;
@@ -49,7 +49,7 @@ Attempt floor_attempt(std::uint64_t index, std::uint32_t boxes, std::uint64_t se
 
 std::uint64_t floor_search_bytes(const SectionModel& model) {
   constexpr std::uint64_t kPerPlace = 16, kPerBox = 256, kPerSection = 128, kPerPair = 16;
-  // each pair of a box and an obstacle may bar it
+  // each pair of a box and an obstacle may need an entry
   return places_of(model) * kPerPlace + model.box_count() * kPerBox + model.sections * kPerSection +
          std::uint64_t{model.box_count()} * model.obstacles.size() * kPerPair;
 }
@@ -97,7 +97,7 @@ FloorPortfolio::FloorPortfolio(const SectionModel& model, std::uint64_t capacity
 
 FloorPortfolio::~FloorPortfolio() = default;
 
-// Behind the plain ones all differ.
+// After the plain attempts of the first lane, no two lanes make the same attempt.
 Attempt FloorPortfolio::attempt_of(std::size_t lane, std::uint64_t index) const {
   return lane == 0 ? floor_attempt(index, boxes_, seed_)
                    : floor_attempt(index + kPlainAttempts, boxes_, mixed(seed_ + lane));
@@ -125,14 +125,14 @@ SearchEnd FloorPortfolio::run(std::uint64_t attempts, const StopRule& rule) {
       return;
     }
   };
-  // the plain ones alone: they take less time than a thread does to begin
+  // the plain attempts run on the caller alone: they take less time than starting a thread
   const std::uint64_t alone = lanes_.size() == 1 ? attempts : std::min(attempts, kPlainAttempts);
   if (done_ < alone) turn(0, done_, alone);
   if (alone < attempts && ended[0] == kNone && !rule.out_of_time())
     ParallelLoop(lanes_.size(), lanes_.size(), [&](std::size_t lane) {
       turn(lane, lane == 0 ? std::max(done_, alone) : done_, attempts);
     }).finish();
-  const auto first = std::min_element(ended.begin(), ended.end());
+  const auto first = std::ranges::min_element(ended);
   if (*first == kNone) {
     if (rule.out_of_time()) return SearchEnd::stopped;
     done_ = std::max(done_, attempts);

@@ -1,4 +1,4 @@
-// Exact packing by many short attempts: floor searches that differ in what they prefer, on several threads.
+// Exact packing by many short attempts: floor searches with different preferences, on several threads.
 #pragma once
 
 #include "core/packing/floor_search.h"
@@ -9,33 +9,33 @@
 
 namespace loadline {
 
-// The i-th of all attempts: four ways to choose in turn, preferences shaken after the first of each, and as
-// many nodes as Luby's sequence says (Luby, Sinclair, Zuckerman 1993): run times have a heavy tail, a new
-// attempt is often worth more than patience.
+// Attempt number `index`: rotates through four strategies, with random noise after the first use of each. Its
+// node limit follows Luby's sequence (Luby, Sinclair, Zuckerman 1993): run times have a heavy tail, so a new
+// attempt often pays more than a longer one.
 Attempt floor_attempt(std::uint64_t index, std::uint32_t boxes, std::uint64_t seed);
 
-// Bytes of the lists of a floor search of the model, per thread. What it learns and what undoing needs come
-// on top: at most 64 MiB each.
+// Bytes of the lists of one floor search of the model (one per thread). Learnt states and the undo log come
+// on top, at most 64 MiB each.
 std::uint64_t floor_search_bytes(const SectionModel& model);
 
-// Attempts at one capacity, in lanes of a thread and a search each. The first lane does what it would do
-// alone, the others begin behind the plain attempts with seeds of their own; of those that end, the one with
-// the least number in its lane counts (the first lane's of equals), so the answer hangs on seed and thread
-// count alone, unless the clock ends it.
+// Attempts at one capacity, in lanes with one thread and one search each. The first lane does the same as it
+// would alone; the others skip the attempts without noise and use seeds of their own. If several lanes
+// finish, the attempt with the lowest number counts (ties: the lowest lane). So the answer depends only on
+// seed and thread count, unless the clock ends the run.
 class FloorPortfolio {
  public:
-  // The model outlives the portfolio; fits_in<std::int64_t>(model, capacity) must hold.
+  // The model must outlive the portfolio; fits_in<std::int64_t>(model, capacity) must hold.
   FloorPortfolio(const SectionModel& model, std::uint64_t capacity, unsigned threads, std::uint64_t seed);
   ~FloorPortfolio();
   FloorPortfolio(const FloorPortfolio&) = delete;
   FloorPortfolio& operator=(const FloorPortfolio&) = delete;
 
-  // Each lane goes on up to its attempt number `attempts`. `gave_up`: none of them ended.
+  // Each lane continues up to attempt number `attempts`. Returns `gave_up` if no attempt finished.
   SearchEnd run(std::uint64_t attempts, const StopRule& rule);
-  // After `solved`, by box.
+  // The solution, by box; valid after `solved`.
   const std::vector<std::uint64_t>& offsets() const { return offsets_; }
   std::uint64_t nodes() const;
-  // What it takes now.
+  // Memory in use now.
   std::uint64_t bytes() const;
 
  private:

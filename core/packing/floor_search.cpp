@@ -55,7 +55,8 @@ void FloorSearch<T>::rank(const Attempt& attempt) {
   }
 }
 
-// What is listed between two sections falls apart where nothing stands over both neighbours.
+// Splits the listed sections [from, to] into components, at each pair of neighbours that no box covers
+// together.
 template <typename T>
 void FloorSearch<T>::split(std::uint32_t from, std::uint32_t to, std::size_t rest, std::size_t maker) {
   todo_ = rest;
@@ -118,7 +119,7 @@ void FloorSearch<T>::number_kinds() {
   const SectionModel& model = skyline_.model();
   std::vector<std::uint32_t> boxes(order_.size());
   std::iota(boxes.begin(), boxes.end(), 0u);
-  std::sort(boxes.begin(), boxes.end(), [&](std::uint32_t a, std::uint32_t b) { return model.before(a, b); });
+  std::ranges::sort(boxes, [&](std::uint32_t a, std::uint32_t b) { return model.before(a, b); });
   kinds_.assign(boxes.size(), 0);
   for (std::size_t i = 1; i < boxes.size(); ++i)
     kinds_[boxes[i]] = kinds_[boxes[i - 1]] + (model.before(boxes[i - 1], boxes[i]) ? 1 : 0);
@@ -139,7 +140,7 @@ void FloorSearch<T>::open_frame() {
     frame.section = choose(component);
     const T floor = skyline_.stack(frame.section).floor;
     for (const std::uint32_t box : skyline_.waiting(frame.section)) {
-      // of boxes that are alike only one is tried
+      // of equal boxes only one is tried
       if (skyline_.start(box) != floor || seen_[kinds_[box]] == nodes_) continue;
       seen_[kinds_[box]] = nodes_;
       candidates_.push_back(box);
@@ -163,7 +164,7 @@ bool FloorSearch<T>::place_next(Frame& frame) {
     return false;
   }
   const Component component = components_[frame.component];
-  // its ends may have left the list
+  // its first and last sections may have been unlisted
   std::uint32_t from = component.from, to = component.to;
   if (!skyline_.listed(from)) from = skyline_.next(from);
   if (!skyline_.listed(to)) to = skyline_.previous(to);
@@ -171,8 +172,8 @@ bool FloorSearch<T>::place_next(Frame& frame) {
   return true;
 }
 
-// The height up to which a section is empty if nothing sits on its floor: the least at which one of its boxes
-// can rest on something that is not over it.
+// The height up to which a section stays empty if no box sits on its floor: the lowest level at which one of
+// its boxes can rest on a box that is not over it.
 template <typename T>
 T FloorSearch<T>::level_if_empty(std::uint32_t section) const {
   const T floor = skyline_.stack(section).floor;
@@ -209,7 +210,7 @@ bool FloorSearch<T>::leave_empty(Frame& frame) {
   return true;
 }
 
-// The next choice of the last frame. False when none is left, or it is time to stop.
+// Makes the next choice of the last frame. False if no choice is left or it is time to stop.
 template <typename T>
 bool FloorSearch<T>::advance(const StopRule& rule) {
   constexpr std::uint64_t kBetweenLooks = 16;
@@ -232,7 +233,7 @@ bool FloorSearch<T>::advance(const StopRule& rule) {
   }
 }
 
-// The last frame's component has no solution: back to the choice that made it. False when nothing made it.
+// The last frame's component has no solution: returns to the choice that created it. False if no choice did.
 template <typename T>
 bool FloorSearch<T>::fail() {
   const Frame& failed = frames_.back();

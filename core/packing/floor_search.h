@@ -1,5 +1,5 @@
-// Exact packing of boxes by filling the floor: at a section where the floor is lowest, some box sits exactly
-// on it or none does.
+// Exact packing by filling the floor: at a section where the floor is lowest, either one box sits exactly on
+// it or none does.
 #pragma once
 
 #include "core/packing/skyline.h"
@@ -10,35 +10,36 @@
 
 namespace loadline {
 
-// Why it is complete: push every box of a solution down as far as it goes. Take a section t in a stretch
-// of listed sections whose floor is lower than on both sides. A box over t that may start at the floor stands
-// within the stretch (it could not start so low elsewhere). Either exactly one such box sits on the floor at
-// t, or none; then the lowest over t rests on a box that is not over t, and t is empty up to there. These
-// cases exclude each other, and none needs an order among decisions elsewhere: search stays local in time.
-// Components are solved one after the other; when one cannot be solved, what created it is undone, over the
-// solutions of its siblings.
+// Why the search is complete: push every box of a solution down as far as possible. Take a section t in a
+// stretch of listed sections whose floor is lower than on both sides. A box over t that may start at the
+// floor lies within the stretch, since elsewhere it could not start so low. Either exactly one such box sits
+// on the floor at t, or none does. If none does, the lowest box over t rests on a box that is not over t, and
+// t is empty up to there. The cases exclude each other, and none depends on the order of decisions elsewhere,
+// so the search stays local in time. Components are solved one after the other. If one has no solution, the
+// choice that created it is undone, and with it the solutions of its siblings.
 
-// Which section is filled next. `c` candidates may sit on its floor, one more if it may stay empty.
+// Which section is filled next. `c` counts its choices: the boxes that may sit on its floor, plus one if it
+// may stay empty.
 enum class Selection : std::uint8_t {
-  weighted,  // least c for how often the section broke
-  fullest,   // least c, then the most that is still to be stacked there
+  weighted,  // least c relative to how often the section failed
+  fullest,   // least c, then the most bytes still to be stacked there
   fewest     // least c, then the leftmost
 };
-// Which candidate is tried first: the greatest.
+// Which candidate is tried first: the greatest by this measure.
 enum class Preference : std::uint8_t { longest, area, size, busiest };
 
 struct Attempt {
   Selection selection = Selection::fullest;
   Preference preference = Preference::size;
-  double noise = 0;  // preferences times e^x, x in [-noise, noise)
+  double noise = 0;  // preferences are multiplied by e^x, x random in [-noise, noise)
   std::uint64_t seed = 0;
-  std::uint64_t nodes = 0;  // decisions before it gives up
+  std::uint64_t nodes = 0;  // limit of decisions
 };
 
 enum class SearchEnd : std::uint8_t { solved, infeasible, gave_up, stopped };
 
-// Looks on while a search decides: every placement, also one that leaves a section without room, and how many
-// of them are left when some are taken back.
+// Observes a search: every placement, including one that leaves a section without room, and how many
+// placements remain when some are undone.
 class FloorObserver {
  public:
   FloorObserver() = default;
@@ -49,24 +50,25 @@ class FloorObserver {
   virtual void kept(std::size_t placements) = 0;
 };
 
-// T as for Skyline. Attempts share what they learn: which states have no solution, which sections break.
+// T as for Skyline. Attempts share what they learn: states without a solution, and how often sections failed.
 template <typename T>
 class FloorSearch {
  public:
   FloorSearch(const SectionModel& model, T capacity);
 
-  // `infeasible` is proved: an attempt that went through everything.
+  // `infeasible` is a proof: the attempt went through all choices.
   SearchEnd attempt(const Attempt& attempt, const StopRule& rule);
-  // By box as given; after `solved`.
+  // The solution, by box of the model; valid after `solved`.
   const std::vector<T>& offsets() const { return offsets_; }
   std::uint64_t nodes() const { return nodes_; }
-  // Of the failed states that are kept, and of what undoing took at most.
+  // Bytes of the failed states and of the undo log at its largest.
   std::size_t learnt_bytes() const { return failed_.size() * sizeof(Hash) + skyline_.log_bytes(); }
   void observe(FloorObserver* observer) { observer_ = observer; }
 
  private:
   using Hash = typename Skyline<T>::Hash;
-  // Listed sections `from` to `to`; still to be solved after it: `rest`. Made by a choice of frame `maker`.
+  // The listed sections `from` to `to`. `rest`: the component to solve after it. `maker`: the frame whose
+  // choice created it.
   struct Component {
     std::uint32_t from, to;
     std::size_t rest, maker;
@@ -74,16 +76,16 @@ class FloorSearch {
   struct Frame {
     std::size_t component;
     typename Skyline<T>::Moment moment;
-    std::size_t components;  // how many there were
+    std::size_t components;  // number of components when the frame was opened
     std::size_t tried, end;  // candidates
     std::size_t first_candidate;
     std::uint32_t section;
     bool may_stay_empty;
-    bool known;  // to fail: nothing to record
+    bool known;  // the state is known to fail: nothing to record
     Hash hash;
   };
   static constexpr std::size_t kNone = SIZE_MAX;
-  static constexpr std::size_t kMostFailed = std::size_t{1} << 22;  // states of 16 bytes that are kept
+  static constexpr std::size_t kMostFailed = std::size_t{1} << 22;  // limit of stored states, 16 bytes each
   static constexpr std::size_t kMostLogged = std::size_t{1}
                                              << 26;  // bytes for undoing: beyond, an attempt gives up
 
@@ -102,9 +104,9 @@ class FloorSearch {
   void record_failure(const Hash& hash);
   void keep_solution();
 
-  std::vector<std::uint32_t> order_;  // by box of the skyline: the box as given
-  // By box of the skyline: boxes of a kind are alike; and, by kind, the number of the last frame that has
-  // one.
+  std::vector<std::uint32_t> order_;  // by box of the skyline: the box of the model
+  // kinds_, by box of the skyline: equal boxes have the same kind. seen_, by kind: the number of the last
+  // frame with a candidate of that kind.
   std::vector<std::uint32_t> kinds_;
   std::vector<std::uint64_t> seen_;
   Skyline<T> skyline_;

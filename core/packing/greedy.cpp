@@ -1,10 +1,9 @@
-// Orders, placement in order, and blame.
+// Greedy orders, placement in order, and the squeaky wheel.
 #include "core/packing/greedy.h"
 
 #include "core/packing/mix.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace loadline {
@@ -69,8 +68,7 @@ std::span<const GreedyRule> greedy_rules() { return kRules; }
 std::vector<std::uint32_t> order_by(const SectionModel& model, const GreedyRule& rule) {
   std::vector<std::uint32_t> order(model.box_count());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return rule.before(model, a, b); });
+  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) { return rule.before(model, a, b); });
   return order;
 }
 
@@ -100,12 +98,12 @@ GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
 GreedyPacking squeaky_wheel(const SectionModel& model, ArenaIndex& index, std::vector<std::uint32_t> order,
                             Fit fit, std::uint64_t height, std::uint64_t target, std::uint64_t rounds,
                             std::uint64_t seed, const StopRule& rule) {
-  const std::uint64_t most = 2 * height;  // a bad order is still one to learn from
-  constexpr int kPatience = 30;           // rounds without a gain before it goes back to the best order
+  const std::uint64_t most = 2 * height;  // even a bad order shows which boxes end too high
+  constexpr int kPatience = 30;           // rounds without a gain, then back to the best order
   GreedyPacking best;
   best.height = height;
   std::vector<std::uint32_t> best_order = order;
-  // A box's rank is its place in the order; blame moves it forward.
+  // A box's rank is its position in the order; boxes that end too high move forward.
   MixedSequence random(seed);
   const auto count = static_cast<double>(model.box_count());
   std::vector<double> rank(model.box_count());
@@ -134,7 +132,7 @@ GreedyPacking squeaky_wheel(const SectionModel& model, ArenaIndex& index, std::v
       since = 0;
       ranks_from(best_order);
     }
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
       return rank[a] != rank[b] ? rank[a] < rank[b] : a < b;
     });
     ranks_from(order);

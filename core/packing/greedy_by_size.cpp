@@ -21,7 +21,7 @@ std::optional<std::uint64_t> height_in(const Problem& problem, std::uint32_t are
     if (packing.height == UINT64_MAX) return std::nullopt;
     height = std::max(height, packing.height * component.unit);
   }
-  // pins where nobody else is alive are in no component
+  // pinned buffers without other buffers alive belong to no component
   for (const Buffer& buffer : problem.buffers)
     if (buffer.arena == arena && buffer.offset && buffer.size > 0 && alive_together(buffer, buffer))
       height = std::max(height, *buffer.offset + buffer.size);

@@ -1,4 +1,4 @@
-// What others are measured against: the planner of TensorFlow Lite.
+// The baseline for comparisons: TensorFlow Lite's planner.
 #pragma once
 
 #include "core/packing/problem.h"
@@ -10,12 +10,12 @@
 
 namespace loadline {
 
-// The height that it reaches in each arena: those that live throughout come first, then the largest, then the
-// earliest, each in the tightest gap that holds it. Nothing where that passes 2^62, or where `rule` is due.
-// Throws as check_problem() and normal_form().
+// The planner's height in each arena. It places boxes alive throughout first, then the largest, then the
+// earliest, each in the tightest gap that is large enough. Absent if the height exceeds 2^62 or `rule` is
+// due. Throws as check_problem() and normal_form().
 std::vector<std::optional<std::uint64_t>> greedy_by_size_heights(const Problem& problem,
                                                                  const StopRule& rule = {});
-// The highest of all arenas.
+// The greatest height of all arenas.
 std::optional<std::uint64_t> greedy_by_size_height(const Problem& problem, const StopRule& rule = {});
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// Disjoint intervals that grow together.
+// A set of disjoint intervals that merges intervals as they are added.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ struct Interval {
   std::uint64_t to = 0;
 };
 
-// What any of the added intervals covers, from low to high; touching ones are one.
+// The union of all added intervals, in ascending order; touching intervals are merged.
 class IntervalSet {
  public:
   void add(const Interval& interval) {

@@ -1,4 +1,4 @@
-// Sorts numbers by keys, as fast as the machine's vectors allow.
+// Sorts indices by keys with vector instructions.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace loadline {
 
-// Keeps its memory from one call to the next.
+// Reuses its memory between calls.
 class KeyOrder {
  public:
-  // 0, 1, ... by keys[0], keys[1], ..., equal ones by number. Fewer than 2^32 keys. Valid until the next
-  // call.
+  // The indices 0, 1, ... sorted by keys[i]; equal keys by index. Fewer than 2^32 keys. The result is valid
+  // until the next call.
   std::span<const std::uint32_t> sort(std::span<const std::uint64_t> keys);
 
  private:
-  hwy::Sorter sorter_;  // asks the system for random numbers when it is made
+  hwy::Sorter sorter_;  // its construction asks the system for random numbers
   std::vector<std::uint64_t> packed_;
   std::vector<std::uint32_t> order_;
 };

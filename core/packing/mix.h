@@ -1,4 +1,4 @@
-// A bijection of 64 bits in which every bit of the result hangs on every bit of the argument.
+// A bijection of 64-bit numbers in which every bit of the result depends on every bit of the argument.
 #pragma once
 
 #include <cstdint>

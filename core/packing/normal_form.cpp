@@ -1,4 +1,4 @@
-// Groups, gaps, pins and idle ticks become boxes, ranges, obstacles and components.
+// Turns groups, gaps, pins and idle ticks into boxes, ranges, obstacles and components.
 #include "core/packing/normal_form.h"
 
 #include "core/base/checked.h"
@@ -6,29 +6,25 @@
 #include "core/base/text.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
-#include <unordered_map>
-
-#include <fmt/format.h>
 
 namespace loadline {
 namespace {
 
-// A pin is an obstacle in each component that it reaches into.
+// Limit of obstacles: a pinned buffer is an obstacle in each component that it reaches into.
 constexpr std::size_t kMostObstacles = 4'000'000;
 
-// Bytes that are taken in ticks [lower, upper).
+// A size that is occupied in the ticks [lower, upper).
 struct Piece {
   std::uint64_t lower = 0;
   std::uint64_t upper = 0;
   std::uint64_t size = 0;
-  std::uint32_t first = 0;  // sections, once they are known
+  std::uint32_t first = 0;  // range of sections, set by cut_time()
   std::uint32_t last = 0;
 };
 
-// What takes one offset.
+// A buffer or group: it has one offset.
 struct Item {
   std::size_t from = 0;  // pieces [from, to)
   std::size_t to = 0;
@@ -60,15 +56,15 @@ void add_pieces(const Buffer& buffer, std::vector<Piece>& pieces) {
   add(from, buffer.upper);
 }
 
-// Pieces of several buffers at one offset: at any tick the largest counts.
+// Merges the pieces of buffers at one offset: at each tick the largest size counts.
 std::vector<Piece> united(const std::vector<Piece>& pieces) {
-  std::vector<std::pair<std::uint64_t, std::size_t>> events;  // ends before beginnings: the map does not care
+  std::vector<std::pair<std::uint64_t, std::size_t>> events;  // at equal ticks their order does not matter
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     events.emplace_back(pieces[i].lower, i);
     events.emplace_back(pieces[i].upper, i);
   }
-  std::sort(events.begin(), events.end());
-  std::map<std::uint64_t, std::size_t> alive;  // sizes and how many have them
+  std::ranges::sort(events);
+  std::map<std::uint64_t, std::size_t> alive;  // sizes, with the number of pieces that have each
   std::vector<char> open(pieces.size(), 0);
   std::vector<Piece> result;
   std::uint64_t since = 0;
@@ -102,8 +98,8 @@ std::uint64_t common_alignment(const Problem& problem, std::size_t buffer, std::
   const auto both = checked_mul(a / std::gcd(a, b), b);
   if (!both || *both > std::uint64_t{1} << 62)
     throw Error(ErrorCode::limit,
-                fmt::format("buffer '{}': alignment {} and its group's {} have no common multiple below 2^62",
-                            safe_display(problem.id_of(buffer)), b, a));
+                "buffer '{}': alignment {} and its group's {} have no common multiple below 2^62",
+                safe_display(problem.id_of(buffer)), b, a);
   return *both;
 }
 
@@ -135,7 +131,7 @@ Items items_of(const Problem& problem, std::uint32_t arena) {
     }
     const std::size_t from = all.pieces.size();
     for (const Piece& piece : united(pieces)) all.pieces.push_back(piece);
-    // Members that are never alive still lie where the group does.
+    // a group never alive needs no box; a member never alive still has its group's offset
     if (all.pieces.size() == from) continue;
     const std::uint32_t item = close(from, alignment, problem.buffers[members.front()].offset);
     for (const std::size_t i : members) all.of_buffer[i] = item;
@@ -143,7 +139,7 @@ Items items_of(const Problem& problem, std::uint32_t arena) {
   return all;
 }
 
-// Gives every piece its sections and returns their ticks.
+// Assigns sections to every piece and returns the ticks of each section.
 std::vector<Lifespan> cut_time(std::vector<Piece>& pieces) {
   struct Event {
     std::uint64_t tick;
@@ -156,7 +152,7 @@ std::vector<Lifespan> cut_time(std::vector<Piece>& pieces) {
     events.push_back({pieces[i].lower, true, i});
     events.push_back({pieces[i].upper, false, i});
   }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+  std::ranges::sort(events, [](const Event& a, const Event& b) {
     return a.tick != b.tick ? a.tick < b.tick : a.begins < b.begins;
   });
   std::vector<Lifespan> ticks;
@@ -170,20 +166,20 @@ std::vector<Lifespan> cut_time(std::vector<Piece>& pieces) {
     }
     if (ended) ticks.push_back({});
     ended = false;
-    ticks.back().lower = event.tick;  // the last to begin: from here on all are alive
+    ticks.back().lower = event.tick;  // start of the latest buffer: from here on all are alive
     pieces[event.piece].first = static_cast<std::uint32_t>(ticks.size() - 1);
   }
   return ticks;
 }
 
-// By section: the component that it belongs to; sections over which no box stands have none.
+// The component of each section; sections without boxes have none.
 std::vector<std::uint32_t> components_of(const Items& all, std::size_t sections, std::uint32_t& count) {
   std::vector<std::int64_t> over(sections + 1, 0), crossing(sections + 1, 0);
   for (const Item& item : all.items) {
     if (item.offset) continue;
     const std::uint32_t first = all.pieces[item.from].first, last = all.pieces[item.to - 1].last;
     ++over[first], --over[last];
-    ++crossing[first], --crossing[last - 1];  // from its first section on into its last
+    ++crossing[first], --crossing[last - 1];  // counts boxes that cover both a section and the next one
   }
   std::vector<std::uint32_t> result(sections, NormalForm::kNoBox);
   std::int64_t alive = 0, passing = 0;
@@ -206,7 +202,7 @@ void set_unit(PackingComponent& component) {
   for (const auto& obstacle : model.obstacles)
     unit = std::gcd(std::gcd(unit, obstacle.range.size), obstacle.offset);
   const auto kept = [&](std::uint64_t alignment) { return unit % alignment == 0; };
-  if (std::all_of(model.alignments.begin(), model.alignments.end(), kept)) model.alignments.clear();
+  if (std::ranges::all_of(model.alignments, kept)) model.alignments.clear();
   for (const std::uint64_t alignment : model.alignments) unit = std::gcd(unit, alignment);
   component.unit = unit;
   for (SectionRange& range : model.ranges) range.size /= unit;
@@ -216,7 +212,7 @@ void set_unit(PackingComponent& component) {
 
 void add_obstacles(const Items& all, const std::vector<std::uint32_t>& component_of,
                    const std::vector<std::uint32_t>& begins, NormalForm& form) {
-  // where what begins in a section is another component, or none
+  // by section: the next section of another component or of none
   std::vector<std::uint32_t> ends(component_of.size(), static_cast<std::uint32_t>(component_of.size()));
   for (std::size_t i = component_of.size(); i-- > 1;)
     ends[i - 1] = component_of[i - 1] == component_of[i] ? ends[i] : static_cast<std::uint32_t>(i);
@@ -229,9 +225,8 @@ void add_obstacles(const Items& all, const std::vector<std::uint32_t>& component
         const std::uint32_t component = component_of[section];
         const std::uint32_t end = std::min(ends[section], piece.last);
         if (++count > kMostObstacles)
-          throw Error(ErrorCode::limit,
-                      fmt::format("pinned buffers stand in the way of others at more than {} places",
-                                  kMostObstacles));
+          throw Error(ErrorCode::limit, "pinned buffers stand in the way of others at more than {} places",
+                      kMostObstacles);
         if (component != NormalForm::kNoBox)
           form.components[component].model.obstacles.push_back(
               {{section - begins[component], end - begins[component], piece.size}, *item.offset});
@@ -243,15 +238,15 @@ void add_obstacles(const Items& all, const std::vector<std::uint32_t>& component
 
 [[noreturn]] void refuse_pins(const Problem& problem, const Items& all, std::size_t a, std::size_t b) {
   const auto buffer_of = [&](std::size_t item) {
-    const auto at = std::find(all.of_buffer.begin(), all.of_buffer.end(), static_cast<std::uint32_t>(item));
+    const auto at = std::ranges::find(all.of_buffer, static_cast<std::uint32_t>(item));
     return problem.id_of(static_cast<std::size_t>(at - all.of_buffer.begin()));
   };
-  throw Error(ErrorCode::malformed, fmt::format("buffers '{}' and '{}' are pinned to {} and {} and overlap",
-                                                safe_display(buffer_of(a)), safe_display(buffer_of(b)),
-                                                *all.items[a].offset, *all.items[b].offset));
+  throw Error(ErrorCode::malformed, "buffers '{}' and '{}' are pinned to {} and {} and overlap",
+              safe_display(buffer_of(a)), safe_display(buffer_of(b)), *all.items[a].offset,
+              *all.items[b].offset);
 }
 
-// What is alive never overlaps, so whoever begins has to look at its two neighbours only.
+// Living pins never overlap, so a new one needs a check against its two neighbours only.
 void check_pins(const Problem& problem, const Items& all) {
   struct Event {
     std::uint64_t tick;
@@ -266,7 +261,7 @@ void check_pins(const Problem& problem, const Items& all) {
       events.push_back({all.pieces[piece].upper, false, i, piece});
     }
   }
-  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+  std::ranges::stable_sort(events, [](const Event& a, const Event& b) {
     return a.tick != b.tick ? a.tick < b.tick : a.begins < b.begins;
   });
   std::map<std::uint64_t, Event> alive;  // by offset
@@ -291,8 +286,7 @@ void check_pins(const Problem& problem, const Items& all) {
 void check_sums(const PackingComponent& component) {
   const auto sums = section_sums(component.model);
   const std::uint64_t limit = (std::uint64_t{1} << 62) / component.unit;
-  if (sums && std::all_of(sums->begin(), sums->end(), [&](std::uint64_t sum) { return sum <= limit; }))
-    return;
+  if (sums && std::ranges::all_of(*sums, [&](std::uint64_t sum) { return sum <= limit; })) return;
   throw Error(ErrorCode::limit, "buffers that are alive together take more than 2^62 bytes");
 }
 

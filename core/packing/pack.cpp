@@ -1,4 +1,4 @@
-// Arenas and components, one after the other, and what they say together.
+// Runs arenas and components by turns and combines their results.
 #include "core/packing/pack.h"
 
 #include "core/packing/arena_packer.h"
@@ -11,13 +11,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Turn and turn about, until nothing is left to gain, one is proved to be too small, or time is over.
+// Gives each arena turns until nothing is left to gain, one is proved too small, or time runs out.
 void run(std::vector<ArenaPacker>& packers, bool minimize, const StopRule& rule) {
   for (ArenaPacker& packer : packers) packer.begin(rule);
   const auto refused = [](const ArenaPacker& packer) { return packer.refused(); };
   for (bool more = true; more && !rule.due();) {
     more = false;
-    if (!minimize && std::any_of(packers.begin(), packers.end(), refused)) return;
+    if (!minimize && std::ranges::any_of(packers, refused)) return;
     for (ArenaPacker& packer : packers) more |= !rule.due() && packer.step(rule);
   }
 }
@@ -42,7 +42,7 @@ std::uint64_t Packing::lower_bound() const {
 }
 
 bool Packing::proven_optimal() const {
-  return std::all_of(arenas.begin(), arenas.end(), [](const ArenaPacking& a) { return a.proven_optimal; });
+  return std::ranges::all_of(arenas, [](const ArenaPacking& a) { return a.proven_optimal; });
 }
 
 Packing pack(const Problem& problem, const PackOptions& options, Progress& progress) {

@@ -1,4 +1,5 @@
-// Offsets for the buffers of a problem: from fast heuristics to proof, as far as time goes.
+// Finds offsets for the buffers of a problem: by fast heuristics first, then by exact search as far as time
+// allows.
 #pragma once
 
 #include "core/base/progress.h"
@@ -11,50 +12,51 @@
 
 namespace loadline {
 
-// How far up the ladder. What is below `full` hangs on the problem and the seed alone, unless time is short.
+// How many algorithms run. Below `full` the result depends on the problem and the seed only, unless time runs
+// out.
 enum class Effort : std::uint8_t {
-  greedy,   // the plain orders: a fraction of a second for 100,000 buffers
-  bounded,  // then some rounds of the squeaky wheel and some attempts of exact search
-  full      // until it is decided
+  greedy,   // simple orders: a fraction of a second for 100,000 buffers
+  bounded,  // also some rounds of the squeaky wheel and some attempts of exact search
+  full      // until the problem is decided
 };
 
 struct PackOptions {
   std::vector<std::optional<std::uint64_t>> capacity = {};  // by arena; nothing: unbounded
-  // Look for the least height, and for proof, also where there is no capacity; else the first packing within
-  // it ends the search.
+  // Seek the least height and a proof, with or without a capacity. If false, the first packing within the
+  // capacity ends the search.
   bool minimize = false;
   Effort effort = Effort::full;
-  std::optional<double> seconds = {};  // of the clock; nothing: as long as it takes
+  std::optional<double> seconds = {};  // time limit; absent: none
   unsigned threads = 1;
   std::uint64_t seed = 1;
 };
 
 struct ArenaPacking {
   static constexpr std::uint64_t kNotPacked = UINT64_MAX;
-  std::uint64_t height = 0;       // the highest end; kNotPacked where no packing below 2^62 is known
-  std::uint64_t lower_bound = 0;  // what no packing undercuts; raised by proofs
-  Lifespan bound_ticks = {};      // in which the bound is attained; empty once a proof has raised it
+  std::uint64_t height = 0;       // the highest end; kNotPacked if no packing below 2^62 is known
+  std::uint64_t lower_bound = 0;  // no packing is lower; raised by proofs
+  Lifespan bound_ticks = {};      // where the bound is attained; empty once a proof has raised it
   bool proven_optimal = false;    // height == lower_bound
 };
 
 struct Packing {
   Verdict verdict = Verdict::undecided;
-  // By buffer; of every rule but perhaps the capacity. Empty where an arena is not packed.
+  // By buffer; they keep every rule, except possibly the capacity. Empty if an arena is not packed.
   std::vector<std::uint64_t> offsets = {};
   std::vector<ArenaPacking> arenas = {};  // at least one
-  // The rung of the ladder that gave the highest component its height; empty where pins are the highest.
+  // The algorithm that gave the highest component its height; empty if a pinned buffer is the highest.
   std::string algorithm = {};
-  std::uint64_t nodes = 0;  // decisions of exact search; with several threads they hang on the clock
+  std::uint64_t nodes = 0;  // decisions of exact search; with several threads, varies from run to run
   double seconds = 0;
 
-  std::uint64_t height() const;       // the highest of all arenas
+  std::uint64_t height() const;       // the greatest of all arenas
   std::uint64_t lower_bound() const;  // likewise
-  bool proven_optimal() const;        // of all
+  bool proven_optimal() const;        // for all arenas
 };
 
-// The problem is checked first (check_problem(), normal_form()). The same problem, options and seed give the
-// same packing unless the clock ends the search. Takes about 500 bytes for each buffer or range of one; exact
-// search takes 512 MiB at most, and 128 MiB for each thread on top. Throws Error{cancelled}.
+// Checks the problem first, as check_problem() and normal_form() do. Equal problem, options and seed give
+// equal packings, unless the clock ends the search. Uses about 500 bytes per buffer or part of one; exact
+// search uses at most 512 MiB, plus 128 MiB per thread. Throws Error{cancelled}.
 Packing pack(const Problem& problem, const PackOptions& options, Progress& progress);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// What a problem must keep before anything is computed from it.
+// Checks a problem before anything is computed from it.
 #include "core/packing/problem.h"
 
 #include "core/base/checked.h"
@@ -16,8 +16,7 @@ namespace {
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
 [[noreturn]] void refuse(const Problem& problem, std::size_t buffer, std::string_view what) {
-  throw Error(ErrorCode::malformed,
-              fmt::format("buffer '{}': {}", safe_display(problem.id_of(buffer)), what));
+  throw Error(ErrorCode::malformed, "buffer '{}': {}", safe_display(problem.id_of(buffer)), what);
 }
 
 void check_lifetime(const Problem& problem, std::size_t at) {
@@ -85,14 +84,13 @@ std::uint32_t arena_count(const Problem& problem) {
 void check_problem(const Problem& problem) {
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     if (problem.buffers[i].arena >= kMostPackingArenas)
-      throw Error(ErrorCode::limit,
-                  fmt::format("buffer '{}': arena {} is over the limit of {}", safe_display(problem.id_of(i)),
-                              problem.buffers[i].arena, kMostPackingArenas - 1));
+      throw Error(ErrorCode::limit, "buffer '{}': arena {} is over the limit of {}",
+                  safe_display(problem.id_of(i)), problem.buffers[i].arena, kMostPackingArenas - 1);
     check_lifetime(problem, i);
     check_place(problem, i);
     if (problem.buffers[i].size > kMostBytes)
-      throw Error(ErrorCode::limit, fmt::format("buffer '{}': size {} is over the limit of 2^62",
-                                                safe_display(problem.id_of(i)), problem.buffers[i].size));
+      throw Error(ErrorCode::limit, "buffer '{}': size {} is over the limit of 2^62",
+                  safe_display(problem.id_of(i)), problem.buffers[i].size);
   }
   check_groups(problem);
 }

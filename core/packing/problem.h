@@ -1,4 +1,4 @@
-// What offline arena planning solves, and what it answers: buffers with lifetimes get offsets in arenas.
+// The input and the verdicts of offline arena planning: buffers with lifetimes get offsets in arenas.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace loadline {
 
-// Ticks [lower, upper) of a clock that only has an order.
+// Ticks [lower, upper). Only the order of ticks has a meaning, not their length.
 struct Lifespan {
   std::uint64_t lower = 0;
   std::uint64_t upper = 0;
   bool operator==(const Lifespan&) const = default;
 };
 
-// Buffers of the same group have one offset and share memory: they may overlap each other.
+// Buffers of a group share one offset and their memory: they may overlap each other.
 inline constexpr std::uint32_t kNoGroup = std::numeric_limits<std::uint32_t>::max();
 
 inline constexpr std::uint32_t kMostPackingArenas = 64;
@@ -28,36 +28,36 @@ struct Buffer {
   std::uint64_t upper = 0;
   std::uint64_t size = 0;  // bytes
   std::uint64_t alignment = 1;
-  std::optional<std::uint64_t> offset = {};  // pinned there
-  std::vector<Lifespan> gaps = {};           // ... but for these: its bytes are not needed then
+  std::optional<std::uint64_t> offset = {};  // if set, the buffer is pinned to it
+  std::vector<Lifespan> gaps = {};           // ... except in these, where its bytes are not needed
   std::uint32_t group = kNoGroup;
   std::uint32_t arena = 0;
 };
 
 struct Problem {
   std::vector<Buffer> buffers = {};
-  std::vector<std::string> ids = {};  // by buffer, as a file gave them; may be empty
+  std::vector<std::string> ids = {};  // by buffer, as in the file; may be empty
 
-  std::string id_of(std::size_t buffer) const;  // its number where it has no id
+  std::string id_of(std::size_t buffer) const;  // the buffer's number if it has no id
 };
 
-// One more than the highest that a buffer is in, at least one.
+// The greatest arena number of any buffer plus one; at least one.
 std::uint32_t arena_count(const Problem& problem);
 
-// Throws Error{malformed} that names the buffer and both numbers: lower > upper, a gap outside of its
-// lifetime or gaps out of order, alignment 0, a pinned offset that is no multiple of the alignment or ends
-// past 2^62, buffers of one group that differ in their pins or arenas; Error{limit} for a size or an
-// alignment over 2^62 or an arena from kMostPackingArenas on.
+// Throws Error{malformed} that names the buffer and both numbers: lower > upper; a gap outside the lifetime,
+// or gaps out of order; alignment 0; a pinned offset that is not a multiple of the alignment or ends past
+// 2^62; buffers of a group with different pins or arenas. Throws Error{limit} for a size or alignment over
+// 2^62, or an arena number of kMostPackingArenas or more.
 void check_problem(const Problem& problem);
 
 enum class Verdict : std::uint8_t {
   feasible,    // the offsets keep every rule and the capacity
-  infeasible,  // proved: no offsets do
+  infeasible,  // proved: no such offsets exist
   undecided    // neither was found in time
 };
 std::string_view verdict_name(Verdict verdict);
 
-// By how many percent a height is above a bound that is not above it; 0 for a bound of 0.
+// By how many percent `height` exceeds `bound`, which is not greater; 0 for a bound of 0.
 double percent_over(std::uint64_t height, std::uint64_t bound);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// Questions to a model that need a look at all of it.
+// Functions that look at the whole model.
 #include "core/packing/section_model.h"
 
 #include "core/base/checked.h"
@@ -23,9 +23,8 @@ std::uint64_t SectionModel::height_of(std::uint32_t box) const {
 
 bool SectionModel::over(std::uint32_t box, std::uint32_t section) const {
   const Ranges all = ranges_of(box);
-  return std::any_of(all.begin(), all.end(), [&](const SectionRange& range) {
-    return range.first <= section && section < range.last;
-  });
+  return std::ranges::any_of(
+      all, [&](const SectionRange& range) { return range.first <= section && section < range.last; });
 }
 
 bool SectionModel::before(std::uint32_t a, std::uint32_t b) const {
@@ -53,14 +52,14 @@ SectionModel reordered(const SectionModel& model, const std::vector<std::uint32_
 std::vector<std::uint32_t> by_first_section(const SectionModel& model) {
   std::vector<std::uint32_t> order(model.box_count());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
     return key(*model.ranges_of(a).begin()) < key(*model.ranges_of(b).begin());
   });
   return order;
 }
 
 std::optional<std::vector<std::uint64_t>> section_sums(const SectionModel& model) {
-  // what begins less what ends, as sums of each: neither can wrap unnoticed
+  // begins and ends are summed separately, so that neither sum can wrap unnoticed
   std::vector<std::uint64_t> begins(model.sections + 1, 0), ends(model.sections + 1, 0);
   const auto count = [&](const SectionRange& range) {
     const auto more = checked_add(begins[range.first], range.size);
@@ -102,7 +101,7 @@ bool fits_in(const SectionModel& model, std::uint64_t capacity) {
     if (!top) return false;
     tops = std::max(tops, *top);
   }
-  // Starts pass the capacity by at most a size and an alignment before the section is found broken.
+  // a start exceeds the capacity by at most one size and one alignment before the section is found to fail
   constexpr auto kLimit = static_cast<std::uint64_t>(std::numeric_limits<T>::max()) / 4;
   return most < kLimit && tops < kLimit && alignment < kLimit && most + tops + alignment < kLimit;
 }

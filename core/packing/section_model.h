@@ -1,4 +1,4 @@
-// A packing problem in normal form: boxes over sections of time, in units.
+// A packing problem in normal form: boxes over sections of time, with sizes in units.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace loadline {
 
-// Sections [first, last), first < last, and how much is taken over them: `size` > 0.
+// Sections [first, last), first < last, in which `size` > 0 units are occupied.
 struct SectionRange {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
   std::uint64_t size = 0;
 };
 
-// A box takes one offset, the same over all of its ranges: most have one; a buffer with gaps in its lifetime,
-// and buffers that share memory, have several of different sizes. Obstacles stand where they stand.
+// A box has one offset for all of its ranges. Most boxes have one range. Buffers with gaps in their lifetime,
+// and buffers that share memory, have several, of different sizes. Obstacles have fixed offsets.
 struct SectionModel {
   struct Obstacle {
     SectionRange range = {};
@@ -31,9 +31,9 @@ struct SectionModel {
   };
 
   std::uint32_t sections = 0;
-  std::vector<SectionRange> ranges = {};         // of one box after the other, each from left to right
-  std::vector<std::uint32_t> ranges_from = {0};  // by box, and one more: where its ranges begin
-  std::vector<std::uint64_t> alignments = {};    // by box; empty where every offset will do
+  std::vector<SectionRange> ranges = {};         // box after box; for each box from left to right
+  std::vector<std::uint32_t> ranges_from = {0};  // by box: index of its first range; one extra entry
+  std::vector<std::uint64_t> alignments = {};    // by box; empty if all are 1
   std::vector<Obstacle> obstacles = {};
 
   std::uint32_t box_count() const { return static_cast<std::uint32_t>(ranges_from.size() - 1); }
@@ -41,12 +41,12 @@ struct SectionModel {
     return {ranges.data() + ranges_from[box], ranges.data() + ranges_from[box + 1]};
   }
   std::uint64_t alignment_of(std::uint32_t box) const { return alignments.empty() ? 1 : alignments[box]; }
-  // Sections from the first to the last range.
+  // The first section of the first range, and the end of the last range.
   std::uint32_t first_of(std::uint32_t box) const { return ranges[ranges_from[box]].first; }
   std::uint32_t last_of(std::uint32_t box) const { return ranges[ranges_from[box + 1] - 1].last; }
-  std::uint64_t height_of(std::uint32_t box) const;  // the most that it takes anywhere
+  std::uint64_t height_of(std::uint32_t box) const;  // its greatest size in any section
   bool over(std::uint32_t box, std::uint32_t section) const;
-  // An order in which boxes that are alike, in ranges and alignment, are equal.
+  // A strict order in which boxes with equal ranges and alignments are equivalent.
   bool before(std::uint32_t a, std::uint32_t b) const;
 
   void add(const SectionRange& range) {
@@ -55,15 +55,15 @@ struct SectionModel {
   }
 };
 
-// The model with its boxes in another order: box i is what order[i] was.
+// The model with its boxes in another order: the new box i is the old box order[i].
 SectionModel reordered(const SectionModel& model, const std::vector<std::uint32_t>& order);
-// Box numbers by first section, then by last, then by what they take.
+// Box numbers sorted by first section, then by last section, then by size.
 std::vector<std::uint32_t> by_first_section(const SectionModel& model);
-// The most that is taken over each section, obstacles included; nothing where a sum overflows.
+// The sum of sizes over each section, obstacles included; absent if a sum overflows.
 std::optional<std::vector<std::uint64_t>> section_sums(const SectionModel& model);
-// Boxes and obstacles, each counted once for every section that it stands over.
+// The number of boxes and obstacles, each counted once for every section that it covers.
 std::uint64_t places_of(const SectionModel& model);
-// Whether every sum that a search can form (twice capacity and section sum, alignment included) is in T.
+// Whether T can represent every sum that a search forms: twice capacity and section sum, and the alignment.
 template <typename T>
 bool fits_in(const SectionModel& model, std::uint64_t capacity);
 

@@ -1,5 +1,5 @@
-// The innermost loop of the search: 32-bit numbers go through vectors, compiled once for each instruction
-// set that Highway knows; 64-bit numbers through plain loops.
+// The innermost loop of the search. 32-bit numbers use vector instructions, compiled for each instruction set
+// that Highway supports; 64-bit numbers use plain loops.
 #include "core/packing/section_stack.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
 
-// Boxes that start above a level: their sizes together, and the lowest start among them.
+// The boxes that start above a level: the sum of their sizes, and their lowest start.
 struct Above {
   std::int32_t sizes = 0;
   std::int32_t next = kNone;
@@ -49,7 +49,7 @@ SectionStack<std::int32_t> stack32(const std::int32_t* starts, const std::uint32
     const auto start = hn::GatherIndex(d, starts, at);
     lowest = hn::Min(lowest, hn::IfThenElse(valid, start, hn::Set(d, kNone)));
     all = hn::Add(all, hn::IfThenElseZero(valid, hn::LoadU(d, sizes + i)));
-    // what lies past the end is under every level
+    // elements past the end lie below every level
     hn::StoreU(hn::IfThenElse(valid, start, hn::Set(d, -1)), d, scratch + i);
   }
   SectionStack<std::int32_t> stack;

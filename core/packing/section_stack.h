@@ -6,9 +6,9 @@
 
 namespace loadline {
 
-// What a section looks like while boxes are still to be placed over it. `floor` is the lowest start of
-// any, `on_floor` how many may start there, `top` the height that a stack of all of them reaches at
-// least: the makespan of one machine with release dates, max over starts s of s + the sizes that start at s
+// The state of a section while boxes are still to be placed over it. `floor`: the lowest start of any box.
+// `on_floor`: how many boxes may start there. `top`: a lower bound for the height of a stack of all of them.
+// This is the makespan of one machine with release dates: max over starts s of s + the sizes that start at s
 // or later.
 template <typename T>
 struct SectionStack {
@@ -18,9 +18,9 @@ struct SectionStack {
   std::uint32_t on_floor = 0;
 };
 
-// starts[ids[i]] >= 0 is the least offset of box i of `count` > 0, sizes[i] > 0 its size. Sums of all sizes
-// and a start must fit T. `scratch` has room for count + kStackPadding; `sizes` and `ids` may be read (not
-// used) for kStackPadding elements past their end.
+// starts[ids[i]] >= 0 is the least offset of box i of `count` > 0, sizes[i] > 0 its size. The sum of all
+// sizes and a start must fit in T. `scratch` has room for count + kStackPadding; up to kStackPadding elements
+// past the end of `sizes` and `ids` may be read, but are not used.
 inline constexpr std::size_t kStackPadding = 64;
 SectionStack<std::int32_t> stack_section(const std::int32_t* starts, const std::uint32_t* ids,
                                          const std::int32_t* sizes, std::size_t count, std::int32_t* scratch);

@@ -1,4 +1,4 @@
-// Placing, lifting and undoing, each proportional to what changes.
+// Places, lifts and undoes; each call takes time proportional to its changes.
 #include "core/packing/skyline.h"
 
 #include "core/packing/mix.h"
@@ -75,7 +75,8 @@ void Skyline<T>::index_boxes() {
       }
 }
 
-// Each box's bars, by where they end: starts that would put one of its ranges into an obstacle.
+// Blocked starts of each box, sorted by their ends: starts at which one of its ranges would overlap an
+// obstacle.
 template <typename T>
 void Skyline<T>::index_obstacles() {
   if (model_.obstacles.empty()) return;
@@ -117,7 +118,7 @@ T Skyline<T>::fitting(std::uint32_t box, T level) const {
   };
   T at = aligned(level);
   if (bars_from_.empty()) return at;
-  // bars end in order: what moves it behind one moves it behind those before that too
+  // bars are sorted by end: a start above one bar is above all earlier ones too
   for (std::size_t i = bars_from_[box]; i < bars_from_[box + 1]; ++i)
     if (bars_[i].from < at && at < bars_[i].to) at = aligned(bars_[i].to);
   return at;
@@ -136,7 +137,7 @@ void Skyline<T>::rehash(std::uint32_t box) {
 
 template <typename T>
 typename Skyline<T>::Hash Skyline<T>::hash(std::uint32_t from, std::uint32_t to) const {
-  // what begins in a section that left the list stands over the next listed one
+  // boxes that begin in an unlisted section also cover the next listed one
   const std::uint32_t first = previous_[from] == kEnd ? 0 : previous_[from] + 1;
   Hash sum;
   for (std::uint32_t box = beginning_[first]; box < beginning_[to + 1]; ++box) {
@@ -153,7 +154,7 @@ void Skyline<T>::lift(std::uint32_t box, T start) {
   rehash(box);
 }
 
-// The box changes places with the last that waits over the section, so that coming back is a count.
+// Swaps the box with the last waiting box of the section, so that undo only has to raise the count.
 template <typename T>
 void Skyline<T>::leave(std::uint32_t box, std::uint32_t section) {
   const std::uint32_t end = rows_[section] + --waiting_[section];
@@ -198,7 +199,7 @@ void Skyline<T>::reopen(const Placement& placement) {
   rehash(box);
 }
 
-// Only the ends of what a box stood over can have come to hold nothing that a neighbour does not.
+// Only the sections at the ends of a placed box can have become redundant beside a neighbour.
 template <typename T>
 void Skyline<T>::merge_ends(std::uint32_t first, std::uint32_t last) {
   const std::uint32_t before = previous_[first];
@@ -239,7 +240,7 @@ void Skyline<T>::measure(std::uint32_t section) {
     measure_around(section);
 }
 
-// Obstacles above the floor are part of the stack.
+// Obstacles above the floor count as part of the stack.
 template <typename T>
 void Skyline<T>::measure_around(std::uint32_t section) {
   std::vector<std::pair<T, T>> parts;
@@ -251,7 +252,7 @@ void Skyline<T>::measure_around(std::uint32_t section) {
     const auto offset = static_cast<T>(obstacle.offset), size = static_cast<T>(obstacle.range.size);
     if (offset >= stacks_[section].floor) parts.emplace_back(offset, size);
   }
-  std::sort(parts.begin(), parts.end());
+  std::ranges::sort(parts);
   T top = 0;
   for (const auto& [start, size] : parts) top = std::max(top, start) + size;
   stacks_[section].top = top;

@@ -1,5 +1,5 @@
-// A partly filled arena in normal form: what is still to be placed, how low each box may start, and what
-// each section needs at least; placements and their undoing touch only what they change.
+// A partly filled arena in normal form: the boxes still to be placed, how low each may start, and the least
+// height of each section. Placements and their undoing touch only the parts that change.
 #pragma once
 
 #include "core/packing/section_model.h"
@@ -12,33 +12,33 @@ namespace loadline {
 
 // T is int32_t or int64_t; check fits_in<T>() first.
 //
-// Sections are listed from left to right. One over which only boxes stand that all stand over its
-// neighbour too says nothing of its own and leaves the list until that changes back. Linked neighbours over
-// which no box stands in common belong to different components.
+// Sections are listed from left to right. If every box over a section also covers its neighbour, the section
+// adds no constraint; it is unlisted until that changes. Linked neighbours that no box covers together belong
+// to different components.
 template <typename T>
 class Skyline {
  public:
-  static constexpr std::uint32_t kEnd = UINT32_MAX;  // beside the first and the last listed section
+  static constexpr std::uint32_t kEnd = UINT32_MAX;  // marks the end of the list on either side
 
-  // The model's boxes are sorted by their first section.
+  // The model's boxes must be sorted by their first section.
   Skyline(SectionModel model, T capacity);
 
   const SectionModel& model() const { return model_; }
-  // Whether every box has one range. Else only boxes at the least floor of a component may be placed: further
-  // up, what is free under another range of the box would be lost.
+  // Whether every box has one range. If not, only boxes at the least floor of a component may be placed:
+  // higher up, free space under another range of the box would be lost.
   bool whole() const { return whole_; }
   std::uint32_t section_count() const { return static_cast<std::uint32_t>(stacks_.size()); }
   T capacity() const { return capacity_; }
 
-  // Of a listed section. slack() is negative only where the problem has no solution from the outset.
+  // Both need a listed section. slack() is negative only if the problem has no solution from the start.
   const SectionStack<T>& stack(std::uint32_t section) const { return stacks_[section]; }
   T slack(std::uint32_t section) const { return capacity_ - stacks_[section].top; }
-  // How far its floor may rise before what waits can no longer be stacked on it.
+  // How far its floor may rise while the waiting boxes can still be stacked on it.
   T room(std::uint32_t section) const { return capacity_ - stacks_[section].floor - stacks_[section].total; }
   bool listed(std::uint32_t section) const { return listed_[section] != 0; }
   std::uint32_t next(std::uint32_t section) const { return next_[section]; }
   std::uint32_t previous(std::uint32_t section) const { return previous_[section]; }
-  // Boxes that stand over both `section` and next(section).
+  // The number of boxes that cover both `section` and next(section).
   std::uint32_t crossing(std::uint32_t section) const { return crossing_[section]; }
   // The boxes over a section that are still to be placed. Invalidated by place() and undo().
   struct Ids {
@@ -52,19 +52,19 @@ class Skyline {
     const std::uint32_t* ids = ids_.data() + rows_[section];
     return {ids, ids + waiting_[section]};
   }
-  // The least offset that is left for a box; its offset once placed.
+  // The least offset possible for a box; its offset once placed.
   T start(std::uint32_t box) const { return starts_[box]; }
-  // Where something that waits over a section ends at least.
+  // A lower bound for the end of a waiting box over a section.
   T top_over(std::uint32_t box, std::uint32_t section) const {
     return starts_[box] + row_sizes_[places_[slot(box, section)]];
   }
-  // The least offset from `level` on that a box's alignment and the obstacles leave it.
+  // The least offset, not below `level`, that the box's alignment and the obstacles allow.
   T fitting(std::uint32_t box, T level) const;
 
-  // Places a box at its start, which is the floor of every section that it stands over. False when a
-  // section then has no room for the rest; broken_section() says which. Undo either way.
+  // Places a box at its start, which must be the floor of every section that it covers. Returns false if a
+  // section then lacks room for the rest; broken_section() names it. Undo in both cases.
   bool place(std::uint32_t box);
-  // Nothing more starts below `level` over the section.
+  // Requires that no more boxes start below `level` over the section.
   bool raise(std::uint32_t section, T level);
   std::uint32_t broken_section() const { return broken_; }
 
@@ -73,14 +73,15 @@ class Skyline {
   };
   Moment now() const { return {lifts_.size(), figures_.size(), placements_.size()}; }
   void undo(const Moment& moment);
-  // Bytes of what undoing needs now, and of what is set aside for it.
+  // Bytes of the undo log in use, and bytes allocated for it.
   std::size_t logged() const { return lifts_.size() * sizeof(Lift) + figures_.size() * sizeof(Figure); }
   std::size_t log_bytes() const {
     return lifts_.capacity() * sizeof(Lift) + figures_.capacity() * sizeof(Figure);
   }
 
-  // Two independent hashes of the state of a component: which boxes wait and where they may start. A state
-  // decides whether the rest can be placed. `from` and `to` are its first and last listed sections.
+  // Two independent hashes of a component's state: which boxes wait and where they may start. The state alone
+  // decides whether the rest can be placed. `from` and `to` are the component's first and last listed
+  // sections.
   struct Hash {
     std::uint64_t a = 0, b = 0;
   };
@@ -97,18 +98,18 @@ class Skyline {
   };
   struct Unlinked {
     std::uint32_t section;
-    std::uint32_t crossing_of;  // whose count took the place of its own; kEnd for none
+    std::uint32_t crossing_of;  // section whose crossing count was replaced; kEnd if none
     std::uint32_t crossing;
   };
   struct Placement {
     std::uint32_t box;
-    std::uint32_t first;  // the first listed section that it stood over
+    std::uint32_t first;  // the first listed section that it covered
     std::size_t unlinked;
   };
   struct Changed {
     std::uint32_t first, last;
   };
-  // Where a box may not start: above `from`, below `to`.
+  // Starts above `from` and below `to` are blocked for a box.
   struct Barred {
     T from, to;
   };
@@ -137,17 +138,17 @@ class Skyline {
   SectionModel model_;
   T capacity_;
   bool free_;   // neither alignments nor obstacles
-  bool whole_;  // every box in one range; else sections stay listed and components together
+  bool whole_;  // every box has one range; else sections stay listed and components are not split
   // by box
   std::vector<T> starts_;
   std::vector<char> waits_;
   std::vector<Hash> hashes_;
-  std::vector<std::size_t> slots_;        // where its places begin
+  std::vector<std::size_t> slots_;        // by box: start of its entries in places_
   std::vector<std::uint32_t> places_;     // by box and section: its index in ids_
   std::vector<std::uint32_t> beginning_;  // by section: the first box that begins there or later
-  std::vector<std::size_t> bars_from_;    // where its bars begin; empty without obstacles
+  std::vector<std::size_t> bars_from_;    // start of its entries in bars_; empty without obstacles
   std::vector<Barred> bars_;
-  // by section and box over it: those that wait come first
+  // by section and box over it: the waiting boxes come first
   std::vector<std::uint32_t> rows_, ids_;
   std::vector<T> row_sizes_, scratch_;
   // by section and obstacle over it

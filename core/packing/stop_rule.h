@@ -1,4 +1,4 @@
-// When a search has to end without an answer.
+// When a search must end without an answer.
 #pragma once
 
 #include <atomic>
@@ -9,11 +9,11 @@
 
 namespace loadline {
 
-// Asked now and then while a search runs; any number of threads may ask.
+// Polled by a running search; any number of threads may do so.
 struct StopRule {
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   std::stop_token stop = {};
-  // Of attempts that run beside each other the first that ends counts: those after it need not go on.
+  // Among parallel attempts the one with the lowest number that finishes counts: later ones may stop.
   const std::atomic<std::uint64_t>* first_ended = nullptr;
   std::uint64_t attempt = 0;
 

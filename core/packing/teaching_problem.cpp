@@ -3,7 +3,7 @@
 
 namespace loadline {
 
-// Cut from a square of 16 ticks by 16 units, so that nothing may be wasted; found by trying seeds.
+// Cut from a square of 16 ticks by 16 units, so a solution wastes no space; found by trying seeds.
 Problem teaching_problem() {
   constexpr std::uint64_t kUnit = kTeachingCapacity / 16;
   constexpr struct {

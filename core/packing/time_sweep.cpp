@@ -1,4 +1,4 @@
-// Best fit over the holes that ended boxes leave.
+// Best fit over the holes that boxes leave when they end.
 #include "core/packing/time_sweep.h"
 
 #include "core/allocators/holes.h"
@@ -10,13 +10,13 @@
 namespace loadline {
 namespace {
 
-// One range of bytes from `base` on.
+// The bytes from `base` upwards.
 class SweptArena {
  public:
   explicit SweptArena(std::uint64_t base) : top_(base) {}
 
   std::uint64_t take(std::uint64_t size, std::uint64_t alignment) {
-    // a hole so large holds an aligned start, wherever it begins
+    // a hole of this size contains an aligned start at any offset
     const auto hole = holes_.take(size + (alignment - 1));
     const std::uint64_t from = hole ? hole->place.offset : top_;
     const std::uint64_t start = align_up(from, alignment);
@@ -28,7 +28,7 @@ class SweptArena {
     }
     return start;
   }
-  // What lies below the top becomes a hole; what reaches it lowers it.
+  // Frees a range below the top; give_back() lowers the top if the freed range reaches it.
   void give(std::uint64_t offset, std::uint64_t size) { holes_.add({{0, offset}, size}); }
   void give_back(std::uint64_t offset, std::uint64_t size) {
     const Hole hole = holes_.add({{0, offset}, size});
@@ -49,7 +49,7 @@ GreedyPacking pack_by_time(const SectionModel& model, std::uint64_t most) {
   for (const auto& obstacle : model.obstacles)
     height = std::max(height, obstacle.offset + obstacle.range.size);
   SweptArena arena(height);
-  using Ending = std::pair<std::uint32_t, std::uint32_t>;  // section and box
+  using Ending = std::pair<std::uint32_t, std::uint32_t>;  // first section after the box, and box
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
   GreedyPacking packing;
   packing.offsets.assign(model.box_count(), 0);

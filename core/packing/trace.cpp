@@ -1,4 +1,4 @@
-// Boxes of components become buffers again.
+// Translates boxes of components back into buffers.
 #include "core/packing/trace.h"
 
 #include "core/base/error.h"
@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::uint64_t kMostSearchBytes = std::uint64_t{256} << 20;
 
-// Whether it takes any bytes at any tick: gaps may leave nothing of its lifetime.
+// Whether the buffer occupies any bytes at any tick: gaps may cover its whole lifetime.
 bool lives(const Buffer& buffer) { return buffer.size > 0 && alive_together(buffer, buffer); }
 
-// The buffers behind each box.
+// The buffers that each box stands for.
 class BoxNames {
  public:
   BoxNames(const Problem& problem, const NormalForm& form) : buffers_(form.components.size()) {
@@ -35,10 +35,10 @@ class BoxNames {
   }
 
  private:
-  std::vector<std::vector<std::vector<std::uint32_t>>> buffers_;  // by component and box
+  std::vector<std::vector<std::vector<std::uint32_t>>> buffers_;  // by component, then by box
 };
 
-// Writes a trace: what is placed, how high it stands, what is too high.
+// Writes a trace and tracks the greatest end and the first excess over the capacity.
 class TraceWriter {
  public:
   TraceWriter(const Problem& problem, std::uint64_t capacity) : problem_(problem), capacity_(capacity) {}
@@ -74,7 +74,7 @@ class TraceWriter {
   bool too_high_ = false;
 };
 
-// One attempt of the search of one component, and of a long one its end.
+// Records one attempt of one component's search; of a long attempt only the end.
 class Recorder final : public FloorObserver {
  public:
   Recorder(const BoxNames& names, std::size_t component, std::uint64_t unit, std::size_t most)
@@ -116,7 +116,7 @@ class Recorder final : public FloorObserver {
     steps_.push_back({placement, event});
     if (steps_.size() >= 2 * most_) shorten();
   }
-  // The first steps give way to what they came to: `before_` is a stack, as the search's is.
+  // Replaces the first steps by their result: `before_` is a stack, as in the search.
   void shorten() {
     const std::size_t gone = steps_.size() - most_;
     for (std::size_t i = 0; i < gone; ++i)

@@ -1,4 +1,4 @@
-// A sweep over the ticks that keeps the ranges of bytes that are taken.
+// Sweeps over the ticks and keeps the occupied ranges of bytes.
 #include "core/packing/validator.h"
 
 #include "core/base/checked.h"
@@ -18,7 +18,7 @@ namespace {
 using Offsets = std::span<const std::uint64_t>;
 using Capacity = std::span<const std::optional<std::uint64_t>>;
 
-// The tick at or after `tick` at which the buffer is alive.
+// The first tick, not before `tick`, at which the buffer is alive.
 std::optional<std::uint64_t> alive_from(const Buffer& buffer, std::uint64_t tick) {
   tick = std::max(tick, buffer.lower);
   for (const Lifespan& gap : buffer.gaps)
@@ -29,14 +29,14 @@ std::optional<std::uint64_t> alive_from(const Buffer& buffer, std::uint64_t tick
 
 bool same_group(const Buffer& a, const Buffer& b) { return a.group != kNoGroup && a.group == b.group; }
 
-// Whether it ever keeps a byte.
+// Whether the buffer occupies any byte at any tick.
 bool counts(const Buffer& buffer) { return buffer.size > 0 && alive_together(buffer, buffer); }
 
 std::optional<std::uint64_t> limit_of(Capacity capacity, std::uint32_t arena) {
   return arena < capacity.size() ? capacity[arena] : std::nullopt;
 }
 
-// Of one buffer alone.
+// The faults of a single buffer.
 std::optional<std::string> fault_of(const Buffer& buffer, std::size_t i, std::uint64_t offset,
                                     Capacity capacity) {
   if (offset % buffer.alignment != 0)
@@ -62,13 +62,13 @@ std::optional<std::string> group_apart(const Problem& problem, Offsets offsets) 
   return std::nullopt;
 }
 
-// The bytes that are taken at one tick: of every offset in an arena the buffers there, by their ends. Only
-// members of one group are ever at the same offset.
+// The bytes occupied at one tick: for each offset in an arena the buffers there, sorted by their ends. Only
+// members of one group can be at the same offset.
 class TakenBytes {
  public:
   TakenBytes(const Problem& problem, Offsets offsets) : buffers_(problem.buffers), offsets_(offsets) {}
 
-  // One that shares a byte with it, which then is not added.
+  // Adds a buffer. If it shares a byte with another one, returns that one and adds nothing.
   std::optional<std::size_t> add(std::size_t buffer) {
     const Place place = place_of(buffer);
     const auto in_arena = [&](auto at) { return at != taken_.end() && at->first.first == place.first; };
@@ -106,7 +106,7 @@ class TakenBytes {
 
 struct Event {
   std::uint64_t tick = 0;
-  bool begins = false;  // what ends at a tick makes room for what begins there
+  bool begins = false;  // at equal ticks ends sort before begins
   std::size_t buffer = 0;
 };
 
@@ -127,7 +127,7 @@ std::vector<Event> sorted_events(const Problem& problem) {
     }
     alive(buffer.upper);
   }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+  std::ranges::sort(events, [](const Event& a, const Event& b) {
     return std::tie(a.tick, a.begins, a.buffer) < std::tie(b.tick, b.begins, b.buffer);
   });
   return events;

@@ -1,4 +1,4 @@
-// One set of books per space.
+// One allocator model per space.
 #include "core/plan/allocator_books.h"
 
 #include "core/base/checked.h"

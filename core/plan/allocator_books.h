@@ -1,4 +1,4 @@
-// What allocators take from the system for what a plan asks of them.
+// The bytes that an allocator reserves from the system for a plan's allocations.
 #pragma once
 
 #include "core/allocators/allocator.h"
@@ -13,11 +13,11 @@
 
 namespace loadline {
 
-// The books of one run. Spaces that the model says nothing about take what is asked; `arena` too: its offsets
-// need the whole run (arena.h).
+// The reserved bytes of one run, by space. A space that the model does not cover reserves what is requested.
+// So does the model `arena`: its offsets need the whole run (arena.h).
 class AllocatorBooks {
  public:
-  // `expected` are the padded_peaks of the plan that will run: the uploader knows them.
+  // `expected`: padded_peaks() of the plan that will run; the uploader knows them too.
   AllocatorBooks(AllocatorModel model, const PerSpace<std::uint64_t>& expected);
 
   void alloc(BlockId id, const Block& block);
@@ -25,7 +25,8 @@ class AllocatorBooks {
 
   const PerSpace<std::uint64_t>& reserved() const { return reserved_; }
   const PerSpace<std::uint64_t>& reserved_peak() const { return peak_; }
-  // The most that the allocator itself called given out on the device, where it rounds and keeps rests.
+  // Peak of the device bytes that the allocator counts as given out, rounding included; only for allocators
+  // that round.
   std::optional<std::uint64_t> allocated_peak() const;
 
  private:

@@ -1,4 +1,4 @@
-// A space's blocks, packed.
+// Packs the blocks of a space.
 #include "core/plan/arena.h"
 
 #include "core/base/error.h"
@@ -8,8 +8,9 @@
 namespace loadline {
 namespace {
 
-// Advice projects hundreds of loads. Of a load that streams 91,991 tensors, the plain orders take 0.1 s, and
-// what follows them 0.7 to 1.2 s more for 0.001 % of the height; below this size it is 0.2 s at most.
+// Advice projects hundreds of loads. For a streaming load of 91,991 tensors the greedy heuristics take 0.1 s;
+// the searches after them take 0.7 to 1.2 s more and save 0.001 % of the height. Below this size they take at
+// most 0.2 s.
 constexpr std::size_t kMany = 50'000;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The blocks of one space of a run at fixed offsets in one range.
+// Places the blocks of one memory space of a run at fixed offsets in one range.
 #pragma once
 
 #include "core/base/progress.h"
@@ -12,13 +12,13 @@ namespace loadline {
 
 struct Arena {
   std::uint64_t height = 0;            // bytes of the range
-  std::uint64_t lower_bound = 0;       // what no range undercuts: the most that is alive at once, or more
-  std::vector<std::uint64_t> offsets;  // by block; of other spaces, and of blocks never allocated, 0
+  std::uint64_t lower_bound = 0;       // at least the most bytes alive at once; no placement is lower
+  std::vector<std::uint64_t> offsets;  // by block; 0 for blocks of other spaces or never allocated
 };
 
-// Offsets for the blocks of `space`, at multiples of `alignment`, so that no two that are alive together
-// overlap: pack() of space_problem(), as far as it goes without a clock, so that the same run has the same
-// arena everywhere. Throws Error{limit} for sizes that pass 2^62 bytes, Error{cancelled}.
+// Offsets for the blocks of `space`, at multiples of `alignment`; blocks alive together do not overlap. Packs
+// space_problem() without a time limit, so that the same run gives the same arena on every machine. Throws
+// Error{limit} for sizes over 2^62 bytes, Error{cancelled}.
 Arena plan_arena(const Plan& plan, const Timeline& timeline, Space space, Progress& progress,
                  std::uint64_t alignment = 256);
 

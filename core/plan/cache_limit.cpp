@@ -1,4 +1,4 @@
-// Least recently used, over granules of mapped blocks.
+// Least-recently-used eviction over granules of mapped blocks.
 #include "core/plan/cache_limit.h"
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 namespace loadline {
 namespace {
 
-// Bytes of mapped blocks that a copy passes over.
+// A range of a mapped block that a copy touches.
 struct Pass {
   BlockId block{};
   std::uint64_t from = 0;
   std::uint64_t bytes = 0;
-  bool first = false;  // it brings them: the plan counts that read itself
+  bool first = false;  // reads the range for the first time; the plan counts that read
   bool operator==(const Pass& other) const {
     return block == other.block && from == other.from && bytes == other.bytes;
   }
@@ -50,7 +50,7 @@ class Cache {
     kept_.resize(granules);
   }
 
-  // Bytes that were not there.
+  // Returns the bytes that were not cached.
   std::uint64_t touch(const Pass& pass) {
     std::uint64_t missed = 0;
     const std::uint64_t end = pass.from + pass.bytes;
@@ -92,7 +92,7 @@ class Cache {
     used_.erase(known.place);
   }
 
-  // Makes it the one used last; whether it was there.
+  // Marks a granule as most recently used. Returns whether it was cached.
   bool keep(const Granule& granule) {
     Entry& known = entry(granule);
     if (known.kept) {
@@ -110,9 +110,9 @@ class Cache {
   const Plan& plan_;
   std::uint64_t limit_;
   std::uint64_t granule_ = 64 << 10;
-  std::vector<std::size_t> first_;  // by block: where its granules stand in kept_
+  std::vector<std::size_t> first_;  // by block: its first granule in kept_
   std::vector<Entry> kept_;
-  std::list<Granule> used_;  // the one used longest ago in front
+  std::list<Granule> used_;  // least recently used first
   std::uint64_t held_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a small page cache costs a plan: pages that were dropped are read again.
+// The extra reads that a limited page cache causes: evicted pages are read again.
 #pragma once
 
 #include "core/plan/timeline.h"
@@ -9,16 +9,16 @@ namespace loadline {
 
 struct CacheOutcome {
   std::uint64_t limit = 0;
-  std::uint64_t mapped = 0;        // F: the peak of mapped pages without a limit
+  std::uint64_t mapped = 0;        // F: peak of mapped pages without a limit
   std::uint64_t peak = 0;          // min(F, limit)
-  std::uint64_t reread_bytes = 0;  // read from files beyond what the plan reads anyway
+  std::uint64_t reread_bytes = 0;  // read from files in addition to the plan's own reads
 };
 
-// The plan with a page cache of at most `limit` bytes, which drops what was used longest ago. Pages that the
-// device has imported are staging memory: they stay, and the limit does not count them. Pages are
-// dropped in granules: 64 KiB, larger for large plans so that these cost no more; a granule beyond the limit
-// is not kept at all. A copy out of pages right behind the one that brought them is the same pass over the
-// file. `timeline` is the plan's.
+// Simulates the plan with a page cache of at most `limit` bytes and least-recently-used eviction. Pages
+// imported by the device are staging memory: they are not evicted and do not count. Pages are evicted in
+// granules of 64 KiB, larger for large plans so that the simulation costs no more; a granule larger than the
+// limit is never cached. A copy out of pages that directly follows the copy which read them is the same pass
+// over the file. `timeline` is the plan's.
 CacheOutcome limit_cache(const Plan& plan, const Timeline& timeline, std::uint64_t limit);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// Sources are read piece by piece: a cast needs no second copy of its tensor.
+// Reads sources piece by piece, so that a cast needs no second copy of its tensor.
 #include "core/plan/cast_range.h"
 
 #include "core/base/error.h"
@@ -21,7 +21,7 @@ std::string refusal(const Cast& cast) {
 
 void cast_range(const Cast& cast, std::uint64_t at, std::span<std::byte> out, const Fetch& fetch) {
   if (!can_cast(cast.from, cast.to)) throw Error(ErrorCode::unsupported, refusal(cast));
-  constexpr std::size_t kPieceElements = 128 << 10;  // of at most 8 bytes
+  constexpr std::size_t kPieceElements = 128 << 10;  // each of at most 8 bytes
   const std::size_t wide = dtype_info(cast.from).block_bytes, narrow = dtype_info(cast.to).block_bytes;
   const std::size_t elements = out.size() / narrow;
   std::vector<std::byte> source(std::min(elements, kPieceElements) * wide);

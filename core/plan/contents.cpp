@@ -1,4 +1,4 @@
-// Replays the copies of a plan on ranges instead of bytes.
+// Replays a plan's copies on ranges instead of bytes.
 #include "core/plan/contents.h"
 
 #include "core/plan/cast_range.h"
@@ -10,7 +10,7 @@
 namespace loadline {
 namespace {
 
-// The least part of a cast that stands for itself: bytes before, bytes after.
+// The smallest part of a cast that can be converted alone: its size before and after.
 struct Unit {
   std::uint64_t stored = 1;
   std::uint64_t made = 1;
@@ -22,7 +22,7 @@ Unit unit_of(const std::optional<Cast>& cast) {
           std::uint64_t{to.block_bytes} * from.block_elements};
 }
 
-// The part [begin, end) of an extent, if it can be told.
+// The part [begin, end) of an extent; absent if the cut is inside a cast unit.
 std::optional<Extent> part_of(const Extent& extent, std::uint64_t begin, std::uint64_t end) {
   const Unit unit = unit_of(extent.cast);
   const std::uint64_t skipped = begin - extent.offset;
@@ -39,7 +39,7 @@ bool continues(const Extent& before, const Extent& after) {
          before.storage_offset + before.storage_bytes() == after.storage_offset;
 }
 
-// What one block holds, by offset.
+// The contents of one block, sorted by offset.
 class Content {
  public:
   void put(const Extent& extent) {
@@ -69,7 +69,7 @@ class Content {
     }
   }
 
-  // What lies in [begin, end), cut to it.
+  // The extents in [begin, end), cut to that range.
   std::vector<Extent> in(std::uint64_t begin, std::uint64_t end) {
     std::vector<Extent> found;
     for (auto at = first_after(begin); at != extents_.end() && at->second.offset < end; ++at)
@@ -87,7 +87,7 @@ class Content {
   }
 
  private:
-  // The first one that ends behind `offset`.
+  // The first extent that ends after `offset`.
   std::map<std::uint64_t, Extent>::iterator first_after(std::uint64_t offset) {
     auto at = extents_.upper_bound(offset);
     if (at != extents_.begin() && std::prev(at)->second.end() > offset) --at;

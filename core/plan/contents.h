@@ -1,5 +1,5 @@
-// Which bytes of which storages the blocks of a plan hold at its end: what loading means, and what is
-// verified.
+// Which bytes of which storages the blocks of a plan hold at its end. This defines a correct load, and it is
+// what verification compares.
 #pragma once
 
 #include "core/io/storage_reader.h"
@@ -13,8 +13,8 @@
 
 namespace loadline {
 
-// `bytes` of a block from `offset` on are those of the storage from `storage_offset` on, or what a cast made
-// of them.
+// A range of a block: `bytes` bytes from `offset` on hold the storage's bytes from `storage_offset` on,
+// unchanged or cast.
 struct Extent {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -24,16 +24,16 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 
   std::uint64_t end() const { return offset + bytes; }
-  std::uint64_t storage_bytes() const;  // that it was made of
+  std::uint64_t storage_bytes() const;  // size of the source range
 };
 
-// By block: what it holds when the plan ends, in the order of offsets, none touching another that continues
-// it; empty for blocks that are freed. Bytes cast twice, or cut in the middle of a number, count as unknown.
-// The plan must have passed check_plan.
+// For each block its contents when the plan ends, sorted by offset, with continuing ranges merged; empty for
+// freed blocks. Bytes that are cast twice or cut inside a number count as unknown and have no extent. The
+// plan must have passed check_plan.
 std::vector<std::vector<Extent>> final_contents(const Plan& plan);
 
-// The bytes of a block from `offset` on, as its extents say they must be; bytes that no extent covers are
-// left as they are in `out`. Throws what the reader throws.
+// The bytes that a block must hold from `offset` on, according to its extents. Bytes of `out` that no extent
+// covers are left unchanged. Throws as the reader does.
 void expected_bytes(const StorageReader& reader, std::span<const Extent> extents, std::uint64_t offset,
                     std::span<std::byte> out);
 

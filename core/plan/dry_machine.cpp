@@ -48,7 +48,7 @@ void DryMachine::copy(const Step& step, const Block& to) {
   if (from_space != Space::device || to.space != Space::device) reader_ += cast_seconds(step);
 }
 
-// The host writes what it casts once more; on the device that is part of the copy.
+// A cast on the host writes its result once more; on the device it is part of the copy.
 double DryMachine::cast_seconds(const Step& step) const {
   return step.cast ? static_cast<double>(step.written()) / costs_.memory_copy : 0;
 }

@@ -1,4 +1,4 @@
-// The projection: a machine that moves nothing and keeps a modelled clock.
+// The projecting machine: moves no bytes and keeps a modelled clock.
 #pragma once
 
 #include "core/plan/allocator_books.h"
@@ -10,25 +10,26 @@
 
 namespace loadline {
 
-// Bytes per second, but for the seek. The defaults are round figures of a desktop with an NVMe disk and a
-// PCIe 4 card; they order methods and pace the curves. Peaks do not depend on them.
+// Bytes per second, except the seek. The defaults are round figures for a desktop with an NVMe disk and a
+// PCIe 4 card. They decide which methods look faster and how curves are spaced in time. Peaks do not depend
+// on them.
 struct CostModel {
   double disk_read = 3.0e9;
   double memory_copy = 8.0e9;
   double link = 20.0e9;          // staging to device, asynchronous
   double pageable_link = 6.0e9;  // host memory to device and back, synchronous
   double device_copy = 200.0e9;
-  double seek_seconds = 80e-6;  // before a read elsewhere (read_pattern.h): an NVMe disk's random read
+  double seek_seconds = 80e-6;  // before a jump (read_pattern.h): random read of an NVMe disk
 };
 
-// Copies from staging to the device run on a link engine beside the reader, everything else takes
-// the reader's time; touching a block waits for what is in flight on it, as on a real machine. What is read
-// from a file straight to the device takes the longer of the disk's and the link's time: the system reads
-// ahead while the bytes are written through the device's mapped memory, at the rate of the link, or through a
-// small ring where that memory cannot be mapped.
+// Copies from staging to the device run on a link engine in parallel with the reader; all other work takes
+// the reader's time. Access to a block waits for the copies in flight on it, as on a real machine. A read
+// from a file straight to the device takes the longer of disk time and link time: the system reads ahead
+// while the bytes are written through the device's mapped memory at the link's rate, or through a small ring
+// if that memory cannot be mapped.
 class DryMachine final : public Machine {
  public:
-  // Keeps the books of `allocator` for a plan with these padded_peaks.
+  // `expected`: padded_peaks() of the plan, for the simulation of `allocator`.
   explicit DryMachine(CostModel costs = {}, AllocatorModel allocator = AllocatorModel::exact,
                       const PerSpace<std::uint64_t>& expected = {});
 
@@ -54,7 +55,7 @@ class DryMachine final : public Machine {
   double reader_ = 0;  // the clock of the thread that runs the plan
   double link_ = 0;    // when the transfer engine is free again
   std::vector<BlockState> blocks_;
-  std::optional<AllocatorBooks> books_;  // none for exact
+  std::optional<AllocatorBooks> books_;  // absent for AllocatorModel::exact
 };
 
 }  // namespace loadline

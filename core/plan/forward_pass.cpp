@@ -1,10 +1,8 @@
-// Values become blocks, operators become steps.
+// Turns values into blocks and operators into steps.
 #include "core/plan/forward_pass.h"
 
 #include "core/base/error.h"
 #include "core/forward/lifetimes.h"
-
-#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -27,7 +25,7 @@ void append_forward_pass(Plan& plan, const ForwardPass& pass) {
     begins[lives[i].first].push_back(ValueId{static_cast<std::uint32_t>(i)});
     ends[lives[i].end].push_back(ValueId{static_cast<std::uint32_t>(i)});
   }
-  // the cache lives from the operator that writes it
+  // the cache lives from the operator that writes it on
   for (std::size_t i = 0; i < graph.ops.size(); ++i)
     for (const ValueId id : graph.ops[i].outputs) {
       const Value& value = graph.value(id);

@@ -6,14 +6,11 @@
 #include "core/base/text.h"
 #include "core/plan/cast_range.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace loadline {
@@ -25,12 +22,12 @@ std::size_t page_size() {
 }
 
 Error no_memory(std::uint64_t bytes) {
-  return Error(ErrorCode::no_fit, fmt::format("the system refuses {} ({} bytes) of memory: {}",
-                                              format_bytes(bytes), bytes, std::strerror(errno)));
+  return Error(ErrorCode::no_fit, "the system refuses {} ({} bytes) of memory: {}", format_bytes(bytes),
+               bytes, std::strerror(errno));
 }
 
-// Anonymous private memory for the host, a memfd for what stands in for device and staging memory,
-// so that the system counts them apart.
+// Anonymous private memory for the host; a memfd for device and staging memory, so that the kernel counts the
+// two separately.
 void* map_memory(std::size_t length, bool shared) {
   UniqueFd memory;
   if (shared) {
@@ -63,8 +60,8 @@ void HostMachine::alloc(BlockId id, const Block& block) {
   live_[index(block.space)] += mapping.bytes;
 }
 
-// Every page is there when this returns: asked of the kernel, so that a refusal is an Error; by
-// touching on kernels before 5.14.
+// Populates every page before it returns. Uses madvise, so that a refusal is an Error; kernels before 5.14
+// lack the advice, there each page is touched.
 HostMachine::Mapping HostMachine::map_anonymous(const Block& block) const {
   Mapping mapping;
   mapping.bytes = static_cast<std::size_t>(block.bytes);
@@ -100,14 +97,15 @@ HostMachine::Mapping HostMachine::map_file(const Block& block) const {
   return mapping;
 }
 
-// Populating through madvise instead of reading: a file that shrank gives an error, not SIGBUS.
+// Populates mapped pages by madvise instead of reading them: if the file was cut short, that is an Error, not
+// SIGBUS.
 void HostMachine::touch_file(const Step& step) {
   const Mapping& mapping = blocks_[index(step.block)];
   if (step.bytes == 0) return;
   const std::size_t first =
       (mapping.lead + static_cast<std::size_t>(step.offset)) / page_size() * page_size();
   const std::size_t end = mapping.lead + static_cast<std::size_t>(step.offset + step.bytes);
-  // kernels before 5.14 do not know the advice: there the pages stay untouched, copies still work
+  // kernels before 5.14 lack this advice: the pages stay untouched there, and copies still work
   if (::madvise(static_cast<std::byte*>(mapping.base) + first, end - first, MADV_POPULATE_READ) != 0 &&
       errno != EINVAL)
     throw system_error(reader_.file_of(std::get<StorageId>(step.from)).path(), "read its mapped pages",
@@ -132,8 +130,8 @@ void HostMachine::copy(const Step& step, const Block& to) {
 void HostMachine::fetch(const CopySource& source, std::uint64_t offset, std::span<std::byte> out) {
   if (const auto* storage = std::get_if<StorageId>(&source)) return reader_.read(*storage, offset, out);
   const BlockId from = std::get<BlockId>(source);
-  // mapped pages are read through the descriptor: the same pages, but an Error instead of SIGBUS
-  // when the file was cut short in the meantime
+  // mapped pages are read through the file descriptor: the same pages, but an Error instead of SIGBUS if the
+  // file was cut short meanwhile
   if (const Mapping& mapping = blocks_[index(from)]; mapping.mapped_storage)
     return reader_.read(*mapping.mapped_storage, offset, out);
   std::memcpy(out.data(), bytes(from).data() + offset, out.size());

@@ -1,4 +1,4 @@
-// A rehearsal in ordinary memory: real reads, real mappings, no accelerator.
+// The rehearsing machine: real reads and mappings in ordinary memory, without an accelerator.
 #pragma once
 
 #include "core/io/process_memory.h"
@@ -14,7 +14,8 @@ namespace loadline {
 
 // host blocks are private anonymous memory (RssAnon), device and staging blocks are memfd mappings
 // (RssShmem), page_cache blocks map the file (RssFile). Pages are touched when a block is allocated
-// (page_cache: when copied to); freed means unmapped. Synchronous. The reader must outlive it.
+// (page_cache: when copied to). A freed block is unmapped. Copies are synchronous. The reader must outlive
+// the machine.
 class HostMachine final : public Machine {
  public:
   explicit HostMachine(const StorageReader& reader);
@@ -28,7 +29,7 @@ class HostMachine final : public Machine {
   std::optional<PerSpace<std::uint64_t>> live_bytes() const override { return live_; }
   std::optional<ProcessMemory> sample() const override;
 
-  // The bytes of a block that is alive; those of a page_cache block may only be read.
+  // The bytes of a block that is alive; read-only for a page_cache block.
   std::span<std::byte> bytes(BlockId id);
 
  private:
@@ -36,20 +37,20 @@ class HostMachine final : public Machine {
     void* base = nullptr;                     // page aligned; null = not allocated or empty
     std::size_t length = 0;                   // mapped
     std::size_t lead = 0;                     // bytes from base to the block's first byte
-    std::size_t bytes = 0;                    // the block's own
+    std::size_t bytes = 0;                    // size of the block
     std::optional<StorageId> mapped_storage;  // of a page_cache block
   };
   Mapping map_anonymous(const Block& block) const;
   Mapping map_file(const Block& block) const;
   void touch_file(const Step& step);
-  // Bytes of a storage or of a block that is alive.
+  // Reads bytes of a storage or of a block that is alive.
   void fetch(const CopySource& source, std::uint64_t offset, std::span<std::byte> out);
 
   const StorageReader& reader_;
   std::chrono::steady_clock::time_point start_;
   ProcessMemoryCounters before_;
   std::vector<Mapping> blocks_;
-  PerSpace<std::uint64_t> live_ = {};  // of the mappings that exist
+  PerSpace<std::uint64_t> live_ = {};  // of the existing mappings
 };
 
 }  // namespace loadline

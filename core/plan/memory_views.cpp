@@ -1,4 +1,4 @@
-// The table of views.
+// The table of memory views.
 #include "core/plan/memory_views.h"
 
 #include "core/base/error.h"
@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-
-#include <fmt/format.h>
 
 namespace loadline {
 namespace {
@@ -69,8 +67,8 @@ std::string_view memory_kind_name(MemoryKind kind) {
 MemoryKind memory_kind(std::string_view name) {
   if (name == "discrete") return MemoryKind::discrete;
   if (name == "unified") return MemoryKind::unified;
-  throw Error(ErrorCode::usage, fmt::format("no kind of memory is called '{}'; there are: discrete, unified",
-                                            safe_display(name, 40)));
+  throw Error(ErrorCode::usage, "no kind of memory is called '{}'; there are: discrete, unified",
+              safe_display(name, 40));
 }
 
 std::span<const MemoryView> memory_views() { return kViews; }
@@ -85,17 +83,16 @@ unsigned deciding_spaces(MemoryKind kind) { return memory_views()[leading_view(k
 
 std::vector<ViewPeak> view_peaks(const Timeline& timeline, MemoryKind kind,
                                  std::optional<std::uint64_t> cache_limit) {
-  // by mask: several views may share one
+  // indexed by mask, since several views may share one
   std::array<ViewPeak, kAllSpaces + 1> peaks = {};
   std::vector<unsigned> masks;
   for (const MemoryView& view : kViews)
-    if (std::find(masks.begin(), masks.end(), view.mask(kind)) == masks.end())
-      masks.push_back(view.mask(kind));
+    if (std::ranges::find(masks, view.mask(kind)) == masks.end()) masks.push_back(view.mask(kind));
   for (const UsagePoint& point : timeline.usage) {
     PerSpace<std::uint64_t> bytes = point.bytes;
     std::uint64_t& cached = bytes[index(Space::page_cache)];
     if (cache_limit) cached = std::min(cached, *cache_limit);
-    // each sum is that of one space less, and that space
+    // each sum is the sum over one space fewer, plus that space
     std::array<std::uint64_t, kAllSpaces + 1> sums = {};
     for (unsigned mask = 1; mask <= kAllSpaces; ++mask)
       sums[mask] = sums[mask & (mask - 1)] + bytes[static_cast<std::size_t>(std::countr_zero(mask))];

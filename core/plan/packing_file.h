@@ -1,4 +1,4 @@
-// Packing problems from files of a user's: here, since core/packing reads none.
+// Reads packing problems from the user's files; here because core/packing opens no files.
 #pragma once
 
 #include "core/packing/problem.h"
@@ -7,8 +7,8 @@
 
 namespace loadline {
 
-// As read_packing_csv(); has passed check_problem(). Throws Error{io, malformed}, Error{limit} for a file of
-// more than 1 GiB.
+// As read_packing_csv(); the problem has passed check_problem(). Also throws Error{io}, and Error{limit} for
+// a file over 1 GiB.
 Problem read_packing_file(const std::string& path);
 
 }  // namespace loadline

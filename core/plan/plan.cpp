@@ -1,4 +1,4 @@
-// The verbs as methods write them, and the law of plans.
+// The verbs that append steps, and the validity check of plans.
 #include "core/plan/plan.h"
 
 #include "core/base/checked.h"
@@ -105,17 +105,8 @@ class PlanChecker {
 }  // namespace
 
 std::string_view space_name(Space space) {
-  switch (space) {
-    case Space::host:
-      return "host";
-    case Space::page_cache:
-      return "page_cache";
-    case Space::staging:
-      return "staging";
-    case Space::device:
-      return "device";
-  }
-  return "unknown";
+  constexpr PerSpace<std::string_view> kNames = {"host", "page_cache", "staging", "device"};
+  return kNames[index(space)];
 }
 
 BlockId alloc(Plan& plan, Block block) {

@@ -1,4 +1,4 @@
-// Walks the reads of a plan.
+// Follows a plan's reads through the files.
 #include "core/plan/read_pattern.h"
 
 #include "core/base/checked.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 
-// Where byte `at` of what a storage holds lies in its file, from the storage's start.
+// The offset in the stored storage that corresponds to byte `at` of its decoded contents.
 std::uint64_t stored_at(const Storage& storage, std::uint64_t at) {
   if (storage.stored_bytes == storage.bytes || storage.bytes == 0) return at;
   const auto exact = static_cast<unsigned __int128>(storage.stored_bytes) * at / storage.bytes;

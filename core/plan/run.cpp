@@ -1,4 +1,4 @@
-// Runs a plan step by step and keeps the ledger: the same loop for projection and measurement.
+// Runs a plan step by step and records usage: the same loop for projection and measurement.
 #include "core/plan/run.h"
 
 #include "core/base/large_pages.h"
@@ -13,22 +13,22 @@ namespace {
 
 constexpr double kSamplePeriod = 0.001;  // seconds
 
-// Blocks in the order of their ids, sorted by size; ties stay. Models have a hundred thousand tensors of a
-// dozen sizes: counting them is several times faster than comparing.
+// Sorts blocks by size, largest first; ties keep their order. Models have a hundred thousand tensors of a
+// dozen sizes, so a counting sort is several times faster than a comparison sort.
 std::vector<BlockId> largest_first(const Plan& plan, std::vector<BlockId> blocks) {
   constexpr std::size_t kFew = 512;
-  std::unordered_map<std::uint64_t, std::size_t> places;  // first how many there are of a size
+  std::unordered_map<std::uint64_t, std::size_t> places;  // first the count of each size
   for (const BlockId id : blocks) {
     ++places[plan.block(id).bytes];
     if (places.size() <= kFew) continue;
-    std::stable_sort(blocks.begin(), blocks.end(),
-                     [&](BlockId a, BlockId b) { return plan.block(a).bytes > plan.block(b).bytes; });
+    std::ranges::stable_sort(blocks,
+                             [&](BlockId a, BlockId b) { return plan.block(a).bytes > plan.block(b).bytes; });
     return blocks;
   }
   std::vector<std::uint64_t> sizes;
   for (const auto& [bytes, count] : places) sizes.push_back(bytes);
   std::sort(sizes.rbegin(), sizes.rend());
-  std::size_t place = 0;  // then where the next one of a size goes
+  std::size_t place = 0;  // then the next position for each size
   for (const std::uint64_t bytes : sizes) place += std::exchange(places.at(bytes), place);
   std::vector<BlockId> sorted(blocks.size());
   for (const BlockId id : blocks) sorted[places.at(plan.block(id).bytes)++] = id;
@@ -39,7 +39,7 @@ void raise(Peak& peak, std::uint64_t bytes, const UsagePoint& point) {
   if (bytes > peak.bytes) peak = {.bytes = bytes, .step = point.step, .seconds = point.seconds};
 }
 
-// Of each space and of all, in one pass.
+// Finds the peak of each space and of their sum in one pass.
 void find_peaks(Timeline& timeline) {
   for (const UsagePoint& point : timeline.usage) {
     for (std::size_t space = 0; space < kSpaceCount; ++space)
@@ -97,7 +97,7 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
     timeline.usage.push_back({at, now, own_books ? *machine.live_bytes() : live});
     if (const auto reserved = machine.reserved()) timeline.reserved_usage.push_back(*reserved);
     if (!counted) continue;
-    // asking the system costs about 10 us: once a millisecond is enough to follow what takes time
+    // reading the counters costs about 10 us: once a millisecond is enough to follow slow steps
     if (!timeline.measured.empty() && now - timeline.measured.back().seconds < kSamplePeriod) continue;
     if (const auto sample = machine.sample()) timeline.measured.push_back({now, *sample});
   }

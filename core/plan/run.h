@@ -1,4 +1,4 @@
-// The one interpreter of plans, and the interface of what executes them.
+// The one interpreter of plans, and the interface of the machines that execute them.
 #pragma once
 
 #include "core/base/progress.h"
@@ -7,9 +7,9 @@
 
 namespace loadline {
 
-// Executes single steps. Copies may run asynchronously: alloc, copy and free of a block wait for what
-// is in flight on it; drain() waits for everything. After an exception only destruction is allowed:
-// the destructor waits for what is in flight and gives all memory back.
+// Executes single steps. Copies may run asynchronously: alloc, copy and free of a block wait for the copies
+// in flight on it; drain() waits for all. After an exception the machine may only be destroyed: the
+// destructor waits for copies in flight and frees all memory.
 class Machine {
  public:
   Machine() = default;
@@ -25,27 +25,28 @@ class Machine {
   virtual double now() const = 0;
   virtual void drain() = 0;
 
-  // What a machine has of the following does not change while it runs.
+  // Whether a machine provides each of the following figures does not change while it runs.
 
-  // Bytes of the blocks that the machine holds now, from its own books: what it mapped or was given,
-  // less what it gave back. Nothing on a machine that holds nothing.
+  // Bytes of the blocks that the machine holds now, from its own records: allocated minus freed. Absent on a
+  // machine that holds no memory.
   virtual std::optional<PerSpace<std::uint64_t>> live_bytes() const { return std::nullopt; }
-  // Peak of what the allocator took per space, if that can differ from what was asked.
+  // Peak bytes that the allocator reserved per space; absent if they always equal the requested bytes.
   virtual std::optional<PerSpace<std::uint64_t>> reserved_peak() const { return std::nullopt; }
-  // What the allocator holds now per space, given out or not, where the machine can tell that at any time.
+  // Bytes that the allocator holds now per space, in use or not; absent if the machine cannot tell at any
+  // time.
   virtual std::optional<PerSpace<std::uint64_t>> reserved() const { return std::nullopt; }
-  // The most that the device's allocator counted as given out, if that can differ from what was asked: it
-  // rounds, and keeps rests with their block.
+  // Peak of the bytes that the device's allocator counts as given out; absent if they always equal the
+  // requested bytes. An allocator may round sizes up and leave the remainder with the block.
   virtual std::optional<std::uint64_t> allocated_peak() const { return std::nullopt; }
-  // The system's own count of this process, as differences to the machine's start, where it means
-  // something.
+  // The kernel's memory counters of this process, relative to the machine's start; absent if they mean
+  // nothing for this machine.
   virtual std::optional<ProcessMemory> sample() const { return std::nullopt; }
 };
 
-// Runs every step in order and drains. Progress counts the bytes of copies (total included).
-// Throws Error{cancelled} between steps, and whatever the machine throws. The plan must have passed
-// check_plan. Usage counts requested bytes: by the plan on a machine without books of its own (the
-// projection), else by the machine's live_bytes() (the ledger).
+// Runs every step in order and drains. Progress counts the bytes of copies (total included). Throws
+// Error{cancelled} between steps, and whatever the machine throws. The plan must have passed check_plan.
+// Usage counts requested bytes: from the machine's live_bytes() if it has them (measurement), else from the
+// plan (projection).
 Timeline run(const Plan& plan, Machine& machine, Progress& progress);
 Timeline run(const Plan& plan, Machine& machine);
 

@@ -1,4 +1,4 @@
-// Lifetimes of blocks become buffers.
+// Turns lifetimes of blocks into buffers.
 #include "core/plan/space_problem.h"
 
 #include "core/base/checked.h"

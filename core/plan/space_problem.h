@@ -1,4 +1,4 @@
-// The blocks of one space of a run as an arena planning problem.
+// Turns the blocks of one memory space of a run into an arena packing problem.
 #pragma once
 
 #include "core/packing/problem.h"
@@ -11,13 +11,13 @@
 namespace loadline {
 
 struct SpaceProblem {
-  Problem problem = {};              // ticks are steps of the plan; no ids
+  Problem problem = {};              // time in steps of the plan; buffers have no ids
   std::vector<BlockId> blocks = {};  // by buffer
 };
 
-// Every block of `space` that the run allocates and that has bytes, in the order of the plan. Sizes are
-// rounded up to whole multiples of `alignment`, at which offsets start, so that any two can be neighbours;
-// what outlives the plan is alive up to one tick behind its last step.
+// Every block of `space` that the run allocates with at least one byte, in plan order. Sizes are rounded up
+// to multiples of `alignment`, as offsets are, so that any two blocks can be neighbours. Blocks that outlive
+// the plan live until one tick after its last step.
 SpaceProblem space_problem(const Plan& plan, const Timeline& timeline, Space space,
                            std::uint64_t alignment = 256);
 

@@ -1,4 +1,4 @@
-// What running a plan shows: lifetimes, usage per space over time, and peaks.
+// The result of running a plan: lifetimes, usage per space over time, and peaks.
 #pragma once
 
 #include "core/plan/plan.h"
@@ -11,7 +11,7 @@ namespace loadline {
 
 inline constexpr std::size_t kNever = static_cast<std::size_t>(-1);
 
-// Half-open: alive before and during the steps [from_step, to_step); to_step is kNever for blocks
+// Half-open: the block is alive after each of the steps [from_step, to_step). to_step is kNever for blocks
 // that outlive the plan. Seconds on the machine's clock.
 struct Lifetime {
   std::size_t from_step = kNever;
@@ -28,14 +28,15 @@ struct UsagePoint {
   PerSpace<std::uint64_t> bytes = {};
 };
 
-// The highest sum over some spaces, where it is first reached; alive_at() tells what is alive there.
+// The highest sum over some spaces, at the step that first reaches it; alive_at() lists the blocks alive
+// there.
 struct Peak {
   std::uint64_t bytes = 0;
   std::size_t step = 0;
   double seconds = 0;
 };
 
-// What the system counted while a machine ran, as differences to just before the run. Bytes.
+// The kernel's resident set counters during a run, relative to just before it. Bytes.
 struct ProcessMemory {
   std::uint64_t rss_anon = 0;
   std::uint64_t rss_file = 0;
@@ -54,15 +55,15 @@ struct Timeline {
   Peak unified;                              // peak of the sum of all spaces
   PerSpace<std::uint64_t> final_bytes = {};  // alive when the plan ends
   double seconds = 0;                        // the whole run, on the machine's clock
-  // What the machine's allocator took from the system, rounding and whole blocks included. Absent
-  // on machines that take exactly what is asked.
+  // Peak bytes that the machine's allocator reserved from the system, including rounding and whole blocks.
+  // Absent on machines that reserve exactly the requested bytes.
   std::optional<PerSpace<std::uint64_t>> reserved_peak;
-  // The same after each point of `usage`; empty on those machines, and on one that knows no more than its
+  // Reserved bytes after each point of `usage`; empty on those machines, and on a machine that knows only its
   // peak.
   std::vector<PerSpace<std::uint64_t>> reserved_usage;
-  // What it has not given back when the plan ends; absent where reserved_usage is not kept.
+  // Bytes still reserved when the plan ends; absent if reserved_usage is empty.
   std::optional<PerSpace<std::uint64_t>> reserved_final;
-  // What the device's allocator itself called given out at most, where it keeps books of its own.
+  // Peak of the bytes that the device's allocator counts as given out, if it keeps such a count.
   std::optional<std::uint64_t> allocated_peak;
   std::vector<MemorySample> measured;  // empty on the dry machine
 };

@@ -1,4 +1,4 @@
-// Small boxes are summed up as corners of a plane, so that each costs the same whatever its length.
+// Small boxes are added to a difference grid by their corners, so each costs the same whatever its size.
 #include "core/view/arena_chart.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace loadline::view {
 namespace {
 
-// How much of each cell of a line [a, b) covers, as differences between neighbours: four of them.
+// The coverage of each cell by the interval [a, b), as differences between neighbouring cells: four entries.
 struct Edges {
   std::array<std::size_t, 4> at;
   std::array<double, 4> by;
@@ -21,7 +21,7 @@ Edges edges(double a, double b) {
   return {{i, i + 1, j, j + 1}, {1 - (a - left), a - left, -(1 - (b - right)), -(b - right)}};
 }
 
-// Coverage by all kinds, and the kind that covers most.
+// Coverage of each cell by all kinds, and the kind that covers most of it.
 class CellGrid {
  public:
   CellGrid(double width, double height, double side)
@@ -29,7 +29,7 @@ class CellGrid {
         columns_(static_cast<std::size_t>(std::ceil(width / side))),
         rows_(static_cast<std::size_t>(std::ceil(height / side))) {}
 
-  // Rectangles inside the picture; in the end every kind that has any must have been added once.
+  // Adds all rectangles of one kind, which lie inside the picture. Call it once for every kind.
   void add(std::uint8_t kind, const std::vector<Rect>& rects) {
     if (total_.empty()) {
       total_.assign(columns_ * rows_, 0);
@@ -81,7 +81,7 @@ class CellGrid {
       }
     }
   }
-  // Sums of doubles end a little beside 0 and 1.
+  // Rounding errors of the sums leave values slightly off 0 and 1.
   std::uint8_t eighths(std::size_t cell) const {
     constexpr float kNothing = 1e-5f;
     const float covered = total_[cell];
@@ -96,10 +96,10 @@ class CellGrid {
   std::vector<std::uint8_t> kinds_;
 };
 
-// The sizes of one group's members that are alive: the largest counts.
+// The sizes of a group's members alive now; the largest one counts.
 class GroupSizes {
  public:
-  // By how much the group takes more.
+  // Returns by how much the group grows.
   double begin(std::uint64_t size) {
     const std::uint64_t before = most();
     sizes_.insert(size);
@@ -145,7 +145,7 @@ ArenaPicture draw_arena(std::span<const ArenaBox> boxes, std::span<const std::ui
     const double bottom = std::min(height, (sight.y1 - static_cast<double>(box.from)) * per_byte);
     if (!(left < right && top < bottom)) continue;
     const Rect rect = {left, top, right - left, bottom - top};
-    // what the edge cuts is as large as it is
+    // size before clipping to the visible part
     const bool wide = static_cast<double>(box.upper - box.lower) * per_tick >= least;
     const bool tall = static_cast<double>(box.to - box.from) * per_byte >= least;
     if (wide && tall)
@@ -171,7 +171,7 @@ ArenaChart::ArenaChart(const Problem& problem, std::span<const std::uint64_t> of
     ticks_.push_back(box.upper);
     if (box.to > height_) height_ = box.to, highest_ = box.buffer;
   }
-  std::sort(ticks_.begin(), ticks_.end());
+  std::ranges::sort(ticks_);
   ticks_.erase(std::unique(ticks_.begin(), ticks_.end()), ticks_.end());
   sweep(problem);
   build_index();
@@ -189,7 +189,7 @@ void ArenaChart::sweep(const Problem& problem) {
     events.push_back({boxes_[i].lower, true, i});
     events.push_back({boxes_[i].upper, false, i});
   }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+  std::ranges::sort(events, [](const Event& a, const Event& b) {
     return a.tick != b.tick ? a.tick < b.tick : a.begins < b.begins;
   });
   std::multiset<std::uint64_t> ends;
@@ -217,7 +217,7 @@ void ArenaChart::sweep(const Problem& problem) {
 }
 
 void ArenaChart::build_index() {
-  std::sort(boxes_.begin(), boxes_.end(), [](const ArenaBox& a, const ArenaBox& b) {
+  std::ranges::sort(boxes_, [](const ArenaBox& a, const ArenaBox& b) {
     return a.from != b.from ? a.from < b.from : a.to != b.to ? a.to < b.to : a.buffer < b.buffer;
   });
   if (ticks_.size() < 2) return;
@@ -246,7 +246,7 @@ std::optional<std::uint32_t> ArenaChart::buffer_at(std::uint64_t tick, std::uint
   const std::size_t slots = ticks_.size() - 1;
   const auto slot =
       static_cast<std::size_t>(std::upper_bound(ticks_.begin(), ticks_.end(), tick) - ticks_.begin()) - 1;
-  std::optional<std::uint32_t> found;  // of a group's members one may be in another node
+  std::optional<std::uint32_t> found;  // overlapping members of a group may be in several nodes
   for (std::size_t node = slot + slots; node > 0; node /= 2) {
     const auto begin = node_boxes_.begin() + node_from_[node];
     const auto end = node_boxes_.begin() + node_from_[node + 1];

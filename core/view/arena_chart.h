@@ -1,4 +1,4 @@
-// An arena as rectangles in time and offset, with level of detail and what lies where.
+// Draws an arena as rectangles over time and offset, with level of detail, and finds the buffer at a point.
 #pragma once
 
 #include "core/packing/problem.h"
@@ -12,32 +12,32 @@
 
 namespace loadline::view {
 
-// A buffer, or what a gap in its lifetime leaves of it: ticks [lower, upper), bytes [from, to).
+// A buffer, or one part of it if its lifetime has gaps: ticks [lower, upper), bytes [from, to).
 struct ArenaBox {
   std::uint32_t buffer = 0;
   std::uint64_t lower = 0, upper = 0;
   std::uint64_t from = 0, to = 0;
 };
 
-// What buffer number `buffer` takes at that offset; nothing for one without bytes or ticks.
+// Appends the boxes of a buffer at that offset; none if it has no bytes or no ticks.
 void append_boxes(const Buffer& buffer, std::uint32_t number, std::uint64_t offset,
                   std::vector<ArenaBox>& boxes);
 
-// The part that is drawn: ticks [x0, x1) from left to right, bytes [y0, y1) from the bottom up.
+// The visible part: ticks [x0, x1) from left to right, bytes [y0, y1) from the bottom up.
 struct ArenaSight {
   double x0 = 0, x1 = 1, y0 = 0, y1 = 1;
   bool operator==(const ArenaSight&) const = default;
 };
 
 struct ArenaRect {
-  Rect rect = {};  // from the upper left corner, clipped to the picture
+  Rect rect = {};  // origin in the upper left corner; clipped to the picture
   std::uint32_t buffer = 0;
 };
-// Where boxes are too small to be drawn: how much of the cells is covered, in eighths, and by which kind
-// most.
+// Cells that stand for boxes too small to draw: how much of the area is covered, in eighths, and the kind
+// that covers most.
 struct ArenaCells {
   Rect rect = {};
-  std::uint8_t eighths = 0;  // 1 to 8: nothing that is there is left out
+  std::uint8_t eighths = 0;  // 1 to 8: a covered area is never left out
   std::uint8_t kind = 0;
 };
 struct ArenaPicture {
@@ -47,32 +47,32 @@ struct ArenaPicture {
 
 inline constexpr std::uint8_t kMostArenaKinds = 16;
 
-// Boxes of at least `least` units in both directions are rectangles, all others are cells of that side. Kinds
-// are by buffer, below kMostArenaKinds. O(boxes + cells), whatever the boxes' sizes.
+// Boxes of at least `least` units in both directions become rectangles, all others cells with that side.
+// `kinds` gives a kind below kMostArenaKinds for each buffer. O(boxes + cells), whatever the boxes' sizes.
 ArenaPicture draw_arena(std::span<const ArenaBox> boxes, std::span<const std::uint8_t> kinds,
                         const ArenaSight& sight, double width, double height, double least = 2);
 
-// A packed arena: boxes, curves over time, and an index.
+// A packed arena: its boxes, its curves over time, and an index.
 class ArenaChart {
  public:
   ArenaChart() = default;
-  // Offsets by buffer. O(n log n).
+  // `offsets`: by buffer. O(n log n).
   ArenaChart(const Problem& problem, std::span<const std::uint64_t> offsets, std::uint32_t arena = 0);
 
   const std::vector<ArenaBox>& boxes() const { return boxes_; }
   std::uint64_t first_tick() const { return ticks_.empty() ? 0 : ticks_.front(); }
   std::uint64_t last_tick() const { return ticks_.empty() ? 0 : ticks_.back(); }
   std::uint64_t height() const { return height_; }
-  // The buffer that ends highest, the first of several; nothing where there is none.
+  // The buffer with the highest end, the first of equals; nothing if there is none.
   std::optional<std::uint32_t> highest() const { return highest_; }
 
-  // Bytes that are taken, members of a group counted once, and the highest end, both by tick: what lies
-  // between them is free, but below something.
+  // Two curves by tick: the bytes in use, with members of a group counted once, and the highest end. The
+  // difference is free memory below a buffer.
   const std::vector<CurvePoint>& taken() const { return taken_; }
   const std::vector<CurvePoint>& tops() const { return tops_; }
   double most_free() const { return most_free_; }  // of tops - taken
 
-  // The buffer that has that byte at that tick; of a group the largest. O(log^2 n).
+  // The buffer at that byte and tick; in a group the largest member. O(log^2 n).
   std::optional<std::uint32_t> buffer_at(std::uint64_t tick, std::uint64_t byte) const;
 
  private:
@@ -85,8 +85,8 @@ class ArenaChart {
   std::optional<std::uint32_t> highest_;
   std::vector<CurvePoint> taken_, tops_;
   double most_free_ = 0;
-  // A segment tree over the stretches between ticks_: the boxes of a node stand over all of it, so their
-  // bytes are apart and one can be found by bisection.
+  // A segment tree over the intervals between ticks_. Each box of a node is alive in the node's whole
+  // interval, so their byte ranges are disjoint and a bisection finds the one at an offset.
   std::vector<std::uint32_t> node_from_, node_boxes_;
 };
 

@@ -1,4 +1,4 @@
-// One pass over the points per curve; each column keeps the extremes it saw.
+// One pass over each curve's points; each column keeps the extremes that it meets.
 #include "core/view/curves.h"
 
 #include <algorithm>
@@ -54,12 +54,12 @@ std::vector<double> decimal_ticks(double from, double to, std::size_t wanted) {
     step = factor * magnitude;
     break;
   }
-  // from 2^53 on the next index is the same double
+  // from 2^53 on neighbouring indices are the same double
   constexpr double kMostIndex = 0x1p53;
   const double first = std::ceil(from / step), last = std::floor(to / step);
   if (!(std::abs(first) < kMostIndex && std::abs(last) < kMostIndex)) return {};
   std::vector<double> ticks;
-  // by index, so that errors do not add up
+  // computed from the index, so that errors do not add up
   for (double i = first; i <= last && ticks.size() <= wanted; ++i) ticks.push_back(i * step);
   return ticks;
 }

@@ -1,4 +1,4 @@
-// Rows are chosen by the range, so that zooming in makes them taller.
+// The visible range decides which rows exist, so zooming in makes rows taller.
 #include "core/view/lanes.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ LaneLayout layout_lane(std::span<const Span> spans, double x0, double x1, double
   for (std::size_t line = 0; line < lines; ++line) {
     const std::size_t first = line * layout.rows.size() / lines;
     const std::size_t end = (line + 1) * layout.rows.size() / lines;
-    std::size_t begin = first;  // of what is joined
+    std::size_t begin = first;  // first row of the merged bar
     const auto bar = [&](const Span& edges, std::size_t behind) {
       layout.bars.push_back(
           {begin, behind - begin, {edges.from, static_cast<double>(line), edges.to - edges.from, 1}});

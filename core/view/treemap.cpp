@@ -61,14 +61,14 @@ class Layouter {
   std::vector<Tile> tiles_;
 };
 
-// A module with one child and nothing else says nothing that its child does not.
+// A module with one child and no bytes of its own is replaced by that child.
 NodeId Layouter::skip_chain(NodeId node) const {
   while (order_.own_bytes(node) == 0 && tree_.node(node).children.size() == 1)
     node = tree_.node(node).children.front();
   return node;
 }
 
-// By decreasing bytes; what would be smaller than the limit at this scale is one aggregate.
+// Sorted by decreasing bytes; items smaller than the limit at this scale are merged into one aggregate.
 std::vector<Item> Layouter::items_of(NodeId module, double area) const {
   const ModuleNode& parent = tree_.node(module);
   const double per_byte = area / static_cast<double>(parent.bytes);
@@ -87,28 +87,27 @@ std::vector<Item> Layouter::items_of(NodeId module, double area) const {
     rest_tensors -= item.tensors;
   };
   if (order_.own_bytes(module) > 0) add({TileKind::tensor, module, order_.own_bytes(module), 1});
-  // an aggregate of one would only hide its name
+  // an aggregate of a single child would only hide its name
   const bool one_left = children.end() - visible_end == 1;
   for (auto child = children.begin(); child != (one_left ? children.end() : visible_end); ++child) {
     const ModuleNode& node = tree_.node(*child);
     if (node.bytes > 0) add({TileKind::module, *child, node.bytes, node.tensors});
   }
   if (rest_bytes > 0) items.push_back({TileKind::aggregate, module, rest_bytes, rest_tensors});
-  std::stable_sort(items.begin(), items.end(),
-                   [](const Item& a, const Item& b) { return a.bytes > b.bytes; });
+  std::ranges::stable_sort(items, [](const Item& a, const Item& b) { return a.bytes > b.bytes; });
   return items;
 }
 
-// Whether the items are alike; then they are sorted as the tree has them: layer 2 before layer 10.
+// Whether the items have similar sizes; if so, sorts them in the tree's order: layer 2 before layer 10.
 bool Layouter::in_natural_order(NodeId module, std::vector<Item>& items) const {
   constexpr std::size_t kFewest = 4;
   constexpr double kAlike = 1.02;
   if (items.size() < kFewest || items.size() != tree_.node(module).children.size()) return false;
-  // largest first, so the ends tell
+  // sorted by size: comparing the first and the last is enough
   if (static_cast<double>(items.front().bytes) > kAlike * static_cast<double>(items.back().bytes))
     return false;
   const auto is_child = [](const Item& item) { return item.kind == TileKind::module; };
-  if (!std::all_of(items.begin(), items.end(), is_child)) return false;
+  if (!std::ranges::all_of(items, is_child)) return false;
   std::transform(tree_.node(module).children.begin(), tree_.node(module).children.end(), items.begin(),
                  [&](NodeId child) {
                    const ModuleNode& node = tree_.node(child);
@@ -123,7 +122,7 @@ void Layouter::place_module(const Item& item, const Rect& rect, std::uint16_t de
     tiles_.push_back({TileKind::tensor, false, depth, node, rect, item.bytes, item.tensors});
     return;
   }
-  // no room to show anything inside: the whole module is one tile
+  // too small for contents: the whole module becomes one tile
   if (rect.w < 2 * options_.min_side || rect.h < 2 * options_.min_side) {
     tiles_.push_back({TileKind::aggregate, false, depth, node, rect, item.bytes, item.tensors});
     return;
@@ -193,10 +192,10 @@ std::vector<Rect> squarify(std::span<const double> weights, const Rect& bounds) 
 
 namespace {
 
-// How many columns make `count` equal tiles nearly square in the bounds. A number that fills every
-// column wins over a slightly squarer one.
+// How many columns make `count` equal tiles nearly square in the bounds. A number that fills every column is
+// preferred to a slightly squarer one.
 std::size_t column_count(std::size_t count, const Rect& bounds) {
-  constexpr double kAspect = 1.15;  // a little wider than high, for the sake of titles
+  constexpr double kAspect = 1.15;  // a little wider than high, to leave room for titles
   constexpr double kMostStretch = 1.6;
   const double ideal = std::sqrt(static_cast<double>(count) * bounds.w / (bounds.h * kAspect));
   double best = std::clamp(std::round(ideal), 1.0, static_cast<double>(count));

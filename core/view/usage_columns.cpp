@@ -1,4 +1,4 @@
-// One pass over the points of a run; one over its blocks.
+// One pass over the points of a run, and one over its blocks.
 #include "core/view/usage_columns.h"
 
 #include "core/plan/space_sum.h"
@@ -57,7 +57,7 @@ double axis_place(const Timeline& timeline, std::size_t steps, CurveAxis axis, s
 
 std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
                                     std::span<const std::size_t> moments, unsigned mask, std::size_t most) {
-  using Key = std::pair<std::uint64_t, std::uint32_t>;  // the largest first, then as they were allocated
+  using Key = std::pair<std::uint64_t, std::uint32_t>;  // largest first, then by id
   std::vector<std::pair<std::size_t, Key>> begins, ends;
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
     const Lifetime& life = timeline.lifetimes[i];
@@ -66,8 +66,8 @@ std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
     begins.emplace_back(life.from_step, key);
     if (life.to_step != kNever) ends.emplace_back(life.to_step, key);
   }
-  std::sort(begins.begin(), begins.end());
-  std::sort(ends.begin(), ends.end());
+  std::ranges::sort(begins);
+  std::ranges::sort(ends);
   std::set<Key> alive;
   std::vector<AliveAt> result;
   auto begin = begins.begin();

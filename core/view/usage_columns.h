@@ -1,4 +1,4 @@
-// The usage of a run reduced to the columns of a stacked plot, and what is alive at chosen moments.
+// Reduces the usage of a run to the columns of a stacked plot, and lists the blocks alive at chosen moments.
 #pragma once
 
 #include "core/plan/timeline.h"
@@ -12,33 +12,33 @@ namespace loadline::view {
 
 enum class CurveAxis : std::uint8_t { seconds, steps };
 
-// One moment of a run: of all that fall into a column, the first one with the greatest sum over a mask. Only
-// the spaces of that mask count.
+// One moment of a run that stands for its column: the first one with the greatest sum over a mask. Only the
+// spaces of the mask count for the sum.
 struct UsageColumn {
   PerSpace<std::uint64_t> bytes = {};
   std::size_t step = 0;
 };
 
-// A run of `steps` steps in `columns` equal columns from its start to its end. In each the moment when the
-// spaces of `mask` together hold most, what they hold when the column begins included: no peak is lost,
-// however short. Each column is whole: its parts were there at once. All columns of a run that takes no
-// time are its highest moment. O(usage + columns).
+// Divides a run of `steps` steps into `columns` equal columns. Each column shows the moment at which the
+// spaces of `mask` together hold most, including the level at its start, so no peak is lost, however short.
+// The parts of a column were present at the same time. If a run takes no time, all columns show its highest
+// moment. O(usage + columns).
 std::vector<UsageColumn> usage_columns(const Timeline& timeline, std::size_t steps, CurveAxis axis,
                                        unsigned mask, std::size_t columns);
 
-// Where a step is on the axis, from 0 to 1.
+// The position of a step on the axis, from 0 to 1.
 double axis_place(const Timeline& timeline, std::size_t steps, CurveAxis axis, std::size_t step);
 
 struct AliveAt {
   std::vector<BlockId> largest;  // ties by id
-  std::size_t count = 0;         // of all that are alive
+  std::size_t count = 0;         // of all blocks alive
 };
-// Blocks of the spaces in `mask` that are alive after each of `moments` (steps that do not decrease), at most
-// `most` of each. One pass over the blocks.
+// Blocks of the spaces in `mask` that are alive after each of `moments` (steps in ascending order), at most
+// `most` for each moment. One pass over the blocks.
 std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
                                     std::span<const std::size_t> moments, unsigned mask, std::size_t most);
 
-// `from` in fewer columns: of those that become one, the one whose spaces of `mask` hold most.
+// Merges `from` into fewer columns; each keeps the column whose spaces of `mask` hold most.
 std::vector<UsageColumn> fewer_columns(std::span<const UsageColumn> from, unsigned mask, std::size_t columns);
 
 }  // namespace loadline::view

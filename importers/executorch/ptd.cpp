@@ -118,8 +118,8 @@ class Reader : GraphReader {
     std::vector<std::size_t> order(graph_.storages.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto& storages = graph_.storages;
-    std::sort(order.begin(), order.end(),
-              [&](std::size_t a, std::size_t b) { return storages[a].offset < storages[b].offset; });
+    std::ranges::sort(order,
+                      [&](std::size_t a, std::size_t b) { return storages[a].offset < storages[b].offset; });
     for (std::size_t i = 1; i < order.size(); ++i) {
       const Storage &before = storages[order[i - 1]], &after = storages[order[i]];
       if (after.bytes > 0 && before.offset + before.bytes > after.offset)

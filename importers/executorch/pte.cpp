@@ -235,7 +235,7 @@ class Reader : GraphReader {
       }
     if (external_.empty()) return;
     graph_.missing.assign(external_.begin(), external_.end());
-    std::sort(graph_.missing.begin(), graph_.missing.end());
+    std::ranges::sort(graph_.missing);
     graph_.note(Severity::error, {}, "{} tensor{} outside this file and not in '{}': {}",
                 graph_.missing.size(), graph_.missing.size() == 1 ? " lies" : "s lie",
                 safe_display(graph_.files.size() > 1 ? graph_.files[1].path : own),

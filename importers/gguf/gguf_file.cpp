@@ -284,10 +284,10 @@ class FileReader : GraphReader {
   // Sorts by offset. Readers in use refuse holes and another order; nobody can use overlaps.
   void check_order(std::uint64_t data_bytes) {
     const auto by_offset = [](const TensorInfo& a, const TensorInfo& b) { return a.offset < b.offset; };
-    if (!std::is_sorted(infos_.begin(), infos_.end(), by_offset)) {
+    if (!std::ranges::is_sorted(infos_, by_offset)) {
       graph_.note(Severity::warning, {},
                   "the tensors' data is not in the order of their entries: llama.cpp refuses that");
-      std::stable_sort(infos_.begin(), infos_.end(), by_offset);
+      std::ranges::stable_sort(infos_, by_offset);
     }
     std::uint64_t end = 0;  // of the tensors so far, padded
     bool hole = false;

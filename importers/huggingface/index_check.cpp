@@ -115,7 +115,7 @@ std::vector<std::string> HfIndexCheck::listed() const {
     if (listed_[i]) names.push_back(shards_[i].name);
   for (const Piece& piece : pieces_)
     names.insert(names.end(), piece.strangers.begin(), piece.strangers.end());
-  std::sort(names.begin(), names.end(), natural_less);
+  std::ranges::sort(names, natural_less);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }

@@ -154,8 +154,7 @@ class HeaderReader : GraphReader {
     const auto before = [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
       return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
     };
-    if (!std::is_sorted(entries.begin(), entries.end(), before))
-      std::sort(entries.begin(), entries.end(), before);
+    if (!std::ranges::is_sorted(entries, before)) std::ranges::sort(entries, before);
     std::vector<Name> names = take_names();
     graph_.tensors.reserve(entries.size());
     graph_.storages.reserve(entries.size());

@@ -213,8 +213,7 @@ class Reader : GraphReader {
       for (const std::uint64_t size : reader_.read_shape(tensor, value.name))
         value.shape->push_back(SizePoly(static_cast<std::int64_t>(size)));
       const auto* const signature = tensor.shape_signature();
-      if (signature != nullptr && std::find(signature->begin(), signature->end(), -1) != signature->end())
-        ++changing_;
+      if (signature != nullptr && std::ranges::find(*signature, -1) != signature->end()) ++changing_;
       id = ValueId{static_cast<std::uint32_t>(forward_.values.size())};
       forward_.values.push_back(std::move(value));
       return *id;

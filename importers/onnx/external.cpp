@@ -14,9 +14,8 @@
 
 #include "core/base/checked.h"
 #include "core/base/error.h"
+#include "core/base/number.h"
 #include "core/base/text.h"
-
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -28,14 +27,6 @@ constexpr std::size_t kMostUnknownKeys = 16;
 struct Entries {
   std::optional<std::string> location, offset, length, checksum, basepath;
 };
-
-// Digits only: no sign, no space, no exponent, below 2^64.
-std::optional<std::uint64_t> decimal(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = failure == std::errc() && end == text.data() + text.size();
-  return whole && !text.empty() ? std::optional(value) : std::nullopt;
-}
 
 // "./a//b" names what "a/b" names; ".." is left for open_sibling to refuse.
 std::string without_dots(std::string_view path) {
@@ -99,7 +90,7 @@ ExternalRange ExternalFiles::find(const OnnxTensor& tensor, const std::string& n
     throw Error(ErrorCode::malformed, place, "its data is external, but no location is given");
   const auto number = [&](const std::optional<std::string>& text, std::string_view key) {
     if (!text) return std::optional<std::uint64_t>();
-    const auto value = decimal(*text);
+    const auto value = text_as<std::uint64_t>(*text);
     if (!value)
       throw Error(ErrorCode::malformed, place, "external data: {} '{}' is not a whole number below 2^64", key,
                   safe_display(*text, 60));

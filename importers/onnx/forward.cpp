@@ -305,8 +305,7 @@ bool needs_inference(const OnnxModel& model) {
   const OnnxGraph& main = model[*model.graph];
   const auto complete = [](const OnnxType& type) {
     return type.elem_type != 0 && type.has_shape &&
-           std::all_of(type.dims.begin(), type.dims.end(),
-                       [](const OnnxDim& dim) { return dim.value || !dim.name.empty(); });
+           std::ranges::all_of(type.dims, [](const OnnxDim& dim) { return dim.value || !dim.name.empty(); });
   };
   TextViewSet known;
   for (const auto* list : {&main.values, &main.outputs})
@@ -315,8 +314,8 @@ bool needs_inference(const OnnxModel& model) {
   const auto is_unknown = [&](const std::string& output) {
     return !output.empty() && known.count(output) == 0;
   };
-  return std::any_of(main.nodes.begin(), main.nodes.end(), [&](const OnnxNode& node) {
-    return !graphs_in(node).empty() || std::any_of(node.outputs.begin(), node.outputs.end(), is_unknown);
+  return std::ranges::any_of(main.nodes, [&](const OnnxNode& node) {
+    return !graphs_in(node).empty() || std::ranges::any_of(node.outputs, is_unknown);
   });
 }
 
@@ -337,7 +336,7 @@ void add_forward(const OnnxModel& model, const std::vector<std::optional<TensorI
   if (!guessed.empty()) graph.note(Severity::info, {}, "sizes by where they stand: {}", guessed);
   graph.forward = std::move(forward);
   const std::vector<Value>& values = graph.forward->values;
-  const auto unknown = std::count_if(values.begin(), values.end(), [](const Value& v) { return !v.shape; });
+  const auto unknown = std::ranges::count_if(values, [](const Value& v) { return !v.shape; });
   if (unknown > 0)
     graph.note(Severity::info, {}, "the shapes of {} of {} values are unknown", unknown, values.size());
 }

@@ -1,12 +1,12 @@
 // A scanner of sums of products, left to right, without parentheses: exporters write no others.
 #include "importers/onnx/symbols.h"
 
+#include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/graph/word_list.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 namespace loadline {
 namespace {
@@ -43,7 +43,7 @@ std::optional<std::vector<std::string_view>> tokens(std::string_view text) {
       text.remove_prefix(1);
       continue;
     }
-    const auto end = std::find_if_not(text.begin(), text.end(), is_name);
+    const auto end = std::ranges::find_if_not(text, is_name);
     std::size_t length = static_cast<std::size_t>(end - text.begin());
     if (length == 0) {
       if (std::string_view("+-*").find(text.front()) == std::string_view::npos) return std::nullopt;
@@ -68,7 +68,7 @@ std::optional<SymbolId> alias(std::string_view name) {
 bool says_nothing(const OnnxDim& dim) {
   const std::string& name = dim.name;
   return !dim.value && !name.empty() && !is_digit(name.front()) && !name.starts_with("unk__") &&
-         std::all_of(name.begin(), name.end(), is_name) && !alias(name) && !has_word(kTotals, name);
+         std::ranges::all_of(name, is_name) && !alias(name) && !has_word(kTotals, name);
 }
 
 // What an input is likely to be.
@@ -109,7 +109,7 @@ void OnnxSymbols::guess(std::span<const OnnxValue* const> inputs) {
       if (!told(kSequence) && has_word(kMaybeSequence, dim.name))
         take(dim.name, SizePoly::symbol(kSequence), true);
   const auto is_known = [&](const SizePoly& size) {
-    return std::any_of(known_.begin(), known_.end(), [&](const auto& row) { return row.second == size; });
+    return std::ranges::any_of(known_, [&](const auto& row) { return row.second == size; });
   };
   if (is_known(SizePoly::symbol(kSequence))) tell(kSequence);
   const auto try_name = [&](const OnnxDim& dim, SymbolId symbol) {
@@ -167,10 +167,9 @@ std::optional<SizePoly> OnnxSymbols::parse(std::string_view text) {
     }
     std::optional<SizePoly> factor;
     if (is_digit(part.front())) {
-      std::int64_t number = 0;
-      const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), number);
-      if (failure != std::errc() || end != part.data() + part.size()) return symbol(text);
-      factor = SizePoly(number);
+      const auto number = text_as<std::int64_t>(part);
+      if (!number) return symbol(text);
+      factor = SizePoly(*number);
     } else {
       factor = symbol(part);
     }

@@ -93,8 +93,8 @@ EntryCount count_entries(const SourceFile& file, const OnnxNumbers& numbers, con
   if (numbers.runs == 1 && numbers.packed_bytes <= kMostCounted) {
     std::vector<std::byte> run(static_cast<std::size_t>(numbers.run.bytes));
     file.read_at(numbers.run.offset, run);
-    const auto ends = std::count_if(run.begin(), run.end(),
-                                    [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; });
+    const auto ends =
+        std::ranges::count_if(run, [](std::byte b) { return (b & std::byte{0x80}) == std::byte{0}; });
     const std::uint64_t count = numbers.singles + static_cast<std::uint64_t>(ends);
     return {count, count};
   }
@@ -231,8 +231,8 @@ std::vector<std::optional<TensorId>> OnnxTensorPlacer::finish(std::size_t count)
     graph_.note(Severity::error, {}, "{} tensor{} no values in the file: {}", empty_.size(),
                 empty_.size() == 1 ? " has" : "s have", join_names(empty_, 3));
   const auto place = [](const Storage& s) { return std::tuple(s.file, s.offset, s.bytes); };
-  std::stable_sort(placed_.begin(), placed_.end(),
-                   [&](const Placed& a, const Placed& b) { return place(a.storage) < place(b.storage); });
+  std::ranges::stable_sort(
+      placed_, [&](const Placed& a, const Placed& b) { return place(a.storage) < place(b.storage); });
   std::vector<std::optional<TensorId>> tensor_of(count);
   for (Placed& placed : placed_) {
     // the same range of a file is one storage: ties. Ranges that merely overlap stay apart.

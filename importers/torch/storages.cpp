@@ -140,10 +140,10 @@ void sort_by_place(MetaGraph& graph) {
   const auto before = [](const Storage& a, const Storage& b) {
     return std::tie(a.file, a.offset) < std::tie(b.file, b.offset);
   };
-  if (!std::is_sorted(graph.storages.begin(), graph.storages.end(), before)) {
+  if (!std::ranges::is_sorted(graph.storages, before)) {
     std::vector<std::uint32_t> order(graph.storages.size()), place(graph.storages.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
       return before(graph.storages[a], graph.storages[b]);
     });
     std::vector<Storage> sorted;
@@ -158,8 +158,7 @@ void sort_by_place(MetaGraph& graph) {
   const auto earlier = [](const Tensor& a, const Tensor& b) {
     return std::tie(a.storage, a.offset) < std::tie(b.storage, b.offset);
   };
-  if (!std::is_sorted(graph.tensors.begin(), graph.tensors.end(), earlier))
-    std::stable_sort(graph.tensors.begin(), graph.tensors.end(), earlier);
+  if (!std::ranges::is_sorted(graph.tensors, earlier)) std::ranges::stable_sort(graph.tensors, earlier);
 }
 
 }  // namespace loadline

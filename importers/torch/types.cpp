@@ -45,7 +45,7 @@ constexpr std::array<Named, 19> kOthers = {{
 
 template <std::size_t N>
 std::optional<TorchType> find(const std::array<Named, N>& table, std::string_view name) {
-  const auto row = std::find_if(table.begin(), table.end(), [&](const Named& n) { return n.name == name; });
+  const auto row = std::ranges::find_if(table, [&](const Named& n) { return n.name == name; });
   return row == table.end() ? std::nullopt : std::optional(row->type);
 }
 

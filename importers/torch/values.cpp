@@ -172,7 +172,7 @@ class Walker {
   void visit_container(PickleValue value, const std::string& path) {
     const std::span<const PickleValue> items = rebuild_.sequence(value);
     visits_ += items.size() / 64;  // looking through them costs something too
-    if (!value.is(Kind::dict) && std::all_of(items.begin(), items.end(), is_scalar)) {
+    if (!value.is(Kind::dict) && std::ranges::all_of(items, is_scalar)) {
       if (!items.empty()) add_list(value, path);
       return;
     }
@@ -430,8 +430,8 @@ class Walker {
   }
 
   void find(Severity severity, std::string text, const std::string& path) {
-    const auto known = std::find_if(findings_.begin(), findings_.end(),
-                                    [&](const Finding& finding) { return finding.text == text; });
+    const auto known =
+        std::ranges::find_if(findings_, [&](const Finding& finding) { return finding.text == text; });
     if (known != findings_.end()) {
       ++known->count;
       return;

@@ -87,8 +87,7 @@ void for_each_table(Walk& walk, unsigned tables, Body body) {
 
 // Sorted, without overlap, clipped to `size`; small ones left out.
 std::vector<FlatBytes> holes(std::vector<FlatBytes> weights, std::uint64_t size) {
-  std::sort(weights.begin(), weights.end(),
-            [](const FlatBytes& a, const FlatBytes& b) { return a.offset < b.offset; });
+  std::ranges::sort(weights, [](const FlatBytes& a, const FlatBytes& b) { return a.offset < b.offset; });
   std::vector<FlatBytes> result;
   std::uint64_t end = 0;
   for (FlatBytes hole : weights) {

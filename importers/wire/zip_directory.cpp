@@ -290,8 +290,8 @@ class Reader {
   void check_local_headers(std::uint64_t directory) {
     std::vector<std::uint32_t> order(members_.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::sort(order.begin(), order.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return members_[a].header < members_[b].header; });
+    std::ranges::sort(
+        order, [&](std::uint32_t a, std::uint32_t b) { return members_[a].header < members_[b].header; });
     if (const std::uint64_t first = members_[order.front()].header; first != 0)
       throw malformed(0, "{} bytes stand before the first member", first);
     const ZipMember* before = nullptr;
@@ -433,9 +433,9 @@ class Reader {
       if (!is_clean_relative(key)) throw at_member(member, "has a name that is no clean relative path");
       seen.emplace_back(text_hash(key), static_cast<std::uint32_t>(seen.size()));
     }
-    std::sort(seen.begin(), seen.end());
-    const auto again = std::adjacent_find(seen.begin(), seen.end(),
-                                          [](const auto& a, const auto& b) { return a.first == b.first; });
+    std::ranges::sort(seen);
+    const auto again =
+        std::ranges::adjacent_find(seen, [](const auto& a, const auto& b) { return a.first == b.first; });
     if (again != seen.end()) throw at_member(members_[std::next(again)->second], "occurs twice");
   }
 

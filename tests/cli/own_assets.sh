@@ -24,4 +24,4 @@ grep -q -- "--target: no data sheet is called 'mien'; did you mean mine?" own_as
 "$program" plan demo --method per_tensor --seq 8 --profile my_profile --json >own_assets/out.txt || fail "--profile: $?"
 grep -q '"profile": "my_profile"' own_assets/out.txt || fail "no pass by the profile"
 "$program" plan demo --method per_tensor --seq 8 --profile nope 2>own_assets/err.txt; [ $? -eq 2 ] || fail "--profile nope"
-grep -q -- "--profile: there is no profile 'nope'; there are: .*my_profile" own_assets/err.txt || fail "$(cat own_assets/err.txt)"
+grep -q -- "--profile: no profile is called 'nope'; there are: .*my_profile" own_assets/err.txt || fail "$(cat own_assets/err.txt)"

@@ -1,6 +1,7 @@
 // plan's plots, charts and pages, asked without a process: what they say, and that names cannot say more.
 #include "app/cli/plan_plot.h"
 #include "app/cli/plan_table.h"
+#include "app/report/manual.h"
 #include "app/report/markup.h"
 #include "app/report/page.h"
 #include "app/report/verdict.h"
@@ -100,7 +101,7 @@ TEST(PlanPlot, ShowsEachSpaceAndNamesThePeak) {
 
 TEST(Laws, EachSymbolIsExplainedToWhoReadsThem) {
   const std::regex kWord("[A-Za-z]+\\*");
-  const std::string legend = "; " + law_symbols();
+  const std::string legend = "; " + report::law_symbols();
   std::size_t found = 0;
   for (const Method& method : methods()) {
     const std::string law(method.peak_law);
@@ -113,7 +114,7 @@ TEST(Laws, EachSymbolIsExplainedToWhoReadsThem) {
   }
   EXPECT_GT(found, methods().size() / 2);
   const Answered a(graph_of(two()), {"runai"}, curves());
-  EXPECT_NE(a.page().find(markup_text(law_symbols())), std::string::npos);
+  EXPECT_NE(a.page().find(markup_text(report::law_symbols())), std::string::npos);
 }
 
 TEST(TargetText, TellsEachBudgetAndWhatTakesItsPlace) {
@@ -263,7 +264,8 @@ TEST(PlanPage, NeedsNothingElse) {
   EXPECT_NE(page.find("prefers-color-scheme:dark"), std::string::npos);
   EXPECT_NE(page.find("What each method does"), std::string::npos);
   for (const LoadRow& row : a.rows())
-    EXPECT_NE(page.find(markup_text(row.method->explanation)), std::string::npos) << row.method->id;
+    EXPECT_NE(page.find(markup_text(report::method_explanation(row.method->id))), std::string::npos)
+        << row.method->id;
   EXPECT_NE(page.find("<title>step "), std::string::npos);
   EXPECT_NE(page.find("3.00 MiB  a.weight"), std::string::npos);
 }

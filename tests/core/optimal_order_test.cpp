@@ -2,6 +2,7 @@
 #include "core/load/optimal_order.h"
 
 #include "core/base/error.h"
+#include "core/load/method_builder.h"
 #include "core/load/projection.h"
 #include "core/load/turns.h"
 
@@ -176,7 +177,9 @@ BlockId make(Plan& plan, Space space, std::uint64_t bytes, StorageId id) {
 
 // Loads beside those of the table, that raise and sink the level in every way.
 // From host copies to what takes twice as much for odd storages and half for even ones.
-Plan cast_from_host(const MetaGraph& graph, const StorageOrder& order, const LoadInputs&) {
+Plan cast_from_host(MethodBuilder& b) {
+  const MetaGraph& graph = b.graph();
+  const StorageOrder& order = b.order();
   Plan plan;
   std::vector<BlockId> read;
   for (const StorageId id : order) read.push_back(make(plan, Space::host, graph.storage(id).bytes, id));
@@ -191,7 +194,9 @@ Plan cast_from_host(const MetaGraph& graph, const StorageOrder& order, const Loa
 }
 
 // Two phases that want different orders: allocated with a temporary beside, then sent and freed.
-Plan two_phases(const MetaGraph& graph, const StorageOrder& order, const LoadInputs&) {
+Plan two_phases(MethodBuilder& b) {
+  const MetaGraph& graph = b.graph();
+  const StorageOrder& order = b.order();
   Plan plan;
   std::vector<BlockId> held;
   for (const StorageId id : order) {
@@ -208,7 +213,10 @@ Plan two_phases(const MetaGraph& graph, const StorageOrder& order, const LoadInp
 }
 
 // Staging buffers wait until some bytes are reached: a storage's turn depends on those before it.
-Plan flushed(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& options) {
+Plan flushed(MethodBuilder& b) {
+  const MetaGraph& graph = b.graph();
+  const StorageOrder& order = b.order();
+  const LoadInputs& options = b.inputs();
   Plan plan;
   std::vector<BlockId> waiting;
   std::uint64_t bytes = 0;
@@ -228,7 +236,9 @@ Plan flushed(const MetaGraph& graph, const StorageOrder& order, const LoadInputs
 }
 
 // Storages of even and odd numbers are joined, each group when its last one is there.
-Plan joined(const MetaGraph& graph, const StorageOrder& order, const LoadInputs&) {
+Plan joined(MethodBuilder& b) {
+  const MetaGraph& graph = b.graph();
+  const StorageOrder& order = b.order();
   Plan plan;
   std::array<std::vector<BlockId>, 2> parts;
   std::array<std::size_t, 2> left = {};
@@ -246,7 +256,9 @@ Plan joined(const MetaGraph& graph, const StorageOrder& order, const LoadInputs&
 }
 
 // File by file, with a temporary for each storage, and sources that are kept until the file is done.
-Plan file_by_file(const MetaGraph& graph, const StorageOrder& order, const LoadInputs&) {
+Plan file_by_file(MethodBuilder& b) {
+  const MetaGraph& graph = b.graph();
+  const StorageOrder& order = b.order();
   Plan plan;
   std::vector<bool> done(graph.files.size(), false);
   for (const StorageId first : order) {
@@ -405,11 +417,11 @@ TEST(OptimalOrder, ShardsAreCutOnceAlongFileOrder) {
 }
 
 TEST(OptimalOrder, IsSoundForLoadsThatNoTableKnows) {
-  const std::array<Method, 5> loads = {{{"file_by_file", "", "", "", file_by_file},
-                                        {"cast_from_host", "", "", "", cast_from_host},
-                                        {"two_phases", "", "", "", two_phases},
-                                        {"flushed", "", "", "", flushed},
-                                        {"joined", "", "", "", joined}}};
+  const std::array<Method, 5> loads = {{{"file_by_file", "", "", file_by_file},
+                                        {"cast_from_host", "", "", cast_from_host},
+                                        {"two_phases", "", "", two_phases},
+                                        {"flushed", "", "", flushed},
+                                        {"joined", "", "", joined}}};
   std::map<std::string_view, Count> counts;
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     std::mt19937_64 random(seed);

@@ -71,7 +71,7 @@ TEST(LoadOptions, EachRowReadsWhatItPrints) {
     const auto changed = changed_options(request);
     ASSERT_EQ(changed.size(), 1u) << id;
     EXPECT_EQ(changed[0].first, id);
-    if (!option->can_be_unset) continue;
+    if (!option->can_be_unset()) continue;
     set_load_option(request, id, "none");
     EXPECT_EQ(request, LoadRequest()) << id;
   }

@@ -176,8 +176,7 @@ void paint_level_label(const Ui& ui, const ArenaFrame& frame, double byte, ImU32
   for (const ImVec2 low : {ImVec2{right, above}, {left, above}, {right, below}, {left, below}}) {
     const PlotArea box = {low, {low.x + width, low.y + height}};
     if (box.low.y < frame.area.low.y || box.high.y > frame.area.high.y) continue;
-    if (std::any_of(taken.begin(), taken.end(), [&](const PlotArea& other) { return box.overlaps(other); }))
-      continue;
+    if (std::ranges::any_of(taken, [&](const PlotArea& other) { return box.overlaps(other); })) continue;
     taken.push_back(box);
     ImGui::GetWindowDrawList()->AddRectFilled(box.low, box.high, color, ui.px(3));
     return put_text(box.low + ImVec2{ui.px(6), ui.px(2)}, text_on(color), label);

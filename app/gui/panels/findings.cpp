@@ -35,8 +35,7 @@ void draw_note(Document& document, const Ui& ui, const Note& note) {
   const FontScope font(ui.fonts.mono);
   if (!link(ui, "tensor", *note.tensor)) return;
   const auto& tensors = document.model->graph->tensors;
-  const auto named =
-      std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == *note.tensor; });
+  const auto named = std::ranges::find_if(tensors, [&](const Tensor& t) { return t.name == *note.tensor; });
   if (named != tensors.end()) document.select(TensorId{static_cast<std::uint32_t>(named - tensors.begin())});
 }
 
@@ -113,11 +112,11 @@ void FindingsPanel::collect(const Document& document) {
   for (std::size_t i = 0; i < graph.notes.size(); ++i)
     notes.push_back({Item::From::note, graph.notes[i].severity, i});
   const auto graver = [](const Item& a, const Item& b) { return a.severity > b.severity; };
-  std::stable_sort(notes.begin(), notes.end(), graver);
+  std::ranges::stable_sort(notes, graver);
   left_out_ = notes.size() - std::min(notes.size(), kMostNotes);
   notes.resize(notes.size() - left_out_);
   items_.insert(items_.end(), notes.begin(), notes.end());
-  std::stable_sort(items_.begin(), items_.end(), graver);
+  std::ranges::stable_sort(items_, graver);
 }
 
 void FindingsPanel::draw_content(Workspace& workspace, const Ui& ui) {

@@ -89,8 +89,8 @@ void LifetimesPlot::arrange_lanes(const Ui& ui, const PlotArea& area, double x0,
   for (std::size_t i = 0; i < kPassLanes; ++i) {
     const auto& spans = data_->lanes[i].spans;
     if (spans.empty()) continue;
-    const auto rows = std::count_if(spans.begin(), spans.end(),
-                                    [&](const view::Span& span) { return span.from < x1 && span.to > x0; });
+    const auto rows =
+        std::ranges::count_if(spans, [&](const view::Span& span) { return span.from < x1 && span.to > x0; });
     wanted[i] = std::max(static_cast<float>(rows) * ui.px(kTallestRow), ui.px(kLeastLane));
     ++count;
   }

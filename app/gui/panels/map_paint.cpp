@@ -24,8 +24,8 @@ Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id
       return role_paint(theme, model.roles[i]);
     case ColorBy::dtype: {
       const DType dtype = model.tensor(id).dtype;
-      const auto share = std::find_if(model.dtypes.begin(), model.dtypes.end(),
-                                      [&](const DTypeShare& s) { return s.dtype == dtype; });
+      const auto share =
+          std::ranges::find_if(model.dtypes, [&](const DTypeShare& s) { return s.dtype == dtype; });
       return {static_cast<int>(share - model.dtypes.begin()), theme.dtype(dtype)};
     }
     case ColorBy::layer:

@@ -18,8 +18,8 @@ constexpr std::size_t kMostLine = 300;  // bytes of a key or value that a row dr
 // What a reader asks for first.
 void look_at_first(Document& document) {
   const auto& entries = document.model->graph->metadata;
-  const auto config = std::find_if(entries.begin(), entries.end(),
-                                   [](const MetaEntry& entry) { return entry.key == kConfigKey; });
+  const auto config =
+      std::ranges::find_if(entries, [](const MetaEntry& entry) { return entry.key == kConfigKey; });
   document.metadata.look_at(config == entries.end() ? 0 : static_cast<std::size_t>(config - entries.begin()));
 }
 
@@ -100,13 +100,13 @@ void MetadataPanel::draw_search(Document& document, const Ui& ui) {
 void MetadataPanel::scroll_to_entry(const Document& document) {
   if (seen_look_ == document.metadata.looks()) return;
   seen_look_ = document.metadata.looks();
-  const auto at = std::find(matches_.begin(), matches_.end(), document.metadata.entry());
+  const auto at = std::ranges::find(matches_, document.metadata.entry());
   if (at != matches_.end()) scroll_to_row(static_cast<std::size_t>(at - matches_.begin()));
 }
 
 // Up and down, as in the table of tensors.
 void MetadataPanel::move_entry(Document& document) {
-  const auto found = std::find(matches_.begin(), matches_.end(), document.metadata.entry());
+  const auto found = std::ranges::find(matches_, document.metadata.entry());
   if (found == matches_.end()) return;
   const auto at = static_cast<std::size_t>(found - matches_.begin());
   if (const std::size_t now = moved_by_keys(at, matches_.size()); now != at)

@@ -3,10 +3,10 @@
 
 #include "app/gui/meta_text.h"
 #include "app/gui/widgets.h"
+#include "core/base/number.h"
 #include "core/base/text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -37,12 +37,9 @@ void break_line(std::string_view line, std::size_t columns, std::vector<std::str
 // Each line by itself: a line break is the one control character that is kept.
 template <typename Take>
 void for_each_line(std::string_view text, Take take) {
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
+  for (std::string_view line : split(text, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     take(line);
-    at = end + 1;
   }
 }
 
@@ -153,9 +150,7 @@ void MetadataValue::draw_array(Workspace& workspace, const Ui& ui) {
   ImGui::SetNextItemWidth(index_width);
   if (ImGui::InputTextWithHint("##index", "Go to index", &index_,
                                ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CharsDecimal)) {
-    std::uint64_t element = 0;
-    const auto [end, failed] = std::from_chars(index_.data(), index_.data() + index_.size(), element);
-    if (failed == std::errc() && end == index_.data() + index_.size()) go_to(view, element);
+    if (const auto element = text_as<std::uint64_t>(index_)) go_to(view, *element);
   }
   ImGui::SameLine(0, ui.px(8));
   draw_search(workspace, view, ui);

@@ -3,6 +3,7 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/widgets.h"
+#include "app/report/manual.h"
 
 #include <algorithm>
 #include <array>
@@ -50,7 +51,7 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   heading(ui, method.id);
   ImGui::SameLine(0, ui.px(12));
   control_text(fmt::format("peak: {}", method.peak_law), ui.theme->accent);
-  tooltip(ui, method.explanation);
+  tooltip(ui, report::method_explanation(method.id));
   const std::string rates = rates_line(workspace.shared.rates);
   const bool whole = ImGui::GetItemRectMax().x + ui.px(14) + text_width(rates) <
                      ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
@@ -64,7 +65,7 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   placement_.draw(document, ui, controls_);
   if (roomy) {
     const FontScope font(ui.fonts.small);
-    paragraph(ui, method.explanation, ui.theme->text);
+    paragraph(ui, report::method_explanation(method.id), ui.theme->text);
   }
   below_ = ImGui::GetCursorPosY() - top;
 }

@@ -103,13 +103,12 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, co
     const auto column = std::min(static_cast<std::size_t>(own * static_cast<double>(count)), count - 1);
     lines.push_back({leading_bytes(row, column, bound), i, own});
   }
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const Line& a, const Line& b) { return a.bytes > b.bytes; });
+  std::ranges::stable_sort(lines, [](const Line& a, const Line& b) { return a.bytes > b.bytes; });
   const auto distance = [&](const Line& line) {
     return std::abs(plot_y(area, overlay.most, line.bytes) - mouse.y);
   };
-  const auto nearest = std::min_element(
-      lines.begin(), lines.end(), [&](const Line& a, const Line& b) { return distance(a) < distance(b); });
+  const auto nearest = std::ranges::min_element(
+      lines, [&](const Line& a, const Line& b) { return distance(a) < distance(b); });
   hover_card(ui, [&] {
     if (!overlay.steps) muted(ui, "at " + format_seconds(place * overlay.end));
     for (const Line& line : lines)
@@ -156,7 +155,7 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
 void draw_choices(Document& document, const Ui& ui, const std::vector<report::PicturedRow>& rows,
                   const std::vector<report::PicturedRow>& overlaid, std::span<const ImU32> colours) {
   for (const report::PicturedRow& row : rows) {
-    const auto at = std::find(overlaid.begin(), overlaid.end(), row);
+    const auto at = std::ranges::find(overlaid, row);
     const bool there = at != overlaid.end();
     const FontScope font(ui.fonts.small);
     const float height = ImGui::GetFontSize() + ui.px(6);
@@ -203,10 +202,9 @@ std::vector<report::PicturedRow> overlaid_rows(const Document& document,
   // the chosen one, then some from the least peak to the most
   constexpr std::size_t kFew = 5;
   std::vector<report::PicturedRow> sorted = rows;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const report::PicturedRow& a, const report::PicturedRow& b) {
-                     return a.row->leading.bytes < b.row->leading.bytes;
-                   });
+  std::ranges::stable_sort(sorted, [](const report::PicturedRow& a, const report::PicturedRow& b) {
+    return a.row->leading.bytes < b.row->leading.bytes;
+  });
   std::vector<report::PicturedRow> distinct;
   for (const report::PicturedRow& row : sorted) {
     if (row.row->method->id == shown_method(document.asked()).id) result.push_back(row);
@@ -214,8 +212,7 @@ std::vector<report::PicturedRow> overlaid_rows(const Document& document,
       distinct.push_back(row);
   }
   const auto add = [&](const report::PicturedRow& row) {
-    if (result.size() < kFew && std::find(result.begin(), result.end(), row) == result.end())
-      result.push_back(row);
+    if (result.size() < kFew && std::ranges::find(result, row) == result.end()) result.push_back(row);
   };
   for (std::size_t i = 0; i + 1 < kFew; ++i) add(distinct[i * (distinct.size() - 1) / (kFew - 2)]);
   for (const report::PicturedRow& row : sorted) add(row);  // where few peaks differ

@@ -74,7 +74,7 @@ void draw_headers(const Ui& ui, const CompareSort& sort) {
 }
 
 bool has_refusal(const std::vector<LoadRow>& rows) {
-  return std::any_of(rows.begin(), rows.end(), [](const LoadRow& row) { return row.refusal.has_value(); });
+  return std::ranges::any_of(rows, [](const LoadRow& row) { return row.refusal.has_value(); });
 }
 
 // "13.92 GiB over: ...down_proj.weight": in the room there is the end of a name says most. The rest is
@@ -191,7 +191,7 @@ ImGuiID sort_id(RowSort sort) { return sort == RowSort::table ? 0 : static_cast<
 
 void MethodsTable::agree_on_sort(CompareSort& sort) {
   std::optional<std::size_t> at;
-  if (const auto found = std::find(kColumns.begin(), kColumns.end(), sort.by); found != kColumns.end())
+  if (const auto found = std::ranges::find(kColumns, sort.by); found != kColumns.end())
     at = static_cast<std::size_t>(found - kColumns.begin());
   if (const auto arrow = arrows_.agree({sort_id(sort.by), sort.ascending}, at))
     sort = {arrow->column == 0 ? RowSort::table : static_cast<RowSort>(arrow->column - 1), arrow->ascending};

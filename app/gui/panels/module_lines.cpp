@@ -38,7 +38,7 @@ std::vector<OpNodeId> path_of(const OpTree& tree, std::size_t op) {
     if (std::binary_search(tree.nodes[i].ops.begin(), tree.nodes[i].ops.end(), op))
       path.push_back(OpNodeId{static_cast<std::uint32_t>(i)});
   while (!path.empty() && path.back() != kRootOpNode) path.push_back(tree.node(path.back()).parent);
-  std::reverse(path.begin(), path.end());
+  std::ranges::reverse(path);
   return path;
 }
 
@@ -70,8 +70,8 @@ void ModuleLines::refresh(const Workspace& workspace) {
       for (std::size_t i = 0; i < look.size(); ++i) {
         open_[index(look[i])] = true;
         const auto groups = folded_children(tree, look[i]);
-        const bool repeats = std::any_of(groups.begin(), groups.end(),
-                                         [](const OpGroup& group) { return group.members.size() > 1; });
+        const bool repeats =
+            std::ranges::any_of(groups, [](const OpGroup& group) { return group.members.size() > 1; });
         if (repeats)
           open_[index(groups.front().members.front())] = true;
         else if (groups.size() <= kMostOpen)
@@ -105,9 +105,8 @@ void ModuleLines::reveal(const Document& document) {
     open_[index(path[i])] = true;
     if (!folded_ || i + 1 == path.size()) continue;
     const auto groups = folded_children(tree, path[i]);
-    const bool stands_for_itself = std::any_of(groups.begin(), groups.end(), [&](const OpGroup& group) {
-      return group.members.front() == path[i + 1];
-    });
+    const bool stands_for_itself = std::ranges::any_of(
+        groups, [&](const OpGroup& group) { return group.members.front() == path[i + 1]; });
     if (!stands_for_itself) break;
   }
 }
@@ -118,9 +117,9 @@ void ModuleLines::mark(const Document& document) {
   const std::vector<OpNodeId> path = path_of(scene_->tree, *document.operator_shown);
   const auto holds = [&](const Line& line) {
     if (line.op) return *line.op == *document.operator_shown;
-    return std::any_of(path.begin(), path.end(), [&](OpNodeId id) {
+    return std::ranges::any_of(path, [&](OpNodeId id) {
       const auto& members = line.group.members;
-      return std::find(members.begin(), members.end(), id) != members.end();
+      return std::ranges::find(members, id) != members.end();
     });
   };
   for (std::size_t i = 0; i < lines_.size(); ++i)
@@ -164,8 +163,7 @@ std::vector<ModuleLines::Line> ModuleLines::inside(OpNodeId node, std::uint16_t 
     const std::uint32_t first = first_op(tree, group.members.front());
     parts.emplace_back(first, line_of(std::move(group), depth));
   }
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Line> lines;
   lines.reserve(parts.size());
   for (auto& [first, line] : parts) lines.push_back(std::move(line));

@@ -52,8 +52,7 @@ OperatorSummary summarise(const ForwardGraph& forward) {
     ++summary.operators;
   }
   for (const auto& [kind, count] : kinds) summary.kinds.emplace_back(kind, count);
-  std::stable_sort(summary.kinds.begin(), summary.kinds.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(summary.kinds, [](const auto& a, const auto& b) { return a.second > b.second; });
   summary.values = forward.values.size();
   for (const Value& value : forward.values) summary.unknown += !value.shape;
   return summary;
@@ -63,16 +62,14 @@ std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, const Forw
                                               std::string_view text) {
   const Needle needle(text);
   const auto names = [&](const std::vector<ValueId>& values) {
-    return std::any_of(values.begin(), values.end(),
-                       [&](ValueId id) { return needle.in(forward.value(id).name); });
+    return std::ranges::any_of(values, [&](ValueId id) { return needle.in(forward.value(id).name); });
   };
   std::vector<std::uint32_t> rows;
   for (std::uint32_t i = 0; i < forward.ops.size(); ++i) {
     const Op& op = forward.ops[i];
-    const bool matches = needle.empty() || needle.in(op.kind) || needle.in(op.name) || names(op.inputs) ||
-                         names(op.outputs) ||
-                         std::any_of(op.weights.begin(), op.weights.end(),
-                                     [&](TensorId id) { return needle.in(graph.tensor(id).name); });
+    const bool matches =
+        needle.empty() || needle.in(op.kind) || needle.in(op.name) || names(op.inputs) || names(op.outputs) ||
+        std::ranges::any_of(op.weights, [&](TensorId id) { return needle.in(graph.tensor(id).name); });
     if (matches) rows.push_back(i);
   }
   return rows;

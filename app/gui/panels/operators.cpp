@@ -195,7 +195,7 @@ void OperatorsPanel::draw_rows(Workspace& workspace, const Ui& ui, float height)
       (seen_ != document.operator_shown || seen_scale_ != ui.scale)) {
     seen_ = document.operator_shown;
     seen_scale_ = ui.scale;
-    const auto at = seen_ ? std::find(rows_.begin(), rows_.end(), *seen_) : rows_.end();
+    const auto at = seen_ ? std::ranges::find(rows_, *seen_) : rows_.end();
     if (at != rows_.end()) scroll_to_row(static_cast<std::size_t>(at - rows_.begin()));
   }
   for_rows_in_sight(rows_.size(), [&](std::size_t i) { draw_row(document, ui, rows_[i]); });

@@ -40,13 +40,13 @@ OptionLook plain_look(const Option<T>& option, const T& values) {
   look.help = option.help;
   look.default_text = option.default_text;
   look.kind = option.kind;
-  look.can_be_unset = option.can_be_unset;
+  look.can_be_unset = option.can_be_unset();
   look.least = option.least;
   look.most = option.most;
   look.value = option.get(values);
   const bool set = !std::holds_alternative<std::monostate>(look.value);
   if (set) look.now = print_option(option.kind, look.value, option.separator);
-  look.unset = option.can_be_unset ? "none" : print_option(option.kind, option.get(T()), option.separator);
+  look.unset = option.can_be_unset() ? "none" : print_option(option.kind, option.get(T()), option.separator);
   if (option.choices != nullptr)
     for (std::string& word : option.choices()) look.words.push_back({word, word});
   return look;

@@ -35,10 +35,10 @@ void PlacementControls::draw(Document& document, const Ui& ui, OptionControls& c
   const auto is_set = [&](const LoadOption* way) {
     return !same_option(*way, document.asked().request, LoadRequest());
   };
-  const auto set = std::find_if(rows.begin(), rows.end(), is_set);
+  const auto set = std::ranges::find_if(rows, is_set);
   if (set != rows.end()) wanted_ = nullptr;  // something else put it there
-  const bool offered = std::any_of(rows.begin(), rows.end(),
-                                   [&](const LoadOption* way) { return is_offered(document, *way); });
+  const bool offered =
+      std::ranges::any_of(rows, [&](const LoadOption* way) { return is_offered(document, *way); });
   if (!document.model || !offered) {
     wanted_ = nullptr;
     return;

@@ -99,8 +99,7 @@ void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::s
   const float left =
       x + ui.px(8) + width < area.high.x ? x + ui.px(8) : std::max(area.low.x, x - ui.px(8) - width);
   PlotArea flag = {{left, area.low.y + ui.px(2)}, {left + width, area.low.y + ui.px(2) + height}};
-  while (
-      std::any_of(taken.begin(), taken.end(), [&](const PlotArea& other) { return flag.overlaps(other); })) {
+  while (std::ranges::any_of(taken, [&](const PlotArea& other) { return flag.overlaps(other); })) {
     flag.low.y += height + ui.px(2);
     flag.high.y += height + ui.px(2);
     if (flag.high.y > area.high.y) return;

@@ -110,7 +110,7 @@ void TensorsPanel::draw_filter(Document& document, const Ui& ui) {
 
 void TensorsPanel::agree_on_sort(Document& document) {
   const TableView& table = document.table();
-  const auto at = std::find(kSortOfColumn.begin(), kSortOfColumn.end(), table.column);
+  const auto at = std::ranges::find(kSortOfColumn, table.column);
   const auto arrow = arrows_.agree({sort_id(table.column), table.ascending},
                                    static_cast<std::size_t>(at - kSortOfColumn.begin()));
   if (arrow && arrow->column != 0)
@@ -120,7 +120,7 @@ void TensorsPanel::agree_on_sort(Document& document) {
 void TensorsPanel::move_selection(Document& document) {
   if (!document.selection()) return;
   const auto& rows = document.table().rows;
-  const auto found = std::find(rows.begin(), rows.end(), *document.selection());
+  const auto found = std::ranges::find(rows, *document.selection());
   if (found == rows.end()) return;
   const auto at = static_cast<std::size_t>(found - rows.begin());
   if (const std::size_t now = moved_by_keys(at, rows.size()); now != at) document.select(rows[now]);
@@ -134,8 +134,7 @@ void TensorsPanel::scroll_to_selection(const Document& document) {
   seen_selection_ = document.selections();
   seen_model_ = document.id;
   const auto& rows = document.table().rows;
-  const auto at =
-      document.selection() ? std::find(rows.begin(), rows.end(), *document.selection()) : rows.end();
+  const auto at = document.selection() ? std::ranges::find(rows, *document.selection()) : rows.end();
   if (at != rows.end()) scroll_to_row(static_cast<std::size_t>(at - rows.begin()));
 }
 

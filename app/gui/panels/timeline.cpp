@@ -3,6 +3,7 @@
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/panels/timeline_plot.h"
 #include "app/gui/widgets.h"
+#include "app/report/manual.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -127,7 +128,7 @@ void TimelinePanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   control_text("Peak", ui.theme->muted);
   ImGui::SameLine(0, ui.px(6));
   control_text(method.peak_law, ui.theme->accent);
-  tooltip(ui, method.explanation);
+  tooltip(ui, report::method_explanation(method.id));
 }
 
 void TimelinePanel::draw_legend(const Ui& ui) {

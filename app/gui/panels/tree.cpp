@@ -134,8 +134,7 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float height = ImGui::GetFontSize() + ui.px(9);
   if (scroll_to_) {
-    const auto at =
-        std::find_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.node == *scroll_to_; });
+    const auto at = std::ranges::find_if(lines_, [&](const Line& l) { return l.node == *scroll_to_; });
     const float top = height * static_cast<float>(at - lines_.begin());
     const float room = ImGui::GetWindowHeight() - height;
     if (top < ImGui::GetScrollY() || top > ImGui::GetScrollY() + room)

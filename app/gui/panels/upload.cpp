@@ -5,6 +5,7 @@
 #include "app/gui/panels/timeline_data.h"
 #include "app/gui/panels/timeline_plot.h"
 #include "app/gui/widgets.h"
+#include "app/report/manual.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -166,7 +167,7 @@ void draw_projected(const Document& document, const Ui& ui) {
   const Method& method = *document.projection.value()->method;
   ImGui::Dummy({0, ui.px(6)});
   heading(ui, method.id);
-  paragraph(ui, method.explanation, ui.theme->text);
+  paragraph(ui, report::method_explanation(method.id), ui.theme->text);
 }
 
 // The measurement: what the system counted against what the plan makes of it.

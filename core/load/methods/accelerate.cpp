@@ -1,5 +1,4 @@
-// accelerate's load_checkpoint_and_dispatch: shard by shard, to the homes that a map names.
-#include "core/load/method_builder.h"
+// accelerate's load_checkpoint_and_dispatch: shard by shard, to the homes in a device map.
 #include "core/load/methods/programs.h"
 
 #include <fmt/format.h>
@@ -13,10 +12,11 @@ BlockId load_whole(MethodBuilder& b, StorageId id, BlockUse use) {
   return read;
 }
 
-// One tensor from its source to its home. What must live until the shard is done is added to `alive`.
+// Moves one tensor from its source to its home. Blocks that live until the shard is done are added to
+// `alive`.
 void dispatch(MethodBuilder& b, StorageId id, BlockId source, std::vector<BlockId>& alive) {
   if (b.home(id) == Home::disk) {
-    // into a file of its own: from where it was loaded, or through memory
+    // offloaded to a file: straight from the loaded host copy, or through a temporary one
     if (b.plan().block(source).space == Space::host && !b.cast(id)) return;
     const BlockId written = b.make_cast(Space::host, id, BlockUse::temporary);
     b.move_cast(written, source, id);
@@ -34,7 +34,7 @@ void dispatch(MethodBuilder& b, StorageId id, BlockId source, std::vector<BlockI
 }
 
 void load_shard(MethodBuilder& b, const StorageOrder& shard, bool pickled) {
-  // of a pickled shard, what stays on the host as it is stored is the loaded tensor itself
+  // in a pickled shard, an uncast tensor that stays on the host is the loaded tensor itself
   const auto stays = [&](StorageId id) { return pickled && b.home(id) == Home::host && !b.cast(id); };
   std::vector<BlockId> loaded;
   if (pickled)
@@ -59,11 +59,10 @@ void load_shard(MethodBuilder& b, const StorageOrder& shard, bool pickled) {
 
 }  // namespace
 
-// Safetensors files are mapped and give one tensor at a time, pickled ones are loaded whole; either way a
-// shard's sources live until it is done, beside what they are cast to.
-Plan load_accelerate(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
-  const bool pickled = graph.format.starts_with("torch");
+// Safetensors files are mapped and yield one tensor at a time; pickled shards are loaded whole. In both cases
+// a shard's sources live until the shard is done, beside their casts.
+Plan load_accelerate(MethodBuilder& b) {
+  const bool pickled = b.graph().format.starts_with("torch");
   std::size_t number = 0;
   for (const StorageOrder& shard : b.by_shard()) {
     load_shard(b, shard, pickled);

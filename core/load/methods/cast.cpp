@@ -1,12 +1,11 @@
-// Loads whose point is the cast: on which side of the link a tensor becomes what it is used as.
-#include "core/load/method_builder.h"
+// Loads that differ in where weights are cast: on the host or on the device.
 #include "core/load/methods/programs.h"
 
 namespace loadline {
 
-// Everything is on the host as stored; a tensor's source goes when the tensor is there.
-Plan load_cast_on_host(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+// The host first holds all weights in their stored type. Each is cast onto the device, then its source is
+// freed.
+Plan load_cast_on_host(MethodBuilder& b) {
   const std::vector<BlockId> read = b.make_all(Space::host, BlockUse::temporary);
   for (std::size_t i = 0; i < read.size(); ++i) b.read(read[i], b.order()[i]);
   mark(b.plan(), "file data on the host");
@@ -17,12 +16,10 @@ Plan load_cast_on_host(const MetaGraph& graph, const StorageOrder& order, const 
   return b.finish();
 }
 
-// A tensor comes over as stored and gets memory of its own beside that.
-Plan load_cast_on_device(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+// A tensor arrives on the device in its stored type, then is cast into a block of its own beside it.
+Plan load_cast_on_device(MethodBuilder& b) {
   for (const StorageId id : b.order()) {
-    const BlockId read = b.make(Space::host, id, BlockUse::temporary);
-    b.read(read, id);
+    const BlockId read = b.load(Space::host, id);
     const BlockId stored = b.make(Space::device, id, BlockUse::temporary);
     b.move(stored, read);
     b.drop(read);

@@ -1,5 +1,4 @@
 // ExecuTorch's Vulkan delegate, before and after pytorch/executorch#13501.
-#include "core/load/method_builder.h"
 #include "core/load/methods/programs.h"
 
 #include <utility>
@@ -7,27 +6,26 @@
 namespace loadline {
 namespace {
 
-// A weight that several names use has as many consumers. Its host copy goes with the last of them
-// (pytorch/executorch#18906), and where prepacking is not cached each packs one of its own (#18361).
+// A weight with several names has as many consumers. Its host copy is freed with the last of them
+// (pytorch/executorch#18906). If prepacked tensors are not cached, each consumer packs its own (#18361).
 class Prepack {
  public:
   explicit Prepack(MethodBuilder& b) : b_(b), consumers_(b.graph().storages.size(), 1) {
     for (const std::vector<TensorId>& group : tied_groups(b.graph()))
       consumers_[index(b.graph().tensor(group.front()).storage)] = group.size();
     for (const StorageId id : b_.order()) {
-      read_.push_back(b_.make(Space::host, id, BlockUse::temporary));
-      b_.read(read_.back(), id);
+      read_.push_back(b_.load(Space::host, id));
     }
     mark(b_.plan(), "file data on the host");
   }
 
-  // How many tensors of the device a storage becomes.
+  // The number of device tensors that a storage becomes.
   std::size_t copies(StorageId id) const {
     return b_.inputs().request.doubled_ties ? consumers_[index(id)] : 1;
   }
 
-  // `make` gives the i-th storage's k-th tensor on the device, when its turn comes. Later consumers of a
-  // weight come when all others are done, as a head does.
+  // `make` returns the i-th storage's k-th tensor on the device; it is called in packing order. Further
+  // consumers of a weight come after all first ones, as a head does.
   template <typename Make>
   void run(Make make) {
     for (std::size_t i = 0; i < read_.size(); ++i) pack(i, 0, make);
@@ -40,7 +38,7 @@ class Prepack {
   }
 
  private:
-  // Through a staging buffer of its size; the host copy goes as soon as that is filled.
+  // Packs through a staging buffer of the tensor's size; the host copy is freed once the buffer is filled.
   template <typename Make>
   void pack(std::size_t i, std::size_t k, Make make) {
     const StorageId id = b_.order()[i];
@@ -54,7 +52,8 @@ class Prepack {
     if (waiting_bytes_ >= b_.inputs().request.flush_bytes) flush();
   }
 
-  // Buffers wait until so many bytes are worth a submission (pytorch/executorch#18816).
+  // Frees the staging buffers, which wait until flush_bytes are worth a submission
+  // (pytorch/executorch#18816).
   void flush() {
     b_.drop_all(std::exchange(waiting_, {}));
     waiting_bytes_ = 0;
@@ -70,8 +69,7 @@ class Prepack {
 
 bool executorch_waits(const LoadRequest& request) { return request.flush_bytes > 0; }
 
-Plan load_executorch_before(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_executorch_before(MethodBuilder& b) {
   Prepack prepack(b);
   std::vector<std::vector<BlockId>> model;
   for (const StorageId id : b.order()) {
@@ -85,8 +83,7 @@ Plan load_executorch_before(const MetaGraph& graph, const StorageOrder& order, c
   return std::move(b.plan());
 }
 
-Plan load_executorch_after(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_executorch_after(MethodBuilder& b) {
   Prepack prepack(b);
   mark(b.plan(), "prepack starts");
   prepack.run([&](std::size_t i, std::size_t) { return b.make(Space::device, b.order()[i]); });

@@ -1,6 +1,5 @@
-// Layer streaming: weights come to the device, are used once and go.
+// Layer streaming: weights come to the device, are used once and are freed.
 #include "core/load/load_units.h"
-#include "core/load/method_builder.h"
 #include "core/load/methods/programs.h"
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 namespace loadline {
 namespace {
 
-// Units in forward order. A weight that a later unit uses too, under another name, comes again with it.
+// Units in forward order. A weight that a later unit uses again, under another name, is loaded again with it.
 std::vector<LoadUnit> units_of(const MethodBuilder& b) {
   const MetaGraph& graph = b.graph();
   std::vector<LoadUnit> units = load_units(graph, b.order());
@@ -18,14 +17,12 @@ std::vector<LoadUnit> units_of(const MethodBuilder& b) {
     if (b.bytes(storage) == 0) continue;
     for (std::size_t i = 1; i < group.size(); ++i) {
       const auto key = phase_of(graph.tensor(group[i]).name);
-      if (key != Phase::head && key != Phase::embedding) continue;  // inside a layer it is there already
-      const auto unit =
-          std::find_if(units.begin(), units.end(), [&](const LoadUnit& u) { return u.phase == key; });
+      if (key != Phase::head && key != Phase::embedding) continue;  // inside a layer it is still loaded
+      const auto unit = std::ranges::find_if(units, [&](const LoadUnit& u) { return u.phase == key; });
       if (unit == units.end()) {
-        const auto place =
-            std::find_if(units.begin(), units.end(), [&](const LoadUnit& u) { return u.phase > key; });
+        const auto place = std::ranges::find_if(units, [&](const LoadUnit& u) { return u.phase > key; });
         units.insert(place, {key == Phase::head ? "head" : "embedding", key, {storage}, b.bytes(storage)});
-      } else if (std::find(unit->storages.begin(), unit->storages.end(), storage) == unit->storages.end()) {
+      } else if (std::ranges::find(unit->storages, storage) == unit->storages.end()) {
         unit->storages.push_back(storage);
         unit->bytes += b.bytes(storage);
       }
@@ -37,8 +34,7 @@ std::vector<LoadUnit> units_of(const MethodBuilder& b) {
 std::vector<BlockId> read_unit(MethodBuilder& b, const LoadUnit& unit) {
   std::vector<BlockId> read;
   for (const StorageId id : unit.storages) {
-    read.push_back(b.make(Space::host, id, BlockUse::temporary));
-    b.read(read.back(), id);
+    read.push_back(b.load(Space::host, id));
   }
   return read;
 }
@@ -64,15 +60,8 @@ Plan stream(MethodBuilder& b, bool prefetch) {
 
 }  // namespace
 
-Plan load_layer_streaming(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
-  return stream(b, false);
-}
+Plan load_layer_streaming(MethodBuilder& b) { return stream(b, false); }
 
-Plan load_layer_streaming_prefetch(const MetaGraph& graph, const StorageOrder& order,
-                                   const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
-  return stream(b, true);
-}
+Plan load_layer_streaming_prefetch(MethodBuilder& b) { return stream(b, true); }
 
 }  // namespace loadline

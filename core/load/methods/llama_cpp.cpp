@@ -1,5 +1,4 @@
 // llama.cpp: a ring of small pinned buffers, or the mapped file itself.
-#include "core/load/method_builder.h"
 #include "core/load/methods/programs.h"
 
 #include <algorithm>
@@ -23,14 +22,13 @@ struct Range {
 
 }  // namespace
 
-// llama-model-loader.cpp: four pinned buffers of 1 MiB, whatever the model, and none where nothing is sent.
-// What stays on the host is read into its place there.
-Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
+// As llama-model-loader.cpp: four pinned buffers of 1 MiB for any model, none if no weight goes to the
+// device. Weights that stay on the host are read straight into their blocks.
+Plan load_llama_cpp_ring(MethodBuilder& b) {
   constexpr std::uint32_t kSlots = 4;
   constexpr std::uint64_t kSlotBytes = 1 << 20;
-  MethodBuilder b(graph, order, inputs);
   std::vector<BlockId> model;
-  std::uint64_t sent = 0;  // what stays on the host does not go through the ring
+  std::uint64_t sent = 0;  // weights that stay on the host bypass the ring
   for (const StorageId id : b.order()) {
     const bool device = b.home(id) == Home::device;
     model.push_back(b.make(device ? Space::device : Space::host, id));
@@ -50,14 +48,13 @@ Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, cons
   return b.finish();
 }
 
-// The whole file is mapped before anything is copied. Tensors of the host are the mapping; at the end only
-// what lies before the first and behind the last of them in their file is unmapped.
-Plan load_llama_cpp_mmap(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+// The whole file is mapped before anything is copied. Weights that stay on the host are the mapping itself.
+// At the end, only the parts of each file before the first and after the last of them are unmapped.
+Plan load_llama_cpp_mmap(MethodBuilder& b) {
   const auto stays_mapped = [&](StorageId id) { return b.home(id) != Home::device || b.has_twin(id); };
   std::map<FileId, Range> kept;
   for (const StorageId id : b.order())
-    if (stays_mapped(id)) kept[graph.storage(id).file].add(graph.storage(id));
+    if (stays_mapped(id)) kept[b.graph().storage(id).file].add(b.graph().storage(id));
   std::vector<BlockId> mapped;
   for (const StorageId id : b.order())
     mapped.push_back(
@@ -71,10 +68,10 @@ Plan load_llama_cpp_mmap(const MetaGraph& graph, const StorageOrder& order, cons
     b.move(weight, mapped[i]);
   }
   for (std::size_t i = 0; i < mapped.size(); ++i) {
-    const Storage& storage = graph.storage(b.order()[i]);
+    const Storage& storage = b.graph().storage(b.order()[i]);
     const auto range = kept.find(storage.file);
     if (range == kept.end() || !range->second.covers(storage)) b.drop(mapped[i]);
-    // what the host computes with is touched there when it is first used
+    // the host touches its weights' pages when it first uses them
     else if (b.home(b.order()[i]) != Home::device)
       b.read(mapped[i], b.order()[i]);
   }

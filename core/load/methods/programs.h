@@ -1,54 +1,53 @@
-// The programs behind the rows of the table of methods, by where they come from; for methods.cpp only. Each
-// follows its row in PyTorch's, ExecuTorch's or a loader's own events.
+// The functions that make the plans for the table of methods, grouped by origin; for methods.cpp only. Each
+// follows the allocations and copies of its framework or loader step by step.
 #pragma once
 
-#include "core/load/methods.h"
+#include "core/load/method_builder.h"
 
 namespace loadline {
 
 // PyTorch recipes.
-Plan load_to_device(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_state_dict(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_sequential(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_meta_map_location(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_mmap_assign(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_mmap_copy(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_mmap_state_dict(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_per_tensor(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
+Plan load_to_device(MethodBuilder& b);
+Plan load_state_dict(MethodBuilder& b);
+Plan load_sequential(MethodBuilder& b);
+Plan load_meta_map_location(MethodBuilder& b);
+Plan load_mmap_assign(MethodBuilder& b);
+Plan load_mmap_copy(MethodBuilder& b);
+Plan load_mmap_state_dict(MethodBuilder& b);
+Plan load_per_tensor(MethodBuilder& b);
 
 // ExecuTorch's Vulkan delegate.
 bool executorch_waits(const LoadRequest& request);
-Plan load_executorch_before(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_executorch_after(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
+Plan load_executorch_before(MethodBuilder& b);
+Plan load_executorch_after(MethodBuilder& b);
 
-// Loads whose point is the cast.
-Plan load_cast_on_host(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_cast_on_device(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
+// Loads that differ in where weights are cast.
+Plan load_cast_on_host(MethodBuilder& b);
+Plan load_cast_on_device(MethodBuilder& b);
 
 // transformers and accelerate.
-Plan load_from_pretrained(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_transformers_v5(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_fused_in_place(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_accelerate(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
+Plan load_from_pretrained(MethodBuilder& b);
+Plan load_transformers_v5(MethodBuilder& b);
+Plan load_fused_in_place(MethodBuilder& b);
+Plan load_accelerate(MethodBuilder& b);
 
-// Weights that come and go.
-Plan load_layer_streaming(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_layer_streaming_prefetch(const MetaGraph& graph, const StorageOrder& order,
-                                   const LoadInputs& inputs);
+// Weights that are on the device only while in use.
+Plan load_layer_streaming(MethodBuilder& b);
+Plan load_layer_streaming_prefetch(MethodBuilder& b);
 
-// Without a copy on the host.
-Plan load_direct(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_host_import(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
+// No copy of the weights on the host.
+Plan load_direct(MethodBuilder& b);
+Plan load_host_import(MethodBuilder& b);
 
 // llama.cpp.
-Plan load_llama_cpp_ring(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_llama_cpp_mmap(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
+Plan load_llama_cpp_ring(MethodBuilder& b);
+Plan load_llama_cpp_mmap(MethodBuilder& b);
 
 // Loaders that stream.
-Plan load_staged_ring(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_fastsafetensors(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_fastsafetensors_copy(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_runai(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
-Plan load_pinned_pool(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
+Plan load_staged_ring(MethodBuilder& b);
+Plan load_fastsafetensors(MethodBuilder& b);
+Plan load_fastsafetensors_copy(MethodBuilder& b);
+Plan load_runai(MethodBuilder& b);
+Plan load_pinned_pool(MethodBuilder& b);
 
 }  // namespace loadline

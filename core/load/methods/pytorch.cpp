@@ -1,5 +1,4 @@
-// PyTorch recipes, from the naive one to those that need nothing beside the weights.
-#include "core/load/method_builder.h"
+// PyTorch recipes, from the naive one to those that need no memory beside the weights.
 #include "core/load/methods/programs.h"
 
 #include <utility>
@@ -7,7 +6,7 @@
 namespace loadline {
 namespace {
 
-// From the host to the device parameter by parameter, as Module.to() does.
+// Moves from host to device parameter by parameter, as Module.to() does.
 std::vector<BlockId> move_all(MethodBuilder& b, const std::vector<BlockId>& from) {
   std::vector<BlockId> moved;
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -22,20 +21,19 @@ std::vector<BlockId> move_all(MethodBuilder& b, const std::vector<BlockId>& from
   return moved;
 }
 
-// A freshly initialised model in host memory, then on the device.
+// Initialises a model in host memory, then moves it to the device.
 std::vector<BlockId> build_then_move(MethodBuilder& b) {
   const std::vector<BlockId> built = b.make_all(Space::host);
   mark(b.plan(), "built on the host");
   return move_all(b, built);
 }
 
-// A second copy of everything on the device, tensor by tensor through the host, as torch.load makes it with
-// map_location; then over the model.
+// Loads a second copy of all weights onto the device, tensor by tensor through the host, as torch.load does
+// with map_location; then copies it over the model.
 Plan state_dict_over(MethodBuilder& b, const std::vector<BlockId>& model) {
   std::vector<BlockId> loaded;
   for (const StorageId id : b.order()) {
-    const BlockId read = b.make(Space::host, id, BlockUse::temporary);
-    b.read(read, id);
+    const BlockId read = b.load(Space::host, id);
     loaded.push_back(b.make(Space::device, id, BlockUse::temporary));
     b.move(loaded.back(), read);
     b.drop(read);
@@ -48,8 +46,7 @@ Plan state_dict_over(MethodBuilder& b, const std::vector<BlockId>& model) {
 
 }  // namespace
 
-Plan load_to_device(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_to_device(MethodBuilder& b) {
   std::vector<BlockId> model;
   for (const StorageId id : b.order()) {
     if (!b.cast(id)) {
@@ -57,8 +54,7 @@ Plan load_to_device(const MetaGraph& graph, const StorageOrder& order, const Loa
       b.read(model.back(), id);
       continue;
     }
-    const BlockId read = b.make(Space::host, id, BlockUse::temporary);
-    b.read(read, id);
+    const BlockId read = b.load(Space::host, id);
     model.push_back(b.make_cast(Space::host, id));
     b.move_cast(model.back(), read, id);
     b.drop(read);
@@ -68,25 +64,19 @@ Plan load_to_device(const MetaGraph& graph, const StorageOrder& order, const Loa
   return b.finish();
 }
 
-Plan load_state_dict(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
-  return state_dict_over(b, build_then_move(b));
-}
+Plan load_state_dict(MethodBuilder& b) { return state_dict_over(b, build_then_move(b)); }
 
-Plan load_meta_map_location(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_meta_map_location(MethodBuilder& b) {
   const std::vector<BlockId> model = b.make_all(Space::device);
   mark(b.plan(), "empty model on the device");
   return state_dict_over(b, model);
 }
 
-Plan load_sequential(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_sequential(MethodBuilder& b) {
   const std::vector<BlockId> model = build_then_move(b);
   std::vector<BlockId> read;
   for (const StorageId id : b.order()) {
-    read.push_back(b.make(Space::host, id, BlockUse::temporary));
-    b.read(read.back(), id);
+    read.push_back(b.load(Space::host, id));
   }
   mark(b.plan(), "state dict on the host");
   for (std::size_t i = 0; i < model.size(); ++i) {
@@ -99,26 +89,22 @@ Plan load_sequential(const MetaGraph& graph, const StorageOrder& order, const Lo
   return b.finish();
 }
 
-Plan load_mmap_assign(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_mmap_assign(MethodBuilder& b) {
   std::vector<BlockId> mapped;
   for (const StorageId id : b.order()) {
-    mapped.push_back(b.make(Space::page_cache, id, BlockUse::temporary));
-    b.read(mapped.back(), id);
+    mapped.push_back(b.load(Space::page_cache, id));
     b.move(b.make(Space::device, id), mapped.back());
   }
   b.drop_all(mapped);
   return b.finish();
 }
 
-Plan load_mmap_copy(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_mmap_copy(MethodBuilder& b) {
   const std::vector<BlockId> model = b.make_all(Space::host);
   mark(b.plan(), "built on the host");
   std::vector<BlockId> mapped;
   for (std::size_t i = 0; i < model.size(); ++i) {
-    mapped.push_back(b.make(Space::page_cache, b.order()[i], BlockUse::temporary));
-    b.read(mapped.back(), b.order()[i]);
+    mapped.push_back(b.load(Space::page_cache, b.order()[i]));
     b.move(model[i], mapped.back());
   }
   b.drop_all(mapped);
@@ -127,13 +113,11 @@ Plan load_mmap_copy(const MetaGraph& graph, const StorageOrder& order, const Loa
   return b.finish();
 }
 
-Plan load_mmap_state_dict(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_mmap_state_dict(MethodBuilder& b) {
   const std::vector<BlockId> model = build_then_move(b);
   std::vector<BlockId> mapped, loaded;
   for (const StorageId id : b.order()) {
-    mapped.push_back(b.make(Space::page_cache, id, BlockUse::temporary));
-    b.read(mapped.back(), id);
+    mapped.push_back(b.load(Space::page_cache, id));
     loaded.push_back(b.make(Space::device, id, BlockUse::temporary));
     b.move(loaded.back(), mapped.back());
   }
@@ -144,8 +128,7 @@ Plan load_mmap_state_dict(const MetaGraph& graph, const StorageOrder& order, con
   return b.finish();
 }
 
-Plan load_per_tensor(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_per_tensor(MethodBuilder& b) {
   const std::vector<BlockId> model = b.make_all_cast(Space::device);
   for (std::size_t i = 0; i < model.size(); ++i) {
     const StorageId id = b.order()[i];

@@ -1,5 +1,4 @@
-// Loaders that stream: rings, pools, files whole.
-#include "core/load/method_builder.h"
+// Loaders that stream file data: through rings, through pinned pools, or file by file.
 #include "core/load/methods/programs.h"
 
 #include <algorithm>
@@ -13,7 +12,7 @@ TransferRing ring_of(MethodBuilder& b) {
           b.all_cast_bytes()};
 }
 
-// The model is there; everything goes through the ring.
+// The model's blocks exist; all weights go through the ring into them.
 Plan through(MethodBuilder& b, TransferRing ring, const std::vector<BlockId>& model) {
   for (std::size_t i = 0; i < model.size(); ++i) {
     const StorageId id = b.order()[i];
@@ -25,15 +24,13 @@ Plan through(MethodBuilder& b, TransferRing ring, const std::vector<BlockId>& mo
 
 }  // namespace
 
-Plan load_staged_ring(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_staged_ring(MethodBuilder& b) {
   const std::vector<BlockId> model = b.make_all_cast(Space::device);
   return through(b, ring_of(b), model);
 }
 
-// The tensors are views into the files' bodies, which are read whole, one after the other, and kept.
-Plan load_fastsafetensors(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+// Reads each file's body whole onto the device and keeps it: the tensors are views into it.
+Plan load_fastsafetensors(MethodBuilder& b) {
   TransferRing ring = ring_of(b);
   for (const StorageOrder& file : b.by_shard()) {
     std::vector<BlockId> body;
@@ -45,10 +42,9 @@ Plan load_fastsafetensors(const MetaGraph& graph, const StorageOrder& order, con
   return b.finish();
 }
 
-// Parameters exist already: each file's body is on the device beside them until it is copied.
-Plan load_fastsafetensors_copy(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
-  std::vector<BlockId> model(graph.storages.size());
+// The parameters exist already: each file's body lies on the device beside them until it is copied.
+Plan load_fastsafetensors_copy(MethodBuilder& b) {
+  std::vector<BlockId> model(b.graph().storages.size());
   for (const StorageId id : b.order()) model[index(id)] = b.make(Space::device, id);
   TransferRing ring = ring_of(b);
   for (const StorageOrder& file : b.by_shard()) {
@@ -63,12 +59,12 @@ Plan load_fastsafetensors_copy(const MetaGraph& graph, const StorageOrder& order
   return b.finish();
 }
 
-// One buffer that threads fill and the loop over the tensors empties: at least the largest tensor, at most
-// everything.
-Plan load_runai(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+// One host buffer, filled by threads and emptied by the loop over the tensors. Its size is at least the
+// largest tensor and at most all weights.
+Plan load_runai(MethodBuilder& b) {
   const std::vector<BlockId> model = b.make_all(Space::device);
-  const std::uint64_t room = std::min(std::max(inputs.request.runai_buffer, b.most_bytes()), b.all_bytes());
+  const std::uint64_t room =
+      std::min(std::max(b.inputs().request.runai_buffer, b.most_bytes()), b.all_bytes());
   if (model.empty()) return b.finish();
   const BlockId buffer = alloc(b.plan(), {.space = Space::host,
                                           .bytes = room,
@@ -87,10 +83,9 @@ Plan load_runai(const MetaGraph& graph, const StorageOrder& order, const LoadInp
   return b.finish();
 }
 
-// ServerlessLLM keeps the whole checkpoint in pinned chunks and fills the device from there.
-Plan load_pinned_pool(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
-  const std::uint64_t chunk = inputs.request.staging_bytes / inputs.request.slots;
+// ServerlessLLM keeps the whole checkpoint in pinned chunks and copies from there to the device.
+Plan load_pinned_pool(MethodBuilder& b) {
+  const std::uint64_t chunk = b.inputs().request.staging_bytes / b.inputs().request.slots;
   const std::uint64_t chunks = (b.all_bytes() + chunk - 1) / chunk;
   constexpr std::uint64_t kMostSlots = UINT32_MAX;
   const std::vector<BlockId> model = b.make_all(Space::device);

@@ -1,12 +1,11 @@
 // transformers: a model built and filled shard by shard, and version 5's conversion on load.
 #include "core/load/expert_groups.h"
-#include "core/load/method_builder.h"
 #include "core/load/methods/programs.h"
 
 namespace loadline {
 namespace {
 
-// The members of each group at the place of its first one, everything else one by one.
+// One storage, or a whole expert group at the position of its first member.
 struct Item {
   StorageId storage{};
   const ExpertGroup* group = nullptr;
@@ -40,11 +39,10 @@ std::uint64_t cast_bytes_of(const MethodBuilder& b, const ExpertGroup& group) {
   return sum;
 }
 
-// Mapped pages to a block of its own on the device; a cast takes a copy on the host. The files stay open, and
-// mapped, until all is loaded.
+// Copies mapped pages to a block of its own on the device; a cast goes through a temporary host copy. The
+// files stay open and mapped until the load is done.
 BlockId materialise(MethodBuilder& b, StorageId id, BlockUse use, std::vector<BlockId>& mapped) {
-  const BlockId pages = b.make(Space::page_cache, id, BlockUse::temporary);
-  b.read(pages, id);
+  const BlockId pages = b.load(Space::page_cache, id);
   BlockId from = pages;
   if (b.cast(id)) {
     from = b.make_cast(Space::host, id, BlockUse::temporary);
@@ -57,7 +55,7 @@ BlockId materialise(MethodBuilder& b, StorageId id, BlockUse use, std::vector<Bl
   return made;
 }
 
-// All sources, then a stack of each column, then the columns side by side; the lists are alive to the end.
+// Loads all sources, stacks each column, then concatenates the columns; the lists of sources live to the end.
 void fuse_from_lists(MethodBuilder& b, const ExpertGroup& group, std::vector<BlockId>& mapped) {
   std::vector<BlockId> sources;
   for (const StorageId id : group.storages)
@@ -86,7 +84,7 @@ void fuse_from_lists(MethodBuilder& b, const ExpertGroup& group, std::vector<Blo
   b.drop_all(sources);
 }
 
-// The fused tensor first; each part goes to its place in it.
+// Allocates the fused tensor first; each part is copied to its place in it.
 void fuse_in_place(MethodBuilder& b, const ExpertGroup& group) {
   const BlockId fused = make_fused(b, Space::device, group.label, cast_bytes_of(b, group), BlockUse::storage);
   std::uint64_t at = 0;
@@ -101,16 +99,14 @@ void fuse_in_place(MethodBuilder& b, const ExpertGroup& group) {
 
 }  // namespace
 
-Plan load_from_pretrained(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
-  std::vector<BlockId> model(graph.storages.size());
+Plan load_from_pretrained(MethodBuilder& b) {
+  std::vector<BlockId> model(b.graph().storages.size());
   for (const StorageId id : b.order()) model[index(id)] = b.make_cast(Space::host, id);
   mark(b.plan(), "built on the host");
   for (const StorageOrder& shard : b.by_shard()) {
     std::vector<BlockId> read;
     for (const StorageId id : shard) {
-      read.push_back(b.make(Space::host, id, BlockUse::temporary));
-      b.read(read.back(), id);
+      read.push_back(b.load(Space::host, id));
     }
     for (std::size_t i = 0; i < shard.size(); ++i) b.move_cast(model[index(shard[i])], read[i], shard[i]);
     b.drop_all(read);
@@ -123,13 +119,12 @@ Plan load_from_pretrained(const MetaGraph& graph, const StorageOrder& order, con
   return b.finish();
 }
 
-Plan load_transformers_v5(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
+Plan load_transformers_v5(MethodBuilder& b) {
   if (b.all_cast_bytes() > 0) {
     b.drop(make_fused(b, Space::device, "warm-up of the allocator", b.all_cast_bytes(), BlockUse::temporary));
     mark(b.plan(), "allocator warmed up");
   }
-  const std::vector<ExpertGroup> groups = expert_groups(graph, b.order());
+  const std::vector<ExpertGroup> groups = expert_groups(b.graph(), b.order());
   std::vector<BlockId> mapped;
   for (const Item& item : items_of(b, groups)) {
     if (item.group != nullptr)
@@ -141,9 +136,8 @@ Plan load_transformers_v5(const MetaGraph& graph, const StorageOrder& order, con
   return b.finish();
 }
 
-Plan load_fused_in_place(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs) {
-  MethodBuilder b(graph, order, inputs);
-  const std::vector<ExpertGroup> groups = expert_groups(graph, b.order());
+Plan load_fused_in_place(MethodBuilder& b) {
+  const std::vector<ExpertGroup> groups = expert_groups(b.graph(), b.order());
   for (const Item& item : items_of(b, groups)) {
     if (item.group != nullptr) {
       fuse_in_place(b, *item.group);
