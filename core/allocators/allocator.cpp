@@ -37,7 +37,7 @@ AllocatorModel load_allocator(std::string_view id) {
 }
 
 std::string_view allocator_id(AllocatorModel model) {
-  const auto row = std::ranges::find_if(kAllocators, [&](const AllocatorRow& r) { return r.model == model; });
+  const auto row = std::ranges::find(kAllocators, model, &AllocatorRow::model);
   assert(row != kAllocators.end());
   return row->id;
 }

@@ -37,23 +37,22 @@ BlockPool::Block& BlockPool::add_block(std::uint64_t least) {
 }
 
 void BlockPool::free(const Range& range) {
-  const auto block = std::lower_bound(blocks_.begin(), blocks_.end(), range.block,
-                                      [](const Block& b, std::uint32_t id) { return b.id < id; });
+  const auto block = std::ranges::lower_bound(blocks_, range.block, {}, &Block::id);
   block->ranges.free(range.offset);
   if (block->ranges.empty()) release_empty(1);
 }
 
 void BlockPool::release_empty(std::size_t keep) {
-  for (std::size_t i = 0; i < blocks_.size();) {
-    if (!blocks_[i].ranges.empty() || keep > 0) {
-      if (blocks_[i].ranges.empty()) --keep;
-      ++i;
-      continue;
+  std::erase_if(blocks_, [&](const Block& block) {
+    if (!block.ranges.empty()) return false;
+    if (keep > 0) {
+      --keep;
+      return false;
     }
-    reserved_ -= blocks_[i].reserved;
-    give_(blocks_[i].id);
-    blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
-  }
+    reserved_ -= block.reserved;
+    give_(block.id);
+    return true;
+  });
 }
 
 }  // namespace loadline

@@ -1,7 +1,7 @@
 // Replays allocations and frees in order on simulated buffers.
 #include "core/allocators/replay.h"
 
-#include "core/allocators/holes.h"
+#include "core/allocators/best_fit.h"
 #include "core/allocators/torch_cache.h"
 #include "core/base/checked.h"
 
@@ -38,43 +38,17 @@ std::uint64_t exact_bytes(std::span<const Allocation> lives) {
   return most;
 }
 
-// One buffer of unlimited size: its holes, and the end of the used part.
-class BestFit {
- public:
-  std::uint64_t allocate(std::uint64_t bytes) {
-    if (const auto hole = holes_.take(bytes)) {
-      const std::uint64_t offset = hole->place.offset;
-      if (hole->bytes > bytes) holes_.add({{0, offset + bytes}, hole->bytes - bytes});
-      return offset;
-    }
-    const std::uint64_t offset = end_;
-    end_ += bytes;
-    extent_ = std::max(extent_, end_);
-    return offset;
-  }
-
-  void release(std::uint64_t offset, std::uint64_t bytes) {
-    const Hole hole = holes_.add({{0, offset}, bytes});
-    if (hole.end() != end_) return;
-    holes_.remove(hole.place);  // memory from the end on is unused
-    end_ = hole.place.offset;
-  }
-
-  std::uint64_t extent() const { return extent_; }
-
- private:
-  Holes holes_;
-  std::uint64_t end_ = 0;
-  std::uint64_t extent_ = 0;
-};
-
 std::uint64_t best_fit_bytes(std::span<const Allocation> lives, std::uint64_t alignment) {
   BestFit buffer;
+  std::uint64_t most = 0;
   std::vector<std::uint64_t> offsets(lives.size());
-  replay(
-      lives, [&](std::size_t i) { offsets[i] = buffer.allocate(align_up(lives[i].bytes, alignment)); },
-      [&](std::size_t i) { buffer.release(offsets[i], align_up(lives[i].bytes, alignment)); });
-  return buffer.extent();
+  const auto allocate = [&](std::size_t i) {
+    offsets[i] = buffer.take(align_up(lives[i].bytes, alignment));
+    most = std::max(most, buffer.end());
+  };
+  replay(lives, allocate,
+         [&](std::size_t i) { buffer.give_back(offsets[i], align_up(lives[i].bytes, alignment)); });
+  return most;
 }
 
 std::uint64_t pattern_bytes(std::span<const Allocation> lives) {

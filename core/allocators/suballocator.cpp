@@ -7,8 +7,7 @@
 
 namespace loadline {
 
-Suballocator::Suballocator(std::uint64_t capacity, std::uint64_t alignment)
-    : capacity_(capacity), alignment_(alignment) {
+Suballocator::Suballocator(std::uint64_t capacity, std::uint64_t alignment) : alignment_(alignment) {
   assert(alignment > 0 && capacity % alignment == 0);
   if (capacity > 0) gaps_.add({{0, 0}, capacity});
 }

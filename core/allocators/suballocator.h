@@ -20,13 +20,11 @@ class Suballocator {
   // `offset` must come from allocate() and not have been freed since.
   void free(std::uint64_t offset);
 
-  std::uint64_t capacity() const { return capacity_; }
   std::uint64_t used() const { return used_; }  // rounding included
   bool empty() const { return used_ == 0; }
   std::uint64_t largest_gap() const { return gaps_.largest(); }
 
  private:
-  std::uint64_t capacity_;
   std::uint64_t alignment_;
   std::uint64_t used_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> taken_;  // offset -> bytes

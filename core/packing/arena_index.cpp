@@ -10,7 +10,7 @@ namespace loadline {
 ArenaIndex::ArenaIndex(const SectionModel& model)
     : model_(model), obstacles_(model.obstacles), nodes_(2 * std::bit_ceil(std::size_t{model.sections})) {
   // in ascending order each insertion goes to the end of its sets
-  std::ranges::sort(obstacles_, [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  std::ranges::sort(obstacles_, {}, &SectionModel::Obstacle::offset);
   take_obstacles();
 }
 

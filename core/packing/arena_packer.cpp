@@ -1,8 +1,6 @@
 // Decides which component has the next turn, and combines their results.
 #include "core/packing/arena_packer.h"
 
-#include "core/packing/validator.h"
-
 #include <algorithm>
 
 namespace loadline {
@@ -11,15 +9,8 @@ namespace {
 constexpr unsigned kBoundedTurns = 2;
 
 unsigned turns_of(Effort effort) {
-  switch (effort) {
-    case Effort::greedy:
-      return 0;
-    case Effort::bounded:
-      return kBoundedTurns;
-    case Effort::full:
-      break;
-  }
-  return UINT32_MAX;
+  if (effort == Effort::full) return UINT32_MAX;
+  return effort == Effort::bounded ? kBoundedTurns : 0;
 }
 
 }  // namespace
@@ -29,18 +20,13 @@ ArenaPacker::ArenaPacker(const Problem& problem, std::uint32_t arena, const Pack
       arena_(arena),
       options_(options),
       turns_(turns_of(options.effort)),
-      form_(normal_form(problem, arena)) {
+      form_(normal_form(problem, arena)),
+      highest_pin_(highest_pin(problem, arena)) {
   if (arena < options.capacity.size() && options.capacity[arena])
     capacity_ = std::min(*options.capacity[arena], kHighestPacking);
   for (const PackingComponent& component : form_.components)
     packers_.push_back(std::make_unique<ComponentPacker>(component.model, kHighestPacking / component.unit,
                                                          options.threads, options.seed));
-  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
-    const Buffer& buffer = problem.buffers[i];
-    if (buffer.arena != arena || !buffer.offset || buffer.size == 0 || !alive_together(buffer, buffer))
-      continue;
-    if (!highest_pin_ || *buffer.offset + buffer.size > end_of_pins()) highest_pin_ = i;
-  }
 }
 
 std::uint64_t ArenaPacker::bytes_of(std::size_t component) const {
@@ -56,9 +42,7 @@ std::uint64_t ArenaPacker::bound_of(std::size_t component) const {
 }
 
 std::uint64_t ArenaPacker::end_of_pins() const {
-  if (!highest_pin_) return 0;
-  const Buffer& pin = problem_.buffers[*highest_pin_];
-  return *pin.offset + pin.size;
+  return highest_pin_ == nullptr ? 0 : *highest_pin_->offset + highest_pin_->size;
 }
 
 std::uint64_t ArenaPacker::height() const {
@@ -81,7 +65,7 @@ void ArenaPacker::begin(const StopRule& rule) {
   for (std::size_t i = 0; i < packers_.size() && !refused_; ++i)
     if (packers_[i]->packed() && bytes_of(i) > level_) waiting_.push_back(i);
   if (!reaches())
-    std::make_heap(waiting_.begin(), waiting_.end(), [this](auto a, auto b) { return lower(a, b); });
+    std::ranges::make_heap(waiting_, {}, [this](std::size_t component) { return bytes_of(component); });
 }
 
 // Returns whether the component has turns left and is still higher than `bytes`.
@@ -113,8 +97,8 @@ bool ArenaPacker::step_in_turn(const StopRule& rule) {
 }
 
 bool ArenaPacker::step_highest(const StopRule& rule) {
-  const auto lower = [this](std::size_t a, std::size_t b) { return this->lower(a, b); };
-  std::pop_heap(waiting_.begin(), waiting_.end(), lower);
+  const auto bytes = [this](std::size_t component) { return bytes_of(component); };
+  std::ranges::pop_heap(waiting_, {}, bytes);
   const std::size_t at = waiting_.back();
   if (bytes_of(at) <= level_) {
     waiting_.clear();
@@ -124,7 +108,7 @@ bool ArenaPacker::step_highest(const StopRule& rule) {
   level_ = std::max(level_, more ? bound_of(at) : bytes_of(at));
   refused_ = capacity_ && bound_of(at) > *capacity_;
   if (more) {
-    std::push_heap(waiting_.begin(), waiting_.end(), lower);
+    std::ranges::push_heap(waiting_, {}, bytes);
   } else {
     waiting_.pop_back();
   }
@@ -146,10 +130,8 @@ ArenaPacking ArenaPacker::result() const {
   result.height = height();
   result.lower_bound = lower_bound();
   result.proven_optimal = result.height == result.lower_bound;
-  if (highest_pin_ && end_of_pins() == result.lower_bound) {
-    const Buffer& pin = problem_.buffers[*highest_pin_];
-    result.bound_ticks = {pin.lower, pin.upper};
-  }
+  if (highest_pin_ != nullptr && end_of_pins() == result.lower_bound)
+    result.bound_ticks = {highest_pin_->lower, highest_pin_->upper};
   for (std::size_t i = 0; i < packers_.size(); ++i)
     if (const auto section = packers_[i]->bound_section(); section && bound_of(i) == result.lower_bound)
       result.bound_ticks = form_.components[i].ticks[*section];

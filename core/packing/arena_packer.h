@@ -43,7 +43,6 @@ class ArenaPacker {
   std::uint64_t height() const;
   std::uint64_t lower_bound() const;
   bool reaches() const { return capacity_ && !options_.minimize; }
-  bool lower(std::size_t a, std::size_t b) const { return bytes_of(a) < bytes_of(b); }
   bool step_in_turn(const StopRule& rule);
   bool step_highest(const StopRule& rule);
   bool turn(std::size_t component, std::uint64_t bytes, const StopRule& rule);
@@ -53,9 +52,9 @@ class ArenaPacker {
   const PackOptions& options_;
   unsigned turns_;  // number of turns for each component
   NormalForm form_;
+  const Buffer* highest_pin_;
   std::optional<std::uint64_t> capacity_;  // to be reached; a lower height is not sought
   std::vector<std::unique_ptr<ComponentPacker>> packers_;
-  std::optional<std::size_t> highest_pin_;  // the pinned buffer with the highest end
   // Components with turns left: a heap by height, or in rotation if there is a capacity to reach.
   std::vector<std::size_t> waiting_;
   std::size_t next_ = 0;     // next component of the rotation

@@ -26,6 +26,10 @@ constexpr std::uint64_t kSqueakyRounds = 16;
 constexpr std::uint64_t kFirstPatience = 4000;  // steps of ejection
 constexpr unsigned kMostDoubled = 32;
 
+Fit fit_of(const GreedyRule& rule, const SectionModel& model) {
+  return model.box_count() > kManyBoxes ? Fit::first : rule.fit;
+}
+
 }  // namespace
 
 ComponentPacker::ComponentPacker(const SectionModel& model, std::uint64_t highest, unsigned threads,
@@ -40,11 +44,9 @@ ComponentPacker::ComponentPacker(const SectionModel& model, std::uint64_t highes
 }
 
 bool ComponentPacker::keep(std::vector<std::uint64_t> offsets, std::string algorithm) {
-  std::uint64_t height = 0;
+  std::uint64_t height = model_.top_of_obstacles();
   for (std::uint32_t box = 0; box < model_.box_count(); ++box)
     height = std::max(height, offsets[box] + model_.height_of(box));
-  for (const auto& obstacle : model_.obstacles)
-    height = std::max(height, obstacle.offset + obstacle.range.size);
   if (height >= height_) return false;
   height_ = height;
   offsets_ = std::move(offsets);
@@ -53,23 +55,19 @@ bool ComponentPacker::keep(std::vector<std::uint64_t> offsets, std::string algor
   return true;
 }
 
-namespace {
-
-Fit fit_of(const GreedyRule& rule, const SectionModel& model) {
-  return model.box_count() > kManyBoxes ? Fit::first : rule.fit;
-}
-
-}  // namespace
-
 void ComponentPacker::begin(const StopRule& rule) {
   GreedyPacking packing = pack_by_time(model_, highest_);
   if (packing.height != UINT64_MAX) keep(std::move(packing.offsets), "best fit in the order of time");
   best_rule_ = &greedy_rules().front();
-  if (done(lower_)) return;
-  packing = pack_in_order(model_, index_, order_by(model_, *best_rule_), fit_of(*best_rule_, model_),
-                          std::min(height_ - 1, highest_), rule);
-  if (packing.height != UINT64_MAX)
-    keep(std::move(packing.offsets), fmt::format("greedy by {}", best_rule_->id));
+  if (!done(lower_)) try_order(*best_rule_, rule);
+}
+
+void ComponentPacker::try_order(const GreedyRule& order, const StopRule& rule) {
+  GreedyPacking packing = pack_in_order(model_, index_, order_by(model_, order), fit_of(order, model_),
+                                        std::min(height_ - 1, highest_), rule);
+  if (packing.height == UINT64_MAX) return;
+  keep(std::move(packing.offsets), fmt::format("greedy by {}", order.id));
+  best_rule_ = &order;
 }
 
 void ComponentPacker::try_orders(std::uint64_t target, const StopRule& rule) {
@@ -77,11 +75,7 @@ void ComponentPacker::try_orders(std::uint64_t target, const StopRule& rule) {
   orders_tried_ = true;
   for (const GreedyRule& order : greedy_rules().subspan(1)) {
     if (done(target) || rule.due()) return;
-    GreedyPacking packing = pack_in_order(model_, index_, order_by(model_, order), fit_of(order, model_),
-                                          std::min(height_ - 1, highest_), rule);
-    if (packing.height == UINT64_MAX) continue;
-    keep(std::move(packing.offsets), fmt::format("greedy by {}", order.id));
-    best_rule_ = &order;
+    try_order(order, rule);
   }
 }
 
@@ -117,19 +111,19 @@ bool ComponentPacker::quick_to_search() const {
 bool ComponentPacker::search(std::uint64_t capacity, std::uint64_t attempts, const StopRule& rule) {
   if (threads_ == 0 || !fits_in<std::int64_t>(model_, capacity)) return false;
   std::uint64_t bytes = floor_search_bytes(model_) * threads_;
-  for (const auto& [at, portfolio] : portfolios_) bytes += portfolio->bytes();
+  for (const auto& [at, portfolio] : portfolios_) bytes += portfolio.bytes();
   if (bytes > kMostSearchBytes) portfolios_.clear();
-  std::unique_ptr<FloorPortfolio>& portfolio = portfolios_[capacity];
-  if (!portfolio) portfolio = std::make_unique<FloorPortfolio>(model_, capacity, threads_, seed_);
-  const std::uint64_t before = portfolio->nodes();
-  const SearchEnd end = portfolio->run(attempts, rule);
-  nodes_ += portfolio->nodes() - before;
+  FloorPortfolio& portfolio =
+      portfolios_.try_emplace(capacity, model_, capacity, threads_, seed_).first->second;
+  const std::uint64_t before = portfolio.nodes();
+  const SearchEnd end = portfolio.run(attempts, rule);
+  nodes_ += portfolio.nodes() - before;
   if (end == SearchEnd::infeasible) {
     lower_ = std::max(lower_, capacity + 1);
     bound_section_.reset();
     portfolios_.erase(portfolios_.begin(), portfolios_.lower_bound(lower_));
   }
-  return end == SearchEnd::solved && keep(portfolio->offsets(), "floor filling");
+  return end == SearchEnd::solved && keep(portfolio.offsets(), "floor filling");
 }
 
 // Leaps down from the known height. The farthest leaps get the least effort: they either succeed quickly or

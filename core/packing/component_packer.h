@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +48,7 @@ class ComponentPacker {
  private:
   bool done(std::uint64_t target) const { return height_ <= target || lower_ > target; }
   bool keep(std::vector<std::uint64_t> offsets, std::string algorithm);
+  void try_order(const GreedyRule& order, const StopRule& rule);
   bool quick_to_search() const;
   void squeak(std::uint64_t target, const StopRule& rule);
   bool eject(std::uint64_t target, std::uint64_t patience, const StopRule& rule);
@@ -76,7 +76,7 @@ class ComponentPacker {
   std::optional<EjectionSearch> ejection_;
   // Exact searches by capacity, between lower_ and height_; what they have learnt stays valid. Limited in
   // memory.
-  std::map<std::uint64_t, std::unique_ptr<FloorPortfolio>> portfolios_;
+  std::map<std::uint64_t, FloorPortfolio> portfolios_;
 };
 
 }  // namespace loadline

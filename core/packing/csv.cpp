@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,23 +18,20 @@ constexpr std::size_t kMostBuffers = std::size_t{1} << 24;
 constexpr std::size_t kMostGaps = std::size_t{1} << 16;
 constexpr std::size_t kMostColumns = 64;  // the header may repeat `hint`
 
-enum class Column : std::uint8_t { id, lower, upper, size, alignment, offset, gaps, group, arena, ignored };
+// Fields of the first three must not be empty.
+enum class Column : std::uint8_t { lower, upper, size, id, alignment, offset, gaps, group, arena, ignored };
 
-std::optional<Column> column_named(std::string_view name) {
-  struct Name {
-    std::string_view name;
-    Column column;
-  };
-  constexpr Name kNames[] = {
-      {"id", Column::id},        {"buffer", Column::id},           {"lower", Column::lower},
-      {"start", Column::lower},  {"upper", Column::upper},         {"end", Column::upper},
-      {"size", Column::size},    {"alignment", Column::alignment}, {"offset", Column::offset},
-      {"gaps", Column::gaps},    {"group", Column::group},         {"arena", Column::arena},
-      {"hint", Column::ignored},
-  };
-  for (const Name& known : kNames)
-    if (known.name == name) return known.column;
-  return std::nullopt;
+// The names of columns; the first three rows are required.
+constexpr std::pair<std::string_view, Column> kColumns[] = {
+    {"lower", Column::lower},         {"upper", Column::upper},   {"size", Column::size},
+    {"start", Column::lower},         {"end", Column::upper},     {"id", Column::id},
+    {"buffer", Column::id},           {"gaps", Column::gaps},     {"group", Column::group},
+    {"alignment", Column::alignment}, {"offset", Column::offset}, {"arena", Column::arena},
+    {"hint", Column::ignored},
+};
+
+bool has(const std::vector<Column>& columns, Column column) {
+  return std::ranges::find(columns, column) != columns.end();
 }
 
 // Reads line by line; every error names the current line.
@@ -42,8 +39,15 @@ class CsvReader {
  public:
   CsvReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
-  [[noreturn]] void refuse(std::string_view what, ErrorCode code = ErrorCode::malformed) const {
-    throw Error(code, {.file = file_}, "line {}: {}", line_, what);
+  template <typename... Values>
+  [[noreturn]] void refuse(ErrorCode code, fmt::format_string<Values...> what,
+                           const Values&... values) const {
+    throw Error(code, {.file = file_}, "line {}: {}", line_,
+                fmt::vformat(what, fmt::make_format_args(values...)));
+  }
+  template <typename... Values>
+  [[noreturn]] void refuse(fmt::format_string<Values...> what, const Values&... values) const {
+    refuse(ErrorCode::malformed, what, values...);
   }
 
   // Reads the fields of the next non-empty line; false at the end of the text. Calls `surplus`, which throws,
@@ -72,7 +76,7 @@ class CsvReader {
     std::uint64_t value = 0;
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (fault != std::errc() || end != text.data() + text.size() || text.empty())
-      refuse(fmt::format("{} '{}' is no whole number below 2^64", what, safe_display(text, 40)));
+      refuse("{} '{}' is no whole number below 2^64", what, safe_display(text, 40));
     return value;
   }
 
@@ -89,12 +93,11 @@ class CsvReader {
     if (at_ < text_.size() && text_[at_] == '"') return quoted();
     const std::size_t from = at_;
     while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n') ++at_;
-    std::size_t to = at_;
-    if (to > from && text_[to - 1] == '\r') --to;
-    while (to > from && text_[to - 1] == ' ') --to;
-    std::size_t begin = from;
-    while (begin < to && text_[begin] == ' ') ++begin;
-    return std::string(text_.substr(begin, to - begin));
+    std::string_view value = text_.substr(from, at_ - from);
+    if (value.ends_with('\r')) value.remove_suffix(1);
+    while (value.ends_with(' ')) value.remove_suffix(1);
+    while (value.starts_with(' ')) value.remove_prefix(1);
+    return std::string(value);
   }
 
   std::string quoted() {
@@ -108,9 +111,8 @@ class CsvReader {
         ++at_;
       } else {
         ++at_;
-        const bool ends =
-            at_ >= text_.size() || text_[at_] == ',' || text_[at_] == '\n' || text_[at_] == '\r';
-        if (!ends) refuse("something follows a closing quote");
+        if (at_ < text_.size() && std::string_view(",\n\r").find(text_[at_]) == std::string_view::npos)
+          refuse("something follows a closing quote");
         return value;
       }
     }
@@ -125,25 +127,22 @@ class CsvReader {
 
 std::vector<Column> header_of(CsvReader& reader) {
   std::vector<std::string> names;
-  const auto surplus = [&] {
-    reader.refuse(fmt::format("more than {} columns", kMostColumns), ErrorCode::limit);
-  };
+  const auto surplus = [&] { reader.refuse(ErrorCode::limit, "more than {} columns", kMostColumns); };
   if (!reader.next(names, kMostColumns, surplus)) reader.refuse("no line that names the columns");
   std::vector<Column> columns;
   for (const std::string& name : names) {
-    const auto column = column_named(name);
-    if (!column)
+    const auto known = std::ranges::find(kColumns, name, &std::pair<std::string_view, Column>::first);
+    if (known == std::end(kColumns))
       reader.refuse(
-          fmt::format("column '{}' is unknown: lower, upper, size, id, alignment, offset, gaps, group "
-                      "and arena are known",
-                      safe_display(name, 40)));
-    if (*column != Column::ignored && std::ranges::count(columns, *column) > 0)
-      reader.refuse(fmt::format("a second column for '{}'", safe_display(name, 40)));
-    columns.push_back(*column);
+          "column '{}' is unknown: lower, upper, size, id, alignment, offset, gaps, group and arena are "
+          "known",
+          safe_display(name, 40));
+    if (known->second != Column::ignored && has(columns, known->second))
+      reader.refuse("a second column for '{}'", safe_display(name, 40));
+    columns.push_back(known->second);
   }
-  for (const auto& [column, name] : {std::pair(Column::lower, "lower"), std::pair(Column::upper, "upper"),
-                                     std::pair(Column::size, "size")})
-    if (std::ranges::count(columns, column) == 0) reader.refuse(fmt::format("no column '{}'", name));
+  for (const auto& [name, column] : std::span(kColumns).first<3>())
+    if (!has(columns, column)) reader.refuse("no column '{}'", name);
   return columns;
 }
 
@@ -156,68 +155,58 @@ std::vector<Lifespan> gaps_in(const CsvReader& reader, const std::string& text) 
     at = end + 1;
     if (part.empty()) continue;
     const std::size_t dash = part.find('-');
-    if (dash == std::string::npos)
-      reader.refuse(fmt::format("gap '{}' is not FROM-TO", safe_display(part, 40)));
+    if (dash == std::string::npos) reader.refuse("gap '{}' is not FROM-TO", safe_display(part, 40));
     if (gaps.size() >= kMostGaps)
-      reader.refuse(fmt::format("more than {} gaps in one buffer", kMostGaps), ErrorCode::limit);
+      reader.refuse(ErrorCode::limit, "more than {} gaps in one buffer", kMostGaps);
     gaps.push_back({reader.number(part.substr(0, dash), "gap"), reader.number(part.substr(dash + 1), "gap")});
   }
   return gaps;
 }
 
-// Numbers group names in the order of their first use.
-class GroupNames {
- public:
-  std::uint32_t number(const std::string& name) {
-    return numbers_.emplace(name, static_cast<std::uint32_t>(numbers_.size())).first->second;
-  }
+// Numbers in the order of first use.
+using GroupNames = std::unordered_map<std::string, std::uint32_t>;
 
- private:
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-};
+std::uint32_t arena_in(const CsvReader& reader, const std::string& text) {
+  const std::uint64_t arena = reader.number(text, "arena");
+  if (arena >= kMostPackingArenas)
+    reader.refuse(ErrorCode::limit, "arena {} is over the limit of {}", arena, kMostPackingArenas - 1);
+  return static_cast<std::uint32_t>(arena);
+}
 
 void set_field(const CsvReader& reader, Column column, const std::string& text, GroupNames& groups,
                Buffer& buffer, std::string& id) {
+  if (text.empty() && column > Column::size) return;
   switch (column) {
-    case Column::id:
-      id = text;
-      return;
     case Column::lower:
       buffer.lower = reader.number(text, "lower");
-      return;
+      break;
     case Column::upper:
       buffer.upper = reader.number(text, "upper");
-      return;
+      break;
     case Column::size:
       buffer.size = reader.number(text, "size");
-      return;
-    case Column::ignored:
-      return;
-    default:
       break;
-  }
-  if (text.empty()) return;
-  switch (column) {
+    case Column::id:
+      id = text;
+      break;
     case Column::alignment:
       buffer.alignment = reader.number(text, "alignment");
-      return;
+      break;
     case Column::offset:
       buffer.offset = reader.number(text, "offset");
-      return;
+      break;
     case Column::gaps:
       buffer.gaps = gaps_in(reader, text);
-      return;
+      break;
     case Column::group:
-      buffer.group = groups.number(text);
-      return;
-    default:
+      buffer.group = groups.emplace(text, static_cast<std::uint32_t>(groups.size())).first->second;
+      break;
+    case Column::arena:
+      buffer.arena = arena_in(reader, text);
+      break;
+    case Column::ignored:
       break;
   }
-  const std::uint64_t arena = reader.number(text, "arena");
-  if (arena >= kMostPackingArenas)
-    reader.refuse(fmt::format("arena {} is over the limit of {}", arena, kMostPackingArenas - 1),
-                  ErrorCode::limit);
-  buffer.arena = static_cast<std::uint32_t>(arena);
 }
 
 std::string csv_field(const std::string& text) {
@@ -244,18 +233,18 @@ Problem read_packing_csv(std::string_view text, const std::string& file) {
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   CsvReader reader(text, file);
   const std::vector<Column> columns = header_of(reader);
-  const bool named = std::ranges::count(columns, Column::id) > 0;
+  const bool named = has(columns, Column::id);
   Problem problem;
   GroupNames groups;
   std::vector<std::string> fields;
   const auto surplus = [&] {
-    reader.refuse(fmt::format("more than {} fields, {} columns", columns.size(), columns.size()));
+    reader.refuse("more than {} fields, {} columns", columns.size(), columns.size());
   };
   while (reader.next(fields, columns.size(), surplus)) {
     if (fields.size() != columns.size())
-      reader.refuse(fmt::format("{} fields, {} columns", fields.size(), columns.size()));
+      reader.refuse("{} fields, {} columns", fields.size(), columns.size());
     if (problem.buffers.size() >= kMostBuffers)
-      reader.refuse(fmt::format("more than {} buffers", kMostBuffers), ErrorCode::limit);
+      reader.refuse(ErrorCode::limit, "more than {} buffers", kMostBuffers);
     Buffer buffer;
     std::string id;
     for (std::size_t i = 0; i < columns.size(); ++i)

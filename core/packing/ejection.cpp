@@ -19,17 +19,14 @@ constexpr std::uint64_t kCrowd = 1000;
 EjectionSearch::EjectionSearch(const SectionModel& model, std::uint64_t seed)
     : model_(model), random_(seed), offsets_(model.box_count(), 0) {
   for (std::uint32_t box = 0; box < model.box_count(); ++box) {
-    double length = 0;
-    for (const SectionRange& range : model.ranges_of(box)) {
+    for (const SectionRange& range : model.ranges_of(box))
       pieces_.push_back({range.first, range.last, box, range.size, 0});
-      length += range.last - range.first;
-    }
-    weights_.push_back(std::sqrt(length * static_cast<double>(model.height_of(box))));
+    weights_.push_back(std::sqrt(model.length_of(box) * static_cast<double>(model.height_of(box))));
   }
   for (const auto& obstacle : model.obstacles)
     pieces_.push_back(
         {obstacle.range.first, obstacle.range.last, kObstacle, obstacle.range.size, obstacle.offset});
-  std::ranges::stable_sort(pieces_, [](const Piece& a, const Piece& b) { return a.first < b.first; });
+  std::ranges::stable_sort(pieces_, {}, &Piece::first);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (i % kBlock == 0) reach_.push_back(0);
     if (i % (kBlock * kBlock) == 0) far_reach_.push_back(0);
@@ -45,9 +42,7 @@ void EjectionSearch::meet(std::uint32_t box) {
   to_.clear();
   for (const SectionRange& range : model_.ranges_of(box)) {
     const auto end = static_cast<std::size_t>(
-        std::lower_bound(pieces_.begin(), pieces_.end(), range.last,
-                         [](const Piece& piece, std::uint32_t last) { return piece.first < last; }) -
-        pieces_.begin());
+        std::ranges::lower_bound(pieces_, range.last, {}, &Piece::first) - pieces_.begin());
     for (std::size_t block = 0; block * kBlock < end; ++block) {
       if (block % kBlock == 0)
         while (block * kBlock < end && far_reach_[block / kBlock] <= range.first) block += kBlock;
@@ -104,20 +99,14 @@ bool EjectionSearch::best_place(std::uint32_t box, std::uint64_t target, Place& 
   return found;
 }
 
-bool EjectionSearch::lighter(std::uint32_t a, std::uint32_t b) const {
-  return weights_[a] != weights_[b] ? weights_[a] < weights_[b] : a > b;
-}
-
 void EjectionSearch::wait(std::uint32_t box) {
   placed_[box] = 0;
   waiting_.push_back(box);
-  std::push_heap(waiting_.begin(), waiting_.end(),
-                 [this](std::uint32_t a, std::uint32_t b) { return lighter(a, b); });
+  std::ranges::push_heap(waiting_, lighter());
 }
 
 std::uint32_t EjectionSearch::next_waiting() {
-  std::pop_heap(waiting_.begin(), waiting_.end(),
-                [this](std::uint32_t a, std::uint32_t b) { return lighter(a, b); });
+  std::ranges::pop_heap(waiting_, lighter());
   const std::uint32_t box = waiting_.back();
   waiting_.pop_back();
   return box;

@@ -57,7 +57,11 @@ class EjectionSearch {
   void drive_out(std::uint32_t box, std::uint64_t offset);
   void wait(std::uint32_t box);
   std::uint32_t next_waiting();
-  bool lighter(std::uint32_t a, std::uint32_t b) const;
+  auto lighter() const {
+    return [this](std::uint32_t a, std::uint32_t b) {
+      return weights_[a] != weights_[b] ? weights_[a] < weights_[b] : a > b;
+    };
+  }
   double cost_of(std::uint32_t box) const { return weights_[box] * (1 + kGrudge * driven_[box]); }
 
   const SectionModel& model_;

@@ -26,21 +26,14 @@ std::uint64_t luby(std::uint64_t index) {
 }  // namespace
 
 Attempt floor_attempt(std::uint64_t index, std::uint32_t boxes, std::uint64_t seed) {
-  struct Way {
-    Selection selection;
-    Preference preference;
-  };
-  constexpr Way kWays[] = {{Selection::fullest, Preference::size},
-                           {Selection::weighted, Preference::longest},
-                           {Selection::fullest, Preference::area},
-                           {Selection::fewest, Preference::busiest}};
+  constexpr Attempt kWays[] = {{Selection::fullest, Preference::size},
+                               {Selection::weighted, Preference::longest},
+                               {Selection::fullest, Preference::area},
+                               {Selection::fewest, Preference::busiest}};
   constexpr std::uint64_t kWayCount = std::size(kWays);
   static_assert(kWayCount == kPlainAttempts);
   constexpr double kNoise = 1.2;
-  const Way& way = kWays[index % kWayCount];
-  Attempt attempt;
-  attempt.selection = way.selection;
-  attempt.preference = way.preference;
+  Attempt attempt = kWays[index % kWayCount];
   attempt.noise = index < kWayCount ? 0 : kNoise;
   attempt.seed = seed * 0x9e3779b97f4a7c15u + index;
   attempt.nodes = 2 * (std::uint64_t{boxes} + 8) * luby(index / kWayCount + 1);
@@ -54,48 +47,17 @@ std::uint64_t floor_search_bytes(const SectionModel& model) {
          std::uint64_t{model.box_count()} * model.obstacles.size() * kPerPair;
 }
 
-class FloorPortfolio::Lane {
- public:
-  Lane() = default;
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
-  virtual ~Lane() = default;
-  virtual SearchEnd attempt(const Attempt& attempt, const StopRule& rule) = 0;
-  virtual std::vector<std::uint64_t> offsets() const = 0;
-  virtual std::uint64_t nodes() const = 0;
-  virtual std::uint64_t learnt_bytes() const = 0;
-};
-
-template <typename T>
-class FloorPortfolio::LaneOf : public FloorPortfolio::Lane {
- public:
-  LaneOf(const SectionModel& model, std::uint64_t capacity) : search_(model, static_cast<T>(capacity)) {}
-  SearchEnd attempt(const Attempt& attempt, const StopRule& rule) override {
-    return search_.attempt(attempt, rule);
-  }
-  std::vector<std::uint64_t> offsets() const override {
-    return {search_.offsets().begin(), search_.offsets().end()};
-  }
-  std::uint64_t nodes() const override { return search_.nodes(); }
-  std::uint64_t learnt_bytes() const override { return search_.learnt_bytes(); }
-
- private:
-  FloorSearch<T> search_;
-};
-
 FloorPortfolio::FloorPortfolio(const SectionModel& model, std::uint64_t capacity, unsigned threads,
                                std::uint64_t seed)
     : boxes_(model.box_count()), list_bytes_(floor_search_bytes(model)), seed_(seed) {
   const bool narrow = fits_in<std::int32_t>(model, capacity);
   for (unsigned lane = 0; lane < std::max(1u, threads); ++lane) {
     if (narrow)
-      lanes_.push_back(std::make_unique<LaneOf<std::int32_t>>(model, capacity));
+      lanes_.push_back(std::make_unique<Lane>(FloorSearch<std::int32_t>(model, capacity)));
     else
-      lanes_.push_back(std::make_unique<LaneOf<std::int64_t>>(model, capacity));
+      lanes_.push_back(std::make_unique<Lane>(FloorSearch<std::int64_t>(model, capacity)));
   }
 }
-
-FloorPortfolio::~FloorPortfolio() = default;
 
 // After the plain attempts of the first lane, no two lanes make the same attempt.
 Attempt FloorPortfolio::attempt_of(std::size_t lane, std::uint64_t index) const {
@@ -115,7 +77,8 @@ SearchEnd FloorPortfolio::run(std::uint64_t attempts, const StopRule& rule) {
       mine.first_ended = &first_ended;
       mine.attempt = number;
       if (mine.due()) return;
-      ends[lane] = lanes_[lane]->attempt(attempt_of(lane, i), mine);
+      const Attempt attempt = attempt_of(lane, i);
+      ends[lane] = std::visit([&](auto& search) { return search.attempt(attempt, mine); }, *lanes_[lane]);
       if (ends[lane] == SearchEnd::gave_up) continue;
       if (ends[lane] == SearchEnd::stopped) return;
       ended[lane] = number;
@@ -139,19 +102,22 @@ SearchEnd FloorPortfolio::run(std::uint64_t attempts, const StopRule& rule) {
     return SearchEnd::gave_up;
   }
   const auto lane = static_cast<std::size_t>(first - ended.begin());
-  if (ends[lane] == SearchEnd::solved) offsets_ = lanes_[lane]->offsets();
+  if (ends[lane] == SearchEnd::solved)
+    std::visit([&](const auto& search) { offsets_.assign(search.offsets().begin(), search.offsets().end()); },
+               *lanes_[lane]);
   return ends[lane];
 }
 
 std::uint64_t FloorPortfolio::bytes() const {
   std::uint64_t sum = 0;
-  for (const auto& lane : lanes_) sum += list_bytes_ + lane->learnt_bytes();
+  for (const auto& lane : lanes_)
+    sum += list_bytes_ + std::visit([](const auto& search) { return search.learnt_bytes(); }, *lane);
   return sum;
 }
 
 std::uint64_t FloorPortfolio::nodes() const {
   std::uint64_t sum = 0;
-  for (const auto& lane : lanes_) sum += lane->nodes();
+  for (const auto& lane : lanes_) sum += std::visit([](const auto& search) { return search.nodes(); }, *lane);
   return sum;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <variant>
 #include <vector>
 
 namespace loadline {
@@ -26,9 +27,6 @@ class FloorPortfolio {
  public:
   // The model must outlive the portfolio; fits_in<std::int64_t>(model, capacity) must hold.
   FloorPortfolio(const SectionModel& model, std::uint64_t capacity, unsigned threads, std::uint64_t seed);
-  ~FloorPortfolio();
-  FloorPortfolio(const FloorPortfolio&) = delete;
-  FloorPortfolio& operator=(const FloorPortfolio&) = delete;
 
   // Each lane continues up to attempt number `attempts`. Returns `gave_up` if no attempt finished.
   SearchEnd run(std::uint64_t attempts, const StopRule& rule);
@@ -39,10 +37,8 @@ class FloorPortfolio {
   std::uint64_t bytes() const;
 
  private:
-  class Lane;
+  using Lane = std::variant<FloorSearch<std::int32_t>, FloorSearch<std::int64_t>>;
   Attempt attempt_of(std::size_t lane, std::uint64_t index) const;
-  template <typename T>
-  class LaneOf;
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::uint64_t done_ = 0;

@@ -6,15 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 namespace loadline {
 
 template <typename T>
-FloorSearch<T>::FloorSearch(const SectionModel& model, T capacity)
+FloorSearch<T>::FloorSearch(const SectionModel& model, std::uint64_t capacity)
     : order_(by_first_section(model)),
-      skyline_(reordered(model, order_), capacity),
+      skyline_(reordered(model, order_), static_cast<T>(capacity)),
       weights_(model.sections, 1.0),
       failed_(std::size_t{1} << 12) {
   number_kinds();
@@ -33,8 +32,7 @@ void FloorSearch<T>::rank(const Attempt& attempt) {
   MixedSequence random(attempt.seed);
   ranks_.clear();
   for (std::uint32_t i = 0; i < order_.size(); ++i) {
-    double length = 0;
-    for (const SectionRange& range : skyline_.model().ranges_of(i)) length += range.last - range.first;
+    const double length = skyline_.model().length_of(i);
     const auto size = static_cast<double>(skyline_.model().height_of(i));
     double rank = 0;
     switch (attempt.preference) {
@@ -117,9 +115,8 @@ std::uint32_t FloorSearch<T>::choose(const Component& component) const {
 template <typename T>
 void FloorSearch<T>::number_kinds() {
   const SectionModel& model = skyline_.model();
-  std::vector<std::uint32_t> boxes(order_.size());
-  std::iota(boxes.begin(), boxes.end(), 0u);
-  std::ranges::sort(boxes, [&](std::uint32_t a, std::uint32_t b) { return model.before(a, b); });
+  const std::vector<std::uint32_t> boxes =
+      boxes_by(model, [&](std::uint32_t a, std::uint32_t b) { return model.before(a, b); });
   kinds_.assign(boxes.size(), 0);
   for (std::size_t i = 1; i < boxes.size(); ++i)
     kinds_[boxes[i]] = kinds_[boxes[i - 1]] + (model.before(boxes[i - 1], boxes[i]) ? 1 : 0);

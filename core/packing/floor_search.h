@@ -54,7 +54,7 @@ class FloorObserver {
 template <typename T>
 class FloorSearch {
  public:
-  FloorSearch(const SectionModel& model, T capacity);
+  FloorSearch(const SectionModel& model, std::uint64_t capacity);
 
   // `infeasible` is a proof: the attempt went through all choices.
   SearchEnd attempt(const Attempt& attempt, const StopRule& rule);

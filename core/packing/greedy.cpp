@@ -4,16 +4,9 @@
 #include "core/packing/mix.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace loadline {
 namespace {
-
-double length_of(const SectionModel& model, std::uint32_t box) {
-  double length = 0;
-  for (const SectionRange& range : model.ranges_of(box)) length += range.last - range.first;
-  return length;
-}
 
 double area_of(const SectionModel& model, std::uint32_t box) {
   double area = 0;
@@ -35,11 +28,11 @@ bool by_size_then_start(const SectionModel& model, std::uint32_t a, std::uint32_
 
 bool by_size_then_length(const SectionModel& model, std::uint32_t a, std::uint32_t b) {
   const std::uint64_t x = model.height_of(a), y = model.height_of(b);
-  return x != y ? x > y : length_of(model, a) > length_of(model, b);
+  return x != y ? x > y : model.length_of(a) > model.length_of(b);
 }
 
 bool by_length(const SectionModel& model, std::uint32_t a, std::uint32_t b) {
-  const double x = length_of(model, a), y = length_of(model, b);
+  const double x = model.length_of(a), y = model.length_of(b);
   return x != y ? x > y : model.height_of(a) > model.height_of(b);
 }
 
@@ -57,19 +50,12 @@ constexpr GreedyRule kRules[] = {
     {"start", Fit::best, by_start},
 };
 
-std::uint64_t top_of(const SectionModel& model, std::uint32_t box, std::uint64_t offset) {
-  return offset + model.height_of(box);
-}
-
 }  // namespace
 
 std::span<const GreedyRule> greedy_rules() { return kRules; }
 
 std::vector<std::uint32_t> order_by(const SectionModel& model, const GreedyRule& rule) {
-  std::vector<std::uint32_t> order(model.box_count());
-  std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) { return rule.before(model, a, b); });
-  return order;
+  return boxes_by(model, [&](std::uint32_t a, std::uint32_t b) { return rule.before(model, a, b); });
 }
 
 GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
@@ -79,14 +65,12 @@ GreedyPacking pack_in_order(const SectionModel& model, ArenaIndex& index,
   GreedyPacking packing;
   packing.offsets.assign(model.box_count(), 0);
   index.clear();
-  std::uint64_t height = 0;
-  for (const auto& obstacle : model.obstacles)
-    height = std::max(height, obstacle.offset + obstacle.range.size);
+  std::uint64_t height = model.top_of_obstacles();
   for (std::uint32_t i = 0; i < order.size(); ++i) {
     if (i % kBetweenLooks == 0 && rule.due()) return packing;
     const std::uint32_t box = order[i];
     const std::uint64_t offset = index.find(box, fit);
-    height = std::max(height, top_of(model, box, offset));
+    height = std::max(height, offset + model.height_of(box));
     if (height > most) return packing;
     index.take(box, offset);
     packing.offsets[box] = offset;
@@ -119,7 +103,7 @@ GreedyPacking squeaky_wheel(const SectionModel& model, ArenaIndex& index, std::v
       since = kPatience;
     }
     for (std::uint32_t box = 0; box < model.box_count() && packing.height != UINT64_MAX; ++box) {
-      if (top_of(model, box, packing.offsets[box]) <= target) continue;
+      if (packing.offsets[box] + model.height_of(box) <= target) continue;
       rank[box] -= (0.05 + 0.3 * random.fraction()) * count;
     }
     ++since;

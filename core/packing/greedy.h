@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/packing/arena_index.h"
+#include "core/packing/problem.h"
 #include "core/packing/stop_rule.h"
 
 #include <cstdint>
@@ -28,8 +29,6 @@ struct GreedyPacking {
   std::vector<std::uint64_t> offsets = {};  // by box
   std::uint64_t height = UINT64_MAX;        // including obstacles; UINT64_MAX: the attempt was abandoned
 };
-// No packing is higher, in bytes, so that sums stay in 64 bits.
-inline constexpr std::uint64_t kHighestPacking = std::uint64_t{1} << 62;
 
 // Abandons the packing as soon as a box ends above `most` or `rule` is due. `most` is in units and at most
 // kHighestPacking in bytes. `index` belongs to the model and is cleared first.

@@ -3,7 +3,6 @@
 
 #include "core/packing/greedy.h"
 #include "core/packing/normal_form.h"
-#include "core/packing/validator.h"
 
 #include <algorithm>
 
@@ -22,9 +21,7 @@ std::optional<std::uint64_t> height_in(const Problem& problem, std::uint32_t are
     height = std::max(height, packing.height * component.unit);
   }
   // pinned buffers without other buffers alive belong to no component
-  for (const Buffer& buffer : problem.buffers)
-    if (buffer.arena == arena && buffer.offset && buffer.size > 0 && alive_together(buffer, buffer))
-      height = std::max(height, *buffer.offset + buffer.size);
+  if (const Buffer* pin = highest_pin(problem, arena)) height = std::max(height, *pin->offset + pin->size);
   return height;
 }
 

@@ -17,8 +17,7 @@ struct Interval {
 class IntervalSet {
  public:
   void add(const Interval& interval) {
-    const auto begin = std::lower_bound(parts_.begin(), parts_.end(), interval.from,
-                                        [](const Interval& part, std::uint64_t at) { return part.to < at; });
+    const auto begin = std::ranges::lower_bound(parts_, interval.from, {}, &Interval::to);
     auto end = begin;
     Interval sum = interval;
     for (; end != parts_.end() && end->from <= interval.to; ++end)

@@ -4,6 +4,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/packing/tick_event.h"
 
 #include <algorithm>
 #include <map>
@@ -40,36 +41,24 @@ struct Items {
 
 void add_pieces(const Buffer& buffer, std::vector<Piece>& pieces) {
   const std::size_t begin = pieces.size();
-  const auto add = [&](std::uint64_t lower, std::uint64_t upper) {
-    if (lower >= upper || buffer.size == 0) return;
+  if (buffer.size == 0) return;
+  each_alive(buffer, [&](std::uint64_t lower, std::uint64_t upper) {
     if (pieces.size() > begin && pieces.back().upper == lower) {
       pieces.back().upper = upper;
     } else {
       pieces.push_back({lower, upper, buffer.size});
     }
-  };
-  std::uint64_t from = buffer.lower;
-  for (const Lifespan& gap : buffer.gaps) {
-    add(from, gap.lower);
-    from = std::max(from, gap.upper);
-  }
-  add(from, buffer.upper);
+  });
 }
 
 // Merges the pieces of buffers at one offset: at each tick the largest size counts.
 std::vector<Piece> united(const std::vector<Piece>& pieces) {
-  std::vector<std::pair<std::uint64_t, std::size_t>> events;  // at equal ticks their order does not matter
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    events.emplace_back(pieces[i].lower, i);
-    events.emplace_back(pieces[i].upper, i);
-  }
-  std::ranges::sort(events);
+  const std::vector<TickEvent> events = tick_events(pieces);
   std::map<std::uint64_t, std::size_t> alive;  // sizes, with the number of pieces that have each
-  std::vector<char> open(pieces.size(), 0);
   std::vector<Piece> result;
   std::uint64_t since = 0;
   for (std::size_t at = 0; at < events.size();) {
-    const std::uint64_t tick = events[at].first;
+    const std::uint64_t tick = events[at].tick;
     if (!alive.empty() && since < tick) {
       const std::uint64_t size = alive.rbegin()->first;
       if (!result.empty() && result.back().upper == since && result.back().size == size) {
@@ -78,12 +67,10 @@ std::vector<Piece> united(const std::vector<Piece>& pieces) {
         result.push_back({since, tick, size});
       }
     }
-    for (; at < events.size() && events[at].first == tick; ++at) {
-      const std::size_t piece = events[at].second;
-      const std::uint64_t size = pieces[piece].size;
-      if (!open[piece]) {
+    for (; at < events.size() && events[at].tick == tick; ++at) {
+      const std::uint64_t size = pieces[events[at].index].size;
+      if (events[at].begins) {
         ++alive[size];
-        open[piece] = 1;
       } else if (--alive[size] == 0) {
         alive.erase(size);
       }
@@ -96,7 +83,7 @@ std::vector<Piece> united(const std::vector<Piece>& pieces) {
 std::uint64_t common_alignment(const Problem& problem, std::size_t buffer, std::uint64_t a) {
   const std::uint64_t b = problem.buffers[buffer].alignment;
   const auto both = checked_mul(a / std::gcd(a, b), b);
-  if (!both || *both > std::uint64_t{1} << 62)
+  if (!both || *both > kHighestPacking)
     throw Error(ErrorCode::limit,
                 "buffer '{}': alignment {} and its group's {} have no common multiple below 2^62",
                 safe_display(problem.id_of(buffer)), b, a);
@@ -141,56 +128,36 @@ Items items_of(const Problem& problem, std::uint32_t arena) {
 
 // Assigns sections to every piece and returns the ticks of each section.
 std::vector<Lifespan> cut_time(std::vector<Piece>& pieces) {
-  struct Event {
-    std::uint64_t tick;
-    bool begins;
-    std::uint32_t piece;
-  };
-  std::vector<Event> events;
-  events.reserve(pieces.size() * 2);
-  for (std::uint32_t i = 0; i < pieces.size(); ++i) {
-    events.push_back({pieces[i].lower, true, i});
-    events.push_back({pieces[i].upper, false, i});
-  }
-  std::ranges::sort(events, [](const Event& a, const Event& b) {
-    return a.tick != b.tick ? a.tick < b.tick : a.begins < b.begins;
-  });
   std::vector<Lifespan> ticks;
   bool ended = true;
-  for (const Event& event : events) {
+  for (const TickEvent& event : tick_events(pieces)) {
     if (!event.begins) {
       if (!ended) ticks.back().upper = event.tick;
       ended = true;
-      pieces[event.piece].last = static_cast<std::uint32_t>(ticks.size());
+      pieces[event.index].last = static_cast<std::uint32_t>(ticks.size());
       continue;
     }
     if (ended) ticks.push_back({});
     ended = false;
     ticks.back().lower = event.tick;  // start of the latest buffer: from here on all are alive
-    pieces[event.piece].first = static_cast<std::uint32_t>(ticks.size() - 1);
+    pieces[event.index].first = static_cast<std::uint32_t>(ticks.size() - 1);
   }
   return ticks;
 }
 
 // The component of each section; sections without boxes have none.
-std::vector<std::uint32_t> components_of(const Items& all, std::size_t sections, std::uint32_t& count) {
-  std::vector<std::int64_t> over(sections + 1, 0), crossing(sections + 1, 0);
+std::vector<std::uint32_t> components_of(const Items& all, std::size_t sections) {
+  std::vector<std::uint32_t> ends(sections, 0);  // by section: the last end of the boxes that begin there
   for (const Item& item : all.items) {
-    if (item.offset) continue;
-    const std::uint32_t first = all.pieces[item.from].first, last = all.pieces[item.to - 1].last;
-    ++over[first], --over[last];
-    ++crossing[first], --crossing[last - 1];  // counts boxes that cover both a section and the next one
+    std::uint32_t& end = ends[all.pieces[item.from].first];
+    if (!item.offset) end = std::max(end, all.pieces[item.to - 1].last);
   }
   std::vector<std::uint32_t> result(sections, NormalForm::kNoBox);
-  std::int64_t alive = 0, passing = 0;
-  count = 0;
-  for (std::size_t section = 0; section < sections; ++section) {
-    alive += over[section];
-    if (alive > 0) {
-      if (passing == 0) ++count;
-      result[section] = count - 1;
-    }
-    passing += crossing[section];
+  std::uint32_t count = 0, end = 0;
+  for (std::uint32_t section = 0; section < sections; ++section) {
+    if (section >= end && ends[section] > 0) ++count;  // no box covers both this section and the one before
+    end = std::max(end, ends[section]);
+    if (section < end) result[section] = count - 1;
   }
   return result;
 }
@@ -248,44 +215,36 @@ void add_obstacles(const Items& all, const std::vector<std::uint32_t>& component
 
 // Living pins never overlap, so a new one needs a check against its two neighbours only.
 void check_pins(const Problem& problem, const Items& all) {
-  struct Event {
-    std::uint64_t tick;
-    bool begins;
-    std::size_t item, piece;
+  struct Pin {
+    std::uint64_t lower, upper, size;
+    std::size_t item;
   };
-  std::vector<Event> events;
-  for (std::size_t i = 0; i < all.items.size(); ++i) {
-    if (!all.items[i].offset) continue;
-    for (std::size_t piece = all.items[i].from; piece < all.items[i].to; ++piece) {
-      events.push_back({all.pieces[piece].lower, true, i, piece});
-      events.push_back({all.pieces[piece].upper, false, i, piece});
-    }
-  }
-  std::ranges::stable_sort(events, [](const Event& a, const Event& b) {
-    return a.tick != b.tick ? a.tick < b.tick : a.begins < b.begins;
-  });
-  std::map<std::uint64_t, Event> alive;  // by offset
-  for (const Event& event : events) {
-    const std::uint64_t offset = *all.items[event.item].offset;
+  std::vector<Pin> pins;
+  for (std::size_t i = 0; i < all.items.size(); ++i)
+    for (std::size_t at = all.items[i].from; all.items[i].offset && at < all.items[i].to; ++at)
+      pins.push_back({all.pieces[at].lower, all.pieces[at].upper, all.pieces[at].size, i});
+  std::map<std::uint64_t, Pin> alive;  // by offset
+  for (const TickEvent& event : tick_events(pins)) {
+    const Pin& pin = pins[event.index];
+    const std::uint64_t offset = *all.items[pin.item].offset;
     if (!event.begins) {
       alive.erase(offset);
       continue;
     }
     const auto above = alive.lower_bound(offset);
-    if (above != alive.end() && above->first < offset + all.pieces[event.piece].size)
-      refuse_pins(problem, all, event.item, above->second.item);
+    if (above != alive.end() && above->first < offset + pin.size)
+      refuse_pins(problem, all, pin.item, above->second.item);
     if (above != alive.begin()) {
-      const auto below = std::prev(above);
-      if (below->first + all.pieces[below->second.piece].size > offset)
-        refuse_pins(problem, all, below->second.item, event.item);
+      const auto& [below, other] = *std::prev(above);
+      if (below + other.size > offset) refuse_pins(problem, all, other.item, pin.item);
     }
-    alive.emplace(offset, event);
+    alive.emplace(offset, pin);
   }
 }
 
 void check_sums(const PackingComponent& component) {
   const auto sums = section_sums(component.model);
-  const std::uint64_t limit = (std::uint64_t{1} << 62) / component.unit;
+  const std::uint64_t limit = kHighestPacking / component.unit;
   if (sums && std::ranges::all_of(*sums, [&](std::uint64_t sum) { return sum <= limit; })) return;
   throw Error(ErrorCode::limit, "buffers that are alive together take more than 2^62 bytes");
 }
@@ -296,18 +255,18 @@ NormalForm normal_form(const Problem& problem, std::uint32_t arena) {
   Items all = items_of(problem, arena);
   check_pins(problem, all);
   const std::vector<Lifespan> ticks = cut_time(all.pieces);
-  std::uint32_t count = 0;
-  const std::vector<std::uint32_t> component_of = components_of(all, ticks.size(), count);
+  const std::vector<std::uint32_t> component_of = components_of(all, ticks.size());
   NormalForm form;
-  form.components.resize(count);
-  std::vector<std::uint32_t> begins(count, 0);
+  std::vector<std::uint32_t> begins;  // by component: its first section
   for (std::uint32_t section = 0; section < ticks.size(); ++section) {
     const std::uint32_t at = component_of[section];
     if (at == NormalForm::kNoBox) continue;
-    PackingComponent& component = form.components[at];
-    if (component.ticks.empty()) begins[at] = section;
-    component.ticks.push_back(ticks[section]);
-    component.model.sections = static_cast<std::uint32_t>(component.ticks.size());
+    if (at == form.components.size()) {
+      form.components.emplace_back();
+      begins.push_back(section);
+    }
+    form.components[at].ticks.push_back(ticks[section]);
+    ++form.components[at].model.sections;
   }
   std::vector<NormalForm::Place> place_of(all.items.size());
   for (std::size_t i = 0; i < all.items.size(); ++i) {

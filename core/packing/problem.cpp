@@ -13,42 +13,42 @@
 namespace loadline {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
-
-[[noreturn]] void refuse(const Problem& problem, std::size_t buffer, std::string_view what) {
-  throw Error(ErrorCode::malformed, "buffer '{}': {}", safe_display(problem.id_of(buffer)), what);
+template <typename... Values>
+[[noreturn]] void refuse(ErrorCode code, const Problem& problem, std::size_t buffer,
+                         fmt::format_string<Values...> what, const Values&... values) {
+  throw Error(code, "buffer '{}': {}", safe_display(problem.id_of(buffer)),
+              fmt::vformat(what, fmt::make_format_args(values...)));
 }
 
 void check_lifetime(const Problem& problem, std::size_t at) {
   const Buffer& buffer = problem.buffers[at];
+  const auto code = ErrorCode::malformed;
   if (buffer.lower > buffer.upper)
-    refuse(problem, at, fmt::format("its lifetime begins at {} and ends at {}", buffer.lower, buffer.upper));
+    refuse(code, problem, at, "its lifetime begins at {} and ends at {}", buffer.lower, buffer.upper);
   std::uint64_t from = buffer.lower;
   for (const Lifespan& gap : buffer.gaps) {
     if (gap.lower > gap.upper)
-      refuse(problem, at, fmt::format("a gap begins at {} and ends at {}", gap.lower, gap.upper));
+      refuse(code, problem, at, "a gap begins at {} and ends at {}", gap.lower, gap.upper);
     if (gap.lower < from || gap.upper > buffer.upper)
-      refuse(problem, at,
-             fmt::format("gap {}-{} is not in what is left of its lifetime, {}-{}", gap.lower, gap.upper,
-                         from, buffer.upper));
+      refuse(code, problem, at, "gap {}-{} is not in what is left of its lifetime, {}-{}", gap.lower,
+             gap.upper, from, buffer.upper);
     from = gap.upper;
   }
 }
 
 void check_place(const Problem& problem, std::size_t at) {
   const Buffer& buffer = problem.buffers[at];
-  if (buffer.alignment == 0) refuse(problem, at, "alignment 0");
-  if (buffer.alignment > kMostBytes)
-    refuse(problem, at, fmt::format("alignment {} is over the limit of 2^62", buffer.alignment));
+  const auto code = ErrorCode::malformed;
+  if (buffer.alignment == 0) refuse(code, problem, at, "alignment 0");
+  if (buffer.alignment > kHighestPacking)
+    refuse(code, problem, at, "alignment {} is over the limit of 2^62", buffer.alignment);
   if (!buffer.offset) return;
   if (*buffer.offset % buffer.alignment != 0)
-    refuse(
-        problem, at,
-        fmt::format("pinned offset {} is no multiple of its alignment {}", *buffer.offset, buffer.alignment));
+    refuse(code, problem, at, "pinned offset {} is no multiple of its alignment {}", *buffer.offset,
+           buffer.alignment);
   const auto end = checked_add(*buffer.offset, buffer.size);
-  if (!end || *end > kMostBytes)
-    refuse(problem, at,
-           fmt::format("pinned offset {} and size {} end past 2^62", *buffer.offset, buffer.size));
+  if (!end || *end > kHighestPacking)
+    refuse(code, problem, at, "pinned offset {} and size {} end past 2^62", *buffer.offset, buffer.size);
 }
 
 void check_groups(const Problem& problem) {
@@ -56,16 +56,14 @@ void check_groups(const Problem& problem) {
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
     if (buffer.group == kNoGroup) continue;
-    const auto [entry, is_new] = first.emplace(buffer.group, i);
-    if (is_new) continue;
-    const Buffer& other = problem.buffers[entry->second];
+    const std::size_t j = first.emplace(buffer.group, i).first->second;
+    const Buffer& other = problem.buffers[j];
     if (other.arena != buffer.arena)
-      refuse(problem, i,
-             fmt::format("in arena {}, and '{}' of its group in {}", buffer.arena,
-                         safe_display(problem.id_of(entry->second)), other.arena));
+      refuse(ErrorCode::malformed, problem, i, "in arena {}, and '{}' of its group in {}", buffer.arena,
+             safe_display(problem.id_of(j)), other.arena);
     if (other.offset != buffer.offset)
-      refuse(problem, i,
-             fmt::format("not pinned as '{}' of its group is", safe_display(problem.id_of(entry->second))));
+      refuse(ErrorCode::malformed, problem, i, "not pinned as '{}' of its group is",
+             safe_display(problem.id_of(j)));
   }
 }
 
@@ -81,30 +79,37 @@ std::uint32_t arena_count(const Problem& problem) {
   return arenas;
 }
 
+bool lives(const Buffer& buffer) {
+  bool found = false;
+  each_alive(buffer, [&](std::uint64_t, std::uint64_t) { found = buffer.size > 0; });
+  return found;
+}
+
+const Buffer* highest_pin(const Problem& problem, std::uint32_t arena) {
+  const Buffer* highest = nullptr;
+  for (const Buffer& buffer : problem.buffers) {
+    if (buffer.arena != arena || !buffer.offset || !lives(buffer)) continue;
+    if (!highest || *buffer.offset + buffer.size > *highest->offset + highest->size) highest = &buffer;
+  }
+  return highest;
+}
+
 void check_problem(const Problem& problem) {
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     if (problem.buffers[i].arena >= kMostPackingArenas)
-      throw Error(ErrorCode::limit, "buffer '{}': arena {} is over the limit of {}",
-                  safe_display(problem.id_of(i)), problem.buffers[i].arena, kMostPackingArenas - 1);
+      refuse(ErrorCode::limit, problem, i, "arena {} is over the limit of {}", problem.buffers[i].arena,
+             kMostPackingArenas - 1);
     check_lifetime(problem, i);
     check_place(problem, i);
-    if (problem.buffers[i].size > kMostBytes)
-      throw Error(ErrorCode::limit, "buffer '{}': size {} is over the limit of 2^62",
-                  safe_display(problem.id_of(i)), problem.buffers[i].size);
+    if (problem.buffers[i].size > kHighestPacking)
+      refuse(ErrorCode::limit, problem, i, "size {} is over the limit of 2^62", problem.buffers[i].size);
   }
   check_groups(problem);
 }
 
 std::string_view verdict_name(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::feasible:
-      return "feasible";
-    case Verdict::infeasible:
-      return "infeasible";
-    case Verdict::undecided:
-      break;
-  }
-  return "undecided";
+  constexpr std::string_view kNames[] = {"feasible", "infeasible", "undecided"};
+  return kNames[static_cast<std::size_t>(verdict)];
 }
 
 double percent_over(std::uint64_t height, std::uint64_t bound) {

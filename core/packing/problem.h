@@ -1,6 +1,7 @@
 // The input and the verdicts of offline arena planning: buffers with lifetimes get offsets in arenas.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -22,6 +23,8 @@ struct Lifespan {
 inline constexpr std::uint32_t kNoGroup = std::numeric_limits<std::uint32_t>::max();
 
 inline constexpr std::uint32_t kMostPackingArenas = 64;
+// No packing is higher, in bytes, so that sums stay in 64 bits.
+inline constexpr std::uint64_t kHighestPacking = std::uint64_t{1} << 62;
 
 struct Buffer {
   std::uint64_t lower = 0;  // alive in ticks [lower, upper) ...
@@ -43,6 +46,26 @@ struct Problem {
 
 // The greatest arena number of any buffer plus one; at least one.
 std::uint32_t arena_count(const Problem& problem);
+
+// Calls `visit` with the begin and the end of each stretch of ticks in which the buffer is alive: its
+// lifetime without the gaps.
+template <typename Visit>
+void each_alive(const Buffer& buffer, const Visit& visit) {
+  std::uint64_t from = buffer.lower;
+  const auto until = [&](std::uint64_t upper) {
+    if (from < upper) visit(from, upper);
+  };
+  for (const Lifespan& gap : buffer.gaps) {
+    until(gap.lower);
+    from = std::max(from, gap.upper);
+  }
+  until(buffer.upper);
+}
+
+// Whether the buffer occupies any byte at any tick: gaps may cover its whole lifetime.
+bool lives(const Buffer& buffer);
+// The pinned buffer of the arena that ends highest, the first of equals; null if none of them lives.
+const Buffer* highest_pin(const Problem& problem, std::uint32_t arena);
 
 // Throws Error{malformed} that names the buffer and both numbers: lower > upper; a gap outside the lifetime,
 // or gaps out of order; alignment 0; a pinned offset that is not a multiple of the alignment or ends past

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <tuple>
 
 namespace loadline {
@@ -21,18 +20,27 @@ std::uint64_t SectionModel::height_of(std::uint32_t box) const {
   return height;
 }
 
+double SectionModel::length_of(std::uint32_t box) const {
+  double length = 0;
+  for (const SectionRange& range : ranges_of(box)) length += range.last - range.first;
+  return length;
+}
+
+std::uint64_t SectionModel::top_of_obstacles() const {
+  std::uint64_t top = 0;
+  for (const Obstacle& obstacle : obstacles) top = std::max(top, obstacle.offset + obstacle.range.size);
+  return top;
+}
+
 bool SectionModel::over(std::uint32_t box, std::uint32_t section) const {
-  const Ranges all = ranges_of(box);
-  return std::ranges::any_of(
-      all, [&](const SectionRange& range) { return range.first <= section && section < range.last; });
+  return std::ranges::any_of(ranges_of(box), [&](const SectionRange& range) {
+    return range.first <= section && section < range.last;
+  });
 }
 
 bool SectionModel::before(std::uint32_t a, std::uint32_t b) const {
   if (alignment_of(a) != alignment_of(b)) return alignment_of(a) < alignment_of(b);
-  const Ranges x = ranges_of(a), y = ranges_of(b);
-  return std::lexicographical_compare(
-      x.begin(), x.end(), y.begin(), y.end(),
-      [](const SectionRange& p, const SectionRange& q) { return key(p) < key(q); });
+  return std::ranges::lexicographical_compare(ranges_of(a), ranges_of(b), {}, key, key);
 }
 
 SectionModel reordered(const SectionModel& model, const std::vector<std::uint32_t>& order) {
@@ -42,7 +50,8 @@ SectionModel reordered(const SectionModel& model, const std::vector<std::uint32_
   result.ranges.reserve(model.ranges.size());
   result.ranges_from.reserve(model.ranges_from.size());
   for (const std::uint32_t box : order) {
-    for (const SectionRange& range : model.ranges_of(box)) result.ranges.push_back(range);
+    const auto ranges = model.ranges_of(box);
+    result.ranges.insert(result.ranges.end(), ranges.begin(), ranges.end());
     result.ranges_from.push_back(static_cast<std::uint32_t>(result.ranges.size()));
     if (!model.alignments.empty()) result.alignments.push_back(model.alignments[box]);
   }
@@ -50,12 +59,9 @@ SectionModel reordered(const SectionModel& model, const std::vector<std::uint32_
 }
 
 std::vector<std::uint32_t> by_first_section(const SectionModel& model) {
-  std::vector<std::uint32_t> order(model.box_count());
-  std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
-    return key(*model.ranges_of(a).begin()) < key(*model.ranges_of(b).begin());
+  return boxes_by(model, [&](std::uint32_t a, std::uint32_t b) {
+    return key(model.ranges_of(a).front()) < key(model.ranges_of(b).front());
   });
-  return order;
 }
 
 std::optional<std::vector<std::uint64_t>> section_sums(const SectionModel& model) {

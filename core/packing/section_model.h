@@ -1,9 +1,12 @@
 // A packing problem in normal form: boxes over sections of time, with sizes in units.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace loadline {
@@ -22,13 +25,6 @@ struct SectionModel {
     SectionRange range = {};
     std::uint64_t offset = 0;
   };
-  struct Ranges {
-    const SectionRange* from;
-    const SectionRange* to;
-    const SectionRange* begin() const { return from; }
-    const SectionRange* end() const { return to; }
-    std::size_t size() const { return static_cast<std::size_t>(to - from); }
-  };
 
   std::uint32_t sections = 0;
   std::vector<SectionRange> ranges = {};         // box after box; for each box from left to right
@@ -37,7 +33,7 @@ struct SectionModel {
   std::vector<Obstacle> obstacles = {};
 
   std::uint32_t box_count() const { return static_cast<std::uint32_t>(ranges_from.size() - 1); }
-  Ranges ranges_of(std::uint32_t box) const {
+  std::span<const SectionRange> ranges_of(std::uint32_t box) const {
     return {ranges.data() + ranges_from[box], ranges.data() + ranges_from[box + 1]};
   }
   std::uint64_t alignment_of(std::uint32_t box) const { return alignments.empty() ? 1 : alignments[box]; }
@@ -45,18 +41,24 @@ struct SectionModel {
   std::uint32_t first_of(std::uint32_t box) const { return ranges[ranges_from[box]].first; }
   std::uint32_t last_of(std::uint32_t box) const { return ranges[ranges_from[box + 1] - 1].last; }
   std::uint64_t height_of(std::uint32_t box) const;  // its greatest size in any section
+  double length_of(std::uint32_t box) const;         // number of sections that it covers
   bool over(std::uint32_t box, std::uint32_t section) const;
   // A strict order in which boxes with equal ranges and alignments are equivalent.
   bool before(std::uint32_t a, std::uint32_t b) const;
 
-  void add(const SectionRange& range) {
-    ranges.push_back(range);
-    ranges_from.push_back(static_cast<std::uint32_t>(ranges.size()));
-  }
+  std::uint64_t top_of_obstacles() const;  // 0 if there are none
 };
 
 // The model with its boxes in another order: the new box i is the old box order[i].
 SectionModel reordered(const SectionModel& model, const std::vector<std::uint32_t>& order);
+// Box numbers sorted by `before`; equal boxes in ascending order.
+template <typename Before>
+std::vector<std::uint32_t> boxes_by(const SectionModel& model, const Before& before) {
+  std::vector<std::uint32_t> boxes(model.box_count());
+  std::iota(boxes.begin(), boxes.end(), 0u);
+  std::ranges::stable_sort(boxes, before);
+  return boxes;
+}
 // Box numbers sorted by first section, then by last section, then by size.
 std::vector<std::uint32_t> by_first_section(const SectionModel& model);
 // The sum of sizes over each section, obstacles included; absent if a sum overflows.

@@ -4,7 +4,6 @@
 #include "core/packing/mix.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace loadline {
@@ -80,31 +79,23 @@ void Skyline<T>::index_boxes() {
 template <typename T>
 void Skyline<T>::index_obstacles() {
   if (model_.obstacles.empty()) return;
-  obstacle_rows_.assign(model_.sections + 1, 0);
-  for (const auto& obstacle : model_.obstacles)
-    for (std::uint32_t section = obstacle.range.first; section < obstacle.range.last; ++section)
-      ++obstacle_rows_[section + 1];
-  std::partial_sum(obstacle_rows_.begin(), obstacle_rows_.end(), obstacle_rows_.begin());
-  obstacles_.resize(obstacle_rows_.back());
-  std::vector<std::uint32_t> fill(obstacle_rows_.begin(), obstacle_rows_.end());
+  obstacles_.resize(model_.sections);
   for (std::uint32_t i = 0; i < model_.obstacles.size(); ++i) {
     const SectionRange& range = model_.obstacles[i].range;
     for (std::uint32_t section = range.first; section < range.last; ++section)
-      obstacles_[fill[section]++] = i;
+      obstacles_[section].push_back(i);
   }
-  bars_from_.assign(1, 0);
   for (std::uint32_t box = 0; box < model_.box_count(); ++box) {
-    const auto begin = static_cast<std::ptrdiff_t>(bars_.size());
+    std::vector<Barred>& bars = bars_.emplace_back();
     for (const SectionRange& range : model_.ranges_of(box))
       for (const auto& obstacle : model_.obstacles) {
         if (obstacle.range.last <= range.first || range.last <= obstacle.range.first) continue;
         const auto low = static_cast<T>(obstacle.offset);
-        bars_.push_back({static_cast<T>(low - static_cast<T>(range.size)),
-                         static_cast<T>(low + static_cast<T>(obstacle.range.size))});
+        bars.push_back({static_cast<T>(low - static_cast<T>(range.size)),
+                        static_cast<T>(low + static_cast<T>(obstacle.range.size))});
       }
-    std::sort(bars_.begin() + begin, bars_.end(),
-              [](const Barred& a, const Barred& b) { return a.to != b.to ? a.to < b.to : a.from < b.from; });
-    bars_from_.push_back(bars_.size());
+    std::ranges::sort(
+        bars, [](const Barred& a, const Barred& b) { return a.to != b.to ? a.to < b.to : a.from < b.from; });
   }
 }
 
@@ -117,10 +108,10 @@ T Skyline<T>::fitting(std::uint32_t box, T level) const {
     return rest == 0 ? at : static_cast<T>(at + (alignment - rest));
   };
   T at = aligned(level);
-  if (bars_from_.empty()) return at;
+  if (bars_.empty()) return at;
   // bars are sorted by end: a start above one bar is above all earlier ones too
-  for (std::size_t i = bars_from_[box]; i < bars_from_[box + 1]; ++i)
-    if (bars_[i].from < at && at < bars_[i].to) at = aligned(bars_[i].to);
+  for (const Barred& bar : bars_[box])
+    if (bar.from < at && at < bar.to) at = aligned(bar.to);
   return at;
 }
 
@@ -236,8 +227,7 @@ void Skyline<T>::measure(std::uint32_t section) {
   const std::uint32_t row = rows_[section];
   stacks_[section] = stack_section(starts_.data(), ids_.data() + row, row_sizes_.data() + row,
                                    waiting_[section], scratch_.data());
-  if (!obstacle_rows_.empty() && obstacle_rows_[section] < obstacle_rows_[section + 1])
-    measure_around(section);
+  if (!obstacles_.empty() && !obstacles_[section].empty()) measure_around(section);
 }
 
 // Obstacles above the floor count as part of the stack.
@@ -247,8 +237,8 @@ void Skyline<T>::measure_around(std::uint32_t section) {
   const std::uint32_t row = rows_[section];
   for (std::uint32_t i = 0; i < waiting_[section]; ++i)
     parts.emplace_back(starts_[ids_[row + i]], row_sizes_[row + i]);
-  for (std::uint32_t i = obstacle_rows_[section]; i < obstacle_rows_[section + 1]; ++i) {
-    const auto& obstacle = model_.obstacles[obstacles_[i]];
+  for (const std::uint32_t i : obstacles_[section]) {
+    const auto& obstacle = model_.obstacles[i];
     const auto offset = static_cast<T>(obstacle.offset), size = static_cast<T>(obstacle.range.size);
     if (offset >= stacks_[section].floor) parts.emplace_back(offset, size);
   }

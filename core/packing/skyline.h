@@ -6,6 +6,7 @@
 #include "core/packing/section_stack.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace loadline {
@@ -41,16 +42,8 @@ class Skyline {
   // The number of boxes that cover both `section` and next(section).
   std::uint32_t crossing(std::uint32_t section) const { return crossing_[section]; }
   // The boxes over a section that are still to be placed. Invalidated by place() and undo().
-  struct Ids {
-    const std::uint32_t* from;
-    const std::uint32_t* to;
-    const std::uint32_t* begin() const { return from; }
-    const std::uint32_t* end() const { return to; }
-    bool empty() const { return from == to; }
-  };
-  Ids waiting(std::uint32_t section) const {
-    const std::uint32_t* ids = ids_.data() + rows_[section];
-    return {ids, ids + waiting_[section]};
+  std::span<const std::uint32_t> waiting(std::uint32_t section) const {
+    return {ids_.data() + rows_[section], waiting_[section]};
   }
   // The least offset possible for a box; its offset once placed.
   T start(std::uint32_t box) const { return starts_[box]; }
@@ -129,7 +122,7 @@ class Skyline {
   void raise_over(std::uint32_t section, T level, Changed& changed);
   bool remeasure(Changed range);
   std::size_t slot(std::uint32_t box, std::uint32_t section) const {
-    const SectionRange* range = model_.ranges_of(box).begin();
+    const SectionRange* range = model_.ranges_of(box).data();
     std::size_t at = slots_[box];
     for (; section >= range->last; ++range) at += range->last - range->first;
     return at + (section - range->first);
@@ -143,16 +136,14 @@ class Skyline {
   std::vector<T> starts_;
   std::vector<char> waits_;
   std::vector<Hash> hashes_;
-  std::vector<std::size_t> slots_;        // by box: start of its entries in places_
-  std::vector<std::uint32_t> places_;     // by box and section: its index in ids_
-  std::vector<std::uint32_t> beginning_;  // by section: the first box that begins there or later
-  std::vector<std::size_t> bars_from_;    // start of its entries in bars_; empty without obstacles
-  std::vector<Barred> bars_;
+  std::vector<std::size_t> slots_;         // by box: start of its entries in places_
+  std::vector<std::uint32_t> places_;      // by box and section: its index in ids_
+  std::vector<std::uint32_t> beginning_;   // by section: the first box that begins there or later
+  std::vector<std::vector<Barred>> bars_;  // by box; empty without obstacles
   // by section and box over it: the waiting boxes come first
   std::vector<std::uint32_t> rows_, ids_;
   std::vector<T> row_sizes_, scratch_;
-  // by section and obstacle over it
-  std::vector<std::uint32_t> obstacle_rows_, obstacles_;
+  std::vector<std::vector<std::uint32_t>> obstacles_;  // over each section; empty without obstacles
   // by section
   std::vector<SectionStack<T>> stacks_;
   std::vector<std::uint32_t> waiting_, crossing_, next_, previous_;

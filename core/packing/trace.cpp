@@ -5,7 +5,6 @@
 #include "core/packing/floor_portfolio.h"
 #include "core/packing/floor_search.h"
 #include "core/packing/normal_form.h"
-#include "core/packing/validator.h"
 
 #include <algorithm>
 
@@ -14,49 +13,30 @@ namespace {
 
 constexpr std::uint64_t kMostSearchBytes = std::uint64_t{256} << 20;
 
-// Whether the buffer occupies any bytes at any tick: gaps may cover its whole lifetime.
-bool lives(const Buffer& buffer) { return buffer.size > 0 && alive_together(buffer, buffer); }
-
-// The buffers that each box stands for.
-class BoxNames {
+// Translates boxes to buffers, writes the trace, and tracks the first excess over the capacity.
+class TraceWriter {
  public:
-  BoxNames(const Problem& problem, const NormalForm& form) : buffers_(form.components.size()) {
+  // Places the pinned buffers.
+  TraceWriter(const Problem& problem, const NormalForm& form, std::uint32_t arena, std::uint64_t capacity)
+      : problem_(problem), capacity_(capacity), buffers_(form.components.size()) {
     for (std::size_t i = 0; i < form.components.size(); ++i)
       buffers_[i].resize(form.components[i].model.box_count());
     for (std::uint32_t i = 0; i < problem.buffers.size(); ++i) {
       const Buffer& buffer = problem.buffers[i];
       const NormalForm::Place& place = form.places[i];
-      if (place.box == NormalForm::kNoBox || !lives(buffer)) continue;
-      buffers_[place.component][place.box].push_back(i);
+      if (buffer.arena != arena || !lives(buffer)) continue;
+      if (buffer.offset) write(i, *buffer.offset);
+      if (place.box != NormalForm::kNoBox) buffers_[place.component][place.box].push_back(i);
     }
   }
-  const std::vector<std::uint32_t>& of(std::size_t component, std::uint32_t box) const {
-    return buffers_[component][box];
-  }
 
- private:
-  std::vector<std::vector<std::vector<std::uint32_t>>> buffers_;  // by component, then by box
-};
-
-// Writes a trace and tracks the greatest end and the first excess over the capacity.
-class TraceWriter {
- public:
-  TraceWriter(const Problem& problem, std::uint64_t capacity) : problem_(problem), capacity_(capacity) {}
-
-  void place_pinned(std::uint32_t arena) {
-    for (std::uint32_t i = 0; i < problem_.buffers.size(); ++i) {
-      const Buffer& buffer = problem_.buffers[i];
-      if (buffer.arena == arena && buffer.offset && lives(buffer)) place(i, *buffer.offset);
-    }
+  void write_box(std::size_t component, std::uint32_t box, std::uint64_t offset) {
+    for (const std::uint32_t buffer : buffers_[component][box]) write(buffer, offset);
   }
-  void place(std::uint32_t buffer, std::uint64_t offset) {
-    const std::uint64_t end = offset + problem_.buffers[buffer].size;
-    const bool first = end > capacity_ && !too_high_;
-    too_high_ = too_high_ || first;
-    trace.steps.push_back({buffer, offset, first ? PackingEvent::too_high : PackingEvent::placed});
-  }
-  void append(const std::vector<PackingStep>& steps) {
-    trace.steps.insert(trace.steps.end(), steps.begin(), steps.end());
+  // A step of search, as recorded.
+  void write_step(std::size_t component, std::uint32_t box, std::uint64_t offset, PackingEvent event) {
+    for (const std::uint32_t buffer : buffers_[component][box])
+      trace.steps.push_back({buffer, offset, event});
   }
   PackingTrace finish() {
     const auto placed = placed_after(trace, problem_.buffers.size(), trace.steps.size());
@@ -69,16 +49,22 @@ class TraceWriter {
   PackingTrace trace = {};
 
  private:
+  void write(std::uint32_t buffer, std::uint64_t offset) {
+    const bool first = offset + problem_.buffers[buffer].size > capacity_ && !too_high_;
+    too_high_ = too_high_ || first;
+    trace.steps.push_back({buffer, offset, first ? PackingEvent::too_high : PackingEvent::placed});
+  }
+
   const Problem& problem_;
   std::uint64_t capacity_;
+  std::vector<std::vector<std::vector<std::uint32_t>>> buffers_;  // by component and box
   bool too_high_ = false;
 };
 
 // Records one attempt of one component's search; of a long attempt only the end.
 class Recorder final : public FloorObserver {
  public:
-  Recorder(const BoxNames& names, std::size_t component, std::uint64_t unit, std::size_t most)
-      : names_(names), component_(component), unit_(unit), most_(std::max<std::size_t>(most, 1)) {}
+  explicit Recorder(std::size_t most) : most_(std::max<std::size_t>(most, 1)) {}
 
   void begin() {
     steps_.clear();
@@ -87,33 +73,29 @@ class Recorder final : public FloorObserver {
     shortened_ = 0;
   }
   void placed(std::uint32_t box, std::uint64_t offset) override {
-    stack_.push_back({box, offset * unit_});
-    add(stack_.back(), PackingEvent::placed);
+    stack_.push_back({box, offset, PackingEvent::placed});
+    add(stack_.back());
   }
   void kept(std::size_t placements) override {
-    for (; stack_.size() > placements; stack_.pop_back()) add(stack_.back(), PackingEvent::taken_back);
+    for (; stack_.size() > placements; stack_.pop_back())
+      add({stack_.back().box, stack_.back().offset, PackingEvent::taken_back});
   }
-  void write(TraceWriter& writer) {
+  void write(TraceWriter& writer, std::size_t component, std::uint64_t unit) {
     if (steps_.size() > most_) shorten();
     writer.trace.shortened += shortened_;
-    std::vector<PackingStep> all;
-    for (const Placement& placement : before_) expand(placement, PackingEvent::placed, all);
-    for (const auto& [placement, event] : steps_) expand(placement, event, all);
-    writer.append(all);
+    for (const auto* steps : {&before_, &steps_})
+      for (const Step& step : *steps) writer.write_step(component, step.box, step.offset * unit, step.event);
   }
 
  private:
-  struct Placement {
+  struct Step {
     std::uint32_t box;
     std::uint64_t offset;
-  };
-  struct Entry {
-    Placement placement;
     PackingEvent event;
   };
 
-  void add(const Placement& placement, PackingEvent event) {
-    steps_.push_back({placement, event});
+  void add(const Step& step) {
+    steps_.push_back(step);
     if (steps_.size() >= 2 * most_) shorten();
   }
   // Replaces the first steps by their result: `before_` is a stack, as in the search.
@@ -121,30 +103,22 @@ class Recorder final : public FloorObserver {
     const std::size_t gone = steps_.size() - most_;
     for (std::size_t i = 0; i < gone; ++i)
       if (steps_[i].event == PackingEvent::placed)
-        before_.push_back(steps_[i].placement);
+        before_.push_back(steps_[i]);
       else
         before_.pop_back();
     shortened_ += gone;
     steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(gone));
   }
-  void expand(const Placement& placement, PackingEvent event, std::vector<PackingStep>& to) const {
-    for (const std::uint32_t buffer : names_.of(component_, placement.box))
-      to.push_back({buffer, placement.offset, event});
-  }
 
-  const BoxNames& names_;
-  std::size_t component_;
-  std::uint64_t unit_;
   std::size_t most_;
-  std::vector<Entry> steps_;
-  std::vector<Placement> stack_, before_;
+  std::vector<Step> steps_, stack_, before_;
   std::size_t shortened_ = 0;
 };
 
 template <typename T>
 SearchEnd run_attempts(const SectionModel& model, std::uint64_t capacity, Recorder& recorder,
                        const SearchTraceOptions& options, const StopRule& rule, std::uint64_t& attempts) {
-  FloorSearch<T> search(model, static_cast<T>(capacity));
+  FloorSearch<T> search(model, capacity);
   search.observe(&recorder);
   for (std::uint64_t i = 0; i < options.attempts; ++i) {
     if (rule.due()) return SearchEnd::stopped;
@@ -162,9 +136,7 @@ PackingTrace greedy_trace(const Problem& problem, const GreedyRule& rule, std::u
                           std::uint32_t arena, const StopRule& stop) {
   check_problem(problem);
   const NormalForm form = normal_form(problem, arena);
-  const BoxNames names(problem, form);
-  TraceWriter writer(problem, capacity);
-  writer.place_pinned(arena);
+  TraceWriter writer(problem, form, arena, capacity);
   for (std::size_t i = 0; i < form.components.size(); ++i) {
     const PackingComponent& component = form.components[i];
     ArenaIndex index(component.model);
@@ -176,9 +148,7 @@ PackingTrace greedy_trace(const Problem& problem, const GreedyRule& rule, std::u
       break;
     }
     if (packing.height == UINT64_MAX) throw Error(ErrorCode::limit, "the order leads to offsets above 2^62");
-    for (const std::uint32_t box : order)
-      for (const std::uint32_t buffer : names.of(i, box))
-        writer.place(buffer, packing.offsets[box] * component.unit);
+    for (const std::uint32_t box : order) writer.write_box(i, box, packing.offsets[box] * component.unit);
   }
   return writer.finish();
 }
@@ -187,22 +157,20 @@ PackingTrace search_trace(const Problem& problem, std::uint64_t capacity, const 
                           const StopRule& rule) {
   check_problem(problem);
   const NormalForm form = normal_form(problem, options.arena);
-  const BoxNames names(problem, form);
-  TraceWriter writer(problem, capacity);
-  writer.place_pinned(options.arena);
+  TraceWriter writer(problem, form, options.arena, capacity);
   for (std::size_t i = 0; i < form.components.size(); ++i) {
     const PackingComponent& component = form.components[i];
     const std::uint64_t units = capacity / component.unit;
     if (!fits_in<std::int64_t>(component.model, units) ||
         floor_search_bytes(component.model) > kMostSearchBytes)
       throw Error(ErrorCode::limit, "too large a problem to search it step by step");
-    Recorder recorder(names, i, component.unit, options.most_steps);
+    Recorder recorder(options.most_steps);
     std::uint64_t& attempts = writer.trace.attempts;
     const SearchEnd end =
         fits_in<std::int32_t>(component.model, units)
             ? run_attempts<std::int32_t>(component.model, units, recorder, options, rule, attempts)
             : run_attempts<std::int64_t>(component.model, units, recorder, options, rule, attempts);
-    recorder.write(writer);
+    recorder.write(writer, i, component.unit);
     if (end == SearchEnd::solved) continue;
     writer.trace.end = end == SearchEnd::infeasible ? TraceEnd::infeasible : TraceEnd::gave_up;
     break;

@@ -2,11 +2,11 @@
 #include "core/packing/validator.h"
 
 #include "core/base/checked.h"
+#include "core/packing/tick_event.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -29,9 +29,6 @@ std::optional<std::uint64_t> alive_from(const Buffer& buffer, std::uint64_t tick
 
 bool same_group(const Buffer& a, const Buffer& b) { return a.group != kNoGroup && a.group == b.group; }
 
-// Whether the buffer occupies any byte at any tick.
-bool counts(const Buffer& buffer) { return buffer.size > 0 && alive_together(buffer, buffer); }
-
 std::optional<std::uint64_t> limit_of(Capacity capacity, std::uint32_t arena) {
   return arena < capacity.size() ? capacity[arena] : std::nullopt;
 }
@@ -46,7 +43,7 @@ std::optional<std::string> fault_of(const Buffer& buffer, std::size_t i, std::ui
   const auto end = checked_add(offset, buffer.size);
   if (!end) return fmt::format("buffer {} at {} wraps", i, offset);
   const auto limit = limit_of(capacity, buffer.arena);
-  if (limit && *end > *limit && counts(buffer))
+  if (limit && *end > *limit && lives(buffer))
     return fmt::format("buffer {} ends at {}, past {}", i, *end, *limit);
   return std::nullopt;
 }
@@ -104,43 +101,24 @@ class TakenBytes {
   Taken taken_ = {};
 };
 
-struct Event {
-  std::uint64_t tick = 0;
-  bool begins = false;  // at equal ticks ends sort before begins
-  std::size_t buffer = 0;
-};
-
-std::vector<Event> sorted_events(const Problem& problem) {
-  std::vector<Event> events;
-  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
-    const Buffer& buffer = problem.buffers[i];
-    if (buffer.size == 0) continue;
-    std::uint64_t from = buffer.lower;
-    const auto alive = [&](std::uint64_t until) {
-      if (from >= until) return;
-      events.push_back({from, true, i});
-      events.push_back({until, false, i});
-    };
-    for (const Lifespan& gap : buffer.gaps) {
-      alive(gap.lower);
-      from = std::max(from, gap.upper);
-    }
-    alive(buffer.upper);
-  }
-  std::ranges::sort(events, [](const Event& a, const Event& b) {
-    return std::tie(a.tick, a.begins, a.buffer) < std::tie(b.tick, b.begins, b.buffer);
-  });
-  return events;
-}
-
 std::optional<std::string> shared_byte(const Problem& problem, Offsets offsets) {
+  struct Part {
+    std::uint64_t lower, upper;
+    std::size_t buffer;
+  };
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i)
+    if (problem.buffers[i].size > 0)
+      each_alive(problem.buffers[i], [&](std::uint64_t lower, std::uint64_t upper) {
+        parts.push_back({lower, upper, i});
+      });
   TakenBytes taken(problem, offsets);
-  for (const Event& event : sorted_events(problem)) {
+  for (const TickEvent& event : tick_events(parts)) {
+    const std::size_t i = parts[event.index].buffer;
     if (!event.begins) {
-      taken.remove(event.buffer);
+      taken.remove(i);
       continue;
     }
-    const std::size_t i = event.buffer;
     if (const auto j = taken.add(i))
       return fmt::format("buffers {} at {} and {} at {} share bytes", *j, offsets[*j], i, offsets[i]);
   }
@@ -151,7 +129,7 @@ std::vector<std::uint64_t> highest_ends(const Problem& problem, const Packing& p
   std::vector<std::uint64_t> ends(packing.arenas.size());
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
-    if (!counts(buffer)) continue;
+    if (!lives(buffer)) continue;
     std::uint64_t& end = ends[buffer.arena];
     end = std::max(end, packing.offsets[i] + buffer.size);
   }

@@ -1,11 +1,14 @@
 // Small boxes are added to a difference grid by their corners, so each costs the same whatever its size.
 #include "core/view/arena_chart.h"
 
+#include "core/packing/tick_event.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace loadline::view {
 namespace {
@@ -96,40 +99,28 @@ class CellGrid {
   std::vector<std::uint8_t> kinds_;
 };
 
-// The sizes of a group's members alive now; the largest one counts.
-class GroupSizes {
- public:
-  // Returns by how much the group grows.
-  double begin(std::uint64_t size) {
-    const std::uint64_t before = most();
-    sizes_.insert(size);
-    return static_cast<double>(most() - before);
-  }
-  double end(std::uint64_t size) {
-    const std::uint64_t before = most();
-    sizes_.erase(sizes_.find(size));
-    return static_cast<double>(before - most());
-  }
+std::uint64_t greatest(const std::multiset<std::uint64_t>& values) {
+  return values.empty() ? 0 : *values.rbegin();
+}
 
- private:
-  std::uint64_t most() const { return sizes_.empty() ? 0 : *sizes_.rbegin(); }
-  std::multiset<std::uint64_t> sizes_;
-};
+// Adds a value or removes it. Returns by how much the greatest value grows.
+double change(std::multiset<std::uint64_t>& values, std::uint64_t value, bool adds) {
+  const std::uint64_t before = greatest(values);
+  if (adds)
+    values.insert(value);
+  else
+    values.erase(values.find(value));
+  return static_cast<double>(static_cast<std::int64_t>(greatest(values) - before));
+}
 
 }  // namespace
 
 void append_boxes(const Buffer& buffer, std::uint32_t number, std::uint64_t offset,
                   std::vector<ArenaBox>& boxes) {
   if (buffer.size == 0) return;
-  std::uint64_t from = buffer.lower;
-  const auto add = [&](std::uint64_t upper) {
-    if (from < upper) boxes.push_back({number, from, upper, offset, offset + buffer.size});
-  };
-  for (const Lifespan& gap : buffer.gaps) {
-    add(gap.lower);
-    from = std::max(from, gap.upper);
-  }
-  add(buffer.upper);
+  each_alive(buffer, [&](std::uint64_t lower, std::uint64_t upper) {
+    boxes.push_back({number, lower, upper, offset, offset + buffer.size});
+  });
 }
 
 ArenaPicture draw_arena(std::span<const ArenaBox> boxes, std::span<const std::uint8_t> kinds,
@@ -162,9 +153,7 @@ ArenaPicture draw_arena(std::span<const ArenaBox> boxes, std::span<const std::ui
 
 ArenaChart::ArenaChart(const Problem& problem, std::span<const std::uint64_t> offsets, std::uint32_t arena) {
   for (std::uint32_t i = 0; i < problem.buffers.size(); ++i) {
-    const Buffer& buffer = problem.buffers[i];
-    if (buffer.arena != arena) continue;
-    append_boxes(buffer, i, offsets[i], boxes_);
+    if (problem.buffers[i].arena == arena) append_boxes(problem.buffers[i], i, offsets[i], boxes_);
   }
   for (const ArenaBox& box : boxes_) {
     ticks_.push_back(box.lower);
@@ -178,38 +167,25 @@ ArenaChart::ArenaChart(const Problem& problem, std::span<const std::uint64_t> of
 }
 
 void ArenaChart::sweep(const Problem& problem) {
-  struct Event {
-    std::uint64_t tick;
-    bool begins;
-    std::uint32_t box;
-  };
-  std::vector<Event> events;
-  events.reserve(boxes_.size() * 2);
-  for (std::uint32_t i = 0; i < boxes_.size(); ++i) {
-    events.push_back({boxes_[i].lower, true, i});
-    events.push_back({boxes_[i].upper, false, i});
-  }
-  std::ranges::sort(events, [](const Event& a, const Event& b) {
-    return a.tick != b.tick ? a.tick < b.tick : a.begins < b.begins;
-  });
+  const std::vector<TickEvent> events = tick_events(boxes_);
   std::multiset<std::uint64_t> ends;
-  std::map<std::uint32_t, GroupSizes> groups;
+  // sizes of each group's members alive now; the largest one counts
+  std::map<std::uint32_t, std::multiset<std::uint64_t>> groups;
   double taken = 0;
   for (std::size_t at = 0; at < events.size();) {
     const std::uint64_t tick = events[at].tick;
     for (; at < events.size() && events[at].tick == tick; ++at) {
-      const ArenaBox& box = boxes_[events[at].box];
+      const ArenaBox& box = boxes_[events[at].index];
       const std::uint32_t group = problem.buffers[box.buffer].group;
       const std::uint64_t size = box.to - box.from;
-      if (events[at].begins) {
-        ends.insert(box.to);
-        taken += group == kNoGroup ? static_cast<double>(size) : groups[group].begin(size);
-      } else {
-        ends.erase(ends.find(box.to));
-        taken -= group == kNoGroup ? static_cast<double>(size) : groups[group].end(size);
-      }
+      const bool begins = events[at].begins;
+      change(ends, box.to, begins);
+      if (group != kNoGroup)
+        taken += change(groups[group], size, begins);
+      else
+        taken += begins ? static_cast<double>(size) : -static_cast<double>(size);
     }
-    const double top = ends.empty() ? 0 : static_cast<double>(*ends.rbegin());
+    const auto top = static_cast<double>(greatest(ends));
     taken_.push_back({static_cast<double>(tick), taken});
     tops_.push_back({static_cast<double>(tick), top});
     most_free_ = std::max(most_free_, top - taken);
@@ -217,9 +193,8 @@ void ArenaChart::sweep(const Problem& problem) {
 }
 
 void ArenaChart::build_index() {
-  std::ranges::sort(boxes_, [](const ArenaBox& a, const ArenaBox& b) {
-    return a.from != b.from ? a.from < b.from : a.to != b.to ? a.to < b.to : a.buffer < b.buffer;
-  });
+  const auto place = [](const ArenaBox& box) { return std::tuple(box.from, box.to, box.buffer); };
+  std::ranges::sort(boxes_, {}, place);
   if (ticks_.size() < 2) return;
   const std::size_t slots = ticks_.size() - 1;
   const auto each_node = [&](const ArenaBox& box, const auto& visit) {

@@ -12,27 +12,24 @@ std::vector<CurveColumn> step_columns(std::span<const CurvePoint> curve, double 
   if (columns == 0 || !(x1 > x0)) return result;
   const double width = (x1 - x0) / static_cast<double>(columns);
   // several points may share an x: each of them counts, also at the left edge
-  auto point =
-      std::lower_bound(curve.begin(), curve.end(), x0, [](const CurvePoint& p, double x) { return p.x < x; });
+  auto point = std::ranges::lower_bound(curve, x0, {}, &CurvePoint::x);
   double current = point == curve.begin() ? 0 : std::prev(point)->y;
   if (point != curve.end() && point->x == x0) current = point->y;
   for (std::size_t i = 0; i < columns; ++i) {
     const double right = i + 1 == columns ? x1 : x0 + width * static_cast<double>(i + 1);
-    CurveColumn column{current, current, current};
+    CurveColumn& column = result[i] = {current, current, current};
     for (; point != curve.end() && point->x < right; ++point) {
       current = point->y;
       column.low = std::min(column.low, current);
       column.high = std::max(column.high, current);
     }
     column.last = current;
-    result[i] = column;
   }
   return result;
 }
 
 double value_at(std::span<const CurvePoint> curve, double x) {
-  const auto after = std::upper_bound(curve.begin(), curve.end(), x,
-                                      [](double at, const CurvePoint& p) { return at < p.x; });
+  const auto after = std::ranges::upper_bound(curve, x, {}, &CurvePoint::x);
   return after == curve.begin() ? 0 : std::prev(after)->y;
 }
 
@@ -49,11 +46,8 @@ std::vector<double> decimal_ticks(double from, double to, std::size_t wanted) {
   const double raw = (to - from) / static_cast<double>(wanted);
   const double magnitude = std::pow(10.0, std::floor(std::log10(raw)));
   double step = 10 * magnitude;
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * magnitude < raw) continue;
-    step = factor * magnitude;
-    break;
-  }
+  for (const double factor : {5.0, 2.0, 1.0})
+    if (factor * magnitude >= raw) step = factor * magnitude;
   // from 2^53 on neighbouring indices are the same double
   constexpr double kMostIndex = 0x1p53;
   const double first = std::ceil(from / step), last = std::floor(to / step);

@@ -47,8 +47,7 @@ std::vector<UsageColumn> usage_columns(const Timeline& timeline, std::size_t ste
 }
 
 double axis_place(const Timeline& timeline, std::size_t steps, CurveAxis axis, std::size_t step) {
-  const auto at = std::lower_bound(timeline.usage.begin(), timeline.usage.end(), step,
-                                   [](const UsagePoint& point, std::size_t s) { return point.step < s; });
+  const auto at = std::ranges::lower_bound(timeline.usage, step, {}, &UsagePoint::step);
   if (at == timeline.usage.end()) return 1;
   const double end = end_of(timeline, steps, axis);
   if (axis == CurveAxis::steps) return end > 0 ? std::min(static_cast<double>(step) / end, 1.0) : 0;
