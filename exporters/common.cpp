@@ -1,4 +1,4 @@
-// Shared parts of the exporters.
+// Steps shared by all exporters.
 #include "exporters/common.h"
 
 #include "core/base/checked.h"
@@ -10,7 +10,7 @@
 namespace loadline {
 namespace {
 
-// Views of few bytes can have any number of elements.
+// Limit for all tensors together. Views of a few stored bytes can have any number of elements.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
 template <typename T>

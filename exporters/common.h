@@ -1,4 +1,4 @@
-// What every exporter does the same way: choosing dtypes and copying tensors into the result graph.
+// Steps that all exporters share: choosing dtypes and copying tensors into the result graph.
 #pragma once
 
 #include "exporters/exporter.h"
@@ -8,23 +8,23 @@
 
 namespace loadline {
 
-// The dtype that `tensor` is written in: --outtype for floating types that can be cast to it, else
-// its own.
+// The dtype in which `tensor` is written: options.outtype if the tensor's floating type can be cast to it,
+// else the tensor's own.
 DType output_dtype(const Tensor& tensor, const ExportOptions& options);
 
-// The tensors to write: of tied names the first only. Throws Error{limit} if they are too large together.
+// The tensors to write; of tied tensors only the first. Throws Error{limit} if their total size is too large.
 std::vector<TensorId> select_tensors(const MetaGraph& graph);
 
-// What `tensor` takes as `to`. Throws Error{limit} beyond 64 bits.
+// The bytes of `tensor` written as `to`. Throws Error{limit} if they exceed 64 bits.
 std::uint64_t output_bytes(const Tensor& tensor, DType to);
-// The slot's tensor as importing file number `file` gives it.
+// Adds the slot's tensor to `result`, as importing file number `file` of the output would.
 void add_result(MetaGraph& result, FileId file, const TensorSlot& slot, const Name& name, const Shape& shape);
 
 void append_bytes(std::vector<std::byte>& out, std::string_view text);
 // Little-endian.
 void append_u32(std::vector<std::byte>& out, std::uint32_t value);
 void append_u64(std::vector<std::byte>& out, std::uint64_t value);
-// Behind its length, a u64.
+// Appends the length as a u64, then the text.
 void append_string(std::vector<std::byte>& out, std::string_view text);
 
 // Throws Error{usage} unless `alignment` is 0 or a power of two up to 2 MiB, a huge page.

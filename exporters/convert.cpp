@@ -1,4 +1,4 @@
-// Conversion end to end.
+// Runs a conversion and names its output.
 #include "exporters/convert.h"
 
 #include "core/base/error.h"
@@ -13,7 +13,7 @@ namespace loadline {
 
 namespace fs = std::filesystem;
 
-// The output's files would mix with the input's.
+// In the model's own folder the output's files would mix with the input's.
 void refuse_own_folder(const MetaGraph& graph, const std::string& out) {
   if (!is_folder(out)) return;
   std::error_code failure;
@@ -41,7 +41,7 @@ WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, c
 std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind) {
   if (const std::size_t slash = model_name.rfind('/'); slash != std::string_view::npos)
     model_name.remove_prefix(slash + 1);
-  // "llama-3.1-70b" has no extension: only what an exporter writes is one
+  // only extensions of exporters count: "llama-3.1-70b" has none
   if (const Exporter* written = exporter_for(model_name)) model_name.remove_suffix(written->extension.size());
   std::string name(model_name.empty() ? "model" : model_name);
   name += "-loadline";
@@ -53,7 +53,7 @@ const Exporter& exporter_for_output(const std::string& out) {
   if (out.empty()) throw Error(ErrorCode::usage, "the output has no name");
   if (const Exporter* exporter = exporter_for(out)) return *exporter;
   const std::string extension = fs::path(out).extension().string();
-  // "Llama-3.1" is a folder's name, not an extension
+  // an extension that starts with a digit belongs to a folder's name: "Llama-3.1"
   if (extension.empty() || extension.find_first_of("0123456789") == 1 || is_folder(out))
     return find_exporter("safetensors");
   throw Error(ErrorCode::usage, "no output format has the extension '{}'", safe_display(extension))

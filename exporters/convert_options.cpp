@@ -1,4 +1,4 @@
-// The table: one row for each thing that can be chosen about a conversion.
+// The table of conversion options, one row each.
 #include "exporters/convert_options.h"
 
 #include "core/base/option_members.h"

@@ -1,4 +1,4 @@
-// What is asked of a conversion, and its options as a table for every front end.
+// A conversion request, and the table of its options for every front end.
 #pragma once
 
 #include "core/base/option.h"
@@ -11,7 +11,7 @@
 namespace loadline {
 
 struct ConvertRequest {
-  std::string to = {};  // an exporter's id; empty: what the output's name says
+  std::string to = {};  // an exporter's id; empty: chosen by the output's extension
   ExportOptions layout = {};
   WriteOptions write = {};
 };

@@ -6,15 +6,16 @@
 namespace loadline {
 
 bool gguf_supports(DType dtype);
-// One file. Names stay as they are; ranks above 4, names over 63 bytes and dtypes that ggml does not
-// have are refused with the tensor named; a scalar becomes one element of rank 1.
+// The layout of one file. Names stay as they are; a scalar becomes one element of rank 1. Ranks above 4,
+// names over 63 bytes and dtypes unknown to ggml give an Error naming the tensor.
 Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
 bool safetensors_supports(DType dtype);
-// Of the metadata, config.json for a folder, else texts: __metadata__ holds nothing else.
+// True for entries whose key and value are UTF-8 text. config.json becomes a file of a model folder, the
+// others become __metadata__.
 bool safetensors_carries(const MetaGraph& graph, const MetaEntry& entry);
-// `out` ending in ".safetensors" is one file; anything else is a model folder (config.json if the
-// model has one; one model.safetensors, or shards and their index).
+// If `out` ends in ".safetensors", the output is one file. Otherwise it is a model folder: config.json if the
+// model has one, and one model.safetensors or shards with their index.
 Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
 }  // namespace loadline

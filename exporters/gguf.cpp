@@ -6,12 +6,11 @@
 //   zeros to the alignment | data: tensors in order, each padded to the alignment
 //
 // ne[0] is the fastest dimension: shapes are written in reverse, bytes are not transposed.
-#include "exporters/formats.h"
-
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "exporters/common.h"
+#include "exporters/formats.h"
 #include "exporters/gguf_metadata.h"
 
 namespace loadline {

@@ -24,18 +24,18 @@ constexpr std::string_view kFileTypeKey = "general.file_type";
 constexpr std::string_view kArchitectureKey = "general.architecture";
 constexpr std::uint32_t kStringType = 8;
 
-// The format's number of each MetaType.
+// The GGUF type number of each MetaType.
 constexpr std::array<std::uint32_t, std::variant_size_v<MetaValue>> kTypeNumbers = {
     7, 0, 1, 2, 3, 4, 5, 10, 11, 6, 12, kStringType, 9};
 std::uint32_t type_number(MetaType type) { return kTypeNumbers[static_cast<std::size_t>(type)]; }
 
-// Readers require an architecture, so a model without one says so.
+// Readers require general.architecture; a model without one gets this value.
 std::string architecture(const MetaGraph& graph) {
   const auto model_type = model_family(graph);
   return model_type && !model_type->empty() ? *model_type : "unknown";
 }
 
-// What most bytes are.
+// The dtype that holds the most bytes.
 template <typename DTypeOf>
 std::optional<DType> main_dtype(const std::vector<TensorSlot>& slots, DTypeOf dtype_of) {
   std::map<DType, std::uint64_t> bytes;
@@ -45,7 +45,7 @@ std::optional<DType> main_dtype(const std::vector<TensorSlot>& slots, DTypeOf dt
   return most == bytes.end() ? std::nullopt : std::optional(most->first);
 }
 
-// general.file_type of such a file, where ggml numbers it.
+// The value of general.file_type for a file of mostly this dtype, if ggml has a number for it.
 std::optional<std::uint32_t> file_type(std::optional<DType> dtype) {
   if (dtype == DType::f32) return 0;
   if (dtype == DType::f16) return 1;
@@ -53,7 +53,7 @@ std::optional<std::uint32_t> file_type(std::optional<DType> dtype) {
   return std::nullopt;
 }
 
-// A long text that an importer left in its file looks like an array of u8: its type stands before its length.
+// Tells a long text that an importer left in the file from an array of u8: reads the type before the length.
 bool is_text(const MetaGraph& graph, const MetaArray& array) {
   constexpr std::uint64_t kTypeAndLength = 4 + 8;
   if (array.element != MetaType::u8 || array.offset < kTypeAndLength) return false;

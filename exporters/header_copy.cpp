@@ -1,4 +1,4 @@
-// Little-endian elements are copied as they are; of big-endian ones each number is turned.
+// Little-endian elements are copied unchanged; big-endian numbers are byte-swapped.
 #include "exporters/header_copy.h"
 
 #include "core/io/cursor.h"

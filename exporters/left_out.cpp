@@ -1,4 +1,4 @@
-// One look at each kind of loss.
+// One check for each kind of loss.
 #include "exporters/left_out.h"
 
 #include "core/base/text.h"
@@ -33,7 +33,7 @@ std::vector<std::string> lost_keys(const MetaGraph& graph, const Exporter& expor
   return keys;
 }
 
-// Integers whose scale is a number in the metadata that the output has no place for.
+// Integers whose scale is a metadata entry that the output cannot hold.
 std::vector<std::string> without_scale(const MetaGraph& graph, const Exporter& exporter) {
   constexpr std::string_view kScale = ".scale";
   std::unordered_set<std::string_view> scaled;
@@ -50,7 +50,7 @@ std::vector<std::string> without_scale(const MetaGraph& graph, const Exporter& e
   return names;
 }
 
-// LiteRT keeps scales beside its tensors, and they are not read: of integers of up to 16 bits.
+// Integers of up to 16 bits from LiteRT: their scales lie beside the tensors and are not read.
 std::vector<std::string> litert_integers(const MetaGraph& graph) {
   std::vector<std::string> names;
   if (graph.format != "tflite") return names;
@@ -62,7 +62,7 @@ std::vector<std::string> litert_integers(const MetaGraph& graph) {
   return names;
 }
 
-// "2 tensors are not cast to F16: F8_E4M3, Q4_K stay as stored"; empty where all that is meant is cast.
+// "2 tensors are not cast to F16: F8_E4M3, Q4_K stay as stored"; empty if all requested casts are possible.
 std::string not_cast(const MetaGraph& graph, const ExportOptions& options) {
   if (!options.outtype) return "";
   std::set<std::string_view> types;

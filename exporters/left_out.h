@@ -1,4 +1,4 @@
-// What a converted model does not hold of its source.
+// Lists the information of a model that its conversion loses.
 #pragma once
 
 #include "exporters/exporter.h"
@@ -8,9 +8,9 @@
 
 namespace loadline {
 
-// Sentences for a person, without a full stop, names escaped; none where nothing is lost: ties written under
-// one name, metadata that the format has no place for, integers whose scale lies outside the tensor, and
-// tensors that `options.outtype` cannot change.
+// Sentences for a person, without a full stop, names escaped; empty if nothing is lost. They report tied
+// tensors written under one name only, metadata that the format cannot hold, integers whose scale lies
+// outside the tensor, and tensors that cannot be cast to `options.outtype`.
 std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& exporter,
                                   const ExportOptions& options);
 

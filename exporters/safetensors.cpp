@@ -3,12 +3,11 @@
 //
 //   u64 LE N | JSON padded with spaces so that 8+N is a multiple of the alignment (8 by default) |
 //   tensors back to back, by alignment class of their dtype (largest first), then by name
-#include "exporters/formats.h"
-
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "exporters/common.h"
+#include "exporters/formats.h"
 
 #include <algorithm>
 #include <array>
@@ -26,7 +25,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::uint64_t kDefaultAlignment = 8;
 constexpr std::uint64_t kMostHeader = 100'000'000;
 
-// The reference's enum order ("increasing alignment"); it writes the greatest first.
+// The dtypes in the order of the reference's enum ("increasing alignment"). The reference writes the last
+// first.
 constexpr std::array kAlignmentOrder = {
     DType::boolean, DType::f4_e2m1, DType::f6_e2m3, DType::f6_e3m2,     DType::u8,          DType::i8,
     DType::f8_e5m2, DType::f8_e4m3, DType::f8_e8m0, DType::f8_e4m3fnuz, DType::f8_e5m2fnuz, DType::i16,
@@ -45,7 +45,7 @@ class LayoutBuilder {
     metadata_ = output_metadata();
   }
 
-  // The tensors in the source's order, with what they take; without places yet.
+  // The tensors in the source's order with their output sizes; offsets are not assigned yet.
   std::vector<TensorSlot> items() const {
     std::vector<TensorSlot> items;
     for (const TensorId id : select_tensors(graph_)) {
@@ -96,7 +96,7 @@ class LayoutBuilder {
   const std::vector<MetaEntry>& metadata() const { return metadata_; }
 
  private:
-  // What the source's headers said, and the key that transformers wants.
+  // The __metadata__ of the source, and the "format" key that transformers needs.
   std::vector<MetaEntry> output_metadata() const {
     std::vector<MetaEntry> entries;
     for (const MetaEntry& entry : graph_.metadata)
@@ -106,7 +106,7 @@ class LayoutBuilder {
   }
 
   std::vector<std::byte> header(const std::vector<TensorSlot>& items) const {
-    // composed by hand: an ordered JSON object looks every new key up in all earlier ones
+    // composed by hand: nlohmann's ordered object searches all earlier keys for each new key
     std::string text = "{\"__metadata__\":{";
     for (const MetaEntry& entry : metadata_)
       text += fmt::format("{}{}:{}", &entry == &metadata_.front() ? "" : ",", Json(entry.key).dump(),

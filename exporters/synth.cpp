@@ -12,8 +12,8 @@
 namespace loadline {
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood 2014): a bijection of the counter, so any element can be made on
-// its own and chunks do not depend on each other.
+// SplitMix64 (Steele, Lea, Flood 2014): a bijection of the counter. Each element depends on its number alone,
+// so chunks are independent.
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -21,7 +21,8 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The sum of four uniform 16-bit numbers is near enough to normal: mean 0, deviation 1.
+// The sum of four uniform 16-bit numbers, which is close enough to a normal distribution: mean 0, deviation
+// 1.
 float normal_like(std::uint64_t bits) {
   std::int64_t sum = 0;
   for (int i = 0; i < 4; ++i) sum += static_cast<std::int64_t>((bits >> (16 * i)) & 0xFFFF);

@@ -1,4 +1,5 @@
-// Makes a checkpoint out of shapes alone: full size without disk blocks, or seeded random weights.
+// Makes a checkpoint from shapes alone: a sparse one of full size without disk blocks, or one with seeded
+// random weights.
 #pragma once
 
 #include "core/base/progress.h"
@@ -17,8 +18,8 @@ struct SynthOptions {
 };
 
 // `shapes` is a graph without files (core/forward/config_graph.h). Writes a Hugging Face model folder.
-// Random floating values are normal-like around 0 with a standard deviation of about 0.02, norm
-// weights around 1; the same seed and shapes give the same bytes on every machine.
+// Random floating values are about normally distributed around 0 (norm weights around 1) with a standard
+// deviation of about 0.02. The same seed and shapes give the same bytes on every machine.
 WriteReport synthesize(const MetaGraph& shapes, const std::string& folder, const SynthOptions& options,
                        Progress& progress);
 

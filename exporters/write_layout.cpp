@@ -24,9 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLeastBuffer = 64 << 10;
-constexpr std::size_t kMostBuffer = 4 << 20;  // larger ones do not write faster
+constexpr std::size_t kMostBuffer = 4 << 20;  // larger buffers do not write faster
 
-// Makes the folders an output needs and removes them again, if still empty, unless kept.
+// Creates the folders of an output. Its destructor removes those that are still empty, unless they are kept.
 class NewFolders {
  public:
   void make(const fs::path& folder) {
@@ -87,7 +87,7 @@ class Writer {
     for (const LayoutFile& file : layout_.files) {
       folders.make(fs::path(file.path).parent_path());
       outputs.emplace_back(file.path);
-      // all space is taken before the first byte is written
+      // all disk space is reserved before the first byte is written
       options_.sparse ? outputs.back().set_size(file.bytes) : outputs.back().preallocate(file.bytes);
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) write_file(layout_.files[i], outputs[i]);
@@ -113,7 +113,8 @@ class Writer {
     return false;
   }
 
-  // Without `overwrite` another writer may have been faster: then what was published is taken back.
+  // Without `overwrite`, another writer may have created a target meanwhile: then the files already in place
+  // are removed again.
   void publish(std::vector<AtomicFile>& outputs) {
     std::size_t published = 0;
     try {
@@ -132,7 +133,8 @@ class Writer {
     }
   }
 
-  // What is replaced frees nothing meanwhile. Where the system does not say, writing will.
+  // Replaced files free no space before the renames. If the system does not tell the free space, a full disk
+  // shows only while writing.
   void check_room(std::uint64_t needed) const {
     if (layout_.files.empty()) return;
     const auto disk = disk_space(layout_.files.front().path);
@@ -143,7 +145,7 @@ class Writer {
                   needed, safe_display(disk->folder, 100), format_bytes(disk->available), disk->available);
   }
 
-  // Weight files in the output folder that are not written anew.
+  // Weight files in the output folder that this layout does not write.
   void find_superseded() {
     std::error_code failure;
     if (layout_.folder.empty() || !is_folder(layout_.folder)) return;
@@ -154,7 +156,7 @@ class Writer {
       const bool written = std::ranges::any_of(
           layout_.files, [&](const LayoutFile& file) { return fs::path(file.path).filename() == name; });
       if (written) continue;
-      // opening the folder would find that index before this model
+      // opening the folder would find that index before the new model
       if (name.ends_with(kHfIndexSuffix) && !is_hf_weight_file(name))
         throw Error(ErrorCode::usage, {.file = path.string()}, "is another model's index; write elsewhere");
       if (!is_hf_weight_file(name)) continue;
@@ -170,7 +172,7 @@ class Writer {
           .with({"force", "on"});
   }
 
-  // A target, or a file that would be removed, may be none of the model's own: also through links.
+  // No target, and no file to be removed, may be a file of the source model, not even through links.
   void refuse_input(const fs::path& target) const {
     std::error_code failure;
     for (const ModelFile& input : source_.files)
@@ -288,7 +290,7 @@ class Writer {
         std::max(report_.peak_host_bytes, anon > anon_before_ ? anon - anon_before_ : 0);
   }
 
-  // From the disk, not from the cache that was just written: the pages are dropped first.
+  // Drops the file's cached pages first, so that the bytes come from the disk.
   void verify_file(const AtomicFile& output, const WrittenFile& written) {
     const SourceFile file = SourceFile::open(output.temporary());
     ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
@@ -314,7 +316,7 @@ class Writer {
   const ReadTensor& reader_;
   const WriteOptions& options_;
   Progress& progress_;
-  std::uint64_t anon_before_;  // taken before the buffers are
+  std::uint64_t anon_before_;  // measured before the buffers are allocated
   Buffers buffers_;
   std::vector<fs::path> superseded_;
   WriteReport report_;

@@ -1,4 +1,4 @@
-// The only code that writes weight bytes to disk.
+// Writes a layout to disk. No other code writes weight bytes.
 #pragma once
 
 #include "core/base/progress.h"
@@ -12,14 +12,14 @@
 
 namespace loadline {
 
-// Fills `out` with source bytes of `tensor` from byte `offset`. Called from one thread.
+// Fills `out` with bytes of the source's `tensor` from byte `offset` on. Called from one thread.
 using ReadTensor = std::function<void(TensorId tensor, std::uint64_t offset, std::span<std::byte> out)>;
 
 struct WriteOptions {
   std::uint64_t memory_budget = 64ull << 20;  // bytes of buffers; at least 64 KiB are used
   bool overwrite = false;                     // replace existing targets
   bool sparse = false;                        // leave tensor bytes as holes and never call the reader
-  bool verify = false;                        // read every file back and compare its hash before it appears
+  bool verify = false;                        // read each file back and compare its hash before the rename
 };
 
 struct WrittenFile {
@@ -33,19 +33,19 @@ struct WriteReport {
   std::uint64_t tensors = 0;
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  std::uint64_t buffer_bytes = 0;     // what the writer's buffers took
+  std::uint64_t buffer_bytes = 0;     // size of the writer's buffers
   std::uint64_t peak_host_bytes = 0;  // growth of anonymous memory while writing, sampled per buffer
   double seconds = 0;
   bool verified = false;
 };
 
-// Writes all files beside their targets, syncs them, then renames them in order. On any error or
-// cancellation before the renames nothing remains and existing targets are as they were; a rename
-// that fails takes back what was published, unless `overwrite` let it replace something. Missing folders are
-// made. Weight files of another model in the layout's folder count as targets: with `overwrite` they are
-// removed once the new ones are in place. `source` is the graph that the layout was made from. Throws
-// Error{usage} if a target exists and may not be overwritten, or is one of the source's own files, and
-// Error{io} before anything is written if the disk has less room than all files together take.
+// Writes all files beside their targets, syncs them, then renames them in order. `source` is the graph from
+// which the layout was made. Missing folders are created. After an error or cancellation before the renames
+// nothing remains, and existing targets are unchanged. If a rename fails, files already in place are removed
+// again, unless `overwrite` is set. Weight files of another model in the layout's folder
+// count as targets: with `overwrite` they are removed once the new files are in place. Throws Error{usage} if
+// a target exists and may not be overwritten, or is one of the source's own files. Throws Error{io} before
+// writing if the disk has less room than all files need.
 WriteReport write_layout(const Layout& layout, const MetaGraph& source, const ReadTensor& reader,
                          const WriteOptions& options, Progress& progress);
 

@@ -1,4 +1,4 @@
-// Opens first, then asks the system where the open file really is: no gap between check and use.
+// Opens a file first, then asks the system for the open file's real path: no gap between check and use.
 #include "importers/containment.h"
 
 #include "core/base/error.h"
@@ -21,7 +21,7 @@ bool is_inside(const fs::path& path, const fs::path& folder) {
   return end == folder.end();
 }
 
-// blobs/ folders that links of a Hugging Face snapshot may end in.
+// The blobs/ folders in which links of a Hugging Face snapshot may end.
 std::vector<fs::path> snapshot_blobs(const fs::path& folder) {
   for (fs::path at = folder; at.has_relative_path(); at = at.parent_path()) {
     const fs::path repository = at.parent_path().parent_path();

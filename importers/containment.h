@@ -1,4 +1,4 @@
-// Which files a model may bring along: siblings that stay inside the model's folder.
+// Containment: a model may only open sibling files inside its own folder.
 #pragma once
 
 #include "core/io/source_file.h"
@@ -13,15 +13,14 @@ namespace loadline {
 // A clean relative path: no empty, "." or ".." component, no backslash, drive letter or NUL.
 bool is_clean_relative(std::string_view name);
 
-// The folder that siblings live in, and where their links may end: inside it, or, in a Hugging Face
-// snapshot (models--org--name/snapshots/COMMIT), in that repository's blobs/ or the hub cache's
-// shared blobs/.
+// The folder of a model's files. A sibling's links must end inside it or, for a Hugging Face snapshot
+// (models--org--name/snapshots/COMMIT), in that repository's blobs/ or the hub cache's shared blobs/.
 class ModelFolder {
  public:
-  // `folder` must exist; "" is the current one. Throws Error{io}.
+  // `folder` must exist; "" is the current folder. Throws Error{io}.
   ModelFolder(const std::filesystem::path& folder, bool follow_links);
 
-  // As Source::open_sibling; errors name the file that asks, where one does.
+  // As Source::open_sibling. Errors name `asked_by`, the file that refers to the sibling, unless it is empty.
   std::shared_ptr<const SourceFile> open(const std::string& name, const std::string& asked_by = "") const;
 
  private:

@@ -1,4 +1,4 @@
-// Graphs as importers make them: of one file, and joined out of several.
+// Helpers for importers: the graph of one file, and graphs joined from several files.
 #pragma once
 
 #include "core/base/error.h"
@@ -12,7 +12,7 @@
 
 namespace loadline {
 
-// Without tensors; FileId{0} is the file.
+// A graph without tensors; FileId{0} is the file.
 inline MetaGraph file_graph(const SourceFile& file, std::string_view format) {
   MetaGraph graph;
   graph.format = format;
@@ -20,7 +20,7 @@ inline MetaGraph file_graph(const SourceFile& file, std::string_view format) {
   return graph;
 }
 
-// What readers of one file share: the graph that they fill, and errors that name the file.
+// Base of readers of one file: the graph that they fill, and errors that name the file.
 class GraphReader {
  protected:
   GraphReader(const SourceFile& file, std::string_view format)
@@ -40,7 +40,7 @@ class GraphReader {
   MetaGraph graph_;
 };
 
-// Appends the storages of `from`, those with a file as ones of `file`, the tensors on them, and the notes.
+// Appends the storages, tensors and notes of `from` to `graph`. Storages that lie in a file get `file`.
 inline void append_weights(MetaGraph& graph, MetaGraph& from, FileId file) {
   const std::size_t first = graph.storages.size();
   for (const Storage& storage : from.storages) {

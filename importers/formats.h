@@ -1,4 +1,5 @@
-// Every format's way in: the functions that the table of importers names, and what formats use of each other.
+// The sniff and read functions of every format, for the table of importers, and a few readers that formats
+// share.
 #pragma once
 
 #include "importers/importer.h"
@@ -12,20 +13,21 @@ Match sniff_ptd(std::string_view head, std::string_view path);
 MetaGraph read_ptd(const Source& source);
 MetaGraph read_ptd_file(const SourceFile& file);
 
-// ExecuTorch programs (.pte): constants, initial values of mutable tensors, named data and delegates' blobs;
-// external tensors from the .ptd of the same name beside it, or noted as missing.
+// ExecuTorch programs (.pte): constants, initial values of mutable tensors, named data and delegates' blobs.
+// External tensors come from the .ptd of the same name beside the program; without it a Note names them as
+// missing.
 Match sniff_pte(std::string_view head, std::string_view path);
 MetaGraph read_pte(const Source& source);
 
-// GGUF: from any part of a split set the whole set. A missing part is a Note of severity error.
+// GGUF. Any part of a split set opens the whole set. A missing part is a Note of severity error.
 Match sniff_gguf(std::string_view head, std::string_view path);
 MetaGraph read_gguf(const Source& source);
 
 // config.json alone: a model's shapes without its weights.
 Match sniff_hf_config(std::string_view head, std::string_view path);
 MetaGraph read_hf_config(const Source& source);
-// The config.json beside the primary file becomes a metadata entry; one that is too large or not
-// text becomes a Note.
+// Adds the config.json beside the primary file as a metadata entry. If it is too large or not text, adds a
+// Note instead.
 void add_config(const Source& source, MetaGraph& graph);
 
 // A sharded model through its index: all shards, opened in parallel. A missing shard, a tensor outside the
@@ -37,33 +39,34 @@ MetaGraph read_hf_index(const Source& source);
 Match sniff_safetensors(std::string_view head, std::string_view path);
 MetaGraph read_safetensors(const Source& source);
 
-// LiteRT (TensorFlow Lite): tensors with stored data, and the first subgraph's operators.
+// LiteRT (TensorFlow Lite): the tensors with stored data, and the operators of the first subgraph.
 Match sniff_tflite(std::string_view head, std::string_view path);
 MetaGraph read_tflite(const Source& source);
 
-// numpy: one array, named as its file; an archive's, named as its members without ".npy".
+// numpy: .npy holds one array, named after the file; .npz holds arrays named after its members without
+// ".npy".
 Match sniff_npy(std::string_view head, std::string_view path);
 MetaGraph read_npy(const Source& source);
 Match sniff_npz(std::string_view head, std::string_view path);
 MetaGraph read_npz(const Source& source);
 
-// ONNX with its external data: tensors wherever the file has them (importers/onnx/names.h names them), the
-// operators, and metadata.
+// ONNX with its external data: tensors from every place in the file (named by importers/onnx/names.h),
+// operators and metadata.
 Match sniff_onnx(std::string_view head, std::string_view path);
 MetaGraph read_onnx(const Source& source);
 
-// torch.save before 1.6: a stream of pickles, then raw storages. With the config.json beside it as metadata;
-// of a file alone no siblings are looked at.
+// torch.save before torch 1.6: a stream of pickles, then raw storages. read_torch_legacy() also adds the
+// config.json beside the file as metadata; read_torch_legacy_file() opens no siblings.
 Match sniff_torch_legacy(std::string_view head, std::string_view path);
 MetaGraph read_torch_legacy(const Source& source);
 MetaGraph read_torch_legacy_file(const SourceFile& file);
 
-// Zip archives of torch.save: .pt, .pth, .ckpt and pytorch_model.bin. Likewise.
+// Zip archives of torch.save: .pt, .pth, .ckpt and pytorch_model.bin. Siblings as for legacy files.
 Match sniff_torch_zip(std::string_view head, std::string_view path);
 MetaGraph read_torch_zip(const Source& source);
 MetaGraph read_torch_zip_file(const SourceFile& file);
 
-// Archives of torch.export.save: weights and constants, never code.
+// Archives of torch.export.save: weights and constants are read, code never is.
 Match sniff_pt2(std::string_view head, std::string_view path);
 MetaGraph read_pt2(const Source& source);
 

@@ -1,4 +1,4 @@
-// Importers: from an opened source to a MetaGraph. One row per format; content decides which.
+// Importers turn an opened Source into a MetaGraph. One row per format; the file's content chooses the row.
 #pragma once
 
 #include "core/forward/assets.h"
@@ -19,12 +19,11 @@ namespace loadline {
 // A primary file and the right to open its siblings.
 struct Source {
   std::shared_ptr<const SourceFile> file;
-  // Opens NAME in the primary file's folder. Throws Error{malformed} for a name that is not a clean
-  // relative path, Error{unsupported} for one that leaves the model's folder (links resolved), and
-  // Error{io} if it cannot be opened. Nothing if there is no such file. May be called from several
-  // threads.
+  // Opens NAME in the primary file's folder; null if there is no such file. Throws Error{malformed} if the
+  // name is not a clean relative path, Error{unsupported} if the file lies outside the model's folder (links
+  // resolved), and Error{io} if it cannot be opened. May be called from several threads.
   std::function<std::shared_ptr<const SourceFile>(const std::string& name)> open_sibling;
-  AssetsLoader assets = {};      // the architectures that a configuration may be of
+  AssetsLoader assets = {};      // architecture descriptions, for models given by a configuration alone
   std::vector<Note> notes = {};  // from resolving the path: other candidates, the index found beside a shard
 };
 
@@ -34,18 +33,18 @@ struct Importer {
   std::string_view id;
   std::string_view name;
   std::string_view extensions;  // space separated: ".safetensors"
-  // From at most kSniffBytes of the file. `path` may only break ties.
+  // Judges the first kSniffBytes of the file, or all of a smaller one. `path` may only break ties.
   Match (*sniff)(std::string_view head, std::string_view path);
   // Reads headers only. The result passes validate(). Throws Error.
   MetaGraph (*read)(const Source& source);
 };
 
-// A tar archive's magic stands at byte 257.
+// Enough for the magic of a tar archive, which stands at byte 257.
 inline constexpr std::size_t kSniffBytes = 512;
 
 std::span<const Importer> importers();
-// The importer whose sniff says yes, else the one that says maybe. Throws Error{unsupported} naming
-// the file and what was looked for.
+// The importer whose sniff says yes, else one that says maybe. Throws Error{unsupported} naming the file and
+// the formats tried.
 const Importer& importer_for(const SourceFile& file);
 
 // Reads headers with the right importer, adds the source's notes and validates.

@@ -1,4 +1,4 @@
-// The table of importers, in the order in which their sniffs are asked.
+// The table of importers, in the order in which their sniff functions are called.
 #include "core/base/error.h"
 #include "core/graph/validate.h"
 #include "importers/formats.h"
@@ -28,8 +28,8 @@ constexpr std::array kImporters = std::to_array<Importer>({
      read_hf_config},
 });
 
-// A bare pickle of a protocol that torch.save writes only when it is asked to: its first bytes are no longer
-// the magic number that the importer of such files looks for.
+// Refuses a bare pickle of a newer protocol, which torch.save writes only on request. Its first bytes differ
+// from the magic number that the legacy torch importer looks for.
 void refuse_new_pickle(std::string_view head, const SourceFile& file) {
   constexpr std::uint8_t kMostRead = 2, kMostKnown = 5;
   if (head.size() < 2 || head[0] != '\x80') return;

@@ -1,4 +1,4 @@
-// The table: what a user can choose about opening.
+// The table of options for opening a model.
 #include "importers/open_options.h"
 
 #include "core/base/option_members.h"

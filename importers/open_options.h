@@ -1,4 +1,4 @@
-// The options of opening a model as a table for every front end.
+// The table of options for opening a model, for every front end.
 #pragma once
 
 #include "core/base/option.h"

@@ -1,4 +1,4 @@
-// Files, folders, caches and names, in that order.
+// Resolves a path as a file, a folder, a cache or a hub name, in that order.
 #include "importers/resolve.h"
 
 #include "core/base/error.h"
@@ -30,7 +30,7 @@ std::vector<std::string> file_names(const fs::path& folder) {
   std::vector<std::string> names;
   for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
     std::string name = at->path().filename().string();
-    // what is hidden is not meant: editors' copies, and macOS's "._model.gguf"
+    // skips hidden files: editors' copies, and macOS's "._model.gguf"
     if (std::error_code ignored; !name.starts_with('.') && !at->is_directory(ignored))
       names.push_back(std::move(name));
   }
@@ -39,14 +39,14 @@ std::vector<std::string> file_names(const fs::path& folder) {
   return names;
 }
 
-// What training leaves beside a model: opened only where there is nothing else.
+// Training state beside a model. It is opened only if there is nothing else.
 bool is_leftover(std::string_view name) {
   const std::string_view stem = name.substr(0, name.rfind('.'));
   return stem == "optimizer" || stem == "scheduler" || stem == "scaler" || stem == "training_args" ||
          stem.starts_with("rng_state") || stem.starts_with("random_states");
 }
 
-// What can be a folder's model, whole names and endings; of the first kind that is there the model is opened.
+// File names and endings that can be a folder's model, in order of preference.
 constexpr std::string_view kCandidates[] = {"model.safetensors.index.json",
                                             kHfIndexSuffix,
                                             "model.safetensors",
@@ -76,7 +76,7 @@ std::optional<std::size_t> candidate_rank(std::string_view name) {
   return std::nullopt;
 }
 
-// What in a folder could be the model, best first; of one rank the first by name.
+// The files of a folder that could be the model, best first; equal ranks are sorted by name.
 std::vector<std::string> candidates(const std::vector<std::string>& names) {
   std::vector<std::string> found;
   std::copy_if(names.begin(), names.end(), std::back_inserter(found),
@@ -86,7 +86,7 @@ std::vector<std::string> candidates(const std::vector<std::string>& names) {
   return found;
 }
 
-// ".bin" is anyone's: what is no file of torch is no candidate.
+// Many programs use ".bin": only torch files are candidates.
 bool is_foreign_bin(const ModelFolder& folder, const std::string& name) {
   if (!name.ends_with(".bin")) return false;
   try {
@@ -95,7 +95,7 @@ bool is_foreign_bin(const ModelFolder& folder, const std::string& name) {
     const std::string head = file->head(kSniffBytes);
     return sniff_torch_zip(head, name) == Match::no && sniff_torch_legacy(head, name) == Match::no;
   } catch (const Error&) {
-    return false;  // choosing it will say why it cannot be opened
+    return false;  // opening it later gives an Error with the reason
   }
 }
 
@@ -115,8 +115,8 @@ bool belongs_to(std::string_view chosen, std::string_view other) {
          set(chosen).second.starts_with("of-") && set(chosen) == set(other);
 }
 
-// Other models beside the chosen one: neither shards that an index there lists, nor configurations, nor
-// what training left.
+// Other models beside the chosen one, without shards that an index there lists, configurations and training
+// state.
 std::vector<std::string> other_models(const std::vector<std::string>& found) {
   std::vector<std::string> others;
   for (std::size_t i = 1; i < found.size(); ++i) {
@@ -157,7 +157,7 @@ Source resolve_model_folder(const fs::path& path, const ResolveOptions& options)
   return source;
 }
 
-// Whether a snapshot really lies in its repository: a link there could lead anywhere.
+// Whether a snapshot really lies in its repository: a link could lead anywhere.
 bool is_own_snapshot(const fs::path& snapshot, const fs::path& repository) {
   std::error_code failure;
   const fs::path real = fs::canonical(snapshot, failure);
@@ -172,7 +172,7 @@ std::optional<fs::path> main_snapshot(const fs::path& repository) {
   try {
     file = ModelFolder(repository / "refs", false).open("main");
   } catch (const Error&) {
-    return std::nullopt;  // no regular file of this repository: as good as none
+    return std::nullopt;  // not a regular file of this repository: counts as missing
   }
   if (!file || file->size() > kMostCommit + 2) return std::nullopt;
   std::string commit = file->head(kMostCommit + 2);
@@ -192,7 +192,7 @@ bool holds_model(const fs::path& folder) {
   }
 }
 
-// Without a usable reference: the snapshot changed last among those that hold a model.
+// For a repository without a usable reference: the last changed snapshot that holds a model.
 Source newest_snapshot(const fs::path& repository, const ResolveOptions& options) {
   std::vector<std::pair<fs::file_time_type, fs::path>> found;
   std::error_code failure;
@@ -232,7 +232,7 @@ std::shared_ptr<const SourceFile> index_of(const fs::path& shard, const ModelFol
 }
 
 Source resolve_file(const fs::path& path, const ResolveOptions& options) {
-  // the file itself was named by the user and may be a link to anywhere
+  // the user named this file, so it may be a link to anywhere
   auto file = std::make_shared<const SourceFile>(SourceFile::open(path.string()));
   const auto folder = std::make_shared<const ModelFolder>(path.parent_path(), options.follow_links);
   if (auto index = index_of(path, *folder)) {

@@ -1,4 +1,4 @@
-// A name of its own for every tensor, in formats whose names may be the same.
+// Makes tensor names unique, for formats in which several tensors may have one name.
 #pragma once
 
 #include "core/base/text_hash.h"
@@ -12,10 +12,10 @@ namespace loadline {
 
 class UniqueNames {
  public:
-  // `name` itself, or name#2, name#3 and so on if it was given before.
+  // Returns `name` itself, or name#2, name#3 and so on if it was returned before.
   std::string take(std::string name) {
     if (taken_.insert(name).second) return name;
-    // the counter goes on where it stopped, so that a million equal names stay linear
+    // the counter continues where it stopped, so that a million equal names take linear time
     std::uint64_t& number = numbers_.try_emplace(name, 1).first->second;
     std::string numbered;
     do {
@@ -26,7 +26,7 @@ class UniqueNames {
 
  private:
   TextSet taken_;
-  TextMap<std::uint64_t> numbers_;  // of the last one given, by the name asked for
+  TextMap<std::uint64_t> numbers_;  // by requested name: the last number given
 };
 
 }  // namespace loadline

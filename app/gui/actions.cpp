@@ -89,7 +89,7 @@ bool has_remedy(const Workspace& workspace) {
   return std::ranges::any_of(all, [](const Notice& notice) { return notice.remedy.has_value(); });
 }
 
-// What the newest message with a remedy offers.
+// Applies the remedy of the newest notice that has one.
 void mend(Workspace& workspace, const std::string&) {
   const auto& all = workspace.shared.notices.all();
   for (std::size_t i = all.size(); i-- > 0;) {
@@ -176,7 +176,7 @@ void find(Workspace& workspace, const std::string& text) {
     refuse(fmt::format("the panel '{}' has no search box", panel));
 }
 
-// What the files hold.
+// Actions on the content of the files.
 
 void look_at(Workspace& workspace, const std::string& key) {
   const auto& entries = model_of(workspace).graph->metadata;
@@ -212,7 +212,7 @@ void fold_operators(Workspace& workspace, const std::string& word) {
   workspace.settings.fold_operators = on_or_off(word);
 }
 
-// The methods beside each other, and the order of the load.
+// Actions of the comparison, and of the order of the load.
 
 void show_comparison(Workspace& workspace, const std::string& view) {
   workspace.settings.compare_view = static_cast<CompareView>(position(view, kCompareViewNames, "view"));
@@ -256,7 +256,7 @@ void load_order(Workspace& workspace, const std::string& path) { workspace.docum
 void save_order(Workspace& workspace, const std::string& path) { workspace.document().save_order(path); }
 void save_chart(Workspace& workspace, const std::string& path) { workspace.document().save_chart(path); }
 
-// What the arena panel packs, and how it looks at that.
+// Actions of the arena panel: its source, its options and its view.
 
 ArenaWork& arena_of(Workspace& workspace) { return *workspace.document().arena; }
 
@@ -330,7 +330,7 @@ void zoom_arena(Workspace& workspace, const std::string& text) {
   arena_of(workspace).view.height = {shares[2], shares[3]};
 }
 
-// Bytes that move.
+// Actions that move bytes: conversion and upload.
 
 void choose_device(Workspace& workspace, const std::string& id) { workspace.choose_device(id); }
 void upload(Workspace& workspace, const std::string&) { workspace.upload(); }

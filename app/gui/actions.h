@@ -1,4 +1,4 @@
-// Everything a user can do, as one table: buttons, shortcuts and scripts are rows of it.
+// Everything that a user can do, as one table. Buttons, shortcuts and scripts run its rows.
 #pragma once
 
 #include "app/gui/workspace.h"
@@ -12,21 +12,22 @@ namespace loadline::gui {
 
 enum class Argument : std::uint8_t { none, optional, required };
 
-// `run` throws Error when it cannot be done, whatever `enabled` says; what goes wrong later is a notice.
+// `run` throws Error if the action cannot be done, even if `enabled` is true. A later failure becomes a
+// notice.
 struct Action {
   std::string_view id;  // the word in a script
   std::string_view title;
-  // "Ctrl+O", or a key alone, which does nothing while somebody types; empty: none.
+  // "Ctrl+O", or a single key, which is ignored while the user types text; empty: no shortcut.
   std::string_view shortcut;
   Argument argument;                  // one line of text
-  bool (*enabled)(const Workspace&);  // it makes sense now
+  bool (*enabled)(const Workspace&);  // whether the action makes sense now
   void (*run)(Workspace&, const std::string& argument);
 };
 
 std::span<const Action> actions();
-// Null for an unknown id.
+// The action with this id; null for an unknown id.
 const Action* find_action(std::string_view id);
-// For buttons: a failure is a notice. The id must be one of the table.
+// Runs an action for a button: a failure becomes a notice. The id must be in the table.
 void run_action(Workspace& workspace, std::string_view id);
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// Problems from where the window has them, and the answers in words.
+// Makes packing problems from plans, passes and files, packs them, and describes the results in words.
 #include "app/gui/arena_scene.h"
 
 #include "core/base/checked.h"
@@ -32,7 +32,7 @@ ArenaKind kind_of(BlockUse use) {
                                       : ArenaKind::temporaries;
 }
 
-// Few are told apart by their colour; of many it says the size: eighths of the sizes that there are.
+// A few buffers get a colour each. Many buffers are coloured by size, in eighths of the sizes that occur.
 void set_kinds(ArenaProblem& arena) {
   constexpr std::size_t kKinds = 8, kFew = 16;
   arena.palette = arena.problem.buffers.size() <= kFew ? ArenaPalette::each : ArenaPalette::sizes;
@@ -66,7 +66,7 @@ void add_values(ArenaProblem& arena, const std::vector<ValueId>& values, ArenaKi
   }
 }
 
-// How long somebody waits for what is shown beside the packing.
+// Time limit for the figures beside the packing.
 StopRule patience(const Progress& progress) {
   constexpr auto kPatience = std::chrono::seconds(2);
   StopRule rule;

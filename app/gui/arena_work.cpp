@@ -1,4 +1,4 @@
-// A change of what is chosen replaces the packing under way.
+// Packs and traces in the background; a new choice replaces the packing under way.
 #include "app/gui/arena_work.h"
 
 #include "core/base/error.h"
@@ -9,7 +9,7 @@
 namespace loadline::gui {
 namespace {
 
-// That one, or where nothing is in it the first buffer's.
+// The arena asked for, or if that one is empty, the arena of the first buffer.
 std::uint32_t used_arena(const Problem& problem, std::uint32_t arena) {
   const std::vector<Buffer>& buffers = problem.buffers;
   const bool used = std::ranges::any_of(buffers, [&](const Buffer& b) { return b.arena == arena; });

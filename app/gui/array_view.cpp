@@ -1,4 +1,4 @@
-// Pages around what is in sight are kept, the rest is read again when it comes into sight.
+// Keeps the pages around the visible elements; other pages are read again when they become visible.
 #include "app/gui/array_view.h"
 
 #include "app/gui/meta_text.h"
@@ -64,7 +64,7 @@ void ArrayView::want(std::uint64_t first, std::uint64_t last) {
 
 void ArrayView::take(const Pages& pages, std::uint64_t first) {
   pages_.insert(pages.begin(), pages.end());
-  while (pages_.size() > kMostPages) {  // the one that lies farthest goes
+  while (pages_.size() > kMostPages) {  // drop the farthest page
     const bool low =
         first - std::min(first, pages_.begin()->first) > std::max(first, pages_.rbegin()->first) - first;
     pages_.erase(low ? pages_.begin() : std::prev(pages_.end()));

@@ -1,4 +1,4 @@
-// One metadata array as it is looked at: pages of elements and a search through all of them, read by jobs.
+// A metadata array as the window shows it: pages of elements and a search, read from the file by jobs.
 #pragma once
 
 #include "app/gui/jobs.h"
@@ -12,7 +12,7 @@
 
 namespace loadline::gui {
 
-// Of the thread that owns the jobs.
+// Used from the thread that owns the jobs.
 class ArrayView {
  public:
   // `entry` is the position of an array in the graph's metadata.
@@ -20,22 +20,22 @@ class ArrayView {
 
   const MetaArray& array() const { return *array_; }
 
-  // The element as text, not escaped, its beginning if it is long; nothing while it is not read.
+  // The element as text, not escaped, cut if it is long; null until it is read.
   const std::string* element(std::uint64_t i) const;
-  // Has the elements [first, last) read, if they are not.
+  // Starts reading the elements [first, last), unless they are read already.
   void want(std::uint64_t first, std::uint64_t last);
   bool reading() const { return read_.busy(); }
-  // Why reading ended; nothing more is read before retry().
+  // Why reading failed; nothing more is read before retry().
   std::string error() const { return read_.error_text(); }
   void retry() { read_.withdraw(); }
 
-  // Looks for elements that hold `text`, in any case, from the first to the last.
+  // Searches all elements, in order, for those that contain `text`, ignoring case.
   void search(std::string text);
   void stop_search() { found_.cancel(); }
   const std::string& searched() const { return searched_; }
   bool searching() const { return found_.busy(); }
   JobId search_job() const { return found_.job(); }
-  // Indices in order; only the first kMostFound. None while they are looked for.
+  // Indices of matching elements, in order; only the first kMostFound. Empty during the search.
   const std::vector<std::uint64_t>& found() const { return found_.or_empty(); }
   std::string search_error() const;
 
@@ -51,7 +51,7 @@ class ArrayView {
   MetaGraphPtr graph_;
   const MetaArray* array_ = nullptr;
   Pages pages_;
-  Latest<Pages> read_;  // of the pages that were last wanted
+  Latest<Pages> read_;  // the pages that were wanted last
   std::uint64_t reading_first_ = 0;
   std::uint64_t reading_last_ = 0;  // pages
   std::string searched_;

@@ -1,4 +1,4 @@
-// From what the window asks to requests of one load and of all methods.
+// Turns the window's request into the questions behind the timeline and the comparison.
 #include "app/gui/asked.h"
 
 #include "core/base/error.h"
@@ -22,13 +22,13 @@ LoadRequest load_request(const Asked& asked, const ForwardScene* pass) {
     take_pass(request, {});
     return request;
   }
-  // a name of the file may stand for the batch or for tokens
+  // a size that the file names may stand for the batch or for tokens
   const auto symbols = symbols_of(*pass->forward(), request);
   request.batch = symbols[index(kBatch)];
   request.sequence = symbols[index(kSequence)];
   request.past = symbols[index(kPast)];
   request.forward = pass->options;
-  request.activation_bytes = 0;  // the pass has its own
+  request.activation_bytes = 0;  // the pass gives the bytes of activations
   return request;
 }
 

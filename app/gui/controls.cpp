@@ -1,4 +1,4 @@
-// What can be pressed and picked: buttons, segments, combos, check boxes.
+// Controls to press and pick: buttons, segments, combos, sliders, check boxes.
 #include "app/gui/widgets.h"
 
 #include <algorithm>
@@ -117,7 +117,7 @@ namespace {
 
 constexpr std::int64_t kMostLinear = 200;
 
-// Where a slider has a value, as ImGui places it: from 0 a logarithmic scale begins at a tenth.
+// The position of a value on a slider, as ImGui computes it: a logarithmic scale from 0 begins at a tenth.
 float slider_share(std::int64_t value, std::int64_t least, std::int64_t most) {
   if (most <= kMostLinear)
     return static_cast<float>(value - least) / static_cast<float>(std::max<std::int64_t>(most - least, 1));

@@ -1,4 +1,4 @@
-// A conversion with where it goes.
+// A conversion and its target path.
 #pragma once
 
 #include "exporters/convert_options.h"

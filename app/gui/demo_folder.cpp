@@ -1,4 +1,4 @@
-// Synthesises the demo preset where nobody else keeps files.
+// Synthesises the demo preset in a folder of its own.
 #include "app/gui/demo_folder.h"
 
 #include "core/base/error.h"
@@ -34,7 +34,7 @@ DemoFolder::DemoFolder(const std::string& parent) {
 }
 
 DemoFolder::~DemoFolder() {
-  std::error_code ignored;  // what cannot be removed stays in the temporary folder
+  std::error_code ignored;  // a folder that cannot be removed stays in the temporary folder
   std::filesystem::remove_all(path_, ignored);
 }
 

@@ -7,7 +7,7 @@
 
 namespace loadline::gui {
 
-// A fresh folder in the system's temporary one, or in `parent`; removed with all it holds on destruction.
+// A new folder in the system's temporary folder, or in `parent`. The destructor removes it with its content.
 class DemoFolder {
  public:
   // Throws Error{io}.
@@ -24,7 +24,8 @@ class DemoFolder {
 };
 
 // Writes the demo preset with seeded random weights into `folder`, unless it is already there, and
-// returns the path to open. It appears whole or not at all, whoever else writes there meanwhile.
+// returns the path to open. The model appears whole or not at all, even if others write there at the same
+// time.
 std::string write_demo_model(const std::string& folder, Progress& progress);
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// What is selected and listed; document_plan.cpp and its neighbours have what is worked out.
+// Selection and tensor table; document_plan.cpp and the other document_*.cpp do the computed parts.
 #include "app/gui/document.h"
 
 #include "core/base/error.h"

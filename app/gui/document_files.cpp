@@ -1,4 +1,4 @@
-// What is asked of a model's files: what slows down loading them, and whether an exporter can write them.
+// Questions about a model's files: problems that slow down loading, and whether an exporter can write them.
 #include "app/gui/document.h"
 #include "app/gui/fits.h"
 #include "core/io/storage_reader.h"

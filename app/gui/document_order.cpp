@@ -1,4 +1,4 @@
-// The order of a load, arranged by hand or read from a file; and pictures of the comparison.
+// Custom load orders, arranged by hand or read from a file, and pictures of the comparison.
 #include "app/gui/document.h"
 #include "app/report/asked_for.h"
 #include "app/report/page.h"
@@ -20,7 +20,7 @@ namespace {
               safe_display(path, 120), suffix);
 }
 
-// What a page says of the model and of what was asked.
+// The lines of a page about the model and the request.
 report::PageText page_text(const MetaGraph& graph, const BoundRequest& bound) {
   report::PageText page;
   page.version = LOADLINE_VERSION;
@@ -32,7 +32,8 @@ report::PageText page_text(const MetaGraph& graph, const BoundRequest& bound) {
   return page;
 }
 
-// Writes what `text` makes, and says where it is. That is a job of its own: it goes on when the model goes.
+// Writes the text that `text` makes to a file, and reports the path. Its job continues if the model is
+// closed.
 template <typename Text>
 void save(Shared& shared, const std::string& path, std::string_view what, Text text) {
   shared.jobs.post(
@@ -55,7 +56,7 @@ void save(Shared& shared, const std::string& path, std::string_view what, Text t
 void Document::list_order() {
   if (!model) return;
   LoadQuestion wanted = timeline();
-  // an order of one's own stays as it is unfolded, whatever else changes
+  // a custom order stays unfolded as it is, whatever else changes
   if (wanted.own_order) wanted.request = {};
   if (wanted == listed_) return;
   listed_ = std::move(wanted);

@@ -1,4 +1,4 @@
-// What is worked out of a model in the background: the forward pass, the projection, the comparison.
+// The background computations for a model: the forward pass, the projection, the comparison.
 #include "app/gui/document.h"
 #include "app/gui/fits.h"
 #include "core/base/error.h"
@@ -14,7 +14,8 @@
 namespace loadline::gui {
 namespace {
 
-// Another profile has other operators around the same ones: those of a name are counted from the last.
+// Finds an operator again under another profile, which adds operators: operators of one name are counted from
+// the last.
 std::optional<std::size_t> same_operator(const ForwardScene* before, const ForwardScene* now,
                                          std::optional<std::size_t> shown) {
   if (!shown || before == nullptr || now == nullptr) return std::nullopt;
@@ -48,7 +49,7 @@ void Document::check(const Asked& asked) const {
   (void)find_methods(request.methods);
   (void)bind_memory(request, *shared_.targets);
   if (model)
-    (void)bind(task(question));  // looks at every tensor where weights are placed
+    (void)bind(task(question));  // visits every tensor if weights are placed
   else if (shown_order(asked) != kOwnOrder)
     check_order_choice(shown_order(asked));
 }
@@ -69,7 +70,7 @@ void Document::set_option(std::string_view option, std::string_view word) {
   Asked asked = asked_;
   LoadRequest& request = asked.request;
   set_load_option(request, option, word);
-  if (request.target != asked_.request.target) {  // its data sheet holds until something else is chosen
+  if (request.target != asked_.request.target) {  // the data sheet holds until the user chooses otherwise
     request.memory.reset();
     request.device_budget.reset();
     request.host_budget.reset();
@@ -135,7 +136,7 @@ LoadTask Document::task(LoadQuestion question) const {
 
 void Document::refresh_load() {
   if (!model) return;
-  // what was cancelled or failed is tried again
+  // a question that was cancelled or failed is tried again
   const bool planned = projection.value() || projection.busy();
   const bool compared = !comparison.value()->answer.rows.empty() || comparison.busy();
   if (planned_ != timeline() || !planned) plan();

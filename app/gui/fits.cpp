@@ -1,4 +1,4 @@
-// Peaks against heaps, bytes against disks.
+// Compares peaks with device memory, encodings with the method's needs, and computes converted sizes.
 #include "app/gui/fits.h"
 
 #include "core/base/error.h"

@@ -1,4 +1,4 @@
-// Whether what a button would do has room: on a device for an upload, on a disk for a conversion.
+// Checks before an upload or a conversion: does the model fit on the device, and how large is the new file?
 #pragma once
 
 #include "app/gui/model.h"
@@ -15,25 +15,25 @@
 
 namespace loadline::gui {
 
-// Why the uploader would refuse, in its words, from what the device had when it was listed; empty if
-// it fits. `system` is the memory that the machine has left, if it says.
+// Why the uploader would refuse, in the uploader's words; empty if the upload fits. Uses the device's free
+// memory when it was listed. `system` is the available memory of the machine, if known.
 std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& device,
                           std::optional<std::uint64_t> system);
 
-// Why this load of the model cannot be done from its files; empty if it needs no mapped files, or if all
-// weights lie as they are.
+// Why this load cannot map the model's files; empty if it maps no files, or if all weights have plain
+// encoding.
 std::string mapping_misfit(const Model& model, const Projection& projection);
-// Why no load and no conversion can have all weights; empty if they can be read.
+// Why the weights cannot all be read, so that neither load nor conversion is possible; empty if they can.
 std::string reading_misfit(const Model& model);
-// Why the model can be looked at only, whatever one would do with its weights; empty if it can be used.
+// Why the model can only be inspected, and its weights not be used; empty if they can.
 std::string use_misfit(const Model& model);
 
-// Whether a conversion to that format takes the option. What no exporter lists is not about the format.
+// Whether a conversion to that format takes the option. Options that no exporter lists apply to all formats.
 bool takes(const Exporter& exporter, std::string_view option);
 
-// What exporters write tensors of a type as when asked for `outtype`: what cannot be cast stays.
+// The type in which exporters write tensors of type `dtype` with `outtype`; a type that cannot be cast stays.
 DType converted_dtype(DType dtype, std::optional<DType> outtype);
-// The tensor bytes of a type, and of the model, once converted; headers come on top.
+// The tensor bytes of one type, and of the whole model, after conversion, without headers.
 std::uint64_t converted_bytes(const DTypeShare& share, std::optional<DType> outtype);
 std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype);
 

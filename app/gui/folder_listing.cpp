@@ -1,4 +1,4 @@
-// Reads a folder and marks what can be opened.
+// Reads a folder and marks the entries that can be opened.
 #include "app/gui/folder_listing.h"
 
 #include "core/base/error.h"
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Extensions begin with a dot; what does not is a whole name: "config.json".
+// A pattern that begins with a dot is an extension; any other is a whole file name: "config.json".
 bool is_model_file(std::string_view name) {
   return std::ranges::any_of(importers(), [&](const Importer& importer) {
     std::string_view words = importer.extensions;
@@ -30,8 +30,8 @@ bool is_model_file(std::string_view name) {
   });
 }
 
-// A folder to open as a whole: with an index, a configuration, a cache's snapshots, or one weight file and
-// nothing to look into. Other folders with models are looked into.
+// Whether a folder is opened as one model: it has an index, a configuration, the snapshots of a cache, or one
+// weight file and no subfolders. Other folders are listed instead.
 bool is_model_folder(const fs::path& path) {
   constexpr int kMostLookedAt = 256;
   std::error_code failed;

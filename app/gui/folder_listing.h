@@ -10,22 +10,22 @@ namespace loadline::gui {
 struct FolderEntry {
   std::string name;
   bool folder = false;
-  bool model = false;  // a file with an extension that an importer reads, or a folder that holds one
+  bool model = false;  // a file with an extension that an importer reads, or a folder with such a file
   std::uint64_t bytes = 0;
 };
 
 struct FolderListing {
   std::string path;                  // absolute
   std::vector<FolderEntry> entries;  // folders first, in natural order
-  bool truncated = false;            // there were more than kMostEntries
+  bool truncated = false;            // the folder has more than kMostEntries
 };
 
 inline constexpr std::size_t kMostEntries = 5000;
 
-// Hidden entries are left out. Throws Error{io}.
+// Lists a folder without hidden entries. Throws Error{io}.
 FolderListing list_folder(const std::string& path);
 
-// The folder above, or the same one at the root.
+// The parent folder; the root is its own parent.
 std::string parent_folder(const std::string& path);
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// One pass over the operators for everything that does not depend on sizes.
+// Derives from the operators, in one pass, everything that does not depend on sizes.
 #include "app/gui/forward_scene.h"
 
 #include "core/base/error.h"
@@ -46,9 +46,9 @@ void add_values(ForwardScene& scene) {
     }
 }
 
-// Whether any dimension changes with the symbol, at whatever sizes: a window is full from some size on.
+// Whether any dimension depends on the symbol at some size; a window, once full, no longer does.
 bool depends_on(const ForwardGraph& forward, std::size_t symbol) {
-  std::vector<SymbolId> follow = {SymbolId{static_cast<std::uint16_t>(symbol)}};  // it is in all of these
+  std::vector<SymbolId> follow = {SymbolId{static_cast<std::uint16_t>(symbol)}};  // symbols that depend on it
   const auto mentions = [&](const SizePoly& side) {
     return std::ranges::any_of(follow, [&](SymbolId id) { return side.mentions(id); });
   };
@@ -61,8 +61,8 @@ bool depends_on(const ForwardGraph& forward, std::size_t symbol) {
 
 void add_symbols(ForwardScene& scene) {
   const ForwardGraph& forward = *scene.model.graph;
-  // a file may name any number of sizes; the first ones are its inputs'. An architecture's own follow from B,
-  // S and P
+  // a file may name any number of sizes; its inputs name the first ones. The symbols of an architecture
+  // follow from B, S and P
   constexpr std::size_t kMostTried = 16;
   const std::size_t tried = forward.least.empty() ? kMostTried : index(kPast) + 1;
   scene.symbols_matter.assign(forward.symbols.size(), false);
@@ -76,7 +76,7 @@ bool chooses_rows(const BoundOp& op) {
          });
 }
 
-// The operators of a node, if nothing else comes between them.
+// The range of a node's operators, if no other operator lies between them.
 std::optional<OpRange> contiguous(const OpTree& tree, OpNodeId id) {
   OpRange range = {UINT32_MAX, 0};
   std::size_t count = 0;
@@ -92,7 +92,7 @@ std::optional<OpRange> contiguous(const OpTree& tree, OpNodeId id) {
   return range;
 }
 
-// "encoder" of encoder.layers, and of encoder itself.
+// The name of a stack: "encoder" for encoder.layers, and for encoder itself.
 std::string stack_name(const OpTree& tree, OpNodeId parent) {
   const OpNode& above = tree.node(tree.node(parent).parent);
   return above.name.empty() ? tree.node(parent).name : above.name;
@@ -100,7 +100,7 @@ std::string stack_name(const OpTree& tree, OpNodeId parent) {
 
 // The repeated modules nearest the root, wherever they are.
 void add_bands(ForwardScene& scene) {
-  std::vector<std::pair<ForwardScene::Band, OpNodeId>> bands;  // with what they are children of
+  std::vector<std::pair<ForwardScene::Band, OpNodeId>> bands;  // each with its parent node
   std::vector<OpNodeId> look = {kRootOpNode};
   while (!look.empty()) {
     const OpNodeId at = look.back();
@@ -143,7 +143,7 @@ std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
     scene->model =
         forward_model(*scene->graph, *scene->assets, chosen_profile(*scene->assets, *scene->graph, chosen));
   };
-  ForwardOptions fitting = options;  // what was chosen for another model may not be for this one
+  ForwardOptions fitting = options;  // options chosen for another model may not fit this one
   try {
     if (!fitting.profile.empty() && !runs(scene->assets->profile(fitting.profile), *scene->graph))
       fitting.profile.clear();

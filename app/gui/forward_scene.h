@@ -1,4 +1,4 @@
-// The forward pass as the window shows it: operators, their tree, and when everything is alive.
+// The forward pass as the window shows it: operators, their module tree, and the lifetimes of values.
 #pragma once
 
 #include "core/base/progress.h"
@@ -17,46 +17,46 @@ namespace loadline::gui {
 // Immutable once made.
 struct ForwardScene {
   MetaGraphPtr graph;
-  std::shared_ptr<const ForwardAssets> assets;  // what the model is bound to
+  std::shared_ptr<const ForwardAssets> assets;  // keeps alive the architecture that the model is bound to
   ForwardModel model;
-  ForwardOptions options = {};  // that the model is run with
-  std::string fault = {};       // why the options chosen are not those of the model
-  OpTree tree;                  // with the root alone where there are no operators
-  // What the lanes show, by the operator they begin at.
+  ForwardOptions options = {};  // the options in force
+  std::string fault = {};       // why the chosen options are not in force
+  OpTree tree;                  // only the root if there are no operators
+  // The rows of the lanes, sorted by the operator at which they begin.
   struct WeightUse {
     TensorId tensor{};
-    OpRange ops = {};  // from the first that uses it to the last
+    OpRange ops = {};  // from its first use to its last
   };
   std::vector<WeightUse> weights;
   std::vector<std::pair<ValueId, OpRange>> cache;  // from the operator that writes it to the end
   std::vector<ValueId> activations;
   std::vector<ValueId> temporaries;
-  std::vector<bool> symbols_matter;  // per symbol: some size depends on it
-  bool has_logits = false;           // an architecture's head, whose rows can be chosen
-  // Repeated layers that follow one another: bands behind the lanes.
+  std::vector<bool> symbols_matter;  // per symbol: whether some size depends on it
+  bool has_logits = false;           // an architecture with a head, whose rows can be chosen
+  // A repeated layer, drawn as a band behind the lanes.
   struct Band {
-    std::string name;   // the number: "12"
-    std::string stack;  // of the first of its stack: "layer", or which one it is: "encoder"
+    std::string name;   // the number of the layer: "12"
+    std::string stack;  // for the first layer of a stack: "layer", or the stack's name: "encoder"
     OpRange ops = {};
   };
   std::vector<Band> bands;
 
-  // Null where no operators are known.
+  // The graph; null if no operators are known.
   const ForwardGraph* forward() const {
     return model.graph && !model.graph->ops.empty() ? &*model.graph : nullptr;
   }
 };
 
-// A profile that is not for this model counts as not chosen; options that fail are left out and told in
-// `fault`. Throws Error as forward_model() does without options, and Error{cancelled}.
+// A profile that is not for this model counts as not chosen. Options that fail are left out, and `fault` says
+// why. Throws the Errors of forward_model() without options, and Error{cancelled}.
 std::shared_ptr<const ForwardScene> make_forward_scene(MetaGraphPtr graph,
                                                        std::shared_ptr<const ForwardAssets> assets,
                                                        const ForwardOptions& options, Progress& progress);
 
-// The sizes that the request chooses. Throws Error{usage} for a name that the file does not have.
+// The symbol values with the sizes of the request. Throws Error{usage} for an unknown name of a size.
 std::vector<std::uint64_t> symbols_of(const ForwardGraph& graph, const LoadRequest& request);
 
-// The most that is alive inside each node of the tree, activations and temporaries together.
+// For each node of the tree, the peak bytes of activations and temporaries during its operators.
 std::vector<std::uint64_t> peaks_inside(const OpTree& tree, const std::vector<LaneBytes>& usage);
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// One frame: style if it changed, deliveries, drawing.
+// One frame: apply the style if it changed, take in finished jobs, draw.
 #include "app/gui/gui_app.h"
 
 #include "core/base/error.h"

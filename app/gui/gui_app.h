@@ -13,7 +13,7 @@ namespace loadline::gui {
 
 class GuiApp {
  public:
-  // The window must outlive the app. `stop` closes it as its close button does.
+  // The window must outlive the app. A request on `stop` closes the window.
   GuiApp(Window& window, std::string hub_cache, std::stop_token stop = {},
          std::shared_ptr<const ForwardAssets> assets = nullptr);
   GuiApp(const GuiApp&) = delete;
@@ -26,12 +26,12 @@ class GuiApp {
   void frame();
   // Draws frames until no job is left. Throws what check_open() throws.
   void settle();
-  // A few frames, until what depends on the last one's layout has found its place. Throws likewise.
+  // Draws a few frames, until items placed by the layout of the frame before are in place. Throws likewise.
   void draw_settled();
   bool wants_close() const {
     return stop_.stop_requested() || window_.should_close() || workspace_.wants_quit;
   }
-  // Throws Error{cancelled} once the window is to close: for what nobody would see any more.
+  // Throws Error{cancelled} once the window is to close, to end work whose result would not be seen.
   void check_open() const;
 
  private:

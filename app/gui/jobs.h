@@ -1,4 +1,4 @@
-// Background jobs: work on worker threads, results delivered where they are asked for.
+// Background jobs: work runs on worker threads, and results are delivered on the thread that calls poll().
 #pragma once
 
 #include "core/base/error.h"
@@ -21,7 +21,7 @@
 
 namespace loadline::gui {
 
-// What a job came to: a value or the Error that ended it.
+// The result of a job: a value, or the Error that ended it.
 template <typename T>
 class Outcome {
  public:
@@ -49,35 +49,36 @@ struct JobView {
   std::uint64_t total = 0;  // 0 while unknown
 };
 
-// A small pool. post() and poll() belong to one thread, the owner's; the rest may be called from any.
+// A small thread pool. post() and poll() may be called from the owner's thread only; all else from any
+// thread.
 class Jobs {
  public:
   explicit Jobs(unsigned workers);
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
-  // Asks every job to stop and waits for them; results that nobody polled are dropped.
+  // Asks every job to stop and waits for them. Results that were not polled are dropped.
   ~Jobs();
 
-  // Runs `work(Progress&) -> T` on a worker, then `finished(Outcome<T>)` inside a later poll(). A
-  // job with a tag (not empty) replaces the ones with the same tag: an unstarted one is forgotten and
-  // its `finished` never called, a running one is asked to stop. Of `work` only an Error or another
-  // std::exception comes out, as an Error.
+  // Runs `work(Progress&) -> T` on a worker, then `finished(Outcome<T>)` inside a later poll(). A job with a
+  // tag (not empty) replaces the jobs with the same tag: an unstarted job is dropped and its `finished` never
+  // called, a running job is asked to stop. `work` may throw Error or another std::exception; `finished` gets
+  // it as an Error.
   template <typename Work, typename Finished>
   JobId post(std::string name, std::string tag, Work work, Finished finished);
 
-  // Delivers what has finished; true if there was anything.
+  // Delivers the results of finished jobs; true if there were any.
   bool poll();
   void cancel(JobId id);
   void cancel_all();
   // Unfinished jobs, oldest first.
   std::vector<JobView> view() const;
-  // The job, unless it is finished.
+  // The job; nothing if it is finished.
   std::optional<JobView> find(JobId id) const;
-  // How many were posted since the beginning.
+  // The number of jobs posted so far.
   std::uint64_t posted() const;
-  // Nothing waits, runs, or is undelivered.
+  // True if no job waits or runs and no result is undelivered.
   bool idle() const;
-  // Called (from workers) whenever a poll() would find something.
+  // Sets a function that workers call whenever there is a result to poll().
   void set_wake(std::function<void()> wake);
 
  private:
@@ -102,7 +103,7 @@ class Jobs {
   std::deque<Delivery> deliveries_;
   std::function<void()> wake_;
   std::uint64_t next_id_ = 1;
-  std::vector<std::jthread> workers_;  // last: they stop before what they use goes
+  std::vector<std::jthread> workers_;  // last member: the threads end before the members they use
 };
 
 template <typename Work, typename Finished>

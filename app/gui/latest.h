@@ -1,4 +1,4 @@
-// The answer to the newest of several questions that were asked in the background.
+// Holds the answer to the newest of several questions that run as background jobs.
 #pragma once
 
 #include "app/gui/jobs.h"
@@ -13,9 +13,9 @@
 
 namespace loadline::gui {
 
-// A question is a job. An answer finds its way here through the question that it answers: when a newer
-// question was asked, or nobody waits any more, that question is gone and the answer is dropped. So an older
-// answer cannot replace a newer one. Belongs to the thread that polls the jobs, which must live longer.
+// A question is a job. If a newer question was asked, or the question was withdrawn, the job's answer is
+// dropped. So an older answer can never replace a newer one. Used from the thread that polls the jobs; the
+// jobs must outlive this object.
 template <typename T>
 class Latest {
  public:
@@ -24,25 +24,25 @@ class Latest {
   Latest& operator=(const Latest&) = delete;
   ~Latest() { withdraw(); }
 
-  // The last answer; null before the first one. It stays while a newer question is open, and when that one
-  // fails, until somebody drops it.
+  // The last answer; null before the first one. It stays while a newer question is open, and if the newer
+  // question fails, until drop() or reset().
   const std::shared_ptr<const T>& value() const { return value_; }
-  // The same, or an empty answer where there is none.
+  // The last answer, or a default-constructed T before the first one.
   const T& or_empty() const {
     static const T kEmpty{};
     return value_ ? *value_ : kEmpty;
   }
-  // Why the newest question has no answer; null if it has one, or will have.
+  // Why the newest question failed; null if it has an answer or is still open.
   const Error* error() const { return error_ ? &*error_ : nullptr; }
   std::string error_text() const { return error_ ? error_->what() : std::string(); }
   bool was_cancelled() const { return error_ && error_->code() == ErrorCode::cancelled; }
-  // A question is open.
+  // Whether a question is open.
   bool busy() const { return question_ != nullptr; }
   // The job of the newest question.
   JobId job() const { return job_; }
 
-  // Asks `work(Progress&)`, which returns a T or a shared pointer to one. Once the answer or the error is
-  // here, poll() calls `then()`.
+  // Runs `work(Progress&)`, which returns a T or a shared pointer to one, as a job. After the answer or the
+  // error has arrived, Jobs::poll() calls `then()`.
   template <typename Work, typename Then>
   void ask(Jobs& jobs, std::string name, Work work, Then then) {
     using Answer = std::invoke_result_t<Work&, Progress&>;
@@ -63,7 +63,7 @@ class Latest {
     ask(jobs, std::move(name), std::move(work), [] {});
   }
 
-  // An answer without a question; it is the newest.
+  // Sets the answer without a question, and withdraws any open question.
   void set(T value) {
     withdraw();
     value_ = shared(std::move(value));
@@ -89,7 +89,7 @@ class Latest {
   static std::shared_ptr<const T> shared(T value) { return std::make_shared<const T>(std::move(value)); }
   static std::shared_ptr<const T> shared(std::shared_ptr<const T> value) { return value; }
 
-  // Of this object alone: its next question replaces the one before, and nobody else's does.
+  // A tag unique to this object: only its own next question replaces the one before.
   std::string tag() const { return "latest " + std::to_string(reinterpret_cast<std::uintptr_t>(this)); }
 
   template <typename Answer>
@@ -103,7 +103,7 @@ class Latest {
 
   std::shared_ptr<const T> value_;
   std::optional<Error> error_;
-  std::shared_ptr<Latest*> question_;  // open; answers hold it weakly
+  std::shared_ptr<Latest*> question_;  // the open question; the job's delivery holds it weakly
   Jobs* jobs_ = nullptr;
   JobId job_{};
 };

@@ -1,4 +1,4 @@
-// Binds what a job is given, and asks for projections and rows.
+// Binds the request of a task, and computes its projection or its comparison.
 #include "app/gui/load_task.h"
 
 #include "core/load/order_file.h"

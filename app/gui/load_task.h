@@ -1,4 +1,4 @@
-// A load of a model with all that it refers to: enough for a job.
+// A load of a model with everything that it refers to, so that a job can run it.
 #pragma once
 
 #include "app/gui/asked.h"
@@ -13,16 +13,16 @@
 
 namespace loadline::gui {
 
-// The forward passes of one model's loads: the last one is bound once for all jobs that ask for it.
+// Caches the last forward pass of one model's loads, so that several jobs bind it only once.
 class PassMemo {
  public:
-  // Throws as RequestPass does.
+  // Throws the Errors of RequestPass.
   std::shared_ptr<const RequestPass> find(const MetaGraph& graph, const LoadRequest& request,
                                           const std::shared_ptr<const ForwardAssets>& assets);
 
  private:
   std::mutex mutex_;
-  LoadRequest of_;  // what else it asks does not matter
+  LoadRequest of_;  // the options of last_; only those of the pass matter
   std::shared_ptr<const RequestPass> last_;
 };
 
@@ -35,12 +35,12 @@ struct LoadTask {
   std::shared_ptr<PassMemo> passes;
 };
 
-// All throw as bind_request(). What it returns refers to the task's targets.
+// This function and those below throw the Errors of bind_request(). The result refers to the task's targets.
 BoundRequest bind(const LoadTask& task);
-// The first method in the first order.
+// The storage order of the first method in the first order.
 StorageOrder first_order(const LoadTask& task, const Progress& progress);
 Projection project_load(const LoadTask& task, Progress& progress);
-// Every method and order, with curves.
+// The comparison of all methods and orders of the question, with curves.
 report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress);
 
 }  // namespace loadline::gui

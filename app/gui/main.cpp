@@ -1,4 +1,4 @@
-// Chooses the window, opens what was asked for, and runs frames until there is nothing left to do.
+// Chooses the kind of window, opens the model, and runs frames until the window closes or the script ends.
 #include "app/gui/main.h"
 
 #include "app/gui/gui_app.h"
@@ -9,7 +9,7 @@
 namespace loadline::gui {
 namespace {
 
-// Waiting costs nothing; a job's progress is worth a look ten times a second, a blinking cursor two.
+// Seconds to wait for events: a job's progress is redrawn ten times a second, a blinking cursor twice.
 constexpr double kBusyWait = 0.1;
 constexpr double kIdleWait = 0.5;
 constexpr double kMovingWait = 0.03;
@@ -23,7 +23,7 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// Notices of severity error are what a picture would show and a caller would miss.
+// Reports notices of severity error, which only a person looking at the window would see.
 void throw_failures(const Workspace& workspace) {
   for (const Notice& notice : workspace.shared.notices.all())
     if (notice.severity == Severity::error) throw Error(ErrorCode::io, notice.text);

@@ -1,4 +1,4 @@
-// Pages are drawn line by line, as a terminal shows them; headings stand out.
+// Draws manual pages line by line, as a terminal does, with emphasised headings.
 #include "app/gui/manual_window.h"
 
 #include "app/gui/widgets.h"

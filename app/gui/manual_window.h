@@ -1,4 +1,4 @@
-// The manual over the window.
+// The manual, drawn over the window.
 #pragma once
 
 #include "app/gui/ui.h"
@@ -6,7 +6,7 @@
 
 namespace loadline::gui {
 
-// The page Workspace::manual, if there is one, to be read and closed.
+// Draws the manual page Workspace::manual, with a way to close it; nothing if it is empty.
 void draw_manual(Workspace& workspace, const Ui& ui);
 
 }  // namespace loadline::gui

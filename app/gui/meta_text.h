@@ -16,11 +16,11 @@ std::string meta_line(const MetaValue& value, std::size_t most);
 // The type as a person reads it: "u32", "string", "f32[32,000]".
 std::string meta_type_text(const MetaValue& value);
 
-// With a line for each element and two spaces for each level, if `text` looks like JSON without line
-// breaks; else as it is. What is no JSON comes out with the same characters, blanks apart.
+// Breaks JSON without line breaks into a line for each element, indented by two spaces a level. Any other
+// text is returned unchanged. Text that only looks like JSON keeps all its characters except blanks.
 std::string broken_json(std::string_view text);
 
-// A text to look for in others, without regard to the case of ASCII letters.
+// A text to search for in other texts, ignoring the case of ASCII letters.
 class Needle {
  public:
   explicit Needle(std::string_view text);

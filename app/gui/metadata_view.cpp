@@ -1,4 +1,4 @@
-// An array is read only while it is looked at.
+// Opens a metadata array while it is shown.
 #include "app/gui/metadata_view.h"
 
 #include <variant>

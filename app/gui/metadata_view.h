@@ -1,4 +1,4 @@
-// Which entry of a model's metadata is looked at.
+// The metadata entry that the window shows.
 #pragma once
 
 #include "app/gui/array_view.h"
@@ -16,16 +16,16 @@ class MetadataView {
   // `graph` may be null.
   MetadataView(Jobs& jobs, MetaGraphPtr graph) : jobs_(jobs), graph_(std::move(graph)) {}
 
-  // Shows an entry; an array is opened for reading. No such entry: nothing is shown.
+  // Shows an entry, and opens an array for reading. Shows nothing for nothing or an unknown entry.
   void look_at(std::optional<std::size_t> entry);
   std::optional<std::size_t> entry() const { return entry_; }
   // Null unless the entry is an array.
   ArrayView* array() const { return array_.get(); }
-  // Rises with every look_at(): lists scroll to it.
+  // Counts the calls of look_at(). Lists scroll to the entry when it changes.
   std::uint64_t looks() const { return looks_; }
 
   std::string search;
-  std::optional<std::uint64_t> wants_element;  // the metadata panel shows it, of the array looked at
+  std::optional<std::uint64_t> wants_element;  // the element that the metadata panel shows next
 
  private:
   Jobs& jobs_;

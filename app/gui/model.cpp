@@ -1,4 +1,4 @@
-// Derives what the panels show from a graph: one pass per fact, nothing per frame.
+// Derives the facts that panels show from a graph: one pass for each fact, no work per frame.
 #include "app/gui/model.h"
 
 #include "core/base/text.h"
@@ -67,7 +67,7 @@ std::string_view role_name(Role role) {
 }
 
 Role tensor_role(std::string_view name) {
-  // "attention.norm" is a norm, "embeddings.LayerNorm" too: the most telling part first
+  // "attention.norm" and "embeddings.LayerNorm" are norms: the most specific part is tested first
   if (has_any(name, {"norm", "ln_", ".ln", "layer_norm"})) return Role::norm;
   if (has_any(name, {"lm_head", "output.weight", "classifier", "pooler", "score.weight"}) &&
       !layer_number(name))

@@ -1,4 +1,4 @@
-// What the panels need to know of an opened model, worked out once, off the window's thread.
+// The facts about an opened model that panels show, computed once, in a job.
 #pragma once
 
 #include "core/forward/assets.h"
@@ -17,7 +17,7 @@
 
 namespace loadline::gui {
 
-// What a tensor does in the model, as its name tells.
+// The role of a tensor in the model, guessed from its name.
 enum class Role : std::uint8_t { embedding, attention, mlp, norm, head, other };
 inline constexpr std::size_t kRoleCount = 6;
 std::string_view role_name(Role role);
@@ -26,14 +26,14 @@ Role tensor_role(std::string_view name);
 struct DTypeShare {
   DType dtype = DType::opaque;
   std::uint64_t tensors = 0;
-  std::uint64_t bytes = 0;    // what several tensors view counted once
-  std::uint64_t written = 0;  // by an exporter: ties once, every other view for itself
+  std::uint64_t bytes = 0;    // bytes that several tensors view count once
+  std::uint64_t written = 0;  // bytes that an exporter writes: ties once, every other view in full
 };
 
 // Immutable once made; vectors named "per tensor" are parallel to graph->tensors.
 struct Model {
   MetaGraphPtr graph;
-  std::string path;  // as asked for; empty for a graph that no path gave
+  std::string path;  // as given by the user; empty for a graph without a path
   std::string name;
   ModuleTree tree;
   view::TreemapOrder treemap_order;
@@ -46,37 +46,37 @@ struct Model {
   std::vector<std::vector<TensorId>> ties;
   std::vector<std::uint32_t> tie_of;            // per tensor: 1 + index in ties, 0 = not tied
   std::vector<std::optional<TensorId>> owners;  // per storage
-  std::uint64_t weight_bytes = 0;               // of the storages
+  std::uint64_t weight_bytes = 0;               // bytes of all storages
   std::uint64_t disk_bytes = 0;
   std::uint64_t parameters = 0;
   std::vector<DTypeShare> dtypes;  // by decreasing bytes
   std::array<std::uint64_t, kRoleCount> role_bytes = {};
   std::vector<std::uint64_t> bytes_of_file;  // tensor bytes per file
-  std::vector<EncodingShare> encodings;      // other than plain
+  std::vector<EncodingShare> encodings;      // all but plain
   std::string mapping_refusal;               // why the files cannot be mapped; empty if they can
-  bool remarks = false;                      // storage_remark() says something of some tensor
+  bool remarks = false;                      // storage_remark() is not empty for some tensor
   bool shapes_only = false;                  // no file holds (all of) its weights
-  std::size_t errors = 0;                    // notes of severity error
+  std::size_t errors = 0;                    // number of notes of severity error
 
   const Tensor& tensor(TensorId id) const { return graph->tensor(id); }
 };
 using ModelPtr = std::shared_ptr<const Model>;
 
-// Parameters are counted as the architecture tells, where one is known.
+// Computes the facts. Parameters are counted by the model's architecture, if it is known.
 ModelPtr make_model(MetaGraphPtr graph, std::string path, const ForwardAssets& assets = *built_in_assets());
 
 enum class SortColumn { name, dtype, shape, bytes, file, offset };
 inline constexpr std::array<std::string_view, 6> kSortColumnNames = {"name",  "dtype", "shape",
                                                                      "bytes", "file",  "offset"};
 
-// How the tensor's bytes lie, where that is out of the ordinary: "view", "deflate", "tied"; else empty.
+// A remark on unusual storage of a tensor: "view", "deflate", "tied"; else empty.
 std::string storage_remark(const Model& model, TensorId id);
 
-// Tensors that pass, in the grammar of core/graph/filter.h. Throws Error{usage}.
+// The tensors that pass the filter (core/graph/filter.h). Throws Error{usage}.
 std::vector<TensorId> filtered(const Model& model, std::string_view filter);
 // Per node of the tree: whether it, or anything below it, is among `tensors`.
 std::vector<bool> nodes_with(const Model& model, std::span<const TensorId> tensors);
-// Ties fall back to the order of names.
+// Sorts `rows` by a column; equal rows are in the order of names.
 void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn column, bool ascending);
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// A short list, oldest first.
+// Notices are a short list, oldest first.
 #include "app/gui/notices.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// What the user is told until it is dismissed.
+// Messages to the user, shown until they are dismissed.
 #pragma once
 
 #include "core/base/error.h"
@@ -16,19 +16,19 @@ namespace loadline::gui {
 struct Notice {
   Severity severity = Severity::info;
   std::string text;
-  std::uint64_t document = 0;  // the id of the one it is about: it goes when that goes; 0: none
+  std::uint64_t document = 0;  // id of its document, with which the notice disappears; 0: none
   std::optional<Remedy> remedy = {};
-  std::string path = {};  // that could not be opened
+  std::string path = {};  // the path that could not be opened, if any
 };
 
 class Notices {
  public:
   const std::vector<Notice>& all() const { return all_; }
-  // The oldest one goes where there are too many. What the newest one says already is not said again.
+  // Adds a notice, unless the newest notice has the same text. Drops the oldest if there are too many.
   void add(Severity severity, std::string text, std::uint64_t document = 0);
-  // With the remedy of the error, and what it was that could not be opened.
+  // Adds a notice with the remedy of the error, and with the path that could not be opened.
   void add(const Error& error, std::string text, std::uint64_t document, std::string path = {});
-  // "Could not WHAT: ...", or that it was cancelled. Returns the text.
+  // Adds "Could not WHAT: ...", or says that WHAT was cancelled. Returns the text.
   std::string fail(std::string_view what, const Error& error, std::uint64_t document = 0,
                    std::string path = {});
   void dismiss(std::size_t at);

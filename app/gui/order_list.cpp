@@ -1,4 +1,4 @@
-// Runs of one module, and the three things that happen to them.
+// Groups an order into runs of one module, and moves, unfolds and folds them.
 #include "app/gui/order_list.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ std::string order_module(std::string_view name) {
     return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
   };
   std::size_t begin = 0;
-  std::size_t last = 0;  // where the last part begins
+  std::size_t last = 0;  // begin of the last part
   while (true) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
     if (number(name.substr(begin, end - begin))) return std::string(name.substr(0, end));

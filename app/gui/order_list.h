@@ -1,4 +1,4 @@
-// A load order as rows that somebody moves: modules, some of them unfolded to their tensors. No ImGui.
+// A load order as a list of rows to move: modules, some of them unfolded to their tensors. No ImGui.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -11,7 +11,7 @@
 
 namespace loadline::gui {
 
-// Neighbours in the order that belong to one module; or one tensor of an unfolded one.
+// A row: neighbouring storages of one module, or one tensor of an unfolded module.
 struct OrderItem {
   std::string module;  // up to the number of a layer: "model.layers.3"
   StorageOrder storages;
@@ -25,11 +25,11 @@ class OrderList {
   OrderList(const MetaGraph& graph, const StorageOrder& order);
 
   const std::vector<OrderItem>& items() const { return items_; }
-  // Takes the item at `from` out and puts it where the one at `to` is. Positions beyond the end do nothing.
+  // Moves the item at `from` to the position `to`. Does nothing for positions beyond the end.
   void move(std::size_t from, std::size_t to);
-  // A module becomes its tensors; nothing happens to a tensor.
+  // Replaces a module by its tensors; does nothing for a tensor.
   void unfold(const MetaGraph& graph, std::size_t at);
-  // The tensor at `at` and its neighbours of the same module become one item.
+  // Joins the tensor at `at` and its neighbours of the same module into one item.
   void fold(std::size_t at);
   StorageOrder order() const;
 
@@ -37,7 +37,7 @@ class OrderList {
   std::vector<OrderItem> items_;
 };
 
-// The module that a name is listed under.
+// The module under which a tensor name is listed.
 std::string order_module(std::string_view name);
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// A panel: one thing to look at, in the space it is given.
+// The base class of panels, and the table of all panels.
 #pragma once
 
 #include "app/gui/ui.h"
@@ -10,18 +10,19 @@
 
 namespace loadline::gui {
 
-// Keeps what only it needs between frames: scroll, zoom, cached geometry. Draws into the content
-// region of the current ImGui window, whatever its size, for every state of the workspace.
+// A panel draws one view of the document into the content region of the current ImGui window, of any size and
+// in every state of the workspace. It keeps its own state between frames: scroll, zoom, cached geometry.
 class Panel {
  public:
-  // `promise`: what is to be seen in it once a model is open; empty: it needs none.
+  // `promise` is shown while no model is open: it says what the panel will show. Empty: the panel needs no
+  // model.
   explicit Panel(std::string_view promise = {}) : promise_(promise) {}
   Panel(const Panel&) = delete;
   Panel& operator=(const Panel&) = delete;
   virtual ~Panel() = default;
 
   void draw(Workspace& workspace, const Ui& ui);
-  // Another model is shown, or none: gives back what keeps the last one in memory.
+  // Called when the document changes. Drops cached data that keeps the last model in memory.
   virtual void forget() {}
 
  private:
@@ -30,18 +31,18 @@ class Panel {
   std::string_view promise_;
 };
 
-// `id` is the title in small letters: what scripts and --panel say.
+// `id` is the title in lower case, which scripts and --panel use.
 struct PanelRow {
   std::string_view id;
   std::string_view title;
-  std::string_view manual;  // the topic of the manual that is about it
-  bool own_cards;           // it is made of cards, else it lies on one
+  std::string_view manual;  // the manual's topic about the panel
+  bool own_cards;           // the panel draws its own cards; else the shell draws one behind it
   std::unique_ptr<Panel> (*make)();
 };
 
-// In the order of the tabs; the first is shown at the start.
+// All panels, in the order of the tabs. The first is shown at the start.
 std::span<const PanelRow> panels();
-// Throws Error{usage} that lists the ids, or names the new one of a former id.
+// The panel with this id. Throws Error{usage} that lists the ids, or gives the new id for a former one.
 const PanelRow& find_panel(std::string_view id);
 
 }  // namespace loadline::gui

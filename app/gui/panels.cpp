@@ -27,7 +27,7 @@ constexpr auto kPanels = std::to_array<PanelRow>({
     {"upload", "Upload", "uploading", true, make_upload_panel},
 });
 
-// What panels were called before, and what they are called now.
+// Former ids of panels, and their present ids.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kFormerIds = {
     {{"treemap", "map"}, {"overview", "model"}}};
 

@@ -1,4 +1,4 @@
-// Looks remedies up in the tables of options.
+// Looks up the options of remedies in the option tables.
 #include "app/gui/remedies.h"
 
 #include "core/base/error.h"

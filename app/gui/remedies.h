@@ -1,4 +1,4 @@
-// What a remedy is about, and what its button says.
+// The kind of a remedy, and the title of its button.
 #pragma once
 
 #include "core/base/remedy.h"
@@ -11,9 +11,9 @@ namespace loadline::gui {
 
 enum class RemedyKind : std::uint8_t { open, load, convert };
 
-// Of options that one step sets together. Throws Error{usage} where no table has the first one.
+// The kind of remedies that one button applies together. Throws Error{usage} if the first option is unknown.
 RemedyKind remedy_kind(std::span<const Remedy> remedies);
-// "Follow links", "Set Order to file", "Convert with these options".
+// The button's title: "Follow links", "Set Order to file", "Convert with these options".
 std::string remedy_title(std::span<const Remedy> remedies);
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// What is asked of a model, from and to files; and remedies, which ask for something else.
+// Opens and saves load requests, and applies remedies.
 #include "app/gui/requests.h"
 
 #include "app/gui/remedies.h"
@@ -27,7 +27,7 @@ bool is_request_file(const std::string& path) {
     file.read_at(0, std::as_writable_bytes(std::span(head)));
     return head.find("\"schema_version\"") != std::string::npos;
   } catch (const Error&) {
-    return false;  // who opens it says why
+    return false;  // opening the file will report the error
   }
 }
 

@@ -1,4 +1,4 @@
-// A line is an action, a load option, or a word that drives the window itself, with its argument.
+// Parses and plays script lines: actions, load options, and commands for the window itself.
 #include "app/gui/script.h"
 
 #include "app/gui/actions.h"
@@ -36,7 +36,7 @@ void press(GuiApp& app, const std::string& argument, int times) {
   const auto x = static_cast<float>(parse_number<int>(words[0], 0, 16384));
   const auto y = static_cast<float>(parse_number<int>(words[1], 0, 16384));
   app.window().set_mouse(x, y, false);
-  app.frame();  // what lies under the mouse is known a frame later
+  app.frame();  // the item under the mouse is known one frame later
   app.frame();
   for (int i = 0; i < times; ++i) {
     app.window().set_mouse(x, y, true);
@@ -110,7 +110,7 @@ void play(GuiApp& app, const ScriptLine& line) {
     find_window_word(line.command)->play(app, line.argument);
 }
 
-// What words of former versions are called now.
+// Former script words, and their present names.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kFormerWords = {
     {{"ring", "staging"},
      {"shards", "shard_size"},
@@ -177,7 +177,7 @@ std::vector<ScriptLine> parse_script(std::string_view text, const std::string& f
 
 bool play_script(GuiApp& app, const std::vector<ScriptLine>& lines, const std::string& file) {
   for (const ScriptLine& line : lines) {
-    if (line.command == "quit") return true;  // whoever plays the script knows what else ends with it
+    if (line.command == "quit") return true;  // the caller decides how to quit
     try {
       app.check_open();
       play(app, line);

@@ -1,4 +1,4 @@
-// A small language that drives the window: how tests and demos do what a user does.
+// A small script language that drives the window, for tests and demos.
 #pragma once
 
 #include "app/gui/gui_app.h"
@@ -9,8 +9,8 @@
 
 namespace loadline::gui {
 
-// A line is an action (app/gui/actions.h), an option of a load (core/load/load_options.h) or a word that
-// drives the window itself; the argument is the rest of the line. The manual's page "scripting" lists them.
+// A line begins with an action (app/gui/actions.h), a load option (core/load/load_options.h) or a command for
+// the window itself. The rest of the line is the argument. The manual's page "scripting" lists the commands.
 struct ScriptLine {
   int number = 0;
   std::string command;

@@ -1,4 +1,4 @@
-// What the words of a script mean: numbers, sizes, names out of a list.
+// Parses the arguments of script lines: numbers, names from a list, pairs of words, on or off.
 #pragma once
 
 #include "core/base/error.h"
@@ -26,7 +26,7 @@ Number parse_number(std::string_view text, Number least, Number most) {
   return *value;
 }
 
-// The position of a word among those that there are.
+// The position of a word in a list of names.
 inline std::size_t position(std::string_view word, std::span<const std::string_view> names,
                             std::string_view what) {
   const auto found = std::ranges::find(names, word);

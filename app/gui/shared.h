@@ -1,4 +1,4 @@
-// What every document of the window uses: background jobs, notices, devices, and what figures depend on.
+// The services that all documents of the window share: background jobs, notices, devices, assets and targets.
 #pragma once
 
 #include "app/gui/jobs.h"
@@ -18,18 +18,18 @@
 namespace loadline::gui {
 
 struct Shared {
-  // Opening must not wait behind an upload, and planning not behind an open.
+  // Enough that opening a model never waits for an upload, and planning never waits for an opening.
   static constexpr unsigned kWorkers = 3;
 
-  Jobs jobs{kWorkers};  // first: everything that asks them something goes before they do
+  Jobs jobs{kWorkers};  // first member: it is destroyed after everything that posts jobs
   Notices notices;
   std::shared_ptr<const ForwardAssets> assets;
   std::shared_ptr<const std::vector<Target>> targets;  // never null
-  // Times are estimated with them from the next plan on; absent: assumed rates.
+  // The rates for time estimates, from the next plan on; nothing: assumed rates.
   std::optional<MeasuredRates> rates;
-  Latest<std::vector<gpu::DeviceInfo>> devices;  // of this machine; null before somebody looked
-  std::string device;                            // the one that uploads go to; empty: the best one
-  std::uint64_t documents = 0;                   // how many were made: the id of the newest
+  Latest<std::vector<gpu::DeviceInfo>> devices;  // of this machine; null before the first look-up
+  std::string device;                            // the device for uploads; empty: the best one
+  std::uint64_t documents = 0;                   // documents made so far: the id of the newest
 };
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// Where everything goes; shell_chrome.cpp draws what surrounds the panels.
+// The layout of the window, and its panels; shell_chrome.cpp draws the parts around the panels.
 #include "app/gui/shell.h"
 
 #include "app/gui/actions.h"

@@ -17,7 +17,7 @@ class Shell {
  public:
   explicit Shell(Workspace& workspace);
 
-  // One frame over the whole display.
+  // Draws one frame over the whole display.
   void draw(const Ui& ui);
 
  private:
@@ -38,8 +38,8 @@ class Shell {
   std::unique_ptr<Panel> tree_;
   std::unique_ptr<Panel> start_;
   FileBrowser browser_;
-  float tree_width_ = 0;          // logical; 0 = follows the window, until it is dragged
-  std::uint64_t seen_model_ = 0;  // the generation that panels know of
+  float tree_width_ = 0;          // logical; 0 = follows the window until the user drags it
+  std::uint64_t seen_model_ = 0;  // the id of the document that panels have seen
 };
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// Colours, fonts and measures: everything that decides how the window looks.
+// Colours, fonts and measures: the look of the window.
 #pragma once
 
 #include "app/gui/model.h"
@@ -11,8 +11,8 @@
 
 namespace loadline::gui {
 
-// Text on every surface has a contrast of at least 4.5 (WCAG AA; tested). Category colours are after
-// Okabe and Ito, Color Universal Design, 2008: apart for every common colour vision.
+// Text on every surface has a contrast of at least 4.5 (WCAG AA; tested). Category colours follow Okabe and
+// Ito, Color Universal Design, 2008: they are distinct for every common kind of colour vision.
 struct Theme {
   bool dark = true;
   ImU32 sea = 0;      // behind everything
@@ -38,7 +38,8 @@ struct Theme {
 
   ImU32 dtype(DType type) const;
   ImU32 category(std::size_t i) const { return categories[i % categories.size()]; }
-  // A ramp whose order every eye sees (after Nunez, Anderton, Renslow: cividis, 2018); `t` in [0, 1].
+  // A colour ramp that is ordered for every kind of colour vision (Nunez, Anderton, Renslow: cividis, 2018);
+  // `t` in [0, 1].
   ImU32 ramp(double t) const;
 };
 

@@ -1,4 +1,4 @@
-// What every drawing function gets: theme, fonts and scale of this frame.
+// The context of every drawing function: theme, fonts and scale of this frame.
 #pragma once
 
 #include "app/gui/theme.h"

@@ -15,7 +15,7 @@
 
 namespace loadline::gui {
 
-// Ends what its maker has begun, where the block ends.
+// Calls `end` at the end of the block. The derived constructors call the matching begin function.
 template <void (*end)()>
 class Scope {
  public:
@@ -53,12 +53,12 @@ struct ChildScope : Scope<ImGui::EndChild> {
     ImGui::BeginChild(id, size, border, flags);
   }
 };
-// A bordered surface. A height of 0 fits the region.
+// A bordered surface. A height of 0 fills the region.
 struct CardScope : Scope<ImGui::EndChild> {
   CardScope(const Ui& ui, const char* id, ImVec2 size, bool padded = true);
 };
 
-// Draws the rows of a list that are in sight. Without a height of each, the first one is measured.
+// Draws the visible rows of a list. A negative `height` means that the height of the first row is measured.
 template <typename Draw>
 void for_rows_in_sight(std::size_t count, Draw draw, float height = -1) {
   ImGuiListClipper clipper;
@@ -67,66 +67,67 @@ void for_rows_in_sight(std::size_t count, Draw draw, float height = -1) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) draw(static_cast<std::size_t>(i));
 }
 
-// In the current font.
+// The width in pixels in the current font.
 float text_width(std::string_view text);
 
-// A name from a file as it may be drawn: escaped, and what the current font has no glyph for too.
+// A name from a file in drawable form: control characters, and those without a glyph in the font, are
+// escaped.
 std::string shown(std::string_view name);
 // Cut in the middle with an ellipsis so that it is at most `width` pixels wide in the current font.
 std::string elided(std::string_view text, float width);
-// Cut at the beginning: of a path the end says more.
+// The same, cut at the beginning, for paths, whose end matters more.
 std::string elided_front(std::string_view text, float width);
 
 void text(std::string_view text);
 void text_colored(ImU32 color, std::string_view text);
 void muted(const Ui& ui, std::string_view text);
 void small_text(const Ui& ui, std::string_view text, ImU32 color);
-// In the line of a control, as high as that.
+// Text in the line of a control, with the same height.
 void control_text(std::string_view text, ImU32 color);
-// At a place of the window; the second one ends at `right`.
+// Text at a place of the window; put_text_before() ends at `right`.
 void put_text(ImVec2 at, ImU32 color, std::string_view text);
 void put_text_before(float right, float y, ImU32 color, std::string_view text);
-// Escaped, elided to `width` (the rest of the line if 0), whole name in a tooltip when cut.
+// A name, escaped and elided to `width` (the rest of the line if 0). If cut, a tooltip shows the whole name.
 void name_text(const Ui& ui, std::string_view name, float width, ImU32 color, bool cut_front = false);
-// Breaks lines at the right edge of the region.
+// Text that breaks lines at the right edge of the region.
 void paragraph(const Ui& ui, std::string_view text, ImU32 color);
-// The same behind a badge.
+// A paragraph after a badge.
 void badge_line(const Ui& ui, std::string_view badge, ImU32 badge_color, std::string_view text, ImU32 color,
                 float gap = 8);
-// A figure, in `font`, under what it is called.
+// A figure, in `font`, below its label.
 void fact(const Ui& ui, std::string_view label, std::string_view value, ImU32 color, ImFont* font,
           float spacing);
 void heading(const Ui& ui, std::string_view text);
-// Bytes with the exact figure in a tooltip, which other figures of bytes can have, too.
+// Bytes with the exact number in a tooltip. bytes_tooltip() adds that tooltip to any item.
 void bytes_text(const Ui& ui, std::uint64_t bytes, ImU32 color);
 void bytes_tooltip(const Ui& ui, std::uint64_t bytes);
-// The same, aligned to the right edge of a column.
+// Text aligned to the right edge of a column.
 void right_aligned(std::string_view text, ImU32 color);
-// Inside a table of rows of one line each, below its headers: brings a row into sight that is not.
+// Inside a table of one-line rows, below its headers: scrolls to a row unless it is visible.
 void scroll_to_row(std::size_t row);
-// The position after this frame, which the up and down keys move while the window of the list has the focus.
+// The position after this frame: the up and down keys change it while the list's window has the focus.
 std::size_t moved_by_keys(std::size_t at, std::size_t count);
-// Whether such a table of that height knows how far it can scroll: one that was never drawn does not.
+// Whether a table of that height knows its scroll range; a table that was never drawn does not.
 bool table_is_measured(std::size_t rows, float height);
 
-// Rows of one line each, that scroll below their headers.
+// The flags of a table of one-line rows that scroll below the headers.
 inline constexpr ImGuiTableFlags kListTable = ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY |
                                               ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX |
                                               ImGuiTableFlags_NoBordersInBody;
 void fixed_column(const Ui& ui, const char* title, float width, ImGuiTableColumnFlags flags = 0);
 void stretched_column(const char* title, float weight, ImGuiTableColumnFlags flags = 0);
-// After the columns.
+// Draws the headers; called after the columns are set up.
 void table_headers();
 // Begins a row that can be selected; true when it was clicked. The first cell is next.
 bool table_row(bool selected, float height = 0, ImGuiSelectableFlags flags = 0);
 
-// By which column a table is sorted, if by any.
+// The column by which a table is sorted; 0: none.
 struct TableSort {
   ImGuiID column = 0;
   bool ascending = true;
   bool operator==(const TableSort&) const = default;
 };
-// ImGui keeps the arrows of the headers, somebody else the order of the rows; either may change it.
+// Keeps ImGui's sort arrows in the headers and the caller's order of rows in agreement; either may change.
 class SortArrows {
  public:
   // In a table, below its headers. `wanted` is the order of the rows, `at` the position of its column. The
@@ -137,7 +138,7 @@ class SortArrows {
   TableSort agreed_;
 };
 
-// Words to click on, cut to `width` (the rest of the line if 0); true when they were.
+// Text to click on, cut to `width` (the rest of the line if 0); true when clicked.
 bool link(const Ui& ui, const char* id, std::string_view words, float width = 0, bool cut_front = false);
 
 enum class ButtonKind { normal, primary, ghost };
@@ -152,26 +153,27 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
 std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
                                  const std::vector<std::string>& labels, std::size_t current);
 
-// A slider of `width`, logarithmic where there is a lot to choose from; a double click or Ctrl+click takes
-// typed digits. True when it moved.
+// A slider of `width` pixels, logarithmic for a wide range. A double click or Ctrl+click accepts typed
+// digits. True when the value changed.
 bool number_slider(const Ui& ui, const char* id, float width, std::uint64_t& value, std::uint64_t least,
                    std::uint64_t most, std::string_view hint);
 // The triangle before a line that folds.
 void fold_arrow(const Ui& ui, ImVec2 center, bool open);
 
 bool checkbox(const Ui& ui, const char* label, bool* value);
-// What is typed stays until enter is pressed or the field is left.
+// The state of a text field: typed text takes effect when Enter is pressed or the field is left.
 struct TypedField {
   std::string typed = {};
   bool editing = false;
 };
-// A field for text, `width` pixels wide: `now` until somebody types. True when what was typed counts.
+// A text field, `width` pixels wide, that shows `now` until the user types. True when typed text takes
+// effect.
 bool typed_field(const Ui& ui, const char* id, float width, TypedField& field, const std::string& now,
                  const std::string& empty, std::string_view hint);
 // A label, which may be empty, before a control of `width` pixels; both on the line where they fit, if it
 // continues.
 void label_before(const Ui& ui, std::string_view label, float width, bool continues = true);
-// The label of what is drawn next on the same line, in the first `share` of it; returns the width left.
+// A label in the first `share` of a line; the control is drawn next. Returns the width left for the control.
 float field(const Ui& ui, std::string_view label, float share = 0.5f);
 
 // Continues the line if `needed` more pixels fit on it; else the next item begins a new one.
@@ -184,10 +186,10 @@ float legend_width(const Ui& ui, std::string_view text, std::string_view figure)
 bool legend_entry(const Ui& ui, ImU32 color, std::string_view text, std::string_view figure);
 // A horizontal bar filled to `fraction`, `size` pixels, at the cursor.
 void bar(const Ui& ui, double fraction, ImU32 color, ImVec2 size);
-// A bar in a line of text, and at the right edge, in `room` logical units, a figure.
+// A bar in a line of text, with a figure at the right edge, in `room` logical units.
 void bar_with_figure(const Ui& ui, double fraction, ImU32 color, float room, std::string_view figure,
                      ImU32 figure_color);
-// A bar on the line of a button that stops what it shows; true when that was pressed.
+// A progress bar beside a button that stops the work; true when the button was pressed.
 bool progress_with_stop(const Ui& ui, double fraction);
 // Parts of a whole side by side.
 struct Part {
@@ -197,12 +199,12 @@ struct Part {
 };
 void parts_bar(const Ui& ui, std::span<const Part> parts, float height);
 
-// What a panel shows when there is nothing to show.
+// The content of an empty panel.
 void empty_state(const Ui& ui, std::string_view title, std::string_view hint);
 // A vertical bar to drag; returns the new value of `width`.
 float splitter(const Ui& ui, const char* id, float width, float least, float most, bool vertical);
 
-// Nothing where there is no text.
+// A tooltip for the last item; nothing if the text is empty.
 void tooltip(const Ui& ui, std::string_view text);
 // While the last item is hovered: a tooltip that `build` fills.
 void hover_card(const Ui& ui, const std::function<void()>& build);
@@ -212,7 +214,7 @@ void hover_card(const Ui& ui, const std::function<void()>& build);
 bool marked_row(const Ui& ui, bool selected, ImU32 color, std::string_view name, std::string_view figure,
                 ImU32 figure_color);
 
-// The mark: a ship's load line, a circle that a line crosses.
+// The program's mark: a ship's load line, a circle crossed by a line.
 void load_line_mark(const Ui& ui, ImVec2 center, float radius);
 
 std::string shape_text(const Tensor& tensor);

@@ -1,5 +1,5 @@
-// The window as the rest of the program sees it: something that draws frames. Everything that depends
-// on Vulkan, GLFW or the version of Dear ImGui stays behind this header.
+// The interface of the window: it draws frames. Everything that depends on Vulkan, GLFW or the version of
+// Dear ImGui stays behind this header.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace loadline::gui {
 
-// Below this, in logical units, panels have no room for what they show.
+// The smallest size, in logical units, at which panels have room for their content.
 inline constexpr int kLeastWidth = 1024;
 inline constexpr int kLeastHeight = 600;
 
@@ -35,28 +35,28 @@ class Window {
   virtual void frame(const std::function<void()>& build) = 0;
   // Writes what the last frame showed. Throws Error{gpu} or Error{io}.
   virtual void save_png(const std::string& path) = 0;
-  // Makes the font atlas as it is now visible: after fonts were added or the scale changed.
+  // Uploads the font atlas. Needed after fonts were added or the scale changed.
   virtual void upload_fonts() = 0;
   virtual void set_size(int width, int height) = 0;  // logical
   // Pixels per logical unit; fonts and sizes are multiplied by it.
   virtual float scale() const = 0;
   virtual void set_scale(float scale) = 0;
 
-  // A desktop window only; the others answer for a window that nobody touches.
+  // Only a desktop window has user input; the defaults answer for a window without input.
   virtual bool should_close() const { return false; }
   virtual void set_title(const std::string& title);
-  // Sleeps until something happens, at most `seconds`; 0 only collects what has happened. False when
-  // the time ran out.
+  // Sleeps until an event comes, at most `seconds`; 0 only collects pending events. False if the time ran
+  // out.
   virtual bool wait_events(double seconds);
   // Files dropped on the window since the last call.
   virtual std::vector<std::string> take_dropped() { return {}; }
   // Ends a wait_events(); may be called from any thread while the window lives.
   virtual std::function<void()> waker() { return {}; }
 
-  // Plays the part of a mouse, in logical units; a desktop window has a real one and ignores it.
+  // Simulates the mouse, in logical units; a desktop window has a real mouse and ignores this.
   virtual void set_mouse(float x, float y, bool down);
 
-  // What the validation layer said, if it was asked for.
+  // The messages of the validation layer, if it is enabled.
   virtual std::vector<std::string> validation_messages() const { return {}; }
 };
 
@@ -67,9 +67,9 @@ std::unique_ptr<Window> open_offscreen_window(const WindowOptions& options);
 // Builds frames and draws nothing, for tests: no Vulkan, no display. save_png throws Error{unsupported}.
 std::unique_ptr<Window> open_null_window(const WindowOptions& options);
 
-// Inside a frame: whether a shortcut was pressed: "Ctrl+O", "Escape", "Backspace".
+// Inside a frame: whether a shortcut such as "Ctrl+O", "Escape" or "Backspace" was pressed.
 bool shortcut_pressed(std::string_view shortcut);
-// Whether a key was pressed that moves through lists.
+// Inside a frame: whether a key that navigates lists was pressed.
 enum class ListKey { up, down, left, right, enter, escape, backspace };
 bool list_key_pressed(ListKey key);
 

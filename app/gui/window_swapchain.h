@@ -1,4 +1,4 @@
-// What a window on a desktop draws into: swapchain images, and frames in flight.
+// The images of a desktop window: its swapchain, and the frames in flight.
 #pragma once
 
 #include "app/gui/window_vulkan.h"
@@ -40,7 +40,7 @@ class Swapchain {
   std::vector<Image> images_;
 };
 
-// What one frame in flight needs.
+// The command buffer and synchronisation objects of one frame in flight.
 class FrameSlot {
  public:
   explicit FrameSlot(VulkanDevice& device);
@@ -48,7 +48,7 @@ class FrameSlot {
   FrameSlot& operator=(const FrameSlot&) = delete;
   ~FrameSlot();
 
-  // Until the frame last submitted from this slot is drawn.
+  // Waits until the frame last submitted from this slot is drawn.
   void wait() const;
   // Signalled by whoever takes the next image.
   VkSemaphore acquired() const { return acquired_; }

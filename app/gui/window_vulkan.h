@@ -1,4 +1,4 @@
-// What both renderers of the window share: device, render pass, the ImGui renderer, an image to draw in.
+// Vulkan objects shared by both kinds of window: device, render pass, the ImGui renderer, an offscreen image.
 #pragma once
 
 #include "app/gui/window.h"
@@ -18,7 +18,7 @@ namespace loadline::gui {
 // Throws Error{gpu}: `VERB failed: VK_ERROR_...`.
 void check(VkResult result, const char* verb);
 
-// One of Vulkan's structures that say what they are; the rest of it is 0.
+// A Vulkan structure with its sType set and all other members 0.
 template <typename Info>
 Info vulkan_info(VkStructureType type) {
   Info info = {};
@@ -32,11 +32,11 @@ struct VulkanOptions {
   bool validation = false;
 };
 
-// For commands that are submitted once.
+// Begins recording commands that are submitted once.
 void begin_recording(VkCommandBuffer commands);
 
-// Instance, device and one graphics queue. Prefers a discrete GPU, then an integrated one, then
-// whatever draws. Its own: the uploader makes another, so a lost upload leaves the window alone.
+// The window's own instance, device and graphics queue. Prefers a discrete GPU, then an integrated one, then
+// any that draws. The uploader has another device, so a failed upload does not affect the window.
 class VulkanDevice {
  public:
   // `present`: makes the surface that the queue must be able to show, for a desktop window.
@@ -56,11 +56,11 @@ class VulkanDevice {
   VkDescriptorPool descriptor_pool() const { return descriptor_pool_; }
 
   VkDeviceMemory allocate(const VkMemoryRequirements& needs, VkMemoryPropertyFlags wanted) const;
-  // Of one mip level of colours.
+  // A view of one mip level of a colour image.
   VkImageView make_view(VkImage image, VkFormat format) const;
   VkSemaphore make_semaphore() const;
   VkCommandBuffer make_commands() const;
-  // Records, submits and waits: for fonts and for pictures.
+  // Records commands, submits them and waits: used for fonts and screenshots.
   void run_now(const std::function<void(VkCommandBuffer)>& record);
 
   std::vector<std::string> validation_messages() const;
@@ -98,7 +98,7 @@ class RenderPass {
   VkRenderPass get() const { return pass_; }
   VkFormat format() const { return format_; }
   VkFramebuffer make_framebuffer(VkImageView view, VkExtent2D extent) const;
-  // The whole pass: clear and draw.
+  // Records the whole pass: clear and draw.
   void record(VkCommandBuffer commands, VkFramebuffer framebuffer, VkExtent2D extent, ImDrawData* draw) const;
 
  private:
@@ -119,7 +119,7 @@ class ImGuiRenderer {
   VulkanDevice& device_;
 };
 
-// Pixels as a PNG holds them.
+// A picture as RGBA pixels, for a PNG file.
 struct Picture {
   std::uint32_t width = 0;
   std::uint32_t height = 0;

@@ -1,4 +1,4 @@
-// Opening models; workspace_transfer.cpp has what moves bytes or asks the system.
+// Opens models; workspace_transfer.cpp converts, uploads and queries the system.
 #include "app/gui/workspace.h"
 
 #include "app/gui/demo_folder.h"

@@ -1,4 +1,5 @@
-// The window's state and what a user can do, without a window: no ImGui, no Vulkan types.
+// The state of the program's window and the user's operations on it. Needs no window: no ImGui, no Vulkan
+// types.
 #pragma once
 
 #include "app/gui/convert_task.h"
@@ -36,7 +37,7 @@ struct CompareSort {
   bool operator==(const CompareSort&) const = default;
 };
 
-// How the window looks, whatever model it shows.
+// Display settings that do not depend on the model.
 struct Settings {
   std::string panel = "explore";
   bool dark = true;
@@ -44,7 +45,7 @@ struct Settings {
   CompareView compare_view = CompareView::table;
   CompareSort compare_sort;
   bool operators_as_list = false;  // else as modules
-  bool fold_operators = true;      // modules that are alike are one line
+  bool fold_operators = true;      // repeated modules share one line
   bool verify_upload = true;
 };
 
@@ -52,30 +53,31 @@ struct Settings {
 struct UploadResult {
   std::shared_ptr<const Projection> projection;
   gpu::UploadReport report;
-  // No other work of the window ran meanwhile: what the system counted for the process is the upload's.
+  // No other job ran during the upload, so the system's counters for the process measure the upload alone.
   bool alone = true;
 };
 
 // A finished conversion.
 struct Conversion {
-  std::uint64_t document = 0;  // the id of the one that was converted
+  std::uint64_t document = 0;  // the id of the converted document
   WriteReport report;
 };
 
-// Verbs return at once; what takes time is a job, taken in by poll(). Used from one thread.
+// Every function returns at once. Long work runs in a job, whose result poll() takes in. Used from one
+// thread.
 class Workspace {
  public:
-  // `hub_cache` as in ResolveOptions; without `assets` those built in.
+  // `hub_cache` as in ResolveOptions. Null `assets` means the built-in assets.
   explicit Workspace(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets = nullptr);
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
-  // Opens in the background; the model shown stays until the new one is there. A .csv file is a packing
-  // problem: it stays beside the model, in the panel "arena".
-  // A .json file may be a saved request. `with` are options of opening.
+  // Opens a path in the background, with the options `with` of opening. The present model is shown until the
+  // new one is there. A .csv file is a packing problem, which the panel "arena" shows beside the model. A
+  // .json file may be a saved request.
   void open(const std::string& path, const std::vector<Remedy>& with = {});
-  // A saved request (core/load/request_file.h) is asked of its model, or else of the one that is shown.
-  // Throws Error.
+  // Opens a saved request (core/load/request_file.h) and applies it to the model that it names, else to the
+  // present model. Throws Error.
   void open_request(const std::string& path);
   void save_request(const std::string& path);
   // Writes the built-in demo model to a temporary folder, once, and opens it.
@@ -83,32 +85,33 @@ class Workspace {
   // Shows a graph that is already there.
   void show(MetaGraphPtr graph, std::string path);
   void close_model();
-  // The one that is shown; there always is one. A new model is another document in its place.
+  // The document that is shown. There always is one; a new model comes in a new document.
   Document& document() { return *document_; }
   const Document& document() const { return *document_; }
 
-  // Throw Error when the model cannot be used that way; what goes wrong later is a notice.
+  // Both throw Error if the model cannot be used that way. A later failure becomes a notice.
   void convert(const ConvertTask& task);
   void upload();
-  // The last ones, as long as they are of the model, and of the projection, that is shown; else null.
+  // The last conversion of the present model, and the last upload of the present projection; else null.
   std::shared_ptr<const Conversion> converted() const;
   std::shared_ptr<const UploadResult> uploaded() const;
 
-  // Again at every call: what they have available changes.
+  // Lists the devices, at every call again: their free memory changes.
   void find_devices();
   const std::vector<gpu::DeviceInfo>& devices() const { return shared.devices.or_empty(); }
   void choose_device(std::string device);
-  // Looks how much room there is for a file at `path`.
+  // Measures the free space for a file at `path`.
   void measure_disk(const std::string& path);
-  // Lists a folder, for the file browser; the listing's error says why it cannot.
+  // Lists a folder for the file browser. A failure is in listing.error().
   void browse(const std::string& folder);
   const FolderListing& folder() const { return listing.or_empty(); }  // last listed
 
-  // Sets the options, and does again what failed without them: `path` could not be opened.
+  // Applies remedies: opens `path` again with the options, sets options of the load, or passes options to the
+  // convert panel.
   void mend(const std::vector<Remedy>& remedies, const std::string& path = {});
-  // Runs a verb and turns its Error into a notice: for buttons.
+  // Calls `verb` and turns its Error into a notice: for buttons.
   void attempt(const std::function<void()>& verb);
-  // Takes in what jobs delivered; true if anything changed.
+  // Takes in the results of finished jobs; true if there were any.
   bool poll() { return shared.jobs.poll(); }
   bool busy() const { return !shared.jobs.idle(); }
 
@@ -116,7 +119,7 @@ class Workspace {
   Settings settings;
   bool wants_browser = false;  // the file browser opens at the next frame
   bool wants_quit = false;
-  std::string manual;  // the topic that is shown; empty: none
+  std::string manual;  // the topic of the manual that is shown; empty: none
   Latest<Model> opening;
   Latest<Conversion> conversion;
   Latest<UploadResult> uploading;
@@ -129,9 +132,9 @@ class Workspace {
   void adopt(ModelPtr model);
 
   std::string hub_cache_;
-  std::optional<LoadRequest> wanted_;  // of the model that is being opened
-  std::shared_ptr<DemoFolder> demo_;   // the jobs that write to it hold it, too
-  std::string disk_path_;              // what was last measured
+  std::optional<LoadRequest> wanted_;  // the request for the model that is being opened
+  std::shared_ptr<DemoFolder> demo_;   // shared with the jobs that write to it
+  std::string disk_path_;              // the path measured last
   std::unique_ptr<Document> document_;
 };
 

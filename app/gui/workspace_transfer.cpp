@@ -1,4 +1,4 @@
-// The verbs that move bytes or ask the system: convert, upload, devices, disks, folders.
+// The operations that move bytes or query the system: convert, upload, devices, disks, folders.
 #include "app/gui/fits.h"
 #include "app/gui/workspace.h"
 #include "core/base/error.h"
@@ -50,7 +50,7 @@ void Workspace::upload() {
   const Document& shown = document();
   if (!shown.model) throw Error(ErrorCode::usage, "no model is open");
   if (uploading.busy()) throw Error(ErrorCode::usage, "an upload is under way");
-  // an older projection may still be shown: what goes to the device is what was chosen last
+  // an older projection may still be shown, but the upload must use the options chosen last
   if (!shown.projection.value() || shown.projection.busy())
     throw Error(ErrorCode::usage, "the load is still being projected");
   require_sound(*shown.model->graph, "upload");

@@ -71,8 +71,7 @@ void convert(std::span<const std::byte> source, std::span<std::byte> out) {
   }
 }
 
-// A double is first brought to float with round-to-odd, so that the second rounding is the only one
-// that decides.
+// A double is first rounded to float by round-to-odd, so that only the second rounding decides the result.
 float to_float_odd(double value) {
   const auto nearest = static_cast<float>(value);
   if (static_cast<double>(nearest) == value || nearest != nearest || std::isinf(value)) return nearest;
@@ -96,7 +95,7 @@ bool is_cast_target(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-// Calls `run` with the type that stands for `dtype`, a target.
+// Calls `run` with the C++ type of the target `dtype`.
 template <typename Run>
 void with_type(DType dtype, Run run) {
   if (dtype == DType::f32) return run(F32());

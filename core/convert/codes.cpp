@@ -1,4 +1,4 @@
-// Decodes small floats by their definition and takes narrow elements apart.
+// Decodes small floats by their definition and unpacks narrow elements.
 #include "core/convert/codes.h"
 
 #include <cassert>
@@ -11,7 +11,7 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A sign, exponent and fraction, with no code set apart.
+// A float of sign, exponent and fraction, without special codes.
 double float_value(unsigned code, unsigned exponent_bits, unsigned fraction_bits, int bias) {
   const unsigned fraction = code & ((1u << fraction_bits) - 1);
   const auto exponent = static_cast<int>((code >> fraction_bits) & ((1u << exponent_bits) - 1));
@@ -67,7 +67,7 @@ double code_value(DType dtype, unsigned code) {
   }
 }
 
-// `kEach` elements to blocks of `kBytes`.
+// Unpacks blocks of `kBytes` bytes with `kEach` elements each.
 template <std::size_t kEach, std::size_t kBytes>
 void unpack(std::span<const std::byte> packed, std::span<std::uint8_t> out) {
   constexpr unsigned kBits = 8 * kBytes / kEach, kMask = (1u << kBits) - 1;

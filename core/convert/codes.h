@@ -1,4 +1,4 @@
-// Types of at most eight bits: an element is one of 256 codes, so a table says what each stands for.
+// Types of at most eight bits. An element is one of 256 codes, and a table gives the value of each code.
 #pragma once
 
 #include "core/graph/dtype.h"
@@ -10,16 +10,17 @@
 
 namespace loadline {
 
-// Bool, the integers and floats of 2 to 8 bits.
+// Whether the dtype is bool, or an integer or float of 2 to 8 bits.
 bool is_code_type(DType dtype);
 
-// What each code stands for; NaN and infinities included. Codes that the type has not the bits for repeat.
-// Floats: OCP 8-bit Floating Point 1.0 (F8_E4M3, F8_E5M2), OCP Microscaling Formats 1.0 (F8_E8M0, F4, F6),
-// and the FNUZ variants of ONNX. A bool is true for every byte but 0.
+// The value of each code, NaN and infinities included. For types below eight bits the values repeat. Floats:
+// OCP 8-bit Floating Point 1.0 (F8_E4M3, F8_E5M2), OCP Microscaling Formats 1.0 (F8_E8M0, F4, F6), and the
+// FNUZ variants of ONNX. A bool is true for every byte but 0.
 std::array<double, 256> code_values(DType dtype);
 
-// One code per byte, without what fills up the last block: `out` says how many. Narrow elements lie lowest
-// bits first, as in ONNX, LiteRT and torch; those of six bits as one little-endian number of 24.
+// Unpacks out.size() elements to one code per byte; padding at the end of the last block is skipped. Narrow
+// elements lie lowest bits first, as in ONNX, LiteRT and torch. Four six-bit elements form one little-endian
+// 24-bit number.
 void unpack_codes(DType dtype, std::span<const std::byte> packed, std::span<std::uint8_t> out);
 
 }  // namespace loadline

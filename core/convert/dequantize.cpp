@@ -25,7 +25,7 @@
 //
 // Nibbles of 32 elements: byte j holds element j below and element j + 16 above.
 //
-// Compiled once for each instruction set that Highway knows. Plain loops are those that compilers vectorise.
+// Compiled once for each instruction set that Highway knows. Compilers vectorise the plain loops.
 #include "core/convert/dequantize.h"
 
 #include "core/convert/half.h"
@@ -63,8 +63,7 @@ T load(const Byte* from) {
 }
 float half(const Byte* from) { return half_to_float(load<std::uint16_t>(from)); }
 
-// Nibbles of 16 bytes in the order of their elements, one to a byte, as numbers or as what a table has for
-// them.
+// The nibbles of 16 bytes in element order, one per byte, as numbers or looked up in a table.
 struct Nibbles {
   static constexpr int kBitLanes = HWY_TARGET == HWY_SCALAR ? 1 : 16;
   std::int8_t q[32];
@@ -97,7 +96,7 @@ struct Nibbles {
     hn::StoreU(hn::TableLookupBytes(values, high), d, q + 16);
   }
 #endif
-  // bit i of the four bytes at `high` above element i
+  // puts bit i of the four bytes at `high` above the bits of element i
   Nibbles(const Byte* packed, const Byte* high) : Nibbles(packed) {
     for (int start = 0; start < 32; start += kBitLanes) {
       const hn::FixedTag<std::int8_t, kBitLanes> d;
@@ -112,7 +111,7 @@ struct Nibbles {
   }
 };
 
-// d q + m for a multiple of sixteen numbers: a product and a sum, rounded each.
+// d q + m for a multiple of sixteen numbers; the product and the sum are rounded separately.
 void shifted(float d, float m, const std::int8_t* q, int count, float* out) {
   const hn::CappedTag<float, 16> df;
   const hn::RebindToSigned<decltype(df)> di;
@@ -123,7 +122,7 @@ void shifted(float d, float m, const std::int8_t* q, int count, float* out) {
     hn::StoreU(hn::Add(hn::Mul(scale, numbers), least), df, out + i);
   }
 }
-// d (q - middle), likewise.
+// d (q - middle) for a multiple of sixteen numbers.
 void scaled(float d, int middle, const std::int8_t* q, int count, float* out) {
   const hn::CappedTag<float, 16> df;
   const hn::RebindToSigned<decltype(df)> di;
@@ -281,7 +280,7 @@ void mxfp4(const Byte* b, float* out) {
   scaled(d, 0, Nibbles(b + 1, kE2M1Doubled).q, 32, out);
 }
 
-// Half of an unsigned E4M3; 0x7F, its NaN, counts as 0 in ggml.
+// Half of an unsigned E4M3 value. The NaN code 0x7F counts as 0, as in ggml.
 float half_ue4m3(Byte bits) {
   if (bits == 0 || bits == 0x7F) return 0;
   const std::uint32_t exponent = (bits >> 3) & 15u, fraction = bits & 7u;

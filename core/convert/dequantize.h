@@ -1,4 +1,4 @@
-// Quantised blocks as the numbers they stand for.
+// Turns quantised blocks into floats.
 #pragma once
 
 #include "core/graph/dtype.h"
@@ -9,13 +9,12 @@
 namespace loadline {
 
 // Whether dequantize() knows the layout of this block type. It does not know the IQ1, IQ2 and IQ3 types,
-// whose numbers are drawn from code books of hundreds of entries.
+// which use code books of hundreds of entries.
 bool can_dequantize(DType dtype);
 
-// Whole blocks to floats. `out` holds block_elements numbers for each block; `blocks` need not be aligned.
-// The values equal those of gguf-py 0.19 bit for bit (f32 arithmetic, no fused multiply-add), and for the
-// types that it does not read those of ggml; NaN stays NaN.
-// The dtype must satisfy can_dequantize.
+// Dequantises whole blocks. `out` has block_elements floats for each block. `blocks` need not be aligned. The
+// values equal those of gguf-py 0.19 bit for bit (f32 arithmetic, no fused multiply-add); for types that
+// gguf-py does not read they equal ggml's. NaN stays NaN. The dtype must satisfy can_dequantize.
 void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float> out);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// The 16-bit IEEE type as a float.
+// Converts IEEE 16-bit floats to float.
 #pragma once
 
 #include <bit>

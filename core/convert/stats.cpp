@@ -1,5 +1,5 @@
-// Three ways to measure: codes of at most eight bits are counted and their table summed at the end; what a
-// float holds exactly goes through vector loops; wider numbers through plain ones.
+// Three ways to measure. Codes of at most eight bits are counted, and the table is summed at the end. Values
+// that fit a float exactly go through vector loops, wider numbers through plain loops.
 #include "core/convert/stats.h"
 
 #include "core/convert/codes.h"
@@ -19,7 +19,7 @@
 namespace loadline {
 namespace {
 
-// The place in OctaveCounts of a finite number that is not zero.
+// The index in OctaveCounts of a finite number other than zero.
 std::size_t octave_place(double value) {
   const auto exponent = static_cast<int>((std::bit_cast<std::uint64_t>(value) >> 52) & 0x7FF) - 1023;
   return static_cast<std::size_t>(std::clamp(exponent, kFirstOctave, kLastOctave) - kFirstOctave);
@@ -30,11 +30,11 @@ bool is_float_path(DType dtype) {
   return std::find(std::begin(kTypes), std::end(kTypes), dtype) != std::end(kTypes) || can_dequantize(dtype);
 }
 
-// In the table of 512: where the negative numbers begin, and what is free there for zeros of wider types.
+// Indices in the table of 512: the first negative number, and a free entry that counts zeros of wider types.
 constexpr std::size_t kNegativeTops = 256;
 constexpr std::size_t kZeroTop = kOctaves;
 
-// The number as its type gives it; a zero without its sign.
+// The number in its own type; a zero without its sign.
 Number typed(DType dtype, double value) {
   const DTypeInfo& info = dtype_info(dtype);
   if (info.kind == DTypeKind::boolean) return static_cast<std::uint64_t>(value);
@@ -49,7 +49,7 @@ struct StatsAccumulator::State {
   explicit State(DType type) : dtype(type) {}
 
   DType dtype;
-  ValueStats counted;  // but for what the tables and the moments below hold
+  ValueStats counted;  // counts that are not in the tables and moments below
   Groups groups;
   Moments moments;
   Tally<256> codes;
@@ -89,7 +89,7 @@ void StatsAccumulator::State::add_codes(std::span<const std::byte> bytes, std::u
   }
 }
 
-// The bits that say whether a code is zero; 0: none is.
+// The bits that decide whether a code is zero; 0: no code of the type is zero.
 std::uint8_t zero_mask(DType dtype) {
   constexpr std::pair<DType, std::uint8_t> kMasks[] = {{DType::f8_e4m3, 0x7F}, {DType::f8_e5m2, 0x7F},
                                                        {DType::f4_e2m1, 0x07}, {DType::f6_e2m3, 0x1F},
@@ -149,7 +149,7 @@ void StatsAccumulator::State::finish_codes(ValueStats& out) const {
   out.deviation = std::sqrt(sums.squares / static_cast<double>(sums.finite));
 }
 
-// --- what a float holds exactly
+// --- values that fit a float exactly
 
 void StatsAccumulator::State::add_as_floats(std::span<const std::byte> bytes) {
   const DTypeInfo& info = dtype_info(dtype);
@@ -228,7 +228,7 @@ void StatsAccumulator::State::finish_tops(ValueStats& out) const {
 
 // --- wider numbers
 
-// Sums over four elements at a time, which do not wait for each other.
+// Sums four elements at a time, so that the additions do not wait for each other.
 template <typename Term>
 double sum_of(std::span<const double> numbers, Term term) {
   double sums[4] = {};
@@ -239,13 +239,13 @@ double sum_of(std::span<const double> numbers, Term term) {
   return sums[0] + sums[1] + (sums[2] + sums[3]);
 }
 
-// The place in the table of 512 of a finite number, without a branch on its sign: that of noise cannot be
-// foreseen.
+// The index of a finite number in the table of 512, without a branch on its sign, which is unpredictable.
 std::size_t top_of(double value) {
   const std::size_t negative = std::bit_cast<std::uint64_t>(value) >> 63;
   return negative * kNegativeTops + (value == 0 ? kZeroTop : octave_place(value));
 }
-// An integer's by its bits: a double would round 2^53 - 1 and the like up into the next octave.
+// The same for an integer, from its bits: conversion to double would round some integers up to the next
+// octave.
 template <typename T>
 std::size_t top_of(T value) {
   const std::uint64_t negative = std::is_signed_v<T> ? static_cast<std::uint64_t>(value) >> 63 : 0;

@@ -21,7 +21,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// At most 64 lanes' bits, lane 0 lowest.
+// The bits of a mask of at most 64 lanes, lane 0 lowest.
 template <class D, class M>
 HWY_INLINE std::uint64_t bits_of(D d, M mask) {
   std::uint8_t bytes[8] = {};
@@ -31,8 +31,8 @@ HWY_INLINE std::uint64_t bits_of(D d, M mask) {
   return word;
 }
 
-#if HWY_TARGET != HWY_SCALAR  // whose vectors have no halves
-// Both halves of a vector of floats, widened.
+#if HWY_TARGET != HWY_SCALAR  // scalar vectors have no halves
+// The two halves of a vector of floats, converted to double.
 template <class DD, class V>
 HWY_INLINE hn::Vec<DD> lower(DD dd, V v) {
   const hn::Half<hn::Repartition<float, DD>> dh;
@@ -44,7 +44,7 @@ HWY_INLINE hn::Vec<DD> upper(DD dd, V v) {
   return hn::PromoteTo(dd, hn::UpperHalf(dh, v));
 }
 
-// `count` is a multiple of 64. The result lacks the zero bits past it.
+// `count` is a multiple of 64. The result has no zero bits for the elements past it.
 HWY_INLINE FloatChunk measure(const float* HWY_RESTRICT values, std::size_t count) {
   const hn::ScalableTag<float> df;
   const hn::RebindToSigned<decltype(df)> di;

@@ -1,4 +1,4 @@
-// The inner loops of StatsAccumulator, for the vectors of this machine, and their plain equals for tests.
+// The vectorised inner loops of StatsAccumulator, and plain versions of them for tests.
 #pragma once
 
 #include <array>
@@ -9,11 +9,11 @@
 
 namespace loadline {
 
-// Elements that are measured at once: they and their working space stay in the nearest cache.
+// Elements measured at once: the chunk and its working space stay in the nearest cache.
 inline constexpr std::size_t kChunk = 4096;
 using ZeroBits = std::array<std::uint64_t, kChunk / 64>;  // bit i % 64 of word i / 64: element i is zero
 
-// The finite elements of at most kChunk values.
+// Extremes and moments of the finite elements among at most kChunk values.
 struct Moments {
   std::uint64_t finite = 0;
   double min = std::numeric_limits<double>::infinity();
@@ -30,19 +30,20 @@ struct FloatChunk {
   bool has_tiny = false;     // 0 < |x| < 2^-126
 };
 
-// The two agree on all but the last digits of mean and squares. At most kChunk values.
+// Vectorised and plain versions: they may differ in the last digits of mean and squares. At most kChunk
+// values.
 FloatChunk measure_floats(std::span<const float> values);
 FloatChunk measure_floats_plain(std::span<const float> values);
 
-// Halves (f16) or the upper halves of floats (bf16) as floats; exact. `out` has as many elements.
+// Convert f16 or bf16 elements to floats, exactly. `out` has as many elements as `halves`.
 void widen_f16(std::span<const std::byte> halves, std::span<float> out);
 void widen_bf16(std::span<const std::byte> halves, std::span<float> out);
 
-// Which codes are zero: those with no bit of `mask`.
+// The positions of zero codes: a code is zero if it has no bit of `mask`.
 ZeroBits zero_codes(std::span<const std::uint8_t> codes, std::uint8_t mask);
 ZeroBits zero_codes_plain(std::span<const std::uint8_t> codes, std::uint8_t mask);
 
-// Bits set in all words, with the machine's instruction for it where it has one.
+// The number of set bits in all words, with the machine's population count instruction if it has one.
 std::uint64_t count_ones(std::span<const std::uint64_t> words);
 
 }  // namespace loadline

@@ -12,13 +12,13 @@
 
 namespace loadline {
 
-// Bit 4i is set where at least two of the bits 4i ... 4i + 3 of `zeros` are.
+// Bit 4i of the result is set if at least two of the bits 4i ... 4i + 3 of `zeros` are set.
 inline std::uint64_t sparse_groups_of(std::uint64_t zeros) {
   const std::uint64_t both = zeros & (zeros >> 1), either = zeros | (zeros >> 1);
   return (both | both >> 2 | (either & (either >> 2))) & 0x1111111111111111U;
 }
 
-// Groups of four along a stream that comes in pieces of any length.
+// Counts groups of four in a stream that arrives in pieces of any length.
 class Groups {
  public:
   void add(const ZeroBits& zeros, std::size_t count) {
@@ -56,17 +56,18 @@ class Groups {
 
   std::uint64_t groups_ = 0;
   std::uint64_t sparse_ = 0;
-  unsigned held_ = 0;  // elements of a group not yet whole
+  unsigned held_ = 0;  // elements of the incomplete group
   std::uint64_t held_zeros_ = 0;
 };
 
-// Counts in several tables in turn: equal values that follow each other would wait for each other in one.
+// Counts in several tables by turns: in a single table, increments of one bin in a row would wait for each
+// other.
 template <std::size_t kBins>
 class Tally {
  public:
   static constexpr std::size_t kTables = 4;
 
-  // To be called for at most kChunk increments at a time.
+  // The tables, for at most `increments` <= kChunk increments.
   std::array<std::array<std::uint32_t, kBins>, kTables>& tables(std::size_t increments) {
     if (pending_ > (std::uint64_t{1} << 31)) flush();
     pending_ += increments;

@@ -1,4 +1,4 @@
-// From an asset's JSON to an Architecture; every line is parsed here, so that a fault shows at once.
+// Parses an asset's JSON into an Architecture. Every line is parsed at once, so that any fault is reported.
 #include "core/forward/architecture.h"
 
 #include "core/base/text.h"
@@ -90,7 +90,7 @@ class AssetParser {
     if (result_.block("main").empty()) root_.place.fail("'main' is missing");
   }
 
-  // Every block that a line names is there, and none reaches itself.
+  // Checks that every block named by a line exists, and that no block reaches itself.
   void check_loops() const {
     for (const auto& [name, lines] : result_.blocks) {
       for (const OpLine& line : lines)
@@ -101,14 +101,14 @@ class AssetParser {
     for (const auto& [name, lines] : result_.blocks) depth_of(name, 0, known);
   }
 
-  // How deep blocks lie in one another below this one; each is looked at once.
+  // The depth of nested blocks below this one. Each block is visited once.
   int depth_of(const std::string& name, int above, std::map<std::string, int, std::less<>>& known) const {
     constexpr int kMostDepth = 6;
     if (const auto found = known.find(name); found != known.end()) return found->second;
     int depth = 0;
     for (const OpLine& line : result_.block(name)) {
       if (line.kind != OpLine::Kind::each) continue;
-      // a block that reaches itself is never known before this
+      // a block that reaches itself always ends here
       if (above == kMostDepth)
         line.place.fail("blocks within blocks more than 6 levels deep, or without end");
       depth = std::max(depth, 1 + depth_of(line.block, above + 1, known));

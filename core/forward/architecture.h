@@ -1,25 +1,25 @@
-// Architectures as data: what a family's config.json and tensor names imply, from
-// assets/architectures/*.json.
+// Architectures as data: the tensors and operators of a model family, as functions of its config.json. Read
+// from assets/architectures/*.json:
 //
 //   {"family": "llama",
-//    "model_types": ["llama", ...],     which config.json it is for: by model_type,
-//    "classes": ["LlamaForCausalLM"],   or by a name under "architectures"
-//    "let": {"d": "hidden_size", ...},  names for expressions; each sees those before it, none is null
-//    "inputs": {"ids": "[B, S]:I64"},   what a caller gives; "ids" and "pos" are known without. Sizes see P:
-//    an
-//                                       encoder that has run before takes [B*(1 - min(P, 1)), S], nothing
-//    "prefix": ["model."],              left out, changed, or put before every name by some files
-//    "spellings": {".weight": ".gamma"},  endings that older files have instead
+//    "model_types": ["llama", ...],     applies to a config.json with this model_type,
+//    "classes": ["LlamaForCausalLM"],   or with one of these names under "architectures"
+//    "let": {"d": "hidden_size", ...},  named expressions; each sees the ones before it, none may be null
+//    "inputs": {"ids": "[B, S]:I64"},   inputs of the pass; "ids" and "pos" need not be listed. Sizes see P:
+//                                       an encoder that runs in the first pass only has the input
+//                                       [B*(1 - min(P, 1)), S], which is empty in later passes
+//    "prefix": ["model."],              some files omit it, change it, or put it before every name
+//    "spellings": {".weight": ".gamma"},  other endings of names, in older files
 //    "tie": "tie_word_embeddings ?? true", "tied": {"lm_head.weight": "model.embed_tokens.weight"},
 //    "main": ["x = embed ids @model.embed_tokens[V,d]", "each i in L: layer @model.layers.{i}", ...],
-//    "layer": [...],                    any other list is a block that loops name (see op_line.h)
-//    "absent": ["have @rotary.inv_freq[D/2]!:F32"],   exist at run time only
-//    "extra": ["have @h.{i}.attn.bias[1,1,N,N]!:F32"],  some files store them; no parameters
-//    "leaves_out": ["vision_config"],   keys of config.json that stand for parts not described here
-//    "ignore": ["vision_tower.*"]}      globs of tensors that belong to parts not described here
+//    "layer": [...],                    any other list is a block that loops refer to by name (op_line.h)
+//    "absent": ["have @rotary.inv_freq[D/2]!:F32"],   tensors that exist at run time only
+//    "extra": ["have @h.{i}.attn.bias[1,1,N,N]!:F32"],  buffers that some files store; not parameters
+//    "leaves_out": ["vision_config"],   keys of config.json for parts of the model not described here
+//    "ignore": ["vision_tower.*"]}      globs of tensors in parts of the model not described here
 //
-// Attributes of operators see B, S, P and T = S + P beside what every expression sees. has('h.{i}.x.weight')
-// is whether a file holds that tensor; null without a file.
+// Attributes of operators also see B, S, P and T = S + P. has('h.{i}.x.weight') says whether a file holds
+// that tensor; it is null without a file.
 #pragma once
 
 #include "core/forward/model_config.h"
@@ -56,18 +56,18 @@ struct Architecture {
   std::vector<std::string> ignore = {};
   std::vector<std::string> leaves_out = {};
 
-  // Lines of a block; none for a name that the asset does not have.
+  // The lines of a block; empty if the asset has no block of that name.
   std::span<const OpLine> block(std::string_view name) const;
 };
 
 // Throws Error{malformed | limit} naming `path`, line and column.
 Architecture parse_architecture(std::string_view json, const std::string& path);
 
-// Those built in, by family.
+// The built-in architectures, sorted by family.
 std::span<const Architecture> built_in_architectures();
 
-// The one for this configuration: a class name first, then the model_type. Nothing if there is none. See
-// ForwardAssets::architecture, which asks a user's own first.
+// The architecture for this configuration: first by class name, then by model_type. Null if there is none.
+// ForwardAssets::architecture tries a user's own architectures first.
 const Architecture* find_architecture(const ModelConfig& config, std::span<const Architecture> among);
 
 }  // namespace loadline

@@ -14,7 +14,7 @@ std::size_t position(ValueId id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
-// Told to the last operator that runs meanwhile.
+// Op::held of one operator keeps a value alive up to that operator: the last one before the reference ends.
 void hold(ForwardGraph& graph, std::span<const std::uint32_t> turns, const std::vector<Until>& until) {
   std::map<std::string_view, std::vector<std::size_t>> places;
   for (std::size_t i = 0; i < graph.ops.size(); ++i) places[graph.ops[i].kind].push_back(i);
@@ -25,7 +25,7 @@ void hold(ForwardGraph& graph, std::span<const std::uint32_t> turns, const std::
     std::size_t next = graph.ops.size();
     if (kind == "turn" || kind == "next") {
       next = turn_end[at];
-      // between the turns of two loops there may be operators of none: they belong to nobody who refers
+      // operators between two loops belong to no turn and do not count as the next one
       while (kind == "next" && next < graph.ops.size() && turns[next] == 0) next = turn_end[next];
       if (kind == "next" && next < graph.ops.size()) next = turn_end[next];
     } else if (const auto found = places.find(kind); found != places.end()) {
@@ -38,7 +38,7 @@ void hold(ForwardGraph& graph, std::span<const std::uint32_t> turns, const std::
 }
 
 void hold_block_inputs(ForwardGraph& graph, std::span<const std::uint32_t> turns) {
-  std::vector<std::uint32_t> known_in(graph.values.size(), 0);  // the turn that made it, or was given it
+  std::vector<std::uint32_t> known_in(graph.values.size(), 0);  // the last turn that made or received it
   for (std::size_t first = 0, end = 0; first < graph.ops.size(); first = end) {
     const std::uint32_t turn = turns[first];
     std::vector<ValueId> entering;

@@ -1,5 +1,5 @@
-// What a profile does to operators once all are there: what stays, their order, and who writes over what; for
-// lower.cpp only.
+// Applies a profile to the complete list of operators: values held longer than used, operator order, in-place
+// results. For lower.cpp only.
 #pragma once
 
 #include "core/graph/forward_graph.h"
@@ -11,25 +11,26 @@
 
 namespace loadline {
 
-// Values that somebody refers to beyond their last use.
+// Values that a caller still references after their last use, and how long.
 struct Until {
-  std::size_t op = 0;     // that made them
-  std::string kind = {};  // of the operator before which it ends; "turn", "next": of the loop; else the last
+  std::size_t op = 0;     // the operator that made the values
+  std::string kind = {};  // ended by the next op of this kind; "turn", "next": by the loop; else the pass
   std::vector<ValueId> values = {};
 };
-// `turns` says of each operator in which turn of an outermost loop it runs, 0: in none.
+// Adds the values to Op::held of the last operator that runs while they are referenced. `turns` gives for
+// each operator the turn of an outermost loop in which it runs; 0 outside of loops.
 void hold(ForwardGraph& graph, std::span<const std::uint32_t> turns, const std::vector<Until>& until);
-// Every value that a turn of an outermost loop uses and did not make stays until the turn is over.
+// Holds every value that a turn of an outermost loop uses and did not make until the end of the turn.
 void hold_block_inputs(ForwardGraph& graph, std::span<const std::uint32_t> turns);
 
-// An operator whose first output may take over the memory of an input, rather that of `input`.
+// An operator whose first output may reuse the memory of an input, preferably of input number `input`.
 struct InPlace {
   std::size_t op = 0;
   std::size_t input = 0;
 };
-// OpOrder::inputs_first. `in_place` follows its operators.
+// Sorts the operators as OpOrder::inputs_first says, and updates the positions in `in_place`.
 void put_inputs_first(ForwardGraph& graph, std::vector<InPlace>& in_place);
-// Only of an input that nothing needs any more. In the order of the operators.
+// Lets outputs reuse the memory of an input that nothing needs any more. `in_place` is sorted by operator.
 void merge_in_place(ForwardGraph& graph, const std::vector<InPlace>& in_place);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// Reads the files of a folder of assets.
+// Lists and reads the asset files of a folder.
 #include "core/forward/asset_folder.h"
 
 #include "core/io/source_file.h"

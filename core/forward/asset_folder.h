@@ -1,4 +1,4 @@
-// A folder of a user's own assets, read over rows that are built in.
+// Reads a folder of a user's own assets, which replace built-in ones of the same name.
 #pragma once
 
 #include "core/base/error.h"
@@ -9,12 +9,12 @@
 
 namespace loadline {
 
-// The .json files of a folder, sorted; none if it is not there.
+// The paths of a folder's .json files, sorted; none if the folder does not exist.
 std::vector<std::string> json_files(const std::string& folder);
-// What a file holds, up to one byte more than an asset may have. Throws Error{io}.
+// The content of a file, up to one byte more than the size limit of an asset. Throws Error{io}.
 std::string asset_text(const std::string& path);
 
-// The rows of embedded files.
+// Parses every embedded file into a row.
 template <typename Row, typename Files>
 std::vector<Row> parse_all(const Files& files, Row (*parse)(std::string_view json, const std::string& path)) {
   std::vector<Row> rows;
@@ -22,8 +22,9 @@ std::vector<Row> parse_all(const Files& files, Row (*parse)(std::string_view jso
   return rows;
 }
 
-// Each file of a folder, in place of the row with the same key, in front of the others. A file that is no
-// asset is left out and told in `faults`. How many there are.
+// Parses each file of a folder into a row. A new row replaces a row with the same key; the new rows come
+// first. A file that does not parse is left out, and its error is added to `faults`. Returns the number of
+// new rows.
 template <typename Row, typename Parse>
 std::size_t add_folder(const std::string& folder, std::vector<Row>& rows, std::string Row::*key, Parse parse,
                        std::vector<std::string>& faults) {

@@ -1,4 +1,4 @@
-// On-demand parsing: each token still knows where it stands.
+// Parses on demand with simdjson, which still knows the position of each token.
 #include "core/forward/asset_json.h"
 
 #include "core/base/error.h"
@@ -36,7 +36,7 @@ class AssetReader {
   }
 
  private:
-  // Tokens come one behind the other: lines are counted from the last.
+  // Tokens come in order, so lines are counted on from the previous token.
   AssetPlace place(std::string_view token) {
     const auto at = static_cast<std::size_t>(token.data() - padded_.data());
     for (; counted_ < at; ++counted_)
@@ -82,7 +82,7 @@ class AssetReader {
 
   simdjson::padded_string padded_;
   std::shared_ptr<const std::string> path_;
-  std::size_t counted_ = 0;  // bytes whose lines are counted
+  std::size_t counted_ = 0;  // bytes in which lines have been counted
   std::uint32_t line_ = 1;
   std::size_t line_start_ = 0;
 };

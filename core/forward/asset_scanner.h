@@ -1,4 +1,4 @@
-// What the parsers of lines in assets have in common; for expression_parser.cpp and op_line.cpp only.
+// The common base of the parsers of asset lines; for expression_parser.cpp and op_line.cpp only.
 #pragma once
 
 #include "core/forward/expression.h"
@@ -8,7 +8,7 @@
 
 namespace loadline {
 
-// A place in one line of an asset.
+// A position in one line of an asset.
 class AssetScanner {
  public:
   AssetScanner(std::string_view text, const AssetPlace& place) : text_(text), place_(place) {}

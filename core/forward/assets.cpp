@@ -1,4 +1,4 @@
-// Built-in assets first, then a folder's over them.
+// Loads the built-in assets, and replaces them by those of a user's folder.
 #include "core/forward/assets.h"
 
 #include "core/base/lookup.h"

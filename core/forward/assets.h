@@ -1,4 +1,4 @@
-// The architectures and profiles that the program knows: those built in, and a user's own.
+// The architectures and profiles that the program knows: the built-in ones and a user's own.
 #pragma once
 
 #include "core/forward/architecture.h"
@@ -13,26 +13,26 @@
 namespace loadline {
 
 struct ForwardAssets {
-  std::vector<Architecture> architectures = {};  // a user's come first,
-  std::size_t own_architectures = 0;             // so many of them
+  std::vector<Architecture> architectures = {};  // a user's own come first
+  std::size_t own_architectures = 0;             // number of the user's own
   std::vector<Profile> profiles = {};
-  std::vector<std::string> faults = {};  // what is wrong with files that were left out
+  std::vector<std::string> faults = {};  // error messages of the files that were left out
 
-  // A user's own for this configuration, by whatever it matches, else a built-in one; nothing if there is
-  // none.
+  // The architecture for this configuration; null if there is none. A user's own that matches by class name
+  // or by model_type comes before any built-in one.
   const Architecture* architecture(const ModelConfig& config) const;
-  // Throws Error{usage} that lists the profiles.
+  // The profile with this id. Throws Error{usage} that lists the profiles.
   const Profile& profile(std::string_view id) const;
 };
 
 std::shared_ptr<const ForwardAssets> built_in_assets();
 
-// Assets are read when they are first needed. An empty one means those built in.
+// Loads the assets when they are first needed. An empty function means the built-in assets.
 using AssetsLoader = std::function<std::shared_ptr<const ForwardAssets>()>;
 
-// With every folder/architectures/*.json and folder/profiles/*.json, each of which takes the place of the
-// built-in one of the same family or name. A folder that is not there adds nothing; a file that is no asset
-// is left out and told in `faults`.
+// The built-in assets and every folder/architectures/*.json and folder/profiles/*.json. A file replaces the
+// built-in asset of the same family or profile name. A missing folder adds nothing. A file that does not
+// parse is left out, and its error is in `faults`.
 std::shared_ptr<const ForwardAssets> load_assets(const std::string& folder);
 
 }  // namespace loadline

@@ -20,15 +20,15 @@ namespace {
 
 constexpr std::size_t kMostTensors = 500'000;
 constexpr std::size_t kMostValues = 200'000;
-constexpr std::size_t kMostOps = 25'000;         // bound and lowered they take some 2 KiB each
+constexpr std::size_t kMostOps = 25'000;         // one takes about 2 KiB, bound and lowered
 constexpr std::int64_t kMostTurns = 10'000;      // of one loop
-constexpr std::size_t kMostLines = 100'000;      // looked at, loops unrolled
+constexpr std::size_t kMostLines = 100'000;      // after unrolling loops
 constexpr std::uint64_t kMostWork = 10'000'000;  // of expressions: a thousand layers take a twentieth
-// A size that no real model exceeds, so that products of two stay inside 64 bits.
+// No real model has a larger size; the product of two such sizes fits in 64 bits.
 constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
 
 struct Fp8 {
-  std::uint64_t rows = 0, columns = 0;  // of a block with one scale
+  std::uint64_t rows = 0, columns = 0;  // of a block that shares one scale
 };
 
 class Binder {
@@ -73,7 +73,7 @@ class Binder {
     return std::move(model_);
   }
 
-  // The configuration's keys behind what was read last, each once, those that are there.
+  // The keys of the configuration that the last line depends on, each once; absent keys are left out.
   std::vector<std::string> keys_read() const {
     std::vector<std::string> keys;
     const auto add = [&](const std::string& key) {
@@ -90,7 +90,7 @@ class Binder {
   }
 
  private:
-  // Names that expressions have asked for since the last line began, for messages.
+  // Records a name that an expression reads in the current line, for messages.
   void note(std::string_view name) const {
     constexpr std::size_t kMostRead = 16;
     if (read_.size() < kMostRead && std::ranges::find(read_, name) == read_.end()) read_.emplace_back(name);
@@ -102,13 +102,13 @@ class Binder {
       if (const auto size = pass_size(name[0])) return Datum(*size);
     const auto found = names_.find(name);
     if (found != names_.end()) return found->second;
-    // a list of the configuration may be long, and asked for in every layer
+    // cached: a list in the configuration may be long and read in every layer
     const auto known = configured_.find(name);
     if (known != configured_.end()) return known->second;
     return configured_.emplace(std::string(name), model_.config.get(name)).first->second;
   }
 
-  // What a pass is of, for attributes: numbers only once it runs.
+  // The sizes of a pass (B, S, P, T) as symbols for attributes; they get numbers when a pass is evaluated.
   static std::optional<SizePoly> pass_size(char name) {
     const SizePoly sequence = SizePoly::symbol(kSequence), past = SizePoly::symbol(kPast);
     if (name == 'B') return SizePoly::symbol(kBatch);
@@ -117,8 +117,8 @@ class Binder {
     return name == 'T' ? SizePoly::sum(sequence, past) : std::nullopt;
   }
 
-  // has('NAME'): whether the file holds that tensor; null where there is no file to ask. NAME may hold
-  // expressions as a weight's may, but none that asks in turn: its text may come from the configuration.
+  // has('NAME'): whether the file holds that tensor; null without a file. NAME may hold expressions, as the
+  // name of a weight may, but no has(): the text may come from the configuration and recurse without end.
   std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) {
     if (function != "has") return std::nullopt;
     if (!header_ || arguments.size() != 1 || arguments[0].text() == nullptr) return Datum();
@@ -209,7 +209,7 @@ class Binder {
     define(line.variable, hidden);
   }
 
-  // What a name stands for outside of the loop that is about to take it, and that again behind the loop.
+  // The meaning of a loop variable's name outside of the loop: saved before the loop, restored after it.
   std::optional<Datum> defined(const std::string& name) const {
     const auto found = names_.find(name);
     return found == names_.end() ? std::nullopt : std::optional(found->second);
@@ -250,8 +250,8 @@ class Binder {
     model_.ops.push_back(std::move(op));
   }
 
-  // What no operator uses may be left out of a file: transformers, for one, saves no layers that predict
-  // further tokens.
+  // A file may omit tensors that no operator uses, so they never count as missing. For example, transformers
+  // does not save layers that predict further tokens.
   void add_stored(const OpLine& line, const std::string& prefix) {
     const std::size_t missing = model_.claims.missing.size();
     add_weights(line, prefix, *sink_);
@@ -317,13 +317,13 @@ class Binder {
     }
   }
 
-  // Under its own name, or its owner's.
+  // Whether the file holds the tensor under its own name or under its owner's.
   bool found(const std::string& name) const {
     const std::string* const owner = tied_to(name);
     return header_->find(name) || (owner != nullptr && may_tie_ && header_->find(*owner));
   }
 
-  // Whether the configuration names it, or the end of its name behind a dot.
+  // Whether the configuration lists the module as not quantised, by its name or by a suffix after a dot.
   bool kept_whole(const std::string& base) const {
     for (std::size_t at = 0; !unquantised_.empty(); ++at) {
       if (unquantised_.contains(base.substr(at))) return true;
@@ -374,7 +374,7 @@ class Binder {
     to.push_back({name, shape, dtype, std::nullopt});
   }
 
-  // Without sides of 1: those may be left out or put in anywhere.
+  // The shape without dimensions of 1, which writers may omit or insert anywhere.
   static std::vector<std::uint64_t> squeezed(const Shape& shape) {
     std::vector<std::uint64_t> sides;
     std::copy_if(shape.begin(), shape.end(), std::back_inserter(sides),
@@ -394,8 +394,8 @@ class Binder {
     return found == architecture_.tied.end() ? nullptr : &found->second;
   }
 
-  // Buffers that some writers store: in a file where it has them; without a file, where the configuration
-  // asks for them by a key of ours.
+  // Buffers that some writers store. With a file, they count if the file has them; without one, if the
+  // configuration sets Loadline's own key "loadline_stored_buffers".
   void run_extra() {
     std::vector<BoundWeight> extra;
     sink_ = &extra;
@@ -426,32 +426,32 @@ class Binder {
   BoundModel model_;
   std::optional<Header> header_;
   Scope scope_;
-  std::map<std::string, Datum, std::less<>> names_;         // loops, "let" and flags
-  std::unordered_map<std::string, std::uint32_t> current_;  // the value that a name stands for now
-  std::unordered_map<std::string, std::uint32_t> used_;     // how many values had that name
-  std::unordered_map<std::string, std::size_t> asked_;      // the places of names in BoundModel::asked
-  std::vector<BoundWeight>* sink_ = &model_.stored;         // of lines that only claim
+  std::map<std::string, Datum, std::less<>> names_;         // loop variables, "let" and flags
+  std::unordered_map<std::string, std::uint32_t> current_;  // the value that a name denotes now
+  std::unordered_map<std::string, std::uint32_t> used_;     // how many values had that name so far
+  std::unordered_map<std::string, std::size_t> asked_;      // positions of names in BoundModel::asked
+  std::vector<BoundWeight>* sink_ = &model_.stored;         // receives the weights of "have" lines
   std::optional<Fp8> fp8_;
   std::unordered_set<std::string> unquantised_;
   std::uint64_t total_ = 0;
   std::size_t tensors_ = 0;
   mutable std::vector<std::string> read_;                                    // see note()
-  std::map<std::string, std::vector<std::string>, std::less<>> defined_by_;  // keys behind "let"
-  mutable std::map<std::string, Datum, std::less<>> configured_;  // what the configuration says, once asked
+  std::map<std::string, std::vector<std::string>, std::less<>> defined_by_;  // keys that a "let" read
+  mutable std::map<std::string, Datum, std::less<>> configured_;             // values of keys that were read
   std::size_t lines_ = 0;
   std::uint64_t work_ = kMostWork;
   std::uint32_t turns_ = 0, turn_ = 0;  // see BoundOp
-  int depth_ = 0;                       // of numbered loops
-  AssetPlace here_;                     // the file alone, for what has no place of its own
+  int depth_ = 0;                       // of nested numbered loops
+  AssetPlace here_;                     // the asset's file without a line, for faults without a place
   bool tied_ = false;
   bool may_tie_ =
-      false;  // a file without an alias has it as its owner: not where the configuration denies it
+      false;  // a tensor absent from the file may be its owner's, unless the configuration denies tying
   bool absent_ = false;
   bool asking_ = false;  // inside has()
   bool sizes_ = false;   // inside an attribute: B, S, P and T are known
 };
 
-// "FILE: line 1, column 2: DETAIL" with the detail first, and the keys that it may be about.
+// Reorders "FILE: line 1, column 2: DETAIL": DETAIL comes first. Adds the keys that may be at fault.
 std::string misfit(std::string_view message, const std::string& path, const std::vector<std::string>& keys) {
   const std::string begin = path + ": line ";
   const std::size_t end = message.starts_with(begin) ? message.find(": ", begin.size()) : message.npos;
@@ -472,7 +472,7 @@ BoundModel bind_architecture(const Architecture& architecture, const ModelConfig
   try {
     return binder.bind();
   } catch (const Error& error) {
-    // the asset is mostly right: what does not fit it is the configuration
+    // assets are tested, so blame the configuration for a fault in the asset's place
     if (error.place().file != architecture.path) throw;
     throw config.fail(misfit(error.what(), architecture.path, binder.keys_read()), error.code());
   }

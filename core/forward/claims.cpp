@@ -1,4 +1,4 @@
-// Binds the architecture once more, without a profile.
+// Binds the architecture to the model, without a profile, and reads the claims.
 #include "core/forward/claims.h"
 
 #include "core/base/error.h"
@@ -33,7 +33,7 @@ ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
   result.missing = graph.missing;
   const std::string* const json = find_text(graph, kConfigKey);
   try {
-    // an ONNX export beside a config.json has names of its own
+    // an ONNX export beside a config.json names its tensors differently
     const bool checkpoint = !graph.forward && graph.format != "onnx";
     if (json != nullptr && checkpoint) {
       const ModelConfig config(*json, std::string(kConfigKey));

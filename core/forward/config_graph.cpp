@@ -1,4 +1,4 @@
-// The tensors that a configuration asks for, as a graph without files.
+// Makes a graph without files from the tensors that the architecture expects for a configuration.
 #include "core/forward/config_graph.h"
 
 #include "core/base/error.h"
@@ -30,7 +30,7 @@ MetaGraph config_graph(std::string_view config_json, const std::string& path, co
   for (std::size_t i = 0; i < model.asked.size(); ++i) {
     const BoundWeight& weight = model.asked[i];
     const StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
-    // bind has checked that it fits
+    // bind_architecture() has checked that the size fits
     graph.storages.push_back(shapes_only_storage(*byte_size(weight.dtype, *element_count(weight.shape))));
     graph.tensors.push_back({std::move(names[i]), weight.dtype, weight.shape, {}, storage, 0});
   }

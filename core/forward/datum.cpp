@@ -1,4 +1,4 @@
-// Values of expressions.
+// Truth, comparison and display of expression values.
 #include "core/forward/datum.h"
 
 #include "core/base/text.h"
@@ -49,7 +49,7 @@ bool operator==(const Datum& a, const Datum& b) {
     const std::vector<Datum>* const y = b.list();
     return y != nullptr && *x == *y;
   }
-  // 1 and 1.0 are the same number
+  // 1 and 1.0 are equal
   if (a.real() != nullptr && b.number() != nullptr) return *a.real() == static_cast<double>(*b.number());
   if (a.number() != nullptr && b.real() != nullptr) return b == a;
   return a.value_ == b.value_;

@@ -1,4 +1,4 @@
-// What expressions in architecture and profile assets compute with.
+// The value type of expressions in architecture and profile assets.
 #pragma once
 
 #include "core/graph/size_poly.h"
@@ -11,18 +11,19 @@
 
 namespace loadline {
 
-// A value of a configuration or of an expression over it. Null stands for a key that is not there. True and
-// false are 1 and 0. Sizes that depend on batch, sequence and past are polynomials; a polynomial without
-// symbols is always held as a whole number.
+// A value of a configuration or of an expression over it. Null stands for an absent key. True and false are 1
+// and 0. Sizes that depend on batch, sequence and past are polynomials; a polynomial without symbols is
+// always held as a whole number.
 class Datum {
  public:
-  // With the number of all values in it and in the lists in it, some of which it may hold several times.
+  // `total` counts all values in the list and in the lists inside it. A list held several times counts each
+  // time.
   struct ListData {
     std::vector<Datum> items;
     std::uint64_t total = 0;
   };
   using List = std::shared_ptr<const ListData>;
-  struct Object {  // a nested object of a configuration: it is there, and its fields have names of their own
+  struct Object {  // a nested object of a configuration; its fields are read by their own dotted keys
     std::int64_t fields = 0;
     bool operator==(const Object&) const = default;
   };
@@ -45,16 +46,16 @@ class Datum {
     return list == nullptr ? nullptr : &(*list)->items;
   }
   const Object* object() const { return std::get_if<Object>(&value_); }
-  // How many values a comparison may have to look at.
+  // The most values that a comparison may have to visit.
   std::uint64_t total() const {
     const List* const list = std::get_if<List>(&value_);
     return list == nullptr ? 1 : (*list)->total;
   }
-  // A whole number or a polynomial as a polynomial, else nothing.
+  // A whole number or a polynomial, as a polynomial; nothing for other values.
   std::optional<SizePoly> size() const;
-  // What is neither null, 0, empty text nor an empty list.
+  // False for null, 0, an empty text and an empty list; else true.
   bool truth() const;
-  // "7", "'gelu'", "[2 values]", "null": for messages.
+  // The value as messages show it: "7", "'gelu'", "[2 values]", "null".
   std::string shown() const;
 
   friend bool operator==(const Datum& a, const Datum& b);

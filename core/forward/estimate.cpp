@@ -1,4 +1,4 @@
-// Looks at the usual keys and at the names that libraries give to weights.
+// Reads the usual keys of config.json and the usual names of weights.
 #include "core/forward/estimate.h"
 
 #include <algorithm>
@@ -17,12 +17,12 @@ std::optional<std::uint64_t> first_of(const ModelConfig& config, std::initialize
   return std::nullopt;
 }
 
-// A part of the name that says that not every row goes through this weight.
+// Whether a part of the name says that not every row passes through this weight.
 bool sees_some_rows(std::string_view name) {
   constexpr std::array<std::string_view, 9> kParts = {"embed",  "embd",  "wte",     "wpe",  "lm_head",
                                                       "pooler", "score", "classif", "logit"};
   const auto within = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  // "experts.3.up_proj" is one of many; "shared_experts.up_proj" sees every row
+  // "experts.3.up_proj" is one of many experts; "shared_experts.up_proj" sees every row
   for (std::size_t at = name.find("expert"); at != std::string_view::npos; at = name.find("expert", at + 1)) {
     const std::size_t dot = name.find('.', at);
     const char next = dot == std::string_view::npos || dot + 1 == name.size() ? ' ' : name[dot + 1];
@@ -31,8 +31,8 @@ bool sees_some_rows(std::string_view name) {
   return std::ranges::any_of(kParts, within);
 }
 
-// Of an element of a layer's output, as the configuration says, else as the weight is: quantised weights give
-// 16 bits.
+// Bytes of one element of a layer's output: from the configuration, else the weight's. Quantised weights give
+// 16-bit outputs.
 std::uint64_t output_bytes(const std::optional<DType>& configured, DType weight) {
   const DTypeInfo& info = dtype_info(configured.value_or(weight));
   return info.kind == DTypeKind::floating && info.block_elements == 1 ? std::max(info.block_bytes, 2u) : 2;
@@ -67,10 +67,10 @@ std::optional<std::uint64_t> activation_bound_per_token(const MetaGraph& graph, 
   for (const Tensor& tensor : graph.tensors) {
     const std::string_view name = tensor.name.view();
     const DTypeKind kind = dtype_info(tensor.dtype).kind;
-    // packed weights of other kinds have shapes of their own
+    // the shapes of other packed weights do not give the width
     if (kind != DTypeKind::floating && kind != DTypeKind::block) continue;
     if (tensor.shape.size() != 2 || !name.ends_with(".weight") || sees_some_rows(name)) continue;
-    const std::uint64_t output = tensor.shape[0];  // or the input's width, which is held as well
+    const std::uint64_t output = tensor.shape[0];  // or the width of the input, which is alive as well
     if (output == 0 || output > kMostWidth || tensor.shape[1] == 0) continue;
     if (vocabulary && (output == *vocabulary || tensor.shape[1] == *vocabulary)) continue;
     widest = std::max(widest.value_or(0), output * output_bytes(configured, tensor.dtype));

@@ -1,4 +1,4 @@
-// Evaluates expressions.
+// Evaluates parsed expressions.
 #include "core/forward/expression.h"
 
 #include "core/base/text.h"
@@ -85,7 +85,7 @@ class Evaluation {
     place_.moved(node.at).fail(detail, ErrorCode::limit);
   }
 
-  // Asset and configuration together decide how often an expression is asked, and how long its lists are.
+  // Limits the work, since asset and configuration decide how often expressions run and how long lists are.
   void spend(const Node& node, std::uint64_t operations) const {
     if (scope_.work == nullptr) return;
     if (*scope_.work < operations) fail(node, "the expressions of this asset take too many operations");
@@ -97,7 +97,7 @@ class Evaluation {
     return scope_.name && of != "null" ? scope_.name(of) : Datum();
   }
 
-  // For messages: the name of what is null, where it has one.
+  // For messages: the name of the operand that is null, if it is a name.
   std::string missing(const Node& node, std::size_t child) const {
     const Node& operand = nodes_[node.children[child]];
     if (operand.kind != Kind::name) return "an operand is null";
@@ -192,7 +192,7 @@ class Evaluation {
       if (!size) fail(node, "{} is no size", of.shown());
       return *size;
     };
-    constexpr std::uint64_t kOperations = 10;  // some, for what may have many terms
+    constexpr std::uint64_t kOperations = 10;  // a rough cost, since polynomials may have many terms
     spend(node, kOperations);
     const SizePoly x = operand(a, 0), y = operand(b, node.children.size() - 1);
     std::optional<SizePoly> result;

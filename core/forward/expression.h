@@ -8,8 +8,8 @@
 //   primary := number | 'text' | name {"." name} | name "(" [expr {"," expr}] ")" | "(" expr ")" | "[" list
 //   "]"
 //
-// "/" must divide without a remainder: a wrong key shows there first. A name that nothing defines is null;
-// `a ?? b` is b where a is null, and any other use of null is an Error.
+// "/" must divide without a remainder, which exposes a wrong key early. An undefined name is null. `a ?? b`
+// is b if a is null; any other use of null is an Error.
 #pragma once
 
 #include "core/base/error.h"
@@ -43,26 +43,26 @@ struct AssetPlace {
   }
 };
 
-// What names and functions mean. Functions that every expression has: min, max (of whole numbers), cdiv(a, b)
-// = a / b rounded up, floor(a) of a fraction, len(list or object), count(list, value).
+// Gives names and functions their meaning. Every expression has the functions min and max (of whole numbers),
+// cdiv(a, b) = a / b rounded up, floor(a) of a fraction, len(list or object), count(list, value).
 struct Scope {
   std::function<Datum(std::string_view name)> name;
-  // Nothing for a function that it does not have. Asked first.
+  // Called before the common functions. Nothing for a function that the scope does not define.
   std::function<std::optional<Datum>(std::string_view function, std::span<const Datum> arguments)> call;
-  // Operations that may still be done, of all expressions of the scope together; null: any number.
+  // Remaining operations, shared by all expressions of the scope; null: no limit.
   std::uint64_t* work = nullptr;
 };
 
 class Expression {
  public:
   Expression() = default;  // null
-  // The whole of `text` as one expression, which starts at `place`.
+  // Parses the whole of `text` as one expression. `place` is the place of its first character.
   static Expression parse(std::string_view text, const AssetPlace& place);
-  // As much of `text` as one expression takes at its beginning, and how many characters that are.
+  // Parses one expression at the beginning of `text`. Returns it with the number of characters it takes.
   static std::pair<Expression, std::size_t> parse_beginning(std::string_view text, const AssetPlace& place);
 
-  // Throws Error{malformed} at the place of the operator that cannot be applied, and Error{limit} where its
-  // result does not fit in 64 bits.
+  // Throws Error{malformed} at the place of an operator that cannot be applied, and Error{limit} if a result
+  // does not fit in 64 bits.
   Datum evaluate(const Scope& scope) const;
   const AssetPlace& place() const { return place_; }
   const std::string& text() const { return text_; }

@@ -34,7 +34,7 @@ struct Expression::Node {
     remainder,
   };
   Kind kind = Kind::literal;
-  std::uint32_t at = 0;                      // in the text
+  std::uint32_t at = 0;                      // offset in the text
   Datum literal = {};                        // of a literal
   std::string name = {};                     // of a name or a function
   std::vector<std::uint32_t> children = {};  // positions among the nodes

@@ -48,7 +48,7 @@ class ExpressionParser : public AssetScanner {
     return static_cast<std::uint32_t>(nodes_.size() - 1);
   }
 
-  // The next token, if it is this one and does not merely begin like it.
+  // Consumes the next token if it is exactly this one, not a longer token with the same beginning.
   bool take(std::string_view token) {
     skip_space();
     if (!text_.substr(at_).starts_with(token)) return false;
@@ -95,7 +95,7 @@ class ExpressionParser : public AssetScanner {
     }
   }
 
-  // The weakest first; all are weaker than "not".
+  // Weakest binding first; all bind weaker than "not".
   std::uint32_t logical(std::size_t strength) {
     static constexpr std::array<Operator, 3> kOperators = {
         {{"??", Kind::otherwise}, {"or", Kind::logical_or}, {"and", Kind::logical_and}}};
@@ -144,7 +144,7 @@ class ExpressionParser : public AssetScanner {
   }
   std::uint32_t postfix() {
     std::uint32_t of = primary();
-    // no space before it: "norm x [d]" is not an index
+    // an index follows without a space: "norm x [d]" is not an index
     while (!at_end() && text_[at_] == '[') {
       const std::size_t at = at_++;
       const std::uint32_t position = expression();

@@ -1,4 +1,4 @@
-// One walk over the operators, with a count of what still refers to each place in memory.
+// One walk over the operators, with a reference count for each piece of memory.
 #include "core/forward/file_graph.h"
 
 #include "core/base/error.h"
@@ -19,8 +19,8 @@ namespace {
 constexpr std::uint32_t kNone = UINT32_MAX;
 constexpr std::size_t kMostTemporaries = 500'000;
 constexpr std::size_t kMostPassedOn =
-    4'000'000;  // weights of constants, once for each operator that uses them
-constexpr std::uint64_t kMostWork = 50'000'000;  // of expressions: an operator takes ten or so
+    4'000'000;  // weights of constants, counted once for each operator that uses them
+constexpr std::uint64_t kMostWork = 50'000'000;  // steps of expressions: an operator takes about ten
 
 std::uint32_t index(ValueId id) { return static_cast<std::uint32_t>(id); }
 
@@ -57,7 +57,7 @@ class FileGraph {
   }
 
  private:
-  // What a rule sees of an operator. A name whose value is not known is null.
+  // The names that a rule sees for an operator. A name whose value is unknown is null.
   Scope scope(const Op& op) {
     return {[this, &op](std::string_view name) { return name_value(op, name); }, {}, &work_};
   }
@@ -90,13 +90,13 @@ class FileGraph {
     return size(product);
   }
 
-  // The position in op.inputs that a rule names, counted from 1 there; nothing where it names none.
+  // The position in op.inputs that a rule names (the rule counts from 1); nothing if it names none.
   std::optional<std::size_t> input_of(const Expression& rule, const Op& op) {
     return input_number(rule, scope(op));
   }
 
-  // Operators that only repeat weights, or look at them differently, need not run, unless what they make
-  // leaves the graph.
+  // Finds operators that only copy or view weights. They need not run, unless their result is an output of
+  // the graph.
   void find_constants(std::span<const Op> ops) {
     for (const Op& op : ops) {
       for (const std::uint32_t body : op.bodies) find_constants(from_.bodies[body].ops);
@@ -116,8 +116,8 @@ class FileGraph {
     return !op.outputs.empty() && constant_[index(op.outputs.front())] != nullptr;
   }
 
-  // Of each value: the operators that use it, the one that makes it, and the caller. An operator counts until
-  // it is over.
+  // Counts the references to each value: the operators that use it, the operator that makes it, and the
+  // caller. An operator's reference ends when the operator ends.
   void count_uses(std::span<const ValueId> inputs, std::span<const ValueId> outputs,
                   std::span<const Op> ops) {
     for (const ValueId id : inputs) ++uses_[index(id)];
@@ -138,8 +138,8 @@ class FileGraph {
     room_.push_back(room_of(from_.value(id)));
   }
 
-  // A number for each shape and width of elements; nothing where they are unknown, and for single elements,
-  // which are not worth a place.
+  // A number for each shape and element width; kNone if either is unknown, and for scalars, which are too
+  // small to reuse.
   std::uint32_t room_of(const Value& value) {
     if (!value.shape || value.shape->empty() || !value.dtype) return kNone;
     const DTypeInfo& info = dtype_info(*value.dtype);
@@ -154,7 +154,7 @@ class FileGraph {
     return found->second;
   }
 
-  // The place of the value that `id` shares memory with from now on, or kNone.
+  // The value whose memory `id` shares, or kNone for memory of its own.
   std::uint32_t shared_place(const Op& op, const OpRule& rule, ValueId id) {
     const auto view = input_of(rule.view, op);
     if (view && *view < op.inputs.size() && can_be_view(from_.value(op.inputs[*view]), from_.value(id)))
@@ -173,8 +173,8 @@ class FileGraph {
     return place;
   }
 
-  // A view has the bytes of what it shows. Where another type or another number of bytes comes out, the input
-  // of that number is a weight, which Op::inputs leaves out, and this one only tells the shape.
+  // Whether `value` can be a view of `of`: same dtype, same bytes. If not, the input that the rule means is a
+  // weight, which Op::inputs leaves out, and `of` is another input, such as the new shape.
   static bool can_be_view(const Value& of, const Value& value) {
     if (of.dtype && value.dtype && *of.dtype != *value.dtype) return false;
     const auto given = value_bytes(of), shown = value_bytes(value);
@@ -194,7 +194,7 @@ class FileGraph {
       if (!is_constant(ops[op])) run(ops[op]);
   }
 
-  // Before its operator makes its own outputs: what a body gives back is there to its end.
+  // Runs a body, before its operator makes its own outputs. The outputs of the body live to the body's end.
   void run_body(const Op& op, const Body& body) {
     const std::uint32_t outer = std::exchange(body_, ++bodies_);
     const std::size_t first = to_.ops.size();
@@ -240,7 +240,7 @@ class FileGraph {
     to_.ops.push_back(std::move(fresh));
   }
 
-  // Every user of a constant has its weights: a file may list very many of both.
+  // Gives the weights of a constant to a user of the constant; limited, as a file may list many of both.
   void pass_on(const std::vector<TensorId>& weights, Op& to) {
     if (weights.size() > kMostPassedOn - passed_on_)
       throw Error(ErrorCode::limit, "operators use weights of constants {} times or more",
@@ -249,7 +249,7 @@ class FileGraph {
     to.weights.insert(to.weights.end(), weights.begin(), weights.end());
   }
 
-  // The value made last has its memory there.
+  // Puts the value made last into the memory of the value `place`.
   void share(std::uint32_t place) {
     if (place == kNone) return;
     const auto last = static_cast<std::uint32_t>(to_.values.size() - 1);
@@ -278,7 +278,7 @@ class FileGraph {
     }
   }
 
-  // Nothing for a size that does not fit in 64 bits: the file says so, the rule is not at fault.
+  // The size of a temporary. Nothing if it does not fit in 64 bits: the file is at fault then, not the rule.
   std::optional<SizePoly> temporary_bytes(const Op& op, const Expression& rule) {
     Datum bytes;
     try {
@@ -294,22 +294,22 @@ class FileGraph {
   const ForwardGraph& from_;
   const Profile& profile_;
   std::vector<bool> is_output_;
-  std::vector<const Op*> constant_;  // by value: the operator whose weights it is, or null
+  std::vector<const Op*> constant_;  // by value: the operator with its weights if it is a constant, else null
   std::vector<std::uint32_t> uses_;  // by value
-  std::vector<ValueId> now_;         // by value: what it is in to_
+  std::vector<ValueId> now_;         // by value: its number in to_
   std::uint64_t work_ = kMostWork;
   std::size_t passed_on_ = 0;
-  std::uint32_t body_ = 0;  // what runs: 0 for the graph itself
+  std::uint32_t body_ = 0;  // the body that runs; 0 for the graph itself
   std::uint32_t bodies_ = 0;
   std::size_t temporaries_ = 0;
   ForwardGraph to_;
-  // of each value of to_
-  std::vector<std::uint32_t> place_;   // whose memory it has
-  std::vector<std::uint32_t> refers_;  // what still refers to that memory, if it is its own
+  // per value of to_
+  std::vector<std::uint32_t> place_;   // the value whose memory it uses
+  std::vector<std::uint32_t> refers_;  // references to its memory, if the memory is its own
   std::vector<std::uint32_t> room_;
-  std::vector<std::string> numbers_;  // symbols in the keys of rooms_: names may be long
+  std::vector<std::string> numbers_;  // short names of symbols for the keys of rooms_: names may be long
   TextMap<std::uint32_t> rooms_;
-  std::vector<std::vector<std::uint32_t>> given_up_;  // by room: places that nothing refers to
+  std::vector<std::vector<std::uint32_t>> given_up_;  // by room: memory without references
 };
 
 }  // namespace

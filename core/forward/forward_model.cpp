@@ -1,4 +1,4 @@
-// The ladder from a file's own operators down to nothing.
+// Tries the sources of a forward graph in turn: the file's operators, an architecture, an estimate, nothing.
 #include "core/forward/forward_model.h"
 
 #include "core/base/checked.h"
@@ -17,7 +17,7 @@
 namespace loadline {
 namespace {
 
-// From a configuration: what its asset says, as far as it fits. Leaves an estimate behind where it throws.
+// Fills in the model from a configuration and its asset. If it throws, the estimate stays in `model`.
 void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
               const ForwardAssets& assets, const Profile& profile) {
   model.cache_bytes_per_token = estimated_cache_per_token(config);
@@ -36,7 +36,7 @@ void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& co
   model.remark = doubts(*model.bound, graph);
   if (!model.remark.empty()) return;
   model.source = ForwardSource::architecture;
-  model.activation_bound_per_token.reset();  // an operator says more
+  model.activation_bound_per_token.reset();  // the operators give exact figures
   model.profile = profile.id;
   model.allocator = profile.allocator;
   model.graph = lower(*model.bound, profile);
@@ -45,8 +45,8 @@ void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& co
   model.cache_bytes_per_token = cache_growth(model, 1, 0);
 }
 
-// A profile that is not for this model's operators; what no profile is for runs plainly under any that is for
-// architectures.
+// Throws for a profile that is not for this model's operators. Operators that no profile is for accept any
+// profile for architectures, which is then not applied.
 void refuse_foreign(const Profile& profile, const MetaGraph& graph, const ForwardAssets& assets) {
   if (runs(profile, graph)) return;
   if (!profile.format.empty())
@@ -61,7 +61,7 @@ void refuse_foreign(const Profile& profile, const MetaGraph& graph, const Forwar
                   safe_display(profile.id, 40), safe_display(other.id, 40));
 }
 
-// Of a file that should list its operators; empty for others.
+// Why a file that should list its operators lists none; empty for other files.
 std::string why_no_operators(const MetaGraph& graph) {
   for (const Note& note : graph.notes)
     if (note.text.starts_with(kOperatorsLeftOut)) return note.text;
@@ -101,7 +101,7 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
   try {
     describe(model, graph, ModelConfig(*json, "config.json"), assets, profile);
   } catch (const Error& error) {
-    // of the profile nothing is known but what its author wrote: that is to be mended, not to be left out
+    // a fault in the profile must be corrected by its author, so it is not hidden behind an estimate
     if (error.place().file == profile.path) throw;
     model.graph.reset();
     model.lives.clear();

@@ -1,4 +1,4 @@
-// The forward pass of an opened model, as far as its file or its family tells it.
+// The forward pass of an opened model, as far as its file or its family describes it.
 #pragma once
 
 #include "core/forward/assets.h"
@@ -13,10 +13,10 @@
 
 namespace loadline {
 
-// Where the operators come from. Nothing about activations is ever claimed in the first two cases.
+// The source of the operators. In the first two cases there are no figures for activations.
 enum class ForwardSource {
-  nothing,       // neither operators nor a configuration that says what there would be
-  estimate,      // no asset for this family: the size of the cache follows from the configuration, no more
+  nothing,       // no operators, and no configuration that describes them
+  estimate,      // no asset for this family: only the size of the cache follows from the configuration
   architecture,  // an asset and a profile
   file,          // the file holds its operators
 };
@@ -25,34 +25,34 @@ std::string_view forward_source_name(ForwardSource source);
 struct ForwardModel {
   ForwardSource source = ForwardSource::nothing;
   std::string family = {};   // of the asset
-  std::string profile = {};  // how the operators are run; empty where it says nothing of a file's own
+  std::string profile = {};  // applied to the operators; empty if none applies to a file's own operators
   AllocatorModel allocator = AllocatorModel::exact;
-  std::string remark = {};               // why there is no more than there is
-  std::optional<BoundModel> bound = {};  // of an architecture, also where it was given up
+  std::string remark = {};               // why information is missing
+  std::optional<BoundModel> bound = {};  // of an architecture, even if the architecture was rejected
   std::optional<ForwardGraph> graph = {};
-  std::vector<OpRange> lives = {};  // of the graph's values
-  // What one more token of one sequence adds while no window is full: exact for an architecture, from the
-  // usual keys for an estimate.
+  std::vector<OpRange> lives = {};  // lifetimes of the graph's values
+  // Cache bytes that one more token of one sequence adds while no window is full: exact for an architecture;
+  // for an estimate, from the usual keys.
   std::optional<std::uint64_t> cache_bytes_per_token = {};
-  // Where there is no graph: what one more new token adds to the activations at least (estimate.h).
+  // Without a graph: a lower bound of the activation bytes that one more new token adds (estimate.h).
   std::optional<std::uint64_t> activation_bound_per_token = {};
 };
 
-// An asset that leaves more than a hundredth of the model's bytes unclaimed, or finds less than it asks for,
-// is not believed: then the source is an estimate and the remark says so. `assets` must outlive the result.
-// A file's own operators run as they are listed, each value by itself, where no profile is for their format.
-// A configuration that its architecture cannot be applied to gives an estimate and a remark that says why.
-// Throws Error{malformed} for a profile that does not fit the operators, and Error{usage} for one that is for
-// other operators than these.
+// An asset is rejected if it leaves more than a hundredth of the model's bytes unclaimed, or expects tensors
+// that the files lack: then the source is an estimate and the remark says so. So it is for a configuration
+// that does not fit its architecture. `assets` must outlive the result. A file's own operators run in file
+// order, without shared memory, if no profile is for their format. Throws Error{malformed} for a profile that
+// does not fit the operators, and Error{usage} for a profile for other operators.
 ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, const Profile& profile);
 
-// Whether the profile is for the operators of this model: those of its file's format, if it lists any.
+// Whether the profile is for the operators of this model: for the file's format if the file lists operators,
+// else for architectures.
 bool runs(const Profile& profile, const MetaGraph& graph);
-// The profile for a model of which nobody says how it is to be run: the first for the operators of its file,
-// "fused" where there are none.
+// The profile for a model if the user chooses none: the first profile for the operators of its file, or
+// "fused" if there is none.
 const Profile& default_profile(const ForwardAssets& assets, const MetaGraph& graph);
 
-// How a pass is to be run: a profile, and what is chosen otherwise than it says.
+// The options of a pass: a profile, and settings that override the profile's.
 struct ForwardOptions {
   std::string profile = {};  // empty: default_profile()
   std::optional<DType> activation = {};
@@ -60,32 +60,33 @@ struct ForwardOptions {
   std::optional<bool> all_logits = {};
   bool operator==(const ForwardOptions&) const = default;
 };
-// Throws Error{usage} for a profile that there is not, and for types without a size of their own.
+// The chosen profile with the overrides applied. Throws Error{usage} for an unknown profile, and for types
+// whose elements have no size of their own.
 Profile chosen_profile(const ForwardAssets& assets, const MetaGraph& graph, const ForwardOptions& options);
-// What the activations of a pass take at least, if every linear layer sees all tokens: a heuristic, for a
-// model without a graph; nothing for others, and where the shapes say nothing. Throws Error{limit} beyond 64
-// bits.
+// A heuristic lower bound of the activation bytes of a pass, for a model without a graph, if every linear
+// layer sees all tokens. Nothing for other models, and if the shapes give no bound. Throws Error{limit}
+// beyond 64 bits.
 std::optional<std::uint64_t> activation_lower_bound(const ForwardModel& model, std::uint64_t batch,
                                                     std::uint64_t sequence);
 
-// A pass of a model: its peak, and what is alive then.
+// The figures of one pass with given sizes.
 struct ForwardFigures {
   std::vector<std::optional<std::uint64_t>> sizes = {};  // of the graph's values
   std::vector<LaneBytes> usage = {};                     // during each operator
   ForwardPeak peak = {};
-  std::uint64_t reserved = 0;  // what the profile's allocator holds at its worst; the peak itself for "sum"
+  std::uint64_t reserved = 0;  // the most that the profile's allocator reserves; the peak itself for "sum"
 };
 
-// Nothing unless `model` has a graph. `symbols` are symbol_values() of it. Throws Error{limit} for sizes
-// beyond 2^62 bytes.
+// Nothing unless `model` has a graph. `symbols` are the symbol_values() of that graph. Throws Error{limit}
+// for sizes beyond 2^62 bytes.
 std::optional<ForwardFigures> forward_figures(const ForwardModel& model,
                                               std::span<const std::uint64_t> symbols);
 std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
                                               std::uint64_t sequence, std::uint64_t past);
 
-// The activations and temporaries that are alive during an operator, largest first; empty ones are left out.
+// The activations and temporaries alive during an operator, largest first, without those of 0 bytes.
 std::vector<ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures, std::uint32_t op);
-// "model.layers.3.mlp.down_proj (linear)".
+// An operator in words: "model.layers.3.mlp.down_proj (linear)".
 std::string op_text(const Op& op);
 
 }  // namespace loadline

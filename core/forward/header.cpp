@@ -1,4 +1,4 @@
-// Names with other prefixes and endings are tried one after the other.
+// Tries a name with each prefix and each ending in turn.
 #include "core/forward/header.h"
 
 #include "core/base/text.h"

@@ -1,4 +1,4 @@
-// The tensors of a model under the names that an architecture has for them; for bind.cpp only.
+// Finds a model's tensors by the names that an architecture uses; for bind.cpp only.
 #pragma once
 
 #include "core/forward/architecture.h"
@@ -12,8 +12,8 @@
 
 namespace loadline {
 
-// Finds tensors as the asset spells them, with or without its prefixes, and with the endings of older files;
-// remembers what was claimed. Graph and architecture must outlive it.
+// Finds tensors by the asset's names, with or without its prefixes, and with the endings of older files.
+// Remembers which tensors were claimed. Graph and architecture must outlive it.
 class Header {
  public:
   Header(const MetaGraph& graph, const Architecture& architecture);
@@ -23,9 +23,9 @@ class Header {
 
   void claim(TensorId id) { claimed_[index(id)] = true; }
   bool claimed(TensorId id) const { return claimed_[index(id)]; }
-  // What stands beside BASE.weight in files whose linear weights are quantised.
+  // Claims the tensors stored beside BASE.weight in quantised files: scales, zero points and the like.
   void claim_companions(const std::string& base);
-  // Whether something stands in the stead of "BASE.weight".
+  // Whether a quantised file holds another tensor in place of `name`, "BASE.weight".
   bool has_stand_in(const std::string& name) const;
 
  private:

@@ -1,4 +1,4 @@
-// A second, slower parser that remembers what it expected.
+// Parses the text again with nlohmann::json, which is slower but reports what it expected.
 #include "core/forward/json_fault.h"
 
 #include "core/base/text.h"

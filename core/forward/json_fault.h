@@ -1,4 +1,4 @@
-// Where a text is no JSON, in words of its own.
+// Says where and why a text is not valid JSON.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace loadline {
 
-// "line 3, column 5: unexpected '}'; expected string literal": of a text that some parser refused. Where no
-// fault of syntax is found, "no JSON: ..." says what else it may be.
+// Describes the fault in a text that a parser rejected: "line 3, column 5: unexpected '}'; expected string
+// literal". If there is no syntax error, "no JSON: ..." names other possible reasons.
 std::string json_fault(std::string_view text);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// One sweep over the operators.
+// Finds lifetimes and usage in one sweep over the operators.
 #include "core/forward/lifetimes.h"
 
 #include "core/base/checked.h"
@@ -23,7 +23,7 @@ std::uint64_t added(std::uint64_t total, std::uint64_t bytes) {
 
 std::vector<OpRange> lifetimes(const ForwardGraph& graph) {
   constexpr std::uint32_t kNever = UINT32_MAX;
-  // the value whose memory it is; owners stand before those that share with them
+  // the owner of each value's memory; owners come before the values that share with them
   std::vector<std::uint32_t> owner(graph.values.size());
   for (std::uint32_t i = 0; i < owner.size(); ++i) {
     const std::optional<ValueId>& of = graph.values[i].memory_of;
@@ -64,7 +64,7 @@ std::vector<std::optional<std::uint64_t>> value_sizes(const ForwardGraph& graph,
 
 std::vector<LaneBytes> forward_usage(const ForwardGraph& graph, std::span<const OpRange> lives,
                                      std::span<const std::optional<std::uint64_t>> sizes) {
-  // what begins and ends with each operator; the sums below cannot overflow once the total does not
+  // bytes that begin and end with each operator; if the total does not overflow, no sum below does
   std::vector<LaneBytes> begins(graph.ops.size() + 1), ends(graph.ops.size() + 1);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < graph.values.size(); ++i) {

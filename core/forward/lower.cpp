@@ -1,4 +1,4 @@
-// One function per operator says which shapes come out of it.
+// One function per operator computes the shapes of its results.
 #include "core/forward/lower.h"
 
 #include "core/base/error.h"
@@ -19,7 +19,7 @@ using Sizes = std::vector<SizePoly>;
 
 constexpr std::size_t kMostDimensions = 8;
 constexpr std::size_t kMostValues = 500'000;
-constexpr std::uint64_t kMostWork = 50'000'000;  // of expressions: a thousand layers take a twentieth
+constexpr std::uint64_t kMostWork = 50'000'000;  // steps of expressions: 1000 layers take a twentieth
 
 class Lowering {
  public:
@@ -96,7 +96,7 @@ class Lowering {
     return model_.config.get(name);
   }
 
-  // min(size, number) with a size that depends on batch or sequence is a symbol of its own.
+  // min(size, number) becomes a symbol of its own if the size depends on batch or sequence.
   std::optional<Datum> call(std::string_view function, std::span<const Datum> arguments) {
     if (function != "min" || arguments.size() != 2) return std::nullopt;
     const bool first = arguments[0].poly() != nullptr;
@@ -139,7 +139,7 @@ class Lowering {
     graph_.inputs.push_back(*values_[i]);
   }
 
-  // What an operator's rule uses.
+  // Accessors for the rules of operators, below: inputs, weights and attributes of the current operator.
   const Value& in(std::size_t i) const {
     if (i >= op_->inputs.size()) fail("'{}' needs {} input{}", op_->line->op, i + 1, i == 0 ? "" : "s");
     return graph_.value(*values_[op_->inputs[i]]);
@@ -203,12 +203,12 @@ class Lowering {
     values_[number] = add_value(model_.values[number], dtype, std::move(shape), lane, memory_of);
   }
 
-  // The width of an input, where it depends on nothing; of a weight, its last side or another.
+  // The width (last dimension) of an input, if it is a fixed number.
   std::optional<std::int64_t> width(std::size_t i) const {
     return shape(i).empty() ? std::nullopt : shape(i).back().constant();
   }
   void same(const BoundOp&) { out(0, shape(0)); }
-  // Over the whole width, or over parts of it that are all alike.
+  // A norm over the whole width, or over equal parts of it.
   void norm(const BoundOp& op) {
     const auto of = op.weights.empty() || op.weights[0].shape.empty()
                         ? std::nullopt
@@ -217,7 +217,7 @@ class Lowering {
       fail("the weight has {} numbers, the input rows of {}", *of, *in_width);
     same(op);
   }
-  // Of one width, but for a single column that goes to all of them. ("mul" may be a product of matrices.)
+  // Inputs have the same width, or a single column that applies to all columns.
   void add(const BoundOp& op) {
     const auto first = width(0);
     for (std::size_t i = 1; i < op.inputs.size(); ++i) {
@@ -245,12 +245,12 @@ class Lowering {
     if (rows != nullptr && !rows->null() && *rows != Datum(std::string("last")) &&
         *rows != Datum(std::string("first")))
       fail("rows is {}: 'first' or 'last' expected", rows->shown());
-    // 'last': the logits, of which a profile may want all; 'first': a pooler, which has one row anyway
+    // 'last': the logits, and a profile may want all rows; 'first': a pooler, which always has one row
     const bool one = rows != nullptr && !(profile_.all_logits && *rows == Datum(std::string("last")));
     if (one && result.size() > 1) result[result.size() - 2] = SizePoly(1);
     out(0, std::move(result));
   }
-  // One row for each of the input's numbers, or of a shape of its own.
+  // A table with one row for each number of the input, or with a given shape.
   void table(const BoundOp&) {
     const Datum* const dims = attribute("dims");
     if (dims != nullptr) return out(0, sizes_of(*dims));
@@ -266,7 +266,7 @@ class Lowering {
     for (const Datum& part : *by->list())
       if (const auto size = part.size()) sum = SizePoly::sum(sum, *size).value_or(sum);
     if (shape(0).empty() || sum != shape(0).back()) fail("'by' does not add up to the width of the input");
-    // of the memory's owner: views of views would make long chains
+    // refers to the owner of the memory: views of views would make long chains
     const ValueId whole = in(0).memory_of.value_or(*values_[op.inputs[0]]);
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       const auto part = (*by->list())[i].size();
@@ -274,7 +274,7 @@ class Lowering {
       out(i, with_last(0, *part), in(0).dtype.value_or(activation_), Lane::activation, whole);
     }
   }
-  // Along the width, or along the rows.
+  // Concatenates along the width, or along the rows.
   void concat(const BoundOp&) {
     if (attribute("rows") == nullptr) return out(0, with_last(0, size_attribute("cols")));
     Sizes result = attribute("cols") == nullptr ? shape(0) : with_last(0, size_attribute("cols"));
@@ -282,8 +282,8 @@ class Lowering {
     result[result.size() - 2] = size_attribute("rows");
     out(0, std::move(result));
   }
-  // [rows, positions, width]: as many positions as there are tokens, or as a window or a fixed size lets in;
-  // "once": as the inputs have, from a first pass that has made them.
+  // [rows, positions, width]. The positions are all tokens, or limited by a window, or a fixed number; with
+  // "once" they are the input's, written by the first pass.
   void cache(const BoundOp& op) {
     const SizePoly fixed = size_attribute("fixed", SizePoly(0)),
                    window = size_attribute("window", SizePoly(0));
@@ -303,7 +303,7 @@ class Lowering {
       if (most > 0) windows_.insert_or_assign(op.outputs[i], most);
     }
   }
-  // Some frameworks keep more than the window lets in.
+  // The positions that a cache with a window keeps; some frameworks keep more than the window.
   SizePoly window_positions(const BoundOp& op, std::uint64_t window) {
     const Expression& windowed = profile_.rule(op.line->op).windowed;
     if (windowed.text().empty()) return least(total_, window);
@@ -316,7 +316,7 @@ class Lowering {
     const SizePoly heads = size_attribute("heads"), dim = size_attribute("dim");
     out(0, with_last(0, product(heads, size_attribute("vdim", dim))));
   }
-  // For each row the chosen experts, as I64, and their weights, as F32.
+  // For each row, the chosen experts as I64 and their weights as F32.
   void route(const BoundOp&) {
     constexpr std::int64_t kBytes = 8 + 4;
     out(0, with_last(0, product(size_attribute("k"), SizePoly(kBytes))), DType::u8, Lane::activation);
@@ -327,19 +327,19 @@ class Lowering {
     result[result.size() - 2] = size_attribute("rows", SizePoly(1));
     out(0, std::move(result));
   }
-  // Patches of an image or steps of a signal become rows; without rows there are as many as before.
+  // Patches of an image or steps of a signal become rows; without "rows", the number of rows stays the same.
   void convolution(const BoundOp&) {
     const SizePoly channels = size(weight(0).shape.front());
     if (attribute("rows") == nullptr) return out(0, with_last(0, channels));
     out(0, {batch(0), size_attribute("rows"), channels});
   }
-  // The result, and a state that does not grow with the sequence.
+  // Gives the result, and a state that does not grow with the sequence.
   void scan(const BoundOp& op) {
     out(0, shape(0));
     if (op.outputs.size() > 1) out(1, {batch(0), size_attribute("state")}, Lane::cache);
   }
 
-  // One for each operator, in the order of their table.
+  // One rule for each operator, in the order of kOperators.
   struct Rule {
     std::string_view name;
     void (Lowering::*make)(const BoundOp& op);
@@ -460,15 +460,15 @@ class Lowering {
   Scope scope_;
   std::uint64_t work_ = kMostWork;
   std::map<std::string, Datum, std::less<>> constants_;
-  std::map<std::string, Datum, std::less<>> locals_;  // of one operator
+  std::map<std::string, Datum, std::less<>> locals_;  // names that the current operator defines
   SizePoly total_;                                    // S + P
   ForwardGraph graph_;
-  std::vector<std::optional<ValueId>> values_;  // by the model's numbers
+  std::vector<std::optional<ValueId>> values_;  // by number of the value in the BoundModel
   std::vector<std::pair<const SharedValue*, ValueId>> shared_;
   std::vector<std::uint32_t> turns_;  // of each operator: BoundOp::turn
   std::vector<Until> until_;
   std::vector<InPlace> in_place_;
-  std::map<std::uint32_t, std::int64_t> windows_;  // of cached values, by the model's numbers
+  std::map<std::uint32_t, std::int64_t> windows_;  // of cached values, by number in the BoundModel
   const BoundOp* op_ = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// From an architecture's operators to values with sizes, as one profile runs them.
+// Lowers an architecture's operators to a forward graph with sizes, as one profile runs them.
 #pragma once
 
 #include "core/forward/bind.h"
@@ -7,10 +7,10 @@
 
 namespace loadline {
 
-// Every value's shape is a polynomial in B, S and P (and min(T, window)). Cached keys and values have a lane
-// of their own; temporaries belong to their operator. Weights are those that `model` found. Throws
-// Error{malformed} at the asset's line for operators that do not fit together, at the profile's expression
-// for one that is no size.
+// Every dimension is a polynomial in B, S and P (and min(T, window)). Cached keys and values are in
+// Lane::cache; temporaries belong to their operator. Weights are the tensors that `model` found. Throws
+// Error{malformed} at the asset's line if operators do not fit together, and at the profile's expression if
+// it gives no size.
 ForwardGraph lower(const BoundModel& model, const Profile& profile);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// nlohmann::json behind the interface.
+// Reads config.json with nlohmann::json.
 #include "core/forward/model_config.h"
 
 #include "core/base/text.h"
@@ -13,7 +13,7 @@ namespace loadline {
 
 struct ModelConfig::Json {
   nlohmann::json root;
-  bool nested = false;  // text_config comes first
+  bool nested = false;  // keys are looked up in text_config first
 };
 
 namespace {
@@ -21,9 +21,9 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kRootPrefix = "root.";
-constexpr std::size_t kMostClasses = 100;  // models have one
+constexpr std::size_t kMostClasses = 100;  // real models have one
 
-// A bound on nesting keeps the parser's and the value's recursion short.
+// A limit on nesting keeps the recursion of the parser and of the value short.
 json parse(std::string_view text, const std::string& path) {
   int depth = 0;
   const auto bounded = [&](int, json::parse_event_t event, json&) {

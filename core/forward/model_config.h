@@ -1,4 +1,4 @@
-// A model's config.json, as expressions see it.
+// A model's config.json, for look-ups by expressions.
 #pragma once
 
 #include "core/base/error.h"
@@ -11,17 +11,17 @@
 
 namespace loadline {
 
-// Keys are dotted paths: "rope_scaling.factor". A model that reads more than text keeps the text's part in
-// text_config: keys are looked up there first unless the whole has a hidden_size; "root.KEY" is the whole's
-// in any case. Numbers with a fraction of zero are whole numbers.
+// Keys are dotted paths: "rope_scaling.factor". A multimodal model keeps the settings of its text part in
+// text_config: keys are looked up there first, unless the top level has a hidden_size. "root.KEY" always
+// reads the top level. A number such as 2.0 is a whole number.
 class ModelConfig {
  public:
-  // Throws Error{malformed} naming `path` for anything but a JSON object of bounded depth, and where
+  // Throws Error{malformed} naming `path` for anything but a JSON object of bounded depth, and if
   // "architectures" is no list.
   ModelConfig(std::string_view json, const std::string& path);
 
-  // Null for a key that is not there, and for one whose value is null. Throws Error{limit} for a list of more
-  // than 100,000 values.
+  // The value under `key`; null if the key is absent or its value is null. Throws Error{limit} for a list of
+  // more than 100,000 values.
   Datum get(std::string_view key) const;
   // The text under `key`, or `otherwise` if there is none. Throws Error{malformed} for a value of another
   // kind.

@@ -11,7 +11,7 @@
 namespace loadline {
 namespace {
 
-constexpr std::size_t kMostLine = 4000;  // bytes; the longest built in has 200
+constexpr std::size_t kMostLine = 4000;  // bytes; the longest built-in line has 200
 constexpr std::size_t kMostParts = 32;   // results, inputs, weights or attributes
 
 class LineParser : public AssetScanner {
@@ -119,7 +119,7 @@ class LineParser : public AssetScanner {
     }
   }
 
-  // One that the operator knows: another is a slip, which would say nothing.
+  // An attribute that the operator knows. Any other is a typing error, which would have no effect.
   void attribute(const std::string& name, const AssetPlace& place) {
     const OperatorInfo* const known = find_operator(line_.op);
     if (known != nullptr && !has_word(known->attributes, name))
@@ -132,7 +132,7 @@ class LineParser : public AssetScanner {
     if (word_is("if")) line_.condition = expression();
   }
 
-  // With "{i}", up to a bracket, a flag or a space.
+  // A name with its "{i}", up to a bracket, a flag or a space.
   std::string name() {
     const std::size_t begin = at_;
     while (!at_end() &&
@@ -201,7 +201,7 @@ std::string expand_name(std::string_view name, const AssetPlace& place, const Sc
     const std::size_t close = name.find('}', open);
     if (close == std::string_view::npos) place.fail("a '{' without its '}'");
     const std::string_view inside = name.substr(open + 1, close - open - 1);
-    // mostly the name of a loop, which needs no parser
+    // usually the name of a loop variable, which needs no parser
     Datum value = scope.name(inside);
     if (value.null()) value = Expression::parse(inside, place).evaluate(scope);
     if (value.number() == nullptr)

@@ -6,11 +6,12 @@
 //   weight := "@" name "[" [expr {"," expr}] "]" {flag}
 //   flag   := "+b" ["(" expr ")"] | "!" | ":" dtype | "~" | "?"
 //
-// A name may hold expressions: "{i}", "{L + i}". ".weight" is added to it unless "!" stands behind; "+b"
-// expects NAME.bias too ("+b(expr)": where no file says, if expr); ":F32" is its dtype where no file says
-// ("~": the model's, even where linear weights are quantised); "?" lets a file do without it. What "have"
-// lists is stored but takes no part in the computation. A loop runs from 0, or from the first number to
-// before the second.
+// A name may hold expressions: "{i}", "{L + i}". ".weight" is appended to the name unless the flag "!"
+// follows.
+// "+b" expects NAME.bias too; "+b(expr)" does so only if expr is true, when there is no file. ":F32" is the
+// dtype when there is no file; "~" is the model's dtype, even if linear weights are quantised. "?" makes the
+// tensor optional. Tensors listed by "have" are stored but take no part in the computation. A loop runs from
+// 0, or from the first number, and ends before the last number.
 #pragma once
 
 #include "core/forward/expression.h"
@@ -29,10 +30,10 @@ struct WeightSpec {
   std::vector<Expression> shape = {};
   bool bare = false;  // no ".weight" behind the name
   bool bias = false;
-  Expression bias_if = {};  // of text "": always
+  Expression bias_if = {};  // an empty text means always
   std::optional<DType> dtype = {};
   bool keep = false;      // never quantised
-  bool optional = false;  // nothing is missing without it
+  bool optional = false;  // a file may lack it
 };
 
 struct OpLine {
@@ -45,25 +46,25 @@ struct OpLine {
   std::vector<std::string> inputs = {};
   std::vector<WeightSpec> weights = {};
   std::vector<std::pair<std::string, Expression>> attributes = {};
-  Expression condition = {};  // of text "": always
-  // of a loop
+  Expression condition = {};  // an empty text means always
+  // the fields of a loop:
   std::string variable = {};
-  Expression first = {};  // of text "": 0
+  Expression first = {};  // an empty text means 0
   Expression end = {};
   std::string block = {};
   std::string prefix = {};  // with its "{i}"
 };
 
-// B, S, P and T: batch, new tokens, past, and S + P, which attributes see and nothing else may be called.
+// Whether `name` is B, S, P or T: batch, new tokens, past, and S + P. Attributes see these names; no other
+// name may be equal to one of them.
 inline bool is_pass_size(std::string_view name) {
   return name == "B" || name == "S" || name == "P" || name == "T";
 }
 
-// A name with the value of each "{expr}" in its place. Throws Error{malformed} for one that is no whole
-// number.
+// Replaces each "{expr}" in a name by its value. Throws Error{malformed} for a value that is no whole number.
 std::string expand_name(std::string_view name, const AssetPlace& place, const Scope& scope);
 
-// Throws Error{malformed} at the character that does not fit.
+// Parses one line. Throws Error{malformed} at the character that does not fit.
 OpLine parse_op_line(std::string_view text, const AssetPlace& place);
 
 }  // namespace loadline

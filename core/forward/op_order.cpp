@@ -1,4 +1,4 @@
-// Depth first from the results to the inputs, on a stack of its own: graphs out of files are deep.
+// Depth-first search from the results to the inputs, without recursion: graphs from files may be deep.
 #include "core/forward/op_order.h"
 
 #include <algorithm>
@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-// Which operator makes a value: of a body there are many, each with few of a graph's values.
+// Finds the operator that makes a value. A sorted list, since a graph may have many bodies with few values
+// each.
 class Makers {
  public:
   explicit Makers(std::span<const Op> ops) {
@@ -18,7 +19,7 @@ class Makers {
       for (const ValueId id : ops[i].outputs) makers_.emplace_back(id, i);
     std::ranges::sort(makers_);
   }
-  // kNone for what comes from outside.
+  // kNone for a value from outside.
   std::uint32_t of(ValueId id) const {
     const auto found = std::lower_bound(makers_.begin(), makers_.end(), std::pair(id, 0U));
     return found == makers_.end() || found->first != id ? kNone : found->second;
@@ -28,14 +29,14 @@ class Makers {
   std::vector<std::pair<ValueId, std::uint32_t>> makers_;
 };
 
-// Where the walks begin; the last one is taken first.
+// The operators at which the walks begin; the last one is taken first.
 std::vector<std::uint32_t> roots(std::span<const Op> ops, std::span<const ValueId> outputs,
                                  const Makers& makers, OpOrder order) {
   std::vector<std::uint32_t> found;
   if (order == OpOrder::inputs_first) {
     for (const ValueId id : outputs)
       if (const std::uint32_t op = makers.of(id); op != kNone) found.push_back(op);
-    for (std::uint32_t i = 0; i < ops.size(); ++i) found.push_back(i);  // what no output needs
+    for (std::uint32_t i = 0; i < ops.size(); ++i) found.push_back(i);  // operators that no output needs
     std::ranges::reverse(found);
     return found;
   }
@@ -86,7 +87,8 @@ std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const Val
     const Entry entry = stack.back();
     stack.pop_back();
     if (entry.inputs_are_placed) {
-      // what is there before an operator makes its outputs has none of its own, and the same inputs
+      // memory that an operator takes before it makes its outputs is an operator without outputs, listed
+      // before it
       if (entry.op > 0 && order == OpOrder::inputs_first) {
         const Op& before = ops[entry.op - 1];
         if (before.outputs.empty() && !met[entry.op - 1] && can_run(before)) place(entry.op - 1);

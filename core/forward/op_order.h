@@ -1,4 +1,4 @@
-// In which order a framework runs the operators of a graph.
+// The order in which a framework runs the operators of a graph.
 #pragma once
 
 #include "core/graph/forward_graph.h"
@@ -11,16 +11,16 @@ namespace loadline {
 
 enum class OpOrder : std::uint8_t {
   listed,        // as the graph lists them
-  inputs_first,  // each directly behind its inputs, first to last, as ggml builds its graphs; one without
-                 // outputs directly before the one that is listed behind it, if its inputs are made by then
-  last_first,    // back from the operators whose results no other uses, as onnxruntime does: each directly
-                 // behind its inputs, and whatever is listed last comes first
+  inputs_first,  // depth first from the outputs, inputs first to last, as ggml builds its graphs; an operator
+                 // without outputs runs directly before the operator listed after it, if its inputs are made
+  last_first,    // depth first from the operators whose results no other operator uses, as onnxruntime does;
+                 // of several candidates, the one listed last comes first
 };
 
-// Positions in graph.ops, each once and every operator behind those that make its inputs, if they are listed
-// like that.
+// Positions in graph.ops, each once. Every operator comes after those that make its inputs, if they are
+// listed in such an order.
 std::vector<std::uint32_t> op_order(const ForwardGraph& graph, OpOrder order);
-// The same of operators that lead to `outputs`: a body's.
+// The same for a list of operators that make `outputs`, such as those of a body.
 std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const ValueId> outputs, OpOrder order);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// The operators that assets may use, and what their lines may say.
+// The operators that assets may use, and their attributes.
 #pragma once
 
 #include <array>
@@ -9,25 +9,26 @@ namespace loadline {
 
 struct OperatorInfo {
   std::string_view name;
-  std::string_view attributes;  // what sizes its result, then what only profiles ask; separated by spaces
+  std::string_view attributes;  // those that size the result, then those for profiles; separated by spaces
 };
 
-// One row for each; lower.cpp has the rules, in the same order.
+// One row for each operator; lower.cpp has the rules, in the same order.
 //
-// What profiles ask for beyond sizes says how transformers' modules are written:
-//   freed, stays, kept, inner, local   who refers to a result how long: nobody beyond its use, somebody to
-//   the
-//                                      end of the pass or of the turn; a norm inside a module; a local name,
-//                                      to the next "add" or the operator that it names
-//   offset                             rows in front of a table of positions that no position has
-//   apart                              the bias is added by an operator of its own
-//   upcast, sinks, position_bias, scores, returned, shared_kv   softmax in F32; a column for each head's
-//   sink;
-//                                      a bias in the place of a mask; how many arrays of the scores' size are
-//                                      held; scores that the caller gets; keys that all heads share by views
-//   steps                              buffers that an activation written out needs beside its input
-//   every_expert, clamped              all rows through all experts; gates that are clamped first
-//   chunk                              positions that a scan takes together
+// The attributes for profiles describe how the modules of transformers are written:
+//   freed, stays, kept, inner, local   how long a result is referenced: not beyond its use; to the end of the
+//                                      pass; to the end of the turn; a norm inside a module; a local name,
+//                                      to the next "add" or to the operator that the attribute names
+//   offset                             unused rows at the start of a table of positions
+//   apart                              an operator of its own adds the bias
+//   upcast         attn: softmax in F32
+//   sinks          attn: an extra column of scores for each head's sink
+//   position_bias  attn: a bias in the place of a mask
+//   scores         attn: how many arrays of the scores' size are held
+//   returned       attn: the caller gets the scores
+//   shared_kv      attn: all heads share the keys by views
+//   steps                              buffers beside the input of an activation written as several steps
+//   every_expert, clamped              all rows pass through all experts; the gates are clamped first
+//   chunk                              positions that a scan processes together
 inline constexpr std::array<OperatorInfo, 19> kOperators = {{
     {"embed", "freed offset"},
     {"norm", "stays kept inner"},
@@ -50,10 +51,10 @@ inline constexpr std::array<OperatorInfo, 19> kOperators = {{
     {"cap", ""},
 }};
 
-// Nothing (nullptr) for a name that is no operator's.
+// Null if no operator has this name.
 const OperatorInfo* find_operator(std::string_view name);
 
-// "embed, norm, ...": for messages.
+// The names of all operators for messages: "embed, norm, ...".
 std::string operator_list();
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// A sum over the weights of operators, and over what no operator uses.
+// Sums the weights of operators, and the tensors that the architecture does not describe.
 #include "core/forward/parameters.h"
 
 #include "core/base/checked.h"
@@ -17,7 +17,7 @@ bool is_scale(std::string_view name) {
   return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
-// Adds each weight at its first name.
+// A sum of elements that counts each weight once, at its first name.
 class Sum {
  public:
   explicit Sum(const MetaGraph& graph) : graph_(graph) {}

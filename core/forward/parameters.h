@@ -1,4 +1,4 @@
-// How many parameters a model has, as people count them.
+// The number of parameters of a model, as publications count them.
 #pragma once
 
 #include "core/forward/bind.h"
@@ -7,9 +7,10 @@
 
 namespace loadline {
 
-// The numbers that the computation uses, each once: without buffers, ties, layers that are only stored, and
-// the scales beside quantised weights; two for each byte of 4-bit blocks. Tensors of parts that the
-// architecture does not describe count as they lie in the file. `graph` is what `model` was bound to.
+// Counts the weights that the computation uses, each once. It leaves out buffers, tied copies, layers that
+// are only stored, and the scales of quantised weights. A byte of 4-bit blocks counts as two. Tensors in
+// parts that the architecture does not describe count with their shape in the file. `model` must be bound to
+// `graph`.
 std::uint64_t parameters(const BoundModel& model, const MetaGraph& graph);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// Looks at the bound lines, and at sizes beside those of another pass.
+// Inspects the bound operators, and compares the sizes of two passes.
 #include "core/forward/pass_notes.h"
 
 #include "core/base/text.h"
@@ -10,16 +10,16 @@
 namespace loadline {
 namespace {
 
-constexpr std::string_view kPositions = "pos";  // the input that says where each token stands
+constexpr std::string_view kPositions = "pos";  // the input with the position of each token
 
-// The first table that is too short for the positions.
+// Describes the first table that is too short for the positions.
 std::optional<std::string> beyond_table(const BoundModel& bound, std::uint64_t positions) {
   for (const BoundOp& op : bound.ops) {
     if (op.line->op != "embed" || op.inputs.empty() || op.weights.empty()) continue;
     const Shape& table = op.weights[0].shape;
     if (bound.values[op.inputs[0]] != kPositions || table.empty()) continue;
     std::uint64_t rows = table[0];
-    for (const auto& [key, value] : op.attributes)  // of rows in front that no position has
+    for (const auto& [key, value] : op.attributes)  // unused rows at the start
       if (key == "offset" && value.number() != nullptr && *value.number() > 0)
         rows -= std::min(rows, static_cast<std::uint64_t>(*value.number()));
     if (positions > rows)
@@ -29,7 +29,7 @@ std::optional<std::string> beyond_table(const BoundModel& bound, std::uint64_t p
   return std::nullopt;
 }
 
-// Whether some operator's result is of another size.
+// Whether the result of any operator has different sizes in `a` and `b`.
 bool differs(const ForwardGraph& graph, const std::vector<std::optional<std::uint64_t>>& a,
              const std::vector<std::optional<std::uint64_t>>& b) {
   return std::ranges::any_of(graph.ops, [&](const Op& op) {

@@ -1,4 +1,4 @@
-// What a reader of a pass's figures should know beside them.
+// Notes beside the figures of a pass: reasons why they may not hold.
 #pragma once
 
 #include "core/forward/forward_model.h"
@@ -10,16 +10,17 @@
 
 namespace loadline {
 
-// Positions beyond a learned table, a sequence that nothing depends on, an encoder that has run before, parts
-// that the asset leaves out. Nothing for a model without a graph of an architecture.
+// Notes on positions beyond a learned table, a sequence on which nothing depends, an encoder that has run in
+// an earlier pass, and parts that the asset leaves out. Empty for a model without a graph of an architecture.
 std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t batch, std::uint64_t sequence,
                                     std::uint64_t past);
 
-// "vision_config is not described: text model only": of a configuration's parts that the asset leaves out.
+// A note for each part of a configuration that the asset leaves out: "vision_config is not described: text
+// model only".
 std::vector<std::string> left_out(const Architecture& architecture, const ModelConfig& config);
 
-// What one more token of one sequence adds to the cache behind this pass: less than at first where windows
-// are full. Nothing without a graph.
+// The bytes that one more token of one sequence adds to the cache after this pass. They become fewer once
+// windows are full. Nothing without a graph.
 std::optional<std::uint64_t> cache_growth(const ForwardModel& model, std::uint64_t sequence,
                                           std::uint64_t past);
 // The widest window of a cache; 0 without one.

@@ -1,4 +1,4 @@
-// The presets embedded from assets/models, by file name.
+// The table of presets, whose configurations are embedded from assets/models by file name.
 #include "core/forward/presets.h"
 
 #include "core/base/option.h"

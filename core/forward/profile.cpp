@@ -1,4 +1,4 @@
-// From a profile's JSON to a Profile.
+// Parses a profile's JSON into a Profile.
 #include "core/forward/profile.h"
 
 #include "core/base/text.h"
@@ -79,7 +79,7 @@ AllocatorModel pass_allocator(const AssetNode& root) {
   root.find("allocator")->place.fail("one of " + ids + " expected");
 }
 
-// Operators of an architecture; a file's own have names that nobody lists.
+// Checks the names of an architecture's operators; names in files are not limited to a list.
 void check_operator(const Profile& profile, const std::string& name, const AssetPlace& place) {
   if (profile.format.empty() && find_operator(name) == nullptr)
     place.fail("there is no operator '{}'; there are: {}", safe_display(name, 40), operator_list());

@@ -1,32 +1,37 @@
-// Lowering profiles as data: how a framework runs the operators of an architecture. What an activation peak
-// is depends on this as much as on the model. From assets/profiles/*.json:
+// Lowering profiles as data: how a framework runs the operators of an architecture. The activation peak
+// depends on the framework as much as on the model. Read from assets/profiles/*.json:
 //
 //   {"profile": "hf_eager", "about": "...",
-//    "activation": "model",     dtype of activations: "model" (as the weights' configuration), or "F32"
+//    "activation": "model",     dtype of activations: "model" (the dtype of its configuration), or "F32"
 //    "cache": "model",          dtype of keys and values
-//    "operators": "asset",      whose operators it runs: an architecture's, or, by the name of their format,
-//                               those that files list themselves ("onnx")
+//    "operators": "asset",      the operators it runs: those of an architecture ("asset"), or those that
+//    files
+//                               of one format list themselves ("onnx")
 //    "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
 //    "allocator": "exact",      see core/allocators/allocator.h
-//    "order": "listed",         of operators, see op_order.h: as the asset or the file lists them,
+//    "order": "listed",         order of operators, see op_order.h: as the asset or the file lists them,
 //                               "inputs_first", or, for a file's own operators, "last_first"
-//    "reuse": "1",              a value goes where one of the same shape was before (a file's own operators)
+//    "reuse": "1",              a value reuses freed memory of its shape (a file's own operators only)
 //    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"],
-//                 "if": "causal ?? 0"}},  made before all else, kept to its last user
-//    "hold_block_inputs": "1",  a loop's caller refers to what goes into a turn until that turn is over, and
-//                               that of a file's own graph to its inputs
+//                 "if": "causal ?? 0"}},  made before the first operator, kept to its last user
+//    "hold_block_inputs": "1",  values that enter a loop turn stay alive to the end of the turn; with a
+//    file's
+//                               own operators, the graph's inputs stay alive to the end
 //    "flags": {"latent": 1},    names for the asset's conditions
 //    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
 //                     "before": ["8*n*c"], "kept": [], "returned": [], "windowed": "S + P",
 //                     "until": "'add'", "view": "0"}, ...}}
 //
-// Expressions of an operator see B, S, P, T = S + P; n, the rows of its first input, and c, their width; o,
-// the width of its first output; t, the positions that its second input holds, and within, the window of the
-// cache that holds them (0: none); e and ce, bytes of an element
-// of an activation and of the cache; its attributes; and the asset's names. Operators that a file itself
-// lists are named as it names them ("Softmax", "com.microsoft.Gelu"); of their rules view, in_place, without
-// and temporaries count (file_graph.h), and they see B, S, P, n, c, o, e (of the first output), out, the
-// bytes of the first output, and inputs, how many inputs are no weights.
+// Expressions of an operator see these names:
+//   B, S, P, T = S + P   the sizes of the pass
+//   n, c                 the rows of the first input, and their width
+//   o                    the width of the first output
+//   t, within            the positions that the second input holds, and the window of its cache (0: none)
+//   e, ce                the bytes of an element of an activation, and of the cache
+//   and the operator's attributes and the names of the asset.
+// Operators listed by a file have the file's names ("Softmax", "com.microsoft.Gelu"). Only view, in_place,
+// without and temporaries of their rules apply (file_graph.h). Their rules see B, S, P, n, c, o, e (of the
+// first output), out (the bytes of the first output) and inputs (the number of inputs that are no weights).
 #pragma once
 
 #include "core/allocators/allocator.h"
@@ -46,30 +51,31 @@ namespace loadline {
 
 // How one kind of operator uses memory beyond its inputs and outputs.
 struct OpRule {
-  // An operator's name: the output is referred to until the next of that kind begins; "turn": to the end of
-  // the turn of a numbered loop; "end": to the last operator.
+  // How long the output is referenced. An operator's name: until the next operator of that kind begins;
+  // "turn": to the end of the turn of a numbered loop; "end": to the last operator.
   Expression until = {};
-  Expression without = {};                   // true: the outputs take no memory, they are computed where used
-  std::vector<Expression> before = {};       // bytes each; gone when the outputs are made
-  std::vector<Expression> kept = {};         // bytes each; there from now to the end of the turn
-  std::vector<Expression> returned = {};     // bytes each; there from now to the end of the next turn
-  std::vector<Expression> temporaries = {};  // bytes each; there together with the outputs
-  // 1, 2...: the output takes over the memory of an input that dies with the operator, rather that one's.
+  Expression without = {};                   // true: the outputs take no memory; they are computed where used
+  std::vector<Expression> before = {};       // bytes each; freed before the outputs are made
+  std::vector<Expression> kept = {};         // bytes each; alive from now to the end of the turn
+  std::vector<Expression> returned = {};     // bytes each; alive from now to the end of the next turn
+  std::vector<Expression> temporaries = {};  // bytes each; alive together with the outputs
+  // 1, 2...: the output reuses the memory of an input that dies with the operator, preferably of that input.
   Expression in_place = {};
-  Expression view = {};  // 1, 2...: the output is that input, looked at differently
-  // Of a cache with a window: the positions that it holds after the pass; empty: min(T, window).
+  Expression view = {};  // 1, 2...: the output is a view of that input
+  // For a cache with a window: the positions that it holds after the pass; empty: min(T, window).
   Expression windowed = {};
 };
 
-// The input that a rule numbers from 1, counted from 0; nothing where it names none. Throws at the rule.
+// The input that a rule names, counted from 0 (the rule counts from 1); nothing if it names none. Throws an
+// Error at the place of the rule.
 std::optional<std::size_t> input_number(const Expression& rule, const Scope& scope);
 
-// A value beside those of the architecture: there before the first operator, used by every operator of some
-// kinds.
+// A value that the architecture does not list: made before the first operator, and used by every operator of
+// the kinds `ops` that satisfies the condition.
 struct SharedValue {
   std::string name = {};
   Expression bytes = {};
-  Expression condition = {};  // over an operator's attributes: whether it uses the value; of text "": always
+  Expression condition = {};  // over an operator's attributes: whether it uses the value; empty text: always
   std::vector<std::string> ops = {};
 };
 
@@ -77,7 +83,7 @@ struct Profile {
   std::string id = {};
   std::string about = {};
   std::string path = {};
-  std::string format = {};               // of files that list their operators; empty: for architectures
+  std::string format = {};               // of the files whose operators it runs; empty: for architectures
   std::optional<DType> activation = {};  // nothing: the model's
   std::optional<DType> cache = {};
   bool all_logits = false;
@@ -89,14 +95,14 @@ struct Profile {
   std::vector<std::pair<std::string, Datum>> flags = {};
   std::map<std::string, OpRule, std::less<>> ops = {};
 
-  // The rule for an operator; one without temporaries if the profile has none.
+  // The rule for an operator; an empty rule if the profile has none.
   const OpRule& rule(std::string_view op) const;
 };
 
 // Throws Error{malformed | limit} naming `path`, line and column.
 Profile parse_profile(std::string_view json, const std::string& path);
 
-// Those built in, by name.
+// The built-in profiles, sorted by name.
 std::span<const Profile> built_in_profiles();
 
 }  // namespace loadline

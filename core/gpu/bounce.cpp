@@ -1,4 +1,4 @@
-// Rings of mapped memory in both directions.
+// Uploads and readbacks through rings of mapped memory.
 #include "core/gpu/bounce.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace loadline::gpu {
 namespace {
 
-// Pieces start where a vector store is aligned; copies themselves may start anywhere.
+// Alignment of the pieces in a slot, for aligned vector stores. Copies may start at any byte.
 constexpr std::uint64_t kPieceAlignment = 64;
 
 }  // namespace
@@ -41,7 +41,7 @@ void Readback::read(const BufferRange& from, const Take& take) {
   const auto size_of = [&](std::uint64_t chunk) {
     return std::min(kBounceSlotBytes, from.bytes - chunk * kBounceSlotBytes);
   };
-  // chunk k is taken just before its slot is needed for chunk k + kBounceSlots
+  // chunk k goes to `take` just before its slot is needed for chunk k + kBounceSlots
   for (std::uint64_t chunk = 0; chunk < chunks + kBounceSlots; ++chunk) {
     const std::uint64_t slot = chunk % kBounceSlots;
     if (chunk >= kBounceSlots && chunk - kBounceSlots < chunks) {

@@ -1,4 +1,5 @@
-// The machine's own transfer memory, for copies between the device and memory that it cannot see.
+// Transfer memory of VulkanMachine itself: copies between the device and host memory that the device cannot
+// access.
 #pragma once
 
 #include "core/gpu/device_memory.h"
@@ -22,9 +23,9 @@ class UploadBounce {
  public:
   UploadBounce(MemoryPool& memory, TransferQueue& transfers);
 
-  // Writes the bytes from `offset` of whatever is being copied into `out`.
+  // Writes the source's bytes from `offset` on into `out`.
   using Fill = std::function<void(std::uint64_t offset, std::span<std::byte> out)>;
-  // Returns the value after which `to` is complete. `fill` is called before it returns.
+  // Returns the timeline value at which `to` is complete. `fill` is called before copy() returns.
   std::uint64_t copy(const Fill& fill, const BufferRange& to);
 
  private:
@@ -35,13 +36,14 @@ class UploadBounce {
   std::uint64_t newest_ = 0;  // value of the newest copy out of the slot being filled
 };
 
-// Copies device bytes to the host in order, a chunk at a time, reading ahead on the device.
+// Copies device bytes to the host in order, chunk by chunk. The device already copies the next chunks
+// meanwhile.
 class Readback {
  public:
   Readback(MemoryPool& memory, TransferQueue& transfers);
 
   using Take = std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>;
-  // Calls `take` for consecutive chunks of `from`; returns when all were taken.
+  // Calls `take` for consecutive chunks of `from`. Returns after the last call.
   void read(const BufferRange& from, const Take& take);
 
  private:

@@ -1,4 +1,4 @@
-// Asks Vulkan everything that DeviceInfo holds.
+// Fills DeviceInfo from Vulkan queries.
 #include "core/gpu/instance.h"
 #include "core/io/process_memory.h"
 
@@ -56,7 +56,7 @@ std::vector<DeviceHeap> heaps_of(VkPhysicalDevice device, bool has_budget, bool 
   return heaps;
 }
 
-// What only a device of Vulkan 1.2 may be asked.
+// Queries that need Vulkan 1.2.
 void describe_modern(VkPhysicalDevice device, DeviceInfo& info) {
   auto driver =
       vulkan_struct<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);

@@ -12,7 +12,7 @@
 namespace loadline::gpu {
 namespace {
 
-// One line per device: its index, name and what speaks against it.
+// One line per device: its index, its name and the reasons against it.
 std::string device_list(std::span<const DeviceInfo> devices, const DeviceChoice& choice) {
   std::string text;
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -23,7 +23,7 @@ std::string device_list(std::span<const DeviceInfo> devices, const DeviceChoice&
   return text;
 }
 
-// A choice that has chosen.
+// A choice in which a device is chosen; throws if there is none.
 DeviceChoice require_choice(std::span<const DeviceInfo> devices, const std::string& wanted) {
   DeviceChoice choice = choose_device(devices, wanted);
   if (choice.chosen) return choice;

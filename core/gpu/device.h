@@ -14,12 +14,12 @@ namespace loadline::gpu {
 
 struct DeviceOptions {
   std::string wanted = {};  // index or part of a name; empty = the best
-  bool validation = false;  // load the validation layer and keep what it says
+  bool validation = false;  // load the validation layer and keep its messages
 };
 
-// Can be moved, not assigned. Has an instance of its own, so that losing it takes nothing else down. Used
-// from one thread at a time. Throws Error{gpu} when no device can be used, Error{usage} that lists the
-// devices when none is the one asked for.
+// Can be moved, not assigned. Each Device has its own Vulkan instance, so a lost device affects nothing else.
+// Use it from one thread at a time. Throws Error{gpu} if no device can be used, and Error{usage} listing the
+// devices if none matches `wanted`.
 class Device {
  public:
   explicit Device(const DeviceOptions& options);
@@ -28,7 +28,7 @@ class Device {
 
   const DeviceInfo& info() const { return info_; }
   const std::vector<std::string>& reasons() const { return reasons_; }
-  // What the validation layer says; may be kept and read after the device is gone.
+  // The validation layer's messages. The log may be read after the device is destroyed.
   std::shared_ptr<const MessageLog> log() const { return instance_.log(); }
 
   VkDevice get() const { return device_.get(); }
@@ -52,8 +52,8 @@ class Device {
   VkQueue queue_ = VK_NULL_HANDLE;
 };
 
-// The family for copies: one that does nothing else (a copy engine of its own), else one without
-// graphics, else any. Throws Error{gpu} when no family can copy.
+// The queue family for copies: a transfer-only family (a dedicated copy engine) if there is one, else a
+// family without graphics, else any. Throws Error{gpu} if no family can copy.
 std::uint32_t choose_queue_family(std::span<const VkQueueFamilyProperties> families);
 
 }  // namespace loadline::gpu

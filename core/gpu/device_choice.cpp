@@ -9,7 +9,7 @@ namespace loadline::gpu {
 namespace {
 
 bool is_wanted(const DeviceInfo& device, std::string_view wanted) {
-  // a number is an index, so that "1" does not mean every name with a 1 in it
+  // a number is always an index: "1" must not match every name that contains a 1
   if (const auto number = text_as<std::size_t>(wanted)) return device.index == *number;
   return lower_case(device.name).find(lower_case(wanted)) != std::string::npos;
 }

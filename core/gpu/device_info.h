@@ -1,4 +1,4 @@
-// What a Vulkan device offers, and which one an upload should use. No Vulkan types.
+// Properties of Vulkan devices, and the choice of the device for an upload. No Vulkan types.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace loadline::gpu {
 
-// The oldest Vulkan that has timeline semaphores in its core.
+// The oldest Vulkan version whose core has timeline semaphores.
 inline constexpr std::uint32_t kLeastMajor = 1;
 inline constexpr std::uint32_t kLeastMinor = 2;
 
@@ -31,8 +31,8 @@ struct DeviceHeap {
   std::uint64_t bytes = 0;
   bool device_local = false;
   bool host_visible = false;  // some memory type of this heap can be mapped
-  // What this process may use of it now: from VK_EXT_memory_budget, or, on a CPU-type device, what the
-  // system has available (the size such a driver gives its heap means nothing).
+  // Bytes that this process may use now, from VK_EXT_memory_budget. On a CPU-type device: the available
+  // system memory, because the heap size that such a driver reports means nothing.
   std::optional<std::uint64_t> budget = {};
 };
 
@@ -40,29 +40,29 @@ struct DeviceInfo {
   std::size_t index = 0;  // in the order in which Vulkan lists the devices
   std::string name;
   DeviceType type = DeviceType::other;
-  std::string vendor;  // "NVIDIA", or the PCI id where it is not known
+  std::string vendor;  // "NVIDIA", or the PCI id of an unknown vendor
   std::string driver;  // "llvmpipe Mesa 22.3.6"
   ApiVersion api_version = {};
   std::vector<DeviceHeap> heaps = {};
   std::uint64_t max_allocation = 0;   // bytes of one allocation
-  bool unified = false;               // memory that is device local can be mapped, without a small window
+  bool unified = false;               // the whole device-local heap can be mapped, not just a small window
   bool memory_budget = false;         // VK_EXT_memory_budget
   bool external_memory_host = false;  // VK_EXT_external_memory_host
   bool timeline_semaphore = false;
 };
 
-// The largest heap that is local to the device; nothing on a device without one.
+// The largest device-local heap; null if the device has none.
 const DeviceHeap* device_heap(const DeviceInfo& device);
 
-// `reasons` is parallel to the devices: why each one is chosen, or why not.
+// `reasons[i]` says why device i is chosen or not.
 struct DeviceChoice {
   std::optional<std::size_t> chosen;
   std::vector<std::vector<std::string>> reasons;
 };
 
-// Discrete before virtual before integrated before CPU; then the larger memory; then the first.
-// `wanted` is an index, or a part of a name in any case; empty asks for the best. Nothing is chosen
-// when no device can be used or none is the one asked for.
+// Prefers discrete to virtual to integrated to CPU devices, then the larger memory, then the first listed.
+// `wanted` is an index, or a part of a name in upper or lower case; empty means the best device. Nothing is
+// chosen if no device can be used or none matches `wanted`.
 DeviceChoice choose_device(std::span<const DeviceInfo> devices, std::string_view wanted = {});
 
 // Every device of every installed driver. Throws Error{gpu} when there is no driver.

@@ -1,4 +1,4 @@
-// Memory types, blocks and the pool that cuts them.
+// Chooses memory types, allocates blocks and hands out ranges of them.
 #include "core/gpu/device_memory.h"
 
 #include "core/base/error.h"
@@ -18,7 +18,7 @@ std::string_view use_name(MemoryUse use) {
   return kNames[static_cast<std::size_t>(use)];
 }
 
-// Larger is better; nothing = cannot serve.
+// How well a memory type serves a use: larger is better; nothing if it cannot.
 std::optional<std::uint64_t> type_rank(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t type,
                                        MemoryUse use) {
   constexpr VkMemoryPropertyFlags kMapped =
@@ -98,7 +98,7 @@ VkMemoryRequirements needs_of(const Device& device, const UniqueBuffer& buffer) 
 
 }  // namespace
 
-// The specification: the same for all buffers of the same usage.
+// The Vulkan specification makes memoryTypeBits the same for all buffers of the same usage.
 std::uint32_t buffer_memory_types(const Device& device, MemoryUse use) {
   return needs_of(device, make_buffer(device, use, 4096)).memoryTypeBits;
 }
@@ -128,7 +128,7 @@ class MemoryBlock {
   std::uint64_t reserved = 0;
   UniqueMemory memory;  // freed after the buffer bound to it
   UniqueBuffer buffer;
-  std::span<std::byte> mapped;  // until the memory is freed
+  std::span<std::byte> mapped;  // valid until the memory is freed
   VkResult result = VK_SUCCESS;
 };
 

@@ -1,4 +1,5 @@
-// Device and transfer memory: large VkDeviceMemory blocks, one VkBuffer each, cut into ranges.
+// Pools of device and transfer memory. A pool takes large VkDeviceMemory blocks, each with one VkBuffer, and
+// hands out ranges of them.
 #pragma once
 
 #include "core/allocators/block_pool.h"
@@ -13,56 +14,59 @@
 
 namespace loadline::gpu {
 
-// What memory is taken for.
+// The purpose of an allocation.
 enum class MemoryUse : std::uint8_t {
-  device,    // the accelerator's own
-  direct,    // the same, mapped: the host writes to where it stays
+  device,    // device-local memory
+  direct,    // mapped device-local memory: the host writes weights to their final place
   upload,    // mapped, written by the host
-  readback,  // mapped, read by the host: cached where there is such memory
+  readback,  // mapped, read by the host; cached if the device has such memory
 };
 
-// Whether all of the device's own memory can be mapped: unified memory, or a window as large as the heap. As
-// for choose_memory_type(), of the types that `allowed` has a bit for.
+// Whether all device-local memory can be mapped: unified memory, or a window as large as the heap. Considers
+// only the memory types whose bits are set in `allowed`, as choose_memory_type() does.
 bool can_map_device_memory(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed);
-// The types that a pool's buffers for this use may lie in, whatever their size; and the same question of what
-// MemoryUse::direct may use there. Throw Error{gpu} when the device refuses a buffer to ask with.
+// The memory types (one bit each) that a pool's buffers for this use may lie in, whatever their size. The
+// second function answers can_map_device_memory() for the types of MemoryUse::direct. Both create a small
+// buffer to ask the driver, and throw Error{gpu} if the device refuses it.
 std::uint32_t buffer_memory_types(const Device& device, MemoryUse use);
 bool can_map_device_memory(const Device& device);
 
-// The memory type to use among those that `allowed` has a bit for. device: the largest local heap,
-// and there a type that is not mapped. direct: the largest local heap, mapped. upload, readback: coherent,
-// outside the device's heap when possible (a small mapped window into it is scarce), cached only for
-// readback. Throws Error{gpu} when there is none.
+// The best memory type among those whose bits are set in `allowed`:
+//   device            in the largest device-local heap, preferably not mappable
+//   direct            in the largest device-local heap, mappable
+//   upload, readback  mappable and coherent, preferably outside the device-local heap, because a small mapped
+//                     window into that heap is scarce; preferably cached for readback, uncached for upload
+// Throws Error{gpu} if no type serves.
 std::uint32_t choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t allowed,
                                  MemoryUse use);
 
 class MemoryBlock;
 
-// Cheap to copy; valid until freed. `mapped` holds the same bytes, empty for device memory that is not
-// mapped.
+// A range of a pool. Cheap to copy, valid until freed. `mapped` views the same bytes from the host; it is
+// empty for memory that is not mapped.
 struct Allocation {
   BlockPool::Range place = {};
   BufferRange range = {};
   std::span<std::byte> mapped = {};
 };
 
-// Not thread-safe. The device must outlive it, and nothing may be in flight when it is destroyed. Blocks as
-// BlockPool takes them: where the device refuses what would be convenient, what is needed.
+// Not thread-safe. The device must outlive it. No copy may be in flight when it is destroyed. BlockPool
+// decides when blocks are taken; if the device refuses a block of the usual size, one of the exact size is
+// tried.
 class MemoryPool {
  public:
-  // `expected` bytes are taken at most at a time, each block rounded up to the alignment.
+  // At most `expected` bytes will be in use at once, each allocation rounded up to the alignment.
   MemoryPool(const Device& device, MemoryUse use, std::uint64_t expected);
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
   ~MemoryPool();
 
-  // Throws Error{gpu} with sizes when the device refuses, or when `bytes` are more than it allows in
-  // one allocation.
+  // Throws Error{gpu} with sizes if the device refuses, or if `bytes` exceeds its limit for one allocation.
   Allocation allocate(std::uint64_t bytes);
   // The range must not be in use by the device.
   void free(const Allocation& allocation);
 
-  std::uint64_t reserved() const { return pool_.reserved(); }  // bytes taken from Vulkan
+  std::uint64_t reserved() const { return pool_.reserved(); }  // bytes allocated from Vulkan
   std::uint64_t alignment() const { return alignment_; }
 
  private:
@@ -75,7 +79,7 @@ class MemoryPool {
   BlockPool pool_;
 };
 
-// Where ranges of a pool start: a multiple that suits copies and shader bindings alike.
+// The alignment of a pool's ranges. It suits copies and shader bindings.
 std::uint64_t pool_alignment(const Device& device);
 
 }  // namespace loadline::gpu

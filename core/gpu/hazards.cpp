@@ -1,4 +1,4 @@
-// Interval sets, per buffer and per batch.
+// Interval sets: per buffer for recorded copies, per batch for pending uses.
 #include "core/gpu/hazards.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void RangeSet::insert(std::uint64_t begin, std::uint64_t end) {
 
 bool RangeSet::overlaps(std::uint64_t begin, std::uint64_t end) const {
   if (begin >= end) return false;
-  const auto after = ranges_.lower_bound(end);  // the first range that starts too late
+  const auto after = ranges_.lower_bound(end);  // the first range that starts at or after `end`
   return after != ranges_.begin() && std::prev(after)->second > begin;
 }
 

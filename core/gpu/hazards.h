@@ -1,5 +1,5 @@
-// Which recorded copies touch the same bytes, so that a barrier goes exactly where one is needed.
-// No Vulkan in it.
+// Finds recorded copies that touch the same bytes, so that barriers stand only where they are needed.
+// Contains no Vulkan.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace loadline::gpu {
 
-// A set of bytes as disjoint ranges that do not touch.
+// A set of bytes, stored as disjoint ranges; ranges that touch are merged.
 class RangeSet {
  public:
   void insert(std::uint64_t begin, std::uint64_t end);
@@ -20,7 +20,7 @@ class RangeSet {
   std::map<std::uint64_t, std::uint64_t> ranges_;  // begin -> end
 };
 
-// Copies since the last barrier. A buffer is any number that stands for it.
+// The copies recorded since the last barrier. Any number may identify a buffer.
 class HazardTracker {
  public:
   struct Range {
@@ -28,7 +28,7 @@ class HazardTracker {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
   };
-  // Whether the copy reads what one of them writes, or writes what one of them reads or writes.
+  // Whether the copy reads bytes that an added copy writes, or writes bytes that one reads or writes.
   bool conflicts(const Range& from, const Range& to) const;
   void add(const Range& from, const Range& to);
   void clear();
@@ -37,15 +37,15 @@ class HazardTracker {
   std::map<std::uint64_t, RangeSet> reads_, writes_;
 };
 
-// What the device still does with one mapped block, for a host that wants to touch it.
+// Pending device accesses to one mapped block. The host asks it before touching the block.
 class PendingUses {
  public:
-  // `value` is the timeline value that ends the use; values never decrease.
+  // The device's access is complete at timeline value `value`. Values never decrease.
   void add(std::uint64_t begin, std::uint64_t end, std::uint64_t value, bool writes);
-  // The value to wait for before the host reads or writes [begin, end); 0 = none.
+  // The timeline value to wait for before the host reads or writes [begin, end); 0: none.
   std::uint64_t before_read(std::uint64_t begin, std::uint64_t end) const;
   std::uint64_t before_write(std::uint64_t begin, std::uint64_t end) const;
-  // Forgets what is complete.
+  // Forgets all accesses up to `value`, which are complete.
   void complete(std::uint64_t value);
   bool empty() const { return batches_.empty(); }
 

@@ -38,7 +38,7 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info(MessageLog& log) {
       VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT);
   info.messageSeverity =
       VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
-  // not the general type: that is the loader's chatter about drivers of other machines
+  // without the general type: the loader uses it for irrelevant messages about drivers of other machines
   info.messageType =
       VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
   info.pfnUserCallback = on_message;
@@ -76,7 +76,7 @@ Instance::Instance(bool validation) {
   const std::array enabled = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
   VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(*log_);
   auto features = vulkan_struct<VkValidationFeaturesEXT>(VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT);
-  features.pNext = &messenger;  // hears what instance creation itself has to say
+  features.pNext = &messenger;  // also receives messages of instance creation
   features.enabledValidationFeatureCount = static_cast<std::uint32_t>(enabled.size());
   features.pEnabledValidationFeatures = enabled.data();
 

@@ -1,4 +1,4 @@
-// A Vulkan instance with an optional validation layer, and what it says about its devices.
+// A Vulkan instance with an optional validation layer, and queries about its physical devices.
 #pragma once
 
 #include "core/gpu/device_info.h"
@@ -11,7 +11,7 @@
 
 namespace loadline::gpu {
 
-// Warnings and errors of the validation layer, in order; filled from whatever thread it calls on.
+// Warnings and errors of the validation layer, in order. The layer may call from any thread.
 class MessageLog {
  public:
   void add(std::string message);
@@ -38,22 +38,22 @@ class Instance {
 
   VkInstance get() const { return instance_.get(); }
   std::vector<VkPhysicalDevice> physical_devices() const;
-  // Warnings and errors of the validation layer. Outlives the instance: what was not destroyed before it
-  // is reported last.
+  // Warnings and errors of the validation layer. The log outlives the instance: the last messages name
+  // objects that were not destroyed before the instance.
   std::shared_ptr<const MessageLog> log() const { return log_; }
 
  private:
   using UniqueMessenger = std::unique_ptr<std::remove_pointer_t<VkDebugUtilsMessengerEXT>, DestroyMessenger>;
   void listen();
 
-  std::shared_ptr<MessageLog> log_ = std::make_shared<MessageLog>();  // its address is the layer's
+  std::shared_ptr<MessageLog> log_ = std::make_shared<MessageLog>();  // the layer holds its address
   UniqueInstance instance_;
   UniqueMessenger messenger_;
 };
 
 DeviceInfo describe_device(VkPhysicalDevice device, std::size_t index);
 
-// Per heap what this process may use and what it uses. Only on a device with VK_EXT_memory_budget.
+// Bytes of a heap that this process may use, and that it uses. Only for devices with VK_EXT_memory_budget.
 struct HeapUse {
   std::uint64_t budget = 0;
   std::uint64_t used = 0;

@@ -1,4 +1,4 @@
-// Copies between blocks of one plan, each timed until the device has done it.
+// Times copies between blocks of one plan, each until the device has completed it.
 #include "core/gpu/measure_link.h"
 
 #include "core/base/text.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kRuns = 7;
 
-// Seconds of a copy of the whole block, the first one left out: memory is touched and clocks rise.
+// Seconds of a copy of the whole block. The first copy is not timed: it touches the memory and raises clocks.
 double seconds_of(VulkanMachine& machine, const Plan& plan, BlockId to, BlockId from, Progress& progress) {
   const Step step{.verb = Verb::copy, .block = to, .from = from, .bytes = plan.block(to).bytes};
   std::vector<double> seconds;

@@ -1,4 +1,4 @@
-// How fast a device takes bytes, and copies its own.
+// Measures the transfer rate to a device and the device's own copy rate.
 #pragma once
 
 #include "core/base/progress.h"
@@ -9,8 +9,8 @@
 
 namespace loadline::gpu {
 
-// Measures link, pageable_link and device_copy with blocks of `bytes` on a VulkanMachine, medians of seven,
-// as an upload would move them; sets rates.device. Throws Error{no_fit | gpu | cancelled}.
+// Measures the rates link, pageable_link and device_copy: medians of seven copies of a block of `bytes` on a
+// VulkanMachine, moved as an upload moves them. Sets rates.device. Throws Error{no_fit | gpu | cancelled}.
 void measure_link(const Device& device, std::uint64_t bytes, MeasuredRates& rates, Progress& progress);
 
 }  // namespace loadline::gpu

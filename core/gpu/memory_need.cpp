@@ -1,4 +1,4 @@
-// What is held at once against what is there.
+// Compares the memory that a plan holds at once with the available memory.
 #include "core/gpu/memory_need.h"
 
 #include "core/base/checked.h"

@@ -1,4 +1,4 @@
-// Does a plan fit on this machine: asked before a byte of memory is taken. No Vulkan in it.
+// Checks that a plan fits on this machine before any memory is allocated. Contains no Vulkan.
 #pragma once
 
 #include "core/plan/plan.h"
@@ -11,7 +11,7 @@
 
 namespace loadline::gpu {
 
-// Bytes that can be taken now.
+// Bytes that can be allocated now.
 struct MemorySupply {
   std::uint64_t device = 0;                  // in the heap that device blocks come from
   std::uint64_t staging = 0;                 // in the heap of mapped memory
@@ -20,15 +20,17 @@ struct MemorySupply {
   bool device_is_system = false;             // a CPU-type device: everything is system memory
 };
 
-// What must be had: by mask of spaces (space_bit), the most that they hold together at one moment. It can be
-// far less than their peaks together: a load that moves weights holds each once.
+// Peak bytes for each combination of memory spaces, indexed by a mask of space_bit()s: the most that the
+// spaces hold together at one moment. This can be far below the sum of their separate peaks, because a load
+// that moves weights holds each weight once.
 using MemoryNeeds = std::array<std::uint64_t, kAllSpaces + 1>;
-// Every block rounded up to `alignment`, and `staging` bytes more wherever staging memory counts.
+// The needs of a plan, with every block rounded up to `alignment` and `staging` extra bytes of staging
+// memory.
 MemoryNeeds padded_needs(const Plan& plan, std::uint64_t alignment, std::uint64_t staging = 0);
 MemoryNeeds needs_of(const Timeline& timeline);
 
-// Throws Error{no_fit} with both numbers unless the needs are there. Mapped file pages do not count: the
-// system can drop them.
+// Throws Error{no_fit} with both numbers if a need exceeds the supply. Mapped file pages do not count,
+// because the system can drop them. `device` is the device's name for the message.
 void require_fit(const MemoryNeeds& needs, const MemorySupply& supply, std::string_view device);
 
 }  // namespace loadline::gpu

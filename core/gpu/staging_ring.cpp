@@ -1,4 +1,4 @@
-// Slots in turn, each busy until a timeline value.
+// Slots used in turn, each busy until its timeline value is complete.
 #include "core/gpu/staging_ring.h"
 
 #include "core/base/checked.h"

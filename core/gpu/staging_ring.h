@@ -1,4 +1,4 @@
-// The state machine of a ring of transfer slots: which slot may be filled now. No Vulkan in it.
+// The state machine of a ring of transfer slots: decides which slot may be filled now. Contains no Vulkan.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,9 @@
 
 namespace loadline::gpu {
 
-// A slot goes free -> filling -> in flight -> free, and slots take turns in one fixed order. The owner
-// fills the slot with several pieces (take), records their copies, and submits the slot with the
-// timeline value whose completion ends the last of them. Values never decrease. Use out of order is a
-// caller's bug and asserted.
+// A slot goes free -> filling -> in flight -> free. Slots take turns in one fixed order. The owner fills a
+// slot with several pieces (take), records their copies, and submits the slot with the timeline value at
+// which the last copy is complete. Values never decrease. Calls out of order are a caller's bug and asserted.
 class StagingRing {
  public:
   StagingRing(std::uint32_t slots, std::uint64_t slot_bytes);
@@ -24,13 +23,13 @@ class StagingRing {
   std::uint64_t slot_bytes() const { return slot_bytes_; }
 
   bool filling() const { return filling_; }
-  // The value that must be complete before the next slot may be begun; 0 when it was never used.
+  // The timeline value that must be complete before the next slot may be begun; 0 if the slot was never used.
   std::uint64_t next_needs() const { return busy_until_[next_]; }
-  // Opens the next slot in turn; `completed` is the timeline's value now.
+  // Opens the next slot in turn. `completed` is the timeline's current value.
   void begin(std::uint64_t completed);
   // Bytes left in the slot being filled.
   std::uint64_t room() const;
-  // At most `most` (> 0) bytes of the slot being filled, which must have room. Pieces start on
+  // Hands out at most `most` (> 0) bytes of the slot being filled, which must have room. Pieces start on
   // multiples of `alignment`, a power of two that divides slot_bytes.
   Piece take(std::uint64_t most, std::uint64_t alignment);
   // Closes the slot being filled: it is in flight until `value` is complete.

@@ -1,4 +1,4 @@
-// One command buffer per batch; batches are ordered by a barrier at their start.
+// One command buffer per batch. A barrier at its start orders a batch after all earlier ones.
 #include "core/gpu/transfer_queue.h"
 
 #include <bit>
@@ -8,7 +8,7 @@
 namespace loadline::gpu {
 namespace {
 
-constexpr std::size_t kMostBatches = 16;  // in flight; their command buffers are used again
+constexpr std::size_t kMostBatches = 16;  // in flight; their command buffers are reused
 
 HazardTracker::Range tracked(const BufferRange& range) {
   static_assert(sizeof(VkBuffer) == sizeof(std::uint64_t));
@@ -46,7 +46,7 @@ TransferQueue::TransferQueue(const Device& device, std::uint64_t flush_bytes)
       pool_(make_command_pool(device)) {}
 
 TransferQueue::~TransferQueue() {
-  // a lost device has nothing left to wait for: the result does not matter
+  // the result does not matter: on a lost device nothing is left to wait for
   if (submitted_ > completed_) (void)vkDeviceWaitIdle(device_.get());
 }
 
@@ -77,7 +77,7 @@ void TransferQueue::open_batch() {
   auto begin = vulkan_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
   begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   check(vkBeginCommandBuffer(recording_, &begin), "begin a command buffer");
-  // Orders this batch after all earlier ones: then hazards need tracking inside a batch only.
+  // Orders this batch after all earlier ones, so that hazards need tracking only within a batch.
   memory_barrier(recording_, VK_PIPELINE_STAGE_TRANSFER_BIT,
                  VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
 }

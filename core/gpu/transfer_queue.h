@@ -21,24 +21,24 @@ struct BufferRange {
   }
 };
 
-// Copies take effect in the order in which they are recorded. The device must outlive it; the
-// destructor waits for what is in flight. After an Error only destruction is allowed.
+// Copies take effect in the order in which they are recorded. The device must outlive the queue. The
+// destructor waits for copies in flight. After an Error only destruction is allowed.
 class TransferQueue {
  public:
-  // A batch is submitted by itself once it holds `flush_bytes`.
+  // A batch is submitted automatically once it holds `flush_bytes`.
   TransferQueue(const Device& device, std::uint64_t flush_bytes);
   TransferQueue(const TransferQueue&) = delete;
   TransferQueue& operator=(const TransferQueue&) = delete;
   ~TransferQueue();
 
   // Records a copy of from.bytes == to.bytes > 0 bytes between ranges that do not overlap. Returns the
-  // value that wait() takes. Bytes that the host wrote to a mapped range before are seen.
+  // timeline value for wait(). The copy sees bytes that the host wrote to a mapped range before this call.
   std::uint64_t copy(const BufferRange& from, const BufferRange& to);
-  // Submits what is recorded.
+  // Submits the recorded copies.
   void flush();
-  // The newest value that is complete, as far as was last asked.
+  // The newest complete timeline value that is known.
   std::uint64_t completed();
-  // Returns once `value` is complete and what its copies wrote to mapped memory can be read.
+  // Returns once `value` is complete and the host can read the mapped memory that its copies wrote.
   void wait(std::uint64_t value);
   void drain() { wait(recorded_); }
 

@@ -1,4 +1,4 @@
-// Projection, run and verification of one upload.
+// Projects, runs and verifies one upload.
 #include "core/gpu/upload.h"
 
 #include "core/base/error.h"
@@ -21,7 +21,7 @@
 namespace loadline::gpu {
 namespace {
 
-// What the device holds when a plan is done.
+// The storages on the device at the end of a plan.
 class OnDevice {
  public:
   explicit OnDevice(const Plan& plan, std::size_t storages)
@@ -29,7 +29,7 @@ class OnDevice {
     for (std::size_t i = 0; i < contents_.size(); ++i) {
       const Block& block = plan.blocks[i];
       if (block.space != Space::device || contents_[i].empty()) continue;
-      // a block for one storage is held to that, whatever the plan put there
+      // a block for one storage must hold that storage, whatever the plan copied into it
       if (block.storage && block.use == BlockUse::storage)
         contents_[i] = {{0, block.bytes, *block.storage, 0, contents_[i].front().cast}};
       blocks_.push_back(BlockId{static_cast<std::uint32_t>(i)});
@@ -55,13 +55,13 @@ class OnDevice {
   std::uint64_t bytes_ = 0;
 };
 
-// Reads device blocks and their files side by side.
+// Compares device blocks with their files.
 class Verifier {
  public:
   Verifier(VulkanMachine& machine, const StorageReader& reader, Progress& progress)
       : machine_(machine), reader_(reader), progress_(progress), owners_(first_owner(reader.graph())) {}
 
-  // What differs first, or an empty string.
+  // A description of the first difference, or an empty string.
   std::string compare(const OnDevice& loaded, const Placement& placement) {
     for (const BlockId id : loaded.blocks()) {
       for (const Extent& extent : loaded.extents(id)) compare_extent(id, extent);
@@ -109,7 +109,7 @@ class Verifier {
   std::string difference_;
 };
 
-// The measured half of a report. All that is made on the device is gone when this returns.
+// The measured half of a report. The machine and its device memory are gone when this returns.
 UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan& plan,
                      const UploadOptions& options, Progress& progress) {
   UploadReport report;
@@ -120,12 +120,12 @@ UploadReport measure(const Device& device, const MetaGraphPtr& graph, const Plan
     throw Error(ErrorCode::usage, "nothing stays on the device that could be verified");
   const StorageReader reader(graph);
   VulkanMachine machine(device, reader, plan);
-  // announced before the run, so that progress never steps back
+  // announced before the run, so that the fraction done never falls
   if (options.verify) progress.add_total(loaded.bytes());
   report.measured = run(plan, machine, progress);
   report.device_budget_peak = machine.device_budget_peak();
   report.bytes = loaded.bytes();
-  // a tensor without bytes needs no block to be there
+  // a tensor without bytes counts as loaded without a block
   for (const Tensor& tensor : graph->tensors)
     if (loaded.holds(*graph, tensor.storage)) ++report.tensors;
   if (options.verify) {
@@ -158,7 +158,7 @@ UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOpt
       report.software_device ? space_bit(Space::host) | space_bit(Space::staging) | space_bit(Space::device)
                              : space_bit(Space::host);
   report.projected_rss_anon = peak_over(report.projected, anonymous).bytes;
-  // after the device is gone, so that what was left on it is among the messages
+  // read after the device is destroyed: the layer then reports objects that were left on it
   const std::shared_ptr<const MessageLog> log = device->log();
   device.reset();
   report.validation_messages = log->messages();

@@ -1,4 +1,4 @@
-// What `upload` and the window's button do: project a plan, run it on a GPU, and check the bytes.
+// Runs a plan on a GPU, compares the memory use with the projection, and optionally verifies the bytes.
 #pragma once
 
 #include "core/base/progress.h"
@@ -18,21 +18,21 @@ struct UploadOptions {
   std::string device = {};   // index or part of a name; empty = the best
   bool verify = false;       // read every block back and compare it with the file
   bool validation = false;   // run under the Vulkan validation layer
-  Placement placement = {};  // that the plan followed: what it keeps off the device is not missed there
+  Placement placement = {};  // of the plan: verification expects no tensor that it keeps off the device
 };
 
 struct UploadReport {
   std::string device;
-  bool software_device = false;     // its memory is the process's own: it shows in rss_anon_peak
+  bool software_device = false;     // its memory belongs to this process and counts in rss_anon_peak
   std::uint64_t tensors = 0;        // on the device at the end
-  std::uint64_t bytes = 0;          // that they take there
-  double seconds = 0;               // of the whole plan, until the last transfer is done
+  std::uint64_t bytes = 0;          // of these tensors
+  double seconds = 0;               // of the whole plan, until the last transfer is complete
   double bytes_per_second = 0;      // bytes over seconds
   std::uint64_t staging_bytes = 0;  // peak of the plan's staging blocks
   Timeline projected;
   Timeline measured;
   std::uint64_t rss_anon_peak = 0;  // growth of the process's private memory, as the system counts it
-  // What the plan makes of that: host memory, and on a software device also staging and device memory.
+  // The projection of rss_anon_peak: host memory, and on a software device also staging and device memory.
   std::uint64_t projected_rss_anon = 0;
   std::uint64_t device_ledger_peak = 0;
   std::optional<std::uint64_t> device_budget_peak;  // by the driver's own count
@@ -41,10 +41,13 @@ struct UploadReport {
   std::vector<std::string> validation_messages;
 };
 
-// Throws Error: malformed for a graph with a note of severity error, usage for a plan that breaks
-// check_plan, a device that is not there or nothing to verify, unsupported for a cast that cannot be
-// run, no_fit before anything is taken, gpu, io, cancelled.
-// Progress counts the plan's copies, then the verified bytes.
+// Throws Error:
+//   malformed    the graph has a note of severity error
+//   usage        the plan fails check_plan, the device does not exist, or there is nothing to verify
+//   unsupported  a cast cannot be run
+//   no_fit       the plan needs too much memory; nothing is allocated
+//   gpu, io, cancelled
+// Progress counts the bytes of the plan's copies, then the verified bytes.
 UploadReport upload(const MetaGraphPtr& graph, const Plan& plan, const UploadOptions& options,
                     Progress& progress);
 

@@ -1,4 +1,4 @@
-// Result codes in words.
+// Names of Vulkan result codes.
 #include "core/gpu/vulkan_handle.h"
 
 #include "core/base/error.h"

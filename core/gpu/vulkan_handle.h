@@ -1,4 +1,4 @@
-// Owners of Vulkan objects, and Vulkan results as errors.
+// Owning handles of Vulkan objects; Vulkan result codes as errors.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ namespace loadline::gpu {
 // The name in the specification: "VK_ERROR_DEVICE_LOST".
 std::string_view result_name(VkResult result);
 
-// Throws Error{gpu} naming `what` was done and the result, unless it is a success.
+// Throws Error{gpu} unless `result` is a success. The message names the result and the action, `what`.
 void check(VkResult result, std::string_view what);
 
-// A structure of that type, with `next` behind it and zeros for the rest.
+// A Vulkan structure with sType and pNext set and zeros everywhere else.
 template <typename T>
 T vulkan_struct(VkStructureType type, void* next = nullptr) {
   T made = {};
@@ -26,7 +26,7 @@ T vulkan_struct(VkStructureType type, void* next = nullptr) {
   return made;
 }
 
-// All that `list(&count, items)` gives; `what` is what it is called for.
+// All items that a Vulkan enumeration `list(&count, items)` gives. `what` names the action in errors.
 template <typename T, typename List>
 std::vector<T> list_all(std::string_view what, List list) {
   std::uint32_t count = 0;
@@ -46,13 +46,13 @@ struct DestroyDevice {
 using UniqueInstance = std::unique_ptr<std::remove_pointer_t<VkInstance>, DestroyInstance>;
 using UniqueDevice = std::unique_ptr<std::remove_pointer_t<VkDevice>, DestroyDevice>;
 
-// An object made from a VkDevice, which must outlive it.
+// An object that belongs to a VkDevice. The device must outlive it.
 template <typename T, auto Destroy>
 class DeviceObject {
  public:
   DeviceObject() = default;
   DeviceObject(VkDevice device, T object) : device_(device), object_(object) {}
-  // As check() for `create`.
+  // Throws as check() does if `create` fails.
   template <typename Create, typename Info>
   DeviceObject(VkDevice device, Create create, const Info& info, std::string_view what) : device_(device) {
     check(create(device, &info, nullptr, &object_), what);

@@ -1,5 +1,5 @@
-// The three verbs on Vulkan. Every copy is one of three: on the device, to the device through the
-// bounce ring, or by the host into memory that it can see.
+// alloc, copy and free on Vulkan. Every copy takes one of three ways: on the device, to the device through
+// the bounce ring, or by the host into memory that it can access.
 #include "core/gpu/vulkan_machine.h"
 
 #include "core/base/checked.h"
@@ -26,7 +26,8 @@ bool device_sees(Space space) { return space == Space::device || space == Space:
 
 std::uint64_t page_size() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
-// Files read straight to the device: worth mapping its memory, which may be slower for everything else.
+// Whether the plan reads files straight to the device. Only then is mapping device memory worth it, because
+// mapped device memory may be slower for everything else.
 bool reads_to_device(const Plan& plan) {
   return std::ranges::any_of(plan.steps, [&](const Step& step) {
     return step.verb == Verb::copy && on_device(plan.block(step.block).space) &&
@@ -52,7 +53,7 @@ std::uint32_t heap_of(const Device& device, MemoryUse use) {
   return memory.memoryTypes[choose_memory_type(memory, buffer_memory_types(device, use), use)].heapIndex;
 }
 
-// `device_memory` is what the device's blocks will be.
+// `device_memory` is the use of the device's blocks.
 MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
   const std::uint32_t device_heap = heap_of(device, device_memory);
   const std::uint32_t staging_heap = heap_of(device, MemoryUse::upload);
@@ -68,7 +69,7 @@ MemorySupply supply_of(const Device& device, MemoryUse device_memory) {
           .device_is_system = device.info().type == DeviceType::cpu};
 }
 
-// Checked before the first member that takes memory is made.
+// Called before the first member that allocates memory is constructed.
 PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
   const PerSpace<std::uint64_t> peaks = padded_peaks(plan, pool_alignment(device));
   const MemoryUse device_memory = device_use(device, plan);
@@ -84,7 +85,7 @@ PerSpace<std::uint64_t> fitting_peaks(const Device& device, const Plan& plan) {
   return peaks;
 }
 
-// A quarter of the ring: while one quarter is read from disk, the others are on their way.
+// A quarter of the ring: while one quarter is read from disk, the others are in transfer.
 std::uint64_t flush_bytes(std::uint64_t staging_peak) {
   return std::clamp((staging_peak == 0 ? kBounceBytes : staging_peak) / 4, kLeastFlush, kMostFlush);
 }
@@ -181,7 +182,7 @@ void VulkanMachine::copy_to_device(const Step& step, BlockState& to) {
               [&](std::uint64_t offset, std::span<std::byte> piece) { fetch(step.from, offset, piece); });
   };
   if (!to.memory.mapped.empty()) {
-    // what the device still does with the block comes first; what it does later sees these bytes
+    // wait for the device's pending uses of the block; its later copies see the new content
     wait_for(to, to.last_use);
     return fill(0, to.memory.mapped.subspan(static_cast<std::size_t>(step.offset),
                                             static_cast<std::size_t>(step.written())));
@@ -197,8 +198,8 @@ void VulkanMachine::copy_to_host(const Step& step, BlockState& to) {
             [&](std::uint64_t offset, std::span<std::byte> piece) { fetch(step.from, offset, piece); });
 }
 
-// Bytes of a mapping are read from its file: the pages are the same, and a file that became shorter
-// gives an Error, not SIGBUS.
+// Bytes of a mapping are read from its file: the pages are the same, and a truncated file gives an Error
+// instead of SIGBUS.
 void VulkanMachine::fetch(const CopySource& from, std::uint64_t offset, std::span<std::byte> out) {
   if (const auto* const storage = std::get_if<StorageId>(&from)) return reader_.read(*storage, offset, out);
   const BlockId id = std::get<BlockId>(from);

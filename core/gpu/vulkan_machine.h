@@ -18,16 +18,18 @@
 
 namespace loadline::gpu {
 
-// device blocks are ranges of large device allocations, staging blocks ranges of mapped memory that
-// files are read straight into, host and page_cache blocks those of a HostMachine. Copies from staging
-// to the device and on the device run asynchronously; the host waits where it touches bytes that are
-// in flight. What the device cannot see goes through a small ring of the machine's own, which is no
-// block of the plan and shows in reserved_peak(); of a plan that reads files straight to the device nothing
-// does where all of the device's memory can be mapped.
+// Blocks by space:
+//   device            ranges of large device allocations
+//   staging           ranges of mapped memory; files are read straight into them
+//   host, page_cache  blocks of a HostMachine
+// Copies from staging to the device and on the device run asynchronously. The host waits before it touches
+// bytes in flight. Copies from memory that the device cannot access go through a small ring of the machine's
+// own. The ring is no block of the plan; it counts in reserved_peak(). A plan that reads files straight to
+// the device does not use the ring if all device memory can be mapped.
 class VulkanMachine final : public Machine {
  public:
-  // `plan` is the one that will run; it must have passed check_plan. Throws Error{no_fit}, before any
-  // memory is taken, when its peaks exceed what the device or the system has available now. Device and
+  // `plan` is the plan that will run; it must have passed check_plan. Throws Error{no_fit}, before any memory
+  // is allocated, if its peaks exceed the memory that the device or the system has available now. Device and
   // reader must outlive the machine.
   VulkanMachine(const Device& device, const StorageReader& reader, const Plan& plan);
 
@@ -40,11 +42,11 @@ class VulkanMachine final : public Machine {
   std::optional<PerSpace<std::uint64_t>> reserved_peak() const override { return reserved_peak_; }
   std::optional<ProcessMemory> sample() const override { return host_.sample(); }
 
-  // Calls `take` with consecutive chunks of a device block that is alive, or of a part of it; offsets count
-  // from the part's start.
+  // Calls `take` with consecutive chunks of a live device block, or of a part of it. Offsets count from the
+  // start of the part.
   void read_back(BlockId id, const Readback::Take& take);
   void read_back(BlockId id, std::uint64_t offset, std::uint64_t bytes, const Readback::Take& take);
-  // How far the driver's count of this process rose; nothing without VK_EXT_memory_budget.
+  // The peak growth of this process's memory by the driver's count; nothing without VK_EXT_memory_budget.
   std::optional<std::uint64_t> device_budget_peak() const { return budget_peak_; }
   std::uint64_t submissions() const { return transfers_.submissions(); }
 
@@ -52,28 +54,28 @@ class VulkanMachine final : public Machine {
   struct BlockState {
     Space space = Space::host;
     std::uint64_t bytes = 0;
-    std::optional<StorageId> storage;  // that a page_cache block maps
+    std::optional<StorageId> storage;  // mapped by a page_cache block
     Allocation memory;                 // of a device or staging block
     PendingUses uses;                  // of a staging block
-    std::uint64_t last_use = 0;        // value that ends the newest use by the device
+    std::uint64_t last_use = 0;        // timeline value at which the device's newest use is complete
   };
   VulkanMachine(const Device& device, const StorageReader& reader, std::size_t blocks,
                 MemoryUse device_memory, const PerSpace<std::uint64_t>& peaks);
 
   BlockState& state(BlockId id) { return blocks_[index(id)]; }
-  // Where blocks of this space lie; null for those of the host machine.
+  // The pool of this space's blocks; null for a space of the host machine.
   MemoryPool* pool_of(Space space);
 
-  // Both ends are memory that the device sees: recorded, not waited for.
+  // Both blocks are memory that the device can access. The copy is recorded, not waited for.
   void copy_on_device(const Step& step, BlockState& from, BlockState& to);
-  // From memory that only the host sees: through the bounce ring, or written in place where the device's
+  // From memory that only the host can access: through the bounce ring, or written in place if the device
   // memory is mapped.
   void copy_to_device(const Step& step, BlockState& to);
-  // Into host memory from anywhere, into staging from what the device does not see.
+  // Into host memory from anywhere, or into staging memory from memory that the device cannot access.
   void copy_to_host(const Step& step, BlockState& to);
-  // Bytes of a file or a block, once the device is done with them.
+  // Reads bytes of a file or a block, once the device is done with these bytes.
   void fetch(const CopySource& from, std::uint64_t offset, std::span<std::byte> out);
-  // A part of a host or staging block as the host sees it.
+  // A part of a host or staging block as host memory.
   std::span<std::byte> host_bytes(BlockId id, std::uint64_t offset, std::uint64_t bytes);
   void wait_for(BlockState& block, std::uint64_t value);
   void note_reserved();
@@ -81,14 +83,14 @@ class VulkanMachine final : public Machine {
   const Device& device_;
   const StorageReader& reader_;
   HostMachine host_;                            // also the clock and the process counters
-  MemoryPool device_memory_, staging_memory_;   // of the plan's blocks
-  MemoryPool bounce_memory_, readback_memory_;  // of the machine's own rings
+  MemoryPool device_memory_, staging_memory_;   // for the plan's blocks
+  MemoryPool bounce_memory_, readback_memory_;  // for the machine's own rings
   TransferQueue transfers_;                     // destroyed, and so drained, before the memory it uses
   UploadBounce upload_bounce_;
   Readback readback_;
   std::vector<BlockState> blocks_;
 
-  PerSpace<std::uint64_t> live_ = {};      // device and staging: ranges that were handed out
+  PerSpace<std::uint64_t> live_ = {};      // device and staging: bytes of the ranges in use
   PerSpace<std::uint64_t> reserved_ = {};  // host and page_cache: whole pages
   PerSpace<std::uint64_t> reserved_peak_ = {};
   std::uint32_t device_heap_ = 0;

@@ -1,4 +1,4 @@
-// Single values out of the config.json that a MetaGraph carries.
+// Looks up single values in the config.json that a MetaGraph carries.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -9,10 +9,10 @@
 
 namespace loadline {
 
-// The top-level string under `key`; nothing if there is no config, no such key or no string there.
+// The top-level string under `key`. Nothing without a config, without the key, or if its value is no string.
 std::optional<std::string> config_text(const MetaGraph& graph, std::string_view key);
 
-// What the model says it is: config.json's model_type, else GGUF's general.architecture.
+// The model's family: config.json's model_type, else GGUF's general.architecture.
 std::optional<std::string> model_family(const MetaGraph& graph);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// Shapes and strides: a short list of numbers that takes no allocation of its own up to rank two.
+// Shapes and strides: a short list of numbers. A shape of at most two dimensions needs no heap allocation.
 #pragma once
 
 #include <algorithm>
@@ -84,6 +84,6 @@ class Dimensions {
 };
 
 using Shape = Dimensions<2>;
-using Strides = Dimensions<0>;  // most tensors have none
+using Strides = Dimensions<0>;  // most tensors are contiguous and store no strides
 
 }  // namespace loadline

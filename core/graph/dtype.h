@@ -1,4 +1,4 @@
-// Element types: one table row each, with the code every supported format uses for it.
+// Element types: one table row each, with the code that each supported format uses for the type.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace loadline {
 
 enum class DType : std::uint8_t {
-  opaque,  // a code this table does not know: "N bytes", never stops an open
+  opaque,  // a code that this table does not know; the model still opens, with the tensor as "N bytes"
   boolean,
   u8,
   i8,
@@ -71,7 +71,7 @@ inline constexpr int kDTypeCount = static_cast<int>(DType::q2_0) + 1;
 
 enum class DTypeKind : std::uint8_t { opaque, boolean, integer, floating, complex, text, block };
 
-// A code of -1, or an empty code, means that the format has none for this type.
+// A code of -1, or an empty code, means that the format does not have this type.
 struct DTypeInfo {
   DType id;
   std::string_view name;  // shown to people and scripts: "F32", "BF16", "Q4_K"
@@ -96,11 +96,11 @@ struct DTypeInfo {
 std::span<const DTypeInfo> dtype_table();
 const DTypeInfo& dtype_info(DType id);
 
-// The type that people call so, in upper or lower case, or nothing.
+// The type whose DTypeInfo::name is `name`, in upper or lower case, or nothing.
 std::optional<DType> dtype_named(std::string_view name);
-// Its name in lower case, as options take it.
+// The type's name in lower case, as options take it.
 std::string dtype_word(DType id);
-// The type with that code in a column of the table, or nothing: dtype_from(&DTypeInfo::onnx, 1).
+// The type with that code in a column of the table, or nothing. Example: dtype_from(&DTypeInfo::onnx, 1).
 std::optional<DType> dtype_from(std::string_view DTypeInfo::*column, std::string_view code);
 std::optional<DType> dtype_from(std::int16_t DTypeInfo::*column, std::int64_t code);
 
@@ -108,8 +108,8 @@ std::optional<DType> dtype_from(std::int16_t DTypeInfo::*column, std::int64_t co
 // overflows, or if the type has no fixed size.
 std::optional<std::uint64_t> byte_size(DType id, std::uint64_t elements);
 
-// The same, with the last block of a sub-byte type (never of a quantised one) filled up: five 4-bit
-// numbers take three bytes.
+// As byte_size(), but the last block of a sub-byte type (never of a quantised one) may be partly filled: five
+// 4-bit numbers take three bytes.
 std::optional<std::uint64_t> packed_byte_size(DType id, std::uint64_t elements);
 
 // Product of the dimensions (1 for rank 0), or nothing on overflow. The overflow check does not

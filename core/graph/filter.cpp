@@ -1,4 +1,4 @@
-// Terms to tests.
+// Turns the terms of a filter into tests on tensors.
 #include "core/graph/filter.h"
 
 #include "core/base/error.h"
@@ -13,7 +13,7 @@
 
 namespace loadline {
 
-// What a test needs besides the tensor itself.
+// The facts that a test needs besides the tensor itself.
 struct TensorFilter::Context {
   const MetaGraph& graph;
   std::vector<std::uint64_t> shard_of_file;  // from 1; 0 for a file without weights
@@ -21,7 +21,7 @@ struct TensorFilter::Context {
 
 namespace {
 
-// A set of numbers: pieces with commas between, each a number, a span or a bound.
+// A set of numbers: pieces separated by commas, each a number, a span or a bound.
 class NumberSet {
  public:
   using Parse = std::uint64_t (*)(std::string_view text, const std::string& term);

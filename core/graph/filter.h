@@ -1,4 +1,4 @@
-// A selection of tensors, written as people type it: "dtype:bf16 shape:*x4096 size:>100MiB layer:0-7".
+// Selects tensors by a typed text: "dtype:bf16 shape:*x4096 size:>100MiB layer:0-7".
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -10,21 +10,21 @@
 
 namespace loadline {
 
-// Terms separated by spaces; a tensor must satisfy all of them. A term is KEY:VALUE, or a word alone, which
-// must occur in the name; "-" in front turns a term around. VALUE may be in quotes.
+// The text consists of terms separated by spaces; a tensor must satisfy all of them. A term is KEY:VALUE, or
+// a word alone, which must occur in the name. "-" before a term negates it. VALUE may be in quotes.
 //
-//   name:GLOB    file:GLOB     * any run, ? one character; the whole name, upper and lower case distinct
-//   dtype:GLOB                 without regard to case; several with commas: dtype:f32,bf16
+//   name:GLOB    file:GLOB     * any run, ? one character; matches the whole name, case-sensitive
+//   dtype:GLOB                 case-insensitive; several with commas: dtype:f32,bf16
 //   shape:GLOB                 sizes with x between: *x4096, 32000x*
 //   size:RANGE                 bytes: >100MiB, <=4KiB, 1MiB-2MiB, 4096
-//   rank:  layer:  shard:RANGE numbers: 3, 0-7, >=2, 1,4,7; shard counts the files with weights from 1
+//   rank:  layer:  shard:RANGE numbers: 3, 0-7, >=2, 1,4,7; shard numbers the files with weights from 1
 class TensorFilter {
  public:
-  // Everything passes the empty text. Throws Error{usage} that quotes the term.
+  // Every tensor passes an empty text. Throws Error{usage} that quotes the faulty term.
   explicit TensorFilter(std::string_view text);
 
   bool empty() const { return terms_.empty(); }
-  // Those that pass, in graph order.
+  // The tensors that pass, in graph order.
   std::vector<TensorId> select(const MetaGraph& graph) const;
 
  private:
@@ -43,7 +43,7 @@ class TensorFilter {
 // Whether `pattern`, in which * stands for any run and ? for one character, matches all of `text`.
 bool glob_matches(std::string_view pattern, std::string_view text);
 
-// One line for --help and the window.
+// The grammar in one line, for --help and the window.
 std::string_view filter_help();
 
 }  // namespace loadline

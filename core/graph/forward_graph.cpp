@@ -1,4 +1,4 @@
-// Sizes of values.
+// Sizes of the values of a forward graph, as formulas and as numbers.
 #include "core/graph/forward_graph.h"
 
 #include <algorithm>

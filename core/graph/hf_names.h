@@ -13,7 +13,7 @@ inline constexpr std::string_view kHfTorchIndexSuffix = ".bin.index.json";
 // nothing for any other name.
 std::optional<std::string_view> hf_shard_stem(std::string_view name);
 
-// Whether `name` is the weight file, a shard or the index of a model folder's main model.
+// Whether `name` is the weight file, a shard or the index of the main model in a model folder.
 bool is_hf_weight_file(std::string_view name);
 
 }  // namespace loadline

@@ -75,7 +75,7 @@ std::vector<std::optional<TensorId>> first_owner(const MetaGraph& graph) {
 }
 
 std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph) {
-  // only storages with several tensors can hold ties: usually none
+  // only storages with several tensors can hold ties; most models have no such storage
   const auto owners = first_owner(graph);
   std::vector<TensorId> shared;
   std::vector<bool> listed(graph.storages.size(), false);
@@ -129,7 +129,7 @@ void require_sound(const MetaGraph& graph, std::string_view verb) {
 
 namespace {
 
-// "llama" of "llama-00001-of-00003"; any other name as it is.
+// "llama" of "llama-00001-of-00003"; any other name is returned unchanged.
 std::string without_part(std::string_view name) {
   constexpr std::string_view kPattern = "-00000-of-00000";
   if (name.size() <= kPattern.size()) return std::string(name);
@@ -151,7 +151,7 @@ std::string model_name(const MetaGraph& graph) {
     if (text != nullptr && !text->empty()) return without_part(*text);
     stem = whole;
   }
-  // "model.safetensors" and "model-00001-of-00003" say nothing: the folder does
+  // "model.safetensors" and "model-00001-of-00003" name no model, but their folder does
   if (stem.rfind("model", 0) != 0 && stem.rfind("pytorch_model", 0) != 0 && stem != "config") return stem;
   std::filesystem::path folder = std::filesystem::absolute(path).lexically_normal().parent_path();
   // HF cache: models--org--name/snapshots/<commit>/model.safetensors

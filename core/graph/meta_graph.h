@@ -1,4 +1,4 @@
-// The checkpoint as a plain value: names, shapes and byte ranges over files; no handles, no bytes.
+// The checkpoint as a plain value: names, shapes and byte ranges in files. It holds no handles and no data.
 #pragma once
 
 #include "core/graph/dimensions.h"
@@ -28,21 +28,21 @@ constexpr std::size_t index(Id id) {
 }
 
 struct ModelFile {
-  std::string path;  // as opened: the user's path, or the folder of it joined with the sibling's name
+  std::string path;  // as opened: the user's path, or that path's folder joined with a sibling's name
   std::uint64_t bytes = 0;
   bool operator==(const ModelFile&) const = default;
 };
 
-// How a storage's bytes lie in its file. What readers get is always little-endian, in C order.
+// How a file stores the bytes of a storage. Readers always deliver little-endian numbers in C order.
 enum class Encoding : std::uint8_t {
-  plain,         // as they are: the only encoding that can be mapped
+  plain,         // unchanged: the only encoding that can be mapped
   deflate,       // a raw deflate stream: a compressed zip member
   byte_swapped,  // big-endian numbers of `unit` bytes each
-  // Numbers in field `field` of a protobuf message that fills the range, packed or not: varints, each
-  // giving its lowest `unit` bytes,
+  // The range is a protobuf message; the numbers are in its field `field`, packed or not. They are varints,
+  // each giving its lowest `unit` bytes,
   protobuf_varints,
   protobuf_fixed,  // or values of `unit` bytes, 4 or 8
-  unreadable,      // known to lie there, not readable: quantised blocks in big-endian order
+  unreadable,      // the range is known but cannot be decoded: quantised blocks in big-endian order
 };
 std::string_view encoding_name(Encoding encoding);
 
@@ -53,12 +53,12 @@ struct Storage {
   std::uint8_t unit = 1;
   std::uint8_t field = 0;
   std::uint64_t offset = 0;        // absolute, in the file
-  std::uint64_t bytes = 0;         // once read
-  std::uint64_t stored_bytes = 0;  // in the file; the same as `bytes` when plain
+  std::uint64_t bytes = 0;         // after decoding
+  std::uint64_t stored_bytes = 0;  // in the file; equal to `bytes` when plain
   bool operator==(const Storage&) const = default;
 };
 Storage plain_storage(FileId file, std::uint64_t offset, std::uint64_t bytes);
-// `bytes` that no file holds.
+// A storage of `bytes` that no file holds.
 Storage shapes_only_storage(std::uint64_t bytes);
 
 struct Tensor {
@@ -74,15 +74,15 @@ struct Tensor {
 enum class Severity : std::uint8_t { info, warning, error };
 std::string_view severity_name(Severity severity);
 
-// A finding that did not stop the open. After one of severity error the model can be looked at,
-// but convert, upload and verify refuse it with this text.
+// A finding that did not stop the open. With a note of severity error the model can be inspected, but
+// convert, upload and verify refuse it with the text of the note.
 struct Note {
   Severity severity = Severity::info;
   std::optional<std::string> tensor;
   std::string text;
   bool operator==(const Note&) const = default;
 };
-// `text` is a format, `values` what it shows.
+// `text` is a format string for `values`.
 template <typename... Values>
 Note make_note(Severity severity, std::optional<std::string> tensor, fmt::format_string<Values...> text,
                const Values&... values) {
@@ -95,7 +95,7 @@ struct MetaEntry {
   bool operator==(const MetaEntry&) const = default;
 };
 
-// The key under which a model folder's config.json is kept, as its whole text.
+// The metadata key that holds the whole text of a model folder's config.json.
 inline constexpr std::string_view kConfigKey = "config.json";
 
 // A regular value, shared as shared_ptr<const MetaGraph>. Obeys validate() (core/graph/validate.h).
@@ -104,10 +104,10 @@ struct MetaGraph {
   std::vector<ModelFile> files;
   std::vector<Storage> storages;
   std::vector<Tensor> tensors;       // file by file, in the order of their bytes
-  std::vector<std::string> missing;  // names an index promises and no file present holds
+  std::vector<std::string> missing;  // tensors that an index lists but no present file holds
   std::vector<MetaEntry> metadata;
   std::vector<Note> notes;
-  std::optional<ForwardGraph> forward;  // where the file holds operators, or its family is known
+  std::optional<ForwardGraph> forward;  // if the file holds operators
   bool operator==(const MetaGraph&) const = default;
 
   const Storage& storage(StorageId id) const { return storages[index(id)]; }
@@ -126,21 +126,21 @@ struct MetaGraph {
 };
 using MetaGraphPtr = std::shared_ptr<const MetaGraph>;
 
-// Sums over storages: what the model's weights take, ties counted once.
+// Bytes of all storages: the size of the model's weights, tied weights counted once.
 std::uint64_t storage_bytes(const MetaGraph& graph);
-// Bytes of the files as they are on disk, headers and indexes included.
+// Bytes of all files on disk, headers and indexes included.
 std::uint64_t file_bytes(const MetaGraph& graph);
 // The bytes that `tensor` itself spans when contiguous; for an opaque dtype, its storage's.
 std::uint64_t tensor_bytes(const MetaGraph& graph, const Tensor& tensor);
 std::uint64_t elements(const Tensor& tensor);
 
-// Storages with bytes that do not lie in their files as they are.
+// Storages whose encoding is not plain.
 struct EncodingShare {
   Encoding encoding = Encoding::plain;
   std::uint64_t storages = 0;
   std::uint64_t bytes = 0;
 };
-// One row for each encoding_name() but "plain", as they are first met.
+// One row for each encoding_name() except "plain", in order of first occurrence.
 std::vector<EncodingShare> encoding_shares(const MetaGraph& graph);
 
 // Every tensor, in graph order.
@@ -149,18 +149,18 @@ std::vector<TensorId> all_tensors(const MetaGraph& graph);
 std::vector<std::optional<TensorId>> first_owner(const MetaGraph& graph);
 // Names that share one storage range, dtype and shape: groups of two or more, in tensor order.
 std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph);
-// Elements, each counted once: of ties and of tensors that view bytes within another's range of the same
-// storage one counts (core/graph/shares.h).
+// Elements of all tensors. Tied tensors count once; so do tensors that view bytes within another tensor's
+// range of the same storage (core/graph/shares.h).
 std::uint64_t parameter_count(const MetaGraph& graph);
 
 const MetaValue* find_metadata(const MetaGraph& graph, std::string_view key);
-// Null where that key is not there, or is no text.
+// Null if the key is absent or its value is no text.
 const std::string* find_text(const MetaGraph& graph, std::string_view key);
-// Throws Error{malformed} with the first note of severity error (the graph may be shown, not used),
-// and Error{usage} for a model that has shapes but no files.
+// Throws Error{malformed} with the first note of severity error: such a graph may be shown, but not used.
+// Throws Error{usage} for a model that has shapes but no files.
 void require_sound(const MetaGraph& graph, std::string_view verb);
-// The base name of the model as a person would call it: the folder's or the file's name; of a split GGUF set
-// what it calls itself, without its part's number.
+// The model's name for a person: the name of its folder or file; for a split GGUF set, the name in its
+// metadata without the part number.
 std::string model_name(const MetaGraph& graph);
 
 }  // namespace loadline

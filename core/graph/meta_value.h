@@ -1,4 +1,4 @@
-// Values of a model's metadata, in the types their file gave them.
+// Values of a model's metadata, in the types that the file declares.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@ namespace loadline {
 
 // The position of a file in MetaGraph::files.
 enum class FileId : std::uint32_t {};
-// No file: a model known from its configuration alone.
+// No file: the model is known from its configuration alone.
 inline constexpr FileId kNoFile{std::numeric_limits<std::uint32_t>::max()};
 
-// In the order of MetaValue's alternatives; the last is an array of one of the others.
+// In the order of MetaValue's alternatives. An array has elements of one of the other types.
 enum class MetaType : std::uint8_t { boolean, u8, i8, u16, i16, u32, i32, u64, i64, f32, f64, string, array };
 std::string_view meta_type_name(MetaType type);
-// Of one value where all take the same; 0 for texts and arrays.
+// Bytes of one value of a type with a fixed size; 0 for strings and arrays.
 std::uint64_t meta_type_bytes(MetaType type);
 
-// An array that stays in its file: a vocabulary of 250,000 strings costs an open nothing but stepping over
-// it. core/io/meta_array.h reads elements.
+// An array that stays in its file: opening a model only skips a vocabulary of 250,000 strings.
+// core/io/meta_array.h reads elements.
 struct MetaArray {
   MetaType element = MetaType::u8;  // never array
   bool big_endian = false;
   FileId file = kNoFile;
   std::uint64_t count = 0;
   std::uint64_t offset = 0;  // of the first element, absolute, in the file
-  std::uint64_t bytes = 0;   // of all elements together, as they lie in the file
+  std::uint64_t bytes = 0;   // of all elements together, in the file
   bool operator==(const MetaArray&) const = default;
 };
 
@@ -38,7 +38,7 @@ using MetaValue =
 
 inline MetaType meta_type(const MetaValue& value) { return static_cast<MetaType>(value.index()); }
 
-// As a person reads it: "true", "42", "1e-05", the text itself (not escaped), "250,112 strings", "3 f32
+// The value for a person: "true", "42", "1e-05", the text itself (not escaped), "250,112 strings", "3 f32
 // values".
 std::string meta_text(const MetaValue& value);
 

@@ -11,7 +11,7 @@
 namespace loadline {
 namespace {
 
-// The first segment of `path`, which becomes the rest; at the depth limit, all of it.
+// Takes the first segment off `path` and returns it; at the depth limit, takes the whole path.
 std::string_view take_segment(std::string_view& path, bool last) {
   const std::size_t dot = last ? std::string_view::npos : path.find('.');
   const std::string_view segment = path.substr(0, dot);

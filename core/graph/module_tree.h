@@ -1,4 +1,4 @@
-// The module tree that tensor names spell: "model.layers.0.mlp.up_proj.weight", with subtotals.
+// The module tree with subtotals, built from dotted tensor names: "model.layers.0.mlp.up_proj.weight".
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -19,8 +19,8 @@ struct ModuleNode {
   NodeId parent = kRootNode;
   std::vector<NodeId> children;    // in natural order: "2" before "10"
   std::optional<TensorId> tensor;  // set on leaves (a module may also be a tensor of that name)
-  // Of the node and all below. What several tensors view counts once (core/graph/shares.h), a tie at its
-  // first name.
+  // Totals of the node and everything below it. Bytes that several tensors view count once
+  // (core/graph/shares.h); tied tensors count at their first name.
   std::uint64_t bytes = 0;
   std::uint64_t parameters = 0;
   std::uint64_t tensors = 0;
@@ -34,11 +34,11 @@ struct ModuleTree {
   const ModuleNode& root() const { return nodes.front(); }
 };
 
-// Names split at dots; empty segments are kept, so that every tensor has a place of its own. Names
-// of more than kMostDepth segments keep the rest in the last one.
+// Splits names at dots. Empty segments are kept, so that every tensor has a node of its own. In a name of
+// more than kMostDepth segments, the last segment holds the rest.
 inline constexpr std::size_t kMostDepth = 64;
 ModuleTree module_tree(const MetaGraph& graph);
-// Of these tensors alone, which are distinct.
+// The tree of `tensors` alone, which must be distinct.
 ModuleTree module_tree(const MetaGraph& graph, std::span<const TensorId> tensors);
 
 // The dotted path of a node, "" for the root.

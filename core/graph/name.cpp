@@ -1,4 +1,4 @@
-// Names in reference-counted blocks.
+// Stores the texts of names in reference-counted blocks.
 #include "core/graph/name.h"
 
 #include "core/base/error.h"
@@ -42,13 +42,13 @@ Name::Name(std::string_view text) {
 }
 
 std::vector<Name> Name::many(std::span<const std::string_view> texts) {
-  constexpr std::size_t kMostBlock = std::size_t{1} << 20;  // keeps `at_` in 32 bits, and memory short-lived
+  constexpr std::size_t kMostBlock = std::size_t{1} << 20;  // keeps `at_` in 32 bits; freed sooner if small
   std::vector<Name> names;
   names.reserve(texts.size());
   for (std::size_t begin = 0; begin < texts.size();) {
     std::size_t end = begin, bytes = 0, filled = 0;
     for (; end < texts.size() && bytes < kMostBlock; ++end) {
-      if (texts[end].size() > kMostText - kMostBlock) break;  // by itself, below
+      if (texts[end].size() > kMostText - kMostBlock) break;  // gets a block of its own, below
       if (!texts[end].empty()) bytes += kLengthBytes + texts[end].size(), ++filled;
     }
     if (end == begin) {

@@ -1,4 +1,4 @@
-// Tensor names: immutable, small to hold, cheap to copy. A model may have a hundred thousand of them.
+// Tensor names: immutable, compact, cheap to copy. A model may have a hundred thousand of them.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace loadline {
 
-// A string of at most 2^32-1 bytes, with its hash. Copies share the text; many names made at once share
-// one allocation, which lives as long as any of them. A regular value; may be used from several threads.
+// A string of at most 2^32-1 bytes, with its hash. Copies share the text. Names made together by many() share
+// an allocation, which lives as long as any of them. A regular value; may be used from several threads.
 class Name {
  public:
   Name() = default;
@@ -30,7 +30,7 @@ class Name {
     if (block_ != nullptr && block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) release();
   }
 
-  // One name for each text, in one allocation.
+  // One name for each text, in shared allocations.
   static std::vector<Name> many(std::span<const std::string_view> texts);
 
   std::string_view view() const;
@@ -39,7 +39,7 @@ class Name {
   std::string str() const { return std::string(view()); }
   std::size_t size() const { return view().size(); }
   bool empty() const { return block_ == nullptr; }
-  // Of the text alone: equal names have equal hashes.
+  // The hash of the text alone: equal names have equal hashes.
   std::uint32_t hash() const { return hash_; }
 
   friend bool operator==(const Name& a, const Name& b) { return a.hash_ == b.hash_ && a.view() == b.view(); }
@@ -49,7 +49,7 @@ class Name {
   friend bool operator==(const Name& a, const char* b) { return a.view() == b; }
 
  private:
-  // Followed by the texts, each behind its length.
+  // The header of an allocation. The texts follow it, each preceded by its length.
   struct Block {
     std::atomic<std::size_t> references;
   };
@@ -67,11 +67,11 @@ class Name {
   }
 
   Block* block_ = nullptr;  // none for the empty name
-  std::uint32_t at_ = 0;    // of the length, from the block's end
+  std::uint32_t at_ = 0;    // offset of the text's length, counted from the end of the Block header
   std::uint32_t hash_ = 0;
 };
 
-// For a text that is not a Name (yet). Not the same from run to run.
+// The hash that a Name of this text has. It differs from run to run.
 std::uint32_t name_hash(std::string_view text);
 
 }  // namespace loadline

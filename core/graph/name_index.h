@@ -10,14 +10,14 @@
 
 namespace loadline {
 
-// Maps names to the positions at which they were added. The texts are not copied: `text_of(position)`
-// gives them back, and must go on doing so.
+// Maps names to the positions at which they were added. The texts are not copied: `text_of(position)` must
+// return the text of every name that was added, as long as the index is used.
 class NameIndex {
  public:
-  // For `most` names; more make it grow.
+  // Reserves room for `most` names; the table grows if more are added.
   explicit NameIndex(std::size_t most = 0) { resize(most); }
 
-  // The position of the equal name added before, or nothing after adding this one at `position`.
+  // Adds `name` at `position` and returns nothing; or returns the position of an equal name added before.
   template <typename TextOf>
   std::optional<std::uint32_t> add(std::string_view name, std::uint32_t hash, std::uint32_t position,
                                    const TextOf& text_of) {
@@ -42,7 +42,7 @@ class NameIndex {
     std::uint32_t position = kFree;
   };
 
-  // At most three quarters full.
+  // The table is at most three quarters full.
   void resize(std::size_t names) { slots_.assign(std::bit_ceil(names + names / 3 + 2), Slot()); }
 
   template <typename TextOf>

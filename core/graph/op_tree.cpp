@@ -1,4 +1,4 @@
-// Names become nodes in one pass; what nodes have in common comes from texts that are equal for equals.
+// Builds the nodes in one pass over the names. Nodes are alike if the texts that describe them are equal.
 #include "core/graph/op_tree.h"
 
 #include "core/graph/module_tree.h"
@@ -15,7 +15,7 @@ namespace {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-// Where the last number of a name begins and ends; both at its end if it has none.
+// Begin and end of the last number in a name; both are the name's end if it has no number.
 std::pair<std::size_t, std::size_t> last_number(std::string_view name) {
   std::size_t end = name.size();
   while (end > 0 && !digit(name[end - 1])) --end;
@@ -25,7 +25,7 @@ std::pair<std::size_t, std::size_t> last_number(std::string_view name) {
   return {begin, end};
 }
 
-// "layers.12" and "layers.3" have one text.
+// Replaces each number by "#": "layers.12" and "layers.3" give the same text.
 std::string without_numbers(std::string_view name) {
   std::string text;
   for (const char c : name)
@@ -90,7 +90,7 @@ class Builder {
     return next;
   }
 
-  // Each tensor counts once in every node that it is below of, whatever the number of its names and users.
+  // Each tensor counts once in every node above it, however many names and users it has.
   void add_weights() {
     std::vector<std::uint32_t> first_name(graph_.tensors.size());
     for (std::uint32_t i = 0; i < first_name.size(); ++i) first_name[i] = i;
@@ -103,7 +103,7 @@ class Builder {
           users.emplace_back(first_name[index(id)], OpNodeId{i});
     std::ranges::sort(users);
     constexpr std::uint32_t kNone = UINT32_MAX;
-    std::vector<std::uint32_t> counted(tree_.nodes.size(), kNone);  // per node: the last tensor that was
+    std::vector<std::uint32_t> counted(tree_.nodes.size(), kNone);  // per node: the tensor counted last
     for (const auto& [tensor, user] : users) {
       const std::uint64_t bytes = tensor_bytes(graph_, graph_.tensors[tensor]);
       for (OpNodeId at = user; counted[index(at)] != tensor; at = tree_.nodes[index(at)].parent) {
@@ -177,7 +177,7 @@ std::vector<OpGroup> folded_children(const OpTree& tree, OpNodeId node) {
   for (const OpNodeId id : tree.node(node).children) {
     const OpNode& child = tree.node(id);
     const auto [begin, end] = last_number(child.name);
-    // operators that a file numbers through ("Constant_12") are no layers
+    // operators that a file numbers consecutively ("Constant_12") are not layers
     const bool module = child.all_ops > 1;
     if (begin == end || !module) {
       groups.push_back({{id}});
@@ -210,7 +210,7 @@ std::string group_name(const OpTree& tree, const OpGroup& group) {
     const std::string_view name = tree.node(group.members[i]).name;
     return name.substr(begin, name.size() - begin - tail.size());
   };
-  const auto follows = [&](std::size_t i) {  // the member before it has the number before its own
+  const auto follows = [&](std::size_t i) {  // the member's number is one more than the previous member's
     const std::string_view a = number(i - 1), b = number(i);
     constexpr std::size_t kMostDigits = 9;
     if (a.size() > kMostDigits || b.size() > kMostDigits) return false;

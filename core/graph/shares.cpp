@@ -1,4 +1,4 @@
-// Storages of one tensor, the usual ones, are taken whole; in the others ranges are swept by their offsets.
+// A storage of one tensor, the usual case, counts whole; the ranges of other storages are swept by offset.
 #include "core/graph/shares.h"
 
 #include "core/graph/validate.h"
@@ -16,7 +16,7 @@ struct Range {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   TensorId tensor{};
-  std::size_t place = 0;  // among the tensors asked for
+  std::size_t place = 0;  // position in `tensors`
 
   auto key() const { return std::tuple(storage, begin, ~end, tensor); }
 };
@@ -29,7 +29,7 @@ Range range_of(const MetaGraph& graph, TensorId id, std::size_t place) {
   return {tensor.storage, begin, begin + bytes, id, place};
 }
 
-// Elements of a view that repeats some are those that it repeats.
+// Elements that a tensor holds in storage: a view with repeated elements counts each of them once.
 std::uint64_t held_elements(const Tensor& tensor) {
   const DTypeInfo& type = dtype_info(tensor.dtype);
   const std::uint64_t count = elements(tensor);
@@ -38,7 +38,7 @@ std::uint64_t held_elements(const Tensor& tensor) {
   return std::min(count, span / type.block_bytes * type.block_elements);
 }
 
-// Calls `visit(range, bytes not covered before, whether it lies within a range before)`.
+// Calls `visit(range, bytes not covered by earlier ranges, whether it lies within an earlier range)`.
 template <typename Visit>
 void sweep(std::vector<Range>& ranges, Visit visit) {
   std::ranges::sort(ranges, [](const Range& a, const Range& b) { return a.key() < b.key(); });
@@ -83,7 +83,7 @@ std::vector<Share> shares(const MetaGraph& graph, std::span<const TensorId> tens
     result[range.place] = {fresh, within ? 0 : held_elements(graph.tensor(range.tensor))};
   });
 
-  // what no tensor covers, whether asked for or not
+  // bytes that no tensor of the graph covers, in `tensors` or not
   std::vector<Range> every;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i)
     if (shared[index(graph.tensors[i].storage)])

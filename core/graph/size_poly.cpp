@@ -1,4 +1,4 @@
-// Polynomials in normal form.
+// Arithmetic on polynomials in normal form.
 #include "core/graph/size_poly.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ SizePoly SizePoly::symbol(SymbolId id) {
   return poly;
 }
 
-// Highest degree first, then by symbols: the order in which people write them.
+// The usual written order of terms: highest degree first, then by symbols.
 std::optional<SizePoly> SizePoly::normal(std::vector<Term> terms) {
   std::ranges::sort(terms, [](const Term& a, const Term& b) {
     return a.factors.size() != b.factors.size() ? a.factors.size() > b.factors.size() : a.factors < b.factors;
@@ -69,7 +69,7 @@ std::optional<std::int64_t> SizePoly::constant() const {
 }
 
 std::optional<std::uint64_t> SizePoly::evaluate(std::span<const std::uint64_t> values) const {
-  // 128 bits hold any one term that fits its checks; the sum of 64 of them as well
+  // 128 bits hold any term that passes the checks, and the sum of 64 such terms
   __int128 sum = 0;
   for (const Term& term : terms_) {
     __int128 value = term.coefficient;

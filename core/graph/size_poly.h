@@ -1,4 +1,4 @@
-// Sizes that depend on the batch, the sequence and the past: polynomials with whole coefficients.
+// Sizes that depend on the batch, the sequence and the past: polynomials with integer coefficients.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ class SizePoly {
   static std::optional<SizePoly> sum(const SizePoly& a, const SizePoly& b);
   static std::optional<SizePoly> product(const SizePoly& a, const SizePoly& b);
 
-  // The value if no symbol occurs.
+  // The value of a polynomial without symbols, else nothing.
   std::optional<std::int64_t> constant() const;
-  // The symbol if there is nothing else.
+  // The symbol of a polynomial that is a single symbol, else nothing.
   std::optional<SymbolId> as_symbol() const;
-  // With values[i] for symbol i. Nothing if it is negative, does not fit in 64 bits, or a symbol has no
-  // value.
+  // The value with values[i] for symbol i. Nothing if it is negative, does not fit in 64 bits, or a symbol
+  // has no value.
   std::optional<std::uint64_t> evaluate(std::span<const std::uint64_t> values) const;
   bool mentions(SymbolId id) const;
   // "2*B*S + 64", "S - 1", "0"; a symbol past the end of `symbols` is "?".

@@ -45,14 +45,14 @@ void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
     fail(graph, tensor, "needs {} bytes at {}, its storage has {}", *bytes, tensor.offset, storage.bytes);
 }
 
-// Names are checked before ranges: a file whose names repeat is not to be trusted further. Each of `parts`
-// looks at names of its own: those whose hash falls to it.
+// Names are checked before ranges: a file with repeated names is not trusted further. Checks part `part` of
+// `parts`: the names that their hash assigns to it.
 void check_names(const MetaGraph& graph, std::uint32_t part, std::uint32_t parts) {
   NameIndex names(graph.tensors.size() / parts);
   const auto text_of = [&](std::uint32_t i) { return graph.tensors[i].name.view(); };
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
-    // its lower bits choose the place in the table
+    // the lower bits of the hash choose the slot in the table
     if ((tensor.name.hash() >> 24) % parts != part) continue;
     if (names.add(tensor.name, tensor.name.hash(), i, text_of)) fail(graph, tensor, "the name occurs twice");
   }
@@ -64,7 +64,7 @@ void check_ranges(const MetaGraph& graph, std::size_t part, std::size_t parts) {
     check_tensor(graph, graph.tensors[i]);
 }
 
-// Every id exists, every value is made once at most, and before it is used.
+// Checks that every id exists, and that every value is made at most once and before it is used.
 class ForwardCheck {
  public:
   ForwardCheck(const MetaGraph& graph, const ForwardGraph& forward)
@@ -154,7 +154,7 @@ void check_storages(const MetaGraph& graph) {
   }
 }
 
-// Whether storages, names and ranges are in order, asked by several threads.
+// Whether storages, names and ranges are valid, checked by several threads.
 bool is_sound(const MetaGraph& graph) {
   constexpr std::size_t kMostThreads = 8;
   const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, kMostThreads);
@@ -206,7 +206,7 @@ bool is_contiguous(const Tensor& tensor) {
 
 void validate(const MetaGraph& graph) {
   constexpr std::size_t kWorthThreads = 10'000;
-  // which of two faults is told must not depend on threads: after one, all is asked again in turn
+  // which of two faults is reported must not depend on threads: after a fault, all checks run again in order
   if (graph.tensors.size() < kWorthThreads || !is_sound(graph)) {
     check_storages(graph);
     check_names(graph, 0, 1);

@@ -1,4 +1,4 @@
-// Short tables of names: one text with a space between each two.
+// Short lists of words, kept as one text with single spaces between the words.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// One function per question; every cost is in bytes or steps of this model.
+// One function per kind of finding. Every cost is in bytes or steps of this model.
 #include "core/inspect/doctor.h"
 
 #include "core/base/text.h"
@@ -22,13 +22,13 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kPlaces = 16,
                         kPlace = 4096;  // where a storage is looked at first, and how many bytes
 constexpr std::uint64_t kMostCompared = std::uint64_t{4}
-                                        << 30;  // bytes read to prove that storages are alike
-constexpr std::uint64_t kMostPadding = kPage;   // between tensors: what aligning them takes
-constexpr std::uint64_t kVector = 64;           // what the widest vector loads and most DMA engines want
+                                        << 30;  // bytes read to prove that storages are equal
+constexpr std::uint64_t kMostPadding = kPage;   // between tensors: padding that aligns them
+constexpr std::uint64_t kVector = 64;           // alignment for the widest vector loads and most DMA engines
 
 bool in_file(const Storage& storage) { return storage.file != kNoFile && storage.bytes > 0; }
 
-// Bytes that one element, or one block, must lie on to be used where it is.
+// The alignment in bytes that one element, or one block, needs to be used in place.
 std::uint64_t natural_alignment(DType dtype) {
   const DTypeInfo& info = dtype_info(dtype);
   return info.kind == DTypeKind::block || info.block_elements != 1
@@ -123,7 +123,7 @@ class Doctor {
         fmt::format("{} must be decoded through a buffer and cannot be mapped", format_bytes(found.bytes)));
   }
 
-  // Whether tensors could be used where they lie in a mapping.
+  // Whether tensors could be used in place in a mapping.
   void alignment() {
     Finding elements = {.id = "alignment",
                         .severity = Severity::warning,
@@ -181,7 +181,7 @@ class Doctor {
                     format_bytes(found.bytes)));
   }
 
-  // Reading in the order of use: how often the file position goes back.
+  // Counts how often the file position moves back when tensors are read in order of use.
   void order() {
     const StorageOrder use = find_order("forward").make(graph_);
     Finding found = {.id = "order",
@@ -210,7 +210,7 @@ class Doctor {
         "read-ahead is lost at each: on a cold disk a seek or a network round trip");
   }
 
-  // Bytes of each file that no storage has, after its header.
+  // Bytes of each file, after its header, that belong to no storage.
   void holes() {
     std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>> ranges(graph_.files.size());
     for (const Storage& storage : graph_.storages)
@@ -235,7 +235,7 @@ class Doctor {
         }
         end = std::max(end, stop);
       }
-      // other formats have their directory, or the rest of a message, there
+      // in other formats these bytes are the directory or the rest of a message
       if (graph_.format == "safetensors" && graph_.files[f].bytes > end) {
         after.count += 1;
         after.bytes += graph_.files[f].bytes - end;
@@ -334,7 +334,7 @@ class Doctor {
     return result;
   }
 
-  // Bytes here and there in a storage: what differs at all mostly differs in one of them.
+  // Hashes samples of a storage: storages that differ mostly differ in a sample.
   std::uint64_t sample_hash(std::size_t at) {
     const std::uint64_t bytes = graph_.storages[at].bytes;
     if (bytes <= kPlaces * kPlace) return content_hash(at, bytes);
@@ -360,7 +360,7 @@ class Doctor {
     std::vector<std::vector<std::size_t>> groups;
     for (auto& [bytes, alike] : by_size)
       if (alike.size() > 1) groups.push_back(std::move(alike));
-    // then whole, unless that is more than a look is worth
+    // then the whole storages, unless that would read too many bytes
     for (const auto& group : groups)
       progress_.add_total(group.size() * std::min(graph_.storages[group.front()].bytes, kPlaces * kPlace));
     groups = split(groups, [this](std::size_t at) { return sample_hash(at); });
@@ -406,7 +406,7 @@ class Doctor {
 }  // namespace
 
 std::vector<std::string> unclaimed_files(const MetaGraph& graph) {
-  // only an index says what belongs to a model; a file alone has neighbours, not leftovers
+  // only an index lists the files of a model; files beside a single file are no leftovers
   if (graph.files.empty() || !graph.files.front().path.ends_with(".index.json")) return {};
   TextSet own, extensions;
   for (std::size_t i = 1; i < graph.files.size(); ++i) {

@@ -1,4 +1,5 @@
-// What in a model's files makes loading dearer than it need be: alignment, order, duplicates, holes.
+// Finds properties of a model's files that make loading cost more than necessary: alignment, order,
+// duplicates, holes.
 #pragma once
 
 #include "core/base/progress.h"
@@ -16,23 +17,23 @@ namespace loadline {
 struct Finding {
   std::string_view id;  // "alignment", ...: stable, for scripts
   Severity severity = Severity::info;
-  std::string text = {};              // what is so, with counts
-  std::string cost = {};              // what that costs whoever loads the model
-  std::string remedy = {};            // what mends it, in words
-  std::vector<Remedy> settings = {};  // of the conversion, or the load, that does so; empty where none does
-  std::uint64_t count = 0;            // tensors, files or steps concerned
-  std::uint64_t bytes = 0;            // that are read, copied or stored in vain
+  std::string text = {};              // the fact, with counts
+  std::string cost = {};              // its cost for a loader
+  std::string remedy = {};            // how to fix it, in words
+  std::vector<Remedy> settings = {};  // options of a conversion or a load that fix it; empty if none does
+  std::uint64_t count = 0;            // affected tensors, files or steps
+  std::uint64_t bytes = 0;            // bytes that are read, copied or stored needlessly
   std::optional<TensorId> example = {};
-  std::vector<std::string> files = {};  // where files are concerned
+  std::vector<std::string> files = {};  // affected files, for findings about files
 };
 
-// Findings, the gravest first; none for a model whose files are in order. Duplicates are found by
-// content: of storages of one size some places are read, and what is alike there is read whole, unless that
-// is more than 4 GiB: then the finding says that samples alone speak for it. All else comes from the graph. A
-// model without files has no findings. Throws Error{io | cancelled}.
+// The findings, most severe first; none if the files are in order or the model has no files. Duplicates are
+// found by content: storages of equal size are compared at sample positions, and those that agree are read
+// whole. If that would read more than 4 GiB, the finding says that it rests on samples. All other findings
+// come from the graph alone. Throws Error{io | cancelled}.
 std::vector<Finding> diagnose(const StorageReader& reader, Progress& progress);
 
-// Weight files of the model's kind beside a sharded model that belong to none of its shards.
+// Weight files of the model's format in a sharded model's folder that are not among its shards.
 std::vector<std::string> unclaimed_files(const MetaGraph& graph);
 
 }  // namespace loadline

@@ -17,13 +17,13 @@ namespace loadline {
 namespace {
 
 constexpr std::uint64_t kBuffer = 1 << 20;
-// Rows of a transposed tensor are columns in memory: the more of them at once, the longer the reads.
+// Rows of a transposed tensor are columns in its file: the more rows are read at once, the longer the reads.
 constexpr std::uint64_t kStridedBuffer = 4 << 20;
 
-// Each element of a view once: those that a stride of 0 repeats are not counted again.
+// The tensor without its repetitions: elements that a stride of 0 repeats appear once.
 Tensor without_repeats(const StorageReader& reader, const Tensor& tensor) {
   Tensor once = tensor;
-  std::uint64_t places = 1;  // of a valid tensor: no overflow
+  std::uint64_t places = 1;  // cannot overflow: the tensor is valid
   for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
     if (tensor.strides[i] == 0) once.shape[i] = 1;
     places *= once.shape[i];
@@ -35,7 +35,7 @@ Tensor without_repeats(const StorageReader& reader, const Tensor& tensor) {
   return once;
 }
 
-// In the order of the tensor's elements.
+// Adds the elements in the tensor's order.
 void add_values(const StorageReader& reader, const Tensor& tensor, StatsAccumulator& stats,
                 Progress& progress) {
   const DTypeInfo& info = dtype_info(tensor.dtype);
@@ -57,7 +57,7 @@ void add_values(const StorageReader& reader, const Tensor& tensor, StatsAccumula
   }
 }
 
-// Errors that say something about one tensor, and nothing about the next.
+// Whether an error concerns one tensor only.
 MeasuredTensor measure_or_refuse(const StorageReader& reader, TensorId id, Progress& progress) {
   if (auto why = measure_refusal(reader.graph().tensor(id).dtype)) return {{}, std::move(*why)};
   try {

@@ -18,13 +18,13 @@ namespace loadline {
 
 AtomicFile::AtomicFile(std::string target) : target_(std::move(target)) {
   const std::filesystem::path folder = std::filesystem::path(target_).parent_path();
-  // a file that is replaced keeps its mode, from the start: what is private is never readable meanwhile
+  // the temporary file has the replaced file's mode from the start, so that private data is never readable
   struct stat old = {};
   const bool replaces = ::stat(target_.c_str(), &old) == 0;
   if (replaces && !S_ISREG(old.st_mode))
     throw Error(ErrorCode::usage, {.file = target_}, "is no regular file: it would be gone");
   const mode_t mode = replaces ? (old.st_mode & 0777) | S_IRUSR | S_IWUSR : 0666;
-  // the name stays short: the target's own may already be as long as the file system allows
+  // a short name: the target's name may already be as long as the file system allows
   std::random_device random;
   do {
     temporary_ = (folder / fmt::format(".loadline-{:08x}{:08x}", random(), random())).string();
@@ -35,7 +35,7 @@ AtomicFile::AtomicFile(std::string target) : target_(std::move(target)) {
     temporary_.clear();
     throw system_error(target_, "create a temporary file beside it", number);
   }
-  // bits that the umask took; some mounts know no modes, and then there is nothing to keep
+  // restores mode bits that the umask removed; failure is ignored, because some mounts have no modes
   if (replaces) (void)!::fchmod(fd_.get(), mode);
 }
 
@@ -82,7 +82,7 @@ void AtomicFile::sync() {
 void AtomicFile::rename_into_place(bool replace) {
   int failed =
       ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), replace ? 0 : RENAME_NOREPLACE);
-  // file systems without that flag: a hard link does not replace either; without links, look first
+  // file systems without that flag: a hard link does not replace a file either; without links, check first
   if (failed != 0 && !replace && (errno == EINVAL || errno == ENOSYS)) {
     failed = ::link(temporary_.c_str(), target_.c_str());
     if (failed == 0)

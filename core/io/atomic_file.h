@@ -14,8 +14,8 @@ namespace loadline {
 // it removes the temporary file and leaves an existing target as it was. Move-only.
 class AtomicFile {
  public:
-  // Throws Error{io}: the folder must exist and be writable; usage where the target is there and is no
-  // regular file.
+  // The folder must exist and be writable, else Error{io}. Throws Error{usage} if the target exists but is
+  // not a regular file.
   explicit AtomicFile(std::string target);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
@@ -32,15 +32,15 @@ class AtomicFile {
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   // Makes the content durable; the target is untouched. Call before rename_into_place().
   void sync();
-  // Puts the file in place atomically and makes the folder's entry durable. Without `replace`, throws
-  // Error{usage} if the target exists by now.
+  // Renames the file to its target atomically and makes the folder's entry durable. Without `replace`, throws
+  // Error{usage} if the target exists by then.
   void rename_into_place(bool replace);
   // sync() and rename_into_place(true).
   void commit();
 
  private:
   std::string target_;
-  std::string temporary_;  // empty once it is gone
+  std::string temporary_;  // empty once the file is renamed or removed
   UniqueFd fd_;
 };
 

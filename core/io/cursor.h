@@ -16,12 +16,12 @@
 
 namespace loadline {
 
-// Reads ahead into a buffer of its own (at most kBufferBytes), so that many small reads cost few system
-// calls. Everything past the range is an Error{malformed} naming the file, the byte and both numbers.
-// The file must outlive the cursor.
+// Reads ahead into its own buffer (at most kBufferBytes), so that many small reads cost few system calls. A
+// read past the range throws Error{malformed} naming the file, the byte and both numbers. `what` names the
+// field in messages. The file must outlive the cursor.
 class Cursor {
  public:
-  // The range [begin, end) of the file; `end` beyond the file is cut at its end.
+  // The range [begin, end) of the file; an `end` beyond the file means the file's end.
   Cursor(const SourceFile& file, std::uint64_t begin, std::uint64_t end);
   explicit Cursor(const SourceFile& file) : Cursor(file, 0, file.size()) {}
 
@@ -50,13 +50,13 @@ class Cursor {
   // The next `bytes` bytes; Error{limit} above `most`.
   std::string read_text(std::uint64_t bytes, std::uint64_t most, std::string_view what);
   void read_bytes(std::span<std::byte> out, std::string_view what);
-  // Steps over them without reading.
+  // Steps over `bytes` bytes without reading them.
   void skip(std::uint64_t bytes, std::string_view what) {
     if (bytes > end_ - at_) fail_past_end(bytes, what);
     at_ += bytes;
   }
 
-  // Error{malformed} at the byte `byte` of this file.
+  // Makes an Error{malformed} that names this file and `byte`.
   template <typename... Values>
   Error malformed(std::uint64_t byte, fmt::format_string<Values...> detail, const Values&... values) const {
     return Error(ErrorCode::malformed, {.file = file_.path(), .byte = byte}, detail, values...);
@@ -70,7 +70,7 @@ class Cursor {
     return bytes <= end_ - at_ && at_ >= buffer_at_ && at_ - buffer_at_ <= buffered_ &&
            buffered_ - (at_ - buffer_at_) >= bytes;
   }
-  // Makes them lie there, or throws.
+  // Reads the next `bytes` bytes into the buffer, or throws.
   void fetch(std::size_t bytes, std::string_view what);
   [[noreturn]] void fail_past_end(std::uint64_t bytes, std::string_view what) const;
 
@@ -81,7 +81,7 @@ class Cursor {
   std::vector<std::byte> buffer_;
   std::uint64_t buffer_at_ = 0;  // in the file
   std::size_t buffered_ = 0;     // valid bytes of it
-  std::size_t ahead_ = 4096;     // how much the next fill reads: grows while reading goes on
+  std::size_t ahead_ = 4096;     // bytes that the next fill reads; grows while reading goes on
 };
 
 }  // namespace loadline

@@ -69,7 +69,7 @@ constexpr std::uint64_t kFixed64 = 1;
 constexpr std::uint64_t kLength = 2;
 constexpr std::uint64_t kFixed32 = 5;
 
-// Repeated scalars may be packed, single or mixed: they all count, in order.
+// Repeated scalars may be packed, single or mixed; all are read, in order.
 class ProtobufFieldDecoder final : public Decoder {
  public:
   ProtobufFieldDecoder(const SourceFile& file, const Storage& storage)
@@ -153,7 +153,7 @@ class ProtobufFieldDecoder final : public Decoder {
   unsigned fixed_;                // bytes per number, 0 for varints
   std::uint64_t packed_end_ = 0;  // of the packed run being read, 0 outside one
   std::uint64_t held_ = 0;
-  unsigned held_at_ = unit_;  // bytes of held_ given
+  unsigned held_at_ = unit_;  // bytes of held_ already returned
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// statfs and the numbers of linux/magic.h and of file systems outside the kernel.
+// Names file systems by statfs, with the numbers of linux/magic.h and of file systems outside the kernel.
 #include "core/io/file_system.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What kind of file system a path lies on.
+// Queries about file systems: their kind, and their free space.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 namespace loadline {
 
 struct FileSystem {
-  std::string name;      // "ext4", "NFS", or the number that the system gives
-  bool network = false;  // reads travel, page faults too
+  std::string name;      // "ext4", "NFS", or the system's number for an unknown kind
+  bool network = false;  // reads and page faults go over the network
 };
 
-// Of an existing path; an empty name where the system does not say.
+// The file system of an existing path. The name is empty if the system does not tell.
 FileSystem file_system_of(const std::string& path);
 
-// False also where the path cannot be looked at.
+// False also if the path cannot be examined.
 bool is_folder(const std::string& path);
 
 struct DiskSpace {
-  std::string folder;  // the nearest one that exists
+  std::string folder;  // the nearest existing folder
   std::uint64_t available = 0;
 };
-// Of the disk that would hold `path`, whose folders may be missing yet; nothing where the system does not
-// say.
+// The free space of the disk that would hold `path`. Folders of `path` need not exist yet. Nothing if the
+// system does not tell.
 std::optional<DiskSpace> disk_space(const std::string& path);
 
 }  // namespace loadline

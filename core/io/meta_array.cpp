@@ -1,4 +1,4 @@
-// GGUF's arrays are the only ones so far: numbers one after the other, strings each behind a u64 length.
+// Reads GGUF arrays, the only kind so far: consecutive numbers, or strings that each follow a u64 length.
 #include "core/io/meta_array.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Elements of metadata arrays, read when asked for.
+// Reads elements of metadata arrays from their file on demand.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -10,13 +10,13 @@
 
 namespace loadline {
 
-// Strings longer than this are cut there.
+// Longer string elements are cut at this many bytes.
 inline constexpr std::uint64_t kMostElementText = 1 << 20;
 
-// A bool or number; any other type is the caller's. Throws Error{malformed} past the cursor's end.
+// Reads a bool or a number; another `type` is a caller's bug. Throws Error{malformed} past the cursor's end.
 MetaValue read_meta_number(Cursor& cursor, MetaType type);
 
-// An array's elements front to back, each read once.
+// Reads an array's elements front to back, each once.
 class MetaArrayReader {
  public:
   // Opens the file by the path in the graph. Throws Error{io}.
@@ -29,7 +29,8 @@ class MetaArrayReader {
   std::uint64_t bytes_passed() const { return cursor_.at() - array_.offset; }
   // Steps over at most `count` elements. Strings are stepped over one by one.
   void skip(std::uint64_t count);
-  // While remaining(). Of the array's element type. Throws Error{io | malformed}.
+  // The next element, of the array's element type. Call it only while remaining() > 0. Throws
+  // Error{io | malformed}.
   MetaValue next();
 
  private:
@@ -39,7 +40,7 @@ class MetaArrayReader {
   std::uint64_t at_ = 0;
 };
 
-// Elements [first, first + count) in order, fewer at the array's end. Throws as the reader does.
+// Elements [first, first + count) in order, fewer at the array's end. Throws as MetaArrayReader does.
 std::vector<MetaValue> read_meta_array(const MetaGraph& graph, const MetaArray& array, std::uint64_t first,
                                        std::uint64_t count);
 

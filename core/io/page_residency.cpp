@@ -1,4 +1,4 @@
-// Maps the file in windows and counts.
+// Maps the file window by window and counts its resident pages.
 #include "core/io/page_residency.h"
 
 #include "core/base/error.h"
@@ -30,7 +30,7 @@ std::uint64_t resident_bytes(const SourceFile& file) {
     if (failed != 0) throw system_error(file.path(), "count its pages in memory", failed);
     const auto held = page * static_cast<std::uint64_t>(
                                  std::ranges::count_if(pages, [](unsigned char p) { return (p & 1) != 0; }));
-    // the last page of a file is whole in memory, but not all of it is the file's
+    // the last page counts only up to the end of the file
     resident += std::min<std::uint64_t>(length, held);
   }
   return resident;

@@ -1,4 +1,4 @@
-// How much of a file lies in the system's page cache.
+// Measures and drops a file's pages in the system's page cache.
 #pragma once
 
 #include "core/io/source_file.h"
@@ -7,13 +7,13 @@
 
 namespace loadline {
 
-// Bytes of pages that are in memory, by mincore(): nothing is read and nothing of this process grows.
-// The kernel tells it only to who may write the file or owns it, and calls every page resident to others.
-// Throws Error{io}; 0 for bytes that are no file.
+// The file's bytes in the page cache, by mincore(): reads nothing and does not grow this process. The kernel
+// tells the truth only to the file's owner and to users who may write it; for others it calls every page
+// resident. 0 for a SourceFile in memory. Throws Error{io}.
 std::uint64_t resident_bytes(const SourceFile& file);
 
-// Asks the system to drop the file's clean pages, so that what is read next comes from the disk. Pages that
-// others map stay.
+// Asks the system to drop the file's clean pages, so that the next reads come from the disk. Pages that other
+// processes map stay.
 void drop_pages(const SourceFile& file);
 
 }  // namespace loadline

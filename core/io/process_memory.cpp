@@ -25,7 +25,7 @@ std::uint64_t number_after(std::string_view text, std::string_view key) {
   return value;
 }
 
-// A file of /proc, empty where the system does not have it.
+// The text of a /proc file; empty if there is none.
 std::string read_proc(const char* path) {
   const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
   std::array<char, 4096> buffer = {};
@@ -33,8 +33,8 @@ std::string read_proc(const char* path) {
   return got > 0 ? std::string(buffer.data(), static_cast<std::size_t>(got)) : std::string();
 }
 
-// What a container may still take: its limit less what it uses, file pages that can be dropped not
-// counted. The largest number where there is no limit.
+// Bytes that a control group may still use: its limit minus its use, without file pages that can be dropped.
+// The largest number if there is no limit.
 std::uint64_t control_group_room() {
   constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
   const std::string groups = read_proc("/proc/self/cgroup");

@@ -1,4 +1,4 @@
-// What the system counts for this process, and what it could still give: from /proc.
+// Memory counters of this process, and the memory still available: from /proc and the control group.
 #pragma once
 
 #include <cstdint>
@@ -6,18 +6,19 @@
 
 namespace loadline {
 
-// Bytes. VmRSS is their sum. There is no per-kind high-water mark: sample where it matters.
+// In bytes; their sum is VmRSS. The system keeps no high-water mark for each kind: sample at the moments that
+// matter.
 struct ProcessMemoryCounters {
   std::uint64_t rss_anon = 0;   // private memory
   std::uint64_t rss_file = 0;   // mapped file pages
   std::uint64_t rss_shmem = 0;  // memfd, shared anonymous
 };
 
-// Zeros where the system does not say.
+// All zeros if the system does not tell.
 ProcessMemoryCounters read_process_memory();
 
-// What the system could give now without swapping: MemAvailable, or what is left to the process's
-// control group (cgroup v2) if that is less. Nothing where the system does not say.
+// Memory that the system could give now without swapping: MemAvailable, or the rest of the process's control
+// group (cgroup v2) if that is less. Nothing if the system does not tell.
 std::optional<std::uint64_t> available_system_memory();
 
 // Bytes this process has read through system calls so far, from /proc/self/io (rchar).

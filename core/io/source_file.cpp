@@ -1,4 +1,4 @@
-// pread with full-length semantics and errors that name the byte.
+// Reads with pread until the whole range is read; errors name the byte.
 #include "core/io/source_file.h"
 
 #include "core/base/checked.h"

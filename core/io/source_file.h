@@ -1,5 +1,5 @@
-// One open input: a regular file read with pread, or bytes in memory. Never a mapping, so a file
-// that shrinks while it is read gives an Error and not SIGBUS.
+// One open input: a regular file read with pread, or bytes in memory. It is never a mapping: a file that
+// shrinks while it is read gives an Error instead of SIGBUS.
 #pragma once
 
 #include "core/io/unique_fd.h"
@@ -22,8 +22,8 @@ class SourceFile {
   static SourceFile from_memory(std::string path, std::vector<std::byte> bytes);
   // Takes over an open descriptor; `path` is used in messages.
   static SourceFile adopt(UniqueFd fd, std::string path);
-  // The range [offset, offset + bytes) as a file of its own: an archive in an archive. `path` is used in
-  // messages. Throws Error{malformed} for a range past the end, Error{io}.
+  // The range [offset, offset + bytes) as a separate SourceFile, for an archive inside an archive. `path` is
+  // used in messages. Throws Error{malformed} for a range past the end, and Error{io}.
   SourceFile part(std::string path, std::uint64_t offset, std::uint64_t bytes) const;
 
   const std::string& path() const { return path_; }
@@ -31,12 +31,12 @@ class SourceFile {
   // The descriptor, or -1 for bytes in memory.
   int descriptor() const { return fd_.get(); }
 
-  // Fills `out` from byte `offset`. Throws Error{malformed} for a range past the end, Error{io} when the
+  // Fills `out` from byte `offset`. Throws Error{malformed} for a range past the end, and Error{io} if the
   // file has become shorter or cannot be read.
   void read_at(std::uint64_t offset, std::span<std::byte> out) const;
-  // Asks the system to read that range ahead, without waiting for it.
+  // Asks the system to read the range ahead, without waiting for it.
   void will_read(std::uint64_t offset, std::uint64_t bytes) const;
-  // The same range as a string.
+  // Bytes [offset, offset + bytes) as a string. Throws as read_at does.
   std::string text_at(std::uint64_t offset, std::uint64_t bytes) const;
 
   // At most `most` bytes from the start, fewer if the file is shorter.
@@ -46,7 +46,7 @@ class SourceFile {
   SourceFile() = default;
   std::string path_;
   std::uint64_t size_ = 0;
-  std::uint64_t base_ = 0;  // where byte 0 lies behind the descriptor
+  std::uint64_t base_ = 0;  // offset of byte 0 in the descriptor's file
   UniqueFd fd_;
   std::vector<std::byte> memory_;
 };

@@ -1,4 +1,4 @@
-// Lazily opened files behind the storages of a graph.
+// Opens the files of a graph's storages at their first use.
 #include "core/io/storage_reader.h"
 
 #include "core/base/checked.h"
@@ -57,7 +57,7 @@ void StorageReader::read_decoded(StorageId id, std::uint64_t offset, std::span<s
           static_cast<std::size_t>(std::min<std::uint64_t>(passed.size(), offset - decoder_->at()))));
     decoder_->read(out);
   } catch (...) {
-    decoder_.reset();  // it stopped somewhere in the middle
+    decoder_.reset();  // it stopped in the middle of the storage
     throw;
   }
 }

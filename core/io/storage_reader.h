@@ -1,4 +1,4 @@
-// Reads weight bytes: storages of a MetaGraph out of its files.
+// Reads weight bytes: the storages of a MetaGraph from its files.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -14,19 +14,18 @@
 
 namespace loadline {
 
-// Opens each file at its first use and keeps it open. All members may be called from several
-// threads. Files are opened by the paths in the graph, without asking again where links end; one whose
-// size is no longer what the graph says gives Error{io}. A file replaced by one of the same size is not
-// noticed.
+// Opens each file at its first use and keeps it open. All members may be called from several threads. Files
+// are opened by the paths in the graph, without a new check of where links end. A file whose size differs
+// from the graph's gives Error{io}. A replacement by a file of the same size is not noticed.
 class StorageReader {
  public:
   explicit StorageReader(MetaGraphPtr graph);
 
   const MetaGraph& graph() const { return *graph_; }
 
-  // Fills `out` from byte `offset` of the storage, decoded. Reading an encoded storage from front to back
-  // decodes it once; each step back starts again at its beginning. Throws Error{usage} if the storage has
-  // no file, Error{io} if the file cannot be read, Error{malformed} if it does not decode.
+  // Fills `out` from byte `offset` of the decoded storage. Reading an encoded storage front to back decodes
+  // it once; each step back restarts decoding at its beginning. Throws Error{usage} if the storage has no
+  // file, Error{io} if the file cannot be read, and Error{malformed} if it does not decode.
   void read(StorageId storage, std::uint64_t offset, std::span<std::byte> out) const;
   // The open file that holds the storage.
   const SourceFile& file_of(StorageId storage) const;

@@ -1,5 +1,5 @@
-// A range of a strided tensor is cut into boxes of indices; a box whose bytes lie close together is read
-// whole and picked apart in memory, any other is split along its longest stride.
+// Gathers strided tensors. A range is cut into boxes of indices. A box whose bytes lie close together is read
+// whole and its elements are copied out in memory; any other box is split along its longest stride.
 #include "core/io/tensor_reader.h"
 
 #include "core/base/error.h"
@@ -14,7 +14,7 @@
 namespace loadline {
 namespace {
 
-// A read may bring in this much more than is wanted, or a page.
+// A read may be this many times larger than the wanted bytes, or one page.
 constexpr std::uint64_t kMostWaste = 4;
 constexpr std::uint64_t kPage = 4096;
 
@@ -24,7 +24,7 @@ struct Dimension {
   std::uint64_t inner = 1;   // elements of the tensor that one step passes
 };
 
-// Without dimensions of one, neighbours that continue each other as one.
+// The dimensions without those of size 1; neighbours that are contiguous together are merged.
 std::vector<Dimension> dimensions(const Tensor& tensor) {
   std::vector<Dimension> result;
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
@@ -57,7 +57,7 @@ class Gatherer {
         dimensions_(dimensions(tensor)),
         item_(dtype_info(tensor.dtype).block_bytes) {}
 
-  // Elements from `first` on, as many as `out` holds.
+  // Reads elements from `first` on until `out` is full.
   void gather(std::uint64_t first, std::span<std::byte> out) {
     out_ = out.data();
     first_ = first;
@@ -108,7 +108,7 @@ class Gatherer {
     }
   }
 
-  // In two along the longest stride; the first half, which lies first in the file, goes on top.
+  // Splits the box along its longest stride. The half that lies first in the file goes on top of the stack.
   void split(Box box, std::vector<Box>& waiting) const {
     std::size_t longest = 0;
     for (std::size_t i = 0; i < dimensions_.size(); ++i)
@@ -124,7 +124,8 @@ class Gatherer {
     waiting.push_back(std::move(box));
   }
 
-  // Elements [from, from + span) of the tensor's part of the storage; a stride of 0 asks for them again.
+  // Reads elements [from, from + span) of the storage into the buffer, unless they are there already, as with
+  // a stride of 0.
   void load(std::uint64_t from, std::uint64_t span) {
     if (loaded_ && from == loaded_from_ && span * item_ == buffer_.size()) return;
     buffer_.resize(static_cast<std::size_t>(span * item_));

@@ -1,4 +1,4 @@
-// Reads the bytes of a tensor in C order, whatever its strides.
+// Reads the bytes of a tensor in C order, even if it is strided.
 #pragma once
 
 #include "core/io/storage_reader.h"
@@ -14,11 +14,11 @@ class TensorReader {
  public:
   explicit TensorReader(const StorageReader& storages) : storages_(storages) {}
 
-  // Fills `out` from byte `offset` of the tensor as if it were contiguous. Strided ones are gathered through
-  // a buffer of at most kMostGathered bytes; the larger `out` is, the fewer and longer the reads. Throws
+  // Fills `out` from byte `offset` of the tensor as if it were contiguous. A strided tensor is gathered
+  // through a buffer of at most kMostGathered bytes; a larger `out` means fewer and longer reads. Throws
   // Error{unsupported} for a strided tensor of a sub-byte or block type, and as StorageReader::read does.
   void read(TensorId tensor, std::uint64_t offset, std::span<std::byte> out) const;
-  // The same for a view of the graph's storages that the graph need not hold.
+  // The same for any view of the graph's storages; it need not be a tensor of the graph.
   void read(const Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const;
 
   static constexpr std::uint64_t kMostGathered = 4 << 20;

@@ -1,4 +1,4 @@
-// A file descriptor with an owner.
+// A file descriptor that is closed by its owner's destructor.
 #pragma once
 
 #include <utility>

@@ -54,7 +54,7 @@ Header read_header(const SourceFile& file) {
   if (header.segment_base == 0) return header;
   if (header.segment_base > file.size())
     throw in.malformed(24, "segments at {} in a file of {} bytes", header.segment_base, file.size());
-  header.segment_bytes = file.size() - header.segment_base;  // what older files leave unsaid
+  header.segment_bytes = file.size() - header.segment_base;  // older files do not give it
   if (bytes >= kHeaderWithSize) {
     const auto said = in.read<std::uint64_t>("a size");
     if (said > header.segment_bytes)
@@ -72,7 +72,7 @@ std::vector<FlatBytes> inline_weights(const SourceFile& file, std::uint64_t size
   return weights;
 }
 
-// The verifier of flatbuffers 2.0 does not ask that 8-byte elements are aligned.
+// Reads an 8-byte element at any alignment: the verifier of flatbuffers 2.0 does not check the alignment.
 std::uint64_t number_at(const flatbuffers::Vector<std::uint64_t>& vector, std::uint32_t at) {
   std::uint64_t number = 0;
   std::memcpy(&number, vector.Data() + at * sizeof number, sizeof number);
@@ -114,7 +114,7 @@ class Reader : GraphReader {
   }
 
  private:
-  // The storage at a range of the file: one for each, however many tensors have it.
+  // The storage for a range of the file. Tensors with the same range share one storage.
   StorageId storage_at(std::uint64_t offset, std::uint64_t bytes) {
     const auto [at, fresh] = storages_.try_emplace({offset, bytes});
     if (fresh) at->second = graph_.add_storage(plain_storage(FileId{0}, offset, bytes));
@@ -224,7 +224,8 @@ class Reader : GraphReader {
         {names_.take(name), layout.dtype, std::move(layout.shape), std::move(layout.strides), storage, 0});
   }
 
-  // Weights kept outside: in a .ptd of the program's name, or in the one that ExecuTorch writes by default.
+  // Reads external weights from the .ptd of the program's name, or from the default name that ExecuTorch
+  // writes.
   void find_external() {
     if (external_.empty()) return;
     const std::string own = std::filesystem::path(file_.path()).stem().string() + ".ptd";
@@ -253,7 +254,7 @@ class Reader : GraphReader {
   FlatImage image_;
   const pte::Program& program_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, StorageId> storages_;  // by offset and bytes
-  TextSet listed_;                                                         // tensors, with all that they are
+  TextSet listed_;                                                         // tensors by all their properties
   UniqueNames names_;
   TextSet external_;
   std::vector<bool> used_;  // segments

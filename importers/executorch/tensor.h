@@ -1,4 +1,4 @@
-// What ExecuTorch's two formats have in common: shapes with an order of dimensions, segments.
+// Tensor layouts of ExecuTorch's two formats: shapes with an order of dimensions.
 #pragma once
 
 #include "core/base/error.h"
@@ -9,7 +9,7 @@
 
 namespace loadline {
 
-// Shape, strides and dtype of a tensor as ExecuTorch writes them.
+// Dtype, shape and strides of a tensor in an ExecuTorch file.
 struct ExecutorchLayout {
   DType dtype = DType::opaque;
   Shape shape;
@@ -17,8 +17,8 @@ struct ExecutorchLayout {
   std::optional<std::uint64_t> bytes;  // of all elements; nothing for an opaque dtype
 };
 
-// Throws Error{malformed} for negative sizes, a dim_order that is no permutation, a rank above 16, or a
-// size that overflows. An empty dim_order means contiguous.
+// An empty `dim_order` means contiguous. Throws Error{malformed} for negative sizes, a dim_order that is not
+// a permutation, a rank above 16, or a size that overflows.
 ExecutorchLayout executorch_layout(const ErrorPlace& place, int scalar_type,
                                    std::span<const std::int32_t> sizes,
                                    std::span<const std::uint8_t> dim_order);

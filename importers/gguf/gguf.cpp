@@ -20,7 +20,7 @@ std::string part_name(std::string_view prefix, std::uint64_t number, std::uint64
   return fmt::format("{}-{:05}-of-{:05}.gguf", prefix, number + 1, count);
 }
 
-// "model" for part `number` of `count` if the file is called as such a part must be.
+// The prefix ("model") of a file name, if the name is correct for this part of the split set.
 std::optional<std::string> split_prefix(const std::string& path, const GgufSplit& split) {
   const std::string name = std::filesystem::path(path).filename().string();
   const std::string suffix = part_name("", split.number, split.count);
@@ -35,7 +35,7 @@ class Joiner {
   Joiner(const Source& source, const GgufSplit& split, std::string prefix)
       : source_(source), split_(split), prefix_(std::move(prefix)) {}
 
-  // `opened` is the part that the source is.
+  // `opened` is the part that the user opened.
   MetaGraph join(GgufFile opened) {
     graph_.format = "gguf";
     for (std::uint64_t i = 0; i < split_.count; ++i) {

@@ -35,7 +35,7 @@ constexpr std::uint64_t kMostTensors = 1'000'000;
 constexpr std::uint64_t kMostKeys = 65'536;
 constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::uint64_t kMostAlignment = std::uint64_t{1} << 26;
-// Longer texts stay in the file, and so does what comes after kMostTextKept bytes of them together.
+// Longer texts stay in the file, and so do all texts after the first kMostTextKept bytes of text.
 constexpr std::uint64_t kMostText = 1 << 20;
 constexpr std::uint64_t kMostTextKept = 16 << 20;
 // The least that one takes in the file.
@@ -106,7 +106,7 @@ class FileReader : GraphReader {
     key_count_ = read_count(kLeastKeyValue, kMostKeys, "key-values");
   }
 
-  // A count that the rest of the file has room for.
+  // Reads a count and checks that the rest of the file has room for that many items.
   std::uint64_t read_count(std::uint64_t least, std::uint64_t most, std::string_view what) {
     const std::uint64_t at = in_.at();
     const auto count = in_.read<std::uint64_t>("a count");
@@ -190,7 +190,7 @@ class FileReader : GraphReader {
     return array;
   }
 
-  // An Error about the value of a key that is there.
+  // An Error about the value of an existing key.
   template <typename... Values>
   Error at_key(const MetaValue& value, fmt::format_string<Values...> detail, const Values&... values) const {
     std::size_t position = 0;
@@ -244,7 +244,7 @@ class FileReader : GraphReader {
     infos_.push_back(std::move(info));
   }
 
-  // What dtype, shape and block size need; nothing for a type this version does not know.
+  // The bytes that dtype, shape and block size need; nothing for an unknown type.
   std::optional<std::uint64_t> needed_bytes(const TensorInfo& info) const {
     const auto count = element_count(info.shape);
     if (!count) throw at_tensor(info, "the shape [{}] overflows 64 bits", fmt::join(info.shape, ","));
@@ -281,7 +281,7 @@ class FileReader : GraphReader {
     for (const TensorInfo& info : infos_) add_tensor(info, *data_start);
   }
 
-  // Sorts by offset. Readers in use refuse holes and another order; nobody can use overlaps.
+  // Sorts by offset. Common readers refuse holes and any other order; overlaps are unusable for all.
   void check_order(std::uint64_t data_bytes) {
     const auto by_offset = [](const TensorInfo& a, const TensorInfo& b) { return a.offset < b.offset; };
     if (!std::ranges::is_sorted(infos_, by_offset)) {
@@ -293,7 +293,7 @@ class FileReader : GraphReader {
     bool hole = false;
     for (std::size_t i = 0; i < infos_.size(); ++i) {
       TensorInfo& info = infos_[i];
-      if (!info.bytes) {  // an unknown type takes what is left to the next
+      if (!info.bytes) {  // an unknown type takes the bytes up to the next tensor
         info.bytes = (i + 1 < infos_.size() ? infos_[i + 1].offset : data_bytes) - info.offset;
         graph_.note(Severity::warning, info.name, "unknown tensor type {}: shown as bytes", info.type);
       }

@@ -1,4 +1,4 @@
-// One GGUF file, parsed: its key-values and tensors, not yet a model.
+// Parses one GGUF file: its key-values and tensors. A model may consist of several such files.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -8,15 +8,15 @@
 
 namespace loadline {
 
-// What the parts of a split set say of themselves.
+// The split.* key-values of one part of a split set.
 struct GgufSplit {
   std::uint64_t number = 0;  // from 0
   std::uint64_t count = 0;
-  std::optional<std::uint64_t> tensors;  // in all parts together
+  std::optional<std::uint64_t> tensors;  // total of all parts
 };
 
 struct GgufFile {
-  MetaGraph graph;  // of this file alone; FileId{0} is the file
+  MetaGraph graph;  // this file only; FileId{0} is the file
   std::optional<GgufSplit> split;
 };
 

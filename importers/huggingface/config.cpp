@@ -1,4 +1,4 @@
-// Hugging Face config.json: model_type and the sizes of its family (core/forward/config_graph.h).
+// Hugging Face config.json: the model_type and the sizes that its family needs (core/forward/config_graph.h).
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/config_graph.h"

@@ -17,12 +17,12 @@
 namespace loadline {
 namespace {
 
-// All shards in one graph. Those that are not there, or could not be read, have no file.
+// Joins all shards into one graph. A shard that is missing or could not be read has no file.
 class JoinedModel {
  public:
   explicit JoinedModel(const SourceFile& index) : graph(file_graph(index, "safetensors")) {
     constexpr std::uint64_t kUsualEntry = 80, kMostExpected = 1'000'000;
-    // far too much costs nothing: pages that nobody writes are not there
+    // a generous reserve costs nothing: pages that are never written take no memory
     const auto tensors = static_cast<std::size_t>(std::min(index.size() / kUsualEntry, kMostExpected));
     graph.tensors.reserve(tensors);
     graph.storages.reserve(tensors);
@@ -40,20 +40,20 @@ class JoinedModel {
     graph.format = from.format;
     graph.files.push_back(std::move(from.files.front()));
     append_weights(graph, from, file);
-    // the first shard that has a key says what it is
+    // the first shard with a metadata key gives its value
     for (MetaEntry& entry : from.metadata)
       if (keys_.insert(entry.key).second) graph.metadata.push_back(std::move(entry));
   }
 
   MetaGraph graph;
   std::vector<JoinedShard> shards;
-  std::exception_ptr error;  // of the first bad shard by name, whichever thread met it
+  std::exception_ptr error;  // of the first bad shard by name, whichever thread read it
 
  private:
   TextSet keys_;  // of the metadata
 };
 
-// Everything that the index and the shards disagree about, as notes in the graph, or as an Error.
+// Compares index and shards. Disagreements become notes in the graph, contradictions an Error.
 class Report {
  public:
   Report(const HfWeightMap& index, const HfIndexCheck& check, JoinedModel& model)
@@ -72,7 +72,7 @@ class Report {
   }
 
  private:
-  // Which entries name what is not there; the first that does so twice is an Error.
+  // Finds entries without a shard or tensor. The first name that occurs twice among them is an Error.
   void take_promises() {
     promises_ = check_.promises();
     TextViewSet names;
@@ -97,7 +97,7 @@ class Report {
     }
   }
 
-  // Of two tensors with one name the index can have named only one.
+  // Finds two tensors with one name, of which the index can name only one.
   void refuse_repeated() const {
     const auto repeated = check_.repeated();
     if (!repeated) return;
@@ -139,7 +139,7 @@ class Report {
       graph_.note(Severity::warning, {}, "the index's total_size is not a whole number");
     if (!complete_ || !index_.total_size()) return;
     const std::uint64_t held = storage_bytes(graph_);
-    // torch's writers add up tensors, of which several may view one storage, or a part of one
+    // torch's writers sum the sizes of tensors; several tensors may share a storage or view a part of one
     const bool views = graph_.format != "safetensors";
     std::uint64_t viewed = held;
     if (views) {
@@ -167,7 +167,7 @@ class Report {
   bool complete_ = true;                            // no shard is missing
 };
 
-// The model with these shards; or, where the index lists others, nothing, and `names` are those.
+// The model with these shards. If the index lists other shards: nothing, and `names` becomes that list.
 std::optional<MetaGraph> read_with_shards(const Source& source, std::vector<std::string>& names) {
   HfWeightMap index(*source.file);
   JoinedModel model(*source.file);
@@ -198,7 +198,7 @@ MetaGraph read_hf_index(const Source& source) {
   source.file->will_read(0, source.file->size());
   std::vector<std::string> names = likely_shards(*source.file);
   std::optional<MetaGraph> graph = read_with_shards(source, names);
-  if (!graph) graph = read_with_shards(source, names);  // other shards than its first name suggests
+  if (!graph) graph = read_with_shards(source, names);  // with the shards that the index really lists
   if (!graph)
     throw Error(ErrorCode::io, {.file = source.file->path()}, "the index changed while it was read");
   add_config(source, *graph);

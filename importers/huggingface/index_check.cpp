@@ -1,4 +1,4 @@
-// Looks up the entries of an index among tensors, in the order in which they most likely come.
+// Looks up the entries of an index among the tensors, first at the place where each most likely is.
 #include "importers/huggingface/index_check.h"
 
 #include "core/base/error.h"
@@ -58,7 +58,7 @@ void HfIndexCheck::take(Piece& piece, std::string_view tensor, std::string_view 
     piece.promises.push_back({std::string(tensor), number, at.has_value()});
 }
 
-// Neighbours mostly lie in the same shard.
+// Tries the shard of the previous entry first: neighbours mostly lie in one shard.
 std::uint32_t HfIndexCheck::shard_number(Piece& piece, std::string_view name) {
   if (piece.shard != kNoShard && shards_[piece.shard].name == name) return piece.shard;
   const auto known = shard_names_.find(

@@ -1,4 +1,4 @@
-// The tensors that the shards of a model hold, against what its index says.
+// Compares the tensors in a model's shards with the model's index.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -19,49 +19,50 @@
 
 namespace loadline {
 
-// One shard of the joined model.
+// One shard of the joined model. Its tensors are consecutive in the joined graph.
 struct JoinedShard {
   std::string name;
   FileId file = kNoFile;          // kNoFile: there is no such file
-  std::size_t first_tensor = 0;   // in the joined graph; up to the first of the next
+  std::size_t first_tensor = 0;   // in the joined graph; ends at the next shard's first_tensor
   NameIndex names = NameIndex();  // positions counted from first_tensor
 };
 
-// Goes through the index once and looks up each of its entries among the tensors. Several threads take part;
-// what is found does not depend on them.
+// Looks up each entry of the index among the tensors, in one pass on several threads. The result does not
+// depend on the number of threads.
 class HfIndexCheck {
  public:
   static constexpr std::uint32_t kNoShard = UINT32_MAX;
 
-  // Both must outlive this. The index is read again after an Error only.
+  // Tensors and shards must outlive this object.
   HfIndexCheck(std::span<const Tensor> tensors, std::span<const JoinedShard> shards);
 
-  // Throws Error{malformed | limit} naming `path`: an index that cannot be read, or a name twice in it.
+  // Throws Error{malformed | limit} naming `path` if the index cannot be read or contains a name twice.
   void run(HfWeightMap& index, const std::string& path);
 
   // The names of all shards that the index lists, in natural order: "9" before "10".
   std::vector<std::string> listed() const;
-  // Where the index puts a tensor of the graph; kNoShard if it does not name it.
+  // The shard in which the index places a tensor of the graph; kNoShard if it does not name the tensor.
   std::uint32_t planned(std::size_t tensor) const { return planned_[tensor].load(std::memory_order_relaxed); }
 
-  // An entry of the index whose shard is not there, or whose tensor no shard holds.
+  // An entry of the index whose shard is missing or does not hold the tensor.
   struct Promise {
     std::string tensor;
     std::uint32_t shard = 0;
-    bool held = false;  // by another shard
+    bool held = false;  // another shard holds the tensor
   };
   // In the order of the index.
   std::vector<Promise> promises() const;
 
-  // Two tensors of the same name, the first of which comes first; the second is the first such.
+  // Two tensors with the same name: the first tensor that repeats an earlier name is the second of the pair.
   std::optional<std::pair<std::size_t, std::size_t>> repeated() const;
 
  private:
-  // Not shared between threads, nor are the cache lines that it lies in.
+  // The state of one piece of the index. Aligned so that no two threads share a cache line.
   struct alignas(64) Piece {
-    std::uint32_t shard = kNoShard;  // of the entry before
-    // Where the last few entries were found, in a ring, and how far back lies the one that this entry's
-    // tensor most likely follows: a file groups its tensors by type, an index seldom does.
+    std::uint32_t shard = kNoShard;  // of the previous entry
+    // A ring of the tensors found for the last few entries. `lag` says how many entries back the tensor is
+    // that most likely precedes the next one in the file: a file groups tensors by type, an index seldom
+    // does.
     std::array<std::uint32_t, 4> found = {};
     std::uint32_t count = 0;
     std::uint32_t lag = 1;
@@ -82,10 +83,10 @@ class HfIndexCheck {
   mutable NameIndex names_;
   mutable std::optional<std::pair<std::size_t, std::size_t>> repeated_;
   std::vector<std::atomic<std::uint32_t>> planned_;  // by tensor
-  std::vector<std::atomic<bool>> listed_;            // by shard
+  std::vector<std::atomic<bool>> listed_;            // by shard: whether the index names it
   std::vector<Piece> pieces_;
   std::atomic<bool> twice_ = false;
-  bool alone_ = false;  // one thread: the first name that occurs twice is the one to tell
+  bool alone_ = false;  // one thread, so that the Error names the first repeated name
 };
 
 }  // namespace loadline

@@ -32,8 +32,8 @@ std::uint64_t load_u64(std::string_view bytes) {
 
 std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
-// What reading one header leaves for the next on the same thread: a model may have hundreds of shards, and
-// memory that comes and goes with each costs more than parsing it.
+// Memory reused for the next header on the same thread: a model may have hundreds of shards, and allocating
+// anew for each costs more than parsing.
 struct Scratch {
   std::unique_ptr<char[]> buffer;
   std::size_t buffer_bytes = 0;
@@ -41,7 +41,7 @@ struct Scratch {
 };
 thread_local Scratch scratch;
 
-// One header to one graph. Every failure is an Error that names the file and, where there is one, the tensor.
+// Reads one header into a graph. Every Error names the file and, if one is concerned, the tensor.
 class HeaderReader : GraphReader {
  public:
   HeaderReader(const SourceFile& file, NameIndex* names) : GraphReader(file, "safetensors"), index_(names) {}
@@ -110,7 +110,7 @@ class HeaderReader : GraphReader {
     }
   }
 
-  // Offsets against shapes: what the entry says it takes must be what its dtype and shape need.
+  // Checks offsets against shapes: the entry's range must have the size that its dtype and shape need.
   DType check_size(const SafetensorsEntry& entry) {
     if (entry.dtype != last_dtype_text_) {  // neighbours mostly have the same
       last_dtype_text_ = entry.dtype;
@@ -147,7 +147,7 @@ class HeaderReader : GraphReader {
     return names;
   }
 
-  // In the order of the bytes: each begins where the one before ended.
+  // Checks the tensors in file order: each must begin where the previous one ends.
   void place_entries() {
     const std::uint64_t data_bytes = file_.size() - data_start_;
     std::vector<SafetensorsEntry>& entries = scratch_.fields.entries;
@@ -196,7 +196,7 @@ MetaGraph read_safetensors_file(const SourceFile& file, NameIndex* names) {
   return HeaderReader(file, names).read();
 }
 
-// There is no magic: a plausible length and then an object is as certain as it gets.
+// The format has no magic: a plausible length followed by an object is the strongest evidence.
 Match sniff_safetensors(std::string_view head, std::string_view path) {
   if (head.size() > 8 && load_u64(head) <= kMostHeader) {
     const std::size_t first = head.find_first_not_of(" \t\r\n", 8);

@@ -7,8 +7,8 @@
 
 namespace loadline {
 
-// One file's tensors, its __metadata__ and its notes; no siblings are looked at. `names`, where asked for,
-// gets the tensors' positions.
+// Tensors, __metadata__ and notes of one file. Opens no siblings. `names`, if not null, receives an index
+// from tensor name to position.
 MetaGraph read_safetensors_file(const SourceFile& file, NameIndex* names = nullptr);
 
 }  // namespace loadline

@@ -1,4 +1,4 @@
-// The JSON header of a .safetensors file, as entries; what they claim is not checked yet.
+// Parses the JSON header of a .safetensors file into entries. Shapes and offsets are not checked yet.
 #pragma once
 
 #include "core/base/error.h"
@@ -13,7 +13,7 @@
 namespace loadline {
 
 struct SafetensorsEntry {
-  std::string_view name;  // these two live as long as what was parsed
+  std::string_view name;  // name and dtype point into the parsed text, or into the parser
   std::string_view dtype;
   Shape shape;
   std::uint64_t begin = 0;
@@ -37,12 +37,13 @@ struct SafetensorsFields {
   }
 };
 
-// Reads a header written as the usual writers do: ASCII without escapes or needless white space, fields in
-// their order. Several times faster than a JSON parser, which it may not disagree with: for anything else
-// it returns false, and `fields` means nothing. Names may still occur twice.
+// The fast path, for headers in the form of the usual writers: ASCII without escapes or needless white space,
+// fields in their order. Several times faster than a JSON parser, and gives the same result. Returns false
+// for any other header; `fields` then means nothing. Names may still occur twice.
 bool scan_safetensors_header(std::string_view text, SafetensorsFields& fields);
 
-// Any header, through a JSON parser, which holds the texts of the entries. Errors name `path`.
+// Reads any header through a JSON parser. The entries' texts live until the next parse() or the parser's end.
+// Errors name `path`.
 class SafetensorsJson {
  public:
   SafetensorsJson();
@@ -57,7 +58,7 @@ class SafetensorsJson {
   std::unique_ptr<Parser> parser_;
 };
 
-// The byte where the tensor's name stands in the header, if it stands there without escapes.
+// The place of a tensor for an Error: the byte of its name in the header, if the name stands there unescaped.
 ErrorPlace safetensors_place(const std::string& path, std::string_view header, std::string_view name);
 
 }  // namespace loadline

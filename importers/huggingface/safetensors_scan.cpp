@@ -9,7 +9,7 @@ namespace loadline {
 namespace {
 
 bool scan_shape(PlainJson& json, Shape& shape) {
-  std::array<std::uint64_t, 8> sizes = {};  // more are for the other parser
+  std::array<std::uint64_t, 8> sizes = {};  // a header with more goes to the JSON parser
   std::size_t rank = 0;
   if (!json.take('[')) return false;
   if (!json.take(']')) {

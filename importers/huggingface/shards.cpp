@@ -17,11 +17,11 @@ namespace {
 
 constexpr std::size_t kMostThreads = 8;
 constexpr std::size_t kShardsPerThread = 4;
-// How much of each file the disk is asked for beforehand: most headers whole.
+// How many files are opened ahead, and how many bytes of each are read ahead: enough for most headers.
 constexpr std::size_t kMostAhead = 256;  // files open at a time, but for those being read
 constexpr std::uint64_t kReadAhead = 128 << 10;
 
-// Content decides, but a shard that is called safetensors need not be looked at twice.
+// The content decides the format; for a name with .safetensors the sniff is skipped.
 MetaGraph read_shard(const SourceFile& file, NameIndex& names) {
   if (file.path().ends_with(".safetensors")) return read_safetensors_file(file, &names);
   const std::string head = file.head(kSniffBytes);
@@ -35,8 +35,8 @@ MetaGraph read_shard(const SourceFile& file, NameIndex& names) {
   return graph;
 }
 
-// Files are opened well ahead, and the disk asked for their beginnings: parsing the first overlaps with
-// reading the others, however few threads there are.
+// Opens files well ahead and asks the system to read their beginnings, so that parsing one shard overlaps
+// with reading the others, even with few threads.
 class ShardLoop {
  public:
   ShardLoop(const Source& source, const std::vector<std::string>& names,
@@ -49,7 +49,7 @@ class ShardLoop {
       if (i < names_.size()) open(shards_[i], names_[i]);
       if (i < ahead) return;
       Shard& shard = shards_[i - ahead];
-      open(shard, names_[i - ahead]);  // another thread may not have come to it yet
+      open(shard, names_[i - ahead]);  // in case no other thread has opened it yet
       read(shard);
       hand_over(shard);
     }).finish();
@@ -84,7 +84,8 @@ class ShardLoop {
     shard.file.reset();
   }
 
-  // Whoever closes a gap hands over what waited behind it: few shards are held here at any time.
+  // Hands over this shard and all ready ones after it, once those before it are done. So few shards wait
+  // here.
   void hand_over(Shard& shard) {
     const std::lock_guard lock(mutex_);
     shard.ready = true;
@@ -131,7 +132,7 @@ std::vector<std::string> likely_shards(const SourceFile& index) {
   if (digits == std::string_view::npos || !is_number(total)) return {};
   const std::string_view number = name.substr(digits + 1, of - quote - 1 - digits - 1);
   const std::uint64_t count = std::stoull(std::string(total));
-  // each shard that is listed takes its name's bytes in the index: fewer, and the number is not true
+  // each listed shard needs its name's bytes in the index: with fewer bytes the number cannot be true
   if (!is_number(number) || count > kMostGuessed || count > index.size() / name.size()) return {};
   std::vector<std::string> names;
   for (std::uint64_t i = 1; i <= count; ++i)

@@ -22,7 +22,7 @@ constexpr std::uint64_t kMostIndex = 256'000'000;
 constexpr std::size_t kMostDepth = 64;
 // With an entry more, below the size from which the allocator takes fresh pages from the system each time.
 constexpr std::uint64_t kPiece = 112 << 10;
-// Within so many bytes behind a piece's nominal end an entry ends.
+// An entry must end within this many bytes after a piece's nominal end.
 constexpr std::uint64_t kMostEntry = 8 << 10;
 
 bool scan_metadata(PlainJson& json, std::optional<std::uint64_t>& total) {
@@ -38,9 +38,9 @@ bool scan_metadata(PlainJson& json, std::optional<std::uint64_t>& total) {
   return json.take('}');
 }
 
-// The place behind the first comma that ends a line, from `from` on. No string of a plain index holds a line
-// break, so that such a comma always stands between two entries (or between the fields around them, where
-// the scan of a piece then fails).
+// The position after the first comma that ends a line, from `from` on. No string of a plain index contains a
+// line break, so such a comma always stands between two entries, or between the fields around the map, where
+// the scan of the piece then fails.
 std::size_t behind_entry(std::string_view text, std::size_t from) {
   const std::size_t end = text.find(",\n", from - 1);
   return end == std::string_view::npos ? end : end + 2;
@@ -54,7 +54,7 @@ HfWeightMap::HfWeightMap(const SourceFile& file) : file_(file) {
                 kMostIndex);
 }
 
-// The last is up to twice as large: something of the map always reaches into it.
+// The last piece is up to twice as large, so that a part of the map always reaches into it.
 std::size_t HfWeightMap::pieces() const {
   return std::max<std::size_t>(1, static_cast<std::size_t>(file_.size() / kPiece));
 }
@@ -70,8 +70,8 @@ bool HfWeightMap::scan(std::size_t threads, const Take& take) {
   return plain && !(before.there && behind.there);
 }
 
-// The text of a piece runs from the entry behind its nominal begin to the entry behind its nominal end. The
-// first holds what stands before the map, the last what stands behind it.
+// The text of a piece runs from the first entry after its nominal begin to the first entry after its nominal
+// end. The first piece includes the text before the map, the last piece the text after it.
 bool HfWeightMap::scan_piece(std::size_t piece, const Take& take, Metadata& before, Metadata& behind) const {
   const bool first = piece == 0, last = piece + 1 == pieces();
   const std::uint64_t nominal = piece * kPiece, next = nominal + kPiece;
@@ -102,7 +102,7 @@ bool HfWeightMap::scan_piece(std::size_t piece, const Take& take, Metadata& befo
     if (!last && json.at_end()) return true;
   }
   if (!last || !json.take('}')) return false;
-  if (json.take(',')) {  // some writers put it behind the map
+  if (json.take(',')) {  // some writers put "metadata" after the map
     behind.there = json.string(tensor) && tensor == "metadata" && json.take(':');
     if (!behind.there || !scan_metadata(json, behind.total)) return false;
   }

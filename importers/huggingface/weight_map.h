@@ -1,4 +1,4 @@
-// The index of a sharded model, entry by entry: which shard should hold which tensor.
+// Reads the index of a sharded model entry by entry. An entry says which shard holds a tensor.
 #pragma once
 
 #include "core/io/source_file.h"
@@ -11,30 +11,31 @@
 
 namespace loadline {
 
-// Reads an index as often as asked and keeps nothing of it: it may be as large as all the headers together.
+// Reads the index anew for each scan() or parse() and keeps no entries: an index may be as large as all shard
+// headers together.
 class HfWeightMap {
  public:
-  // The file must outlive this. Throws Error{limit} naming it.
+  // The file must outlive this object. Throws Error{limit} naming a file that is too large.
   explicit HfWeightMap(const SourceFile& file);
 
-  // One tensor and the name of its shard. The entries of a piece come in their order; different pieces come
-  // at the same time, on several threads. The texts are gone when the call returns.
+  // Receives one tensor name and the name of its shard. The entries of one piece come in order; different
+  // pieces come concurrently, on several threads. The texts are valid during the call only.
   using Take = std::function<void(std::size_t piece, std::string_view tensor, std::string_view shard)>;
 
-  // How many pieces an index of this size is cut into.
+  // The number of pieces that an index of this size is cut into.
   std::size_t pieces() const;
-  // The fast path, for an index as the usual writers give it: false for any other, and then what was taken
-  // means nothing. Passes on what `take` throws.
+  // The fast path, for an index in the form of the usual writers. Returns false for any other index; the
+  // entries passed to `take` so far then mean nothing. Passes on exceptions of `take`.
   bool scan(std::size_t threads, const Take& take);
-  // Any index, in one piece. Throws Error{malformed | limit} naming the file.
+  // Reads any index, in one piece. Throws Error{malformed | limit} naming the file.
   void parse(const Take& take);
 
-  // metadata.total_size, and whether it is there but is no whole number; known after scan or parse.
+  // metadata.total_size, and whether it is present but not a whole number. Known after scan() or parse().
   std::optional<std::uint64_t> total_size() const { return total_size_; }
   bool odd_total() const { return odd_total_; }
 
  private:
-  // What the map's object says beside the map.
+  // The "metadata" object beside the map.
   struct Metadata {
     bool there = false;
     std::optional<std::uint64_t> total = {};

@@ -2,7 +2,7 @@
 //
 //   [0, 4)  u32 root offset   [4, 8)  "TFL3"   then the flatbuffer
 //
-// Weights lie in Buffer.data inside the flatbuffer, or, in models over 2 GB, behind it at Buffer.offset.
+// Weights lie in Buffer.data inside the flatbuffer, or, in models over 2 GB, after it at Buffer.offset.
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "importers/file_graph.h"
@@ -55,7 +55,7 @@ class Reader : GraphReader {
   }
 
  private:
-  // Where a buffer's bytes lie; nothing for one without any.
+  // The storage of a buffer's bytes; nothing for an empty buffer.
   std::optional<FlatBytes> buffer_range(std::uint32_t number, const std::string& name) const {
     if (number >= flat_count(model_.buffers()))
       throw at_tensor(name, "lies in buffer {}, there are {}", number, flat_count(model_.buffers()));
@@ -81,7 +81,7 @@ class Reader : GraphReader {
     return shape;
   }
 
-  // Names are for people: they may be missing, or the same.
+  // Names only serve people: they may be missing or repeated.
   std::string unique_name(std::string name, std::uint32_t subgraph, std::uint32_t number) {
     if (name.empty()) name = fmt::format("#{}", number);
     if (subgraph > 0) name = fmt::format("subgraph.{}.{}", subgraph, name);
@@ -151,7 +151,7 @@ class Reader : GraphReader {
   std::string operator_kind(const tflite::Operator& op) const {
     constexpr std::int32_t kCustom = 32;
     const tflite::OperatorCode& code = *model_.operator_codes()->Get(op.opcode_index());
-    // codes up to 127 stood in a byte first; files of that time have only that
+    // operator codes were one byte at first; old files have only that field
     const std::int32_t number = std::max<std::int32_t>(code.builtin_code(), code.deprecated_builtin_code());
     return number == kCustom ? flat_text(code.custom_code()) : tflite_operator_name(number);
   }
@@ -170,7 +170,7 @@ class Reader : GraphReader {
     void build() {
       for (std::uint32_t i = 0; i < flat_count(subgraph_.inputs()); ++i)
         add_input(subgraph_.inputs()->Get(i));
-      // what no operator makes comes from outside too: variables, and tensors that are left empty
+      // values that no operator produces count as inputs too: variables, and tensors left empty
       std::vector<bool> output(values_.size());
       for (std::uint32_t i = 0; i < flat_count(subgraph_.operators()); ++i)
         for_each(subgraph_.operators()->Get(i)->outputs(),
@@ -225,7 +225,7 @@ class Reader : GraphReader {
       forward_.inputs.push_back(value(at));
     }
 
-    // False if it does not keep the order that a forward graph has.
+    // False if the operators are not in the order that a forward graph requires.
     bool add_operator(const tflite::Operator& from) {
       Op op;
       op.kind = reader_.operator_kind(from);

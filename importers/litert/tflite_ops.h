@@ -6,7 +6,7 @@
 
 namespace loadline {
 
-// "CONV_2D"; "BUILTIN_400" for a code this version does not know.
+// "CONV_2D"; for an unknown code "BUILTIN_400".
 std::string tflite_operator_name(std::int32_t code);
 
 }  // namespace loadline

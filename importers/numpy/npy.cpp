@@ -18,7 +18,7 @@
 namespace loadline {
 namespace {
 
-// Strides of an array whose first index runs fastest; none where that is C order all the same.
+// Strides of an array whose first index varies fastest; empty if that equals C order.
 std::vector<std::uint64_t> fortran_strides(const std::vector<std::uint64_t>& shape) {
   Tensor tensor;
   tensor.shape = shape;
@@ -35,7 +35,7 @@ class Arrays : GraphReader {
  public:
   Arrays(const SourceFile& file, std::string_view format) : GraphReader(file, format) {}
 
-  // `whole` is where the array lies, magic and header included.
+  // `whole` is the range of the array, magic and header included.
   void add(const std::string& name, const Storage& whole) {
     const ErrorPlace place{.file = file_.path(), .byte = whole.offset, .tensor = name};
     const NpyHeader header = read_header(whole, place);
@@ -88,7 +88,7 @@ class Arrays : GraphReader {
     return read_npy_header(take, place);
   }
 
-  // What the shape takes, at most what is there.
+  // The bytes that the shape needs, at most the bytes that are there.
   static std::uint64_t needed_bytes(const NpyHeader& header, std::uint64_t held, const ErrorPlace& place) {
     const auto count = element_count(header.shape);
     if (!count) throw Error(ErrorCode::malformed, place, "the npy header has a shape that overflows 64 bits");

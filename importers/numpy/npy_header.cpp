@@ -20,7 +20,7 @@ namespace {
 constexpr int kMostNesting = 32;
 constexpr std::size_t kMostRank = 64;  // numpy's own limit
 
-// Strings, booleans, tuples of whole numbers, and lists to step over: all that a header holds.
+// Parses everything that a header can hold: strings, booleans and tuples of whole numbers; lists are skipped.
 class Literals {
  public:
   Literals(std::string_view text, const ErrorPlace& place) : text_(text), place_(place) {}
@@ -134,7 +134,7 @@ class Literals {
     settle_type(header);
   }
 
-  // A list of fields: only where it ends matters.
+  // Skips a list of fields.
   void skip_list() {
     int depth = 0;
     do {
@@ -150,7 +150,7 @@ class Literals {
     } while (depth > 0);
   }
 
-  // [<>|=] kind size: numbers become a dtype, what numpy has besides stays bytes.
+  // Parses "[<>|=] kind size". Numbers get a dtype; numpy's other types stay opaque bytes.
   void settle_type(NpyHeader& header) const {
     std::string_view rest = header.descr;
     char order = '|';

@@ -20,7 +20,8 @@ void confine_to_memory() {
 #else
   constexpr unsigned kArchitecture = AUDIT_ARCH_AARCH64;
 #endif
-  // What malloc, exceptions, abort() and exit use; and the sanitizers, which look at memory through pipes.
+  // The calls that malloc, exceptions, abort() and exit use, and those of sanitizers, which probe memory by
+  // pipes.
   std::vector<unsigned> allowed = {
       SYS_pipe2,      SYS_read,           SYS_write,        SYS_close,         SYS_brk,
       SYS_mmap,       SYS_munmap,         SYS_mremap,       SYS_mprotect,      SYS_madvise,

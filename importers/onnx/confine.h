@@ -1,11 +1,11 @@
-// Takes from the calling process what parsing does not need.
+// Restricts the calling process to the system calls that parsing needs.
 #pragma once
 
 namespace loadline {
 
-// From here on only memory, the clock, files that are open already, and ending work; every other system call
-// fails with EPERM. For good, and for children. Best effort: does nothing where the system has
-// no seccomp or this processor's calls are not known here.
+// From now on the process may only use memory, the clock and already open files, and exit. Every other system
+// call fails with EPERM, in child processes too. This cannot be undone. Best effort: does nothing on a system
+// without seccomp or on a processor whose call numbers are not known here.
 void confine_to_memory();
 
 }  // namespace loadline

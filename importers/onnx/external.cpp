@@ -4,12 +4,12 @@
 //   offset     decimal; 0 if absent
 //   length     decimal; to the end of the file if absent
 //   checksum   SHA1 of the file; no reader verifies it
-//   basepath   the reference's own; means nothing in a file
+//   basepath   internal to the reference; has no meaning in a file
 //
-// The file must lie in the model's folder, links resolved, or in the Hugging Face cache the folder belongs
-// to (importers/containment). The reference also refuses files with several hard links: a link cannot be
-// told from its original, and caches that remove duplicates make them, so here they are read. Whoever can
-// make a hard link in the folder could have copied the file there.
+// The file must lie, links resolved, in the model's folder or in the Hugging Face cache to which the folder
+// belongs (importers/containment). The reference also refuses files with several hard links. Here they are
+// read: a link cannot be told from its original, caches that remove duplicates make hard links, and whoever
+// can make a hard link in the folder could have copied the file there.
 #include "importers/onnx/external.h"
 
 #include "core/base/checked.h"
@@ -28,7 +28,7 @@ struct Entries {
   std::optional<std::string> location, offset, length, checksum, basepath;
 };
 
-// "./a//b" names what "a/b" names; ".." is left for open_sibling to refuse.
+// Turns "./a//b" into "a/b". A ".." stays, so that open_sibling refuses it.
 std::string without_dots(std::string_view path) {
   std::string clean;
   if (path.starts_with('/')) return std::string(path);

@@ -1,4 +1,4 @@
-// Tensors whose bytes lie in files beside the ONNX file.
+// External data of ONNX: tensors whose bytes lie in files beside the ONNX file.
 #pragma once
 
 #include "importers/importer.h"
@@ -12,24 +12,24 @@
 namespace loadline {
 
 struct ExternalRange {
-  FileId file = kNoFile;  // of a file that is missing
+  FileId file = kNoFile;  // kNoFile: the file is missing
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;  // from the offset to `length`, or to the end of the file
   bool has_length = false;
 };
 
-// The location of external data as a clean relative name ("./a//b" is "a/b"), as open_sibling takes it; names
-// that leave the folder stay as they are, for that to refuse. "" if the tensor gives none.
+// The location of external data as a clean relative name for open_sibling ("./a//b" becomes "a/b"). A name
+// that leaves the folder stays as it is, and open_sibling refuses it. "" if the tensor gives no location.
 std::string external_location(const OnnxTensor& tensor);
 
-// Opens each file once, adds it to graph.files, and says in notes and graph.missing what is not there.
-// `source` and `graph` must outlive it.
+// Opens each external file once and adds it to graph.files. Reports missing files as notes and their tensors
+// in graph.missing. `source` and `graph` must outlive it.
 class ExternalFiles {
  public:
   ExternalFiles(const Source& source, MetaGraph& graph) : source_(source), graph_(graph) {}
 
-  // Where the tensor's bytes lie. Throws Error{malformed} for what is unsafe or contradictory: see
-  // onnx_external.cpp.
+  // The place of the tensor's bytes. Throws Error{malformed} for unsafe or contradictory external data; the
+  // rules are in external.cpp.
   ExternalRange find(const OnnxTensor& tensor, const std::string& name);
   // Call once, after the last find().
   void add_notes();
@@ -38,7 +38,7 @@ class ExternalFiles {
   struct Opened {
     FileId file = kNoFile;
     std::uint64_t bytes = 0;
-    std::vector<std::string> wanted_by;  // if the file is missing
+    std::vector<std::string> wanted_by;  // names of the tensors in it, if the file is missing
   };
   Opened& open(const std::string& location, const OnnxTensor& tensor, const std::string& name);
 

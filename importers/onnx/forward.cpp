@@ -1,4 +1,4 @@
-// Resolves names to weights and values; scopes of nested graphs are a list, walked outwards.
+// Resolves names to weights and values. The scopes of nested graphs form a list that is walked outwards.
 #include "importers/onnx/forward.h"
 
 #include "core/base/text.h"
@@ -41,7 +41,7 @@ class ForwardBuilder {
     if (answer_.graph != nullptr) types_.infer(*answer_.graph);
   }
 
-  // Worth nothing if unusable() then gives a reason.
+  // The result means nothing if unusable() then gives a reason.
   ForwardGraph build() {
     for_each_weight(main_,
                     [this](std::string_view name, const OnnxSparse& parts) { weights_[name] = parts; });
@@ -64,7 +64,7 @@ class ForwardBuilder {
   const std::string& unusable() const { return unusable_; }
 
  private:
-  // What is said of values by name.
+  // The types of values by name.
   struct Types {
     TextViewMap<const OnnxType*> declared = {};
     TextViewMap<const OnnxType*> inferred = {};
@@ -78,7 +78,7 @@ class ForwardBuilder {
         for (const OnnxValue& value : *list) inferred[value.name] = &value.type;
     }
   };
-  // A graph as shape inference gives it back: of its nodes only those that hold graphs.
+  // A graph in the answer of shape inference: it has only those nodes that contain graphs.
   struct Answer {
     const OnnxModel* model = nullptr;
     const OnnxGraph* graph = nullptr;
@@ -118,7 +118,7 @@ class ForwardBuilder {
     return id;
   }
 
-  // What the names inside a body stand for, those of the graphs around it apart.
+  // The meaning of the names that a body defines itself.
   struct Inner {
     const Inner* outer;  // null: the main graph is around it
     TextViewMap<ValueId> values = {};
@@ -132,7 +132,7 @@ class ForwardBuilder {
     scope.values[name] = id;
     return id;
   }
-  // Nothing for weights, and for what use_nested() has complained about.
+  // Nothing for weights, and for names that use_nested() has reported as unusable.
   std::optional<ValueId> inner_value(const std::string& name, const Inner& scope) const {
     for (const Inner* at = &scope; at != nullptr; at = at->outer) {
       if (const auto found = at->values.find(name); found != at->values.end()) return found->second;
@@ -142,7 +142,7 @@ class ForwardBuilder {
     return found == values_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  // `around`: what was inferred of the graph that the node is in.
+  // `around`: the inferred types of the graph that contains the node.
   void add_bodies(const OnnxNode& node, const Inner* outer, std::size_t depth, Answer& around, Op& op) {
     const std::vector<OnnxGraphId> graphs = graphs_in(node);
     if (graphs.empty()) return;
@@ -204,7 +204,7 @@ class ForwardBuilder {
     Op op;
     op.kind = kind_of(node);
     op.name = node.name;
-    // new ones: clearing takes as long as the largest operator so far
+    // new containers: clearing takes time proportional to the largest operator so far
     used_values_ = {};
     used_weights_ = {};
     for (const std::string& input : node.inputs) use(input, op);

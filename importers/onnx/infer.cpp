@@ -1,4 +1,4 @@
-// Forks, limits and hears the child (fork(2), setrlimit(2), prctl(2)); in it, onnx 1.12's shape inference.
+// Runs onnx 1.12's shape inference in a forked child with limits (fork(2), setrlimit(2), prctl(2)).
 #include "importers/onnx/infer.h"
 
 #include "core/base/checked.h"
@@ -29,13 +29,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What the child sends: one byte, then the answer or the reason, then the end of the pipe.
+// The child sends one byte, then the answer or the reason of its failure, then closes the pipe.
 constexpr char kAnswered = 'A';
 constexpr char kRefused = 'R';
 constexpr std::size_t kMostReason = 300;
 
-// With the values of small tensors followed through Shape, Gather and Concat, as exporters compute the shapes
-// they reshape to; without, for a model on which that throws.
+// First with data propagation: values of small tensors are followed through Shape, Gather and Concat, with
+// which exporters compute target shapes. If that throws, without it.
 void infer(onnx::ModelProto& model) {
   const onnx::ShapeInferenceOptions follow_values(/*check_type=*/false, /*strict_mode=*/0,
                                                   /*data_prop=*/true);
@@ -48,8 +48,8 @@ void infer(onnx::ModelProto& model) {
   }
 }
 
-// Only values, those of graphs inside operators in their places among the operators that hold any: all
-// operators would double the answer. As deep as protobuf lets messages lie in messages.
+// Keeps only the types of values, and the operators that contain graphs, for the values inside. All operators
+// would double the answer. As deep as protobuf allows nested messages.
 void move_values(onnx::GraphProto& from, onnx::GraphProto& to) {
   to.mutable_value_info()->Swap(from.mutable_value_info());
   to.mutable_output()->Swap(from.mutable_output());
@@ -89,7 +89,8 @@ void limit(decltype(RLIMIT_AS) what, rlim_t most) {
   ::setrlimit(what, &both);
 }
 
-// Never returns. Handlers of this program must not run in the child, and nothing may be printed.
+// Runs in the child and never returns. This program's handlers must not run there, and nothing may be
+// printed.
 [[noreturn]] void child(std::string_view model, int out, std::uint64_t address_space,
                         const InferenceLimits& limits) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -117,7 +118,8 @@ void limit(decltype(RLIMIT_AS) what, rlim_t most) {
   ::_exit(0);
 }
 
-// In bytes; 0 if unknown. Virtual memory differs by terabytes between a plain and a sanitised program.
+// This process's virtual memory in bytes; 0 if unknown. It differs by terabytes with and without
+// sanitizers.
 std::uint64_t own_address_space() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t pages = 0;
@@ -125,7 +127,8 @@ std::uint64_t own_address_space() {
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Everything until the end of the pipe; the reason where that does not come in time or is too much.
+// Reads until the end of the pipe. Gives the reason if the end does not come in time or the answer is too
+// large.
 struct Received {
   std::string bytes;
   std::string failure;
@@ -174,7 +177,7 @@ Inference infer_shapes(std::string_view model, const InferenceLimits& limits) {
   out = UniqueFd();
 
   Received received = receive(in.get(), limits, deadline);
-  ::kill(pid, SIGKILL);  // dead already unless it was too slow or said too much
+  ::kill(pid, SIGKILL);  // has ended already, unless it was too slow or sent too much
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

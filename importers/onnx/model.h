@@ -1,4 +1,4 @@
-// What an ONNX file says, as plain structs: the result of the scan, before any of it is judged.
+// The content of an ONNX file as plain structs: the result of the scan, not checked yet.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct OnnxRange {
   std::uint64_t bytes = 0;
 };
 
-// A repeated field of a TensorProto where it lies.
+// The place of a repeated field of a TensorProto in the file.
 struct OnnxNumbers {
   OnnxRange message;               // the TensorProto, or the part of it, that holds the field
   OnnxRange run;                   // the last packed run; for strings, from the first entry to the last
   std::uint64_t runs = 0;          // packed runs that are not empty
   std::uint64_t packed_bytes = 0;  // in all of them
   std::uint64_t singles = 0;       // entries that are not packed
-  bool spread = false;             // over several parts of a TensorProto that was written in parts
+  bool spread = false;             // the field lies in several parts of a TensorProto written in parts
 };
 
 struct OnnxTensor {
@@ -67,14 +67,14 @@ struct OnnxNode {
   std::vector<OnnxAttribute> attributes;
 };
 
-// Neither a value nor a name: unknown.
+// A dimension: a value, a name, or neither if it is unknown.
 struct OnnxDim {
   std::optional<std::int64_t> value;
   std::string name;
 };
 
 struct OnnxType {
-  std::int64_t elem_type = 0;  // 0: not a tensor, or not said
+  std::int64_t elem_type = 0;  // 0: not a tensor, or not given
   bool has_shape = false;
   std::vector<OnnxDim> dims;
 };
@@ -116,7 +116,7 @@ struct OnnxModel {
   std::optional<OnnxGraphId> graph;
   std::vector<OnnxFunction> functions;
   std::vector<OnnxTraining> trainings;
-  // deques, so that what the scan is inside of stays where it is
+  // deques, so that pointers to elements stay valid while the scan adds others
   std::deque<OnnxTensor> tensors;
   std::deque<OnnxGraph> graphs;
 

@@ -1,4 +1,4 @@
-// Walks all graphs of a model with a list of those still to be visited.
+// Walks all graphs of a model without recursion, with a list of the graphs still to visit.
 #include "importers/onnx/names.h"
 
 #include "core/base/error.h"

@@ -1,4 +1,4 @@
-// A unique, readable name for every tensor of an ONNX file, wherever in the file it is.
+// Makes a unique, readable name for every tensor of an ONNX file.
 #pragma once
 
 #include "importers/onnx/model.h"
@@ -15,9 +15,9 @@ namespace loadline {
 //   in an attribute's graph        NODE/then_branch/NAME, and so on inwards
 //   in a function                  FUNCTION/NODE/attribute, FUNCTION/attribute for a default
 //   for training                   training/initialization/NAME, training/algorithm/NAME
-// NODE is the operator's name, else its first output, else its type and place. Where two of these are the
-// same the later one gets "#2". Throws Error{malformed} for initialisers of one graph with one name,
-// Error{limit} if all names together take more than kMostNameBytes.
+// NODE is the operator's name, else its first output, else its type and position. If two names are equal, the
+// later one gets "#2". Throws Error{malformed} if two initialisers of one graph have the same name, and
+// Error{limit} if all names together exceed kMostNameBytes.
 inline constexpr std::uint64_t kMostNameBytes = 256 << 20;
 std::vector<std::string> onnx_tensor_names(const OnnxModel& model, std::string_view file);
 

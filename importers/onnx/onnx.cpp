@@ -5,7 +5,7 @@
 //   3A L graph      operators, and weights as TensorProtos: inside, or (location, offset, length) of a file
 //                   beside it (importers/onnx/external.cpp)
 //
-// A file of 2^31 bytes or more is no protobuf message.
+// A file of 2^31 bytes or more is not a valid protobuf message.
 #include "importers/onnx/onnx.h"
 
 #include "core/base/error.h"
@@ -56,8 +56,8 @@ void note_sparse(const OnnxModel& model, MetaGraph& graph) {
                count == 1 ? "" : "s");
 }
 
-// Shapes may be external data, too: those tensors join the skeleton as a second part of its graph, which
-// protobuf merges with the first; of two tensors of one name the library takes the later.
+// Shapes may also be external data. Those tensors join the skeleton as a second part of its graph, which
+// protobuf merges with the first. Of two tensors with one name the library takes the later.
 void add_external_shapes(const Source& source, const OnnxModel& model,
                          const std::vector<std::optional<TensorId>>& tensor_of, const MetaGraph& graph,
                          std::string& skeleton) {
@@ -88,7 +88,7 @@ void add_external_shapes(const Source& source, const OnnxModel& model,
   skeleton += std::move(part).finish().bytes;
 }
 
-// What the library found, or, in a note, why it found nothing.
+// The library's result. If there is none, a note gives the reason.
 OnnxModel infer(const OnnxSkeleton::Result& skeleton, MetaGraph& graph) {
   const auto note = [&](std::string_view why) {
     graph.note(Severity::info, {}, "shapes were not inferred, only those in the file are known: {}",
@@ -105,12 +105,12 @@ OnnxModel infer(const OnnxSkeleton::Result& skeleton, MetaGraph& graph) {
   }
 }
 
-// The tags that a ModelProto can have behind its ir_version, as their bytes stand in the file.
+// The tag bytes that can follow the ir_version of a ModelProto in a file.
 bool is_model_tag(char c) {
   return std::string_view("\x12\x1A\x22\x28\x32\x3A\x42\x72\xA2\xCA\xD2").find(c) != std::string_view::npos;
 }
 
-// Whether text of the length in bytes[1] follows bytes[0]: a producer's name, almost always.
+// Whether bytes[1] is a length and text of that length follows: almost always a producer's name.
 bool holds_text(std::string_view bytes) {
   if (bytes.size() < 2) return false;
   const std::size_t length = static_cast<unsigned char>(bytes[1]);
@@ -122,7 +122,8 @@ bool holds_text(std::string_view bytes) {
 
 }  // namespace
 
-// Two fields that fit are a model; one, or none with the right name, may be.
+// Yes: an ir_version, a model's tag after it, and either the extension .onnx or the text of a producer's
+// name. Maybe: the ir_version and a tag alone, or the extension and a plausible first byte.
 Match sniff_onnx(std::string_view head, std::string_view path) {
   const bool named = path.ends_with(".onnx");
   constexpr char kMostVersion = 0x7F;

@@ -1,4 +1,4 @@
-// What can be chosen about reading ONNX models.
+// Options for reading ONNX models.
 #pragma once
 
 #include "importers/formats.h"
@@ -6,7 +6,7 @@
 namespace loadline {
 
 struct OnnxOptions {
-  // Without it no process is started: values have the shapes that the file itself gives.
+  // If false, no process is started, and values have only the shapes that the file gives.
   bool infer_shapes = true;
 };
 MetaGraph read_onnx(const Source& source, const OnnxOptions& options);

@@ -23,8 +23,8 @@
 namespace loadline {
 namespace {
 
-// Memory for what is kept of a file. Real graphs take a few MiB; a file made of a billion empty operators
-// must not take everything.
+// Limit on the memory for a file's structure. Real graphs need a few MiB; a file of a billion empty operators
+// must not fill the memory.
 constexpr std::uint64_t kMostKept = 256 << 20;
 constexpr std::uint64_t kMostDoc = 1000;
 
@@ -53,7 +53,7 @@ OnnxScan OnnxScanner::run() {
   return {std::move(model_), std::move(skeleton_).finish()};
 }
 
-// The library gives up on a model in which an operator's domain is not imported.
+// Shape inference fails on a model that does not import an operator's domain.
 void OnnxScanner::add_missing_opsets() {
   std::set<std::string_view> imported = {""};
   for (const Opset& opset : model_.opsets) imported.insert(opset.first);
@@ -183,7 +183,7 @@ void OnnxScanner::take(OnnxType& type, const WireField& field) {
     tensor_type_ = {&type};
     enter(field, &tensor_type_);
   } else if (field.type() == WireType::length && emitting() && field.bytes <= kMostAttributeBytes) {
-    // a sequence, a map, an optional: no size, but an operator may take it apart
+    // a sequence, map or optional: it has no size, but an operator may extract tensors from it
     skeleton_.text(field.tag, text(field));
   }
 }

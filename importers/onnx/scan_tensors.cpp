@@ -1,5 +1,5 @@
-// The parts of the scan that meet values: attributes and tensors. Values are counted and stepped over; what
-// shape inference needs of them goes into the skeleton.
+// The scan of attributes and tensors. Values are counted and skipped; those that shape inference needs go
+// into the skeleton.
 #include "core/base/error.h"
 #include "core/graph/dtype.h"
 #include "importers/onnx/scanner.h"
@@ -9,7 +9,7 @@
 namespace loadline {
 namespace {
 
-// What shape inference may need of attributes and tensors. Axes, pads and shapes are far smaller.
+// Size limits for attributes and tensors in the skeleton. Axes, pads and shapes are far smaller.
 constexpr std::uint64_t kMostAttributeText = 1024;
 constexpr std::uint64_t kMostInteger = 1024;  // elements
 constexpr std::uint64_t kMostFloating = 16;
@@ -48,7 +48,7 @@ void OnnxScanner::take(OnnxAttribute& attribute, const WireField& field) {
   }
 }
 
-// What is kept for shape inference alone.
+// Fields kept only for shape inference.
 void OnnxScanner::take_plain(OnnxAttribute& attribute, const WireField& field) {
   switch (field.tag) {
     case length_tag(1):
@@ -75,7 +75,7 @@ void OnnxScanner::take_plain(OnnxAttribute& attribute, const WireField& field) {
   }
 }
 
-// An attribute too large to be copied whole is left out whole: half a list would give wrong shapes.
+// An attribute that is too large is left out completely: half a list would give wrong shapes.
 void OnnxScanner::copy_attribute_bytes(const WireField& field, std::uint64_t bytes) {
   Frame& frame = stack_.back();
   frame.attribute_bytes += bytes;
@@ -89,7 +89,7 @@ void OnnxScanner::copy_attribute_bytes(const WireField& field, std::uint64_t byt
     skeleton_.fixed32(field.tag, static_cast<std::uint32_t>(field.value));
 }
 
-// Element types hide in numbers, too: Cast's "to".
+// Some integer attributes are element types, too: "to" of Cast.
 void OnnxScanner::finish(OnnxAttribute& a, const Frame& frame) {
   const bool names_type = a.name == "to" || a.name == "dtype" || a.name == "output_dtype";
   // written again, as an element type: of a singular field the last one counts
@@ -137,7 +137,7 @@ void OnnxScanner::take(OnnxTensor& tensor, const WireField& field) {
       return kept_text(field, tensor.name);
     case length_tag(9):
       tensor.raw = OnnxRange{field.offset, field.bytes};
-      // an empty one beside another field is as good as absent
+      // an empty field beside another value field counts as absent
       if (field.bytes > 0) tensor.value_fields |= 1U << field.number();
       return;
     case length_tag(13):

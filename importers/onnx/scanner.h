@@ -1,4 +1,4 @@
-// The scan behind onnx_scan.h: one handler for each kind of message, and a stack of the open ones.
+// The implementation of scan_onnx(): one handler for each kind of message, and a stack of the open messages.
 #pragma once
 
 #include "importers/onnx/scan.h"
@@ -27,7 +27,7 @@ class OnnxScanner {
  private:
   using Pair = std::pair<std::string, std::string>;
   using Opset = std::pair<std::string, std::int64_t>;
-  // Messages with a field or two that need no struct of their own.
+  // Views for messages with only one or two fields, which need no struct in OnnxModel.
   struct Shape {
     OnnxType* type;
   };
@@ -38,15 +38,15 @@ class OnnxScanner {
                                OnnxAttribute*, OnnxTensor*, OnnxSparse*, OnnxValue*, OnnxType*, OnnxDim*,
                                Pair*, Opset*, const TensorType*, const Shape*>;
 
-  // A message that is being read. `message` points into model_ (or at one of the views below): what it
-  // lies in does not grow while the scan is inside.
+  // A message that is being read. `message` points into model_ or at one of the views below. Its container
+  // does not grow while the scan is inside the message.
   struct Frame {
     Message message;
     OnnxRange range;
-    bool emitted = true;      // into the skeleton
-    std::size_t start = 0;    // in the skeleton: of the message with its tag,
-    std::size_t content = 0;  // of what is in it
-    bool dropped = false;     // not in the skeleton after all
+    bool emitted = true;      // copied to the skeleton
+    std::size_t start = 0;    // in the skeleton: position of the message's tag
+    std::size_t content = 0;  // in the skeleton: position of its content
+    bool dropped = false;     // to be removed from the skeleton again
     std::uint64_t attribute_bytes = 0;
     std::optional<std::int64_t> number = {};  // of an attribute
   };
@@ -82,7 +82,7 @@ class OnnxScanner {
   }
   OnnxTensor* tensor(OnnxTensorId id) { return &model_.tensors[static_cast<std::size_t>(id)]; }
   OnnxGraph* graph(OnnxGraphId id) { return &model_.graphs[static_cast<std::size_t>(id)]; }
-  // A singular message that occurs again is continued: protobuf merges them.
+  // A singular message that occurs again continues the first one, because protobuf merges them.
   OnnxTensor* merged_tensor(std::optional<OnnxTensorId>& id, const WireField& field) {
     if (!id) id = add_tensor(field);
     return tensor(*id);
@@ -105,7 +105,7 @@ class OnnxScanner {
     if (emitting()) skeleton_.number(field.tag, field.value);
   }
   bool emitting() const { return stack_.back().emitted && !stack_.back().dropped; }
-  // Everything read by field is undone at the message's end.
+  // Removes the message from the skeleton when it ends.
   void drop() { stack_.back().dropped = stack_.back().emitted; }
 
   std::string bytes_of(OnnxRange range) { return file_.text_at(range.offset, range.bytes); }
@@ -137,7 +137,7 @@ class OnnxScanner {
   void add_dimension(OnnxTensor& tensor, std::uint64_t at, std::uint64_t value);
   void copy_attribute_bytes(const WireField& field, std::uint64_t bytes);
 
-  // For attributes and for what is not a tensor's values, in bytes.
+  // Limits in bytes: for an attribute's content in the skeleton, and for a name or text.
   static constexpr std::uint64_t kMostAttributeBytes = 8 << 10;
   static constexpr std::uint64_t kMostText = 64 << 20;
 
@@ -149,7 +149,7 @@ class OnnxScanner {
   // Types do not nest, so one view of each kind is enough.
   TensorType tensor_type_{nullptr};
   Shape shape_{nullptr};
-  Opset function_opset_;  // read for the skeleton alone
+  Opset function_opset_;  // read only for the skeleton
   std::uint64_t kept_ = 0;
 };
 

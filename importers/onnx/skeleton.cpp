@@ -9,10 +9,10 @@
 namespace loadline {
 namespace {
 
-// A length as a varint of five bytes, the widest that protobuf's readers take for one.
+// A length as a varint of five bytes, the longest that protobuf's readers accept for a length.
 constexpr std::size_t kLengthBytes = 5;
 
-// From the type that models use least.
+// Candidates for stand-ins, the least used types first.
 constexpr std::array<std::int64_t, 9> kStandIns = {4, 12, 13, 5, 15, 14, 11, 2, 3};
 
 }  // namespace

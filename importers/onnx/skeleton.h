@@ -1,4 +1,4 @@
-// A model without its weights, as protobuf bytes, for the onnx library's shape inference.
+// Writes a model without its weights as protobuf bytes, for the onnx library's shape inference.
 #pragma once
 
 #include <array>
@@ -10,29 +10,29 @@
 
 namespace loadline {
 
-// The library of Debian 12 (onnx 1.12) knows the element types 1 to 16 and gives up on a whole model that
-// uses another. Each other type is written as a stand-in that the model itself does not use.
+// The library of Debian 12 (onnx 1.12) knows the element types 1 to 16 and refuses a whole model that uses
+// another. Each unknown type is written as a stand-in: a known type that the model does not use.
 struct OnnxStandIns {
   static constexpr std::int64_t kMostKnown = 16;
-  // The model's own type where the library says `code`; 0 if that cannot be told.
+  // The model's element type for `code` in the library's answer; 0 if it is ambiguous.
   std::int64_t original(std::int64_t code) const;
 
-  std::array<std::int64_t, kMostKnown + 1> original_of = {};  // 0: stands for itself; -1: for several
+  std::array<std::int64_t, kMostKnown + 1> original_of = {};  // 0: stands for itself; -1: for several types
 };
 
-// Messages are written in one pass: their lengths are patched in when they close.
+// Writes messages in one pass and patches in their lengths when they close.
 class OnnxSkeleton {
  public:
   std::size_t size() const { return bytes_.size() + patches_.size() * sizeof(patches_[0]); }
 
-  // Begins a message; what it returns goes to close().
+  // Begins a message. Returns the argument for close().
   std::size_t open(std::uint32_t tag);
   void close(std::size_t content);
   void number(std::uint32_t tag, std::uint64_t value);
   void fixed32(std::uint32_t tag, std::uint32_t value);
   void text(std::uint32_t tag, std::string_view text);
   void element_type(std::uint32_t tag, std::int64_t code);
-  // Bytes that are whole fields already.
+  // Appends bytes that are complete encoded fields.
   void fields(std::string_view bytes) { bytes_ += bytes; }
   // Forgets everything from position `size` on.
   void cut(std::size_t size);
@@ -51,7 +51,7 @@ class OnnxSkeleton {
   void varint(std::uint64_t value);
 
   std::string bytes_;
-  std::vector<Patch> patches_;  // bytes that stand for a type above kMostKnown
+  std::vector<Patch> patches_;  // bytes that hold a type above kMostKnown
   std::array<bool, OnnxStandIns::kMostKnown + 1> used_ = {};
 };
 

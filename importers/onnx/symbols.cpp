@@ -1,4 +1,4 @@
-// A scanner of sums of products, left to right, without parentheses: exporters write no others.
+// Parses sums of products, left to right, without parentheses: exporters write no other expressions.
 #include "importers/onnx/symbols.h"
 
 #include "core/base/number.h"
@@ -26,7 +26,7 @@ constexpr Aliases kAliases[] = {
 };
 // The new tokens and those before them.
 constexpr std::string_view kTotals = "total_sequence_length total_seq_len kv_len kv_seq_len kv_length";
-// Of an input, where none of the names above says what the sequence is: these may be something else, too.
+// Names of an input that mean the sequence only if no name above does, because they may have other meanings.
 constexpr std::string_view kMaybeSequence = "T L len length time tokens num_tokens n_tokens";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -35,7 +35,7 @@ bool is_name(char c) {
 }
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 
-// What the text is made of: names, numbers, and the signs + - *. Nothing if anything else is in it.
+// Splits the text into names, numbers and the signs + - *. Nothing if it contains anything else.
 std::optional<std::vector<std::string_view>> tokens(std::string_view text) {
   std::vector<std::string_view> found;
   while (!text.empty()) {
@@ -55,7 +55,7 @@ std::optional<std::vector<std::string_view>> tokens(std::string_view text) {
   return found;
 }
 
-// The longest expression that is taken apart; a longer text is a name.
+// The longest text that is parsed as an expression; a longer text is a name.
 constexpr std::size_t kMostText = 1000;
 
 std::optional<SymbolId> alias(std::string_view name) {
@@ -64,14 +64,14 @@ std::optional<SymbolId> alias(std::string_view name) {
   return std::nullopt;
 }
 
-// A name alone that nothing is known of.
+// A dimension with a single name of unknown meaning.
 bool says_nothing(const OnnxDim& dim) {
   const std::string& name = dim.name;
   return !dim.value && !name.empty() && !is_digit(name.front()) && !name.starts_with("unk__") &&
          std::ranges::all_of(name, is_name) && !alias(name) && !has_word(kTotals, name);
 }
 
-// What an input is likely to be.
+// The likely kind of an input.
 enum class InputKind { tokens, mask, numbers, other };
 
 InputKind kind_of(const OnnxValue& input, bool alone) {
@@ -181,7 +181,7 @@ std::optional<SizePoly> OnnxSymbols::parse(std::string_view text) {
 }
 
 std::optional<SizePoly> OnnxSymbols::size(const OnnxDim& dim) {
-  // names that the onnx library makes up for what it could not infer
+  // names that the onnx library invents for dimensions that it could not infer
   if (!dim.value) return dim.name.starts_with("unk__") ? std::nullopt : parse(dim.name);
   return *dim.value >= 0 ? std::optional(SizePoly(*dim.value)) : std::nullopt;
 }

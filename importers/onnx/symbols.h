@@ -1,4 +1,4 @@
-// Names of dimensions as polynomials: "past_sequence_length + 1" is P + 1.
+// Turns names of dimensions into polynomials: "past_sequence_length + 1" becomes P + 1.
 #pragma once
 
 #include "core/base/text_hash.h"
@@ -12,21 +12,21 @@
 
 namespace loadline {
 
-// Exporters name the batch, the sequence and the past in a few ways; those become B, S and P. Other names
-// become symbols of their own. What each name became is in ForwardGraph::sizes.
+// The usual names of the batch, the sequence and the past become the symbols B, S and P. Every other name
+// becomes its own symbol. ForwardGraph::sizes records the meaning of each name.
 class OnnxSymbols {
  public:
   // Appends to `graph`, which must outlive it.
   explicit OnnxSymbols(ForwardGraph& graph) : graph_(graph) {}
 
-  // Takes names that say nothing ("s77" of torch, "T") as batch or sequence by where they stand, if no other
-  // name of the graph's inputs says which that is: the two sizes of token numbers (by the input's name, or
-  // because there is no other) and masks, and the first of an input of floating-point numbers. To be called
-  // before all else.
+  // Guesses which meaningless names ("s77" of torch, "T") are the batch and the sequence, if no other name of
+  // the inputs' dimensions says so. It takes the two dimensions of token numbers (an input with such a name,
+  // or the only input) and of masks, and the first dimension of floating-point inputs. Call it before all
+  // else.
   void guess(std::span<const OnnxValue* const> inputs);
 
-  // Sums, differences and products of whole numbers and names; any other text is one name. Nothing for
-  // an empty text, and when there is no room for another symbol.
+  // Parses sums, differences and products of whole numbers and names; any other text is one name. Nothing for
+  // an empty text, or when kMostSymbols is reached.
   std::optional<SizePoly> parse(std::string_view text);
   // Nothing for a dimension that is unknown or negative.
   std::optional<SizePoly> size(const OnnxDim& dim);

@@ -41,8 +41,8 @@ constexpr std::string_view kFieldNames[] = {"",
                                             "double_data",
                                             "uint64_data"};
 
-// Runs of varints up to this size are counted when the file is opened; in larger ones, which would have to be
-// read whole, a missing number is found when they are.
+// Runs of varints up to this size in bytes are counted when the file is opened. Counting larger runs would
+// read them whole; a missing number in them is found when their values are read.
 constexpr std::uint64_t kMostCounted = 16 << 10;
 constexpr std::uint64_t kLongestVarint = 10;
 
@@ -80,7 +80,7 @@ bool is_loose_6_bit(const OnnxTensor& tensor, DType dtype) {
   return element_count(tensor.dims).value_or(0) % 4 != 0 || (tensor.value_fields >> kInt32Data & 1) != 0;
 }
 
-// How many entries the field has: exactly, or within bounds where counting would mean reading weights.
+// The number of entries of the field: exact, or bounds if counting would mean reading weights.
 struct EntryCount {
   std::uint64_t least;
   std::uint64_t most;

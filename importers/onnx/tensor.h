@@ -1,4 +1,4 @@
-// From a TensorProto as scanned to the bytes that hold its values.
+// Finds the bytes that hold the values of a scanned TensorProto.
 #pragma once
 
 #include "core/base/error.h"
@@ -12,16 +12,16 @@
 
 namespace loadline {
 
-// Puts tensors into a graph: files and missing names at once, tensors and storages, in the order of
-// their bytes, when finish() is called. `source` and `graph` must outlive it.
+// Puts tensors into a graph. place() adds files and missing names; finish() adds tensors and storages in the
+// order of their bytes. `source` and `graph` must outlive it.
 class OnnxTensorPlacer {
  public:
   OnnxTensorPlacer(const Source& source, MetaGraph& graph)
       : source_(source), graph_(graph), external_(source, graph) {}
 
-  // Throws Error{malformed} naming the tensor where sizes, types and fields contradict each other.
+  // Throws Error{malformed} naming the tensor if its sizes, types and fields contradict each other.
   void place(OnnxTensorId id, const OnnxTensor& tensor, std::string name);
-  // The tensor of the graph for each OnnxTensorId below `count` that was placed.
+  // The graph's tensor for each OnnxTensorId below `count`; nothing if it was not placed.
   std::vector<std::optional<TensorId>> finish(std::size_t count);
 
  private:
@@ -48,7 +48,7 @@ class OnnxTensorPlacer {
   MetaGraph& graph_;
   ExternalFiles external_;
   std::vector<Placed> placed_;
-  std::vector<std::string> empty_;  // names of tensors that have no values anywhere
+  std::vector<std::string> empty_;  // names of tensors without values
 };
 
 }  // namespace loadline

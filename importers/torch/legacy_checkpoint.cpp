@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 constexpr std::int64_t kProtocol = 1001;
 
-// A tar archive says so in the middle of its first header.
+// Whether the file is a tar archive: its magic stands in the middle of the first header.
 bool is_tar(std::string_view head) { return head.size() >= 262 && head.substr(257, 5) == "ustar"; }
 
 class TorchLegacy : GraphReader {
@@ -33,7 +33,7 @@ class TorchLegacy : GraphReader {
   MetaGraph read() {
     read_preamble();
     read_values();
-    sort_by_place(graph_);  // without the pickle, which is as large as the graph
+    sort_by_place(graph_);  // after the pickle is freed, which is as large as the graph
     return std::move(graph_);
   }
 
@@ -49,7 +49,7 @@ class TorchLegacy : GraphReader {
     if (!version.root().is(PickleValue::Kind::integer) || version.integer(version.root()) != kProtocol)
       throw Error(ErrorCode::unsupported, {.file = file_.path(), .byte = at},
                   "a protocol version other than {}", kProtocol);
-    // what the machine that wrote it was like: nothing in the file depends on it
+    // describes the machine that wrote the file; nothing in the file depends on it
     const Pickle machine(cursor_);
     if (!machine.root().is(PickleValue::Kind::dict))
       throw cursor_.malformed(at, "the third pickle is no dict");
@@ -63,7 +63,7 @@ class TorchLegacy : GraphReader {
     add_torch_values(pickle, storages, placed, graph_);
   }
 
-  // The storages follow each other in the order of `keys`, each behind its number of elements.
+  // The storages follow in the order of `keys`, each after its number of elements.
   std::vector<StorageId> place(const TorchStorages& storages, const Pickle& keys) {
     at_ = cursor_.at();
     if (!keys.root().is(PickleValue::Kind::list)) throw malformed("the list of storages is no list");
@@ -73,7 +73,7 @@ class TorchLegacy : GraphReader {
       const std::string name = key.is(PickleValue::Kind::integer) ? std::to_string(keys.integer(key))
                                                                   : std::string(keys.text(key));
       const auto known = storages.find(name);
-      // only the pickle says how wide its elements are
+      // only the pickle gives the size of its elements
       if (!known)
         throw malformed("lists a storage '{}' that the pickle does not use", safe_display(name, 60));
       if (found[*known]) throw malformed("lists storage '{}' twice", safe_display(name, 60));
@@ -93,7 +93,7 @@ class TorchLegacy : GraphReader {
   }
 
   StorageId place_one(const TorchStorage& storage, std::string_view key) {
-    // a cursor of its own, which reads no weights ahead
+    // a separate cursor, so that no weights are read ahead
     Cursor count(file_, at_, at_ + 8);
     const auto numel = count.read<std::int64_t>("a storage's number of elements");
     if (numel < 0 || static_cast<std::uint64_t>(numel) != storage.numel)
@@ -128,7 +128,7 @@ MetaGraph read_torch_legacy_file(const SourceFile& file) {
 
 Match sniff_torch_legacy(std::string_view head, std::string_view path) {
   if (head.starts_with(kMagic)) return Match::yes;
-  // other pickles and tar archives are refused, but by name
+  // other pickles and tar archives match too, so that they are refused with a clear message
   for (const std::string_view extension : {".pt", ".pth", ".bin", ".ckpt", ".tar"})
     if (path.ends_with(extension) && (head.starts_with("\x80") || is_tar(head))) return Match::maybe;
   return Match::no;

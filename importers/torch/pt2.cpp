@@ -11,7 +11,8 @@
 //   ROOT/data/weights/NAME.pt, constants/NAME.pt   torch.save archives, as torch 2.8 wrote them instead
 //   ROOT/data/aotinductor/..., sample_inputs     compiled code and pickles: never read
 //
-// Before: serialized_state_dict.pt and serialized_constants.pt, torch.save archives too, in no folder.
+// Older archives: serialized_state_dict.pt and serialized_constants.pt, also torch.save archives, in no
+// folder.
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
@@ -36,7 +37,7 @@ constexpr std::uint64_t kStrided = 7;
 constexpr std::int64_t kComplexHalf = 9;
 constexpr std::string_view kOldWeights = "serialized_state_dict.pt";
 
-// A config and what it configures: "model" of "data/weights/model_weights_config.json".
+// A config file and the model that it describes: "model" for "data/weights/model_weights_config.json".
 struct Config {
   const ZipMember* member;
   std::string model;
@@ -129,7 +130,7 @@ class Pt2 : GraphReader {
     used_.insert(member->name);
     dom::object meta;
     const bool has_meta = entry["tensor_meta"].get(meta) == simdjson::SUCCESS;
-    if (pickled)  // an object, or a tensor of a class that only its own code knows
+    if (pickled)  // an object, or a tensor of a class with code of its own
       return graph_.note(has_meta ? Severity::error : Severity::warning, name, "a pickled object: left out");
     if (!has_meta) throw at_tensor(name, "tensor_meta is no object");
     add_tensor(name, meta, *member);
@@ -158,7 +159,7 @@ class Pt2 : GraphReader {
     graph_.tensors.push_back(place_tensor(std::move(tensor), type, offset, window, file_.path()));
   }
 
-  // A model exported with fake weights: torch reads zeros.
+  // For a model exported with fake weights, which torch reads as zeros.
   void add_without_bytes(Tensor tensor, TorchType type) {
     const StorageId id{static_cast<std::uint32_t>(graph_.storages.size())};
     Tensor placed = place_tensor(std::move(tensor), type, 0, {id, 0, ~std::uint64_t{0}}, file_.path());
@@ -182,7 +183,7 @@ class Pt2 : GraphReader {
       throw at_tensor(name, "{} is no whole number from 0 on", what);
     return result;
   }
-  // {"as_int": N}; a symbolic size is none that a file can have.
+  // Reads {"as_int": N}. A symbolic size cannot occur in a file.
   std::uint64_t size(const std::string& name, Json value, std::string_view what) const {
     return number(name, value["as_int"], what);
   }

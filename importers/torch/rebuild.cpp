@@ -28,7 +28,7 @@ void check_extent(const Tensor& tensor, TorchType type, std::uint64_t offset, st
   if (tensor.strides.size() != tensor.shape.size())
     throw Error(ErrorCode::malformed, place, "{} strides for rank {}", tensor.strides.size(),
                 tensor.shape.size());
-  if (*count == 0 || type.item_bytes == 0) return;  // reaches nothing, or no one knows what
+  if (*count == 0 || type.item_bytes == 0) return;  // no elements, or elements of unknown size
   const auto length = spanned_elements(tensor);
   const auto end = length ? checked_add(*length, offset) : std::nullopt;
   const auto needed = end ? checked_mul(*end, type.item_bytes) : std::nullopt;
@@ -40,8 +40,8 @@ void check_extent(const Tensor& tensor, TorchType type, std::uint64_t offset, st
                 numbers_text(tensor.strides), offset, bytes);
 }
 
-// Contiguous tensors have none. torch packs two numbers into an element of float4_e2m1fn_x2: the shape
-// counts numbers here.
+// Clears the strides of a contiguous tensor. torch packs two numbers into an element of float4_e2m1fn_x2; the
+// shape here counts numbers.
 Tensor settled(Tensor tensor, TorchType type, const std::string& file) {
   if (element_count(tensor.shape) == 0 || is_contiguous(tensor)) tensor.strides = {};
   if (dtype_info(type.dtype).block_elements != 2) return tensor;

@@ -1,4 +1,4 @@
-// One tensor out of the arguments of torch's rebuild functions.
+// Makes a tensor from the arguments of torch's rebuild functions.
 #pragma once
 
 #include "core/base/error.h"
@@ -17,29 +17,30 @@ struct StorageWindow {
   std::uint64_t bytes = 0;
 };
 
-// A tensor whose name, shape and strides are set, at element `offset` of the window: its dtype, storage and
-// byte offset, no strides where it is contiguous. Throws Error{malformed} naming the tensor if it needs more
-// than the window has.
+// Completes a tensor whose name, shape and strides are set, at element `offset` of the window: sets its
+// dtype, storage and byte offset, and clears the strides if it is contiguous. Throws Error{malformed} naming
+// the tensor if it needs more bytes than the window has.
 Tensor place_tensor(Tensor tensor, TorchType type, std::uint64_t offset, const StorageWindow& window,
                     const std::string& file);
 
-// What a rebuild function's arguments say, checked against the storage. Every Error names the tensor.
+// Reads the arguments of rebuild functions and checks them against the storage. Every Error names the tensor.
 class TorchRebuilder {
  public:
   TorchRebuilder(const Pickle& pickle, const TorchStorages& storages, const std::vector<StorageId>& placed,
                  std::string file)
       : pickle_(pickle), storages_(storages), placed_(placed), file_(std::move(file)) {}
 
-  // (storage, offset, size, stride, ...): elements of `type`, or of the storage's class without one.
+  // Arguments (storage, offset, size, stride, ...). The elements have `type`, or by default the storage's
+  // type.
   Tensor on_storage(const std::string& name, std::span<const PickleValue> arguments,
                     std::optional<TorchType> type) const;
-  // A tensor without bytes; its storage is not set. `bytes` takes what it would need.
+  // A tensor without bytes; its storage is not set.
   Tensor without_storage(const std::string& name, PickleValue dtype, PickleValue size,
                          PickleValue stride) const;
-  // A storage that stands for itself: a vector of its elements.
+  // A bare storage as a tensor: a vector of its elements.
   Tensor whole_storage(const std::string& name, PickleValue persistent) const;
 
-  // The type that the global `value` names. Throws Error{malformed}.
+  // The type that the global `value` names. Throws Error{malformed} if it names none.
   TorchType type_of(const std::string& name, PickleValue value) const;
   // The items of a tuple, a list, or a torch.Size.
   std::span<const PickleValue> sequence(PickleValue value) const;

@@ -27,7 +27,7 @@ class TorchStorageCollector {
 
   TorchStorages collect() {
     out_.storage_of_.reserve(pickle_.persistent_ids().size());
-    out_.storages_.reserve(pickle_.persistent_ids().size());  // most have one of their own
+    out_.storages_.reserve(pickle_.persistent_ids().size());  // most ids name a separate storage
     for (const PickleValue id : pickle_.persistent_ids()) add(pickle_.items(id));
     return std::move(out_);
   }

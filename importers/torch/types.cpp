@@ -55,7 +55,7 @@ std::optional<TorchType> torch_dtype(std::string_view global) {
   if (!global.starts_with("torch.")) return std::nullopt;
   global.remove_prefix(6);
   if (const auto known = dtype_from(&DTypeInfo::torch, global))
-    // float4_e2m1fn_x2: torch's element is a byte, two of ours
+    // float4_e2m1fn_x2: an element of torch is one byte and holds two of our elements
     return TorchType{*known, static_cast<std::uint8_t>(dtype_info(*known).block_bytes)};
   if (const auto other = find(kOthers, global)) return other;
   return TorchType{};

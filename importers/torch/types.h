@@ -1,4 +1,4 @@
-// The names torch gives to element types and to classes of storages.
+// Torch's names for element types and storage classes.
 #pragma once
 
 #include "core/graph/dtype.h"
@@ -11,14 +11,14 @@ namespace loadline {
 
 struct TorchType {
   DType dtype = DType::opaque;
-  std::uint8_t item_bytes = 0;  // of one element as torch counts them; 0: not known
+  std::uint8_t item_bytes = 0;  // bytes of one element as torch counts elements; 0: unknown
 };
 
-// "torch.float32", "torch.float8_e4m3fn"; opaque for a type without a row in the dtype table. Nothing for
-// what is no name in the module torch.
+// The type named "torch.float32", "torch.float8_e4m3fn" and so on; opaque if the dtype table has no row for
+// it. Nothing if the name is not in the module torch.
 std::optional<TorchType> torch_dtype(std::string_view global);
-// "torch.FloatStorage", "torch.cuda.HalfStorage"; UntypedStorage has elements of one byte. Nothing for what
-// is no storage.
+// The element type of "torch.FloatStorage", "torch.cuda.HalfStorage" and so on; UntypedStorage has elements
+// of one byte. Nothing if the name is not a storage class.
 std::optional<TorchType> torch_storage_class(std::string_view global);
 bool is_untyped_storage(std::string_view global);
 

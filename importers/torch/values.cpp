@@ -17,11 +17,11 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// Lists may share their items and contain themselves: a walk along every path could go on for ever.
+// Lists may share items and contain themselves, so a walk along every path might never end.
 constexpr std::uint64_t kMostVisits = 20'000'000;
 constexpr std::uint64_t kMostNames = 128 << 20;  // bytes of all paths together
-// What the graph takes for names and tensors: this, and so much for each byte of the pickle. Honest ones need
-// about 3 for each; the rest is for tensors with many names.
+// Memory limit of the graph's names and tensors: a base, and a factor for each byte of the pickle. Honest
+// pickles need a factor of about 3; the rest is for tensors with many names.
 constexpr std::uint64_t kFirstKept = 8 << 20;
 constexpr std::uint64_t kMostGrowth = 16;
 constexpr std::size_t kMostDepth = 500;
@@ -64,14 +64,14 @@ class Walker {
   }
 
  private:
-  // A container whose items are visited one by one, or a value that waits to be visited.
+  // A container whose items are being visited one by one, or a value still to be visited.
   struct Frame {
     PickleValue value;
     std::string path;
     bool waits;
     std::size_t next = 0;
   };
-  // Findings that many values share: one note each.
+  // Findings about many values, reported in one note each.
   struct Finding {
     Severity severity;
     std::string text;
@@ -107,7 +107,7 @@ class Walker {
     return result;
   }
 
-  // A name, and what stands beside it in the graph.
+  // Charges the memory of a name and of the entry that has it.
   void keep(std::string_view name, std::size_t beside) {
     kept_ += name.size() + beside;
     if (kept_ > kFirstKept + kMostGrowth * pickle_.bytes())
@@ -119,7 +119,7 @@ class Walker {
     return is_scalar(key) || key.is(Kind::tuple) ? scalar_text(key) : fmt::format("key {}", position);
   }
 
-  // As Python shows it, texts without quotes.
+  // The value as Python prints it, texts without quotes.
   std::string scalar_text(PickleValue value) const {
     switch (value.kind()) {
       case Kind::none:
@@ -153,7 +153,7 @@ class Walker {
     return text + "]";
   }
 
-  // Charged to the metadata even where it is left out then: one long text may be listed at every reference.
+  // Charged to the metadata even if it is then left out: one long text may be listed at every reference.
   void add_list(PickleValue value, const std::string& path) {
     const std::string text = metadata_bytes_ < kMostMetadataBytes ? list_text(value) : "";
     metadata_bytes_ += text.size();
@@ -171,7 +171,7 @@ class Walker {
 
   void visit_container(PickleValue value, const std::string& path) {
     const std::span<const PickleValue> items = rebuild_.sequence(value);
-    visits_ += items.size() / 64;  // looking through them costs something too
+    visits_ += items.size() / 64;  // looking through the items costs time too
     if (!value.is(Kind::dict) && std::ranges::all_of(items, is_scalar)) {
       if (!items.empty()) add_list(value, path);
       return;
@@ -279,7 +279,7 @@ class Walker {
       return push_parts(path, arguments, kParts);
     }
     if (last == "_rebuild_wrapper_subclass") {
-      // what it wraps is state, which only _rebuild_from_type_v2 carries
+      // the wrapped value is state, which only _rebuild_from_type_v2 carries
       find(Severity::error, "a wrapper of other tensors, which are not in the file", name);
       return;
     }
@@ -347,7 +347,7 @@ class Walker {
       push_parts(path, data, kCompressed);
   }
 
-  // An object of a class that means nothing here; one that holds tensors is the model's own code.
+  // An object of an unknown class. If it holds tensors, it needs the model's own code.
   void leave_out(const PickleObject& object, const std::string& path) {
     const std::string name = safe_display(class_name(object), 100);
     if (holds_storage(object))
@@ -418,7 +418,7 @@ class Walker {
   }
 
   void add_entry(const std::string& path, MetaValue value) {
-    if (path == kConfigKey)  // it cannot stand in for the model's own configuration
+    if (path == kConfigKey)  // reserved for the model's own configuration
       return find(Severity::warning, "left out of the metadata", path);
     if (graph_.metadata.size() >= kMostMetadata)
       return find(Severity::info, fmt::format("beyond the first {} values: left out", kMostMetadata), path);
@@ -459,7 +459,7 @@ class Walker {
   std::uint64_t visits_ = 0;
   std::uint64_t names_ = 0;  // bytes of all paths
   std::uint64_t kept_ = 0;   // see keep
-  std::size_t packed_ = 0;   // tensors whose names are
+  std::size_t packed_ = 0;   // tensors whose names are packed
   std::size_t metadata_bytes_ = 0;
   std::array<std::vector<bool>, 3> searched_;  // objects, tuples, others, by number
   TextSet keys_;                               // of the metadata

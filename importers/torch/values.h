@@ -1,4 +1,4 @@
-// What a pickled checkpoint holds: the storages it names, its tensors, its other values as metadata.
+// Reads a pickled checkpoint: its storages, its tensors, and its other values as metadata.
 #pragma once
 
 #include "core/graph/meta_graph.h"
@@ -15,34 +15,35 @@
 
 namespace loadline {
 
-// A storage as its persistent ids describe it.
+// A storage as described by its persistent ids.
 struct TorchStorage {
   PickleValue key;  // a text or a whole number
   TorchType type;
   bool untyped = false;
   std::uint64_t numel = 0;                                         // bytes when untyped
-  std::uint64_t bytes() const { return numel * type.item_bytes; }  // fits
+  std::uint64_t bytes() const { return numel * type.item_bytes; }  // checked: no overflow
 };
 
-// A part of a storage, which legacy files name by persistent ids of their own.
+// A part of a storage. In legacy files a part can have its own persistent id.
 struct TorchWindow {
   std::uint64_t offset = 0;  // in bytes
   std::uint64_t bytes = 0;
 };
 
-// What the persistent ids of a pickle say. There are as many as tensors: nothing is kept twice.
+// The storages behind the persistent ids of a pickle. There can be as many ids as tensors, so nothing is
+// stored twice.
 class TorchStorages {
  public:
   // In the order in which the pickle names them.
   const std::vector<TorchStorage>& storages() const { return storages_; }
-  // What persistent id number `id` gives.
+  // Position in storages() of the storage that persistent id number `id` names.
   std::uint32_t storage_of(std::uint32_t id) const { return storage_of_[id]; }
   TorchWindow window_of(std::uint32_t id) const;
   std::string key(const TorchStorage& storage) const { return key_text(storage.key); }
   std::optional<std::uint32_t> find(std::string_view key) const;
-  // Frees what find() needs.
+  // Frees the index of find(), which must not be called afterwards.
   void forget_keys() { by_key_ = NameIndex(); }
-  // "" for what is no key.
+  // A key as text; "" if the value is not a key.
   std::string key_text(PickleValue key) const;
 
  private:
@@ -51,28 +52,28 @@ class TorchStorages {
 
   const Pickle* pickle_;
   std::vector<TorchStorage> storages_;
-  std::vector<std::uint32_t> storage_of_;         // each persistent id
-  std::map<std::uint32_t, TorchWindow> windows_;  // of those that are not whole storages
+  std::vector<std::uint32_t> storage_of_;         // by persistent id
+  std::map<std::uint32_t, TorchWindow> windows_;  // by persistent id, for parts of storages only
   NameIndex by_key_;
 };
 
-enum class TorchIds : std::uint8_t { zip, legacy };  // tuples of five, and of six with a view
+enum class TorchIds : std::uint8_t { zip, legacy };  // ids of five items; ids of six, the last one a view
 
-// `pickle` must outlive it. Throws Error{malformed} for ids of another form and for a key with two types or
-// sizes, Error{unsupported} for unknown classes and whole pickled modules.
+// `pickle` must outlive the result. Throws Error{malformed} for ids of another form or a key with two types
+// or sizes, and Error{unsupported} for unknown storage classes and whole pickled modules.
 TorchStorages torch_storages(const Pickle& pickle, const std::string& file, TorchIds ids);
 
-// Adds every tensor that the pickle's value holds, named by its path ("model.layers.0.weight"), and scalars,
-// strings and short lists of them as metadata. `placed` gives each of storages.storages() its place in the
-// graph. What cannot be represented becomes a Note, or an Error{unsupported} when it holds tensors.
+// Adds every tensor in the pickle's value, named by its path ("model.layers.0.weight"). Scalars, strings and
+// short lists of them become metadata. `placed` maps each of storages.storages() to its storage in the graph.
+// A value that cannot be represented becomes a Note, or an Error{unsupported} if it holds tensors.
 void add_torch_values(const Pickle& pickle, const TorchStorages& storages,
                       const std::vector<StorageId>& placed, MetaGraph& graph);
 
-// What to say of storages that are called so and that no tensor uses; nothing if there are none.
+// The notes about storages, given by name, that no tensor uses; none for an empty list.
 std::vector<Note> unused_storages(const std::vector<std::string>& names);
 
-// Puts storages in the order of their bytes and tensors in that of their storages. Writers keep to it mostly,
-// and then nothing is moved.
+// Sorts storages by file position, and tensors by storage. Most files are in this order already; then nothing
+// moves.
 void sort_by_place(MetaGraph& graph);
 
 }  // namespace loadline

@@ -36,7 +36,7 @@ class TorchZip : GraphReader {
     check_version();
     const bool big_endian = is_big_endian();
     read_values(pickle_member, big_endian);
-    sort_by_place(graph_);  // without the pickle, which is as large as the graph
+    sort_by_place(graph_);  // after the pickle is freed, which is as large as the graph
     return std::move(graph_);
   }
 
@@ -48,7 +48,7 @@ class TorchZip : GraphReader {
     return Error(ErrorCode::unsupported, {.file = file_.path()}, detail, values...);
   }
 
-  // data.pkl, once it is clear that this is no other kind of archive.
+  // Finds data.pkl, after checking that this is no other kind of archive.
   const ZipMember& check_kind() const {
     if (find("archive_format") != nullptr)
       throw unsupported("an archive of torch.export whose first member is none of its weights");
@@ -84,7 +84,7 @@ class TorchZip : GraphReader {
     return text == "big";
   }
 
-  // Straight from the file: the pickle of a large model is large itself.
+  // Reads the pickle directly from the file, because a large model has a large pickle.
   Pickle read_pickle(const ZipMember& member) const {
     if (member.bytes > kMostPickle)
       throw Error(ErrorCode::limit, {.file = file_.path(), .byte = member.header},
@@ -112,7 +112,7 @@ class TorchZip : GraphReader {
   void read_values(const ZipMember& member, bool big_endian) {
     const Pickle pickle = read_pickle(member);
     TorchStorages storages = torch_storages(pickle, file_.path(), TorchIds::zip);
-    storages.forget_keys();  // the archive finds its members
+    storages.forget_keys();  // not needed: the archive finds members by name
     const std::vector<StorageId> placed = place(storages, big_endian);
     std::vector<Note> notes = add_unreferenced();
     notes.insert(notes.end(), zip_->notes().begin(), zip_->notes().end());
@@ -122,7 +122,7 @@ class TorchZip : GraphReader {
     graph_.notes.insert(graph_.notes.end(), notes.begin(), notes.end());
   }
 
-  // Each storage's place, compared with what the pickle says of it.
+  // Finds the place of each storage and compares its size with the pickle.
   std::vector<StorageId> place(const TorchStorages& storages, bool big_endian) {
     std::vector<StorageId> placed;
     placed.reserve(storages.storages().size());
@@ -153,7 +153,7 @@ class TorchZip : GraphReader {
       storage.encoding = Encoding::byte_swapped;
       storage.unit = static_cast<std::uint8_t>(unit);
     } else if (wanted.untyped && !std::exchange(untyped_noted_, true)) {
-      // torch reads them as single bytes, whatever the tensors on them say
+      // torch treats untyped storages as single bytes, whatever the dtypes of their tensors
       graph_.note(Severity::error, {},
                   "big-endian storages without a type: the order of their numbers' bytes is not "
                   "known");
@@ -173,7 +173,7 @@ class TorchZip : GraphReader {
     return unused_storages(left);
   }
 
-  std::optional<ZipArchive> zip_;  // until its storages are placed
+  std::optional<ZipArchive> zip_;  // freed once its storages are placed
   std::string root_;
   std::vector<bool> used_;  // members
   bool untyped_noted_ = false;

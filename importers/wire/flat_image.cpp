@@ -19,7 +19,7 @@ namespace loadline {
 namespace {
 
 constexpr std::uint64_t kMostTables = 1'000'000;
-// Vectors below this size are as cheap to copy as to leave out.
+// Smaller vectors are as cheap to copy as to leave out.
 constexpr std::uint64_t kLeastHole = 4096;
 
 // Follows references with every step checked, reading a few kilobytes at a time.
@@ -30,7 +30,7 @@ class Walk {
   std::uint64_t size() const { return size_; }
   std::uint64_t root() { return follow(0); }
 
-  // Where field `number` of the table stands, or nothing if it is absent.
+  // The position of field `number` of the table, or nothing if it is absent.
   std::optional<std::uint64_t> field(std::uint64_t table, unsigned number) {
     const auto back = static_cast<std::int32_t>(u32(table));
     const std::int64_t vtable = static_cast<std::int64_t>(table) - back;

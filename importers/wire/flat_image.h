@@ -1,4 +1,4 @@
-// The structure of a flatbuffer file in memory, without the weights that lie inside it.
+// Holds the structure of a flatbuffer file in memory, without the weights inside it.
 #pragma once
 
 #include "core/io/source_file.h"
@@ -16,19 +16,19 @@ struct FlatBytes {
   std::uint64_t bytes = 0;
 };
 
-// The byte vectors of `tables[i].field` for the root table's vector of tables in field `tables` (fields
-// counted from 0), found by reading only the way there. Absent ones are left out. `size` is where the
-// flatbuffer ends. Throws Error{malformed} for offsets that lead out of it.
+// The byte vectors `tables[i].field`, where `tables` is the number of the root table's field that holds a
+// vector of tables. Fields are counted from 0. Reads only the references on the way. Absent vectors are left
+// out. `size` is the end of the flatbuffer. Throws Error{malformed} for offsets that lead out of it.
 std::vector<FlatBytes> flat_byte_vectors(const SourceFile& file, std::uint64_t size, unsigned tables,
                                          unsigned field);
 
-// The ranges of the file that the same tables name by two u64 fields, an offset (above 1 if used) and a size.
+// The ranges of the file that the same tables give by two u64 fields: an offset (above 1 if used) and a size.
 std::vector<FlatBytes> flat_far_ranges(const SourceFile& file, std::uint64_t size, unsigned tables,
                                        unsigned offset_field, unsigned size_field);
 
-// A copy of [0, size) at the same offsets, with zeros where weights are: it cannot change while it is
-// verified and read, and takes memory for the rest only. Throws Error{limit} if that is more than
-// kMostImage bytes.
+// A copy of bytes [0, size) of the file at the same offsets, with zeros in place of the weights. It cannot
+// change while it is verified and read, and uses memory only outside the weights. Throws Error{limit} if that
+// is more than kMostImage bytes.
 class FlatImage {
  public:
   static constexpr std::uint64_t kMostSize = (std::uint64_t{1} << 31) - 2;  // a flatbuffer's own limit
@@ -38,7 +38,7 @@ class FlatImage {
 
   const std::uint8_t* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
-  // Where a byte vector in the image lies in the file.
+  // The file offset of a byte vector in the image.
   std::uint64_t offset_of(const std::uint8_t* inside) const {
     return static_cast<std::uint64_t>(inside - data_.get());
   }

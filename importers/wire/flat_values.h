@@ -1,4 +1,4 @@
-// Parts of a flatbuffer that may be absent: they are then empty.
+// Access to parts of a flatbuffer that may be absent: an absent part counts as empty.
 #pragma once
 
 #include "core/base/error.h"
@@ -26,8 +26,9 @@ std::string flat_text(const String* string) {
   return string == nullptr ? std::string() : string->str();
 }
 
-// The root table of the flatbuffer with that identifier. Throws Error{malformed} naming `file`. The caller
-// names the library's verifier: its header stays in .cpp files.
+// Verifies the flatbuffer and its identifier and returns its root table. Throws Error{malformed} naming
+// `file`. The caller passes the library's verifier type, so that only .cpp files include the library's
+// header.
 template <typename Verifier, typename Root>
 const Root& flat_root(const FlatImage& image, const Root* (*root)(const void*), const char* identifier,
                       const std::string& file) {

@@ -37,7 +37,7 @@ bool is_dict_type(std::string_view name) {
 
 }  // namespace
 
-// Runs the opcodes. The stack's values above the last mark are what an opcode may take.
+// Runs the opcodes. An opcode may only take the stack's values above the last mark.
 class PickleMachine {
  public:
   PickleMachine(Pickle& pickle, Cursor& cursor)
@@ -74,7 +74,7 @@ class PickleMachine {
     return cursor_.read<T>(what);
   }
 
-  // Counts what is about to be kept, so that a small file cannot fill the memory.
+  // Charges memory before it is used, so that a small file cannot fill the memory.
   void keep(std::uint64_t values) {
     kept_ += values;
     if (kept_ > Pickle::kMostValues) throw limit("values", Pickle::kMostValues);
@@ -161,7 +161,7 @@ class PickleMachine {
   }
 
   void put(std::uint64_t slot) {
-    // writers number slots one by one; whoever leaves large gaps wants memory
+    // honest writers number slots one by one; large gaps only waste memory
     constexpr std::uint64_t kMostGap = 1024;
     if (slot > memo_.size() + kMostGap) throw malformed("memo slot {} after {} slots", slot, memo_.size());
     const PickleValue value = top();
@@ -204,7 +204,7 @@ class PickleMachine {
     push(values_.add_real(bits));
   }
 
-  // APPENDS and SETITEMS: what stands from `first` on the stack goes into what stands below.
+  // APPENDS and SETITEMS: the values from `first` on the stack go into the container below them.
   void add_items(Kind kind, std::size_t first) {
     const auto items = std::span<const PickleValue>(stack_).subspan(first);
     if (kind == Kind::dict && items.size() % 2 != 0) throw malformed("SETITEMS with a key that has no value");
@@ -215,8 +215,8 @@ class PickleMachine {
     stack_.resize(first);
   }
 
-  // What APPEND and SETITEM add to: a list or dict, or the state of an object that stays opaque, which a
-  // class derived from list or dict writes so.
+  // The target of APPEND and SETITEM: a list or dict, or the state of an opaque object, because instances of
+  // classes derived from list or dict are written like this.
   PickleValue target(PickleValue value, Kind kind, std::string_view opcode) {
     if (value.is(kind)) return value;
     if (!value.is(Kind::object))
@@ -288,7 +288,7 @@ class PickleMachine {
   void build() {
     const PickleValue state = pop();
     const PickleValue value = top();
-    // an OrderedDict's state is the versions of modules (_metadata): of no use here
+    // an OrderedDict's state holds the versions of modules (_metadata), which are not needed here
     if (value.is(Kind::dict)) return;
     if (!value.is(Kind::object)) throw malformed("BUILD on what is no object");
     PickleObject& object = values_.object(value);

@@ -1,4 +1,4 @@
-// The names that a pickle may or may not mention.
+// The lists of names that only serve to run code.
 #include "importers/wire/pickle_globals.h"
 
 #include "core/graph/word_list.h"
@@ -8,13 +8,13 @@
 namespace loadline {
 namespace {
 
-// Modules that only a pickle meant to run something names. Not what makes reading safe, for nothing is ever
-// called; it lets such a file be refused by name.
+// Modules that only a pickle meant to run code names. Reading is safe without this list, because nothing is
+// ever called. The list allows a clear error message.
 constexpr std::string_view kCodeModules =
     "_posixsubprocess asyncio bdb code codeop commands cProfile ctypes doctest ensurepip idlelib imp "
     "importlib marshal nt operator os pdb pickle pip pkgutil posix profile pty pydoc runpy shelve shutil "
     "socket subprocess sys timeit venv webbrowser";
-// What the builtins hold besides functions that run something.
+// The names in builtins that do not run code.
 constexpr std::string_view kDataBuiltins =
     "bool bytearray bytes complex dict float frozenset int list object range set slice str tuple Ellipsis";
 

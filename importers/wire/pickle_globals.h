@@ -1,4 +1,5 @@
-// Names in modules, as pickles mention them: in today's spelling, and whether they only serve to run code.
+// Names in Python modules as pickles give them: their modern spelling, and whether they only serve to run
+// code.
 #pragma once
 
 #include <string>
@@ -10,10 +11,10 @@ struct PickleGlobal {
   std::string name;
 };
 
-// Protocol 2 writes the names of Python 2.
+// The Python 3 name of a global. Protocol 2 writes Python 2 names.
 PickleGlobal modern_global(PickleGlobal global);
 
-// Whether no honest checkpoint names it. Takes today's spelling.
+// Whether the global only serves to run code, so that no honest checkpoint names it. Takes the Python 3 name.
 bool runs_code(const PickleGlobal& global);
 
 }  // namespace loadline

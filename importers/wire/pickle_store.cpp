@@ -1,4 +1,4 @@
-// Where values lie: a number says block and place, its lowest bit that they lie elsewhere.
+// A value's number encodes its block and position. Its lowest bit says that the value is stored elsewhere.
 //
 //   integer   28 bits: 27 of the number, 0      or a position among the wide ones, 1
 //   text      28 bits: block 11, byte 16, 0     or a position among the long ones, 1
@@ -20,7 +20,7 @@ constexpr std::size_t kTupleBlock = std::size_t{1} << 14;  // items
 constexpr std::size_t kLongText = 1000;                    // and longer: by itself
 constexpr std::size_t kLongTuple = 1000;
 constexpr std::int64_t kInlineNumber = std::int64_t{1} << 26;
-constexpr std::uint64_t kAllocation = 16;  // what an allocation takes besides, at least
+constexpr std::uint64_t kAllocation = 16;  // least overhead of an allocation
 
 std::uint32_t elsewhere(std::size_t position) {
   assert(position < PickleValue::kMostNumber / 2);
@@ -29,7 +29,7 @@ std::uint32_t elsewhere(std::size_t position) {
 bool is_elsewhere(PickleValue value) { return (value.number() & 1) != 0; }
 std::uint32_t place_of(PickleValue value) { return value.number() >> 1; }
 
-// Among the items of a block, how many follow.
+// The size of a tuple, stored in its block before the items.
 PickleValue size_mark(std::size_t size) { return {Kind::absent, static_cast<std::uint32_t>(size)}; }
 
 }  // namespace
@@ -146,7 +146,7 @@ PickleValue PickleStore::add_tuple(std::span<const PickleValue> items) {
   return added;
 }
 
-// Where a tuple like this was put last, or one of the same hash; nothing for what is no shape.
+// The slot of the last tuple whose hash selects the same slot as `items`; null if `items` is not a shape.
 PickleValue* PickleStore::shape_slot(std::span<const PickleValue> items) {
   constexpr std::size_t kMostRank = 8;
   if (items.size() > kMostRank) return nullptr;

@@ -1,4 +1,4 @@
-// The values of a pickle in little memory: a large checkpoint has millions of them.
+// Stores the values of a pickle compactly: a large checkpoint has millions of them.
 #pragma once
 
 #include <array>
@@ -14,15 +14,15 @@
 
 namespace loadline {
 
-// A value in 32 bits: its kind, and a number that fits or says where in the PickleStore the rest lies. Copies
-// of a list, dict, set or object are that same list: what the file shares or closes to a cycle stays so.
+// A value in 32 bits: its kind, and a number that is small enough or gives a position in the PickleStore. A
+// copy of a list, dict, set or object refers to the same one, so sharing and cycles of the file are kept.
 class PickleValue {
  public:
   enum class Kind : std::uint8_t {
     none,
     boolean,
-    integer,      // that fits in 64 bits
-    big_integer,  // one that does not: its value is not kept
+    integer,      // fits in 64 bits
+    big_integer,  // does not fit in 64 bits: its value is not kept
     real,
     text,
     bytes,
@@ -31,8 +31,8 @@ class PickleValue {
     list,
     dict,  // also an OrderedDict, defaultdict or Counter
     set,
-    object,      // what calling a global would give
-    persistent,  // what the reader of the file keeps outside: a storage
+    object,      // the result of calling a global, which is never called
+    persistent,  // an object outside the pickle: a storage
     absent,      // no value at all
   };
   static constexpr std::uint32_t kMostNumber = (std::uint32_t{1} << 28) - 1;
@@ -43,7 +43,7 @@ class PickleValue {
   Kind kind() const { return static_cast<Kind>(raw_ & 15); }
   std::uint32_t number() const { return raw_ >> 4; }
   bool is(Kind wanted) const { return kind() == wanted; }
-  // The same scalar, or the same list: not one that is alike.
+  // The same scalar, or the same container; equal containers at different positions compare unequal.
   bool operator==(const PickleValue&) const = default;
   std::uint32_t raw() const { return raw_; }
 
@@ -53,27 +53,28 @@ class PickleValue {
 
 static_assert(sizeof(PickleValue) == 4);
 
-// What REDUCE, NEWOBJ and BUILD make of a global: it, its arguments and its state, side by side.
+// An object as REDUCE, NEWOBJ and BUILD describe it: the global to call, its arguments and the object's
+// state.
 struct PickleObject {
   PickleValue callee;
   PickleValue arguments;  // a tuple
   PickleValue state;      // none without BUILD
 };
 
-// The items of one list, dict or set, in one pointer: most dicts are the hooks of a tensor, and empty.
+// The items of one list, dict or set. One pointer in size, because most dicts are a tensor's hooks and empty.
 class PickleItems {
  public:
   std::span<const PickleValue> view() const;
-  // `items` are not its own.
+  // `items` must not be part of this object.
   void append(std::span<const PickleValue> items);
   std::uint64_t bytes() const;
 
  private:
-  std::unique_ptr<PickleValue[]> held_;  // behind how many there are, and how many there is room for
+  std::unique_ptr<PickleValue[]> held_;  // the count, the capacity, then the items
 };
 
-// Only grows. Spans and views stay valid, but for those of a list that is appended to. Whoever fills it keeps
-// to kMostTexts and to fewer than 2^27 values of each kind.
+// Only grows. Spans and views stay valid, except those of a container that is appended to. The caller must
+// not exceed kMostTexts, and must add fewer than 2^27 values of each kind.
 class PickleStore {
  public:
   using Kind = PickleValue::Kind;
@@ -83,7 +84,7 @@ class PickleStore {
   PickleValue add_integer(std::int64_t value);
   PickleValue add_real(std::uint64_t bits);
   PickleValue add_text(Kind kind, std::string_view text);  // text, bytes or global
-  // Equal tuples of numbers may become one.
+  // Equal tuples of numbers may be stored once.
   PickleValue add_tuple(std::span<const PickleValue> items);
   PickleValue add_container(Kind kind);  // list, dict or set
   PickleValue add_object(PickleValue callee, PickleValue arguments);
@@ -96,7 +97,7 @@ class PickleStore {
   PickleObject& object(PickleValue value) { return objects_[value.number()]; }
   const PickleObject& object(PickleValue value) const { return objects_[value.number()]; }
 
-  // Memory that it takes, nearly, and how much of that is texts.
+  // Its approximate memory in bytes, and the part of it used by texts.
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t text_bytes() const { return text_bytes_; }
 
@@ -105,18 +106,19 @@ class PickleStore {
  private:
   PickleValue* shape_slot(std::span<const PickleValue> items);
 
-  // Blocks never move: one piece would double when it grows, and be copied.
+  // Blocks, which never move: a single array would be copied whenever it grows.
   std::deque<std::uint64_t> wide_;                    // numbers that need all 64 bits
-  std::vector<std::unique_ptr<char[]>> text_blocks_;  // short texts, each behind its length in 2 bytes
+  std::vector<std::unique_ptr<char[]>> text_blocks_;  // short texts, each after its length in 2 bytes
   std::deque<std::string> long_texts_;
-  std::vector<std::unique_ptr<PickleValue[]>> tuple_blocks_;  // short tuples, each behind its size
-  std::deque<PickleItems> containers_;                        // and long tuples
+  std::vector<std::unique_ptr<PickleValue[]>> tuple_blocks_;  // short tuples, each after its size
+  std::deque<PickleItems> containers_;                        // containers and long tuples
   std::deque<PickleObject> objects_;
   std::size_t text_used_ = 0;   // of the last block
   std::size_t tuple_used_ = 0;  // of the last block
   std::uint64_t bytes_ = 0;
   std::uint64_t text_bytes_ = 0;
-  // Short tuples of numbers seen last, by hash: a model has few shapes, and each tensor writes its own.
+  // The last short tuples of numbers, by hash: a model has few different shapes, but each tensor writes its
+  // own.
   std::array<PickleValue, 64> shapes_ = {};
 };
 

@@ -1,4 +1,4 @@
-// A scanner for the plain part of JSON in which large headers and indexes are written.
+// A fast scanner for the simple subset of JSON that large headers and indexes use.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace loadline {
 
-// One pass, no tree. Understands punctuation, white space, strings of printable ASCII without escapes and
-// whole numbers below 10^19; every method returns false for anything else, which is then for a JSON parser
-// to judge. Texts point into the input.
+// One pass, no tree. Understands punctuation, white space, strings of printable ASCII without escapes, and
+// whole numbers below 10^19. Every method returns false for anything else; the caller then uses a JSON
+// parser. Texts point into the input.
 class PlainJson {
  public:
   explicit PlainJson(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
 
-  // The next token, if it is this one.
+  // Takes the next token if it is `punctuation`.
   bool take(char punctuation) {
     skip_space();
     if (at_ == end_ || *at_ != punctuation) return false;
@@ -28,7 +28,7 @@ class PlainJson {
     const auto* const quote =
         static_cast<const char*>(std::memchr(at_, '"', static_cast<std::size_t>(end_ - at_)));
     if (quote == nullptr) return false;
-    unsigned odd = 0;  // without branches, so that the compiler takes many characters at once
+    unsigned odd = 0;  // without branches, so that the compiler vectorises the loop
     for (const char* c = at_; c != quote; ++c) {
       const auto byte = static_cast<unsigned char>(*c);
       odd |= static_cast<unsigned>(byte < 0x20) | static_cast<unsigned>(byte >= 0x7F) |
@@ -40,7 +40,7 @@ class PlainJson {
     return true;
   }
 
-  // A string that must be this literal.
+  // Takes a string if it equals this literal.
   template <std::size_t N>
   bool string_is(const char (&text)[N]) {
     if (!take('"')) return false;
@@ -60,7 +60,7 @@ class PlainJson {
     out = value;
     const std::ptrdiff_t digits = at_ - begin;
     const bool sound = digits > 0 && digits <= kSafeDigits && (digits == 1 || *begin != '0');
-    if (!sound) at_ = begin;  // whoever tries something else finds the same text
+    if (!sound) at_ = begin;  // the caller may try another token at the same place
     return sound;
   }
 

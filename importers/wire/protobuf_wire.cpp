@@ -21,14 +21,14 @@ namespace {
 
 using google::protobuf::io::CodedInputStream;
 
-// Hands out a range of a file; what is skipped is never read. Reads ahead little after a skip and more
-// while reading goes on: between two weights lie a hundred bytes, between two operators none.
+// Hands out a range of a file; skipped bytes are never read. Reads ahead little after a skip and more while
+// reading goes on: between two weights lie a hundred bytes, between two operators none.
 class FileStream final : public google::protobuf::io::ZeroCopyInputStream {
  public:
   FileStream(const SourceFile& file, std::uint64_t begin, std::uint64_t end)
       : file_(file), begin_(begin), end_(end), at_(begin) {}
 
-  // Errors must not fly through protobuf's frames: they are kept, and thrown by rethrow().
+  // Exceptions must not pass through protobuf's frames: they are kept, and rethrow() throws them.
   bool Next(const void** data, int* size) override {
     if (at_ == end_ || failure_) return false;
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(ahead_, end_ - at_));

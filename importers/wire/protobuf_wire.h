@@ -1,4 +1,4 @@
-// Reads protobuf wire data field by field, front to back, without touching the bytes that are skipped.
+// Reads protobuf wire data field by field, front to back, without reading skipped bytes.
 #pragma once
 
 #include "core/base/error.h"
@@ -20,38 +20,39 @@ constexpr std::uint32_t wire_tag(std::uint32_t number, WireType type) {
 }
 
 struct WireField {
-  std::uint32_t tag = 0;     // wire_tag(number, type): what a switch over known fields compares
-  std::uint64_t at = 0;      // of its first byte, absolute, in the file
-  std::uint64_t value = 0;   // of a varint or a fixed number
-  std::uint64_t offset = 0;  // of what a length-delimited field holds, absolute, in the file
-  std::uint64_t bytes = 0;
+  std::uint32_t tag = 0;     // wire_tag(number, type), for a switch over known fields
+  std::uint64_t at = 0;      // absolute file offset of the field's first byte
+  std::uint64_t value = 0;   // of a varint or a fixed-size number
+  std::uint64_t offset = 0;  // absolute file offset of a length-delimited field's content
+  std::uint64_t bytes = 0;   // size of that content
 
   std::uint32_t number() const { return tag >> 3; }
   WireType type() const { return static_cast<WireType>(tag & 7); }
   std::uint64_t end() const { return offset + bytes; }
 };
 
-// A walk through the message that fills [begin, end) of a file, which must outlive it. Throws
-// Error{malformed}, naming the file and the absolute byte, for varints over 10 bytes or cut off, field
-// numbers out of range, groups, wire types 6 and 7, and lengths over what remains of the enclosing message.
+// Walks through the message that fills [begin, end) of a file, which must outlive the reader. Throws
+// Error{malformed} naming the file and the absolute byte for varints that are cut off or over 10 bytes, field
+// numbers out of range, groups, wire types 6 and 7, and lengths beyond the end of the enclosing message.
 class WireReader {
  public:
-  // Error{limit} for a range of 2^31 bytes or more, which is past what protobuf allows.
+  // Throws Error{limit} for a range of 2^31 bytes or more, which protobuf does not allow.
   WireReader(const SourceFile& file, std::uint64_t begin, std::uint64_t end);
   ~WireReader();
   WireReader(const WireReader&) = delete;
   WireReader& operator=(const WireReader&) = delete;
 
-  // The next field of the current message; nothing at its end. What a length-delimited field holds is
-  // stepped over by the following call unless enter() or text() took it.
+  // The next field of the current message; nothing at its end. The following call skips the content of a
+  // length-delimited field unless enter() or text() has taken it.
   std::optional<WireField> next();
-  // Goes into the message, or the packed run, that `field`, the last one that next() gave, holds.
-  // Error{limit} beyond kMostDepth levels: protobuf's own readers refuse those.
+  // Enters the message or packed run inside `field`, which must be the last result of next(). Throws
+  // Error{limit} beyond kMostDepth levels, as protobuf's own readers do.
   void enter(const WireField& field);
-  // Steps out of what enter() went into, over whatever was not read of it.
+  // Leaves the message or run that enter() entered, skipping its unread rest.
   void leave();
 
-  // The bytes of the field that next() gave last. Error{limit} above `most`; `what` names it there.
+  // The content of the last result of next(). Throws Error{limit} above `most` bytes; `what` names the field
+  // in the message.
   std::string text(const WireField& field, std::uint64_t most, std::string_view what);
   // Inside a packed run of varints.
   bool at_end() const;

@@ -73,7 +73,7 @@ std::string ZipArchive::read(const ZipMember& member, std::uint64_t most) const 
   if (!member.deflated) {
     text = file_->text_at(member.payload, member.bytes);
   } else {
-    // the size is only a claim: take memory as the content really comes
+    // the stated size may be false: allocate only as content arrives
     const auto decoder = make_decoder(*file_, storage(member, FileId{0}));
     constexpr std::uint64_t kPiece = 256 << 10;
     while (text.size() < member.bytes) {

@@ -1,4 +1,4 @@
-// A zip archive: where each member's bytes lie, and the content of small ones.
+// Reads a zip archive: the place of each member's bytes, and the content of small members.
 #pragma once
 
 #include "core/base/error.h"
@@ -16,7 +16,7 @@
 
 namespace loadline {
 
-// The members of an archive and their content. What is refused: zip_directory.h.
+// The members of an archive and their content. zip_directory.h lists the archives that are refused.
 class ZipArchive {
  public:
   // Reads the directory and the local headers, no content. `file` must outlive it. Throws Error.
@@ -24,13 +24,13 @@ class ZipArchive {
 
   const SourceFile& file() const { return *file_; }
   const std::vector<ZipMember>& members() const { return directory_.members; }
-  // Of its directory.
+  // Notes about the directory.
   const std::vector<Note>& notes() const { return directory_.notes; }
   const ZipMember* find(std::string_view name) const;
-  // The one folder that holds everything, without its slash. Throws Error{malformed} if there is none.
+  // The single folder that holds all members, without its slash. Throws Error{malformed} if there is none.
   std::string root() const;
-  // The member's content, decompressed and compared with its checksum; a checksum of 0 is one that the
-  // writer was told to leave out. Throws Error{limit} above `most` bytes, Error{malformed}.
+  // The member's content, decompressed and compared with its checksum. A checksum of 0 means that the writer
+  // omitted it. Throws Error{limit} above `most` bytes, and Error{malformed}.
   std::string read(const ZipMember& member, std::uint64_t most) const;
   // Compares a stored member with its checksum, piece by piece. Throws Error{malformed}.
   void check_stored(const ZipMember& member) const;
@@ -52,7 +52,7 @@ class ZipArchive {
   NameIndex by_name_;
 };
 
-// The name in the local header that `head`, the start of a file, begins with; cut where `head` ends.
+// The member name in the local header at the start of `head`, a file's first bytes; cut where `head` ends.
 std::optional<std::string_view> first_zip_name(std::string_view head);
 
 }  // namespace loadline

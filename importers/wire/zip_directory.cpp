@@ -168,7 +168,7 @@ class Reader {
     end.directory = cursor.read<std::uint64_t>("the zip64 end record");
     if (disk != 0 || directory_disk != 0 || here != end.members)
       throw malformed(at, "the zip archive spans several disks");
-    // what the record may be extended by has a meaning for some writers only
+    // extensions of the record have a meaning for some writers only
     add_gap(cursor.at(), locator);
     return end;
   }
@@ -327,8 +327,8 @@ class Reader {
     return between;
   }
 
-  // What lies between a member's content, which ends at `end`, and what comes next: its descriptor, where
-  // flag 3 announces one, and otherwise nothing that any writer known here leaves.
+  // Looks at the bytes between a member's content, which ends at `end`, and the next header. If flag 3 is
+  // set, a descriptor is expected there. All other bytes count as a gap, which no known writer leaves.
   void judge_gap(const ZipMember& member, bool sizes_follow, std::uint64_t end, std::uint64_t next) {
     const auto between = static_cast<std::size_t>(std::min(next - end, kMostDescriptor));
     const std::uint64_t described =
@@ -366,7 +366,8 @@ class Reader {
     gap_bytes_ += end - begin;
   }
 
-  // Other readers see nothing there, and a file that is two things at once keeps the other one there.
+  // A note about the gaps: other readers ignore these bytes, and a file of two formats at once hides the
+  // second one there.
   std::vector<Note> gap_notes() const {
     if (gaps_ == 0) return {};
     const std::string where = gaps_ == 1 ? fmt::format("byte {}", first_gap_)
@@ -420,7 +421,7 @@ class Reader {
   }
 
   void check_names() const {
-    // by hash: two names that share one are refused too, which nobody can bring about
+    // by hash: two different names with one hash are refused too, which nobody can provoke
     std::vector<std::pair<std::uint64_t, std::uint32_t>> seen;  // and the member
     seen.reserve(members_.size());
     std::string key;

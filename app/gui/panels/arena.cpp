@@ -1,4 +1,4 @@
-// An arena: what was packed, how well, and where every buffer lies; in step mode, how it came to that.
+// The arena panel: the packing, its quality and the place of every buffer; in step mode, how it was found.
 #include "app/gui/meta_text.h"
 #include "app/gui/panels/arena_controls.h"
 #include "app/gui/panels/arena_plot.h"

@@ -1,4 +1,4 @@
-// The choice of what the arena panel packs and how, and the figures of a packing.
+// The arena panel's controls for source and options, and the figures of a packing.
 #pragma once
 
 #include "app/gui/ui.h"
@@ -7,7 +7,7 @@
 
 namespace loadline::gui {
 
-// On as many lines as they need.
+// Draws the controls on as many lines as they need.
 class ArenaControls {
  public:
   void draw(Workspace& workspace, const Ui& ui);
@@ -19,9 +19,9 @@ class ArenaControls {
   TypedField capacity_;
 };
 
-// Height, lower bound, gap, what greedy has, how it was found, and whether it keeps the capacity.
+// Draws height, lower bound, gap, greedy height, how the packing was found, and whether it fits the capacity.
 void arena_figures(const Document& document, const Ui& ui, const ArenaScene& scene, std::uint32_t arena);
-// What the colours mean.
+// Draws the legend of the colours.
 void arena_legend(const Ui& ui, const ArenaScene& scene, std::uint32_t arena);
 
 }  // namespace loadline::gui

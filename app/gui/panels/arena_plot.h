@@ -14,10 +14,10 @@ namespace loadline::gui {
 ImU32 arena_kind_color(const Theme& theme, ArenaPalette palette, std::uint8_t kind);
 std::string_view arena_kind_name(ArenaKind kind);
 
-// The tick or byte that a place in a plot is at: files have ticks up to 2^64. 0 for nan.
+// The tick or byte at a place in a plot, limited to 64 bits: ticks in files go up to 2^64. 0 for NaN.
 std::uint64_t whole(double place);
 
-// A plot of `area` that shows `sight`.
+// A plot that shows the part `sight` of an arena in the rectangle `area`.
 struct ArenaFrame {
   PlotArea area = {};
   view::ArenaSight sight = {};
@@ -28,11 +28,11 @@ struct ArenaFrame {
   double byte_at(float y) const;
 };
 
-// Bytes at the left, lines across the area.
+// Paints the axis of bytes at the left, with lines across the area.
 void paint_arena_bytes(const Ui& ui, const ArenaFrame& frame);
-// Ticks under `area`, which may reach below the frame's.
+// Paints the ticks under `area`, which may reach below the frame's area.
 void paint_arena_ticks(const Ui& ui, const ArenaFrame& frame, const PlotArea& area, std::string_view tick);
-// Names are written into rectangles that have room for them.
+// Paints the buffers; those with room for it contain their name.
 void paint_arena(const Ui& ui, const ArenaFrame& frame, const view::ArenaPicture& picture,
                  const ArenaProblem& problem);
 // An outline around a buffer, or a filled rectangle with one.
@@ -43,9 +43,10 @@ struct BoxPaint {
 };
 void paint_box(const Ui& ui, const ArenaFrame& frame, const view::ArenaBox& box, const BoxPaint& paint,
                std::string_view name = {});
-// From edge to edge at that height, if it is in sight.
+// Paints a line across the area at that byte, if the byte is visible.
 void paint_level_line(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color, bool dashed);
-// Its label where that is free of `taken`: at the right edge or the left, above it or below.
+// Paints the line's label where it does not overlap `taken`: at the right or left edge, above or below the
+// line.
 void paint_level_label(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color,
                        std::string_view label, std::vector<PlotArea>& taken);
 

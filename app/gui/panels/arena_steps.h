@@ -7,8 +7,8 @@
 
 namespace loadline::gui {
 
-// In what is left of the region: two plots, and below them what moves through the steps. Arrow keys step,
-// Enter plays and stops.
+// Fills the rest of the region with two plots, and below them the controls to move through the steps. Arrow
+// keys step, Enter plays and stops.
 class ArenaStepsView {
  public:
   void draw(Document& document, const Ui& ui);

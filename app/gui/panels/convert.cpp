@@ -1,4 +1,4 @@
-// Writing the model as another flat file.
+// The convert panel: writes the model in another format.
 #include "app/gui/fits.h"
 #include "app/gui/panels/option_controls.h"
 #include "app/gui/panels/panels.h"
@@ -58,12 +58,12 @@ class ConvertPanel final : public Panel {
   std::vector<std::string> form() const;
 
   OptionControls controls_;
-  std::optional<std::vector<std::string>> weighed_;  // what the document was last asked about
+  std::optional<std::vector<std::string>> weighed_;  // the options that the document weighed last
   std::uint64_t seen_model_ = 0;
   ConvertRequest request_ = first_request();
   std::string out_;
-  std::string suggested_;  // as long as out_ is this, nobody has typed anything else
-  std::string measured_;   // the output whose disk was last asked for
+  std::string suggested_;  // if out_ equals it, the user has typed no other path
+  std::string measured_;   // the output path whose disk was measured last
 };
 
 // In the current folder, under the model's name, with the format's extension unless it becomes a

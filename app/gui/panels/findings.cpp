@@ -1,4 +1,4 @@
-// What is wrong with the model and what makes loading it dear, each with its cost and what mends it.
+// Problems of the model and of its loading, each with its cost and its remedy.
 #include "app/gui/fits.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/remedies.h"

@@ -1,4 +1,4 @@
-// The choice of a forward pass, as several panels offer it: sizes, profile, types, logits.
+// Controls for the forward pass, shared by several panels: sizes, profile, types, logits.
 #pragma once
 
 #include "app/gui/panels/option_controls.h"
@@ -9,12 +9,13 @@
 
 namespace loadline::gui {
 
-// The options of the pass, on as many lines as they need; those that nothing depends on are left out.
+// Draws the options of the pass, on as many lines as they need. Options without effect are left out.
 void forward_controls(Document& document, const Ui& ui, OptionControls& controls);
-// Instead of what a panel would show where no operators are known: why, and what is known. True if it did.
+// If no operators are known, draws the reason and the known figures in place of a panel's content, and
+// returns true.
 bool forward_absent(const Document& document, const Ui& ui);
 
-// What is drawn of a pass, in the colours of its lanes.
+// The lanes in which a pass is drawn, with their names and colours.
 enum class PassLane { weights, cache, activations, temporaries };
 inline constexpr std::size_t kPassLanes = 4;
 std::string_view pass_lane_name(PassLane lane);

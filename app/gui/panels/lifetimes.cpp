@@ -1,4 +1,4 @@
-// When every value of the forward pass is alive, with a cursor that lists what is at one operator.
+// The lifetimes of all values of the forward pass, with a cursor that lists the values alive at one operator.
 #include "app/gui/meta_text.h"
 #include "app/gui/panels/forward_controls.h"
 #include "app/gui/panels/lifetimes_plot.h"

@@ -32,7 +32,7 @@ void add_rows(PassData& data) {
   for (const ValueId id : scene.temporaries) value(PassLane::temporaries, id, scene.model.lives[index(id)]);
 }
 
-// The sums from the bottom; of what does not count, the curve is that below it.
+// The sums from the bottom. A lane that does not count has the curve of the lane below it.
 void add_curves(PassData& data, bool everything) {
   const std::vector<LaneBytes>& usage = data.figures->usage;
   for (std::size_t i = 0; i < usage.size(); ++i) {

@@ -21,7 +21,7 @@ constexpr float kLabelledRow = 13;  // rows of this height have room for a name
 // Shares of the room, by PassLane, where not all rows can have their full height.
 constexpr std::array<float, kPassLanes> kShares = {2.0f, 1.2f, 3.0f, 1.6f};
 
-// What every lane wants, or its share of `room` if they want more than there is.
+// The height that each lane wants, or its share of `room` if all lanes together want more.
 std::array<float, kPassLanes> divided(const std::array<float, kPassLanes>& wanted, float room) {
   std::array<float, kPassLanes> given = {};
   std::array<bool, kPassLanes> settled = {};
@@ -214,7 +214,7 @@ void LifetimesPlot::draw_lane(const Ui& ui, const Frame& frame, const Lane& lane
   draw_gutter(ui, area.low.x, lane);
 }
 
-// Labels under the axis that leave each other room.
+// Labels under the axis that do not overlap.
 class AxisLabels {
  public:
   AxisLabels(const Ui& ui, const PlotArea& area) : ui_(ui), area_(area) {}

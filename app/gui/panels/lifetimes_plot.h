@@ -15,14 +15,14 @@ namespace loadline::gui {
 
 class AxisLabels;
 
-inline constexpr float kLanesAxisWidth = 88;  // the lanes' names, at the left
+inline constexpr float kLanesAxisWidth = 88;  // room for the names of the lanes, at the left
 
 class LifetimesPlot {
  public:
   struct Frame {
     PlotArea area;  // around curve and lanes, inside the axes
     PlotRange range;
-    bool everything = false;                // the curve has weights and cache below
+    bool everything = false;                // the curve includes weights and cache
     std::optional<TensorId> selected = {};  // outlined in the lane of weights
   };
 
@@ -31,7 +31,7 @@ class LifetimesPlot {
   const std::shared_ptr<const PassData>& shared_data() const { return data_; }
 
   void draw(const Ui& ui, const Frame& frame);
-  // A line through curve and lanes at the middle of an operator; dashed with a dot and a label for a peak.
+  // Draws a line through curve and lanes at the middle of an operator; for a peak, dashed with dot and label.
   void mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color, std::string_view label);
 
   // The operator at a pixel, and the place on the axis as a share of its length.

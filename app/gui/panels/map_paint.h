@@ -1,4 +1,4 @@
-// The colour of a tile of the map, and what the legend calls it.
+// The colour of a tile of the map, and its row in the legend.
 #pragma once
 
 #include "app/gui/theme.h"
@@ -13,7 +13,7 @@ struct Paint {
 };
 
 Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id);
-// Tensors too small to draw can still have a role or a layer in common: their module's.
+// The paint of a module whose tensors are too small to draw: by the role or layer in its path.
 Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, NodeId node);
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// One entry of the metadata, whole: its text, or the elements of its array.
+// Shows one metadata entry in full: its text, or the elements of its array.
 #pragma once
 
 #include "app/gui/ui.h"
@@ -11,7 +11,7 @@ namespace loadline::gui {
 
 class MetadataValue {
  public:
-  // Draws the entry that is looked at, if any.
+  // Draws the entry of the document's MetadataView, if any.
   void draw(Workspace& workspace, const Ui& ui);
 
  private:
@@ -28,9 +28,9 @@ class MetadataValue {
   std::string text_;                // escaped, as it is copied
   std::vector<std::string> lines_;  // of text_, broken to fit
   std::string joined_;              // the same in one
-  float head_ = 0;                  // where the key stands
-  float width_ = 0;                 // that lines_ were broken for
-  std::uint64_t left_out_ = 0;      // bytes of the value beyond what is shown
+  float head_ = 0;                  // position of the key
+  float width_ = 0;                 // the width for which lines_ were broken
+  std::uint64_t left_out_ = 0;      // bytes of the value that are not shown
 
   std::string index_;  // as typed
   std::string words_;

@@ -27,7 +27,7 @@ class Place {
     water_ = low.y + static_cast<float>(static_cast<double>(scale.above) * unit_);
   }
   float x(double place) const { return low_.x + static_cast<float>(place) * share_ * (high_.x - low_.x); }
-  // What is there shows, however little.
+  // A small amount stays visible.
   float y(std::uint64_t bytes, bool below) const {
     const float height =
         bytes > 0 ? std::max(1.5f, static_cast<float>(static_cast<double>(bytes) * unit_)) : 0;
@@ -49,7 +49,7 @@ class Place {
   float water_ = 0;
 };
 
-// The whole stack first, then what lies nearer to the water line over it.
+// Draws the whole stack first, then the layers nearer to the water line over it.
 void paint_band(const Ui& ui, const report::CurveBand& band, const Place& place) {
   unsigned mask = band.mask;
   const std::vector<Space> stack = report::stack_of(band.mask);
@@ -155,7 +155,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
     draw->AddLine({mouse, place.low().y}, {mouse, place.high().y}, ui.theme->text, ui.px(1));
 }
 
-// What the colours mean, and the height that all cells share.
+// Draws the legend of the colours, and the scale that all cells share.
 void draw_legend(const Workspace& workspace, const Ui& ui, const report::ChartScale& scale,
                  std::string_view note) {
   const Document& document = workspace.document();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostOverlaid = std::tuple_size_v<decltype(Theme::categories)>;
 
-// The device's bytes in a column, or what one memory must hold.
+// The bytes of the device in a column; in unified memory, the bytes it must hold, without page cache.
 double leading_bytes(const report::PicturedRow& row, std::size_t column, const BoundRequest& bound) {
   const report::CurveBand& band = row.curve->bands.front();
   const PerSpace<std::uint64_t>& bytes = band.columns[column].bytes;
@@ -85,7 +85,8 @@ void paint_axis(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
                tick == 0 ? "0" : format_seconds(tick));
 }
 
-// Under the pointer: every curve's bytes at that moment, the most first, and what is alive in the nearest.
+// The card under the pointer: each curve's bytes at that moment, largest first, and the blocks alive in the
+// nearest curve.
 void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, const BoundRequest& bound,
                   std::span<const ImU32> colours) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;

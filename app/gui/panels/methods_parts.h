@@ -1,4 +1,4 @@
-// The views of the comparison: rows, curves, and the order that somebody arranges.
+// The views of the comparison: table, curves, overlay, and the order editor.
 #pragma once
 
 #include "app/gui/widgets.h"
@@ -28,15 +28,15 @@ class MethodsTable {
   SortArrows arrows_;
 };
 
-// A small plot for each method, all to one scale.
+// Draws a small plot for each method, all on one scale.
 void draw_methods_curves(Workspace& workspace, const Ui& ui, ImVec2 size);
-// What decides, of a few methods, over each other.
+// Draws the deciding memory curve of a few methods over each other.
 void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size);
-// The methods whose curves lie over each other: those picked, else a few from the least to the most.
+// The methods in the overlay: those picked by the user, else a few from the lowest to the highest peak.
 std::vector<report::PicturedRow> overlaid_rows(const Document& document,
                                                const std::vector<report::PicturedRow>& rows);
 
-// The order of the load as a list to drag rows of, and its file.
+// The order of the load as a list of rows to drag, with the path of a file to load or save.
 class OrderEditor {
  public:
   void draw(Workspace& workspace, const Ui& ui, ImVec2 size);
@@ -46,17 +46,17 @@ class OrderEditor {
   void draw_item(Document& document, const Ui& ui, std::size_t at);
 
   std::string path_;
-  // what a row asked for this frame
+  // the change that a row requested in this frame
   enum class Wish { none, move, fold };
   Wish wish_ = Wish::none;
   std::size_t from_ = 0, to_ = 0;
 };
 
-// Of the memory that decides: the device's, or the one that all share.
+// The budget of the deciding memory: the device's memory, or the memory that all spaces share.
 std::optional<std::uint64_t> leading_budget(const BoundRequest& bound);
-// Chooses the method of a row, and its order where that is one of the table.
+// Chooses the method of a row, and its order if the order is in the table of orders.
 void choose_row(Workspace& workspace, const LoadRow& row);
-// What a pointer on a row says: what the method does, why it cannot be done, exact figures.
+// Draws the hover card of a row: what the method does, why it cannot be used, exact figures.
 void row_card(const Document& document, const Ui& ui, const LoadRow& row);
 
 }  // namespace loadline::gui

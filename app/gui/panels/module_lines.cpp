@@ -1,4 +1,4 @@
-// Lines are made when something is unfolded; their texts when they are in sight.
+// Makes the lines of the list when a module is unfolded, and their texts when they are visible.
 #include "app/gui/panels/module_lines.h"
 
 #include "app/gui/meta_text.h"
@@ -31,7 +31,7 @@ bool same_modules(const OpTree& a, const OpTree& b) {
       [](const OpNode& x, const OpNode& y) { return x.name == y.name && x.parent == y.parent; });
 }
 
-// The node of an operator and what it is inside of, from the root.
+// The node of an operator and all its parents, from the root.
 std::vector<OpNodeId> path_of(const OpTree& tree, std::size_t op) {
   std::vector<OpNodeId> path;
   for (std::size_t i = 0; i < tree.nodes.size() && path.empty(); ++i)
@@ -65,7 +65,7 @@ void ModuleLines::refresh(const Workspace& workspace) {
     if (!same) {
       const OpTree& tree = scene_->tree;
       open_.assign(tree.nodes.size(), false);
-      // what has few parts is open, and of what repeats the first one
+      // modules with few parts are open at first, and the first of repeated modules
       std::vector<OpNodeId> look = {kRootOpNode};
       for (std::size_t i = 0; i < look.size(); ++i) {
         open_[index(look[i])] = true;

@@ -19,7 +19,7 @@ class ModuleLines {
   void forget();
 
  private:
-  // An operator, or modules that are alike.
+  // A line: one operator, or a group of repeated modules.
   struct Line {
     std::string name;
     OpGroup group;                    // no members: an operator that shares its name with others
@@ -29,7 +29,7 @@ class ModuleLines {
   };
   void refresh(const Workspace& workspace);
   void unfold();
-  // Unfolds what holds an operator that was chosen elsewhere, as far as repeats are not folded.
+  // Unfolds the modules around an operator that was chosen elsewhere, except for folded repetitions.
   void reveal(const Document& document);
   void mark(const Document& document);
   std::vector<Line> inside(OpNodeId node, std::uint16_t depth) const;
@@ -42,7 +42,7 @@ class ModuleLines {
   std::shared_ptr<const ForwardScene> scene_;
   std::shared_ptr<const ForwardFigures> figures_;
   std::vector<std::uint64_t> peaks_;  // per node
-  std::vector<bool> open_;            // per node: the first member of a group stands for it
+  std::vector<bool> open_;            // per node; a group uses the flag of its first member
   std::vector<Line> lines_;
   std::optional<std::size_t> seen_;    // the operator that was revealed
   std::optional<std::size_t> marked_;  // the innermost line that holds the operator shown

@@ -1,4 +1,4 @@
-// Controls for the options of a load or a conversion, drawn by what kind of value each takes.
+// Controls for the options of a load or a conversion, drawn by the kind of value.
 #pragma once
 
 #include "app/gui/ui.h"
@@ -15,7 +15,7 @@
 
 namespace loadline::gui {
 
-// What a control shows of an option: its row, its value, and what is known beside those.
+// The data that a control shows: the option's row, its value, and the words to choose from.
 struct OptionLook {
   struct Word {
     std::string word;
@@ -26,10 +26,10 @@ struct OptionLook {
   bool can_be_unset = false;
   std::uint64_t least = 0, most = UINT64_MAX;
   OptionValue value = {};
-  std::string now = {};          // the value as a word; empty where nothing is set
-  std::string unset = {};        // the word that takes it back
-  std::vector<Word> words = {};  // to choose from; none: something is typed
-  std::string in_force = {};     // the word that holds where the option is not set; empty: nothing
+  std::string now = {};          // the value as a word; empty if not set
+  std::string unset = {};        // the word that resets the option
+  std::vector<Word> words = {};  // the choices; none: the user types a value
+  std::string in_force = {};     // the word in force if the option is not set; empty: none
 };
 
 template <typename T>
@@ -51,17 +51,17 @@ OptionLook plain_look(const Option<T>& option, const T& values) {
     for (std::string& word : option.choices()) look.words.push_back({word, word});
   return look;
 }
-// Nothing where the option would change nothing of this model and what is asked of it.
+// The look of a load option; nothing if the option would have no effect on this model and request.
 std::optional<OptionLook> look_of(const Document& document, const LoadOption& option);
 
-// Keeps what is typed, and what was wrong with it.
+// Draws controls, and keeps the typed texts and their errors.
 class OptionControls {
  public:
-  // A label and the control, on the line where they fit.
+  // Draws a label and the control, on the same line if they fit.
   void draw(Document& document, const Ui& ui, const LoadOption& option, bool first = false);
-  // The control alone, on the line where it fits.
+  // Draws the control alone, on the same line if it fits.
   void draw_bare(Document& document, const Ui& ui, const LoadOption& option);
-  // A line of a form. `set` takes the word, or throws Error.
+  // Draws a line of a form. `set` receives the new word, and may throw Error.
   using Set = std::function<void(std::string_view word)>;
   void draw_line(const Ui& ui, const OptionLook& look, const Set& set);
 
@@ -76,7 +76,7 @@ class OptionControls {
   std::map<std::string_view, State> states_;  // by id
 };
 
-// Whether the method's load depends on the option, or somebody set it: then it is why it cannot be done.
+// Whether the method takes the option. Also true if the option is set: then it is why the load is refused.
 bool is_offered(const Document& document, const LoadOption& option);
 
 }  // namespace loadline::gui

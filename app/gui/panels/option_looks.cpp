@@ -1,4 +1,5 @@
-// What only the window knows of options: words that depend on the model, and what holds where none is set.
+// The window's knowledge about options: words that depend on the model, and the value in force if none is
+// set.
 #include "app/gui/panels/option_controls.h"
 #include "core/base/text.h"
 

@@ -1,4 +1,4 @@
-// What each panel's file makes, for the table and for panels made of others.
+// The functions that make each panel, for the table of panels and for panels made of others.
 #pragma once
 
 #include "app/gui/panel.h"
@@ -18,7 +18,7 @@ std::unique_ptr<Panel> make_operators_panel();
 std::unique_ptr<Panel> make_findings_panel();
 std::unique_ptr<Panel> make_convert_panel();
 std::unique_ptr<Panel> make_upload_panel();
-// Not in the table: they have places of their own.
+// Not in the table of tabs: they have fixed places in the window.
 std::unique_ptr<Panel> make_tree_panel();
 std::unique_ptr<Panel> make_start_panel();
 

@@ -1,4 +1,4 @@
-// The choice of a load, as several panels offer it.
+// Controls for the load, shared by several panels.
 #pragma once
 
 #include "app/gui/panels/option_controls.h"
@@ -7,24 +7,24 @@
 
 namespace loadline::gui {
 
-// Method and order side by side.
+// Draws the choices of method and order side by side.
 void method_and_order(Workspace& workspace, const Ui& ui, float method_width, float order_width);
 
-// What a load has to fit into and what is simulated, side by side in as many lines as it takes.
+// Draws the options of memory, budgets and simulation, side by side on as many lines as they need.
 void memory_options(Document& document, const Ui& ui, OptionControls& controls);
-// What the chosen method has a choice in, likewise.
+// Draws the options that the chosen method takes, likewise.
 void method_options(Document& document, const Ui& ui, OptionControls& controls);
-// What an upload by the chosen method has a choice in, one under the other.
+// Draws the options of an upload by the chosen method, one below the other.
 void upload_options(Document& document, const Ui& ui, OptionControls& controls);
 
-// Where the weights go, for a method that keeps some off the device: one of several options. The one that is
-// set shows for other methods, too: it is why they cannot be done.
+// The placement of weights, for a method that keeps some off the device: one of several options. A placement
+// that is set is shown for other methods, too, since it is why they are refused.
 class PlacementControls {
  public:
   void draw(Document& document, const Ui& ui, OptionControls& controls);
 
  private:
-  const LoadOption* wanted_ = nullptr;  // chosen, before it has a value
+  const LoadOption* wanted_ = nullptr;  // the option that was chosen but has no value yet
 };
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// Painter's order: who draws levels from the top of a stack down covers what lies below each sum.
+// Painter's order: levels are drawn from the top of a stack down, each over the one before.
 #include "app/gui/panels/plot_paint.h"
 
 #include "app/gui/widgets.h"

@@ -1,4 +1,4 @@
-// What plots of bytes have in common: the axis, a filled step curve, a marked place.
+// Painting shared by plots of bytes: axes, filled step curves, marks and labels.
 #pragma once
 
 #include "app/gui/panels/plot_range.h"
@@ -30,31 +30,33 @@ inline constexpr float kPlotAxisWidth = 74;    // of the bytes, at the left
 inline constexpr float kPlotAxisHeight = 24;   // of steps or operators, below
 inline constexpr double kPlotHeadroom = 1.06;  // so that a peak does not touch the frame
 
-// Inside axes of that width at the left, of a plot from `low` to `high`; on whole pixels, as columns are.
+// The area inside the axes of a plot from `low` to `high`, with `axis_width` at the left; on whole pixels, as
+// columns are.
 PlotArea inside_axes(const Ui& ui, ImVec2 low, ImVec2 high, float axis_width);
-// Where a share of the axis that `range` shows a part of is in the area, and the other way.
+// Converts between a share of the whole axis and a pixel in the area, which shows the part `range`.
 float pixel_of_share(const PlotArea& area, const PlotRange& range, double share);
 double share_at_pixel(const PlotArea& area, const PlotRange& range, float pixel);
-// The pixel row of that many bytes, where `most` is the top.
+// The pixel row of `bytes`, if `most` bytes are at the top.
 float plot_y(const PlotArea& area, double most, double bytes);
 void paint_byte_axis(const Ui& ui, const PlotArea& area, double most);
-// Solid up to the lowest value in a column, lighter up to the highest: fast saw teeth stay visible.
+// Fills each column solid up to its lowest value, lighter up to its highest, so that short peaks stay
+// visible.
 void paint_level(const Ui& ui, const PlotArea& area, double most, std::span<const view::CurveColumn> columns,
                  ImU32 color);
-// From `from` down to `to`, or to its right.
+// Paints a dashed line from `from` down or right to `to`.
 void paint_dashed(ImVec2 from, ImVec2 to, ImU32 color, float dash, float gap, float thickness);
-// A dashed line down the area, and a dot on it.
+// Paints a dashed vertical line in the area, with a dot on it.
 void paint_mark(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::optional<float> dot);
-// A label on a ground of that colour, to the right of `x` where it fits, else to its left, and below what is
-// `taken` by other flags already; left out where there is no room.
+// Paints a label on a ground of `color`, to the right of `x` if it fits, else to the left, and below the
+// flags in `taken`. Paints nothing if there is no room.
 void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::string_view label,
                 std::vector<PlotArea>& taken);
 // A label under the axis at `x`, with its tick.
 void paint_tick(const Ui& ui, const PlotArea& area, float x, std::string_view label);
-// How many of them have room.
+// The number of ticks that have room under the area.
 std::size_t tick_room(const Ui& ui, const PlotArea& area);
 
-// The width of a list at the right of a plot, of the room for both; 0 where only the plot has room.
+// The width of a list at the right of a plot, in the room for both; 0 if only the plot has room.
 float list_width(const Ui& ui, ImVec2 room);
 
 }  // namespace loadline::gui

@@ -1,4 +1,4 @@
-// Zooming and pulling, as every plot does it.
+// Zooming and panning with the mouse, for all plots.
 #include "app/gui/panels/plot_range.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the window shows before a model is open.
+// The start page, shown while no model is open.
 #include "app/gui/actions.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"

@@ -14,7 +14,7 @@
 namespace loadline::gui {
 namespace {
 
-// What is out of the ordinary about where its bytes lie, and the rest of it in a tooltip.
+// The remark on unusual storage of a tensor, with details in a tooltip.
 void draw_stored(const Model& model, const Ui& ui, TensorId id, ImU32 color) {
   const std::string remark = storage_remark(model, id);
   if (remark.empty()) return;
@@ -63,7 +63,7 @@ class TensorsPanel final : public Panel {
 
 ImGuiID sort_id(SortColumn column) { return static_cast<ImGuiID>(column) + 1; }
 
-// What each column sorts by, left to right; the share sorts as the size does.
+// The sort key of each column, left to right; the share sorts by size.
 constexpr std::array<SortColumn, 8> kSortOfColumn = {SortColumn::name,  SortColumn::dtype, SortColumn::shape,
                                                      SortColumn::bytes, SortColumn::bytes, SortColumn::bytes,
                                                      SortColumn::file,  SortColumn::offset};
@@ -126,7 +126,7 @@ void TensorsPanel::move_selection(Document& document) {
   if (const std::size_t now = moved_by_keys(at, rows.size()); now != at) document.select(rows[now]);
 }
 
-// What was selected elsewhere, or moved by sorting.
+// Scrolls to a tensor that was selected elsewhere or moved by sorting.
 void TensorsPanel::scroll_to_selection(const Document& document) {
   const TableSort sort = {sort_id(document.table().column), document.table().ascending};
   if (seen_sort_ == sort && seen_selection_ == document.selections() && seen_model_ == document.id) return;
@@ -143,7 +143,7 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   constexpr ImGuiTableFlags kFlags =
       kListTable | ImGuiTableFlags_Sortable | ImGuiTableFlags_Resizable | ImGuiTableFlags_Reorderable;
   if (!ImGui::BeginTable("tensors", 8, kFlags, ImGui::GetContentRegionAvail())) return;
-  // Figures get what they need; what else is read elsewhere too gives way to the name.
+  // Figures get the width they need; columns whose content is also shown elsewhere give way to the name.
   const float width = ImGui::GetContentRegionAvail().x;
   const auto column = [&](const char* label, float size, SortColumn sort, ImGuiTableColumnFlags flags,
                           float least_width = 0) {

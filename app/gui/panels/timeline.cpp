@@ -61,8 +61,8 @@ class TimelinePanel final : public Panel {
   bool lanes_ = false;
   PlotRange range_;
   TimelinePlot plot_;
-  std::size_t pinned_ = 0;  // where the cursor stays
-  std::size_t cursor_ = 0;  // where it is now
+  std::size_t pinned_ = 0;  // the step at which the cursor is pinned
+  std::size_t cursor_ = 0;  // the step of the cursor now
   std::size_t alive_step_ = kNever;
   std::vector<BlockId> alive_;
   std::uint64_t alive_bytes_ = 0;

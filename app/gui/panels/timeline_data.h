@@ -12,14 +12,14 @@ namespace loadline::gui {
 
 enum class TimeAxis { steps, seconds };
 
-// From the bottom of the stack: what stays (device) below what comes and goes.
+// From the bottom of the stack: lasting memory (device) below temporary memory.
 inline constexpr std::array<Space, kSpaceCount> kStackOrder = {Space::device, Space::host, Space::staging,
                                                                Space::page_cache};
 std::string_view space_title(Space space);
 
 struct MeasuredCurve {
   std::string label;
-  bool ledger = false;  // what was allocated, as opposed to what the system counted
+  bool ledger = false;  // bytes that the program allocated; else bytes that the system counted
   std::vector<view::CurvePoint> points;
 };
 
@@ -39,7 +39,7 @@ struct TimelineCurves {
 // `upload` may be null.
 TimelineCurves timeline_curves(const Projection& projection, const UploadResult* upload, TimeAxis axis);
 
-// Between the axis and the plan's steps.
+// Converts between places on the axis and steps of the plan.
 double x_of_step(const Projection& projection, TimeAxis axis, std::size_t step);
 std::size_t step_at_x(const Projection& projection, TimeAxis axis, double x);
 

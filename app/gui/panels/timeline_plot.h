@@ -10,7 +10,7 @@
 
 namespace loadline::gui {
 
-// Columns of every curve for one width and range; made anew when those change.
+// Keeps the columns of every curve for one width and range, and remakes them if width or range change.
 class TimelinePlot {
  public:
   void set_curves(TimelineCurves curves);
@@ -23,7 +23,7 @@ class TimelinePlot {
   };
 
   void draw(const Ui& ui, const Frame& frame);
-  // A dashed line at `x` with a dot where the stack is, and a label beside it.
+  // Draws a dashed line at `x`, with a dot at the height of the stack and a label.
   void mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label);
   float pixel_of(const Frame& frame, double x) const;
   double x_at(const Frame& frame, float pixel) const;

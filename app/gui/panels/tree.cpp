@@ -15,8 +15,8 @@ namespace {
 // A line of the unfolded tree. A module with nothing but one child shares its line:
 // "up_proj.weight".
 struct Line {
-  NodeId first{};  // where the line's name begins
-  NodeId node{};   // what the line stands for
+  NodeId first{};  // the node at which the line's name begins
+  NodeId node{};   // the node that the line shows
   std::uint16_t depth = 0;
 };
 
@@ -45,7 +45,7 @@ void describe(const Model& model, const Ui& ui, NodeId id) {
   if (!node.children.empty()) muted(ui, "Double click to see it on the map.");
 }
 
-// Why some lines are dimmed, and the way back.
+// Says why some lines are dimmed, and offers to clear the filter.
 void draw_filter(Document& document, const Ui& ui) {
   if (document.table().applied.empty()) return;
   ImGui::SameLine(0, ui.px(12));
@@ -175,7 +175,7 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const bool with_parameters = width > ui.px(370);
   const float percent_width = with_percent ? ui.px(52) : 0;
   const float size_width = ui.px(78) + (with_parameters ? ui.px(64) : 0);
-  // the filter of the table: what does not pass steps back
+  // modules without a tensor that passes the table's filter are dimmed
   const std::vector<bool>& lit = document.table().lit;
   const bool dimmed = !selected && !lit.empty() && !lit[index(line.node)];
   put_text(

@@ -1,4 +1,4 @@
-// The real upload: where to, how, and what it measured beside what was projected.
+// The real upload: its device and options, and the measured figures beside the projected ones.
 #include "app/gui/fits.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/plan_controls.h"
@@ -66,7 +66,7 @@ bool begin_figures(const Ui& ui, const char* id, std::span<const std::string_vie
   return true;
 }
 
-// What was projected, and under it what became of it.
+// A bar for the projected figure, and below it a bar for the measured one.
 void draw_pair(const Ui& ui, double projected, std::optional<double> measured, ImU32 color) {
   if (!ImGui::TableNextColumn()) return;
   const float y = ImGui::GetCursorPosY();
@@ -170,7 +170,7 @@ void draw_projected(const Document& document, const Ui& ui) {
   paragraph(ui, report::method_explanation(method.id), ui.theme->text);
 }
 
-// The measurement: what the system counted against what the plan makes of it.
+// The measurement: the system's counters beside the plan's figures.
 void draw_system_count(const Ui& ui, const UploadResult& result) {
   const gpu::UploadReport& report = result.report;
   constexpr std::array<std::string_view, 5> kTitles = {"Peak of", "", "Projected", "Counted", "Difference"};
