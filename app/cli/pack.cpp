@@ -1,11 +1,8 @@
 // loadline pack: finds offsets in an arena for buffers with lifetimes, from a file or from a model's run.
-#include "core/packing/pack.h"
+#include "app/cli/pack.h"
 
 #include "app/cli/commands.h"
 #include "app/cli/option_flags.h"
-#include "app/cli/pack_problem.h"
-#include "app/cli/pack_report.h"
-#include "app/cli/pack_run.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"

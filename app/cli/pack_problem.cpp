@@ -1,6 +1,5 @@
 // Makes packing problems from files and runs.
-#include "app/cli/pack_problem.h"
-
+#include "app/cli/pack.h"
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"

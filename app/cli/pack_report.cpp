@@ -1,7 +1,6 @@
 // Packings as text and as JSON.
-#include "app/cli/pack_report.h"
-
 #include "app/cli/forward_text.h"
+#include "app/cli/pack.h"
 #include "core/base/text.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 // Projects the run of a model that the options ask for.
-#include "app/cli/pack_run.h"
-
 #include "app/cli/forward_text.h"
+#include "app/cli/pack.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/order_file.h"

@@ -1,9 +1,8 @@
 // loadline plan: shows projected peaks, one row per method and order.
 #include "app/cli/commands.h"
 #include "app/cli/load_flags.h"
-#include "app/cli/plan_json.h"
 #include "app/cli/plan_plot.h"
-#include "app/cli/plan_table.h"
+#include "app/cli/plan_view.h"
 #include "app/report/page.h"
 #include "app/report/verdict.h"
 #include "app/report/write_picture.h"

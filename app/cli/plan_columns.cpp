@@ -1,6 +1,5 @@
 // Defines each column: its cells and how dispensable it is.
-#include "app/cli/plan_columns.h"
-
+#include "app/cli/plan_view.h"
 #include "app/cli/table.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"

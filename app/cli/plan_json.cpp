@@ -1,9 +1,8 @@
 // The keys of plan's JSON output.
-#include "app/cli/plan_json.h"
-
 #include "app/cli/advice_text.h"
 #include "app/cli/forward_text.h"
 #include "app/cli/load_flags.h"
+#include "app/cli/plan_view.h"
 #include "app/cli/rates.h"
 #include "app/report/row_curve.h"
 #include "core/load/cast_summary.h"

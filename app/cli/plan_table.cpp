@@ -1,9 +1,7 @@
 // The table and the sentences of plan's output.
-#include "app/cli/plan_table.h"
-
 #include "app/cli/advice_text.h"
 #include "app/cli/forward_text.h"
-#include "app/cli/plan_columns.h"
+#include "app/cli/plan_view.h"
 #include "app/cli/table.h"
 #include "app/report/manual.h"
 #include "app/report/order_gain.h"

@@ -1,6 +1,7 @@
-// The answer of `plan` and how to show it; shared by table, plot and JSON.
+// The answer of `plan`, how to show it, and its forms: table, sentences and JSON.
 #pragma once
 
+#include "app/cli/command.h"
 #include "app/report/pictured_answer.h"
 
 #include <cstddef>
@@ -28,5 +29,16 @@ struct PlanView {
   // The weights and activations that stay on the device: "W", "W + Q", "W and the forward pass".
   std::string held_name() const;
 };
+
+// The table fits into `columns` if possible: the least important columns are dropped first.
+std::string plan_table(const PlanView& view, bool colour, std::size_t columns);
+// The rows alone, with lines of at most `columns` characters, if possible. Columns without a figure in any
+// row are left out.
+std::string rows_table(const PlanView& view, bool colour, std::size_t columns);
+// Explains each method, and shows its peak as every memory counter would.
+std::string plan_explanation(const PlanView& view, bool colour);
+// One sentence: "Least on the device: 5.80 GiB, which is W, by ...".
+std::string least_text(const PlanView& view);
+Json plan_json(const PlanView& view);
 
 }  // namespace loadline::cli

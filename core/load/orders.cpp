@@ -2,7 +2,6 @@
 #include "core/load/orders.h"
 
 #include "core/base/lookup.h"
-#include "core/base/text.h"
 #include "core/load/load_units.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // The table of rates, and the file format.
 #include "core/load/rates.h"
 
-#include "core/base/error.h"
 #include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/forward/asset_folder.h"

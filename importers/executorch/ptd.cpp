@@ -5,7 +5,6 @@
 //   [16, 48)  u64 flatbuffer offset, flatbuffer bytes, segment base, bytes of all segments
 //   ...       the flatbuffer (flat_tensor.fbs), then the segments
 #include "core/base/checked.h"
-#include "core/base/error.h"
 #include "core/io/cursor.h"
 #include "importers/executorch/tensor.h"
 #include "importers/file_graph.h"

@@ -7,7 +7,6 @@
 //
 // Without "eh00" the whole file is the flatbuffer, and constants lie inside it.
 #include "core/base/checked.h"
-#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
 #include "core/io/cursor.h"

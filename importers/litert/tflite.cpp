@@ -4,7 +4,6 @@
 //
 // Weights lie in Buffer.data inside the flatbuffer, or, in models over 2 GB, after it at Buffer.offset.
 #include "core/base/checked.h"
-#include "core/base/error.h"
 #include "importers/file_graph.h"
 #include "importers/formats.h"
 #include "importers/litert/tflite_ops.h"

@@ -1,6 +1,6 @@
 // plan's plots, charts and pages, asked without a process: what they say, and that names cannot say more.
 #include "app/cli/plan_plot.h"
-#include "app/cli/plan_table.h"
+#include "app/cli/plan_view.h"
 #include "app/report/manual.h"
 #include "app/report/markup.h"
 #include "app/report/page.h"
