@@ -4,9 +4,8 @@
 #include "app/cli/load_flags.h"
 #include "app/cli/shell.h"
 #include "app/report/row_curve.h"
+#include "app/report/verdict.h"
 #include "core/base/text.h"
-
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,18 +30,6 @@ std::string what(const AdvisedLoad& load) {
   const std::string changes = fmt::format("{}", fmt::join(load.changes, " and "));
   const bool names_it = changes.find(fmt::format("method {}", load.method->id)) != std::string::npos;
   return names_it ? changes : fmt::format("{} ({})", changes, in_order);
-}
-
-// The excess over each budget, in words.
-std::string lack(const BudgetVerdict& verdict) {
-  std::vector<std::string> parts;
-  const auto add = [&](std::string_view name, std::uint64_t over) {
-    if (over > 0) parts.push_back(fmt::format("{} {} over", name, format_bytes(over)));
-  };
-  add("device", verdict.device_over);
-  add("host", verdict.host_over);
-  add("memory", verdict.unified_over);
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string command(const AdvisedLoad& load, const std::string& path) {
@@ -83,8 +70,8 @@ std::string advice_text(const LoadAdvice& found, const std::string& path) {
   if (advice.loads.empty()) {
     if (!advice.nearest) return fmt::format("No known change helps ({}).\n", search);
     return fmt::format("No known change makes it fit ({}). Nearest: {}: {}; {}.\n  ({})\n", search,
-                       what(*advice.nearest), figures(*advice.nearest), lack(advice.nearest->verdict),
-                       command(*advice.nearest, path));
+                       what(*advice.nearest), figures(*advice.nearest),
+                       report::over_text(advice.nearest->verdict), command(*advice.nearest, path));
   }
   std::string text;
   for (const AdvisedLoad& load : advice.loads)

@@ -40,8 +40,7 @@ int dry_run(const Context& context, const Layout& layout) {
     print_json(json);
     return kDone;
   }
-  Table table({"file", "tensors", "header", "bytes"},
-              {Align::left, Align::right, Align::right, Align::right});
+  Table table({"file", "tensors", "header", "bytes"}, {kLeft, kRight, kRight, kRight});
   for (const LayoutFile& file : layout.files)
     table.row({safe_display(file.path, 100), fmt::format("{}", file.slots.size()),
                fmt::format("{}", header_bytes(file)), format_grouped(file.bytes)});

@@ -82,8 +82,7 @@ std::string devices_text(const Context& context, bool measure) {
   const std::vector<gpu::DeviceInfo> found = found_devices(measure);
   const gpu::DeviceChoice choice = gpu::choose_device(found);
   Table table({"", "index", "device", "type", "Vulkan", "memory", "available", "largest block", "why"},
-              {Align::left, Align::right, Align::left, Align::left, Align::left, Align::right, Align::right,
-               Align::right, Align::left});
+              {kLeft, kRight, kLeft, kLeft, kLeft, kRight, kRight, kRight, kLeft});
   for (std::size_t i = 0; i < found.size(); ++i) {
     const gpu::DeviceInfo& device = found[i];
     std::string why;

@@ -48,11 +48,10 @@ int formats(const Context& context) {
     print_json(json);
     return kDone;
   }
-  Table read({"reads", "extension", "what"}, {Align::left, Align::left, Align::left});
+  Table read({"reads", "extension", "what"}, {kLeft, kLeft, kLeft});
   for (const Importer& importer : importers())
     read.row({std::string(importer.id), std::string(importer.extensions), std::string(importer.name)});
-  Table write({"writes", "extension", "what", "options"},
-              {Align::left, Align::left, Align::left, Align::left});
+  Table write({"writes", "extension", "what", "options"}, {kLeft, kLeft, kLeft, kLeft});
   for (const Exporter& exporter : exporters())
     write.row({std::string(exporter.id), std::string(exporter.extension), std::string(exporter.name),
                flags_of(exporter)});

@@ -103,27 +103,14 @@ int inspect(const Context& context, const Options& options) {
   if (filtered)
     fmt::print("  filter      {} of {} pass, {}\n", format_grouped(selection.tensors.size()),
                counted(graph.tensors.size(), "tensor"), format_bytes(selection.bytes));
-  if (options.tree) {
-    fmt::print("\n");
-    print_tree(graph, selection);
-  }
-  if (options.tensors || (filtered && !options.tree && !options.stats)) {
-    fmt::print("\n");
+  if (options.tree) print_tree(graph, selection);
+  if (options.tensors || (filtered && !options.tree && !options.stats))
     print_tensors(context, graph, selection, options.limit);
-  }
-  if (options.metadata) {
-    fmt::print("\n");
-    print_metadata(context, graph);
-  }
-  if (options.stats) {
-    const auto rows = measure(context, opened.graph, selection, options.limit, stats_row);
-    fmt::print("\n");
-    print_stats(context, graph, selection, rows);
-  }
-  if (options.doctor) {
-    fmt::print("\n");
-    print_findings(graph, find(context, opened.graph));
-  }
+  if (options.metadata) print_metadata(context, graph);
+  if (options.stats)
+    print_stats(context, graph, selection,
+                measure(context, opened.graph, selection, options.limit, stats_row));
+  if (options.doctor) print_findings(graph, find(context, opened.graph));
   return kDone;
 }
 

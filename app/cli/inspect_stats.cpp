@@ -70,7 +70,6 @@ StatsRow stats_row(const Tensor& tensor, const MeasuredTensor& measured) {
 
 void print_stats(const Context& context, const MetaGraph& graph, const Selection& selection,
                  const std::vector<StatsRow>& rows) {
-  constexpr Align kLeft = Align::left, kRight = Align::right;
   Table table(
       {"name", "dtype", "count", "min", "max", "mean", "std", "zeros", "nan", "inf", "2:4", "octaves of |x|"},
       {kLeft, kLeft, kRight, kRight, kRight, kRight, kRight, kRight, kRight, kRight, kRight, kLeft});
@@ -81,7 +80,7 @@ void print_stats(const Context& context, const MetaGraph& graph, const Selection
     else
       ++refused;
   }
-  if (refused < rows.size()) fmt::print("{}", table.text(context.colour));
+  fmt::print("\n{}", refused < rows.size() ? table.text(context.colour) : "");
   if (rows.size() < selection.tensors.size())
     fmt::print("... and {} more\n", selection.tensors.size() - rows.size());
   constexpr std::size_t kMostNamed = 50;

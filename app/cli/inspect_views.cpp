@@ -224,14 +224,14 @@ void print_summary(const OpenedModel& opened) {
 }
 
 void print_tree(const MetaGraph& graph, const Selection& selection) {
-  if (!selection.filter.empty()) fmt::print("of the tensors that pass:\n");
+  fmt::print("\n{}", selection.filter.empty() ? "" : "of the tensors that pass:\n");
   print_node(graph, module_tree(graph, selection.tensors), kRootNode, 0);
 }
 
 void print_tensors(const Context& context, const MetaGraph& graph, const Selection& selection,
                    std::size_t limit) {
   Table table({"name", "dtype", "shape", "bytes", "size", "file", "offset"},
-              {Align::left, Align::left, Align::left, Align::right, Align::right, Align::left, Align::right});
+              {kLeft, kLeft, kLeft, kRight, kRight, kLeft, kRight});
   const auto ids = shown(selection, limit);
   const Progress progress(context.stop);
   for (const TensorId id : ids) {
@@ -247,7 +247,7 @@ void print_tensors(const Context& context, const MetaGraph& graph, const Selecti
                : storage.encoding != Encoding::plain ? std::string(encoding_name(storage.encoding))
                                                      : fmt::format("{}", storage.offset + tensor.offset)});
   }
-  fmt::print("{}", table.text(context.colour));
+  fmt::print("\n{}", table.text(context.colour));
   if (ids.size() < selection.tensors.size())
     fmt::print("... and {} more\n", selection.tensors.size() - ids.size());
 }
@@ -255,7 +255,7 @@ void print_tensors(const Context& context, const MetaGraph& graph, const Selecti
 void print_metadata(const Context& context, const MetaGraph& graph) {
   constexpr std::uint64_t kElements = 4;
   constexpr std::size_t kColumns = 80;
-  Table table({"key", "type", "value"}, {Align::left, Align::left, Align::left});
+  Table table({"key", "type", "value"}, {kLeft, kLeft, kLeft});
   for (const MetaEntry& entry : graph.metadata) {
     std::string type(meta_type_name(meta_type(entry.value)));
     std::string value = safe_display(meta_text(entry.value), kColumns);
@@ -270,7 +270,7 @@ void print_metadata(const Context& context, const MetaGraph& graph) {
     }
     table.row({safe_display(entry.key, 60), std::move(type), std::move(value)});
   }
-  fmt::print("{}", table.text(context.colour));
+  fmt::print("\n{}", table.text(context.colour));
 }
 
 Json metadata_json(const MetaGraph& graph) {
@@ -305,6 +305,7 @@ Json metadata_json(const MetaGraph& graph) {
 }
 
 void print_findings(const MetaGraph& graph, const std::vector<Finding>& findings) {
+  fmt::print("\n");
   if (findings.empty()) {
     fmt::print("doctor: nothing found: this model can be loaded as it lies\n");
     return;

@@ -30,6 +30,8 @@ struct Selection {
 void print_summary(const OpenedModel& opened);
 Json summary_json(const OpenedModel& opened);
 
+// Each print function below first prints an empty line.
+
 // The tree of the selected tensors. Repeated siblings ("layers.0" ... "layers.79") are shown once if their
 // subtrees have the same size.
 void print_tree(const MetaGraph& graph, const Selection& selection);

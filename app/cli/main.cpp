@@ -80,16 +80,9 @@ std::size_t terminal_columns() {
 }
 
 int exit_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::usage:
-      return kUsage;
-    case ErrorCode::no_fit:
-      return kNoFit;
-    case ErrorCode::cancelled:
-      return kCancelled;
-    default:
-      return kFailed;
-  }
+  if (code == ErrorCode::usage) return kUsage;
+  if (code == ErrorCode::no_fit) return kNoFit;
+  return code == ErrorCode::cancelled ? kCancelled : kFailed;
 }
 
 int report(const Context& context, const Error& error) {
@@ -187,11 +180,6 @@ void require_model(const std::string& word, const Context& context) {
 // Adds the command `gui` for `loadline` and `loadline PATH`, which open the window.
 std::vector<std::string> with_default_command(int argc, char** argv, const Context& context) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  const auto is_command = [](const std::string& word) {
-    for (const Command& command : commands())
-      if (command.name == word) return true;
-    return false;
-  };
   std::size_t first = 0;
   while (first < arguments.size() && (arguments[first] == "--quiet" || arguments[first] == "-q")) ++first;
   if (first == arguments.size()) {
@@ -199,7 +187,9 @@ std::vector<std::string> with_default_command(int argc, char** argv, const Conte
     return arguments;
   }
   const std::string& word = arguments[first];
-  if (word.rfind('-', 0) == 0 || is_command(word)) return arguments;
+  const bool is_command =
+      std::ranges::any_of(commands(), [&](const Command& command) { return command.name == word; });
+  if (word.starts_with('-') || is_command) return arguments;
   require_model(word, context);
   arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(first), "gui");
   return arguments;

@@ -52,7 +52,7 @@ int print_methods(const Context& context, const std::vector<std::string>& ids) {
     fmt::print("{}", report::wrapped("Symbols: " + report::law_symbols(), "", context.prose_columns));
     return kDone;
   }
-  Table table({"method", "", "what it does"}, {Align::left, Align::left, Align::left});
+  Table table({"method", "", "what it does"}, {kLeft, kLeft, kLeft});
   for (const Method& method : methods())
     table.row({std::string(method.id), method.common ? "*" : "", std::string(method.summary)});
   fmt::print("{}* shown by `plan` unless --method says otherwise. `loadline methods ID` explains one.\n",

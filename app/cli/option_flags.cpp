@@ -41,8 +41,6 @@ void OptionFlags::add_row(CLI::App& app, const FlagRow& row) {
   flags_.push_back({row.id, option, std::move(words)});
 }
 
-bool OptionFlags::given(std::string_view id) const { return !words_of(id).empty(); }
-
 std::vector<std::string_view> OptionFlags::given_ids() const {
   std::vector<std::string_view> ids;
   for (const Flag& flag : flags_)

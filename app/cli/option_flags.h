@@ -43,7 +43,6 @@ class OptionFlags {
                   option.separator});
   }
 
-  bool given(std::string_view id) const;
   // After parsing: ids of the flags on the command line, in table order.
   std::vector<std::string_view> given_ids() const;
 

@@ -3,15 +3,14 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/option_flags.h"
+#include "app/report/write_picture.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/io/atomic_file.h"
 #include "core/packing/csv.h"
 #include "core/packing/validator.h"
 
 #include <chrono>
 #include <filesystem>
-#include <span>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -25,23 +24,18 @@ constexpr std::uint64_t kRunAlignment = 256;
 struct Options {
   std::string space = "device";
   std::vector<std::string> capacity;
-  bool minimize = false;
+  PackOptions search;  // without the capacity and the time limit
   double seconds = 10;
-  unsigned threads = 1;
-  std::uint64_t seed = 1;
   std::string alignment;
   std::string out;
   bool force = false;
 };
 
 PackOptions pack_options(const Options& options) {
-  PackOptions result;
+  PackOptions result = options.search;
   for (const std::string& bytes : options.capacity)
     result.capacity.emplace_back(parse_size(bytes, "--capacity"));
-  result.minimize = options.minimize;
   result.seconds = options.seconds;
-  result.threads = options.threads;
-  result.seed = options.seed;
   return result;
 }
 
@@ -82,13 +76,6 @@ void check_out(const Options& options) {
     throw Error(ErrorCode::usage, {.file = options.out}, "exists; --force replaces it");
 }
 
-void write_csv(const Options& options, const std::string& text) {
-  AtomicFile file(options.out);
-  file.write_at(0, std::as_bytes(std::span(text)));
-  file.sync();
-  file.rename_into_place(options.force);
-}
-
 // A wrong packing would make a program overwrite its own data: throws before anything is printed or written.
 void require_sound(const PackAnswer& answer) {
   if (const auto fault = packing_fault(answer.problem, answer.packing, answer.asked.capacity))
@@ -105,14 +92,13 @@ int solve(const Context& context, const Options& options, Progress& progress, Pa
   const Packing& packing = answer.packing;
   const bool fits = packing.verdict == Verdict::feasible;
   if (!options.out.empty() && fits) {
-    write_csv(options, packing_csv(answer.problem, packing.offsets));
+    report::write_picture(options.out, packing_csv(answer.problem, packing.offsets), options.force);
     answer.out = options.out;
   }
-  if (context.json) {
+  if (context.json)
     print_json(packing_json(answer));
-  } else {
+  else
     fmt::print("{}", packing_text(answer));
-  }
   if (packing.verdict == Verdict::infeasible) return kNoFit;
   return fits ? kDone : kFailed;
 }
@@ -147,16 +133,16 @@ CLI::Option* add_solver_options(CLI::App& app, Options& options) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("SIZE,...");
-  app.add_flag("--minimize", options.minimize, "least height, and whether it is proved");
+  app.add_flag("--minimize", options.search.minimize, "least height, and whether it is proved");
   app.add_option("--time-limit", options.seconds, "seconds that the search may take")
       ->check(number_range(0, 1e6))
       ->type_name("S")
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "attempts of exact search at once")
+  app.add_option("--threads", options.search.threads, "attempts of exact search at once")
       ->check(CLI::Range(1, 64))
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "seed of the random search")
+  app.add_option("--seed", options.search.seed, "seed of the random search")
       ->check(CLI::Range(std::int64_t{0}, kMostNumber))
       ->type_name("N")
       ->capture_default_str();

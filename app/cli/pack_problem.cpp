@@ -56,16 +56,9 @@ std::vector<std::string> unique_labels(const PackRun& run, const std::vector<Blo
 }
 
 std::uint64_t& sum_of(BytesByUse& bytes, const Block& block) {
-  switch (block.use) {
-    case BlockUse::storage:
-      return bytes.weights;
-    case BlockUse::ring_slot:
-      return bytes.ring_slots;
-    case BlockUse::value:
-      return bytes.values;
-    case BlockUse::temporary:
-      break;
-  }
+  if (block.use == BlockUse::storage) return bytes.weights;
+  if (block.use == BlockUse::ring_slot) return bytes.ring_slots;
+  if (block.use == BlockUse::value) return bytes.values;
   return block.storage ? bytes.weight_copies : bytes.temporaries;
 }
 

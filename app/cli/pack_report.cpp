@@ -129,14 +129,9 @@ std::string arena_text(const PackAnswer& answer, std::size_t at) {
 }
 
 std::string verdict_text(const PackAnswer& answer) {
-  switch (answer.packing.verdict) {
-    case Verdict::feasible:
-      return answer.asked.capacity.empty() ? "" : "Feasible.\n";
-    case Verdict::infeasible:
-      return "Infeasible: proved, no offsets keep the capacity.\n";
-    case Verdict::undecided:
-      break;
-  }
+  const Verdict verdict = answer.packing.verdict;
+  if (verdict == Verdict::feasible) return answer.asked.capacity.empty() ? "" : "Feasible.\n";
+  if (verdict == Verdict::infeasible) return "Infeasible: proved, no offsets keep the capacity.\n";
   if (!packed(answer.packing.height())) return "";
   return "Undecided: neither a packing nor a proof was found in the time given.\n";
 }

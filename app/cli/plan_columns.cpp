@@ -20,10 +20,9 @@ enum Importance : int { kNeeded, kFigure, kBeside, kSum, kDetail };
 
 struct Column {
   std::string title;
-  Align align = Align::right;
+  Align align = kRight;
   Importance importance = kNeeded;
   std::function<std::string(const LoadRow&)> cell;
-  bool empty_when_dashes = true;  // a column with dashes only is left out
 };
 
 std::uint64_t reserved_in(const LoadRow& row, Space space) {
@@ -79,11 +78,11 @@ class Columns {
   using Bytes = std::function<std::uint64_t(const LoadRow&)>;
 
   void add(std::string title, Align align, Importance importance,
-           std::function<std::string(const LoadRow&)> cell, bool dispensable = true) {
-    columns_.push_back({std::move(title), align, importance, std::move(cell), dispensable});
+           std::function<std::string(const LoadRow&)> cell) {
+    columns_.push_back({std::move(title), align, importance, std::move(cell)});
   }
   void add_bytes(std::string title, Importance importance, Bytes bytes) {
-    add(std::move(title), Align::right, importance, [bytes = std::move(bytes)](const LoadRow& row) {
+    add(std::move(title), kRight, importance, [bytes = std::move(bytes)](const LoadRow& row) {
       return row.refusal ? "-" : bytes_cell(bytes(row));
     });
   }
@@ -96,13 +95,9 @@ class Columns {
   }
 
   void add_names() {
-    add(
-        "method", Align::left, kNeeded, [](const LoadRow& row) { return std::string(row.method->id); },
-        false);
+    add("method", kLeft, kNeeded, [](const LoadRow& row) { return std::string(row.method->id); });
     if (view_.answer().several_orders())
-      add(
-          "order", Align::left, kNeeded, [](const LoadRow& row) { return safe_display(row.order, 40); },
-          false);
+      add("order", kLeft, kNeeded, [](const LoadRow& row) { return safe_display(row.order, 40); });
   }
 
   // The bytes that an allocator reserves are shown beside the requested bytes.
@@ -137,10 +132,10 @@ class Columns {
   void add_orders() {
     const bool several = view_.answer().several_orders();
     if (several)
-      add("jumps", Align::right, kBeside,
+      add("jumps", kRight, kBeside,
           [](const LoadRow& row) { return row.refusal ? "-" : format_grouped(row.reads.jumps); });
     if (several || view_.show_times)
-      add("time", Align::right, kBeside,
+      add("time", kRight, kBeside,
           [](const LoadRow& row) { return row.refusal ? "-" : format_seconds(row.seconds); });
   }
 
@@ -148,14 +143,11 @@ class Columns {
     const std::vector<LoadRow>& rows = view_.answer().rows;
     const bool refusals = std::ranges::any_of(rows, [](const LoadRow& r) { return r.refusal.has_value(); });
     if (view_.show_laws)
-      add("law", Align::left, kDetail, [](const LoadRow& row) { return std::string(row.method->peak_law); });
+      add("law", kLeft, kDetail, [](const LoadRow& row) { return std::string(row.method->peak_law); });
     if (!view_.bound().judged() && !refusals) return;
-    add(
-        "verdict", Align::left, kNeeded,
-        [this, full](const LoadRow& row) {
-          return full ? report::verdict_text(row, view_.bound()) : short_verdict(row);
-        },
-        false);
+    add("verdict", kLeft, kNeeded, [this, full](const LoadRow& row) {
+      return full ? report::verdict_text(row, view_.bound()) : short_verdict(row);
+    });
   }
 
   std::string short_verdict(const LoadRow& row) const {
@@ -163,12 +155,13 @@ class Columns {
     return fmt::format("{} over", format_bytes(row.most_over()));
   }
 
+  // A column with dashes only is left out.
   void make_cells() {
     for (std::size_t i = 0; i < columns_.size();) {
       std::vector<std::string> cells;
       for (const LoadRow& row : view_.answer().rows) cells.push_back(columns_[i].cell(row));
       const bool dashes = std::ranges::all_of(cells, [](const std::string& c) { return c == "-"; });
-      if (dashes && columns_[i].empty_when_dashes) {
+      if (dashes) {
         columns_.erase(columns_.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
       }

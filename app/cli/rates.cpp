@@ -2,9 +2,9 @@
 #include "app/cli/rates.h"
 
 #include "app/cli/table.h"
+#include "app/report/write_picture.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/io/atomic_file.h"
 #include "core/load/measure_rates.h"
 
 #ifdef LOADLINE_HAS_GPU
@@ -14,7 +14,6 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
-#include <span>
 
 #include <CLI/CLI.hpp>
 #include <fmt/chrono.h>
@@ -53,10 +52,7 @@ void keep(const std::string& path, const MeasuredRates& rates) {
   if (error)
     throw Error(ErrorCode::io, "{}: cannot make the folder: {}",
                 safe_display(fs::path(path).parent_path().string()), error.message());
-  const std::string text = rates_text(rates);
-  AtomicFile file(path);
-  file.write_at(0, std::as_bytes(std::span(text)));
-  file.commit();
+  report::write_picture(path, rates_text(rates));
 }
 
 }  // namespace
@@ -111,8 +107,7 @@ RatesAnswer measure_rates(const Context& context, const MeasureArguments& argume
 
 std::string measure_text(const Context& context, const RatesAnswer& answer) {
   const CostModel assumed;
-  Table table({"rate", "measured", "assumed", "with"},
-              {Align::left, Align::right, Align::right, Align::left});
+  Table table({"rate", "measured", "assumed", "with"}, {kLeft, kRight, kRight, kLeft});
   for (const RateRow& row : rate_rows()) {
     const auto value = answer.rates.values.find(row.key);
     const auto how = answer.rates.how.find(row.key);

@@ -141,7 +141,7 @@ std::string rehearsal_table(const Rehearsal& rehearsal, bool colour, std::size_t
                                           counted(rehearsal.graph.tensors.size(), "tensor"),
                                           format_bytes(weights), counted(weights, "byte"));
   Table table({"method", "order", "counter", "projected", "measured", "difference", "verdict"},
-              {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right, Align::left});
+              {kLeft, kLeft, kLeft, kRight, kRight, kRight, kLeft});
   for (const RehearsedRow& row : rehearsal.rows) {
     bool first = true;
     for (const MemoryCounter& counter : kMemoryCounters) {

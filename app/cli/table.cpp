@@ -22,7 +22,7 @@ std::string Table::text(bool colour) const {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const std::string gap(widths[i] - display_width(cells[i]), ' ');
       out += i == 0 ? "" : "  ";
-      out += alignment_[i] == Align::right ? gap + cells[i] : cells[i] + gap;
+      out += alignment_[i] == kRight ? gap + cells[i] : cells[i] + gap;
     }
     out.erase(out.find_last_not_of(' ') + 1);
     return out + "\n";

@@ -7,7 +7,7 @@
 
 namespace loadline::cli {
 
-enum class Align { left, right };
+enum Align : std::uint8_t { kLeft, kRight };
 
 // A size as a cell; "-" for 0.
 std::string bytes_cell(std::uint64_t bytes);

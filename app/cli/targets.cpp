@@ -65,8 +65,7 @@ int print_targets(const Context& context, const std::vector<std::string>& ids) {
     for (const Target* target : chosen) print_one(*target);
     return kDone;
   }
-  Table table({"target", "name", "memory", "device", "host"},
-              {Align::left, Align::left, Align::left, Align::right, Align::right});
+  Table table({"target", "name", "memory", "device", "host"}, {kLeft, kLeft, kLeft, kRight, kRight});
   const auto cell = [](const std::optional<std::uint64_t>& bytes) {
     return bytes ? format_bytes(*bytes) : std::string("-");
   };

@@ -108,7 +108,7 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
              format_bytes(report.bytes), safe_display(report.device, 60), format_seconds(report.seconds),
              rate, asked.method, safe_display(asked.order, 60));
   Table table({"peak", "projected", "allocated", "error", "taken in all"},
-              {Align::left, Align::right, Align::right, Align::right, Align::right});
+              {kLeft, kRight, kRight, kRight, kRight});
   const auto row = [&](std::string name, std::uint64_t projected, std::uint64_t measured, std::string taken) {
     table.row({std::move(name), bytes_cell(projected), bytes_cell(measured),
                fmt::format("{:.1f} %", error_percent(projected, measured)), std::move(taken)});
@@ -135,12 +135,6 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
   for (const std::string& message : report.validation_messages) fmt::print("  {}\n", safe_display(message));
 }
 
-// Resolves the request; the caller has checked that it names one method and one order.
-BoundRequest bind_upload(const Context& context, const MetaGraph& graph, const LoadRequest& request) {
-  const CliEnvironment environment(context, request);
-  return bind_request(graph, request, environment.load);
-}
-
 int upload(const Context& context, const Options& options, LoadFlags& flags) {
   LoadRequest request = flags.request();
   if (request.methods.empty()) request.methods = {"staged_ring"};
@@ -154,7 +148,7 @@ int upload(const Context& context, const Options& options, LoadFlags& flags) {
   const MetaGraphPtr graph = open_for(context, flags.path());
   require_sound(*graph, "upload");
   require_importable(*graph, method);
-  const BoundRequest bound = bind_upload(context, *graph, request);
+  const BoundRequest bound = bind_request(*graph, request, CliEnvironment(context, request).load);
   const Plan plan = make_plan(
       *graph, method, make_order(*graph, bound.orders.front(), method, bound.inputs, Progress(context.stop)),
       bound.inputs);

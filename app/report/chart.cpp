@@ -143,11 +143,6 @@ std::string axis_end(const RowCurve& curve, double end) {
                                               : format_seconds(end);
 }
 
-// The budget that the leading peak is compared with.
-const std::optional<std::uint64_t>& leading_budget(const BoundRequest& bound) {
-  return bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
-}
-
 std::string marks_svg(const PicturedRow& pictured, const BoundRequest& bound, const Frame& frame) {
   const LoadRow& row = *pictured.row;
   const RowCurve& curve = *pictured.curve;
@@ -172,6 +167,10 @@ std::string marks_svg(const PicturedRow& pictured, const BoundRequest& bound, co
 }
 
 }  // namespace
+
+const std::optional<std::uint64_t>& leading_budget(const BoundRequest& bound) {
+  return bound.memory == MemoryKind::unified ? bound.budget.unified : bound.budget.device;
+}
 
 std::vector<PicturedRow> pictured_rows(const ChartSubject& subject) {
   std::vector<PicturedRow> rows;

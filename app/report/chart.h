@@ -34,6 +34,9 @@ std::string pictured_note(const ChartSubject& subject);
 // One line of plain text: the model and its size.
 std::string chart_title(const ChartSubject& subject);
 
+// The budget that the leading peak is compared with.
+const std::optional<std::uint64_t>& leading_budget(const BoundRequest& bound);
+
 // The scale that all panels share.
 struct ChartScale {
   std::uint64_t above = 1;  // most bytes above the water line, over all rows

@@ -25,17 +25,15 @@ std::string head(const ChartSubject& subject) {
 }
 
 std::string legend(const ChartSubject& subject) {
-  const BoundRequest& bound = subject.bound;
-  const bool unified = bound.memory == MemoryKind::unified;
+  const bool unified = subject.bound.memory == MemoryKind::unified;
   std::string html = "<div class=\"legend\">";
   for (const Space space : stack_of(kAllSpaces))
     html += fmt::format("<span><i style=\"background:var(--{})\"></i>{}</span>", space_class(space),
                         space_title(space));
   html += fmt::format("<span><i class=\"ring\"></i>{}</span>",
                       unified ? "most that one memory must hold" : "most on the device");
-  if (unified ? bound.budget.unified.has_value() : bound.budget.device.has_value())
-    html += fmt::format("<span><i class=\"dash\"></i>budget {}</span>",
-                        format_bytes(unified ? *bound.budget.unified : *bound.budget.device));
+  if (const auto& budget = leading_budget(subject.bound))
+    html += fmt::format("<span><i class=\"dash\"></i>budget {}</span>", format_bytes(*budget));
   html += unified ? "<span>The page cache on top can be dropped: it does not count.</span>"
                   : "<span>The device stands above the line, the host's memory hangs below it.</span>";
   return html + "</div>\n";

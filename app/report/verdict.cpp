@@ -11,20 +11,23 @@
 
 namespace loadline::report {
 
+std::string over_text(const BudgetVerdict& verdict) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::string_view what, std::uint64_t over) {
+    if (over > 0) parts.push_back(fmt::format("{} {} over", what, format_bytes(over)));
+  };
+  add("device", verdict.device_over);
+  add("host", verdict.host_over);
+  add("memory", verdict.unified_over);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::string verdict_text(const LoadRow& row, const BoundRequest& bound) {
   if (row.refusal) return "cannot be done";
   if (!bound.judged()) return "possible";
   if (row.fits()) return "fits";
-  const BudgetVerdict& verdict = row.verdict;
-  std::vector<std::string> parts;
-  const auto add = [&](bool fits, std::string_view what, std::uint64_t over) {
-    if (!fits) parts.push_back(fmt::format("{} {} over", what, format_bytes(over)));
-  };
-  add(verdict.device_fits, "device", verdict.device_over);
-  add(verdict.host_fits, "host", verdict.host_over);
-  add(verdict.unified_fits, "memory", verdict.unified_over);
-  std::string text = fmt::format("{}", fmt::join(parts, ", "));
-  if (verdict.block) text += fmt::format(", first at {}", safe_display(row.first_over, 48));
+  std::string text = over_text(row.verdict);
+  if (row.verdict.block) text += fmt::format(", first at {}", safe_display(row.first_over, 48));
   if (row.over_required_peak == 0) return text;
   const std::string over = fmt::format("{} over the required peak", format_bytes(row.over_required_peak));
   return text.empty() ? fmt::format("{} at {}", over, safe_display(row.judged.tensor, 48))

@@ -7,6 +7,9 @@
 
 namespace loadline::report {
 
+// The excess over each budget: "device 1.20 GiB over, host 3.00 MiB over". Empty if there is none.
+std::string over_text(const BudgetVerdict& verdict);
+
 // "fits", or which budget is exceeded, by how much, and the first block over it; escaped. Without a budget
 // "possible" or "cannot be done".
 std::string verdict_text(const LoadRow& row, const BoundRequest& bound);

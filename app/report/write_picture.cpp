@@ -15,10 +15,11 @@ void check_picture_path(const std::string& path, std::string_view extension) {
               safe_display(path, 120), extension);
 }
 
-void write_picture(const std::string& path, std::string_view text) {
+void write_picture(const std::string& path, std::string_view text, bool replace) {
   AtomicFile file(path);
   file.write_at(0, std::as_bytes(std::span(text)));
-  file.commit();
+  file.sync();
+  file.rename_into_place(replace);
 }
 
 }  // namespace loadline::report

@@ -1,5 +1,5 @@
-// Writes the files that commands produce besides their answer: charts, pages, saved requests. A file appears
-// complete or not at all.
+// Writes the files that commands produce besides their answer: charts, pages, saved requests, packings and
+// rates. A file appears complete or not at all.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace loadline::report {
 // overwritten.
 void check_picture_path(const std::string& path, std::string_view extension);
 
-// Throws Error{io}.
-void write_picture(const std::string& path, std::string_view text);
+// Throws Error{io}. Without `replace`, throws Error{usage} if the file exists by the time it is complete.
+void write_picture(const std::string& path, std::string_view text, bool replace = true);
 
 }  // namespace loadline::report
