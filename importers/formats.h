@@ -2,6 +2,7 @@
 // share.
 #pragma once
 
+#include "core/graph/name_index.h"
 #include "importers/importer.h"
 
 #include <string_view>
@@ -38,6 +39,9 @@ MetaGraph read_hf_index(const Source& source);
 // A single .safetensors file, with the config.json beside it as metadata.
 Match sniff_safetensors(std::string_view head, std::string_view path);
 MetaGraph read_safetensors(const Source& source);
+// Tensors, __metadata__ and notes of one file. Opens no siblings. `names`, if not null, receives an index
+// from tensor name to position.
+MetaGraph read_safetensors_file(const SourceFile& file, NameIndex* names = nullptr);
 
 // LiteRT (TensorFlow Lite): the tensors with stored data, and the operators of the first subgraph.
 Match sniff_tflite(std::string_view head, std::string_view path);

@@ -260,10 +260,6 @@ bool is_repository_name(std::string_view text) {
          (slash == std::string_view::npos || is_part(text.substr(slash + 1)));
 }
 
-}  // namespace
-
-namespace {
-
 Source resolve_path(const std::string& path, const ResolveOptions& options) {
   if (path.empty()) throw Error(ErrorCode::usage, "the path of the model is empty");
   std::error_code failure;

@@ -6,6 +6,7 @@
 #include "app/cli/rates.h"
 #include "app/report/row_curve.h"
 #include "core/load/cast_summary.h"
+#include "core/load/load_units.h"
 #include "core/load/placement.h"
 
 #include <nlohmann/json.hpp>
@@ -99,13 +100,11 @@ Json row_json(const LoadRow& row, const BoundRequest& bound) {
 Json placement_json(const MetaGraph& graph, const Placement& placement) {
   Json json;
   if (placement.all_on_device()) return json;
-  const auto owners = first_owner(graph);
   for (const Home home : {Home::device, Home::host, Home::disk}) {
     std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < owners.size(); ++i) {
-      const StorageId id{static_cast<std::uint32_t>(i)};
+    for (const StorageId id : used_storages(graph)) {
       const bool twin = home == Home::host && placement.has_twin(id);
-      if (owners[i] && (twin || placement.of(id) == home)) bytes += graph.storage(id).bytes;
+      if (twin || placement.of(id) == home) bytes += graph.storage(id).bytes;
     }
     json[std::string(home_id(home))] = bytes;
   }

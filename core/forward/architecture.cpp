@@ -49,9 +49,7 @@ class AssetParser {
   }
 
   Architecture parse() {
-    const AssetNode* const family = root_.find("family");
-    if (family == nullptr) root_.place.fail("'family' is missing");
-    result_.family = family->name("'family'", kMostAssetName);
+    result_.family = root_.at("family").name("'family'", kMostAssetName);
     result_.model_types = texts(root_, "model_types");
     result_.classes = texts(root_, "classes");
     for_each_field(root_, "let", kMostAssetNames, [&](const std::string& key, const AssetNode& node) {
@@ -92,11 +90,10 @@ class AssetParser {
 
   // Checks that every block named by a line exists, and that no block reaches itself.
   void check_loops() const {
-    for (const auto& [name, lines] : result_.blocks) {
+    for (const auto& [name, lines] : result_.blocks)
       for (const OpLine& line : lines)
-        if (line.kind == OpLine::Kind::each && result_.blocks.find(line.block) == result_.blocks.end())
+        if (line.kind == OpLine::Kind::each && !result_.blocks.contains(line.block))
           line.place.fail("there is no block '{}'", safe_display(line.block, 40));
-    }
     std::map<std::string, int, std::less<>> known;
     for (const auto& [name, lines] : result_.blocks) depth_of(name, 0, known);
   }

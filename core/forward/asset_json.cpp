@@ -94,6 +94,12 @@ const AssetNode* AssetNode::find(std::string_view key) const {
   return found == keys.end() ? nullptr : &items[static_cast<std::size_t>(found - keys.begin())];
 }
 
+const AssetNode& AssetNode::at(std::string_view key) const {
+  const AssetNode* const found = find(key);
+  if (found == nullptr) place.fail("'{}' is missing", key);
+  return *found;
+}
+
 const AssetNode& AssetNode::as(Kind expected, std::string_view what) const {
   constexpr std::string_view kKinds[] = {"a text", "a list", "an object"};
   if (kind != expected)

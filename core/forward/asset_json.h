@@ -21,6 +21,8 @@ struct AssetNode {
 
   // The field of that name, or null.
   const AssetNode* find(std::string_view key) const;
+  // The field of that name. Throws an Error at this object's place if there is none.
+  const AssetNode& at(std::string_view key) const;
   // Returns this node. Throws an Error at its place unless it is of the kind `expected`.
   const AssetNode& as(Kind expected, std::string_view what) const;
   // The texts of this list. Throws an Error at an item past `most` items or longer than `longest` bytes.

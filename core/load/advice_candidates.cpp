@@ -101,10 +101,10 @@ AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)
     : graph_(graph), request_(request), weights_(storage_bytes(graph)) {
   for (const Order& order : orders()) orders_.push_back({std::string(order.id), &order, {}});
   std::map<FileId, std::uint64_t> files;
-  const auto owners = first_owner(graph);
-  for (std::size_t i = 0; i < graph.storages.size(); ++i)
-    if (owners[i])
-      largest_file_ = std::max(largest_file_, files[graph.storages[i].file] += graph.storages[i].bytes);
+  for (const StorageId id : used_storages(graph)) {
+    const Storage& storage = graph.storage(id);
+    largest_file_ = std::max(largest_file_, files[storage.file] += storage.bytes);
+  }
   all_stream_ =
       std::ranges::all_of(request.loads, [](const AskedLoad& load) { return load.method->traits.streams; });
   // the pass needs the same bytes whatever is cast or placed
@@ -172,13 +172,10 @@ void AdviceSpace::find_placements() {
 }
 
 void AdviceSpace::keep(PlacementChoice choice) {
-  const auto owners = first_owner(graph_);
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    if (!owners[i] || choice.placement.homes[i] == Home::device) continue;
-    const std::uint64_t bytes = graph_.storages[i].bytes;
-    const std::uint64_t counted_bytes =
-        choice.placement.homes[i] == Home::disk ? saturated(bytes, bytes) : bytes;
-    choice.off_device = saturated(choice.off_device, counted_bytes);
+  for (const StorageId id : used_storages(graph_)) {
+    const Home home = choice.placement.of(id);
+    const std::uint64_t bytes = home == Home::device ? 0 : graph_.storage(id).bytes;
+    choice.off_device = saturated(choice.off_device, home == Home::disk ? saturated(bytes, bytes) : bytes);
   }
   for (const auto& known : placements_)
     if (known->placement.homes == choice.placement.homes && known->placement.twins == choice.placement.twins)
@@ -189,10 +186,7 @@ void AdviceSpace::keep(PlacementChoice choice) {
 
 // llama.cpp's layer offload: as many layers as fit, and fewer.
 void AdviceSpace::place_layers(std::uint64_t room) {
-  StorageOrder used;
-  const auto owners = first_owner(graph_);
-  for (std::size_t i = 0; i < owners.size(); ++i)
-    if (owners[i]) used.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  const StorageOrder used = used_storages(graph_);
   std::vector<std::uint64_t> layers;
   for (const LoadUnit& unit : load_units(graph_, used))
     if (unit.phase == Phase::layer) layers.push_back(unit.bytes);

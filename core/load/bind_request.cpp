@@ -45,10 +45,7 @@ std::optional<MeasuredRates> bind_rates(const std::string& rates,
 
 OrderChoice bind_order(const MetaGraph& graph, const std::string& name, const LoadEnvironment& environment) {
   if (name != kOwnOrder || environment.own_order == nullptr) return choose_order(graph, name);
-  OrderChoice order;
-  order.name = name;
-  order.listed = *environment.own_order;
-  return order;
+  return {.name = name, .row = nullptr, .listed = *environment.own_order};
 }
 
 // Sets the target's options that the request leaves at their defaults.
@@ -85,12 +82,9 @@ bool BoundRequest::judged() const {
 
 std::vector<const Method*> find_methods(const std::vector<std::string>& ids) {
   std::vector<const Method*> found;
-  if (ids.empty()) {
-    for (const Method& method : methods())
-      if (method.common) found.push_back(&method);
-  } else {
-    for (const std::string& id : ids_of(ids, methods())) found.push_back(&find_method(id));
-  }
+  for (const std::string& id : ids_of(ids, methods())) found.push_back(&find_method(id));
+  for (const Method& method : methods())
+    if (ids.empty() && method.common) found.push_back(&method);
   return found;
 }
 

@@ -27,10 +27,6 @@ std::string unit_label(Phase phase, int stack, std::uint64_t number) {
   return (stack == 0 ? "encoder " : "") + label + std::to_string(number);
 }
 
-}  // namespace
-
-namespace {
-
 Phase phase_outside_layers(std::string_view name) {
   // "embed_out" is GPT-NeoX's head; "embeddings.LayerNorm" is not the final norm; "output_norm" is not the
   // head
@@ -50,6 +46,14 @@ Phase phase_of(std::string_view name) {
 std::tuple<Phase, int, std::uint64_t> forward_key(std::string_view name) {
   const auto number = layer_number(name);
   return {number ? Phase::layer : phase_outside_layers(name), stack_rank(name), number.value_or(0)};
+}
+
+std::vector<StorageId> used_storages(const MetaGraph& graph) {
+  std::vector<StorageId> used;
+  const auto owners = first_owner(graph);
+  for (std::size_t i = 0; i < owners.size(); ++i)
+    if (owners[i]) used.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  return used;
 }
 
 std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<StorageId>& order) {

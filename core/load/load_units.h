@@ -26,6 +26,9 @@ struct LoadUnit {
   std::uint64_t bytes = 0;
 };
 
+// The storages that some tensor uses, in the order of the graph.
+std::vector<StorageId> used_storages(const MetaGraph& graph);
+
 // The units in forward order. `order` lists storages of this graph that a tensor uses, each once; a unit
 // keeps its storages in that order. A storage belongs to the unit of its first tensor.
 std::vector<LoadUnit> load_units(const MetaGraph& graph, const std::vector<StorageId>& order);

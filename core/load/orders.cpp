@@ -13,10 +13,7 @@ namespace {
 
 // Sorted by file and offset; storages without a file by their number.
 StorageOrder file_order(const MetaGraph& graph) {
-  StorageOrder order;
-  const auto owners = first_owner(graph);
-  for (std::size_t i = 0; i < graph.storages.size(); ++i)
-    if (owners[i]) order.push_back(StorageId{static_cast<std::uint32_t>(i)});
+  StorageOrder order = used_storages(graph);
   std::ranges::stable_sort(order, [&](StorageId a, StorageId b) {
     const Storage &x = graph.storage(a), &y = graph.storage(b);
     return std::tie(x.file, x.offset) < std::tie(y.file, y.offset);

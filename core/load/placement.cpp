@@ -24,14 +24,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kHomes = {"device", "host", "disk"};
 
-std::vector<StorageId> used_storages(const MetaGraph& graph) {
-  std::vector<StorageId> used;
-  const auto owners = first_owner(graph);
-  for (std::size_t i = 0; i < owners.size(); ++i)
-    if (owners[i]) used.push_back(StorageId{static_cast<std::uint32_t>(i)});
-  return used;
-}
-
 void put(Placement& placement, const LoadUnit& unit, Home place) {
   for (const StorageId id : unit.storages) placement.homes[index(id)] = place;
 }

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/load/load_units.h"
 #include "core/load/optimal_order.h"
 #include "core/load/storage_cast.h"
 #include "core/plan/arena.h"
@@ -113,11 +114,9 @@ bool maps_files(const Projection& projection) {
 
 std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs, const ForwardPass* pass) {
   std::uint64_t needed = inputs.request.activation_bytes;
-  const auto owners = first_owner(graph);
   const std::vector<std::uint64_t> sizes = loaded_bytes(graph, inputs.request.cast);
-  for (std::size_t i = 0; i < graph.storages.size(); ++i)
-    if (owners[i] && inputs.placement.of(StorageId{static_cast<std::uint32_t>(i)}) == Home::device)
-      needed = add_loaded(needed, sizes[i]);
+  for (const StorageId id : used_storages(graph))
+    if (inputs.placement.of(id) == Home::device) needed = add_loaded(needed, sizes[index(id)]);
   if (pass != nullptr) needed = add_loaded(needed, forward_peak(*pass));
   return needed;
 }

@@ -60,10 +60,9 @@ MeasuredRates parse_rates(std::string_view json, const std::string& path) {
   root.allow({"measured", "device", "how", "disk_read", "memory_copy", "link", "pageable_link", "device_copy",
               "seek_seconds"});
   MeasuredRates rates;
-  const AssetNode* const measured = root.find("measured");
-  if (measured == nullptr) root.place.fail("'measured' is missing");
-  rates.measured = measured->name("'measured'", kLongestText);
-  if (rates.measured.empty()) measured->place.fail("'measured' is empty");
+  const AssetNode& measured = root.at("measured");
+  rates.measured = measured.name("'measured'", kLongestText);
+  if (rates.measured.empty()) measured.place.fail("'measured' is empty");
   if (const AssetNode* const device = root.find("device"))
     rates.device = device->name("'device'", kLongestText);
   for (const RateRow& row : kRows)

@@ -203,9 +203,8 @@ CounterCurve counter_curve(const HostMeasurement& measurement, const Plan& plan,
   };
   std::size_t at = 0;
   std::uint64_t level = 0;
-  for (const UsagePoint& point : measurement.timeline.usage) {
+  for (const UsagePoint& point : measurement.timeline.usage)
     draw(curve.projected, at, level, point.step, sum_over(point.bytes, counter.spaces));
-  }
   draw(curve.projected, at, level, steps - 1, level);
   at = 0, level = 0;
   for (std::size_t i = 0; i < measurement.steps.size(); ++i)

@@ -48,11 +48,10 @@ Json value_json(const OptionValue& value) {
 SavedRequest parse_request(std::string_view json, const std::string& path) {
   const AssetNode root = parse_asset(json, path);
   root.allow({"schema_version", "model", "options"});
-  const AssetNode* const version = root.find("schema_version");
-  if (version == nullptr) root.place.fail("'schema_version' is missing");
-  if (version->text != std::to_string(kRequestVersion))
-    version->place.fail("'schema_version' is {}, this program reads {}", safe_display(version->text, 20),
-                        kRequestVersion);
+  const AssetNode& version = root.at("schema_version");
+  if (version.text != std::to_string(kRequestVersion))
+    version.place.fail("'schema_version' is {}, this program reads {}", safe_display(version.text, 20),
+                       kRequestVersion);
   SavedRequest saved;
   if (const AssetNode* const model = root.find("model")) {
     const std::filesystem::path named = model->name("'model'", kLongestValue);
@@ -63,11 +62,8 @@ SavedRequest parse_request(std::string_view json, const std::string& path) {
     saved.model =
         named.is_relative() && std::filesystem::exists(beside, ignored) ? beside.string() : named.string();
   }
-  if (const AssetNode* const options = root.find("options")) {
-    options->as(AssetNode::Kind::object, "'options'").at_most(load_options().size(), "'options'");
-    for (std::size_t i = 0; i < options->items.size(); ++i)
-      read_option(saved.request, options->keys[i], options->items[i]);
-  }
+  for_each_field(root, "options", load_options().size(),
+                 [&](const std::string& id, const AssetNode& node) { read_option(saved.request, id, node); });
   return saved;
 }
 

@@ -30,10 +30,6 @@ constexpr std::array<RowSortName, 13> kSorts = {
      {"time", RowSort::time},
      {"verdict", RowSort::verdict, [](const LoadRow& row) { return row.most_over(); }}}};
 
-const RowSortName& row_of(RowSort sort) {
-  return *std::ranges::find_if(kSorts, [&](const RowSortName& row) { return row.sort == sort; });
-}
-
 // The largest share of any budget that is used: that of the space with the least room.
 double share_of_budget(const LoadRow& row, const BoundRequest& bound) {
   double most = 0;
@@ -56,20 +52,13 @@ auto fit_key(const LoadRow& row, const BoundRequest& bound) {
 }
 
 bool comes_before(const LoadRow& a, const LoadRow& b, const BoundRequest& bound, RowSort sort) {
-  switch (sort) {
-    case RowSort::fit:
-      return fit_key(a, bound) < fit_key(b, bound);
-    case RowSort::table:
-      return false;
-    case RowSort::method:
-      return a.method->id < b.method->id;
-    case RowSort::order:
-      return a.order < b.order;
-    case RowSort::time:
-      return a.seconds < b.seconds;
-    default:
-      return row_of(sort).figure(a) < row_of(sort).figure(b);
-  }
+  if (sort == RowSort::fit) return fit_key(a, bound) < fit_key(b, bound);
+  if (sort == RowSort::table) return false;
+  if (sort == RowSort::method) return a.method->id < b.method->id;
+  if (sort == RowSort::order) return a.order < b.order;
+  if (sort == RowSort::time) return a.seconds < b.seconds;
+  const auto figure = std::ranges::find(kSorts, sort, &RowSortName::sort)->figure;
+  return figure(a) < figure(b);
 }
 
 }  // namespace
@@ -77,8 +66,6 @@ bool comes_before(const LoadRow& a, const LoadRow& b, const BoundRequest& bound,
 std::span<const RowSortName> row_sorts() { return kSorts; }
 
 RowSort find_row_sort(std::string_view id) { return find_row(row_sorts(), id, "order of rows").sort; }
-
-std::string_view row_sort_id(RowSort sort) { return row_of(sort).id; }
 
 std::vector<std::size_t> sorted_rows(std::span<const LoadRow> rows, const BoundRequest& bound, RowSort sort,
                                      bool ascending) {

@@ -105,7 +105,6 @@ struct RowSortName {
 std::span<const RowSortName> row_sorts();
 // Throws Error{usage} that lists all ids.
 RowSort find_row_sort(std::string_view id);
-std::string_view row_sort_id(RowSort sort);
 
 // Positions in `rows`. Refused rows come last, except when sorted by name; ties keep their order. The
 // deciding peak is the peak of the space with the least room relative to its budget. Without budgets it is

@@ -20,14 +20,8 @@ namespace {
 
 using Kind = AssetNode::Kind;
 
-const AssetNode& required(const AssetNode& root, std::string_view key) {
-  const AssetNode* const node = root.find(key);
-  if (node == nullptr) root.place.fail("'{}' is missing", key);
-  return *node;
-}
-
 std::string text(const AssetNode& root, std::string_view key) {
-  const AssetNode& node = required(root, key);
+  const AssetNode& node = root.at(key);
   const std::string& value = node.name(fmt::format("'{}'", key), kMostAssetName);
   if (value.empty()) node.place.fail("'{}' is empty", key);
   return value;
@@ -36,8 +30,8 @@ std::string text(const AssetNode& root, std::string_view key) {
 std::string one_of(const AssetNode& root, std::string_view key, std::span<const std::string_view> known) {
   std::string value = text(root, key);
   if (std::ranges::find(known, value) == known.end())
-    required(root, key).place.fail("'{}' is '{}'; there are: {}", key, safe_display(value, 40),
-                                   fmt::join(known.begin(), known.end(), ", "));
+    root.at(key).place.fail("'{}' is '{}'; there are: {}", key, safe_display(value, 40),
+                            fmt::join(known.begin(), known.end(), ", "));
   return value;
 }
 
@@ -67,13 +61,6 @@ std::vector<std::pair<std::string, std::string>> options_of(const AssetNode& nod
   return options;
 }
 
-std::vector<Target> load_built_in() {
-  std::vector<Target> rows;
-  for (const embedded::File& file : embedded::targets_files())
-    rows.push_back(parse_target(file.bytes, std::string(file.name)));
-  return rows;
-}
-
 }  // namespace
 
 Target parse_target(std::string_view json, const std::string& path) {
@@ -93,15 +80,12 @@ Target parse_target(std::string_view json, const std::string& path) {
   target.link_bandwidth = size(root, "link_bandwidth");
   if (const AssetNode* const options = root.find("options")) target.options = options_of(*options);
   target.source = text(root, "source");
-  if (target.memory == MemoryKind::unified) {
-    required(root, "host_bytes");
-    if (target.device_bytes && *target.device_bytes > *target.host_bytes)
-      required(root, "device_bytes")
-          .place.fail("'device_bytes' {} is more than the one memory's 'host_bytes' {}",
-                      format_grouped(*target.device_bytes), format_grouped(*target.host_bytes));
-  } else {
-    required(root, "device_bytes");
-  }
+  const bool unified = target.memory == MemoryKind::unified;
+  root.at(unified ? "host_bytes" : "device_bytes");  // the one that is required
+  if (unified && target.device_bytes && *target.device_bytes > *target.host_bytes)
+    root.at("device_bytes")
+        .place.fail("'device_bytes' {} is more than the one memory's 'host_bytes' {}",
+                    format_grouped(*target.device_bytes), format_grouped(*target.host_bytes));
   return target;
 }
 
@@ -110,7 +94,7 @@ const Target& find_target(std::span<const Target> targets, std::string_view id) 
 }
 
 std::span<const Target> built_in_targets() {
-  static const std::vector<Target> rows = load_built_in();
+  static const auto rows = parse_all(embedded::targets_files(), parse_target);
   return rows;
 }
 

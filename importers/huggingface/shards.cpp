@@ -3,7 +3,6 @@
 
 #include "core/base/parallel.h"
 #include "importers/formats.h"
-#include "importers/huggingface/safetensors.h"
 
 #include <algorithm>
 #include <mutex>

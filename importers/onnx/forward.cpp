@@ -49,9 +49,8 @@ class ForwardBuilder {
     for (const OnnxValue& input : main_.inputs)
       if (weights_.count(input.name) == 0) inputs.push_back(&input);
     symbols_.guess(inputs);
-    for (const OnnxValue& input : main_.inputs)
-      if (weights_.count(input.name) == 0)
-        forward_.inputs.push_back(make_value(input.name, "the graph's inputs"));
+    for (const OnnxValue* const input : inputs)
+      forward_.inputs.push_back(make_value(input->name, "the graph's inputs"));
     for (const OnnxNode& node : main_.nodes) add_op(node);
     for (const OnnxValue& output : main_.outputs)
       if (const auto made = values_.find(output.name); made != values_.end())

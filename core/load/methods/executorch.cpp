@@ -13,9 +13,7 @@ class Prepack {
   explicit Prepack(MethodBuilder& b) : b_(b), consumers_(b.graph().storages.size(), 1) {
     for (const std::vector<TensorId>& group : tied_groups(b.graph()))
       consumers_[index(b.graph().tensor(group.front()).storage)] = group.size();
-    for (const StorageId id : b_.order()) {
-      read_.push_back(b_.load(Space::host, id));
-    }
+    for (const StorageId id : b_.order()) read_.push_back(b_.load(Space::host, id));
     mark(b_.plan(), "file data on the host");
   }
 

@@ -33,9 +33,7 @@ std::vector<LoadUnit> units_of(const MethodBuilder& b) {
 
 std::vector<BlockId> read_unit(MethodBuilder& b, const LoadUnit& unit) {
   std::vector<BlockId> read;
-  for (const StorageId id : unit.storages) {
-    read.push_back(b.load(Space::host, id));
-  }
+  for (const StorageId id : unit.storages) read.push_back(b.load(Space::host, id));
   return read;
 }
 

@@ -75,9 +75,7 @@ Plan load_meta_map_location(MethodBuilder& b) {
 Plan load_sequential(MethodBuilder& b) {
   const std::vector<BlockId> model = build_then_move(b);
   std::vector<BlockId> read;
-  for (const StorageId id : b.order()) {
-    read.push_back(b.load(Space::host, id));
-  }
+  for (const StorageId id : b.order()) read.push_back(b.load(Space::host, id));
   mark(b.plan(), "state dict on the host");
   for (std::size_t i = 0; i < model.size(); ++i) {
     const BlockId temporary = b.make(Space::device, b.order()[i], BlockUse::temporary);

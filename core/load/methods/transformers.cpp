@@ -105,9 +105,7 @@ Plan load_from_pretrained(MethodBuilder& b) {
   mark(b.plan(), "built on the host");
   for (const StorageOrder& shard : b.by_shard()) {
     std::vector<BlockId> read;
-    for (const StorageId id : shard) {
-      read.push_back(b.load(Space::host, id));
-    }
+    for (const StorageId id : shard) read.push_back(b.load(Space::host, id));
     for (std::size_t i = 0; i < shard.size(); ++i) b.move_cast(model[index(shard[i])], read[i], shard[i]);
     b.drop_all(read);
   }
