@@ -21,7 +21,6 @@ using report::Rehearsal;
 using report::RehearsedRow;
 using report::too_small_to_judge;
 
-constexpr std::uint64_t kNear = 16 << 20;
 constexpr std::size_t kGutter = 11;  // fits "306.74 MiB "
 
 std::uint64_t distance(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; }
@@ -146,7 +145,7 @@ std::string rehearsal_table(const Rehearsal& rehearsal, bool colour, std::size_t
     bool first = true;
     for (const MemoryCounter& counter : kMemoryCounters) {
       const std::uint64_t projected = row.projected.*counter.count, measured = row.measured.*counter.count;
-      if (projected == 0 && measured < kNear) continue;
+      if (projected == 0 && too_small_to_judge(projected, measured)) continue;
       table.row({first ? std::string(row.method->id) : "", first ? safe_display(row.order, 40) : "",
                  std::string(counter.name), bytes_cell(projected), bytes_cell(measured),
                  difference_cell(projected, measured), std::string(judgement(projected, measured))});

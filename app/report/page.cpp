@@ -65,9 +65,8 @@ std::string verdict_cell(const LoadRow& row, const BoundRequest& bound) {
 std::string table(const ChartSubject& subject) {
   const BoundRequest& bound = subject.bound;
   const bool unified = bound.memory == MemoryKind::unified;
-  const bool verdicts = bound.judged() || std::ranges::any_of(subject.rows, [](const LoadRow& row) {
-                          return row.refusal.has_value();
-                        });
+  const auto is_set = [](const auto& member) { return member.has_value(); };
+  const bool verdicts = bound.judged() || std::ranges::any_of(subject.rows, is_set, &LoadRow::refusal);
   std::string html =
       "<h2>Peaks</h2>\n<div class=\"scroll\"><table>\n<tr><th class=\"left\">method</th>"
       "<th class=\"left\">order</th>";
@@ -91,10 +90,8 @@ std::string table(const ChartSubject& subject) {
     html += (verdicts ? verdict_cell(row, bound) : "") + "</tr>\n";
   }
   html += "</table></div>\n";
-  const bool reserved =
-      std::ranges::any_of(subject.rows, [](const LoadRow& row) { return row.reserved.has_value(); });
-  const bool own_order =
-      std::ranges::any_of(subject.rows, [](const LoadRow& row) { return row.order_proven.has_value(); });
+  const bool reserved = std::ranges::any_of(subject.rows, is_set, &LoadRow::reserved);
+  const bool own_order = std::ranges::any_of(subject.rows, is_set, &LoadRow::order_proven);
   if (bound.judged() && reserved)
     html +=
         fmt::format("<p class=\"lead\">Verdicts are by what the allocator reserves for these peaks{}.</p>\n",

@@ -5,8 +5,7 @@
 
 namespace loadline {
 const OperatorInfo* find_operator(std::string_view name) {
-  const auto found =
-      std::ranges::find_if(kOperators, [&](const OperatorInfo& one) { return one.name == name; });
+  const auto found = std::ranges::find(kOperators, name, &OperatorInfo::name);
   return found == kOperators.end() ? nullptr : &*found;
 }
 

@@ -23,8 +23,7 @@ std::string names_text(const ForwardGraph& graph) {
 }
 
 const NamedSize& size_named(const ForwardGraph& graph, const std::string& name) {
-  const auto found =
-      std::ranges::find_if(graph.sizes, [&](const NamedSize& size) { return size.name == name; });
+  const auto found = std::ranges::find(graph.sizes, name, &NamedSize::name);
   if (found == graph.sizes.end())
     throw Error(ErrorCode::usage, "the file has no size that is called '{}'; {}", safe_display(name, 60),
                 names_text(graph));

@@ -28,8 +28,7 @@ std::uint64_t over(std::uint64_t bytes, const Budget& budget) {
 }
 
 bool same_kinds(const AdviceCandidate& a, const AdviceCandidate& b) {
-  return std::equal(a.changes.begin(), a.changes.end(), b.changes.begin(), b.changes.end(),
-                    [](const Change& x, const Change& y) { return x.take == y.take; });
+  return std::ranges::equal(a.changes, b.changes, {}, &Change::take, &Change::take);
 }
 
 // A candidate and the result of its projection.

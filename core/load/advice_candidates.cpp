@@ -87,14 +87,11 @@ bool has(const AdviceCandidate& load, Take take) {
 }  // namespace
 
 bool takes_less(const AdviceCandidate& a, const AdviceCandidate& b) {
-  const auto by_take = [](const Change& x, const Change& y) { return x.take < y.take; };
-  const auto by_degree = [](const Change& x, const Change& y) { return x.degree < y.degree; };
-  const auto less = [&](const AdviceCandidate& x, const AdviceCandidate& y, auto by) {
-    return std::lexicographical_compare(x.changes.begin(), x.changes.end(), y.changes.begin(),
-                                        y.changes.end(), by);
+  const auto less = [](const AdviceCandidate& x, const AdviceCandidate& y, auto member) {
+    return std::ranges::lexicographical_compare(x.changes, y.changes, {}, member, member);
   };
-  if (less(a, b, by_take)) return true;
-  return !less(b, a, by_take) && less(a, b, by_degree);
+  if (less(a, b, &Change::take)) return true;
+  return !less(b, a, &Change::take) && less(a, b, &Change::degree);
 }
 
 AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)

@@ -430,8 +430,7 @@ class Walker {
   }
 
   void find(Severity severity, std::string text, const std::string& path) {
-    const auto known =
-        std::ranges::find_if(findings_, [&](const Finding& finding) { return finding.text == text; });
+    const auto known = std::ranges::find(findings_, text, &Finding::text);
     if (known != findings_.end()) {
       ++known->count;
       return;
