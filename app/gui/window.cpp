@@ -21,8 +21,6 @@ Window::Window() {
 
 Window::~Window() { ImGui::DestroyContext(); }
 
-void Window::set_title(const std::string&) {}
-
 void Window::set_mouse(float, float, bool) {}
 
 bool Window::wait_events(double seconds) {

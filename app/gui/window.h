@@ -44,7 +44,7 @@ class Window {
 
   // Only a desktop window has user input; the defaults answer for a window without input.
   virtual bool should_close() const { return false; }
-  virtual void set_title(const std::string& title);
+  virtual void set_title(const std::string&) {}
   // Sleeps until an event comes, at most `seconds`; 0 only collects pending events. False if the time ran
   // out.
   virtual bool wait_events(double seconds);
@@ -64,8 +64,6 @@ class Window {
 std::unique_ptr<Window> open_desktop_window(const WindowOptions& options);
 // Draws into an image through Vulkan; needs no display.
 std::unique_ptr<Window> open_offscreen_window(const WindowOptions& options);
-// Builds frames and draws nothing, for tests: no Vulkan, no display. save_png throws Error{unsupported}.
-std::unique_ptr<Window> open_null_window(const WindowOptions& options);
 
 // Inside a frame: whether a shortcut such as "Ctrl+O", "Escape" or "Backspace" was pressed.
 bool shortcut_pressed(std::string_view shortcut);

@@ -7,6 +7,7 @@
 #include "app/gui/script.h"
 #include "app/report/manual.h"
 #include "tests/gui/drawn_text.h"
+#include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"
 
 #include <set>

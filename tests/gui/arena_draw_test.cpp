@@ -2,6 +2,7 @@
 #include "app/gui/gui_app.h"
 #include "app/gui/panels/arena_plot.h"
 #include "app/gui/script.h"
+#include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
 

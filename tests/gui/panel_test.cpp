@@ -3,6 +3,7 @@
 
 #include "app/gui/window.h"
 #include "tests/gui/drawn_text.h"
+#include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/gui/states.h"
 

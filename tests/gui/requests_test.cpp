@@ -6,6 +6,7 @@
 #include "core/load/request_file.h"
 #include "exporters/convert_options.h"
 #include "tests/gui/drawn_text.h"
+#include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
 

@@ -4,6 +4,7 @@
 #include "app/gui/theme.h"
 #include "app/report/manual.h"
 #include "core/load/load_options.h"
+#include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"
 
 #include <fmt/format.h>
