@@ -91,19 +91,12 @@ std::optional<TensorId> ArenaProblem::tensor(std::uint32_t buffer) const {
 }
 
 bool has_buffers(ArenaSource source, const ArenaModel& model) {
-  switch (source) {
-    case ArenaSource::device:
-    case ArenaSource::host:
-    case ArenaSource::staging:
-      return model.projection && std::ranges::any_of(model.projection->plan.blocks, [&](const Block& block) {
-               return block.space == space_of(source) && block.bytes > 0;
-             });
-    case ArenaSource::pass:
-      return model.forward && model.forward->forward() != nullptr && model.figures &&
-             model.figures->peak.bytes > 0;
-    default:
-      return false;
-  }
+  if (source == ArenaSource::pass)
+    return model.forward && model.forward->forward() != nullptr && model.figures &&
+           model.figures->peak.bytes > 0;
+  return model.projection && std::ranges::any_of(model.projection->plan.blocks, [&](const Block& block) {
+           return block.space == space_of(source) && block.bytes > 0;
+         });
 }
 
 ArenaProblemPtr model_arena(ArenaSource source, const ArenaModel& model) {

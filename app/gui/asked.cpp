@@ -83,10 +83,9 @@ LoadRequest saved_request(const Asked& asked) {
     take_pass(request, {});
   const std::string order = shown_order(asked);
   if (order == kOwnOrder)
-    throw Error(
-        ErrorCode::usage,
-        "the order was arranged by hand: write it to a file, and choose that file, before the request "
-        "is saved");
+    throw Error(ErrorCode::usage,
+                "the order was arranged by hand: write it to a file, and choose that file, before the "
+                "request is saved");
   request.orders = {order};
   if (asked.every_order) request.orders.emplace_back("all");
   return request;

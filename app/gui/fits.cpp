@@ -81,8 +81,7 @@ std::string reading_misfit(const Model& model) {
 std::string use_misfit(const Model& model) {
   if (model.errors > 0) {
     const auto& notes = model.graph->notes;
-    const auto first =
-        std::ranges::find_if(notes, [](const Note& note) { return note.severity == Severity::error; });
+    const auto first = std::ranges::find(notes, Severity::error, &Note::severity);
     return first->text + (model.errors > 1 ? fmt::format(" (and {} more errors)", model.errors - 1) : "");
   }
   if (model.shapes_only) return "it has shapes only: no file holds its weights";

@@ -18,15 +18,9 @@ namespace fs = std::filesystem;
 // A pattern that begins with a dot is an extension; any other is a whole file name: "config.json".
 bool is_model_file(std::string_view name) {
   return std::ranges::any_of(importers(), [&](const Importer& importer) {
-    std::string_view words = importer.extensions;
-    while (!words.empty()) {
-      const std::size_t end = std::min(words.find(' '), words.size());
-      const std::string_view word = words.substr(0, end);
-      if (word.starts_with('.') ? name.size() > word.size() && name.ends_with(word) : name == word)
-        return true;
-      words.remove_prefix(std::min(end + 1, words.size()));
-    }
-    return false;
+    return std::ranges::any_of(split(importer.extensions, ' '), [&](std::string_view word) {
+      return word.starts_with('.') ? name.size() > word.size() && name.ends_with(word) : name == word;
+    });
   });
 }
 

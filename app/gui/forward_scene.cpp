@@ -21,8 +21,7 @@ void add_weights(ForwardScene& scene) {
     }
   for (std::uint32_t i = 0; i < uses.size(); ++i)
     if (!uses[i].empty()) scene.weights.push_back({TensorId{i}, uses[i]});
-  std::ranges::stable_sort(scene.weights,
-                           [](const auto& a, const auto& b) { return a.ops.first < b.ops.first; });
+  std::ranges::stable_sort(scene.weights, {}, [](const auto& use) { return use.ops.first; });
 }
 
 void add_values(ForwardScene& scene) {
@@ -119,8 +118,7 @@ void add_bands(ForwardScene& scene) {
         }
       }
   }
-  std::ranges::sort(bands,
-                    [](const auto& a, const auto& b) { return a.first.ops.first < b.first.ops.first; });
+  std::ranges::sort(bands, {}, [](const auto& band) { return band.first.ops.first; });
   const bool several =
       std::ranges::any_of(bands, [&](const auto& band) { return band.second != bands.front().second; });
   for (std::size_t i = 0; i < bands.size(); ++i) {

@@ -35,8 +35,7 @@ std::shared_ptr<Jobs::Job> Jobs::take(std::stop_token stop) {
   std::unique_lock lock(mutex_);
   std::shared_ptr<Job> taken;
   const auto waiting = [&] {
-    const auto job = std::ranges::find_if(
-        jobs_, [](const std::shared_ptr<Job>& candidate) { return !candidate->running; });
+    const auto job = std::ranges::find_if(jobs_, [](const auto& candidate) { return !candidate->running; });
     if (job != jobs_.end()) taken = *job;
     return job != jobs_.end();
   };

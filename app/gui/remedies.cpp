@@ -22,14 +22,10 @@ RemedyKind remedy_kind(std::span<const Remedy> remedies) {
 
 std::string remedy_title(std::span<const Remedy> remedies) {
   const Remedy& first = remedies.front();
-  switch (remedy_kind(remedies)) {
-    case RemedyKind::open:
-      return std::string(find_option(open_options(), first.option)->title);
-    case RemedyKind::load:
-      return fmt::format("Set {} to {}", find_load_option(first.option)->title, first.value);
-    case RemedyKind::convert:
-      break;
-  }
+  const RemedyKind kind = remedy_kind(remedies);
+  if (kind == RemedyKind::open) return std::string(find_option(open_options(), first.option)->title);
+  if (kind == RemedyKind::load)
+    return fmt::format("Set {} to {}", find_load_option(first.option)->title, first.value);
   return "Convert with these options";
 }
 

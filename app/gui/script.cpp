@@ -88,8 +88,7 @@ constexpr auto kWindowWords = std::to_array<WindowWord>({
 });
 
 const WindowWord* find_window_word(std::string_view id) {
-  const auto found =
-      std::ranges::find_if(kWindowWords, [&](const WindowWord& word) { return word.id == id; });
+  const auto found = std::ranges::find(kWindowWords, id, &WindowWord::id);
   return found == kWindowWords.end() ? nullptr : &*found;
 }
 

@@ -147,8 +147,7 @@ void Shell::draw_notices(const Ui& ui) {
   if (model != nullptr && model->errors > 0 && workspace_.settings.panel != "model" &&
       workspace_.settings.panel != "findings") {
     const auto& notes = model->graph->notes;
-    const auto first =
-        std::ranges::find_if(notes, [](const Note& note) { return note.severity == Severity::error; });
+    const auto first = std::ranges::find(notes, Severity::error, &Note::severity);
     notice_strip(ui, Severity::error,
                  fmt::format("{}{}  (see Findings)", first->text,
                              model->errors > 1 ? fmt::format("  and {} more", model->errors - 1) : ""),

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include <imgui_freetype.h>
 
@@ -154,37 +155,24 @@ const Theme& light_theme() {
 }
 
 ImU32 Theme::dtype(DType type) const {
-  switch (type) {
-    case DType::bf16:
-      return categories[0];
-    case DType::f16:
-      return categories[6];
-    case DType::f32:
-      return categories[5];
-    case DType::f64:
-      return categories[3];
-    case DType::f8_e4m3:
-    case DType::f8_e4m3fnuz:
-    case DType::f8_e5m2:
-    case DType::f8_e5m2fnuz:
-    case DType::f8_e8m0:
-      return categories[2];
-    case DType::opaque:
-      return neutral;
-    default:
-      break;
-  }
-  switch (dtype_info(type).kind) {
-    case DTypeKind::block:
-      return categories[1];
-    case DTypeKind::integer:
-    case DTypeKind::boolean:
-      return categories[4];
-    case DTypeKind::complex:
-      return categories[3];
-    default:
-      return categories[7];
-  }
+  // types with a colour of their own; the others have the colour of their kind
+  constexpr auto kOwn = std::to_array<std::pair<DType, std::size_t>>({
+      {DType::bf16, 0},
+      {DType::f16, 6},
+      {DType::f32, 5},
+      {DType::f64, 3},
+      {DType::f8_e4m3, 2},
+      {DType::f8_e4m3fnuz, 2},
+      {DType::f8_e5m2, 2},
+      {DType::f8_e5m2fnuz, 2},
+      {DType::f8_e8m0, 2},
+  });
+  // opaque, boolean, integer, floating, complex, text, block
+  constexpr std::array<std::size_t, 7> kByKind = {7, 4, 4, 7, 3, 7, 1};
+  if (type == DType::opaque) return neutral;
+  for (const auto& [own, place] : kOwn)
+    if (own == type) return categories[place];
+  return categories[kByKind[static_cast<std::size_t>(dtype_info(type).kind)]];
 }
 
 ImU32 Theme::ramp(double t) const {

@@ -220,17 +220,12 @@ void legend_of_uses(const Ui& ui, const ArenaProblem& problem) {
 void arena_legend(const Ui& ui, const ArenaScene& scene, std::uint32_t arena) {
   const FontScope font(ui.fonts.small);
   const ArenaProblem& problem = *scene.of;
-  switch (problem.palette) {
-    case ArenaPalette::sizes:
-      legend_of_sizes(ui, problem);
-      break;
-    case ArenaPalette::uses:
-      legend_of_uses(ui, problem);
-      break;
-    case ArenaPalette::each:
-      muted(ui, "a colour for each buffer");
-      break;
-  }
+  if (problem.palette == ArenaPalette::sizes)
+    legend_of_sizes(ui, problem);
+  else if (problem.palette == ArenaPalette::uses)
+    legend_of_uses(ui, problem);
+  else
+    muted(ui, "a colour for each buffer");
   const auto most = static_cast<std::uint64_t>(scene.charts[arena].most_free());
   const std::string free = most > 0
                                ? fmt::format("free below the highest end: at most {}", format_bytes(most))

@@ -156,8 +156,8 @@ void draw_side(Document& document, const Ui& ui, const PackingTrace& trace, bool
     for (const GreedyRule& rule : greedy_rules()) ids.push_back(rule.id);
     const auto picked = combo(ui, "##rule", ui.px(124), fmt::format("by {}", ids[view.rule]), ids, view.rule);
     tooltip(ui,
-            "In what order buffers are placed; each goes where it fits, and stays. \"size\" is TensorFlow "
-            "Lite's");
+            "In what order buffers are placed; each goes where it fits, and stays. \"size\" is "
+            "TensorFlow Lite's");
     if (picked) view.rule = *picked;
   } else {
     ImGui::AlignTextToFramePadding();

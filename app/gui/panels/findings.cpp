@@ -14,10 +14,8 @@ namespace {
 
 constexpr std::string_view kLookedFor =
     "tensors that begin on no multiple of their element or of 64 bytes, pages shared by two tensors, gaps "
-    "and "
-    "remainders, storages used in part, encodings that cannot be mapped, the order of use against the order "
-    "in "
-    "the file, equal bytes stored twice, files of no shard, and slow file systems";
+    "and remainders, storages used in part, encodings that cannot be mapped, the order of use against the "
+    "order in the file, equal bytes stored twice, files of no shard, and slow file systems";
 
 // What cannot be done with the model, before why.
 void draw_use(const Document& document, const Ui& ui) {
@@ -199,20 +197,15 @@ void FindingsPanel::draw_item(Workspace& workspace, const Ui& ui, const Item& it
   ImGui::SameLine(ui.px(76));
   {
     const GroupScope group;
-    switch (item.from) {
-      case Item::From::finding:
-        draw_finding(workspace, ui, (*document.findings.value())[item.at]);
-        break;
-      case Item::From::missing:
-        paragraph(ui,
-                  fmt::format("{} of the index in no file: {}", counted(graph.missing.size(), "tensor"),
-                              shown(join_names(graph.missing, 6))),
-                  ui.theme->text);
-        break;
-      case Item::From::note:
-        draw_note(document, ui, graph.notes[item.at]);
-        break;
-    }
+    if (item.from == Item::From::finding)
+      draw_finding(workspace, ui, (*document.findings.value())[item.at]);
+    else if (item.from == Item::From::note)
+      draw_note(document, ui, graph.notes[item.at]);
+    else
+      paragraph(ui,
+                fmt::format("{} of the index in no file: {}", counted(graph.missing.size(), "tensor"),
+                            shown(join_names(graph.missing, 6))),
+                ui.theme->text);
   }
   ImGui::Dummy({0, ui.px(3)});
 }

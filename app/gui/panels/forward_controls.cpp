@@ -32,8 +32,7 @@ void named_sizes(Document& document, const Ui& ui, bool& first) {
     ImGui::PushID(static_cast<int>(index(*symbol)));
     Asked asked = document.asked();
     std::vector<SizeChoice>& sizes = asked.request.sizes;
-    const auto at =
-        std::ranges::find_if(sizes, [&](const SizeChoice& choice) { return choice.name == named.name; });
+    const auto at = std::ranges::find(sizes, named.name, &SizeChoice::name);
     std::uint64_t size = at == sizes.end() ? 1 : at->size;
     const bool changed = ImGui::InputScalar("##size", ImGuiDataType_U64, &size);
     tooltip(ui, "A size that the file leaves open; 1 until it is set");

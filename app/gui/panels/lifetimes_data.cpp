@@ -64,20 +64,16 @@ std::shared_ptr<const PassData> pass_data(std::shared_ptr<const ForwardScene> sc
 }
 
 std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op) {
+  // what it uses, which may lie between the first and the last use of the tensor only
+  std::vector<bool> used(data.scene->graph->tensors.size(), false);
+  for (const TensorId id : data.scene->forward()->ops[op].weights) used[index(id)] = true;
   std::vector<PassRow> alive;
   for (const PassLane lane :
        {PassLane::activations, PassLane::temporaries, PassLane::cache, PassLane::weights}) {
     const std::size_t first = alive.size();
-    if (lane == PassLane::weights) {
-      // what it uses, which may lie between the first and the last use of the tensor only
-      std::vector<bool> used(data.scene->graph->tensors.size(), false);
-      for (const TensorId id : data.scene->forward()->ops[op].weights) used[index(id)] = true;
-      for (const PassRow& row : data.lanes[static_cast<std::size_t>(lane)].rows)
-        if (used[row.id]) alive.push_back(row);
-    } else {
-      for (const PassRow& row : data.lanes[static_cast<std::size_t>(lane)].rows)
-        if (row.ops.first <= op && op < row.ops.end) alive.push_back(row);
-    }
+    for (const PassRow& row : data.lanes[static_cast<std::size_t>(lane)].rows)
+      if (lane == PassLane::weights ? used[row.id] : row.ops.first <= op && op < row.ops.end)
+        alive.push_back(row);
     std::stable_sort(alive.begin() + static_cast<std::ptrdiff_t>(first), alive.end(),
                      [](const PassRow& a, const PassRow& b) { return a.bytes > b.bytes; });
   }

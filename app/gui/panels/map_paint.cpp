@@ -24,8 +24,7 @@ Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id
       return role_paint(theme, model.roles[i]);
     case ColorBy::dtype: {
       const DType dtype = model.tensor(id).dtype;
-      const auto share =
-          std::ranges::find_if(model.dtypes, [&](const DTypeShare& s) { return s.dtype == dtype; });
+      const auto share = std::ranges::find(model.dtypes, dtype, &DTypeShare::dtype);
       return {static_cast<int>(share - model.dtypes.begin()), theme.dtype(dtype)};
     }
     case ColorBy::layer:

@@ -18,8 +18,7 @@ constexpr std::size_t kMostLine = 300;  // bytes of a key or value that a row dr
 // What a reader asks for first.
 void look_at_first(Document& document) {
   const auto& entries = document.model->graph->metadata;
-  const auto config =
-      std::ranges::find_if(entries, [](const MetaEntry& entry) { return entry.key == kConfigKey; });
+  const auto config = std::ranges::find(entries, kConfigKey, &MetaEntry::key);
   document.metadata.look_at(config == entries.end() ? 0 : static_cast<std::size_t>(config - entries.begin()));
 }
 
@@ -53,7 +52,7 @@ void MetadataPanel::match(const Document& document) {
   const auto& entries = document.model->graph->metadata;
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
     const auto* text = std::get_if<std::string>(&entries[i].value);
-    if (needle.empty() || needle.in(entries[i].key) ||
+    if (needle.in(entries[i].key) ||
         (text != nullptr ? needle.in(*text) : needle.in(meta_text(entries[i].value))))
       matches_.push_back(i);
   }

@@ -108,8 +108,7 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, co
   const auto distance = [&](const Line& line) {
     return std::abs(plot_y(area, overlay.most, line.bytes) - mouse.y);
   };
-  const auto nearest = std::ranges::min_element(
-      lines, [&](const Line& a, const Line& b) { return distance(a) < distance(b); });
+  const auto nearest = std::ranges::min_element(lines, {}, distance);
   hover_card(ui, [&] {
     if (!overlay.steps) muted(ui, "at " + format_seconds(place * overlay.end));
     for (const Line& line : lines)
@@ -203,9 +202,7 @@ std::vector<report::PicturedRow> overlaid_rows(const Document& document,
   // the chosen one, then some from the least peak to the most
   constexpr std::size_t kFew = 5;
   std::vector<report::PicturedRow> sorted = rows;
-  std::ranges::stable_sort(sorted, [](const report::PicturedRow& a, const report::PicturedRow& b) {
-    return a.row->leading.bytes < b.row->leading.bytes;
-  });
+  std::ranges::stable_sort(sorted, {}, [](const auto& row) { return row.row->leading.bytes; });
   std::vector<report::PicturedRow> distinct;
   for (const report::PicturedRow& row : sorted) {
     if (row.row->method->id == shown_method(document.asked()).id) result.push_back(row);

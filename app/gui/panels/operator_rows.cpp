@@ -68,7 +68,7 @@ std::vector<std::uint32_t> matching_operators(const MetaGraph& graph, const Forw
   for (std::uint32_t i = 0; i < forward.ops.size(); ++i) {
     const Op& op = forward.ops[i];
     const bool matches =
-        needle.empty() || needle.in(op.kind) || needle.in(op.name) || names(op.inputs) || names(op.outputs) ||
+        needle.in(op.kind) || needle.in(op.name) || names(op.inputs) || names(op.outputs) ||
         std::ranges::any_of(op.weights, [&](TensorId id) { return needle.in(graph.tensor(id).name); });
     if (matches) rows.push_back(i);
   }

@@ -32,8 +32,7 @@ void add_spaces(TimelineCurves& curves, const Timeline& timeline) {
 // Samples carry the machine's clock only. The usage of the same run says which step that was.
 double x_of_sample(const Timeline& run, TimeAxis axis, double seconds, double end) {
   if (axis == TimeAxis::seconds) return seconds;
-  const auto after = std::upper_bound(run.usage.begin(), run.usage.end(), seconds,
-                                      [](double s, const UsagePoint& point) { return s < point.seconds; });
+  const auto after = std::ranges::upper_bound(run.usage, seconds, {}, &UsagePoint::seconds);
   if (after == run.usage.begin()) return 0;
   return after == run.usage.end() ? end : static_cast<double>(std::prev(after)->step);
 }
@@ -84,8 +83,7 @@ TimelineCurves timeline_curves(const Projection& projection, const UploadResult*
 double x_of_step(const Projection& projection, TimeAxis axis, std::size_t step) {
   if (axis == TimeAxis::steps) return static_cast<double>(step);
   const auto& usage = projection.timeline.usage;
-  const auto at = std::lower_bound(usage.begin(), usage.end(), step,
-                                   [](const UsagePoint& point, std::size_t s) { return point.step < s; });
+  const auto at = std::ranges::lower_bound(usage, step, {}, &UsagePoint::step);
   return at == usage.end() ? projection.timeline.seconds : at->seconds;
 }
 
@@ -94,8 +92,7 @@ std::size_t step_at_x(const Projection& projection, TimeAxis axis, double x) {
   if (x <= 0) return 0;
   if (axis == TimeAxis::steps) return std::min(static_cast<std::size_t>(x), last);
   const auto& usage = projection.timeline.usage;
-  const auto after = std::upper_bound(usage.begin(), usage.end(), x,
-                                      [](double s, const UsagePoint& point) { return s < point.seconds; });
+  const auto after = std::ranges::upper_bound(usage, x, {}, &UsagePoint::seconds);
   return after == usage.begin() ? 0 : std::prev(after)->step;
 }
 
