@@ -69,10 +69,6 @@ void ArenaWork::update(const ArenaModel& model) {
   else if (asked.source != ArenaSource::example)
     asked.projection = model.projection;
   if (asked_ == asked) return;
-  post(asked, model);
-}
-
-void ArenaWork::post(const Asked& asked, const ArenaModel& model) {
   const bool same = asked_ && asked_->source == asked.source && asked_->file == asked.file;
   if (!same) view.time = view.height = {}, view.arena = 0, view.step = 0, view.playing = false;
   asked_ = asked;

@@ -88,8 +88,6 @@ class ArenaWork {
     bool operator==(const Traced&) const = default;
   };
 
-  void post(const Asked& asked, const ArenaModel& model);
-
   Jobs& jobs_;
   std::function<void(const Error&)> fail_;
   std::optional<ArenaSource> source_;

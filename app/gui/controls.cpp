@@ -11,6 +11,17 @@ namespace loadline::gui {
 namespace {
 
 constexpr float kSegmentPadding = 10;
+constexpr std::int64_t kMostLinear = 200;
+
+// The position of a value on a slider, as ImGui computes it: a logarithmic scale from 0 begins at a tenth.
+float slider_share(std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (most <= kMostLinear)
+    return static_cast<float>(value - least) / static_cast<float>(std::max<std::int64_t>(most - least, 1));
+  const double begin = least > 0 ? static_cast<double>(least) : 0.1;
+  if (static_cast<double>(value) <= begin) return 0;
+  return static_cast<float>(std::log(static_cast<double>(value) / begin) /
+                            std::log(static_cast<double>(most) / begin));
+}
 
 }  // namespace
 
@@ -20,26 +31,21 @@ bool button(const Ui& ui, std::string_view label, ButtonKind kind, bool enabled)
   const ImU32 ground = primary                     ? theme.accent
                        : kind == ButtonKind::ghost ? with_alpha(theme.raised, 0)
                                                    : theme.raised;
-  ImGui::PushStyleColor(ImGuiCol_Button, enabled ? ground : theme.raised);
-  ImGui::PushStyleColor(ImGuiCol_ButtonHovered,
-                        primary ? mix(theme.accent, theme.highlight, 0.15f) : theme.hovered);
-  ImGui::PushStyleColor(ImGuiCol_ButtonActive, primary ? mix(theme.accent, theme.sea, 0.2f) : theme.active);
-  ImGui::PushStyleColor(ImGuiCol_Text, !enabled ? theme.muted : primary ? theme.on_accent : theme.text);
+  const ColorScope resting(ImGuiCol_Button, enabled ? ground : theme.raised);
+  const ColorScope hovered(ImGuiCol_ButtonHovered,
+                           primary ? mix(theme.accent, theme.highlight, 0.15f) : theme.hovered);
+  const ColorScope held(ImGuiCol_ButtonActive, primary ? mix(theme.accent, theme.sea, 0.2f) : theme.active);
+  const ColorScope ink(ImGuiCol_Text, !enabled ? theme.muted : primary ? theme.on_accent : theme.text);
   ImGui::BeginDisabled(!enabled);
-  ImGui::PushStyleVar(ImGuiStyleVar_DisabledAlpha, 1);
-  bool pressed = false;
-  {
-    const FontScope font(primary ? ui.fonts.strong : ui.fonts.body);
-    // drawn here: ImGui would take "##" in a name for the start of an id
-    const ImVec2 pad = ImGui::GetStyle().FramePadding;
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    const IdScope scope(label);
-    pressed = ImGui::Button("##button", {text_width(label) + 2 * pad.x, 0});
-    put_text(at + pad, ImGui::GetColorU32(ImGuiCol_Text), label);
-  }
-  ImGui::PopStyleVar();
+  const StyleScope alpha(ImGuiStyleVar_DisabledAlpha, 1.0f);
+  const FontScope font(primary ? ui.fonts.strong : ui.fonts.body);
+  // drawn here: ImGui would take "##" in a name for the start of an id
+  const ImVec2 pad = ImGui::GetStyle().FramePadding;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const IdScope scope(label);
+  const bool pressed = ImGui::Button("##button", {text_width(label) + 2 * pad.x, 0});
+  put_text(at + pad, ImGui::GetColorU32(ImGuiCol_Text), label);
   ImGui::EndDisabled();
-  ImGui::PopStyleColor(4);
   return pressed && enabled;
 }
 
@@ -112,22 +118,6 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
   const std::vector<std::string_view> views(labels.begin(), labels.end());
   return combo(ui, id, width, preview, views, current);
 }
-
-namespace {
-
-constexpr std::int64_t kMostLinear = 200;
-
-// The position of a value on a slider, as ImGui computes it: a logarithmic scale from 0 begins at a tenth.
-float slider_share(std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (most <= kMostLinear)
-    return static_cast<float>(value - least) / static_cast<float>(std::max<std::int64_t>(most - least, 1));
-  const double begin = least > 0 ? static_cast<double>(least) : 0.1;
-  if (static_cast<double>(value) <= begin) return 0;
-  return static_cast<float>(std::log(static_cast<double>(value) / begin) /
-                            std::log(static_cast<double>(most) / begin));
-}
-
-}  // namespace
 
 bool number_slider(const Ui& ui, const char* id, float width, std::uint64_t& value, std::uint64_t least,
                    std::uint64_t most, std::string_view hint) {

@@ -54,6 +54,22 @@ std::string broken_at_spaces(std::string_view text, float width) {
   return lines;
 }
 
+// Keeps as many code points as fit, `front` of them at the beginning.
+template <typename Front>
+std::string elided_by(std::string_view text, float width, Front front) {
+  if (text_width(text) <= width) return std::string(text);
+  std::size_t fits = 0;
+  std::size_t too_many = text.size();
+  while (fits + 1 < too_many) {
+    const std::size_t middle = (fits + too_many) / 2;
+    if (text_width(keep_ends(text, front(middle), middle - front(middle))) <= width)
+      fits = middle;
+    else
+      too_many = middle;
+  }
+  return keep_ends(text, front(fits), fits - front(fits));
+}
+
 }  // namespace
 
 float text_width(std::string_view text) {
@@ -76,26 +92,6 @@ std::string shown(std::string_view name) {
   }
   return result;
 }
-
-namespace {
-
-// Keeps as many code points as fit, `front` of them at the beginning.
-template <typename Front>
-std::string elided_by(std::string_view text, float width, Front front) {
-  if (text_width(text) <= width) return std::string(text);
-  std::size_t fits = 0;
-  std::size_t too_many = text.size();
-  while (fits + 1 < too_many) {
-    const std::size_t middle = (fits + too_many) / 2;
-    if (text_width(keep_ends(text, front(middle), middle - front(middle))) <= width)
-      fits = middle;
-    else
-      too_many = middle;
-  }
-  return keep_ends(text, front(fits), fits - front(fits));
-}
-
-}  // namespace
 
 std::string elided(std::string_view text, float width) {
   return elided_by(text, width, [](std::size_t kept) { return (kept + 1) / 2; });
@@ -390,13 +386,9 @@ float splitter(const Ui& ui, const char* id, float width, float least, float mos
   const bool hot = ImGui::IsItemHovered() || ImGui::IsItemActive();
   if (hot) {
     ImGui::SetMouseCursor(vertical ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);
-    const ImVec2 middle = {at.x + size.x / 2, at.y + size.y / 2};
-    const float reach = ui.px(18);
-    ImDrawList* draw = ImGui::GetWindowDrawList();
-    if (vertical)
-      draw->AddLine({middle.x, middle.y - reach}, {middle.x, middle.y + reach}, ui.theme->accent, ui.px(3));
-    else
-      draw->AddLine({middle.x - reach, middle.y}, {middle.x + reach, middle.y}, ui.theme->accent, ui.px(3));
+    const ImVec2 middle = at + size / 2;
+    const ImVec2 reach = vertical ? ImVec2{0, ui.px(18)} : ImVec2{ui.px(18), 0};
+    ImGui::GetWindowDrawList()->AddLine(middle - reach, middle + reach, ui.theme->accent, ui.px(3));
   }
   if (ImGui::IsItemActive()) width += vertical ? ImGui::GetIO().MouseDelta.x : ImGui::GetIO().MouseDelta.y;
   return std::clamp(width, least, std::max(least, most));

@@ -45,7 +45,6 @@ class ArenaPanel final : public Panel {
 
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   Layout layout(const Document& document, const Ui& ui, ImVec2 low, ImVec2 size) const;
-  void refresh(const Document& document);
   void arrange(const Ui& ui, const Layout& at);
   std::optional<float> paint_binding(const Ui& ui, const Layout& at) const;  // where it ends
   void paint_strip(const Ui& ui, const Layout& at) const;
@@ -87,8 +86,9 @@ void ArenaPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   show_arena(document);
   controls_.draw(workspace, ui);
-  refresh(document);
+  scene_ = document.arena->scene();
   if (!scene_) return draw_state(document, ui);
+  arena_ = std::min(document.arena->view.arena, scene_->of->arenas - 1);
   if (chart().boxes().empty())
     return empty_state(ui, "Nothing to pack", "No buffer of it has both bytes and a lifetime.");
   ImGui::Dummy({0, ui.px(2)});
@@ -102,11 +102,6 @@ void ArenaPanel::draw_content(Workspace& workspace, const Ui& ui) {
         fmt::format("Ticks {} to {} are too close together for numbers as large as that.",
                     format_grouped(chart().first_tick()), format_grouped(chart().last_tick())));
   draw_plot(document, ui, ImGui::GetContentRegionAvail());
-}
-
-void ArenaPanel::refresh(const Document& document) {
-  scene_ = document.arena->scene();
-  if (scene_) arena_ = std::min(document.arena->view.arena, scene_->of->arenas - 1);
 }
 
 ArenaPanel::Layout ArenaPanel::layout(const Document& document, const Ui& ui, ImVec2 low, ImVec2 size) const {
@@ -212,9 +207,7 @@ void ArenaPanel::paint_strip(const Ui& ui, const Layout& at) const {
 void ArenaPanel::paint_levels(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const {
   const ArenaPacking& arena = packing();
   const auto level = [&](std::uint64_t bytes, ImU32 color, bool dashed, const std::string& label) {
-    const auto byte = static_cast<double>(bytes);
-    paint_level_line(ui, at.plot, byte, color, dashed);
-    paint_level_label(ui, at.plot, byte, color, label, taken);
+    paint_level_line(ui, at.plot, static_cast<double>(bytes), color, dashed, label, taken);
   };
   if (scene_->options.capacity)
     level(*scene_->options.capacity, ui.theme->accent, false,

@@ -26,12 +26,9 @@ float shade(std::uint32_t buffer) {
 
 // "1.50 MiB", or every byte where that would be the same at two ticks.
 std::string byte_label(double byte, double apart) {
-  if (byte <= 0) return "0";
   const std::uint64_t bytes = whole(byte);
-  std::string label = format_bytes(bytes);
-  if (label == format_bytes(whole(byte + apart))) return format_grouped(bytes);
-  if (const std::size_t zeros = label.find(".00"); zeros != std::string::npos) label.erase(zeros, 3);
-  return label;
+  if (format_bytes(bytes) == format_bytes(whole(byte + apart))) return format_grouped(bytes);
+  return tick_label(bytes);
 }
 
 void paint_name(const Ui& ui, const view::Rect& rect, ImVec2 low, ImU32 ground, const std::string& name) {
@@ -158,19 +155,14 @@ void paint_box(const Ui& ui, const ArenaFrame& frame, const view::ArenaBox& box,
              shown(beginning(name, kMostName)));
 }
 
-void paint_level_line(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color, bool dashed) {
+void paint_level_line(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color, bool dashed,
+                      std::string_view label, std::vector<PlotArea>& taken) {
   if (byte < frame.sight.y0 || byte > frame.sight.y1) return;
   const float y = std::round(frame.y_of(byte));
   const float dash = dashed ? ui.px(6) : frame.area.width();
   paint_dashed({frame.area.low.x, y}, {frame.area.high.x, y}, color, dash, dash, std::max(1.0f, ui.px(1.5f)));
-}
-
-void paint_level_label(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color,
-                       std::string_view label, std::vector<PlotArea>& taken) {
-  if (byte < frame.sight.y0 || byte > frame.sight.y1) return;
   const FontScope font(ui.fonts.small);
   const float width = text_width(label) + ui.px(12), height = ImGui::GetFontSize() + ui.px(4);
-  const float y = std::round(frame.y_of(byte));
   const float right = frame.area.high.x - width, left = frame.area.low.x;
   const float above = y - height, below = y + ui.px(1);
   for (const ImVec2 low : {ImVec2{right, above}, {left, above}, {right, below}, {left, below}}) {

@@ -43,11 +43,9 @@ struct BoxPaint {
 };
 void paint_box(const Ui& ui, const ArenaFrame& frame, const view::ArenaBox& box, const BoxPaint& paint,
                std::string_view name = {});
-// Paints a line across the area at that byte, if the byte is visible.
-void paint_level_line(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color, bool dashed);
-// Paints the line's label where it does not overlap `taken`: at the right or left edge, above or below the
-// line.
-void paint_level_label(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color,
-                       std::string_view label, std::vector<PlotArea>& taken);
+// Paints a line across the area at that byte, if the byte is visible; and its label where it does not overlap
+// `taken`: at the right or left edge, above or below the line.
+void paint_level_line(const Ui& ui, const ArenaFrame& frame, double byte, ImU32 color, bool dashed,
+                      std::string_view label, std::vector<PlotArea>& taken);
 
 }  // namespace loadline::gui

@@ -120,9 +120,8 @@ void draw_plot(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trace,
     if (!back) break;
     strength *= 0.6f;
   }
-  paint_level_line(ui, frame, static_cast<double>(steps.capacity), ui.theme->accent, false);
-  paint_level_label(ui, frame, static_cast<double>(steps.capacity), ui.theme->accent,
-                    fmt::format("capacity {}", format_bytes(steps.capacity)), taken);
+  paint_level_line(ui, frame, static_cast<double>(steps.capacity), ui.theme->accent, false,
+                   fmt::format("capacity {}", format_bytes(steps.capacity)), taken);
 }
 
 void draw_status(const Ui& ui, const ArenaSteps& steps, const PackingTrace& trace, std::size_t at) {

@@ -148,7 +148,7 @@ void LifetimesPanel::handle_mouse(Document& document, const Ui& ui, LifetimesPlo
   if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const bool hovered = ImGui::IsItemHovered();
-  zoom_with_mouse(range_, plot_.share_at(frame, mouse.x), frame.area.width());
+  zoom_with_mouse(range_, share_at_pixel(frame.area, range_, mouse.x), frame.area.width());
   frame.range = range_;
   cursor_ = plot_.op_at(frame, mouse.x);
   const PassRow* const row = hovered ? plot_.row_at(frame, mouse) : nullptr;

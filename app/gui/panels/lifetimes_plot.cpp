@@ -74,12 +74,8 @@ float LifetimesPlot::pixel_of(const Frame& frame, double x) const {
   return pixel_of_share(frame.area, frame.range, x / data_->length);
 }
 
-double LifetimesPlot::share_at(const Frame& frame, float pixel) const {
-  return share_at_pixel(frame.area, frame.range, pixel);
-}
-
 std::uint32_t LifetimesPlot::op_at(const Frame& frame, float pixel) const {
-  const double x = std::floor(share_at(frame, pixel) * data_->length);
+  const double x = std::floor(share_at_pixel(frame.area, frame.range, pixel) * data_->length);
   return static_cast<std::uint32_t>(std::clamp(x, 0.0, data_->length - 1));
 }
 

@@ -34,9 +34,8 @@ class LifetimesPlot {
   // Draws a line through curve and lanes at the middle of an operator; for a peak, dashed with dot and label.
   void mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color, std::string_view label);
 
-  // The operator at a pixel, and the place on the axis as a share of its length.
+  // The operator at a pixel.
   std::uint32_t op_at(const Frame& frame, float pixel) const;
-  double share_at(const Frame& frame, float pixel) const;
   // The row under the mouse, of the lanes last drawn.
   const PassRow* row_at(const Frame& frame, ImVec2 at) const;
 

@@ -8,17 +8,13 @@
 #include <cmath>
 
 namespace loadline::gui {
-namespace {
 
-// Ticks are powers of two: "128 GiB", not "128.00 GiB".
-std::string byte_label(double bytes) {
-  if (bytes <= 0) return "0";
-  std::string label = format_bytes(static_cast<std::uint64_t>(bytes));
+std::string tick_label(std::uint64_t bytes) {
+  if (bytes == 0) return "0";
+  std::string label = format_bytes(bytes);
   if (const std::size_t zeros = label.find(".00"); zeros != std::string::npos) label.erase(zeros, 3);
   return label;
 }
-
-}  // namespace
 
 PlotArea inside_axes(const Ui& ui, ImVec2 low, ImVec2 high, float axis_width) {
   const ImVec2 corner = {std::round(low.x + ui.px(axis_width)), std::round(low.y + ui.px(8))};
@@ -49,7 +45,8 @@ void paint_byte_axis(const Ui& ui, const PlotArea& area, double most) {
     if (tick > most) continue;
     const float y = plot_y(area, most, tick);
     draw->AddLine({area.low.x, y}, {area.high.x, y}, ui.theme->grid, std::max(1.0f, ui.px(1)));
-    put_text_before(area.low.x - ui.px(8), y - ImGui::GetFontSize() / 2, ui.theme->muted, byte_label(tick));
+    put_text_before(area.low.x - ui.px(8), y - ImGui::GetFontSize() / 2, ui.theme->muted,
+                    tick_label(static_cast<std::uint64_t>(tick)));
   }
 }
 

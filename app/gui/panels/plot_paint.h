@@ -5,8 +5,10 @@
 #include "app/gui/ui.h"
 #include "core/view/curves.h"
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -38,6 +40,8 @@ float pixel_of_share(const PlotArea& area, const PlotRange& range, double share)
 double share_at_pixel(const PlotArea& area, const PlotRange& range, float pixel);
 // The pixel row of `bytes`, if `most` bytes are at the top.
 float plot_y(const PlotArea& area, double most, double bytes);
+// The label of a tick. Ticks are powers of two: "128 GiB", not "128.00 GiB".
+std::string tick_label(std::uint64_t bytes);
 void paint_byte_axis(const Ui& ui, const PlotArea& area, double most);
 // Fills each column solid up to its lowest value, lighter up to its highest, so that short peaks stay
 // visible.

@@ -82,16 +82,11 @@ void TensorsPanel::draw_content(Workspace& workspace, const Ui& ui) {
 void TensorsPanel::draw_filter(Document& document, const Ui& ui) {
   filter_ = document.table().filter;
   ImGui::SetNextItemWidth(std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.5f));
-  const bool wrong = !document.table().error.empty();
-  if (wrong) {
-    ImGui::PushStyleColor(ImGuiCol_Border, ui.theme->bad);
-    ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, ui.px(1));
-  }
-  if (ImGui::InputTextWithHint("##filter", "Filter: q_proj dtype:bf16 layer:12 size:>100MiB", &filter_))
-    document.set_filter(filter_);
-  if (wrong) {
-    ImGui::PopStyleVar();
-    ImGui::PopStyleColor();
+  {
+    const ColorScope color(ImGuiCol_Border, ui.theme->bad);  // seen around a wrong filter only
+    const StyleScope frame(ImGuiStyleVar_FrameBorderSize, document.table().error.empty() ? 0 : ui.px(1));
+    if (ImGui::InputTextWithHint("##filter", "Filter: q_proj dtype:bf16 layer:12 size:>100MiB", &filter_))
+      document.set_filter(filter_);
   }
   if (!ImGui::IsItemActive()) tooltip(ui, filter_help());
   if (!document.table().filter.empty()) {

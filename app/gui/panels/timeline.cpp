@@ -140,10 +140,8 @@ void TimelinePanel::draw_legend(const Ui& ui) {
     if (!first && !continue_line(ui, 18, legend_width(ui, space_title(space), figure))) return;
     first = false;
     legend_entry(ui, ui.theme->spaces[index(space)], space_title(space), figure);
-    hover_card(ui, [&] {
-      text(fmt::format("{}: {} bytes at step {}", space_title(space), format_grouped(peak.bytes),
-                       format_grouped(peak.step)));
-    });
+    tooltip(ui, fmt::format("{}: {} bytes at step {}", space_title(space), format_grouped(peak.bytes),
+                            format_grouped(peak.step)));
   }
   for (const MeasuredCurve& curve : plot_.curves().measured) {
     if (lanes_ && !curve.ledger) continue;  // the system does not count by space
@@ -219,11 +217,9 @@ void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const
 
 void TimelinePanel::handle_mouse(const TimelinePlot::Frame& frame) {
   if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
-  const ImGuiIO& io = ImGui::GetIO();
-  const double x = plot_.x_at(frame, io.MousePos.x);
-  const double share = plot_.curves().length > 0 ? x / plot_.curves().length : 0;
+  const double share = share_at_pixel(frame.area, frame.range, ImGui::GetIO().MousePos.x);
   zoom_with_mouse(range_, share, frame.area.width());
-  const std::size_t step = step_at_x(*projection_, axis_, x);
+  const std::size_t step = step_at_x(*projection_, axis_, share * plot_.curves().length);
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) pinned_ = step;
   cursor_ = step;
 }

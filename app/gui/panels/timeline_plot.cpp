@@ -58,10 +58,6 @@ float TimelinePlot::pixel_of(const Frame& frame, double x) const {
   return pixel_of_share(frame.area, frame.range, curves_.length > 0 ? x / curves_.length : 0);
 }
 
-double TimelinePlot::x_at(const Frame& frame, float pixel) const {
-  return share_at_pixel(frame.area, frame.range, pixel) * curves_.length;
-}
-
 void TimelinePlot::draw_steps_axis(const Ui& ui, const Frame& frame) const {
   for (const double tick : view::decimal_ticks(frame.range.from * curves_.length,
                                                frame.range.to * curves_.length, tick_room(ui, frame.area))) {

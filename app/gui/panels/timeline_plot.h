@@ -26,7 +26,6 @@ class TimelinePlot {
   // Draws a dashed line at `x`, with a dot at the height of the stack and a label.
   void mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label);
   float pixel_of(const Frame& frame, double x) const;
-  double x_at(const Frame& frame, float pixel) const;
 
  private:
   struct Lane {
