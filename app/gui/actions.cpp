@@ -1,4 +1,4 @@
-// The table of actions, one function each; actions_arena.cpp has those of the arena panel.
+// The table of actions, one function each.
 #include "app/gui/actions.h"
 
 #include "app/gui/panel.h"
@@ -260,32 +260,22 @@ void save_chart(Workspace& workspace, const std::string& path) { workspace.docum
 
 ArenaWork& arena_of(Workspace& workspace) { return *workspace.document().arena; }
 
-template <typename Change>
-void change_arena(Workspace& workspace, Change change) {
-  ArenaOptions options = arena_of(workspace).options();
-  change(options);
-  arena_of(workspace).set_options(options);
-}
-
 void choose_arena(Workspace& workspace, const std::string& id) {
   const std::size_t source = position(id, kArenaSourceIds, "arena");
   arena_of(workspace).choose(static_cast<ArenaSource>(source), arena_model(workspace.document()));
 }
 
 void set_arena_time(Workspace& workspace, const std::string& text) {
-  change_arena(workspace,
-               [&](ArenaOptions& options) { options.seconds = parse_number<double>(text, 0, 600); });
+  arena_of(workspace).options.seconds = parse_number<double>(text, 0, 600);
 }
 
 void set_arena_threads(Workspace& workspace, const std::string& text) {
-  change_arena(workspace,
-               [&](ArenaOptions& options) { options.threads = parse_number<unsigned>(text, 1, 64); });
+  arena_of(workspace).options.threads = parse_number<unsigned>(text, 1, 64);
 }
 
 void set_arena_capacity(Workspace& workspace, const std::string& size) {
-  change_arena(workspace, [&](ArenaOptions& options) {
-    options.capacity = size == "none" ? std::nullopt : std::optional(parse_size(size, "capacity"));
-  });
+  arena_of(workspace).options.capacity =
+      size == "none" ? std::nullopt : std::optional(parse_size(size, "capacity"));
 }
 
 void play_arena(Workspace& workspace, const std::string& word) {

@@ -61,7 +61,7 @@ void ArenaWork::choose(ArenaSource source, const ArenaModel& model) {
 }
 
 void ArenaWork::update(const ArenaModel& model) {
-  Asked asked{source(model), options_, {}, {}, {}};
+  Asked asked{source(model), options, {}, {}, {}};
   if (asked.source == ArenaSource::pass)
     asked.figures = model.figures;
   else if (asked.source == ArenaSource::file)

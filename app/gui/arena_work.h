@@ -41,7 +41,6 @@ class ArenaWork {
   bool opening() const { return file_.busy(); }
   // Throws Error{usage} for a source without buffers.
   void choose(ArenaSource source, const ArenaModel& model);
-  void set_options(const ArenaOptions& options) { options_ = options; }
   // Called while the panel is visible. Packs the chosen source in the background, unless its packing is
   // there. If none is chosen, or the chosen one has no buffers: the pass, else the first of sources().
   void update(const ArenaModel& model);
@@ -56,7 +55,6 @@ class ArenaWork {
   // The sources that can be chosen; scans each plan once.
   std::vector<ArenaSource> sources(const ArenaModel& model) const;
   ArenaSource source(const ArenaModel& model) const;
-  const ArenaOptions& options() const { return options_; }
   const ArenaProblemPtr& file() const { return file_.value(); }
   // The last packing, even while another is under way; null before the first.
   const std::shared_ptr<const ArenaScene>& scene() const { return scene_.value(); }
@@ -69,6 +67,7 @@ class ArenaWork {
   bool cancelled() const { return scene_.was_cancelled(); }
   bool steps_cancelled() const { return steps_.was_cancelled(); }
 
+  ArenaOptions options;  // of the next packing
   ArenaView view;
 
  private:
@@ -91,7 +90,6 @@ class ArenaWork {
   Jobs& jobs_;
   std::function<void(const Error&)> fail_;
   std::optional<ArenaSource> source_;
-  ArenaOptions options_;
   Latest<ArenaProblem> file_;
   std::optional<Asked> asked_;    // the inputs of scene_
   std::optional<Traced> traced_;  // the inputs of steps_

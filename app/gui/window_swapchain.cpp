@@ -11,12 +11,8 @@
 namespace loadline::gui {
 
 VkSurfaceFormatKHR choose_format(const VulkanDevice& device) {
-  std::uint32_t count = 0;
-  check(vkGetPhysicalDeviceSurfaceFormatsKHR(device.physical(), device.surface(), &count, nullptr),
-        "listing formats");
-  std::vector<VkSurfaceFormatKHR> formats(count);
-  check(vkGetPhysicalDeviceSurfaceFormatsKHR(device.physical(), device.surface(), &count, formats.data()),
-        "listing formats");
+  const auto formats = listed<VkSurfaceFormatKHR>("listing formats", vkGetPhysicalDeviceSurfaceFormatsKHR,
+                                                  device.physical(), device.surface());
   // colours are written as they shall appear: a format without conversion
   for (const VkSurfaceFormatKHR& format : formats)
     if (format.format == VK_FORMAT_B8G8R8A8_UNORM || format.format == VK_FORMAT_R8G8B8A8_UNORM) return format;
@@ -64,12 +60,9 @@ Swapchain::~Swapchain() {
 }
 
 void Swapchain::make_images(const RenderPass& pass, VkFormat format) {
-  std::uint32_t count = 0;
-  check(vkGetSwapchainImagesKHR(device_.device(), swapchain_, &count, nullptr), "listing images");
-  std::vector<VkImage> raw(count);
-  check(vkGetSwapchainImagesKHR(device_.device(), swapchain_, &count, raw.data()), "listing images");
-  images_.resize(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  const auto raw = listed<VkImage>("listing images", vkGetSwapchainImagesKHR, device_.device(), swapchain_);
+  images_.resize(raw.size());
+  for (std::size_t i = 0; i < raw.size(); ++i) {
     images_[i].view = device_.make_view(raw[i], format);
     images_[i].framebuffer = pass.make_framebuffer(images_[i].view, extent_);
     images_[i].drawn = device_.make_semaphore();

@@ -147,10 +147,8 @@ void VulkanDevice::make_instance(const VulkanOptions& options) {
 }
 
 void VulkanDevice::choose_device(bool swapchain) {
-  std::uint32_t count = 0;
-  check(vkEnumeratePhysicalDevices(instance_, &count, nullptr), "listing Vulkan devices");
-  std::vector<VkPhysicalDevice> devices(count);
-  check(vkEnumeratePhysicalDevices(instance_, &count, devices.data()), "listing Vulkan devices");
+  const auto devices =
+      listed<VkPhysicalDevice>("listing Vulkan devices", vkEnumeratePhysicalDevices, instance_);
   int best = -1;
   for (const VkPhysicalDevice device : devices) {
     const auto family = drawing_family(device, surface_);
@@ -163,7 +161,7 @@ void VulkanDevice::choose_device(bool swapchain) {
     family_ = *family;
   }
   if (best < 0)
-    throw Error(ErrorCode::gpu, "window: none of the {} Vulkan devices can draw{}", count,
+    throw Error(ErrorCode::gpu, "window: none of the {} Vulkan devices can draw{}", devices.size(),
                 swapchain ? " to this display" : "");
 }
 

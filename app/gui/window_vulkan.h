@@ -26,6 +26,17 @@ Info vulkan_info(VkStructureType type) {
   return info;
 }
 
+// The rows that a Vulkan function lists for `of`: it is called for their number, then for the rows. Throws as
+// check() does.
+template <typename Row, typename List, typename... Of>
+std::vector<Row> listed(const char* verb, List list, Of... of) {
+  std::uint32_t count = 0;
+  check(list(of..., &count, nullptr), verb);
+  std::vector<Row> rows(count);
+  check(list(of..., &count, rows.data()), verb);
+  return rows;
+}
+
 struct VulkanOptions {
   std::vector<const char*> instance_extensions;
   bool swapchain = false;

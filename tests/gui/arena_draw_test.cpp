@@ -63,9 +63,9 @@ TEST(ArenaPanel, ScriptsDriveIt) {
        "arena-zoom 0.25 0.5 0 0.5\nframes 2\n");
   ArenaWork& work = *app.workspace().document().arena;
   EXPECT_EQ(work.scene()->of->source, ArenaSource::device);
-  EXPECT_EQ(work.options().threads, 2u);
-  EXPECT_EQ(work.options().seconds, 0.1);
-  EXPECT_EQ(work.options().capacity, 1u << 30);
+  EXPECT_EQ(work.options.threads, 2u);
+  EXPECT_EQ(work.options.seconds, 0.1);
+  EXPECT_EQ(work.options.capacity, 1u << 30);
   EXPECT_EQ(work.view.time, (PlotRange{0.25, 0.5}));
   EXPECT_EQ(work.view.height, (PlotRange{0, 0.5}));
   play(app,

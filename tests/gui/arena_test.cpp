@@ -71,9 +71,7 @@ TEST(Arena, TheExampleNeedsNoModel) {
 TEST(Arena, SaysWhenThereIsNothingToSearch) {
   Workspace workspace("");
   workspace.document().arena->view.steps = true;
-  ArenaOptions options;
-  options.capacity = kTeachingCapacity / 2;
-  workspace.document().arena->set_options(options);
+  workspace.document().arena->options.capacity = kTeachingCapacity / 2;
   show(workspace);
   ASSERT_TRUE(workspace.document().arena->steps());
   const ArenaSteps& steps = *workspace.document().arena->steps();
@@ -169,9 +167,7 @@ TEST(Arena, OpensProblemFiles) {
 TEST(Arena, SaysWhetherTheCapacityIsKept) {
   Workspace workspace("");
   const auto verdict = [&](std::uint64_t capacity) {
-    ArenaOptions options;
-    options.capacity = capacity;
-    workspace.document().arena->set_options(options);
+    workspace.document().arena->options.capacity = capacity;
     show(workspace);
     return capacity_text(*workspace.document().arena->scene(), 0);
   };

@@ -99,9 +99,7 @@ void ArenaControls::draw(Workspace& workspace, const Ui& ui) {
 }
 
 void ArenaControls::pick_options(Workspace& workspace, const Ui& ui) {
-  Document& document = workspace.document();
-  ArenaWork& work = *document.arena;
-  ArenaOptions options = work.options();
+  ArenaOptions& options = workspace.document().arena->options;
   const auto pick = [&](std::string_view label, const char* id, std::span<const std::string_view> labels,
                         std::size_t at, std::string_view hint) {
     label_before(ui, label, segmented_width(ui, labels));
@@ -122,7 +120,6 @@ void ArenaControls::pick_options(Workspace& workspace, const Ui& ui) {
       pick("Threads", "threads", kThreads, position(kArenaThreads, options.threads), "Of the exact search");
   if (threads < kThreads.size()) options.threads = kArenaThreads[threads];
   pick_capacity(workspace, ui, options);
-  if (options != work.options()) work.set_options(options);
 }
 
 void ArenaControls::pick_capacity(Workspace& workspace, const Ui& ui, ArenaOptions& options) {

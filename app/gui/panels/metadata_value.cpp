@@ -48,14 +48,8 @@ void for_each_line(std::string_view text, Take take) {
 void MetadataValue::draw(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (seen_look_ != document.metadata.looks()) {
+    *this = MetadataValue();
     seen_look_ = document.metadata.looks();
-    text_.clear();
-    width_ = 0;
-    base_ = 0;
-    marked_.reset();
-    index_.clear();
-    words_.clear();
-    found_at_ = found_seen_ = 0;
   }
   if (!document.metadata.entry()) return;
   draw_head(document, ui);

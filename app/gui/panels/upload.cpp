@@ -262,11 +262,6 @@ void UploadPanel::draw_content(Workspace& workspace, const Ui& ui) {
     draw_projected(document, ui);
 }
 
-// Its reason stands beside the projection, as every misfit does.
-bool maps_encoded(const Document& document) {
-  return !mapping_misfit(*document.model, *document.projection.value()).empty();
-}
-
 void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const float width = ImGui::GetContentRegionAvail().x;
@@ -277,8 +272,10 @@ void UploadPanel::draw_form(Workspace& workspace, const Ui& ui) {
   checkbox(ui, "Read back and compare every byte", &workspace.settings.verify_upload);
   ImGui::Dummy({0, ui.px(4)});
   const Model& model = *document.model;
+  // why it cannot be mapped stands beside the projection, as every misfit does
   const bool ready = chosen && document.projection.value() && !document.projection.busy() &&
-                     !workspace.uploading.busy() && use_misfit(model).empty() && !maps_encoded(document);
+                     !workspace.uploading.busy() && use_misfit(model).empty() &&
+                     mapping_misfit(model, *document.projection.value()).empty();
   if (button(ui, workspace.uploading.busy() ? "Uploading" : "Upload", ButtonKind::primary, ready))
     workspace.attempt([&] { workspace.upload(); });
   if (const std::string why = use_misfit(model); !why.empty())
