@@ -94,15 +94,16 @@ void MethodsPanel::draw_export(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (button(ui, "Save", ButtonKind::normal, !document.comparison.value()->answer.rows.empty()))
     ImGui::OpenPopup("save chart");
-  tooltip(ui, "As a picture (.svg) or as a page with table and explanations (.html)");
+  tooltip(ui, "As a picture (.svg), as a page with table and explanations (.html), or as a request (.json)");
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
   if (ImGui::BeginPopup("save chart")) {
-    muted(ui, "The curves as a picture (.svg), or a page with all of it (.html):");
+    muted(ui, "A picture (.svg), a page with all of it (.html), or a request to open again (.json):");
     ImGui::SetNextItemWidth(ui.px(320));
     const bool entered = ImGui::InputText("##chart", &chart_, ImGuiInputTextFlags_EnterReturnsTrue);
     ImGui::SameLine(0, ui.px(6));
     if (button(ui, "Write", ButtonKind::primary, !chart_.empty()) || entered) {
-      workspace.attempt([&] { document.save_chart(chart_); });
+      const bool request = chart_.ends_with(".json");
+      workspace.attempt([&] { request ? workspace.save_request(chart_) : document.save_chart(chart_); });
       ImGui::CloseCurrentPopup();
     }
     ImGui::EndPopup();
