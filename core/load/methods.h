@@ -27,10 +27,10 @@ struct MethodTraits {
   bool offloads = false;           // supports LoadInputs::placement
   bool streams = false;            // weights come and go; they are not on the device at the end
   bool activations_first = false;  // activations are allocated before the weights
-  bool ring = false;               // supports staging_bytes, slots
-  bool limit = false;              // supports runai_buffer
-  bool shards = false;             // supports shard_bytes
-  bool flushes = false;            // supports flush_bytes, doubled_ties
+  bool ring = false;               // supports the staging ring's size and slots
+  bool limit = false;              // supports a limit of its buffer
+  bool shards = false;             // depends on shards
+  bool flushes = false;            // supports a flush threshold and doubled ties
   bool order_free = false;         // every order has the same peak, for all spaces and options
   // The device reads the files' own pages, which count as staging in the plan. The files must be mappable
   // (maps_files()).
