@@ -440,13 +440,13 @@ void set_load_option(LoadRequest& request, std::string_view id, std::string_view
     throw Error(ErrorCode::usage, "no option of a load is called '{}'{}", safe_display(id, 60),
                 meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
   }
-  if (word != "none") unset_excluded(request, *option);
   set_option(*option, request, word);
+  if (!std::holds_alternative<std::monostate>(option->get(request))) unset_excluded(request, *option);
 }
 
 void unset_excluded(LoadRequest& request, const LoadOption& option) {
   for (const LoadOption& other : kOptions)
-    if (!option.terms.excludes.empty() && other.terms.excludes == option.terms.excludes)
+    if (&other != &option && !option.terms.excludes.empty() && other.terms.excludes == option.terms.excludes)
       other.set(request, {});
 }
 

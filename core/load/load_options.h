@@ -52,7 +52,7 @@ const LoadOption* find_load_option(std::string_view id);
 // Sets one option from a word and unsets those that it excludes. Throws Error{usage} for an unknown id (with
 // the nearest known id) or a word that the option does not take.
 void set_load_option(LoadRequest& request, std::string_view id, std::string_view word);
-// Unsets this option and all options that it excludes.
+// Unsets the options that this one excludes. `option` is a row of load_options().
 void unset_excluded(LoadRequest& request, const LoadOption& option);
 // The option's value in the form that set_load_option() reads.
 std::string load_option_text(const LoadRequest& request, const LoadOption& option);
