@@ -3,7 +3,7 @@
 
 #include "app/cli/rates.h"
 #include "app/cli/shell.h"
-#include "app/report/write_picture.h"
+#include "app/report/write_file.h"
 #include "core/base/text.h"
 #include "core/load/request_file.h"
 
@@ -65,7 +65,7 @@ void save(const LoadRequest& request, const std::string& model, const std::strin
       refuse("exists and is no saved request: it is not written over");
     }
   }
-  report::write_picture(file, request_text(request, model_beside(model, file)));
+  report::write_file(file, request_text(request, model_beside(model, file)));
 }
 
 // Reports an unknown name before a model is opened; `find` looks it up in the environment.

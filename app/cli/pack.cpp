@@ -3,7 +3,7 @@
 
 #include "app/cli/commands.h"
 #include "app/cli/option_flags.h"
-#include "app/report/write_picture.h"
+#include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/packing/csv.h"
@@ -92,7 +92,7 @@ int solve(const Context& context, const Options& options, Progress& progress, Pa
   const Packing& packing = answer.packing;
   const bool fits = packing.verdict == Verdict::feasible;
   if (!options.out.empty() && fits) {
-    report::write_picture(options.out, packing_csv(answer.problem, packing.offsets), options.force);
+    report::write_file(options.out, packing_csv(answer.problem, packing.offsets), options.force);
     answer.out = options.out;
   }
   if (context.json)

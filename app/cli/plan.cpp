@@ -5,7 +5,7 @@
 #include "app/cli/plan_view.h"
 #include "app/report/page.h"
 #include "app/report/verdict.h"
-#include "app/report/write_picture.h"
+#include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
@@ -72,10 +72,9 @@ report::PageText page_text(const PlanView& view) {
 
 void show(const Context& context, const Options& options, const PlanView& view) {
   if (!options.svg.empty())
-    report::write_picture(options.svg, report::chart_svg(view.pictured.subject(view.graph)));
+    report::write_file(options.svg, report::chart_svg(view.pictured.subject(view.graph)));
   if (!options.html.empty())
-    report::write_picture(options.html,
-                          report::page_html(view.pictured.subject(view.graph), page_text(view)));
+    report::write_file(options.html, report::page_html(view.pictured.subject(view.graph), page_text(view)));
   if (context.json) return print_json(plan_json(view));
   fmt::print("{}", plan_table(view, context.colour, context.columns));
   if (options.curve) fmt::print("{}", plan_plots(view, {context.columns, context.colour, context.unicode}));

@@ -2,7 +2,7 @@
 #include "app/cli/rates.h"
 
 #include "app/cli/table.h"
-#include "app/report/write_picture.h"
+#include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/measure_rates.h"
@@ -52,7 +52,7 @@ void keep(const std::string& path, const MeasuredRates& rates) {
   if (error)
     throw Error(ErrorCode::io, "{}: cannot make the folder: {}",
                 safe_display(fs::path(path).parent_path().string()), error.message());
-  report::write_picture(path, rates_text(rates));
+  report::write_file(path, rates_text(rates));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/load_flags.h"
 #include "app/cli/rehearse_table.h"
-#include "app/report/write_picture.h"
+#include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/load/order_file.h"
 
@@ -64,9 +64,9 @@ int rehearse(const Context& context, const Options& options, LoadFlags& flags) {
   const CliEnvironment environment(context, request);
   const BoundRequest bound = bind_request(*graph, request, environment.load);
   const report::Rehearsal rehearsal = rehearse_all(context, graph, bound, options.cold);
-  if (!options.svg.empty()) report::write_picture(options.svg, report::rehearsal_svg(rehearsal));
+  if (!options.svg.empty()) report::write_file(options.svg, report::rehearsal_svg(rehearsal));
   if (!options.html.empty())
-    report::write_picture(
+    report::write_file(
         options.html,
         report::rehearsal_page(rehearsal, rehearsal_table(rehearsal, false, context.prose_columns)));
   if (context.json) {

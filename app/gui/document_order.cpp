@@ -3,7 +3,7 @@
 #include "app/report/asked_for.h"
 #include "app/report/page.h"
 #include "app/report/verdict.h"
-#include "app/report/write_picture.h"
+#include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/order_file.h"
@@ -39,7 +39,7 @@ void save(Shared& shared, const std::string& path, std::string_view what, Text t
   shared.jobs.post(
       "Writing " + safe_display(path, 60), "",
       [text, path](Progress& progress) {
-        report::write_picture(path, text(progress));
+        report::write_file(path, text(progress));
         return path;
       },
       [&shared, what](Outcome<std::string> outcome) {

@@ -3,7 +3,7 @@
 
 #include "app/gui/remedies.h"
 #include "app/gui/workspace.h"
-#include "app/report/write_picture.h"
+#include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/source_file.h"
@@ -51,7 +51,7 @@ void Workspace::save_request(const std::string& path) {
     // org/name of a cache is no path
     model = !failed && std::filesystem::exists(absolute, failed) ? absolute.string() : document().model->path;
   }
-  report::write_picture(path, request_text(saved_request(document().asked()), model));
+  report::write_file(path, request_text(saved_request(document().asked()), model));
   shared.notices.add(Severity::info, fmt::format("The request is in {}", safe_display(path, 120)));
 }
 

@@ -5,7 +5,7 @@
 #include "app/report/markup.h"
 #include "app/report/page.h"
 #include "app/report/verdict.h"
-#include "app/report/write_picture.h"
+#include "app/report/write_file.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/law.h"
@@ -318,9 +318,9 @@ TEST(PlanPictures, AreWrittenWholeAndOnlyWherePicturesGo) {
   EXPECT_NO_THROW(report::check_picture_path("", ".svg"));
   EXPECT_NO_THROW(report::check_picture_path("x.svg", ".svg"));
   EXPECT_THROW(report::check_picture_path("model.safetensors", ".svg"), Error);
-  report::write_picture(folder / "c.svg", report::chart_svg(a.subject()));
+  report::write_file(folder / "c.svg", report::chart_svg(a.subject()));
   EXPECT_EQ(testing::read_file(folder / "c.svg"), report::chart_svg(a.subject()));
-  EXPECT_THROW(report::write_picture(folder / "absent/p.html", a.page()), Error);
+  EXPECT_THROW(report::write_file(folder / "absent/p.html", a.page()), Error);
 }
 
 // Shares, budgets and orders in words.

@@ -1,5 +1,5 @@
 // Writes through a temporary file.
-#include "app/report/write_picture.h"
+#include "app/report/write_file.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -15,7 +15,7 @@ void check_picture_path(const std::string& path, std::string_view extension) {
               safe_display(path, 120), extension);
 }
 
-void write_picture(const std::string& path, std::string_view text, bool replace) {
+void write_file(const std::string& path, std::string_view text, bool replace) {
   AtomicFile file(path);
   file.write_at(0, std::as_bytes(std::span(text)));
   file.sync();

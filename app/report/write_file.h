@@ -12,6 +12,6 @@ namespace loadline::report {
 void check_picture_path(const std::string& path, std::string_view extension);
 
 // Throws Error{io}. Without `replace`, throws Error{usage} if the file exists by the time it is complete.
-void write_picture(const std::string& path, std::string_view text, bool replace = true);
+void write_file(const std::string& path, std::string_view text, bool replace = true);
 
 }  // namespace loadline::report
