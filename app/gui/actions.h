@@ -1,7 +1,7 @@
 // Everything that a user can do, as one table. Buttons, shortcuts and scripts run its rows.
 #pragma once
 
-#include "app/gui/workspace.h"
+#include "app/gui/session/workspace.h"
 
 #include <cstdint>
 #include <span>

@@ -1,9 +1,9 @@
 // Workspace, shell and window put together: one object that draws frames.
 #pragma once
 
+#include "app/gui/session/workspace.h"
 #include "app/gui/shell.h"
-#include "app/gui/window.h"
-#include "app/gui/workspace.h"
+#include "app/gui/window/window.h"
 
 #include <optional>
 #include <stop_token>

@@ -1,8 +1,8 @@
 // The manual, drawn over the window.
 #pragma once
 
+#include "app/gui/session/workspace.h"
 #include "app/gui/ui.h"
-#include "app/gui/workspace.h"
 
 namespace loadline::gui {
 

@@ -1,8 +1,8 @@
 // The base class of panels, and the table of all panels.
 #pragma once
 
+#include "app/gui/session/workspace.h"
 #include "app/gui/ui.h"
-#include "app/gui/workspace.h"
 
 #include <memory>
 #include <span>

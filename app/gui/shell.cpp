@@ -5,7 +5,7 @@
 #include "app/gui/manual_window.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
-#include "app/gui/window.h"
+#include "app/gui/window/window.h"
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 
 #include "app/gui/panel.h"
 #include "app/gui/panels/file_browser.h"
+#include "app/gui/session/workspace.h"
 #include "app/gui/ui.h"
-#include "app/gui/workspace.h"
 
 #include <map>
 #include <memory>

@@ -1,6 +1,6 @@
 // Header, notices, details strip and status bar.
 #include "app/gui/actions.h"
-#include "app/gui/remedies.h"
+#include "app/gui/session/remedies.h"
 #include "app/gui/shell.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"

@@ -1,7 +1,7 @@
 // Colours, fonts and measures: the look of the window.
 #pragma once
 
-#include "app/gui/model.h"
+#include "app/gui/session/model.h"
 #include "core/graph/dtype.h"
 #include "core/plan/plan.h"
 

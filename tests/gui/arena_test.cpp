@@ -1,5 +1,5 @@
 // What the arena panel packs, and what it says of it.
-#include "app/gui/workspace.h"
+#include "app/gui/session/workspace.h"
 #include "core/base/error.h"
 #include "core/packing/validator.h"
 #include "tests/gui/sample_graphs.h"

@@ -1,5 +1,5 @@
 // The forward pass in the window's state: scenes, figures, the timeline that ends with the first token.
-#include "app/gui/workspace.h"
+#include "app/gui/session/workspace.h"
 #include "core/base/error.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/lifetimes.h"

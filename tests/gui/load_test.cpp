@@ -1,5 +1,5 @@
 // What is chosen for a load and its comparison, orders arranged by hand, and the files of both.
-#include "app/gui/workspace.h"
+#include "app/gui/session/workspace.h"
 #include "app/report/verdict.h"
 #include "core/load/load_options.h"
 #include "core/load/order_file.h"

@@ -1,7 +1,7 @@
 // Frames that are built and thrown away.
 #include "tests/gui/null_window.h"
 
-#include "app/gui/still_window.h"
+#include "app/gui/window/still_window.h"
 #include "core/base/error.h"
 
 #include <imgui.h>

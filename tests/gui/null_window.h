@@ -1,7 +1,7 @@
 // A window for tests that builds frames and draws nothing: no Vulkan, no display.
 #pragma once
 
-#include "app/gui/window.h"
+#include "app/gui/window/window.h"
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 // What is to be seen in each panel, drawn alone: a panel that draws nothing, or something else, fails here.
 #include "app/gui/panel.h"
 
-#include "app/gui/window.h"
+#include "app/gui/window/window.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"
 #include "tests/gui/sample_graphs.h"

@@ -1,7 +1,7 @@
 // Saved requests and remedies: what is asked again, otherwise, or of another model.
 #include "app/gui/gui_app.h"
-#include "app/gui/remedies.h"
 #include "app/gui/script.h"
+#include "app/gui/session/remedies.h"
 #include "core/inspect/doctor.h"
 #include "core/load/request_file.h"
 #include "exporters/convert_options.h"

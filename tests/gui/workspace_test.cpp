@@ -1,5 +1,5 @@
 // The window's state without a window: verbs, jobs, what follows what.
-#include "app/gui/workspace.h"
+#include "app/gui/session/workspace.h"
 
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"

@@ -1,9 +1,9 @@
 // The arena panel: the packing, its quality and the place of every buffer; in step mode, how it was found.
-#include "app/gui/meta_text.h"
 #include "app/gui/panels/arena_controls.h"
 #include "app/gui/panels/arena_plot.h"
 #include "app/gui/panels/arena_steps.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 

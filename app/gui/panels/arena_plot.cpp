@@ -1,7 +1,7 @@
 // Geometry comes from core/view/arena_chart.h; here it gets pixels and colours.
 #include "app/gui/panels/arena_plot.h"
 
-#include "app/gui/meta_text.h"
+#include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 #include "core/view/curves.h"

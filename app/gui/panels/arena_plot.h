@@ -1,8 +1,8 @@
 // Paints an arena: buffers in time and offset, lines across, bands of time.
 #pragma once
 
-#include "app/gui/arena_scene.h"
 #include "app/gui/panels/plot_paint.h"
+#include "app/gui/session/arena_scene.h"
 #include "app/gui/ui.h"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include "app/gui/panels/arena_steps.h"
 
 #include "app/gui/widgets.h"
-#include "app/gui/window.h"
+#include "app/gui/window/window.h"
 #include "core/base/text.h"
 
 #include <algorithm>

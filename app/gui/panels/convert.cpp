@@ -1,7 +1,7 @@
 // The convert panel: writes the model in another format.
-#include "app/gui/fits.h"
 #include "app/gui/panels/option_controls.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/session/fits.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 #include "exporters/exporter.h"

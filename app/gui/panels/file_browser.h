@@ -1,8 +1,8 @@
 // The dialog that opens a model: a path line, a list of the folder, and the keyboard.
 #pragma once
 
+#include "app/gui/session/workspace.h"
 #include "app/gui/ui.h"
-#include "app/gui/workspace.h"
 
 #include <string>
 

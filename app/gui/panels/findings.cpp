@@ -1,7 +1,7 @@
 // Problems of the model and of its loading, each with its cost and its remedy.
-#include "app/gui/fits.h"
 #include "app/gui/panels/panels.h"
-#include "app/gui/remedies.h"
+#include "app/gui/session/fits.h"
+#include "app/gui/session/remedies.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 

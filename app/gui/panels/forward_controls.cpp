@@ -1,7 +1,7 @@
 // Every change goes to the document at once: sizes are evaluated within a frame.
 #include "app/gui/panels/forward_controls.h"
 
-#include "app/gui/meta_text.h"
+#include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "app/gui/panels/option_controls.h"
+#include "app/gui/session/workspace.h"
 #include "app/gui/ui.h"
-#include "app/gui/workspace.h"
 
 #include <string_view>
 

@@ -1,8 +1,8 @@
 // One pass over the values for the rows, one over the operators for the curves.
 #include "app/gui/panels/lifetimes_data.h"
 
-#include "app/gui/meta_text.h"
 #include "app/gui/panels/operator_rows.h"
+#include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // The colour of a tile of the map, and its row in the legend.
 #pragma once
 
+#include "app/gui/session/workspace.h"
 #include "app/gui/theme.h"
-#include "app/gui/workspace.h"
 
 namespace loadline::gui {
 

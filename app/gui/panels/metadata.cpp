@@ -1,7 +1,7 @@
 // Every key and value that the files carry, searched by both.
-#include "app/gui/meta_text.h"
 #include "app/gui/panels/metadata_value.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 

@@ -1,8 +1,8 @@
 // The views of the comparison: table, curves, overlay, and the order editor.
 #pragma once
 
+#include "app/gui/session/workspace.h"
 #include "app/gui/widgets.h"
-#include "app/gui/workspace.h"
 #include "app/report/pictured_answer.h"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The model in figures: totals, dtypes, roles, findings, files and metadata.
-#include "app/gui/meta_text.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 

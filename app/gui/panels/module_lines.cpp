@@ -1,8 +1,8 @@
 // Makes the lines of the list when a module is unfolded, and their texts when they are visible.
 #include "app/gui/panels/module_lines.h"
 
-#include "app/gui/meta_text.h"
 #include "app/gui/panels/operator_rows.h"
+#include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 

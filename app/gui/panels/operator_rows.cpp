@@ -1,7 +1,7 @@
 // One pass over the graph for each; texts are made for rows in sight only.
 #include "app/gui/panels/operator_rows.h"
 
-#include "app/gui/meta_text.h"
+#include "app/gui/session/meta_text.h"
 #include "core/base/text.h"
 #include "core/graph/op_tree.h"
 

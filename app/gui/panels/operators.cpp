@@ -1,9 +1,9 @@
 // What the model computes: its modules, or operator by operator, with the sizes of what flows between them.
-#include "app/gui/meta_text.h"
 #include "app/gui/panels/forward_controls.h"
 #include "app/gui/panels/module_lines.h"
 #include "app/gui/panels/operator_rows.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 

@@ -1,9 +1,9 @@
 // Controls for the options of a load or a conversion, drawn by the kind of value.
 #pragma once
 
+#include "app/gui/session/workspace.h"
 #include "app/gui/ui.h"
 #include "app/gui/widgets.h"
-#include "app/gui/workspace.h"
 #include "core/load/load_options.h"
 
 #include <functional>

@@ -1,7 +1,7 @@
 // Painting shared by plots of bytes: axes, filled step curves, marks and labels.
 #pragma once
 
-#include "app/gui/panels/plot_range.h"
+#include "app/gui/panels/plot_zoom.h"
 #include "app/gui/ui.h"
 #include "core/view/curves.h"
 

@@ -1,7 +1,7 @@
 // The curves of a projection, and of the upload that followed it, ready to be plotted.
 #pragma once
 
-#include "app/gui/workspace.h"
+#include "app/gui/session/workspace.h"
 #include "core/view/curves.h"
 
 #include <array>

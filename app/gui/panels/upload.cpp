@@ -1,9 +1,9 @@
 // The real upload: its device and options, and the measured figures beside the projected ones.
-#include "app/gui/fits.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/panels/timeline_data.h"
 #include "app/gui/panels/timeline_plot.h"
+#include "app/gui/session/fits.h"
 #include "app/gui/widgets.h"
 #include "app/report/manual.h"
 #include "core/base/text.h"

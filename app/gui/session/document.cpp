@@ -1,0 +1,97 @@
+// Selection and tensor table; document_plan.cpp and the other document_*.cpp do the computed parts.
+#include "app/gui/session/document.h"
+
+#include "core/base/error.h"
+#include "core/graph/shares.h"
+
+#include <utility>
+
+namespace loadline::gui {
+namespace {
+
+std::unique_ptr<ArenaWork> kept_arena(Shared& shared, std::unique_ptr<ArenaWork> arena) {
+  if (arena) return arena;
+  return std::make_unique<ArenaWork>(shared.jobs,
+                                     [&shared](const Error& error) { shared.notices.fail("open", error); });
+}
+
+}  // namespace
+
+Document::Document(Shared& shared, ModelPtr shown, Kept kept)
+    : id(++shared.documents),
+      model(std::move(shown)),
+      metadata(shared.jobs, model ? model->graph : nullptr),
+      arena(kept_arena(shared, std::move(kept.arena))),
+      shared_(shared),
+      asked_(of_any_model(std::move(kept.asked))) {
+  comparison.set({});
+  order.set({});
+  table_.column = kept.column;
+  table_.ascending = kept.ascending;
+  refresh_table();
+  if (model) lower();
+  refresh_load();
+}
+
+Document::Kept Document::hand_over() {
+  arena->forget_model();
+  return {std::move(asked_), table_.column, table_.ascending, std::move(arena)};
+}
+
+void Document::select(std::optional<TensorId> tensor) {
+  if (model && tensor && index(*tensor) >= model->graph->tensors.size()) return;
+  selection_ = model ? tensor : std::nullopt;
+  ++selections_;
+}
+
+void Document::zoom(NodeId module) {
+  if (!model || index(module) >= model->tree.nodes.size()) return;
+  zoomed_ = module;
+}
+
+void Document::set_filter(std::string filter) {
+  if (filter == table_.filter) return;
+  table_.filter = std::move(filter);
+  refresh_table();
+}
+
+void Document::set_sort(SortColumn column, bool ascending) {
+  if (table_.column == column && table_.ascending == ascending) return;
+  table_.column = column;
+  table_.ascending = ascending;
+  if (model) sort_tensors(*model, table_.rows, column, ascending);
+}
+
+void Document::refresh_table() {
+  table_.error.clear();
+  std::vector<TensorId> rows;
+  try {
+    if (model) rows = filtered(*model, table_.filter);
+  } catch (const Error& error) {  // half typed
+    table_.error = error.what();
+    return;
+  }
+  table_.applied = table_.filter;
+  table_.rows = std::move(rows);
+  table_.bytes = 0;
+  table_.lit.clear();
+  if (!model) return;
+  if (table_.rows.size() != model->graph->tensors.size()) table_.lit = nodes_with(*model, table_.rows);
+  sort_tensors(*model, table_.rows, table_.column, table_.ascending);
+  table_.bytes = sum(shares(*model->graph, table_.rows)).bytes;
+}
+
+ArenaModel arena_model(const Document& document) {
+  return {document.model, document.projection.value(), document.forward.value(), document.figures()};
+}
+
+bool arena_waits(const Document& document) {
+  return document.model &&
+         (document.forward.busy() || (document.projection.busy() && !document.projection.value()));
+}
+
+void show_arena(Document& document) {
+  if (!arena_waits(document) && !document.arena->opening()) document.arena->update(arena_model(document));
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,166 @@
+// The open model, the user's choices for it, and the answers: load, forward pass, tensor table. No ImGui.
+#pragma once
+
+#include "app/gui/session/arena_work.h"
+#include "app/gui/session/asked.h"
+#include "app/gui/session/convert_task.h"
+#include "app/gui/session/forward_scene.h"
+#include "app/gui/session/latest.h"
+#include "app/gui/session/load_task.h"
+#include "app/gui/session/metadata_view.h"
+#include "app/gui/session/model.h"
+#include "app/gui/session/order_list.h"
+#include "app/gui/session/shared.h"
+#include "core/inspect/doctor.h"
+#include "core/load/projection.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace loadline::gui {
+
+struct TableView {
+  std::string filter;   // as typed
+  std::string error;    // why the filter is invalid; empty if it is valid
+  std::string applied;  // the last valid filter, which the members below belong to
+  SortColumn column = SortColumn::offset;
+  bool ascending = true;
+  std::vector<TensorId> rows;
+  std::uint64_t bytes = 0;  // of the rows
+  std::vector<bool> lit;    // per node of the tree: a tensor in it passes the filter; empty without a filter
+};
+
+// Every function returns at once. Long work runs in a job; its result arrives in a Latest when the jobs are
+// polled. A function throws Error{usage} if it cannot be done; a later failure becomes a notice. Used from
+// one thread.
+class Document {
+ public:
+  // The state that the next document takes over.
+  struct Kept {
+    Asked asked = {};
+    SortColumn column = SortColumn::offset;
+    bool ascending = true;
+    std::unique_ptr<ArenaWork> arena = nullptr;  // a packing problem from a file stays when the model changes
+  };
+
+  // A null `model` is the start page; choices made there apply to the next model.
+  Document(Shared& shared, ModelPtr model, Kept kept);
+  Document(const Document&) = delete;
+  Document& operator=(const Document&) = delete;
+  // Moves the state out for the next document. Afterwards this document may only be destroyed.
+  Kept hand_over();
+
+  // Selection and zoom. Tensors and modules that the model does not have are ignored.
+  void select(std::optional<TensorId> tensor);
+  std::optional<TensorId> selection() const { return selection_; }
+  // Counts the calls of select(). Lists scroll to the selection when it changes.
+  std::uint64_t selections() const { return selections_; }
+  void zoom(NodeId module);  // the module that the map shows
+  NodeId zoomed() const { return zoomed_; }
+  void set_filter(std::string filter);
+  void set_sort(SortColumn column, bool ascending);
+  const TableView& table() const { return table_; }
+
+  // Sets the request of the load and its forward pass. Throws Error{usage} for an invalid request and then
+  // changes nothing. Faults in the sizes of the pass are in forward_error().
+  void ask(const Asked& asked);
+  const Asked& asked() const { return asked_; }
+  // Sets one option of load_options() from its text. A new target or kind of memory resets the budgets that
+  // would change their meaning.
+  void set_option(std::string_view option, std::string_view word);
+  const std::vector<Target>& targets() const { return *shared_.targets; }
+  // The kind of memory and the budgets in force.
+  BoundMemory memory() const;
+  // The timeline's request bound to the model, which must not be null.
+  BoundRequest bound() const;
+  // Lists the chosen order in `order`, for the order editor, unless it is listed already.
+  void list_order();
+  // Makes the edited list the custom order, and chooses it.
+  void arrange_order(OrderList list);
+  bool has_custom_order() const { return custom_ != nullptr; }
+  // Loads the custom order from a file, or saves the chosen order to one (core/load/order_file.h). Throws
+  // Error{usage} without a model. Only a .txt file is overwritten.
+  void load_order(const std::string& path);
+  void save_order(const std::string& path);
+  // Saves the comparison as a picture (.svg) or as a page (.html). Throws Error{usage} without a comparison,
+  // and for any other extension.
+  void save_chart(const std::string& path);
+  // Why the chosen device would refuse the upload; empty if the upload fits, or while this is unknown.
+  const std::string& upload_misfit() const { return upload_misfit_; }
+  void weigh_upload();  // updates upload_misfit(); called when the list of devices changes
+
+  // The figures of the pass with the chosen sizes; null if no operators are known.
+  const std::shared_ptr<const ForwardFigures>& figures() const { return figures_; }
+  const std::string& figures_error() const { return figures_error_; }
+
+  // Searches the files for problems that slow down loading; the result is in `findings`.
+  void diagnose();
+  // Lays out a conversion without writing it, to see if the exporter can; the result is in `convert_fit`.
+  void weigh_convert(const ConvertTask& task);
+
+  const std::uint64_t id;  // increases with every document: caches with another id are stale
+  const ModelPtr model;
+  MetadataView metadata;
+  Latest<ForwardScene> forward;
+  Latest<Projection> projection;
+  Latest<report::PicturedAnswer> comparison;  // of all methods; never null
+  Latest<OrderList> order;                    // the order last listed; never null
+  Latest<std::vector<Finding>> findings;
+  // For the conversion last weighed: the parts of the model that the file would lose, in sentences. The error
+  // says why the file cannot be written.
+  Latest<std::vector<std::string>> convert_fit;
+  std::unique_ptr<ArenaWork> arena;  // never null
+
+  // The state of panels.
+  std::set<std::string, std::less<>> overlaid;  // methods in the overlay of curves; empty: a default choice
+  std::string operator_search;
+  std::optional<std::size_t> operator_shown;  // position in the forward graph
+  std::vector<Remedy> wants_convert;          // options that the convert panel takes over when next drawn
+
+ private:
+  void refresh_table();
+  void check(const Asked& asked) const;
+  void lower();
+  void evaluate_forward();
+  const ForwardScene* pass() const;  // the pass that follows the load, or null
+  LoadTask task(LoadQuestion question) const;
+  LoadQuestion timeline() const { return timeline_question(asked_, pass(), custom_); }
+  void refresh_load();  // asks questions that are new or were cancelled
+  void plan();
+  void compare();
+
+  Shared& shared_;
+  std::optional<TensorId> selection_;
+  std::uint64_t selections_ = 0;
+  NodeId zoomed_ = kRootNode;
+  TableView table_;
+  Asked asked_;
+  std::shared_ptr<const StorageOrder> custom_;
+  std::shared_ptr<PassMemo> passes_ = std::make_shared<PassMemo>();
+  std::optional<LoadQuestion> planned_, compared_;
+  std::optional<LoadQuestion> listed_;  // the question whose order is in `order`
+  std::string plan_failure_;            // the notice to remove when another plan is made
+  std::string upload_misfit_;
+  std::shared_ptr<const ForwardScene> evaluated_;  // the scene and the symbol values behind figures_
+  std::vector<std::uint64_t> symbols_;
+  std::shared_ptr<const ForwardFigures> figures_;
+  std::string figures_error_;
+};
+
+// Why there is no forward scene, or why the scene has no figures.
+std::string forward_error(const Document& document);
+// Why the last diagnose() failed.
+std::string diagnosis_error(const Document& document);
+
+// The model's data that the arena can pack.
+ArenaModel arena_model(const Document& document);
+// Whether the plan or the pass to pack is still being computed.
+bool arena_waits(const Document& document);
+// Called while the arena panel is visible: packs, unless the plan or the pass is still being computed.
+void show_arena(Document& document);
+
+}  // namespace loadline::gui

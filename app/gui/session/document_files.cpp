@@ -1,0 +1,34 @@
+// Questions about a model's files: problems that slow down loading, and whether an exporter can write them.
+#include "app/gui/session/document.h"
+#include "app/gui/session/fits.h"
+#include "core/io/storage_reader.h"
+#include "exporters/left_out.h"
+
+namespace loadline::gui {
+
+void Document::diagnose() {
+  if (!model) throw Error(ErrorCode::usage, "no model is open");
+  if (findings.busy()) return;
+  findings.reset();
+  findings.ask(shared_.jobs, "Looking into the files", [graph = model->graph](Progress& progress) {
+    const StorageReader reader(graph);
+    return loadline::diagnose(reader, progress);
+  });
+}
+
+void Document::weigh_convert(const ConvertTask& task) {
+  convert_fit.reset();
+  if (!model || !use_misfit(*model).empty() || task.out.empty()) return;
+  const Exporter& exporter = find_exporter(task.request.to);
+  convert_fit.ask(shared_.jobs, "Laying out the new file",
+                  [graph = model->graph, &exporter, task](Progress&) {
+                    exporter.layout(*graph, task.request.layout, task.out);
+                    return left_out(*graph, exporter, task.request.layout);
+                  });
+}
+
+std::string diagnosis_error(const Document& document) {
+  return document.findings.was_cancelled() ? "Stopped before it was done." : document.findings.error_text();
+}
+
+}  // namespace loadline::gui

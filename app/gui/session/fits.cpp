@@ -1,0 +1,91 @@
+// Compares peaks with device memory, encodings with the method's needs, and computes converted sizes.
+#include "app/gui/session/fits.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/convert/cast.h"
+#include "core/gpu/memory_need.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+gpu::MemorySupply supply_of(const gpu::DeviceInfo& device, std::optional<std::uint64_t> system) {
+  const auto room = [](const gpu::DeviceHeap& heap) { return heap.budget.value_or(heap.bytes); };
+  gpu::MemorySupply supply;
+  supply.system = system;
+  supply.device_is_system = device.type == gpu::DeviceType::cpu;
+  const gpu::DeviceHeap* local = gpu::device_heap(device);
+  if (local != nullptr) supply.device = room(*local);
+  if (supply.device_is_system && local != nullptr && local->budget) supply.system = local->budget;
+  supply.same_heap = true;
+  for (const gpu::DeviceHeap& heap : device.heaps) {
+    if (&heap == local || !heap.host_visible || heap.device_local) continue;
+    supply.same_heap = false;
+    supply.staging = std::max(supply.staging, room(heap));
+  }
+  return supply;
+}
+
+}  // namespace
+
+std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& device,
+                          std::optional<std::uint64_t> system) {
+  try {
+    gpu::require_fit(gpu::needs_of(timeline), supply_of(device, system), device.name);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+bool takes(const Exporter& exporter, std::string_view option) {
+  const auto lists = [&](const Exporter& row) {
+    const std::vector<std::string_view> ids = split(row.options, ',');
+    return std::ranges::find(ids, option) != ids.end();
+  };
+  return lists(exporter) || std::ranges::none_of(exporters(), lists);
+}
+
+DType converted_dtype(DType dtype, std::optional<DType> outtype) {
+  return outtype && can_cast(dtype, *outtype) ? *outtype : dtype;
+}
+
+std::uint64_t converted_bytes(const DTypeShare& share, std::optional<DType> outtype) {
+  const DType to = converted_dtype(share.dtype, outtype);
+  if (to == share.dtype) return share.written;
+  return share.written / dtype_info(share.dtype).block_bytes * dtype_info(to).block_bytes;
+}
+
+std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype) {
+  std::uint64_t total = 0;
+  for (const DTypeShare& share : model.dtypes) total += converted_bytes(share, outtype);
+  return total;
+}
+
+std::string mapping_misfit(const Model& model, const Projection& projection) {
+  return maps_files(projection) ? model.mapping_refusal : "";
+}
+
+std::string reading_misfit(const Model& model) {
+  for (const EncodingShare& share : model.encodings)
+    if (share.encoding == Encoding::unreadable)
+      return fmt::format("{} of {} storages cannot be read: quantised blocks in big-endian order",
+                         format_grouped(share.storages), format_grouped(model.graph->storages.size()));
+  return "";
+}
+
+std::string use_misfit(const Model& model) {
+  if (model.errors > 0) {
+    const auto& notes = model.graph->notes;
+    const auto first = std::ranges::find(notes, Severity::error, &Note::severity);
+    return first->text + (model.errors > 1 ? fmt::format(" (and {} more errors)", model.errors - 1) : "");
+  }
+  if (model.shapes_only) return "it has shapes only: no file holds its weights";
+  return reading_misfit(model);
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,120 @@
+// The operations that move bytes or query the system: convert, upload, devices, disks, folders.
+#include "app/gui/session/fits.h"
+#include "app/gui/session/workspace.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "exporters/convert.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+
+void Workspace::convert(const ConvertTask& task) {
+  const ModelPtr& model = document().model;
+  if (!model) throw Error(ErrorCode::usage, "no model is open");
+  if (conversion.busy()) throw Error(ErrorCode::usage, "a conversion is under way");
+  if (task.out.empty()) throw Error(ErrorCode::usage, "where should the new file go?");
+  require_sound(*model->graph, "convert");
+  if (const std::string misfit = reading_misfit(*model); !misfit.empty())
+    throw Error(ErrorCode::unsupported, "cannot convert this model: " + misfit);
+  const Exporter& exporter = find_exporter(task.request.to);
+  conversion.reset();
+  conversion.ask(
+      shared.jobs, "Converting to " + std::string(exporter.id),
+      [graph = model->graph, &exporter, task, id = document().id](Progress& progress) {
+        const ConvertRequest& request = task.request;
+        return Conversion{id,
+                          convert_model(graph, exporter, request.layout, task.out, request.write, progress)};
+      },
+      [this, out = task.out] {
+        if (!disk_path_.empty()) measure_disk(disk_path_);
+        if (conversion.error() != nullptr) {
+          shared.notices.fail("convert", *conversion.error());
+          return;
+        }
+        const WriteReport& report = conversion.value()->report;
+        shared.notices.add(Severity::info,
+                           fmt::format("Wrote {}: {} in {}", safe_display(out),
+                                       format_bytes(report.bytes_written), format_seconds(report.seconds)));
+      });
+}
+
+std::shared_ptr<const Conversion> Workspace::converted() const {
+  const auto& last = conversion.value();
+  return last && last->document == document().id ? last : nullptr;
+}
+
+void Workspace::upload() {
+  const Document& shown = document();
+  if (!shown.model) throw Error(ErrorCode::usage, "no model is open");
+  if (uploading.busy()) throw Error(ErrorCode::usage, "an upload is under way");
+  // an older projection may still be shown, but the upload must use the options chosen last
+  if (!shown.projection.value() || shown.projection.busy())
+    throw Error(ErrorCode::usage, "the load is still being projected");
+  require_sound(*shown.model->graph, "upload");
+  std::string misfit = mapping_misfit(*shown.model, *shown.projection.value());
+  if (misfit.empty()) misfit = reading_misfit(*shown.model);
+  if (!misfit.empty()) throw Error(ErrorCode::unsupported, "cannot upload this model: " + misfit);
+  const gpu::UploadOptions options = {
+      .device = shared.device, .verify = settings.verify_upload, .placement = shown.bound().inputs.placement};
+  const bool idle = shared.jobs.view().empty();
+  uploading.ask(
+      shared.jobs, "Uploading",
+      [graph = shown.model->graph, projection = shown.projection.value(), options, idle,
+       &jobs = std::as_const(shared.jobs), mine = shared.jobs.posted() + 1](Progress& progress) {
+        UploadResult result{projection, gpu::upload(graph, projection->plan, options, progress)};
+        result.alone = idle && jobs.posted() == mine;
+        return result;
+      },
+      [this] {
+        find_devices();
+        if (uploading.error() != nullptr) {
+          shared.notices.fail("upload", *uploading.error());
+          return;
+        }
+        const gpu::UploadReport& report = uploading.value()->report;
+        if (report.verified == false)
+          shared.notices.add(Severity::error, "The upload differs from the file: " + report.mismatch);
+      });
+}
+
+std::shared_ptr<const UploadResult> Workspace::uploaded() const {
+  const auto& last = uploading.value();
+  return last && last->projection == document().projection.value() ? last : nullptr;
+}
+
+void Workspace::find_devices() {
+  if (shared.devices.busy()) return;
+  shared.devices.ask(
+      shared.jobs, "Looking for GPUs", [](Progress&) { return gpu::list_devices(); },
+      [this] {
+        if (shared.devices.error() != nullptr) shared.notices.fail("list the GPUs", *shared.devices.error());
+        document().weigh_upload();
+      });
+}
+
+void Workspace::choose_device(std::string device) {
+  shared.device = std::move(device);
+  document().weigh_upload();
+}
+
+void Workspace::measure_disk(const std::string& path) {
+  disk_path_ = path;
+  disk.ask(
+      shared.jobs, "Looking for room on the disk",
+      [path](Progress&) {
+        const std::optional<DiskSpace> space = disk_space(path);
+        return space ? std::make_shared<const DiskSpace>(*space) : nullptr;
+      },
+      [this] {
+        if (disk.error() != nullptr) disk.drop();  // the folder says so when it is written to
+      });
+}
+
+void Workspace::browse(const std::string& folder) {
+  listing.ask(shared.jobs, "Listing a folder", [folder](Progress&) { return list_folder(folder); });
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,272 @@
+// The window on a desktop: GLFW for the window and its events, a Vulkan swapchain for the picture.
+#include "app/gui/window/swapchain.h"
+#include "app/gui/window/vulkan.h"
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#define GLFW_INCLUDE_NONE
+#define GLFW_INCLUDE_VULKAN
+#include <GLFW/glfw3.h>
+#include <backends/imgui_impl_glfw.h>
+#include <backends/imgui_impl_vulkan.h>
+#include <imgui.h>
+
+namespace loadline::gui {
+namespace {
+
+Error glfw_error(const char* verb) {
+  const char* text = nullptr;
+  glfwGetError(&text);
+  return Error(ErrorCode::gpu, "window: cannot {}: {}", verb, text != nullptr ? text : "no reason given");
+}
+
+// GLFW is initialised while one of these lives.
+class GlfwLibrary {
+ public:
+  GlfwLibrary() {
+    if (glfwInit() != GLFW_TRUE) throw glfw_error("open a display");
+    if (glfwVulkanSupported() == GLFW_TRUE) return;
+    glfwTerminate();
+    throw Error(ErrorCode::gpu, "window: Vulkan is not installed, or no driver for it");
+  }
+  GlfwLibrary(const GlfwLibrary&) = delete;
+  GlfwLibrary& operator=(const GlfwLibrary&) = delete;
+  ~GlfwLibrary() { glfwTerminate(); }
+};
+
+struct DestroyWindow {
+  void operator()(GLFWwindow* window) const { glfwDestroyWindow(window); }
+};
+using WindowHandle = std::unique_ptr<GLFWwindow, DestroyWindow>;
+
+WindowHandle make_window(const WindowOptions& options) {
+  glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
+  if (options.scale <= 0) glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+  const float scale = options.scale > 0 ? options.scale : 1;
+  const auto pixels = [&](int logical) { return static_cast<int>(static_cast<float>(logical) * scale); };
+  WindowHandle window(glfwCreateWindow(pixels(options.width), pixels(options.height), options.title.c_str(),
+                                       nullptr, nullptr));
+  if (!window) throw glfw_error("create a window");
+  return window;
+}
+
+std::vector<const char*> glfw_extensions() {
+  std::uint32_t count = 0;
+  const char** names = glfwGetRequiredInstanceExtensions(&count);
+  return {names, names + count};
+}
+
+// Whether another swapchain may mend it: the display changed, or memory was short for a moment.
+bool passes(VkResult result) {
+  return result == VK_ERROR_OUT_OF_DATE_KHR || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
+         result == VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+class DesktopWindow final : public Window {
+ public:
+  explicit DesktopWindow(const WindowOptions& options)
+      : window_(make_window(options)),
+        device_(
+            {.instance_extensions = glfw_extensions(), .swapchain = true, .validation = options.validation},
+            [this](VkInstance instance) { return make_surface(instance); }),
+        format_(choose_format(device_)),
+        pass_(device_, format_.format, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR),
+        slots_{{FrameSlot(device_), FrameSlot(device_)}},
+        forced_scale_(options.scale) {
+    limit_size();
+    ImGui_ImplGlfw_InitForVulkan(window_.get(), true);
+    glfwSetWindowUserPointer(window_.get(), this);
+    glfwSetDropCallback(window_.get(), [](GLFWwindow* window, int count, const char** paths) {
+      auto* self = static_cast<DesktopWindow*>(glfwGetWindowUserPointer(window));
+      self->dropped_.insert(self->dropped_.end(), paths, paths + count);
+    });
+  }
+
+  ~DesktopWindow() override {
+    swapchain_.reset();
+    renderer_.reset();
+    ImGui_ImplGlfw_Shutdown();
+  }
+
+  void frame(const std::function<void()>& build) override {
+    if (!prepare_swapchain()) return;
+    ImGui_ImplVulkan_NewFrame();
+    ImGui_ImplGlfw_NewFrame();
+    ImGui::NewFrame();
+    build();
+    ImGui::Render();
+    present(ImGui::GetDrawData());
+  }
+
+  void save_png(const std::string& path) override {
+    ImDrawData* draw = ImGui::GetDrawData();
+    if (draw == nullptr || !renderer_) throw Error(ErrorCode::gpu, "window: nothing was drawn yet");
+    // drawing again reuses the vertex buffers of the frames in flight
+    check(vkDeviceWaitIdle(device_.device()), "waiting for the GPU");
+    const VkExtent2D extent = {static_cast<std::uint32_t>(draw->DisplaySize.x * draw->FramebufferScale.x),
+                               static_cast<std::uint32_t>(draw->DisplaySize.y * draw->FramebufferScale.y)};
+    OffscreenTarget target(device_, format_.format, extent);
+    write_png(target.draw(draw), path);
+  }
+
+  void upload_fonts() override {
+    renderer_.reset();
+    renderer_.emplace(device_, pass_, swapchain_ ? swapchain_->count() : 2);
+  }
+
+  void set_size(int width, int height) override {
+    const float factor = scale();
+    glfwSetWindowSize(window_.get(), static_cast<int>(static_cast<float>(width) * factor),
+                      static_cast<int>(static_cast<float>(height) * factor));
+    glfwPollEvents();
+  }
+
+  // Where the system already scales coordinates, only the rest is left to the fonts.
+  float scale() const override {
+    if (forced_scale_ > 0) return forced_scale_;
+    float x = 1;
+    float y = 1;
+    glfwGetWindowContentScale(window_.get(), &x, &y);
+    int width = 0;
+    int pixels = 0;
+    glfwGetWindowSize(window_.get(), &width, nullptr);
+    glfwGetFramebufferSize(window_.get(), &pixels, nullptr);
+    const float system = width > 0 && pixels > 0 ? static_cast<float>(pixels) / static_cast<float>(width) : 1;
+    // both sizes are whole numbers: without rounding, fonts would be made anew while resizing
+    return std::clamp(std::round(x / system * 64) / 64, 0.75f, 4.0f);
+  }
+  void set_scale(float scale) override {
+    forced_scale_ = scale;
+    limit_size();
+  }
+
+  bool should_close() const override { return glfwWindowShouldClose(window_.get()) == GLFW_TRUE; }
+  void set_title(const std::string& title) override { glfwSetWindowTitle(window_.get(), title.c_str()); }
+  bool wait_events(double seconds) override {
+    const double start = glfwGetTime();
+    if (seconds > 0)
+      glfwWaitEventsTimeout(seconds);
+    else
+      glfwPollEvents();
+    return glfwGetTime() - start < seconds;
+  }
+  std::vector<std::string> take_dropped() override { return std::exchange(dropped_, {}); }
+  std::function<void()> waker() override {
+    return [] { glfwPostEmptyEvent(); };
+  }
+  std::vector<std::string> validation_messages() const override { return device_.validation_messages(); }
+
+ private:
+  VkSurfaceKHR make_surface(VkInstance instance) {
+    VkSurfaceKHR surface = VK_NULL_HANDLE;
+    check(glfwCreateWindowSurface(instance, window_.get(), nullptr, &surface), "making the window drawable");
+    return surface;
+  }
+
+  // No smaller than what the panels need, unless the monitor is.
+  void limit_size() {
+    limited_at_ = scale();
+    int left = 0, top = 0, width = 0, height = 0;
+    if (GLFWmonitor* monitor = glfwGetPrimaryMonitor(); monitor != nullptr)
+      glfwGetMonitorWorkarea(monitor, &left, &top, &width, &height);
+    const auto least = [&](int logical, int there) {
+      const int wanted = static_cast<int>(static_cast<float>(logical) * limited_at_);
+      return there > 0 ? std::min(wanted, there) : wanted;
+    };
+    glfwSetWindowSizeLimits(window_.get(), least(kLeastWidth, width), least(kLeastHeight, height),
+                            GLFW_DONT_CARE, GLFW_DONT_CARE);
+  }
+
+  // False while there is nothing to draw on: minimised, or the GPU has no room for the pictures.
+  bool prepare_swapchain() {
+    if (scale() != limited_at_) limit_size();  // it went to another monitor
+    int width = 0;
+    int height = 0;
+    glfwGetFramebufferSize(window_.get(), &width, &height);
+    if (width <= 0 || height <= 0 || glfwGetWindowAttrib(window_.get(), GLFW_ICONIFIED) == GLFW_TRUE)
+      return false;
+    const VkExtent2D wanted = {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height)};
+    const bool fits = swapchain_ && swapchain_->extent().width == wanted.width &&
+                      swapchain_->extent().height == wanted.height;
+    if (stale_ || !fits) {
+      stale_ = !remake_swapchain(wanted);
+      if (stale_) return false;
+    }
+    if (!renderer_) upload_fonts();
+    return true;
+  }
+
+  // What lacks memory now may have it at the next frame, and jobs must not end with this one's picture:
+  // false, until the device is lost or it has failed for too long.
+  bool remake_swapchain(VkExtent2D wanted) {
+    constexpr double kPatience = 10;  // seconds
+    swapchain_.reset();
+    try {
+      swapchain_.emplace(device_, pass_, format_, wanted);
+    } catch (const Error&) {
+      const double now = glfwGetTime();
+      if (!failing_since_) failing_since_ = now;
+      if (now - *failing_since_ > kPatience) throw;
+      if (vkDeviceWaitIdle(device_.device()) == VK_ERROR_DEVICE_LOST) throw;
+      return false;
+    }
+    failing_since_.reset();
+    return true;
+  }
+
+  void present(ImDrawData* draw) {
+    FrameSlot& slot = slots_[next_slot_];
+    next_slot_ = (next_slot_ + 1) % slots_.size();
+    slot.wait();
+    std::uint32_t number = 0;
+    const VkResult acquired =
+        vkAcquireNextImageKHR(device_.device(), swapchain_->get(), std::numeric_limits<std::uint64_t>::max(),
+                              slot.acquired(), VK_NULL_HANDLE, &number);
+    if (passes(acquired)) {
+      stale_ = true;
+      return;
+    }
+    check(acquired, "taking the next picture");
+    const Swapchain::Image& image = swapchain_->image(number);
+    slot.submit(pass_, *swapchain_, image, draw);
+    const VkSwapchainKHR swapchain = swapchain_->get();
+    auto info = vulkan_info<VkPresentInfoKHR>(VK_STRUCTURE_TYPE_PRESENT_INFO_KHR);
+    info.waitSemaphoreCount = 1;
+    info.pWaitSemaphores = &image.drawn;
+    info.swapchainCount = 1;
+    info.pSwapchains = &swapchain;
+    info.pImageIndices = &number;
+    const VkResult shown = vkQueuePresentKHR(device_.queue(), &info);
+    stale_ = passes(shown) || shown == VK_SUBOPTIMAL_KHR || acquired == VK_SUBOPTIMAL_KHR;
+    if (!passes(shown)) check(shown, "showing the picture");
+  }
+
+  GlfwLibrary library_;
+  WindowHandle window_;
+  VulkanDevice device_;
+  VkSurfaceFormatKHR format_;
+  RenderPass pass_;
+  std::array<FrameSlot, 2> slots_;
+  std::size_t next_slot_ = 0;
+  std::optional<ImGuiRenderer> renderer_;
+  std::optional<Swapchain> swapchain_;
+  bool stale_ = false;
+  std::optional<double> failing_since_;  // the first of the attempts to remake the swapchain
+  float forced_scale_ = 0;
+  float limited_at_ = 0;  // the scale that the least size was made for
+  std::vector<std::string> dropped_;
+};
+
+}  // namespace
+
+std::unique_ptr<Window> open_desktop_window(const WindowOptions& options) {
+  return std::make_unique<DesktopWindow>(options);
+}
+
+}  // namespace loadline::gui

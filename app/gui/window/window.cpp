@@ -1,0 +1,50 @@
+// The ImGui context and what its version calls keys.
+#include "app/gui/window/window.h"
+
+#include <chrono>
+#include <thread>
+
+#include <imgui.h>
+
+namespace loadline::gui {
+
+Window::Window() {
+  IMGUI_CHECKVERSION();
+  ImGui::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;  // the layout follows the window, nothing to remember
+  io.LogFilename = nullptr;
+  io.ConfigWindowsMoveFromTitleBarOnly = true;
+  // long lists and maps go past 65536 vertices; every renderer here can offset them
+  io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
+}
+
+Window::~Window() { ImGui::DestroyContext(); }
+
+void Window::set_mouse(float, float, bool) {}
+
+bool Window::wait_events(double seconds) {
+  // nothing but a job can change what a still window shows
+  if (seconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  return false;
+}
+
+bool shortcut_pressed(std::string_view shortcut) {
+  constexpr std::string_view kControl = "Ctrl+";
+  if (shortcut == "Escape") return list_key_pressed(ListKey::escape);
+  if (shortcut == "Backspace") return list_key_pressed(ListKey::backspace);
+  constexpr int kF1 = 290;  // as GLFW has it
+  if (shortcut == "F1") return ImGui::IsKeyPressed(kF1, false);
+  if (!ImGui::GetIO().KeyCtrl || !shortcut.starts_with(kControl)) return false;
+  // until version 1.87 KeysDown is indexed by the codes of the platform; GLFW's letters are ASCII
+  return ImGui::IsKeyPressed(shortcut[kControl.size()], false);
+}
+
+bool list_key_pressed(ListKey key) {
+  constexpr ImGuiKey kKeys[] = {ImGuiKey_UpArrow, ImGuiKey_DownArrow, ImGuiKey_LeftArrow, ImGuiKey_RightArrow,
+                                ImGuiKey_Enter,   ImGuiKey_Escape,    ImGuiKey_Backspace};
+  const int code = ImGui::GetKeyIndex(kKeys[static_cast<std::size_t>(key)]);
+  return code >= 0 && ImGui::IsKeyPressed(code, true);
+}
+
+}  // namespace loadline::gui
