@@ -16,7 +16,7 @@
 namespace loadline::cli {
 namespace {
 
-struct Options {
+struct ConvertFlags {
   std::string in;
   std::string out;
   OptionFlags flags;
@@ -59,7 +59,7 @@ const Exporter& chosen_exporter(const std::string& to, const std::string& out) {
   return asked;
 }
 
-int convert(const Context& context, const Options& options) {
+int convert(const Context& context, const ConvertFlags& options) {
   ConvertRequest request;
   for (const auto& option : convert_options()) options.flags.apply(option, request);
   const Exporter& exporter = chosen_exporter(request.to, options.out);
@@ -108,7 +108,7 @@ int convert(const Context& context, const Options& options) {
 }  // namespace
 
 Action setup_convert(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertFlags>();
   app.add_option("IN", options->in, "the model to read")->required();
   app.add_option(
       "OUT", options->out,

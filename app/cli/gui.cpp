@@ -12,7 +12,7 @@
 namespace loadline::cli {
 namespace {
 
-struct Options {
+struct GuiFlags {
   GuiRequest request;
   std::string theme = "dark";
   std::string size = "1280x800";
@@ -31,7 +31,7 @@ void parse_window_size(const std::string& text, GuiRequest& request) {
 }  // namespace
 
 Action setup_gui(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GuiFlags>();
   GuiRequest& request = options->request;
   app.add_option("PATH", request.path, "model to open");
   app.add_option("--screenshot", request.screenshot, "draw one frame into this PNG, without a display");

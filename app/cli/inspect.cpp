@@ -17,7 +17,7 @@
 namespace loadline::cli {
 namespace {
 
-struct Options {
+struct InspectFlags {
   std::string path;
   bool tree = false;
   bool tensors = false;
@@ -42,7 +42,7 @@ OpenedModel open_timed(const Context& context, const std::string& path) {
   return opened;
 }
 
-Selection select(const MetaGraph& graph, const TensorFilter& filter, const Options& options) {
+Selection select(const MetaGraph& graph, const TensorFilter& filter, const InspectFlags& options) {
   Selection selection = {filter.empty() ? "" : options.filter, filter.select(graph), 0};
   selection.bytes = sum(shares(graph, selection.tensors)).bytes;
   const auto sort = [&](auto before) { std::ranges::stable_sort(selection.tensors, before); };
@@ -76,7 +76,7 @@ std::vector<Row> measure(const Context& context, const MetaGraphPtr& graph, cons
   return rows;
 }
 
-int inspect(const Context& context, const Options& options) {
+int inspect(const Context& context, const InspectFlags& options) {
   const TensorFilter filter(options.filter);  // reports a wrong filter before anything is opened
   const OpenedModel opened = open_timed(context, options.path);
   const MetaGraph& graph = *opened.graph;
@@ -117,7 +117,7 @@ int inspect(const Context& context, const Options& options) {
 }  // namespace
 
 Action setup_inspect(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectFlags>();
   add_path_option(app, options->path);
   app.add_flag("--tree", options->tree, "modules with subtotals");
   app.add_flag("--tensors", options->tensors, "every tensor");

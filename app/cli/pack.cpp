@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kRunAlignment = 256;
 
-struct Options {
+struct PackFlags {
   std::string space = "device";
   std::vector<std::string> capacity;
   PackOptions search;  // without the capacity and the time limit
@@ -31,7 +31,7 @@ struct Options {
   bool force = false;
 };
 
-PackOptions pack_options(const Options& options) {
+PackOptions pack_options(const PackFlags& options) {
   PackOptions result = options.search;
   for (const std::string& bytes : options.capacity)
     result.capacity.emplace_back(parse_size(bytes, "--capacity"));
@@ -39,7 +39,7 @@ PackOptions pack_options(const Options& options) {
   return result;
 }
 
-std::optional<std::uint64_t> alignment_of(const Options& options) {
+std::optional<std::uint64_t> alignment_of(const PackFlags& options) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
   if (options.alignment.empty()) return std::nullopt;
   const std::uint64_t alignment = parse_size(options.alignment, "--align");
@@ -52,7 +52,7 @@ bool is_csv(const std::string& path) {
   return lower_case(std::filesystem::path(path).extension().string()) == ".csv";
 }
 
-void check_capacity(const Options& options, const Problem& problem) {
+void check_capacity(const PackFlags& options, const Problem& problem) {
   const std::size_t arenas = arena_count(problem);
   if (options.capacity.size() > arenas)
     throw Error(ErrorCode::usage, "--capacity: {} for {}", counted(options.capacity.size(), "value"),
@@ -60,7 +60,7 @@ void check_capacity(const Options& options, const Problem& problem) {
 }
 
 // Time limit for the comparison with the greedy planner: as long as the packing may take.
-StopRule stop_rule(const Context& context, const Options& options) {
+StopRule stop_rule(const Context& context, const PackFlags& options) {
   using std::chrono::steady_clock;
   StopRule rule;
   rule.stop = context.stop;
@@ -70,7 +70,7 @@ StopRule stop_rule(const Context& context, const Options& options) {
 }
 
 // Checked before the search, which may take long.
-void check_out(const Options& options) {
+void check_out(const PackFlags& options) {
   std::error_code ignored;
   if (!options.out.empty() && !options.force && std::filesystem::exists(options.out, ignored))
     throw Error(ErrorCode::usage, {.file = options.out}, "exists; --force replaces it");
@@ -83,7 +83,7 @@ void require_sound(const PackAnswer& answer) {
 }
 
 // Fills in the packing of `answer`.
-int solve(const Context& context, const Options& options, Progress& progress, PackAnswer answer) {
+int solve(const Context& context, const PackFlags& options, Progress& progress, PackAnswer answer) {
   check_capacity(options, answer.problem);
   answer.asked = pack_options(options);
   answer.asked_out = options.out;
@@ -103,7 +103,7 @@ int solve(const Context& context, const Options& options, Progress& progress, Pa
   return fits ? kDone : kFailed;
 }
 
-int pack_file(const Context& context, const Options& options, const LoadFlags& flags, bool space_given) {
+int pack_file(const Context& context, const PackFlags& options, const LoadFlags& flags, bool space_given) {
   std::vector<std::string_view> given = flags.given();
   if (space_given) given.push_back("space");
   if (!given.empty())
@@ -115,7 +115,7 @@ int pack_file(const Context& context, const Options& options, const LoadFlags& f
   return solve(context, options, progress, {.problem = problem});
 }
 
-int pack_model(const Context& context, const Options& options, const LoadFlags& flags,
+int pack_model(const Context& context, const PackFlags& options, const LoadFlags& flags,
                const LoadRequest& request) {
   check_pack_request(request, flags);
   check_out(options);
@@ -127,7 +127,7 @@ int pack_model(const Context& context, const Options& options, const LoadFlags& 
                {.problem = of_run.problem, .run = &run, .of_run = &of_run, .alignment = alignment});
 }
 
-CLI::Option* add_solver_options(CLI::App& app, Options& options) {
+CLI::Option* add_solver_options(CLI::App& app, PackFlags& options) {
   app.option_defaults()->group("Packing");
   app.add_option("--capacity", options.capacity, "size of the arena; of several, each in turn")
       ->delimiter(',')
@@ -163,7 +163,7 @@ CLI::Option* add_solver_options(CLI::App& app, Options& options) {
 }  // namespace
 
 Action setup_pack(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PackFlags>();
   auto flags = std::make_shared<LoadFlags>(app, LoadUser::pack);
   CLI::Option* const space = add_solver_options(app, *options);
   return [options, flags, space](Context& context) {

@@ -21,8 +21,8 @@
 namespace loadline::cli {
 namespace {
 
-// Options on how the answer is shown.
-struct Options {
+// PlanFlags on how the answer is shown.
+struct PlanFlags {
   std::string sort = "fit";
   bool fits = false;
   std::size_t alive = 0;
@@ -33,7 +33,7 @@ struct Options {
   std::string html;
 };
 
-void check_show(const Options& options) {
+void check_show(const PlanFlags& options) {
   report::check_picture_path(options.svg, ".svg");
   report::check_picture_path(options.html, ".html");
   try {
@@ -45,7 +45,7 @@ void check_show(const Options& options) {
     throw Error(ErrorCode::usage, "--axis changes nothing without --curve or --svg or --html");
 }
 
-std::optional<report::CurveOptions> curve_of(const Options& options, bool has_pass) {
+std::optional<report::CurveOptions> curve_of(const PlanFlags& options, bool has_pass) {
   const bool page = !options.html.empty();
   if (!options.curve && !page && options.svg.empty()) return std::nullopt;
   constexpr std::size_t kSlices = 48;
@@ -70,7 +70,7 @@ report::PageText page_text(const PlanView& view) {
   return page;
 }
 
-void show(const Context& context, const Options& options, const PlanView& view) {
+void show(const Context& context, const PlanFlags& options, const PlanView& view) {
   if (!options.svg.empty())
     report::write_file(options.svg, report::chart_svg(view.pictured.subject(view.graph)));
   if (!options.html.empty())
@@ -82,7 +82,7 @@ void show(const Context& context, const Options& options, const PlanView& view) 
 }
 
 // Sorts the rows for display; returns how many are left out.
-std::size_t arrange_rows(report::PicturedAnswer& pictured, const Options& options) {
+std::size_t arrange_rows(report::PicturedAnswer& pictured, const PlanFlags& options) {
   const LoadAnswer& answer = pictured.answer;
   std::vector<std::size_t> order = sorted_rows(answer.rows, *answer.bound, find_row_sort(options.sort));
   const std::size_t all = order.size();
@@ -97,7 +97,7 @@ std::size_t arrange_rows(report::PicturedAnswer& pictured, const Options& option
   return all - order.size();
 }
 
-int plan(const Context& context, const Options& options, LoadFlags& flags) {
+int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   check_show(options);
   const LoadRequest request = flags.request();
   const std::vector<const Method*> asked = find_methods(request.methods);
@@ -126,7 +126,7 @@ int plan(const Context& context, const Options& options, LoadFlags& flags) {
   return fits ? kDone : kNoFit;
 }
 
-void add_show_options(CLI::App& app, Options& options) {
+void add_show_options(CLI::App& app, PlanFlags& options) {
   app.option_defaults()->group("What is shown");
   app.add_flag("--fits", options.fits, "only rows that fit");
   app.add_option("--sort", options.sort, "fit, table, method, order, device, host, time, ...")
@@ -151,7 +151,7 @@ void add_show_options(CLI::App& app, Options& options) {
 }  // namespace
 
 Action setup_plan(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanFlags>();
   auto flags = std::make_shared<LoadFlags>(app, LoadUser::plan);
   add_show_options(app, *options);
   return [options, flags](Context& context) { return plan(context, *options, *flags); };

@@ -16,7 +16,7 @@
 namespace loadline::cli {
 namespace {
 
-struct Options {
+struct RehearseFlags {
   bool cold = false;
   bool curve = false;
   std::string svg;
@@ -51,7 +51,7 @@ report::Rehearsal rehearse_all(const Context& context, const MetaGraphPtr& graph
   return rehearsal;
 }
 
-int rehearse(const Context& context, const Options& options, LoadFlags& flags) {
+int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& flags) {
   report::check_picture_path(options.svg, ".svg");
   report::check_picture_path(options.html, ".html");
   const LoadRequest request = flags.request();
@@ -82,7 +82,7 @@ int rehearse(const Context& context, const Options& options, LoadFlags& flags) {
 }  // namespace
 
 Action setup_rehearse(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RehearseFlags>();
   auto flags = std::make_shared<LoadFlags>(app, LoadUser::rehearse);
   app.option_defaults()->group("What is done and shown");
   app.add_flag("--cold", options->cold, "drop the files' pages from memory first");

@@ -17,7 +17,7 @@
 namespace loadline::cli {
 namespace {
 
-struct Options {
+struct SynthFlags {
   std::string config;
   std::string out;
   bool sparse = false;
@@ -58,7 +58,7 @@ Shapes shapes_of(const Context& context, const std::string& config, const std::s
   return {config_graph(std::get<std::string>(*text), config, *context.assets())};
 }
 
-int synth(const Context& context, const Options& options) {
+int synth(const Context& context, const SynthFlags& options) {
   Shapes shapes = shapes_of(context, options.config, options.out);
   SynthOptions synth_options;
   synth_options.seed = options.seed;
@@ -101,7 +101,7 @@ int synth(const Context& context, const Options& options) {
 }  // namespace
 
 Action setup_synth(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SynthFlags>();
   app.add_option("CONFIG", options->config, "config.json, a model that has one, or one of: " + preset_list())
       ->required();
   app.add_option("OUT", options->out, "model folder to write")->required();

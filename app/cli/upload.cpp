@@ -20,7 +20,7 @@
 namespace loadline::cli {
 namespace {
 
-struct Options {
+struct UploadFlags {
   std::string device;
   bool verify = false;
   bool validation = false;
@@ -100,7 +100,7 @@ void print_system_count(const gpu::UploadReport& report) {
         format_bytes((*taken)[index(Space::staging)]));
 }
 
-void print_report(const Context& context, const gpu::UploadReport& report, const Options& options,
+void print_report(const Context& context, const gpu::UploadReport& report, const UploadFlags& options,
                   const AskedUpload& asked) {
   const std::string rate =
       report.bytes == 0 ? "" : fmt::format(" ({})", format_rate(report.bytes_per_second));
@@ -135,7 +135,7 @@ void print_report(const Context& context, const gpu::UploadReport& report, const
   for (const std::string& message : report.validation_messages) fmt::print("  {}\n", safe_display(message));
 }
 
-int upload(const Context& context, const Options& options, LoadFlags& flags) {
+int upload(const Context& context, const UploadFlags& options, LoadFlags& flags) {
   LoadRequest request = flags.request();
   if (request.methods.empty()) request.methods = {"staged_ring"};
   const std::vector<const Method*> methods = find_methods(request.methods);
@@ -175,7 +175,7 @@ int upload(const Context& context, const Options& options, LoadFlags& flags) {
 
 #else
 
-int upload(const Context&, const Options&, LoadFlags&) {
+int upload(const Context&, const UploadFlags&, LoadFlags&) {
   throw Error(ErrorCode::unsupported, "built without Vulkan: nothing can be uploaded");
 }
 
@@ -184,7 +184,7 @@ int upload(const Context&, const Options&, LoadFlags&) {
 }  // namespace
 
 Action setup_upload(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<UploadFlags>();
   auto flags = std::make_shared<LoadFlags>(app, LoadUser::upload);
   app.option_defaults()->group("GPU");
   app.add_option("--device", options->device, "index or part of a name of a GPU; `devices` lists them")

@@ -1,10 +1,10 @@
-// One pass over the points of a run, and one over its blocks.
+// One pass over the points of a run, and one over its blocks, largest first.
 #include "core/view/usage_columns.h"
 
 #include "core/plan/space_sum.h"
 
 #include <algorithm>
-#include <set>
+#include <numeric>
 #include <utility>
 
 namespace loadline::view {
@@ -56,28 +56,48 @@ double axis_place(const Timeline& timeline, std::size_t steps, CurveAxis axis, s
 
 std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
                                     std::span<const std::size_t> moments, unsigned mask, std::size_t most) {
-  using Key = std::pair<std::uint64_t, std::uint32_t>;  // largest first, then by id
-  std::vector<std::pair<std::size_t, Key>> begins, ends;
+  struct Seen {
+    std::uint64_t bytes;
+    BlockId block;
+    std::size_t from, to;  // moments: from the first, up to the second
+  };
+  const auto moment_at = [&](std::size_t step) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(moments, step) - moments.begin());
+  };
+  std::vector<AliveAt> result(moments.size());
+  std::vector<std::ptrdiff_t> change(moments.size() + 1);  // of the count, at each moment
+  std::vector<Seen> seen;
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
     const Lifetime& life = timeline.lifetimes[i];
     if ((mask & space_bit(plan.blocks[i].space)) == 0 || life.from_step == kNever) continue;
-    const Key key = {~plan.blocks[i].bytes, static_cast<std::uint32_t>(i)};
-    begins.emplace_back(life.from_step, key);
-    if (life.to_step != kNever) ends.emplace_back(life.to_step, key);
+    const std::size_t from = moment_at(life.from_step);
+    const std::size_t to = life.to_step == kNever ? moments.size() : moment_at(life.to_step);
+    if (from >= to) continue;  // most blocks of a load: they come and go between two moments
+    seen.push_back({plan.blocks[i].bytes, BlockId{static_cast<std::uint32_t>(i)}, from, to});
+    ++change[from];
+    --change[to];
   }
-  std::ranges::sort(begins);
-  std::ranges::sort(ends);
-  std::set<Key> alive;
-  std::vector<AliveAt> result;
-  auto begin = begins.begin();
-  auto end = ends.begin();
-  for (const std::size_t moment : moments) {
-    for (; begin != begins.end() && begin->first <= moment; ++begin) alive.insert(begin->second);
-    for (; end != ends.end() && end->first <= moment; ++end) alive.erase(end->second);
-    AliveAt& at = result.emplace_back();
-    at.count = alive.size();
-    for (auto it = alive.begin(); it != alive.end() && at.largest.size() < most; ++it)
-      at.largest.push_back(BlockId{it->second});
+  std::ptrdiff_t count = 0;
+  for (std::size_t i = 0; i < moments.size(); ++i)
+    result[i].count = static_cast<std::size_t>(count += change[i]);
+
+  if (most == 0) return result;
+  std::ranges::sort(seen, [](const Seen& a, const Seen& b) {
+    return std::pair(b.bytes, a.block) < std::pair(a.bytes, b.block);
+  });
+  // open[i]: a moment at or after i; the lists from i up to it are full
+  std::vector<std::size_t> open(moments.size() + 1);
+  std::iota(open.begin(), open.end(), std::size_t{0});
+  const auto next_open = [&](std::size_t i) {
+    while (open[i] != i) i = open[i] = open[open[i]];
+    return i;
+  };
+  for (const Seen& block : seen) {
+    if (next_open(0) == moments.size()) break;
+    for (std::size_t i = next_open(block.from); i < block.to; i = next_open(i + 1)) {
+      result[i].largest.push_back(block.block);
+      if (result[i].largest.size() == most) open[i] = i + 1;
+    }
   }
   return result;
 }

@@ -34,7 +34,7 @@ struct AliveAt {
   std::size_t count = 0;         // of all blocks alive
 };
 // Blocks of the spaces in `mask` that are alive after each of `moments` (steps in ascending order), at most
-// `most` for each moment. One pass over the blocks.
+// `most` for each moment. O(blocks log blocks + moments * most).
 std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
                                     std::span<const std::size_t> moments, unsigned mask, std::size_t most);
 

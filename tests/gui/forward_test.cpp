@@ -160,7 +160,7 @@ TEST(ForwardSession, sizes_stay_in_bounds_and_a_bad_profile_is_said) {
 
 TEST(ForwardSession, the_operator_shown_stays_the_same_one_under_another_profile) {
   Workspace workspace("");
-  workspace.show(preset_graph("deepseek-v3"), "");
+  workspace.show(preset_graph("deepseek-v2-lite"), "");
   settle(workspace);
   workspace.document().operator_shown = 300;
   const Op before = workspace.document().forward.value()->forward()->ops[300];

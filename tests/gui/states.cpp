@@ -31,7 +31,7 @@ constexpr State kStates[] = {
     {"tiny", [](Workspace& workspace) { workspace.show(tiny_graph(), ""); }},
     {"no_tensors", [](Workspace& workspace) { workspace.show(std::make_shared<const MetaGraph>(), ""); }},
     {"llama_70b", [](Workspace& workspace) { workspace.show(llama_70b_graph(), ""); }},
-    {"many", [](Workspace& workspace) { workspace.show(many_tensors(100'000), ""); }},
+    {"many", [](Workspace& workspace) { workspace.show(many_tensors(20'000), ""); }},
     {"failed", [](Workspace& workspace) { workspace.open("/nonexistent"); }},
     {"unsound", [](Workspace& workspace) { workspace.show(unsound_graph(), ""); }},
     {"talkative", [](Workspace& workspace) { workspace.show(talkative_graph(), ""); }},
@@ -55,7 +55,7 @@ constexpr State kStates[] = {
      }},
     {"experts",
      [](Workspace& workspace) {
-       workspace.show(preset_graph("deepseek-v3"), "");
+       workspace.show(preset_graph("deepseek-v2-lite"), "");
        workspace.settings.fold_operators = false;
      }},
     {"encoder", [](Workspace& workspace) { workspace.show(preset_graph("bert-base-uncased"), ""); }},
