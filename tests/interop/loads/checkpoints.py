@@ -1,0 +1,155 @@
+"""Random checkpoints of several hundred MB, in the layouts that people have on their disks.
+
+A name is FAMILY-TIES.LAYOUT, such as `llama-untied.shards-bin`. Each is a folder with config.json."""
+
+import json
+import os
+import shutil
+
+import torch
+
+PARTS = 6
+SUFFIX = {"bin": "pytorch_model", "safetensors": "model"}
+
+
+def _llama(layers, tied, hidden=1536, vocabulary=40960):
+    from transformers import LlamaConfig
+
+    return LlamaConfig(hidden_size=hidden, intermediate_size=hidden * 8 // 3, num_hidden_layers=layers,
+                       num_attention_heads=12, num_key_value_heads=12, vocab_size=vocabulary,
+                       tie_word_embeddings=tied, pad_token_id=0)
+
+
+def _gpt2(layers, hidden=1280, vocabulary=50257):
+    from transformers import GPT2Config
+
+    return GPT2Config(n_embd=hidden, n_layer=layers, n_head=20, vocab_size=vocabulary)
+
+
+def _mixtral(layers, hidden=1024, vocabulary=32000):
+    from transformers import MixtralConfig
+
+    return MixtralConfig(hidden_size=hidden, intermediate_size=hidden * 2, num_hidden_layers=layers,
+                         num_attention_heads=16, num_key_value_heads=4, num_local_experts=8, vocab_size=vocabulary,
+                         tie_word_embeddings=False)
+
+
+# family: (the config of the model, of a tiny one for warming up, the weights' type)
+FAMILIES = {
+    "llama-untied": (lambda: _llama(12, False), lambda: _llama(2, False, 96, 512), torch.bfloat16),
+    "llama-tied": (lambda: _llama(8, True), lambda: _llama(2, True, 96, 512), torch.bfloat16),
+    "gpt2": (lambda: _gpt2(12), lambda: _gpt2(2, 160, 512), torch.float16),
+    "mixtral": (lambda: _mixtral(6), lambda: _mixtral(2, 64, 512), torch.bfloat16),
+}
+
+
+def _tensors(config, dtype):
+    """Random tensors by name, as checkpoints on the hub name and shape them; tied names share storage."""
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    generator = torch.Generator().manual_seed(1)
+    made, tensors = {}, {}
+    for name, meta in model.state_dict(keep_vars=True).items():
+        if id(meta) not in made:
+            made[id(meta)] = torch.randn(meta.shape, generator=generator).mul_(0.02).to(dtype)
+        tensors.update(_as_stored(name, made[id(meta)]))
+    return tensors
+
+
+def _as_stored(name, tensor):
+    """transformers 5 holds all experts of a layer in one tensor; files hold each expert's matrices."""
+    if name.endswith("experts.gate_up_proj"):
+        prefix = name.removesuffix("experts.gate_up_proj").replace(".mlp.", ".block_sparse_moe.") + "experts."
+        for expert, both in enumerate(tensor):
+            gate, up = both.chunk(2)
+            yield f"{prefix}{expert}.w1.weight", gate.clone()
+            yield f"{prefix}{expert}.w3.weight", up.clone()
+    elif name.endswith("experts.down_proj"):
+        prefix = name.removesuffix("experts.down_proj").replace(".mlp.", ".block_sparse_moe.") + "experts."
+        for expert, down in enumerate(tensor):
+            yield f"{prefix}{expert}.w2.weight", down.clone()
+    else:
+        yield name.replace(".mlp.gate.", ".block_sparse_moe.gate."), tensor
+
+
+def _parts(tensors, count):
+    """Consecutive tensors of about equal size; tied names stay together."""
+    total = sum({t.untyped_storage().data_ptr(): t.nbytes for t in tensors.values()}.values())
+    parts, filled, home = [{}], 0, {}
+    for name, tensor in tensors.items():
+        key = tensor.untyped_storage().data_ptr()
+        if key in home:
+            home[key][name] = tensor
+            continue
+        if filled >= total * len(parts) / count and len(parts) < count:
+            parts.append({})
+        parts[-1][name] = tensor
+        home[key] = parts[-1]
+        filled += tensor.nbytes
+    return parts
+
+
+def _save(tensors, path, kind):
+    if kind == "bin":
+        torch.save(tensors, path)
+        return
+    from safetensors.torch import save_file
+
+    single = {}
+    seen = set()
+    for name, tensor in tensors.items():  # a format without ties: each storage once
+        if tensor.untyped_storage().data_ptr() not in seen:
+            seen.add(tensor.untyped_storage().data_ptr())
+            single[name] = tensor.contiguous()
+    save_file(single, path, metadata={"format": "pt"})
+
+
+def _write(folder, config, dtype, layout):
+    kind = layout.removeprefix("shards-")
+    stem = SUFFIX[kind]
+    tensors = _tensors(config, dtype)
+    config.dtype = dtype
+    config.architectures = [type(config).__name__.replace("Config", "LMHeadModel" if "GPT2" in type(config).__name__ else "ForCausalLM")]
+    config.save_pretrained(folder)
+    with open(os.path.join(folder, "config.json")) as file:
+        stored = json.load(file)
+    stored["torch_dtype"] = stored.get("dtype") or str(dtype).removeprefix("torch.")  # as older versions call it
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(stored, file, indent=2)
+    if not layout.startswith("shards-"):
+        _save(tensors, os.path.join(folder, f"{stem}.{kind}"), kind)
+        return
+    parts = _parts(tensors, PARTS)
+    names, total = {}, 0
+    for number, part in enumerate(parts, 1):
+        file = f"{stem}-{number:05}-of-{len(parts):05}.{kind}"
+        _save(part, os.path.join(folder, file), kind)
+        names.update(dict.fromkeys(part, file))
+        total += sum({t.untyped_storage().data_ptr(): t.nbytes for t in part.values()}.values())
+    index = {"metadata": {"total_size": total}, "weight_map": names}
+    with open(os.path.join(folder, f"{stem}.{kind}.index.json"), "w") as file:
+        json.dump(index, file)
+
+
+def make(root, name, tiny=False):
+    """The folder of a checkpoint; written on first use, whole or not at all."""
+    family, layout = name.split(".")
+    folder = os.path.join(root, ("tiny-" if tiny else "") + name)
+    if os.path.exists(os.path.join(folder, "config.json")):
+        return folder
+    config, small, dtype = FAMILIES[family]
+    partial = folder + ".partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    os.makedirs(partial)
+    _write(partial, (small if tiny else config)(), dtype, layout)
+    os.rename(partial, folder)
+    return folder
+
+
+if __name__ == "__main__":
+    import sys
+
+    for asked in sys.argv[2:]:
+        print(make(sys.argv[1], asked.removeprefix("tiny-"), asked.startswith("tiny-")))

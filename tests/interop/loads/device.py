@@ -1,0 +1,42 @@
+"""A device for machines that have none: tensors in shared memory, which the kernel counts by itself."""
+
+import torch
+
+
+def _shared(nbytes):
+    return torch.UntypedStorage._new_shared(nbytes)
+
+
+def map_location(storage, _location):
+    """For torch.load: the storage's copy on the device."""
+    moved = _shared(storage.nbytes())
+    moved.copy_(storage)
+    return moved
+
+
+def empty_like(tensor, dtype=None):
+    dtype = dtype or tensor.dtype
+    made = torch.empty(0, dtype=dtype)
+    made.set_(_shared(tensor.numel() * dtype.itemsize), 0, tensor.shape)
+    return made
+
+
+def move(tensor):
+    """The tensor's copy on the device; a tensor of the device stays where it is."""
+    if tensor.is_meta:  # a buffer that no file holds
+        return empty_like(tensor)
+    if tensor.is_shared():
+        return tensor
+    moved = empty_like(tensor)
+    moved.copy_(tensor)
+    return moved
+
+
+def move_model(model):
+    """Module.to(device): Module's own loop over parameters and buffers, which frees each source in turn."""
+    return model._apply(move)
+
+
+def empty_model(model):
+    """Module.to_empty(device) of a model on the meta device."""
+    return model._apply(empty_like)
