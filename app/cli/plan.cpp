@@ -21,7 +21,7 @@
 namespace loadline::cli {
 namespace {
 
-// PlanFlags on how the answer is shown.
+// How the answer is shown.
 struct PlanFlags {
   std::string sort = "fit";
   bool fits = false;

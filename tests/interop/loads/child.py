@@ -1,4 +1,4 @@
-"""A fresh process that runs one recipe: python child.py RECIPE TINY_MODEL MODEL [OPTIONS as JSON].
+"""A fresh process that runs one recipe: python child.py RECIPE TINY_MODEL MODEL.
 
 Says `ready` when it is warm, runs on a line of input, says `loaded`, and ends on the next line."""
 
@@ -18,13 +18,13 @@ def settle():
 
 
 def main():
-    name, tiny, model, options = sys.argv[1], sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
+    name, tiny, model = sys.argv[1:]
     recipe = recipes.RECIPES[name]
-    recipe.run(tiny, **options)
+    recipe.run(tiny)
     settle()
     print("ready", json.dumps(recipes.versions()), flush=True)
     sys.stdin.readline()
-    kept = recipe.run(model, **options)
+    kept = recipe.run(model)
     print("loaded", flush=True)
     sys.stdin.readline()
     del kept

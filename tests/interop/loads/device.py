@@ -14,10 +14,9 @@ def map_location(storage, _location):
     return moved
 
 
-def empty_like(tensor, dtype=None):
-    dtype = dtype or tensor.dtype
-    made = torch.empty(0, dtype=dtype)
-    made.set_(_shared(tensor.numel() * dtype.itemsize), 0, tensor.shape)
+def empty_like(tensor):
+    made = torch.empty(0, dtype=tensor.dtype)
+    made.set_(_shared(tensor.nbytes), 0, tensor.shape)
     return made
 
 

@@ -6,7 +6,7 @@ module can be listed without any framework."""
 import glob
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 RECIPES = {}
 
@@ -17,7 +17,6 @@ class Recipe:
     method: str  # the method that claims to be this load; empty: none does
     models: tuple  # checkpoints it runs on
     flags: tuple = ()  # of `loadline plan`
-    options: dict = field(default_factory=dict)  # of the function
     framework: str = "torch"  # whose version decides
     environment: str = ""  # folder of packages in front of the others; empty: none
     about: str = ""
@@ -163,20 +162,9 @@ def meta_map_location(model):
     return net
 
 
-@recipe("mmap_assign", "llama-untied.bin", "llama-tied.bin")
+@recipe("mmap_assign", "llama-untied.bin", "llama-tied.bin", *SHARDS)
 def mmap_assign(model):
     """torch: Tips for loading an nn.Module, mmap=True and assign=True"""
-    import device
-    import torch
-
-    net = _build_meta(model)
-    net.load_state_dict(torch.load(_only(model, "bin"), mmap=True), assign=True)
-    return device.move_model(net)
-
-
-@recipe("mmap_assign", *SHARDS)
-def mmap_assign_by_shard(model):
-    """the same over shards"""
     import device
     import torch
 
@@ -266,10 +254,10 @@ def load_bytes(model):
 V5 = ("llama-untied.shards-safetensors", "llama-untied.safetensors", "llama-tied.safetensors")
 
 
-def _from_pretrained(model, dtype=None, **more):
+def _from_pretrained(model, dtype=None):
     from transformers import AutoModelForCausalLM
 
-    return AutoModelForCausalLM.from_pretrained(model, dtype=dtype or _dtype(model), **more)
+    return AutoModelForCausalLM.from_pretrained(model, dtype=dtype or _dtype(model))
 
 
 @recipe("transformers_v5", *V5, framework="transformers")
@@ -294,22 +282,18 @@ def transformers_v5_cpu_cast(model):
     return _from_pretrained(model, torch.float32)
 
 
-def _from_pretrained_v4(model, **more):
-    from transformers import AutoModelForCausalLM
-
-    return AutoModelForCausalLM.from_pretrained(model, torch_dtype=_dtype(model), **more)
-
-
 def _v4_to(model):
     """from_pretrained(), then .to(device)"""
     import device
+    from transformers import AutoModelForCausalLM
 
-    return device.move_model(_from_pretrained_v4(model))
+    return device.move_model(AutoModelForCausalLM.from_pretrained(model, torch_dtype=_dtype(model)))
 
 
-for _version, _method in (("4.57.3", "from_pretrained"), ("4.38.2", "from_pretrained")):
+OLDER_TRANSFORMERS = ("4.57.3", "4.38.2")
+for _version in OLDER_TRANSFORMERS:
     RECIPES[f"transformers_{_version}_to"] = Recipe(
-        _v4_to, _method, ("llama-untied.shards-safetensors", "llama-untied.safetensors", "llama-tied.safetensors"),
+        _v4_to, "from_pretrained", ("llama-untied.shards-safetensors", "llama-untied.safetensors", "llama-tied.safetensors"),
         framework="transformers", environment=f"transformers-{_version}", about=_v4_to.__doc__)
 
 
@@ -336,3 +320,7 @@ def accelerate_disk(model):
 
     folder = tempfile.TemporaryDirectory(dir=os.path.dirname(model))
     return _dispatch(model, {"": "disk"}, offload_folder=folder.name), folder
+
+
+if __name__ == "__main__":  # what has to be installed in folders of their own
+    print(*OLDER_TRANSFORMERS)

@@ -26,7 +26,6 @@ class Sampler:
         self.period = period
         self.base = counters(pid)
         self.peak = dict.fromkeys(FIELDS, 0)
-        self.samples = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -35,7 +34,6 @@ class Sampler:
         now = counters(self.pid)
         for field in FIELDS:
             self.peak[field] = max(self.peak[field], now[field] - self.base[field])
-        self.samples += 1
         return now
 
     def _run(self):

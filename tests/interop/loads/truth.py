@@ -39,7 +39,7 @@ def checkpoint(folder, name, tiny=False):
 def measure(name, folder, tiny, model):
     """One run in a fresh process: peaks, what stays, and the versions that ran."""
     recipe = recipes.RECIPES[name]
-    command = [sys.executable, os.path.join(HERE, "child.py"), name, tiny, model, json.dumps(recipe.options)]
+    command = [sys.executable, os.path.join(HERE, "child.py"), name, tiny, model]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              env=environment_of(recipe, folder))
     versions = {}
