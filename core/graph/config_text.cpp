@@ -5,15 +5,28 @@
 
 namespace loadline {
 
-std::optional<std::string> config_text(const MetaGraph& graph, std::string_view key) {
+namespace {
+
+// The top-level value under `key`; null without one.
+nlohmann::json config_value(const MetaGraph& graph, std::string_view key) {
   const std::string* const text = find_text(graph, kConfigKey);
-  if (text == nullptr) return std::nullopt;
+  if (text == nullptr) return {};
   // only the first two levels are built: a deeply nested file cannot make anything recurse
   const auto keep = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) { return depth <= 2; };
   const auto json = nlohmann::json::parse(*text, keep, false);
-  if (!json.is_object()) return std::nullopt;
-  const auto found = json.find(std::string(key));
-  return found != json.end() && found->is_string() ? std::optional(found->get<std::string>()) : std::nullopt;
+  return json.is_object() ? json.value(std::string(key), nlohmann::json()) : nlohmann::json();
+}
+
+}  // namespace
+
+std::optional<std::string> config_text(const MetaGraph& graph, std::string_view key) {
+  const nlohmann::json value = config_value(graph, key);
+  return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+}
+
+std::optional<bool> config_flag(const MetaGraph& graph, std::string_view key) {
+  const nlohmann::json value = config_value(graph, key);
+  return value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
 }
 
 std::optional<std::string> model_family(const MetaGraph& graph) {

@@ -162,7 +162,7 @@ class Search {
       const Projection projection = project(graph_, *candidate.method, candidate.order->name,
                                             sequence(candidate, inputs), inputs, own, request_.pass);
       const PerSpace<Peak>& peaks = projection.timeline.peaks;
-      if (!mapped_ && maps_files(projection)) return std::nullopt;
+      if (!mapped_ && projection.maps_files) return std::nullopt;
       Tried tried{candidate, {}};
       for (const Change& change : candidate.changes) tried.load.changes.push_back(change.text);
       tried.load.settings = space_.settings(candidate);

@@ -39,7 +39,8 @@ std::vector<std::uint64_t> smaller(std::uint64_t now, std::initializer_list<std:
 }
 
 bool can_do(const Method& method, const AdviceCandidate& load, bool placed) {
-  return (!load.request.cast || method.traits.casts) && (!placed || method.traits.offloads);
+  return (!load.request.cast || method.traits.casts) && (!placed || method.traits.offloads) &&
+         supports_placement(method, load.request);
 }
 
 // Loaders that read certain formats only; files of another format would have to be converted first.
@@ -321,6 +322,7 @@ void AdviceSpace::add_types(const AdviceCandidate& base, std::vector<AdviceCandi
 void AdviceSpace::add_placements(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   if (has(base, Take::off_device) || !base.method->traits.offloads) return;
   for (const auto& choice : placements_) {
+    if (!supports(*base.method, *find_load_option(choice->option))) continue;
     list.push_back(with(base, {Take::off_device, choice->off_device, choice->text}));
     list.back().placement = choice.get();
     set_load_option(list.back().request, choice->option, choice->value);

@@ -30,7 +30,7 @@ std::vector<LoadRow> project_rows(const MetaGraph& graph, const BoundRequest& bo
     rows[at] = refused_row(*methods[at / orders.size()], orders[at % orders.size()].name, error);
   };
   const auto take = [&](std::size_t at, const Projection& projection) {
-    if (!unmapped.empty() && maps_files(projection))
+    if (!unmapped.empty() && projection.maps_files)
       return refuse(at, Error(ErrorCode::unsupported, unmapped));
     rows[at] = make_row(projection, bound, labels, options.alive);
     if (options.projected) options.projected(at, rows[at], projection);

@@ -1,13 +1,17 @@
 // Splits a law into parts and evaluates each with the expression reader.
 #include "core/load/law.h"
 
+#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/expression.h"
 #include "core/load/expert_groups.h"
+#include "core/load/ggml_cpu.h"
 #include "core/load/load_options.h"
 #include "core/load/load_units.h"
+#include "core/load/runai_buffers.h"
 #include "core/load/shards.h"
+#include "core/load/shared_embedding.h"
 #include "core/load/storage_cast.h"
 
 #include <algorithm>
@@ -55,7 +59,9 @@ class Reader {
     names_ = {{"W", values.W},      {"w_star", values.w}, {"V", values.V},      {"v_star", values.v},
               {"c_star", values.c}, {"S_star", values.S}, {"g_star", values.g}, {"x_star", values.x},
               {"y_star", values.y}, {"H", values.H},      {"D", values.D},      {"T", values.T},
-              {"B", values.B}};
+              {"B", values.B},      {"h", values.h},      {"M", values.M},      {"G", values.G},
+              {"u_star", values.u}, {"R", values.R},      {"o_star", values.o}, {"N", values.N},
+              {"P", values.P},      {"e", values.e}};
     names_.insert(values.options.begin(), values.options.end());
   }
 
@@ -124,6 +130,10 @@ class Reader {
     if (condition == "cast") return values_.cast;
     if (condition == "disk") return values_.disk;
     if (condition == "pickled") return values_.pickled;
+    if (condition == "used") return values_.used;
+    if (condition == "kept") return values_.kept;
+    if (condition == "repack") return values_.repack;
+    if (condition == "fused") return values_.G > 0;
     fail(fmt::format("'{}' is no condition", condition));
   }
 
@@ -173,6 +183,43 @@ std::vector<std::uint64_t> unit_bytes(const MetaGraph& graph) {
   return sizes;
 }
 
+// Weights on the device whose pages stay mapped, because others of their shard stay on the host as views.
+std::uint64_t kept_by_views(const MetaGraph& graph, const LoadInputs& inputs, const StorageOrder& storages) {
+  const std::vector<std::uint32_t> shards = shards_of(graph, inputs.request.shard_bytes);
+  const auto casts = inputs.request.cast ? storage_casts(graph, *inputs.request.cast)
+                                         : std::vector<std::optional<Cast>>(graph.storages.size());
+  std::set<std::uint32_t> viewed;
+  for (const StorageId id : storages)
+    if (inputs.placement.of(id) == Home::host && !casts[index(id)] && graph.storage(id).bytes > 0)
+      viewed.insert(shards[index(id)]);
+  std::uint64_t kept = 0;
+  for (const StorageId id : storages)
+    if (inputs.placement.of(id) == Home::device && viewed.contains(shards[index(id)]))
+      kept = add_loaded(kept, graph.storage(id).bytes);
+  return kept;
+}
+
+std::uint64_t sum_of_largest(std::vector<std::uint64_t> sizes, std::uint64_t count) {
+  count = std::min<std::uint64_t>(count, sizes.size());
+  std::ranges::partial_sort(sizes, sizes.begin() + static_cast<std::ptrdiff_t>(count), std::greater<>());
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < count; ++i) sum = add_loaded(sum, sizes[i]);
+  return sum;
+}
+
+// One request more than are in flight, of the largest size that each may have in any order.
+std::uint64_t runai_bound(const MetaGraph& graph, const StorageOrder& storages, std::uint64_t limit) {
+  std::vector<std::uint64_t> sizes;
+  std::uint64_t all = 0;
+  for (const StorageId id : storages) {
+    sizes.push_back(graph.storage(id).bytes);
+    all = add_loaded(all, sizes.back());
+  }
+  const RunaiBuffers buffers = runai_buffers(sizes, limit);
+  if (all < limit) return all;
+  return std::min(all, checked_mul(buffers.count + 1, buffers.bytes).value_or(all));
+}
+
 }  // namespace
 
 LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
@@ -193,13 +240,30 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
     const Home home = inputs.placement.of(id);
     std::uint64_t& sum = home == Home::device ? values.V : home == Home::host ? values.H : values.D;
     sum = add_loaded(sum, lands);
+    if (home != Home::device) raise(values.o, lands);
     if (inputs.placement.has_twin(id)) values.H = add_loaded(values.H, lands);
   }
+  if (values.V == 0) values.o = 0;  // a pass on the host alone
+  values.M = kept_by_views(graph, inputs, storages);
+  values.kept = request.cast && (values.H > 0 || values.D > 0);
+  if (const auto shared = shared_embedding(graph)) values.h = landed[index(*shared)];
   for (const ExpertGroup& group : expert_groups(graph, storages)) {
     std::uint64_t bytes = 0;
     for (const StorageId id : group.storages) bytes = add_loaded(bytes, landed[index(id)]);
     raise(values.g, bytes);
+    values.G = add_loaded(values.G, bytes);
+    values.kept = values.kept || inputs.placement.of(group.storages.front()) != Home::device;
   }
+  values.N = vocabulary_bytes(graph);
+  values.repack = request.repack.has_value();
+  if (values.V == 0) values.e = repacked_head(graph, request.repack);
+  values.P = values.e;
+  const std::vector<bool> repacked = repacked_storages(graph, request.repack);
+  for (const StorageId id : storages)
+    if (repacked[index(id)] && inputs.placement.of(id) != Home::device)
+      values.P = add_loaded(values.P, graph.storage(id).bytes);
+  values.R = runai_bound(graph, storages, request.runai_buffer);
+  values.u = sum_of_largest(landed, loading_threads(inputs));
   std::uint64_t before = 0;
   for (const std::uint64_t unit : unit_bytes(graph)) {
     raise(values.x, unit);
@@ -214,7 +278,8 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
       values.options.emplace(option.terms.symbol, std::get<std::uint64_t>(value));
   values.cast = request.cast.has_value();
   values.disk = values.D > 0;
-  values.pickled = graph.format == "torch";
+  values.pickled = is_pickled(graph);
+  values.used = uses_weights(request);
   return values;
 }
 

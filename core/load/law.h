@@ -8,7 +8,10 @@
 //             sizes such as 4 MiB, and slots(x): x rounded up to whole slots of the ring
 //
 // Conditions: cast = the request casts weights; disk = its placement leaves weights on disk; pickled = the
-// files are PyTorch's, which cannot be mapped tensor by tensor.
+// files are PyTorch's, which cannot be mapped tensor by tensor; used = a forward pass or activations follow;
+// kept = the placement keeps weights off the device that are cast or fused on the host; fused = the model has
+// experts that become one tensor; repack = matrices
+// on the host are repacked.
 #pragma once
 
 #include "core/load/methods.h"
@@ -24,10 +27,11 @@ namespace loadline {
 
 // The values of the symbols (see the manual's page `glossary`) for one model and request. Bytes.
 struct LawValues {
-  std::uint64_t W = 0, w = 0, V = 0, v = 0, c = 0, S = 0, g = 0, x = 0, y = 0, H = 0, D = 0, T = 0, B = 0;
+  std::uint64_t W = 0, w = 0, V = 0, v = 0, c = 0, S = 0, g = 0, x = 0, y = 0, H = 0, D = 0, T = 0, B = 0,
+                h = 0, M = 0, G = 0, u = 0, R = 0, o = 0, N = 0, P = 0, e = 0;
   std::uint64_t slot = 0;                                          // of the ring
   std::map<std::string, std::uint64_t, std::less<>> options = {};  // load options by their symbol
-  bool cast = false, disk = false, pickled = false;
+  bool cast = false, disk = false, pickled = false, used = false, kept = false, repack = false;
 };
 // Throws Error{limit} if a sum does not fit in 63 bits.
 LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs);

@@ -6,6 +6,7 @@
 #include "core/base/option_members.h"
 #include "core/base/text.h"
 #include "core/forward/assets.h"
+#include "core/load/ggml_cpu.h"
 #include "core/load/orders.h"
 #include "core/load/storage_cast.h"
 #include "core/load/targets.h"
@@ -65,9 +66,11 @@ std::string_view logits_word(bool all) { return all ? "all" : "last"; }
 
 void set_methods(Request& request, const OptionValue& value) {
   const auto* const names = std::get_if<Words>(&value);
-  if (names != nullptr)
-    for (const std::string& name : *names) check_option_choice(name, method_words());
   request.methods = names == nullptr ? Words() : *names;
+  for (const std::string& name : request.methods) {
+    if (name == "from_pretrained") find_method(name);  // says what it has become
+    check_option_choice(name, method_words());
+  }
 }
 
 constexpr unsigned bit(LoadUser user) { return 1u << static_cast<unsigned>(user); }
@@ -84,7 +87,7 @@ using load_groups::kSimulated;
 using load_groups::kWhich;
 constexpr std::uint64_t kMostCount = INT64_MAX;
 
-constexpr std::array<LoadOption, 30> kOptions = {{
+constexpr std::array<LoadOption, 32> kOptions = {{
     {{.id = "method",
       .group = kWhich,
       .kind = OptionKind::names,
@@ -190,7 +193,7 @@ constexpr std::array<LoadOption, 30> kOptions = {{
       .access = access::optional_number<&Request::gpu_layers>,
       .most = kMostCount},
      kAll,
-     {.supported_by = &MethodTraits::offloads, .excludes = "placement"}},
+     {.supported_by = &MethodTraits::layers, .excludes = "placement"}},
     {{.id = "auto_map",
       .group = kPlaces,
       .kind = OptionKind::text,
@@ -201,7 +204,7 @@ constexpr std::array<LoadOption, 30> kOptions = {{
               "device_map=\"auto\".",
       .access = access::word<parse_memory_map, print_memory_map, &Request::auto_map>},
      kAll,
-     {.supported_by = &MethodTraits::offloads, .excludes = "placement"}},
+     {.supported_by = &MethodTraits::maps, .excludes = "placement"}},
     {{.id = "place",
       .group = kPlaces,
       .kind = OptionKind::names,
@@ -250,6 +253,33 @@ constexpr std::array<LoadOption, 30> kOptions = {{
       .most = 1024},
      kAll,
      {.supported_by = &MethodTraits::ring}},
+    {{.id = "repack",
+      .group = kSettings,
+      .kind = OptionKind::choice,
+      .title = "Repack for the CPU",
+      .value_name = "CPU",
+      .brief = "llama.cpp: repack matrices used on the host",
+      .help =
+          "llama.cpp repacks matrices that stay on the host for the CPU: none, x86 (AVX2) or arm. It does "
+          "so by default where no GPU is in use.",
+      .default_text = "none",
+      .choices = cpu_repack_ids,
+      .access = access::word<find_cpu_repack, cpu_repack_id, &Request::repack>},
+     kAll,
+     {.supported_by = &MethodTraits::repacks}},
+    {{.id = "workers",
+      .group = kSettings,
+      .kind = OptionKind::count,
+      .title = "Loading threads",
+      .value_name = "N",
+      .brief = "transformers 5: threads that cast tensors",
+      .help = "Threads of transformers 5 that bring tensors to the device; each holds one cast tensor.",
+      .default_text = "4",
+      .access = access::number<&Request::workers>,
+      .least = 1,
+      .most = 1024},
+     kAll,
+     {.supported_by = &MethodTraits::workers}},
     {{.id = "runai_buffer",
       .group = kSettings,
       .kind = OptionKind::bytes,

@@ -3,7 +3,20 @@
 #include "core/load/method_builder.h"
 #include "core/load/methods.h"
 
+#include <algorithm>
+
 namespace loadline {
+namespace {
+
+bool leaves_on_disk(const Placement& placement) {
+  return std::ranges::find(placement.homes, Home::disk) != placement.homes.end();
+}
+
+}  // namespace
+
+std::uint32_t loading_threads(const LoadInputs& inputs) {
+  return leaves_on_disk(inputs.placement) ? 1 : inputs.request.workers;
+}
 
 Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder& order,
                const LoadInputs& inputs) {
@@ -12,6 +25,12 @@ Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder&
     throw Error(ErrorCode::unsupported, "weights are loaded as they are stored");
   if (!inputs.placement.all_on_device() && !method.traits.offloads)
     throw Error(ErrorCode::unsupported, "weights can go nowhere but to the device");
+  if (!supports_placement(method, inputs.request))
+    throw Error(ErrorCode::unsupported, inputs.request.gpu_layers
+                                            ? "only llama.cpp counts layers on the device"
+                                            : "no automatic map of this loader");
+  if (!method.traits.disk && leaves_on_disk(inputs.placement))
+    throw Error(ErrorCode::unsupported, "weights cannot stay on disk");
   MethodBuilder builder(graph, order, inputs);
   return method.make(builder);
 }

@@ -4,7 +4,9 @@
 #include "core/base/error.h"
 #include "core/base/large_pages.h"
 #include "core/base/text.h"
+#include "core/load/pass_reads.h"
 #include "core/load/shards.h"
+#include "core/load/shared_embedding.h"
 #include "core/load/storage_cast.h"
 
 #include <algorithm>
@@ -103,6 +105,37 @@ void MethodBuilder::drop_all(const std::vector<BlockId>& blocks) {
   for (const BlockId block : blocks) drop(block);
 }
 
+std::optional<BlockId> MethodBuilder::untied_head(Space space, BlockUse use) {
+  const std::optional<StorageId> embedding = shared_embedding(graph_);
+  if (!embedding || bytes(*embedding) == 0) return std::nullopt;
+  return alloc(plan_, {.space = space,
+                       .bytes = cast_bytes(*embedding),
+                       .use = use,
+                       .storage = {},
+                       .label = "head that is not tied"});
+}
+
+std::vector<BlockId> MethodBuilder::build() {
+  std::vector<BlockId> model = make_all_cast(Space::host);
+  if (const std::optional<BlockId> head = untied_head(Space::host, BlockUse::temporary)) drop(*head);
+  mark(plan_, "built on the host");
+  return model;
+}
+
+void MethodBuilder::fill_by_shard(const std::vector<BlockId>& model, Space from) {
+  std::vector<BlockId> weights(graph_.storages.size());
+  for (std::size_t i = 0; i < model.size(); ++i) weights[index(order_[i])] = model[i];
+  for (const StorageOrder& shard : by_shard()) {
+    std::vector<BlockId> state;
+    for (const StorageId id : shard) {
+      state.push_back(load(from, id));
+      move_cast(weights[index(id)], state.back(), id);
+    }
+    drop_all(state);
+  }
+  mark(plan_, "loaded on the host");
+}
+
 void MethodBuilder::activations() {
   if (inputs_.request.activation_bytes == 0) return;
   alloc(plan_, {.space = Space::device,
@@ -112,8 +145,38 @@ void MethodBuilder::activations() {
                 .label = "activations"});
 }
 
+void MethodBuilder::touch_views() {
+  const WeightReads reads(graph_, inputs_.request);
+  for (const StorageId id : views_) {
+    const std::uint64_t used = reads.of(id);
+    const BlockId pages =
+        alloc(plan_, {.space = Space::page_cache, .bytes = used, .use = BlockUse::storage, .storage = id});
+    copy(plan_, pages, 0, id, 0, used);
+  }
+  mark(plan_, "weights on the host touched");
+}
+
+void MethodBuilder::bring_offloaded() {
+  if (!uses_weights(inputs_.request)) return;
+  std::uint64_t largest = 0;
+  bool some_on_device = false;
+  for (const StorageId id : order_)
+    if (home(id) == Home::device)
+      some_on_device = true;
+    else
+      largest = std::max(largest, cast_bytes(id));
+  if (some_on_device && largest > 0) offloaded_ = largest;
+}
+
 Plan MethodBuilder::finish() {
   mark(plan_, "loaded");
+  if (!views_.empty() && uses_weights(inputs_.request)) touch_views();
+  if (offloaded_ > 0)
+    alloc(plan_, {.space = Space::device,
+                  .bytes = offloaded_,
+                  .use = BlockUse::temporary,
+                  .storage = {},
+                  .label = "offloaded weight in use"});
   activations();
   return std::move(plan_);
 }

@@ -48,15 +48,36 @@ class MethodBuilder {
   void drop(BlockId block) { free(plan_, block); }
   void drop_all(const std::vector<BlockId>& blocks);
 
+  // A model as its constructor makes it in host memory: one block per storage in load order, in the type that
+  // the weights are cast to. A head that is the embedding exists of its own until the two are tied.
+  std::vector<BlockId> build();
+  // Such a head in memory of its own, where the embedding's weight is loaded to `space`; nothing if the
+  // model has none.
+  std::optional<BlockId> untied_head(Space space, BlockUse use);
+  // Reads the weights shard by shard into temporary blocks of `from`, and from there into the model's blocks,
+  // which build() made.
+  void fill_by_shard(const std::vector<BlockId>& model, Space from);
+  // The weight stays a view of its mapped file. Its pages are touched when a forward pass first uses it.
+  void view(StorageId id) { views_.push_back(id); }
+
+  // A forward pass on the device brings each weight that is not there to it and frees it after use: there is
+  // room for the largest of them.
+  void bring_offloaded();
+
   void activations();
-  // Ends the plan of a load that allocates activations last: marks "loaded", then allocates them.
+  // Ends the plan of a load that allocates activations last: marks "loaded", touches the views if a forward
+  // pass follows, then allocates the activations.
   Plan finish();
 
  private:
+  void touch_views();
+
   const MetaGraph& graph_;
   const LoadInputs& inputs_;
   std::vector<std::optional<Cast>> casts_;  // by storage; empty: no cast
   StorageOrder order_;
+  StorageOrder views_;
+  std::uint64_t offloaded_ = 0;
   Plan plan_;
 };
 

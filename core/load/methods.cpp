@@ -1,6 +1,7 @@
 // The table of load methods. The manual's page `methods` explains each of them.
 #include "core/load/methods.h"
 
+#include "core/base/error.h"
 #include "core/base/lookup.h"
 #include "core/load/methods/programs.h"
 
@@ -9,39 +10,54 @@
 namespace loadline {
 namespace {
 
-constexpr std::array<Method, 27> kMethods = {{
+constexpr std::array<Method, 34> kMethods = {{
     {"to_device",
-     "model loaded on the host, then .to(device)",
-     "device V + Q, host V (cast: V + w*)",
+     "model built on the host, state dict copied into it, .to(device)",
+     "device V + Q, host V + H + max(W, h)",
      load_to_device,
-     {.casts = true},
+     {.casts = true, .offloads = true, .order_free = true},
      true},
+    {"shard_by_shard",
+     "the same, with the state dict of one file at a time",
+     "device V + Q, host V + H + max(S*, h)",
+     load_shard_by_shard,
+     {.casts = true, .offloads = true, .shards = true, .order_free = true}},
+    {"meta_assign",
+     "empty model, state dict assigned on the host, .to(device)",
+     "device V + Q, host W",
+     load_meta_assign,
+     {.offloads = true, .order_free = true}},
     {"state_dict", "model on the device, then load_state_dict of a second copy there",
-     "device max(2W, W + Q), host W", load_state_dict},
+     "device max(2W, W + Q), host W + h", load_state_dict},
     {"sequential",
      "model on the device, state dict on the host, copied tensor by tensor",
-     "device W + max(w*, Q), host W",
+     "device W + max(w*, Q), host W + h",
      load_sequential,
      {.order_free = true},
      true},
-    {"meta_map_location", "empty model on the device, state dict beside it", "device max(2W, W + Q), host w*",
-     load_meta_map_location},
+    {"meta_map_location", "empty model on the device, state dict beside it",
+     "device h + max(2W, W + Q), host w*", load_meta_map_location},
     {"mmap_assign",
-     "empty model, mapped file, tensors assigned",
-     "device W + Q, page cache W",
+     "empty model, mapped file, tensors assigned, .to(device)",
+     "device V + Q, page cache M + S* (used: M + max(S*, H))",
      load_mmap_assign,
-     {.order_free = true},
+     {.offloads = true, .shards = true, .views = true},
      true},
     {"mmap_copy",
      "mapped file copied into a model on the host, then .to(device)",
-     "device W + Q, host W, page cache W",
+     "device V + Q, host V + H + h, page cache S*",
      load_mmap_copy,
-     {.order_free = true}},
+     {.casts = true, .offloads = true, .shards = true, .order_free = true}},
     {"mmap_state_dict",
      "mapped file brought to the device beside the model",
-     "device max(2W, W + Q), host W, page cache W",
+     "device max(2W, W + Q), host W + h, page cache S*",
      load_mmap_state_dict,
-     {.order_free = true}},
+     {.shards = true}},
+    {"safetensors_bytes",
+     "file read as bytes, parsed into tensors, assigned, .to(device)",
+     "device V + Q, host W + S*",
+     load_safetensors_bytes,
+     {.offloads = true, .shards = true}},
     {"per_tensor",
      "empty model on the device, one tensor read at a time",
      "device V + Q, host w* (cast: c*)",
@@ -69,9 +85,11 @@ constexpr std::array<Method, 27> kMethods = {{
      executorch_waits},
     {"accelerate",
      "file by file: mapped, copied tensor by tensor, unmapped",
-     "device V + Q (cast: V + max(S*, Q)), host H (disk: + v*; pickled: + S*), page cache S* (pickled: 0)",
+     "device V + Q (cast: V + max(S*, Q); used: + o*), host 0 (kept: H; disk: H; pickled: H + S*; disk: + "
+     "v*), "
+     "page cache M + S* (used: M + max(S*, H); pickled: 0; disk: + w*)",
      load_accelerate,
-     {.casts = true, .offloads = true, .shards = true},
+     {.casts = true, .offloads = true, .disk = true, .maps = true, .shards = true, .views = true},
      true},
     {"fastsafetensors",
      "files read whole to the device, tensors as views into them",
@@ -79,42 +97,71 @@ constexpr std::array<Method, 27> kMethods = {{
      load_fastsafetensors,
      {.ring = true, .shards = true, .order_free = true}},
     {"fastsafetensors_copy",
-     "files read whole beside a model that they are copied into",
+     "file by file, read whole beside a model and copied into it",
      "device max(W + S*, W + Q), staging B",
      load_fastsafetensors_copy,
      {.ring = true, .shards = true, .order_free = true}},
+    {"fastsafetensors_all",
+     "all files read whole beside a model that they are copied into",
+     "device max(2W, W + Q), staging B",
+     load_fastsafetensors_all,
+     {.ring = true, .order_free = true}},
     {"runai",
-     "a buffer on the host that threads fill and the loader empties",
-     "device W + Q, host min(max(limit, w*), W)",
+     "requests into host buffers that the loader empties",
+     "device W + Q, host R",
      load_runai,
-     {.limit = true, .order_free = true}},
+     {.limit = true},
+     false,
+     [](const LoadRequest&) { return true; }},
     {"llama_cpp_ring",
-     "four pinned buffers of 1 MiB",
-     "device V + Q, host H + D, staging 4 MiB",
+     "read; four pinned buffers of 1 MiB for the device",
+     "device V + Q, host N + H + D (repack: + e + w*), staging 4 MiB",
      load_llama_cpp_ring,
-     {.offloads = true, .order_free = true}},
+     {.offloads = true, .disk = true, .layers = true, .repacks = true, .order_free = true}},
+    {"llama_cpp_direct",
+     "read past the page cache; four pinned buffers of 64 MiB",
+     "device V + Q, host N + H + D + min(w*, 64 MiB) (repack: + e + w*), staging 256 MiB",
+     load_llama_cpp_direct,
+     {.offloads = true, .disk = true, .layers = true, .repacks = true, .order_free = true}},
     {"llama_cpp_mmap",
-     "files mapped whole, every tensor to the device, unmapped at the end",
-     "device V + Q, page cache W",
+     "files mapped whole, tensors to the device, unmapped at the end",
+     "device V + Q, host N (repack: + P), page cache W",
      load_llama_cpp_mmap,
-     {.offloads = true, .order_free = true},
+     {.offloads = true, .disk = true, .layers = true, .repacks = true, .order_free = true},
      true},
     {"pinned_pool",
      "the whole checkpoint in pinned chunks, then to the device",
      "device W + Q, staging slots(W)",
      load_pinned_pool,
      {.ring = true, .order_free = true}},
-    {"from_pretrained",
-     "model built on the host, filled shard by shard, then .to(device)",
-     "device V + Q, host V + S*",
-     load_from_pretrained,
-     {.casts = true, .shards = true, .order_free = true}},
+    {"transformers_v4_early",
+     "model built on the host, mapped files copied into it, .to(device)",
+     "device V + Q, host V + H, page cache S*",
+     load_transformers_v4_early,
+     {.casts = true, .offloads = true, .shards = true}},
+    {"transformers_v4",
+     "empty model, mapped tensors its parameters, .to(device)",
+     "device V + Q, host 0 (cast: V + H), page cache M + S* (used: M + max(S*, H))",
+     load_transformers_v4,
+     {.casts = true, .offloads = true, .shards = true, .views = true}},
     {"transformers_v5",
-     "experts gathered, stacked and concatenated on the device",
-     "device V + max(2g*, Q), host 0 (cast: v*), page cache W",
+     "straight to the device (device_map), experts fused there",
+     "device V + max(g*, Q) (used: + o*), host 0 (kept: H + g*; disk: + g*; cast: + u*), page cache W",
      load_transformers_v5,
-     {.casts = true},
+     {.casts = true,
+      .offloads = true,
+      .disk = true,
+      .maps = true,
+      .views = true,
+      .workers = true,
+      .order_free = true},
      true},
+    {"transformers_v5_to",
+     "loaded on the host, experts fused there, then .to(device)",
+     "device V + Q, host 0 (fused: G + g*; cast: V + H + g*), "
+     "page cache M + S* (used: M + max(S*, H); cast: W; fused: W)",
+     load_transformers_v5_to,
+     {.casts = true, .offloads = true, .shards = true, .views = true}},
     {"fused_in_place",
      "fused tensors allocated first, each expert copied to its place in them",
      "device V + Q, host v*",
@@ -154,8 +201,20 @@ constexpr std::array<Method, 27> kMethods = {{
 
 }  // namespace
 
+bool supports_placement(const Method& method, const LoadRequest& request) {
+  const MethodTraits& traits = method.traits;
+  return (!request.gpu_layers || traits.layers) && (!request.auto_map || traits.maps) &&
+         (request.place.empty() || traits.offloads);
+}
+
 std::span<const Method> methods() { return kMethods; }
 
-const Method& find_method(std::string_view id) { return find_row(methods(), id, "method"); }
+const Method& find_method(std::string_view id) {
+  if (id == "from_pretrained")
+    throw Error(ErrorCode::usage,
+                "the method from_pretrained is two now: transformers_v4 (as version 4.57 loads) and "
+                "transformers_v4_early (as version 4.38 does)");
+  return find_row(methods(), id, "method");
+}
 
 }  // namespace loadline

@@ -20,20 +20,29 @@ struct LoadInputs {
   CostModel costs = {};
 };
 
+// Threads of transformers 5 that materialise tensors; without a pool, 1, if weights stay on disk.
+std::uint32_t loading_threads(const LoadInputs& inputs);
+
 class MethodBuilder;
 
 struct MethodTraits {
   bool casts = false;              // supports LoadRequest::cast
-  bool offloads = false;           // supports LoadInputs::placement
+  bool offloads = false;           // supports LoadInputs::placement, by rules
+  bool disk = false;               // supports weights left on disk; with `offloads` only
+  bool layers = false;             // supports LoadRequest::gpu_layers; with `offloads` only
+  bool maps = false;               // supports LoadRequest::auto_map; with `offloads` only
   bool streams = false;            // weights come and go; they are not on the device at the end
   bool activations_first = false;  // activations are allocated before the weights
   bool ring = false;               // supports the staging ring's size and slots
   bool limit = false;              // supports a limit of its buffer
   bool shards = false;             // depends on shards
+  bool views = false;              // weights off the device stay in their mapped files
+  bool workers = false;            // supports a number of threads that each hold a cast tensor
+  bool repacks = false;            // supports repacking for the CPU
   bool flushes = false;            // supports a flush threshold and doubled ties
   bool order_free = false;         // every order has the same peak, for all spaces and options
   // The device reads the files' own pages, which count as staging in the plan. The files must be mappable
-  // (maps_files()).
+  // (mapping_refusal()).
   bool imports = false;
 };
 
@@ -52,8 +61,11 @@ struct Method {
   bool (*waits)(const LoadRequest& request) = nullptr;
 };
 
+// Whether the method supports the kind of placement that a request asks for.
+bool supports_placement(const Method& method, const LoadRequest& request);
+
 std::span<const Method> methods();
-// Throws Error{usage} that lists the ids.
+// Throws Error{usage} that lists the ids, or names what an old id has become.
 const Method& find_method(std::string_view id);
 // The method's plan. Throws Error{usage} as check_request() does, Error{unsupported} for a cast or a
 // placement that the method does not support, Error{limit} if the plan itself would be too large.

@@ -5,9 +5,9 @@
 #include "core/base/error.h"
 #include "core/base/option.h"
 #include "core/base/text.h"
-#include "core/graph/config_text.h"
 #include "core/graph/filter.h"
 #include "core/load/load_units.h"
+#include "core/load/shared_embedding.h"
 #include "core/load/storage_cast.h"
 
 #include <algorithm>
@@ -92,35 +92,6 @@ std::vector<Piece> pieces(const MetaGraph& graph, const std::vector<std::uint64_
   join_tied(graph, places, list);
   std::erase_if(list, [](const Piece& piece) { return piece.storages.empty(); });
   return list;
-}
-
-// bert, nomic-bert, modern-bert, ...: llama.cpp gives these no head. An unknown family is taken for a
-// decoder.
-bool is_bert(const MetaGraph& graph) {
-  const std::optional<std::string> family = model_family(graph);
-  return family && family->find("bert") != std::string::npos;
-}
-
-// The embedding that doubles as the head, if there is one.
-std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
-  bool head = false;
-  std::optional<StorageId> embedding;
-  for (const Tensor& tensor : graph.tensors) {
-    const std::string_view name = tensor.name.view();
-    head = head || phase_of(name) == Phase::head;
-    if (!embedding && (name == "token_embd.weight" || name.ends_with("embed_tokens.weight") ||
-                       name.ends_with("wte.weight")))
-      embedding = tensor.storage;
-  }
-  if (!head) return is_bert(graph) ? std::nullopt : embedding;
-  for (const std::vector<TensorId>& group : tied_groups(graph)) {
-    const auto any = [&](Phase phase) {
-      return std::ranges::any_of(group,
-                                 [&](TensorId id) { return phase_of(graph.tensor(id).name) == phase; });
-    };
-    if (any(Phase::embedding) && any(Phase::head)) return graph.tensor(group.front()).storage;
-  }
-  return std::nullopt;
 }
 
 }  // namespace

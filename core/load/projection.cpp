@@ -32,6 +32,11 @@ void plan_arenas(Projection& projection, Progress& progress) {
   }
 }
 
+std::size_t loaded_step(const Plan& plan) {
+  const auto loaded = std::ranges::find(plan.marks, "loaded", &Mark::label);
+  return loaded == plan.marks.end() ? kNever : loaded->step;
+}
+
 std::uint64_t forward_peak(const ForwardPass& pass) {
   Plan plan;
   append_forward_pass(plan, pass);
@@ -79,6 +84,11 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
     expected = padded_peaks(projection.plan, BlockPoolRules{}.alignment);
   DryMachine machine(inputs.costs, inputs.request.allocator, expected);
   projection.timeline = run(projection.plan, machine, progress);
+  projection.maps_files = method.traits.imports ||
+                          projection.timeline.peaks[index(Space::page_cache)].bytes > 0 ||
+                          (method.traits.views && !inputs.placement.all_on_device());
+  projection.pass_reads =
+      pass_reads(graph, inputs.request, inputs.placement, projection.plan, projection.timeline);
   if (inputs.request.allocator == AllocatorModel::arena) plan_arenas(projection, progress);
   projection.reads = read_pattern(projection.plan, graph);
   projection.seconds =
@@ -108,10 +118,6 @@ std::string mapping_refusal(const MetaGraph& graph) {
                      kinds);
 }
 
-bool maps_files(const Projection& projection) {
-  return projection.method->traits.imports || projection.timeline.peaks[index(Space::page_cache)].bytes > 0;
-}
-
 std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs, const ForwardPass* pass) {
   std::uint64_t needed = inputs.request.activation_bytes;
   const std::vector<std::uint64_t> sizes = loaded_bytes(graph, inputs.request.cast);
@@ -139,10 +145,12 @@ BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
     over = std::max(over, bytes - *limit);
   };
   const Timeline& timeline = projection.timeline;
+  const std::size_t loaded = loaded_step(projection.plan);
   for (std::size_t i = 0; i < timeline.usage.size(); ++i) {
     const PerSpace<std::uint64_t>& bytes = judged_bytes(timeline, i);
     const std::uint64_t device = bytes[index(Space::device)];
-    const std::uint64_t host = bytes[index(Space::host)] + bytes[index(Space::staging)];
+    const std::uint64_t needed = timeline.usage[i].step >= loaded ? projection.pass_reads.mapped : 0;
+    const std::uint64_t host = bytes[index(Space::host)] + bytes[index(Space::staging)] + needed;
     verdict.device_peak = std::max(verdict.device_peak, device);
     verdict.host_peak = std::max(verdict.host_peak, host);
     verdict.unified_peak = std::max(verdict.unified_peak, device + host);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/load/methods.h"
+#include "core/load/pass_reads.h"
 #include "core/plan/forward_pass.h"
 #include "core/plan/read_pattern.h"
 #include "core/plan/run.h"
@@ -20,6 +21,8 @@ struct Projection {
   Plan plan;
   Timeline timeline;
   ReadPattern reads;
+  bool maps_files = false;  // of the model; imported pages among them
+  PassReads pass_reads;     // of each token
   double seconds = 0;  // the timeline's time plus a seek for each jump, which the timeline does not model
 };
 
@@ -40,9 +43,6 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
 // Why a plan with page_cache blocks cannot run on the model's files although it can be projected: encoded
 // storages must be decoded, so their pages cannot be mapped. Empty if all storages can be mapped.
 std::string mapping_refusal(const MetaGraph& graph);
-// Whether the load maps the model's files.
-bool maps_files(const Projection& projection);
-
 // A lower bound for the device peak of every method that keeps the weights on the device: all storages placed
 // there, at their size once loaded, plus the activations or the peak of the pass. Throws Error{limit} if the
 // sum overflows.
@@ -50,7 +50,8 @@ std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& input
                                  const ForwardPass* pass = nullptr);
 
 // Absent = unlimited. The host budget covers host and staging; the unified budget covers device, host and
-// staging. The page cache can be dropped and does not count.
+// staging. The page cache can be dropped and does not count, but for weights that a forward pass behind the
+// load reads from their mapping: those are needed for every token.
 struct Budget {
   std::optional<std::uint64_t> device = {};
   std::optional<std::uint64_t> host = {};

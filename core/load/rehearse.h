@@ -50,7 +50,7 @@ struct HostMeasurement {
 // Nothing else should run in this process. Throws Error: malformed or usage for a model that is incomplete or
 // has no files; usage for a plan that breaks check_plan; unsupported for a plan that can only be projected,
 // or that maps files which cannot be mapped (methods that import file pages have them in staging, so the
-// caller must check those: maps_files()); no_fit, before anything is allocated; io; cancelled.
+// caller must check those: Projection::maps_files); no_fit, before anything is allocated; io; cancelled.
 HostMeasurement measure_on_host(const MetaGraphPtr& graph, const Plan& plan, bool cold, Progress& progress);
 
 // Projected and measured curve of one counter over the plan's steps, in equal columns (at least one): the

@@ -26,6 +26,9 @@ struct Reserve {
 Reserve parse_reserve(std::string_view text);
 std::string print_reserve(const Reserve& reserve);
 
+// The CPU that llama.cpp repacks matrices for, where they are used on the host.
+enum class CpuRepack : std::uint8_t { x86, arm };
+
 // A plain value; load_options() describes each member as a row of a table. Independent of any model:
 // bind_request() resolves it for one.
 struct LoadRequest {
@@ -35,6 +38,8 @@ struct LoadRequest {
   // Settings of some methods. Bytes.
   std::uint64_t staging_bytes = 64ull << 20;    // of the whole ring
   std::uint32_t slots = 4;                      // of the ring
+  std::uint32_t workers = 4;                    // transformers 5: threads that materialise tensors
+  std::optional<CpuRepack> repack = {};         // llama.cpp (ggml_cpu.h); absent: none
   std::uint64_t runai_buffer = 40'000'000'000;  // Run:ai streamer's host buffer
   std::uint64_t shard_bytes = 0;                // as if re-saved in shards of at most this; 0: its own files
   std::uint64_t flush_bytes = 0;                // ExecuTorch: staging bytes collected before they are sent
@@ -71,9 +76,13 @@ struct LoadRequest {
 
 inline constexpr std::uint64_t kMostTokens = 1 << 24;  // limit for batch, sequence and past
 
-// Whether a forward pass is asked for.
+// Whether a forward pass is asked for, operator by operator.
 inline bool asks_for_pass(const LoadRequest& request) {
   return request.sequence > 0 || !request.sizes.empty();
+}
+// Whether the weights are used after the load: by a forward pass, or by activations given as one block.
+inline bool uses_weights(const LoadRequest& request) {
+  return asks_for_pass(request) || request.activation_bytes > 0;
 }
 // Whether weights may go elsewhere than to the device.
 inline bool places_weights(const LoadRequest& request) {

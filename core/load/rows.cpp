@@ -27,6 +27,21 @@ RowPeak judged_peak(const Projection& projection, MemoryKind memory, const Label
   return row_peak(projection.plan, most, step, labels);
 }
 
+// What is read for each token that the page cache cannot keep from one to the next. The least recently used
+// pages go first: of weights that do not all fit, none is still there when its turn comes.
+std::uint64_t reread_by_pass(const Projection& projection, const BoundRequest& bound) {
+  const PassReads& reads = projection.pass_reads;
+  std::uint64_t room = bound.request().page_cache_budget.value_or(UINT64_MAX);
+  const auto leave = [&](const std::optional<std::uint64_t>& budget, std::uint64_t held) {
+    if (budget) room = std::min(room, *budget - std::min(*budget, held));
+  };
+  const PerSpace<std::uint64_t>& final = projection.timeline.final_bytes;
+  const std::uint64_t host = final[index(Space::host)] + final[index(Space::staging)];
+  leave(bound.budget.host, host);
+  leave(bound.budget.unified, host + final[index(Space::device)]);
+  return reads.all() > room ? reads.all() : 0;
+}
+
 AliveBlocks alive_blocks(const Projection& projection, Space space, const Labels& labels, std::size_t most) {
   const Peak& peak = projection.timeline.peaks[index(space)];
   if (peak.bytes == 0 || most == 0) return {};
@@ -77,6 +92,9 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
     row.seconds += static_cast<double>(row.cache->reread_bytes) / bound.inputs.costs.disk_read;
   }
   row.verdict = check_budget(projection, bound.budget);
+  row.pass_reads = projection.pass_reads;
+  row.reread = reread_by_pass(projection, bound);
+  row.seconds += static_cast<double>(row.reread) / bound.inputs.costs.disk_read;
   if (row.verdict.block) row.first_over = labels.of(plan, *row.verdict.block);
   row.judged = judged_peak(projection, bound.memory, labels);
   if (request.require_peak && row.judged.bytes > *request.require_peak)

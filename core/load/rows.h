@@ -64,6 +64,10 @@ struct LoadRow {
   std::optional<std::uint64_t> allocated = {};
   std::vector<std::uint64_t> views = {};  // parallel to memory_views()
   std::optional<CacheOutcome> cache = {};
+  // What each token reads from files: weights that stay mapped, and weights on disk.
+  // `reread` of them are not found in the page cache again, as far as budgets say.
+  PassReads pass_reads = {};
+  std::uint64_t reread = 0;
   BudgetVerdict verdict = {};
   std::string first_over = {};           // label of verdict.block; not escaped
   std::uint64_t over_required_peak = 0;  // excess of the judged peak over it

@@ -32,4 +32,6 @@ std::vector<std::uint32_t> shards_of(const MetaGraph& graph, std::uint64_t most)
   return shards;
 }
 
+bool is_pickled(const MetaGraph& graph) { return graph.format.starts_with("torch"); }
+
 }  // namespace loadline

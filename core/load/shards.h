@@ -15,4 +15,7 @@ namespace loadline {
 // 0 the shards are the files; storages without a file share one.
 std::vector<std::uint32_t> shards_of(const MetaGraph& graph, std::uint64_t most);
 
+// Whether the files are PyTorch's, of which many loaders read each whole instead of mapping it.
+bool is_pickled(const MetaGraph& graph);
+
 }  // namespace loadline

@@ -81,7 +81,7 @@ TEST(MemoryViews, HaveIdsOfTheirOwnAndSayWhatCounts) {
 
 // The device's memory is part of the commit charge only where it is the host's.
 TEST(MemoryViews, UnifiedMemoryChargesTheDevice) {
-  const Projection projection = projected(graph_of({100, 300}), "to_device");
+  const Projection projection = projected(graph_of({100, 300}), "meta_assign");
   const auto peak = [&](std::string_view id, MemoryKind kind) {
     const auto peaks = view_peaks(projection.timeline, kind);
     for (std::size_t i = 0; i < peaks.size(); ++i)
@@ -145,7 +145,7 @@ TEST(CacheLimit, LeavesImportedPagesAlone) {
   const CacheOutcome outcome = limited(projection, 0);
   EXPECT_EQ(outcome.mapped, 0u);
   EXPECT_EQ(outcome.reread_bytes, 0u);
-  EXPECT_TRUE(maps_files(projection));
+  EXPECT_TRUE(projection.maps_files);
   for (const std::optional<std::uint64_t> limit :
        {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(0)}) {
     const std::vector<ViewPeak> views = view_peaks(projection.timeline, MemoryKind::unified, limit);

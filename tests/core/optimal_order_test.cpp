@@ -5,6 +5,7 @@
 #include "core/load/method_builder.h"
 #include "core/load/projection.h"
 #include "core/load/turns.h"
+#include "tests/support/random_placement.h"
 
 #include <algorithm>
 #include <array>
@@ -75,8 +76,7 @@ LoadInputs random_options(std::mt19937_64& random, const Method& method, const M
   if (method.traits.casts && random() % 3 != 0)
     options.request.cast = random() % 2 == 0 ? DType::f32 : DType::q8_0;
   if (method.traits.offloads && random() % 2 == 0)
-    for (std::size_t i = 0; i < graph.storages.size(); ++i)
-      options.placement.homes.push_back(static_cast<Home>(random() % 3));
+    options.placement = testing::random_placement(random, graph, method);
   if (method.id.starts_with("llama_cpp"))
     for (std::uint32_t i = 0; i < graph.storages.size(); ++i)
       if (options.placement.of(StorageId{i}) == Home::device && random() % 4 == 0)
@@ -158,16 +158,17 @@ TEST(OptimalOrder, IsNeverProvenWhereAnotherOrderIsBetter) {
   EXPECT_LT(counts.at("flush").proven, counts.at("flush").tried);
   // whose turns depend on no neighbour
   for (const char* id :
-       {"to_device", "state_dict", "sequential", "meta_map_location", "mmap_assign", "mmap_copy",
-        "mmap_state_dict", "per_tensor", "executorch_before", "executorch_after", "runai", "pinned_pool",
+       {"to_device", "shard_by_shard", "meta_assign", "state_dict", "sequential", "meta_map_location",
+        "mmap_copy", "per_tensor", "transformers_v5", "executorch_before", "executorch_after", "pinned_pool",
         "staged_ring", "llama_cpp_ring", "cast_on_host", "cast_on_device", "direct", "host_import"})
     EXPECT_EQ(counts.at(id).proven, counts.at(id).tried) << id;
   for (const auto& [id, count] : counts) {
     RecordProperty(std::string(id),
                    std::to_string(count.proven) + " proven of " + std::to_string(count.tried));
     // where turns depend on their neighbours a candidate can miss the least
-    const bool grouped = id == "flush" || id == "tied" || id == "accelerate";
-    EXPECT_GE(count.least, grouped ? count.tried * 19 / 20 : count.tried) << id;
+    const bool grouped = id == "flush" || id == "tied" || id == "runai" ||
+                         (find_method(id).traits.shards && !find_method(id).traits.order_free);
+    EXPECT_GE(count.least, grouped ? count.tried * 9 / 10 : count.tried) << id;
   }
 }
 

@@ -26,6 +26,28 @@ struct Law {
   std::uint64_t host, page_cache, staging, device;
 };
 
+// Everything at once if the limit is above the sum; else whole tensors packed into requests, of which one
+// more is alive than the limit holds.
+std::uint64_t runai_host(const std::vector<std::uint64_t>& w, std::uint64_t sum, std::uint64_t most,
+                         std::uint64_t limit) {
+  if (limit > sum) return sum;
+  const std::uint64_t each = std::max(most, limit / 18);
+  const std::size_t alive = 1 + std::clamp<std::uint64_t>(limit / each, 1, 18);
+  std::vector<std::uint64_t> requests;
+  for (const std::uint64_t bytes : w)
+    if (!requests.empty() && requests.back() + bytes <= each)
+      requests.back() += bytes;
+    else
+      requests.push_back(bytes);
+  std::uint64_t peak = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    std::uint64_t held = 0;
+    for (std::size_t k = i; k < std::min(i + alive, requests.size()); ++k) held += requests[k];
+    peak = std::max(peak, held);
+  }
+  return peak;
+}
+
 std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const LoadInputs& options) {
   std::uint64_t sum = 0, most = 0, with_turn = 0;  // max_i(sum_{j<i} w_j + 2 w_i)
   for (const std::uint64_t bytes : w) {
@@ -35,15 +57,19 @@ std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const 
   const std::uint64_t q = options.request.activation_bytes,
                       ring = options.request.staging_bytes / options.request.slots * options.request.slots;
   const std::uint64_t slot = options.request.staging_bytes / options.request.slots;
-  const std::uint64_t room = std::min(std::max(options.request.runai_buffer, most), sum);
   const std::uint64_t twice = std::max(2 * sum, sum + q);
-  return {{"to_device", {sum, 0, 0, sum + q}},
+  return {{"to_device", {2 * sum, 0, 0, sum + q}},
+          {"shard_by_shard", {2 * sum, 0, 0, sum + q}},  // of a single file, as all storages here are
+          {"meta_assign", {sum, 0, 0, sum + q}},
+          {"safetensors_bytes", {2 * sum, 0, 0, sum + q}},
           {"meta_map_location", {most, 0, 0, twice}},
           {"mmap_copy", {sum, sum, 0, sum + q}},
           {"mmap_state_dict", {sum, sum, 0, twice}},
-          {"accelerate", {0, sum, 0, sum + q}},  // of a single file, as all storages of these graphs are
-          {"from_pretrained", {2 * sum, 0, 0, sum + q}},
+          {"accelerate", {0, sum, 0, sum + q}},
+          {"transformers_v4_early", {sum, sum, 0, sum + q}},
+          {"transformers_v4", {0, sum, 0, sum + q}},
           {"transformers_v5", {0, sum, 0, sum + q}},
+          {"transformers_v5_to", {0, sum, 0, sum + q}},
           {"fused_in_place", {most, 0, 0, sum + q}},
           {"cast_on_host", {sum, 0, 0, sum + q}},
           {"cast_on_device", {most, 0, 0, std::max(with_turn, sum + q)}},
@@ -53,8 +79,10 @@ std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const 
           {"host_import", {0, 0, most, sum + q}},
           {"fastsafetensors", {0, 0, ring, sum + q}},
           {"fastsafetensors_copy", {0, 0, ring, twice}},
-          {"runai", {room, 0, 0, sum + q}},
+          {"fastsafetensors_all", {0, 0, ring, twice}},
+          {"runai", {runai_host(w, sum, most, options.request.runai_buffer), 0, 0, sum + q}},
           {"llama_cpp_ring", {0, 0, 4 << 20, sum + q}},
+          {"llama_cpp_direct", {0, 0, 256 << 20, sum + q}},
           {"llama_cpp_mmap", {0, sum, 0, sum + q}},
           {"pinned_pool", {0, 0, (sum + slot - 1) / slot * slot, sum + q}},
           {"state_dict", {sum, 0, 0, twice}},

@@ -153,9 +153,9 @@ TEST(PublishedLoads, ShardsOfT0) {
   const double gb = 1e9;
   EXPECT_NEAR(static_cast<double>(storage_bytes(graph)) / gb, 44.5, 0.5);
   const auto host = [&](std::uint64_t shard) {
-    const Timeline timeline = project(graph, find_method("from_pretrained"), find_order("file"),
-                                      {.request = {.shard_bytes = shard}})
-                                  .timeline;
+    const Timeline timeline =
+        project(graph, find_method("shard_by_shard"), find_order("file"), {.request = {.shard_bytes = shard}})
+            .timeline;
     return gib(timeline.peaks[index(Space::host)].bytes);
   };
   EXPECT_NEAR(gib(storage_bytes(graph)), 42, 0.6);

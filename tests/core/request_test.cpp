@@ -31,6 +31,8 @@ const std::vector<std::pair<std::string_view, std::string>>& other_values() {
       {"staging", "1MiB"},
       {"slots", "8"},
       {"runai_buffer", "1GiB"},
+      {"workers", "2"},
+      {"repack", "x86"},
       {"shard_size", "2GiB"},
       {"flush", "3MiB"},
       {"doubled_ties", "on"},

@@ -67,7 +67,7 @@ std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype) 
 }
 
 std::string mapping_misfit(const Model& model, const Projection& projection) {
-  return maps_files(projection) ? model.mapping_refusal : "";
+  return projection.maps_files ? model.mapping_refusal : "";
 }
 
 std::string reading_misfit(const Model& model) {

@@ -1,9 +1,13 @@
-// llama.cpp: a ring of small pinned buffers, or the mapped file itself.
+// llama.cpp: the mapped file itself, plain reads, or direct I/O; with matrices repacked for the CPU.
+#include "core/load/ggml_cpu.h"
+#include "core/load/load_units.h"
 #include "core/load/methods/programs.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace loadline {
 namespace {
@@ -20,60 +24,153 @@ struct Range {
   }
 };
 
+class LlamaCpp {
+ public:
+  explicit LlamaCpp(MethodBuilder& b)
+      : b_(b),
+        repacked_(repacked_storages(b.graph(), b.inputs().request.repack)),
+        owners_(first_owner(b.graph())) {
+    host_block(vocabulary_bytes(b.graph()), "vocabulary");
+  }
+
+  bool on_device(StorageId id) const { return b_.home(id) == Home::device; }
+  // Weights used on the host from memory of their own.
+  bool repacks(StorageId id) const { return !on_device(id) && repacked_[index(id)]; }
+
+  // The copy of a shared embedding that serves as the head on the host.
+  void repack_head() {
+    const bool on_host = std::ranges::any_of(b_.order(), [&](StorageId id) { return !on_device(id); });
+    const bool all = std::ranges::none_of(b_.order(), [&](StorageId id) { return on_device(id); });
+    if (on_host && all) host_block(repacked_head(b_.graph(), b_.inputs().request.repack), "repacked head");
+  }
+
+  // As llama-model-loader.cpp reads: the ring for the device, then what is repacked, the largest first, each
+  // through a temporary of its size, then all others in the order in which the model creates them. `piece`
+  // is the size of the aligned buffer that direct I/O reads through; 0: none.
+  void read_all(std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t piece) {
+    std::map<StorageId, BlockId> device;
+    std::uint64_t sent = 0;
+    for (const StorageId id : b_.order())
+      if (on_device(id)) device.emplace(id, b_.make(Space::device, id)), sent += b_.bytes(id);
+    std::optional<TransferRing> ring;
+    if (sent > 0) ring.emplace(b_.plan(), slots, slot_bytes, sent, "");
+    for (const StorageId id : b_.order())
+      if (on_device(id)) ring->send(id, b_.bytes(id), device.at(id));
+    if (ring) ring->close();
+    for (const StorageId id : largest_first()) read_repacked(id, piece);
+    repack_head();
+    for (const StorageId id : as_created()) {
+      if (repacks(id) || (on_device(id) && !b_.has_twin(id))) continue;
+      const BlockId weight = b_.make(Space::host, id);
+      const std::optional<BlockId> buffer = aligned_buffer(id, piece);
+      b_.read(weight, id);
+      if (buffer) b_.drop(*buffer);
+    }
+  }
+
+ private:
+  void host_block(std::uint64_t bytes, std::string label) {
+    if (bytes == 0) return;
+    alloc(b_.plan(), {.space = Space::host,
+                      .bytes = bytes,
+                      .use = BlockUse::value,
+                      .storage = {},
+                      .label = std::move(label)});
+  }
+
+  std::optional<BlockId> aligned_buffer(StorageId id, std::uint64_t piece) {
+    if (piece == 0) return std::nullopt;
+    return alloc(b_.plan(), {.space = Space::host,
+                             .bytes = std::min(b_.bytes(id), piece),
+                             .use = BlockUse::temporary,
+                             .storage = {},
+                             .label = "aligned buffer"});
+  }
+
+  void read_repacked(StorageId id, std::uint64_t piece) {
+    const BlockId read = b_.make(Space::host, id, BlockUse::temporary);
+    const std::optional<BlockId> buffer = aligned_buffer(id, piece);
+    b_.read(read, id);
+    if (buffer) b_.drop(*buffer);
+    b_.move(b_.make(Space::host, id), read);
+    b_.drop(read);
+  }
+
+  StorageOrder largest_first() const {
+    StorageOrder order;
+    for (const StorageId id : as_created())
+      if (repacks(id)) order.push_back(id);
+    std::ranges::stable_sort(order, [&](StorageId x, StorageId y) { return b_.bytes(x) > b_.bytes(y); });
+    return order;
+  }
+
+  // Embedding, final norm and head come before the layers, and the parts of a layer in the order of its code.
+  StorageOrder as_created() const {
+    constexpr std::array<std::string_view, 10> kParts = {
+        "attn_norm.", "attn_q.",       "attn_k.",  "attn_v.",  "attn_output.",
+        "ffn_norm.",  "ffn_gate_inp.", "ffn_gate", "ffn_down", "ffn_up"};
+    constexpr std::array<int, 5> kPhases = {0, 4, 3, 1, 2};  // by Phase
+    const auto key = [&](StorageId id) {
+      const std::string_view name = b_.graph().tensor(*owners_[index(id)]).name.view();
+      const auto [phase, stack, layer] = forward_key(name);
+      const auto part = std::ranges::find_if(
+          kParts, [&](std::string_view p) { return name.find(p) != std::string_view::npos; });
+      return std::tuple(kPhases[static_cast<std::size_t>(phase)], stack, layer, part - kParts.begin());
+    };
+    StorageOrder order = b_.order();
+    std::ranges::stable_sort(order, {}, key);
+    return order;
+  }
+
+  MethodBuilder& b_;
+  const std::vector<bool> repacked_;
+  const std::vector<std::optional<TensorId>> owners_;
+};
+
 }  // namespace
 
-// As llama-model-loader.cpp: four pinned buffers of 1 MiB for any model, none if no weight goes to the
-// device. Weights that stay on the host are read straight into their blocks.
+// Four pinned buffers of 1 MiB for any model, none if no weight goes to the device.
 Plan load_llama_cpp_ring(MethodBuilder& b) {
-  constexpr std::uint32_t kSlots = 4;
-  constexpr std::uint64_t kSlotBytes = 1 << 20;
-  std::vector<BlockId> model;
-  std::uint64_t sent = 0;  // weights that stay on the host bypass the ring
-  for (const StorageId id : b.order()) {
-    const bool device = b.home(id) == Home::device;
-    model.push_back(b.make(device ? Space::device : Space::host, id));
-    sent += device ? b.bytes(id) : 0;
-  }
-  std::optional<TransferRing> ring;
-  if (sent > 0) ring.emplace(b.plan(), kSlots, kSlotBytes, sent, "");
-  for (std::size_t i = 0; i < model.size(); ++i) {
-    const StorageId id = b.order()[i];
-    if (b.home(id) == Home::device)
-      ring->send(id, b.bytes(id), model[i]);
-    else
-      b.read(model[i], id);
-    if (b.has_twin(id)) b.read(b.make(Space::host, id), id);
-  }
-  if (ring) ring->close();
+  LlamaCpp(b).read_all(4, 1 << 20, 0);
   return b.finish();
 }
 
-// The whole file is mapped before anything is copied. Weights that stay on the host are the mapping itself.
-// At the end, only the parts of each file before the first and after the last of them are unmapped.
+// The same with buffers of 64 MiB.
+Plan load_llama_cpp_direct(MethodBuilder& b) {
+  LlamaCpp(b).read_all(4, 64 << 20, 64 << 20);
+  return b.finish();
+}
+
+// The whole file is mapped and populated before anything is copied. Weights that stay on the host are the
+// mapping itself, unless they are repacked out of it. At the end, only the parts of each file before the
+// first and after the last weight that is used from the mapping are unmapped.
 Plan load_llama_cpp_mmap(MethodBuilder& b) {
-  const auto stays_mapped = [&](StorageId id) { return b.home(id) != Home::device || b.has_twin(id); };
+  LlamaCpp model(b);
+  const auto stays_mapped = [&](StorageId id) {
+    return (!model.on_device(id) && !model.repacks(id)) || b.has_twin(id);
+  };
   std::map<FileId, Range> kept;
   for (const StorageId id : b.order())
     if (stays_mapped(id)) kept[b.graph().storage(id).file].add(b.graph().storage(id));
   std::vector<BlockId> mapped;
-  for (const StorageId id : b.order())
+  for (const StorageId id : b.order()) {
     mapped.push_back(
         b.make(Space::page_cache, id, stays_mapped(id) ? BlockUse::storage : BlockUse::temporary));
+    if (stays_mapped(id) && !model.on_device(id)) b.read(mapped.back(), id);
+  }
   mark(b.plan(), "files mapped");
   for (std::size_t i = 0; i < mapped.size(); ++i) {
     const StorageId id = b.order()[i];
-    if (b.home(id) != Home::device) continue;
-    const BlockId weight = b.make(Space::device, id);
+    if (!model.on_device(id) && !model.repacks(id)) continue;
+    const BlockId weight = b.make(model.on_device(id) ? Space::device : Space::host, id);
     b.read(mapped[i], id);
     b.move(weight, mapped[i]);
   }
+  model.repack_head();
   for (std::size_t i = 0; i < mapped.size(); ++i) {
     const Storage& storage = b.graph().storage(b.order()[i]);
     const auto range = kept.find(storage.file);
     if (range == kept.end() || !range->second.covers(storage)) b.drop(mapped[i]);
-    // the host touches its weights' pages when it first uses them
-    else if (b.home(b.order()[i]) != Home::device)
-      b.read(mapped[i], b.order()[i]);
   }
   return b.finish();
 }

@@ -8,6 +8,9 @@ namespace loadline {
 
 // PyTorch recipes.
 Plan load_to_device(MethodBuilder& b);
+Plan load_shard_by_shard(MethodBuilder& b);
+Plan load_meta_assign(MethodBuilder& b);
+Plan load_safetensors_bytes(MethodBuilder& b);
 Plan load_state_dict(MethodBuilder& b);
 Plan load_sequential(MethodBuilder& b);
 Plan load_meta_map_location(MethodBuilder& b);
@@ -26,8 +29,10 @@ Plan load_cast_on_host(MethodBuilder& b);
 Plan load_cast_on_device(MethodBuilder& b);
 
 // transformers and accelerate.
-Plan load_from_pretrained(MethodBuilder& b);
+Plan load_transformers_v4(MethodBuilder& b);
+Plan load_transformers_v4_early(MethodBuilder& b);
 Plan load_transformers_v5(MethodBuilder& b);
+Plan load_transformers_v5_to(MethodBuilder& b);
 Plan load_fused_in_place(MethodBuilder& b);
 Plan load_accelerate(MethodBuilder& b);
 
@@ -41,12 +46,14 @@ Plan load_host_import(MethodBuilder& b);
 
 // llama.cpp.
 Plan load_llama_cpp_ring(MethodBuilder& b);
+Plan load_llama_cpp_direct(MethodBuilder& b);
 Plan load_llama_cpp_mmap(MethodBuilder& b);
 
 // Loaders that stream.
 Plan load_staged_ring(MethodBuilder& b);
 Plan load_fastsafetensors(MethodBuilder& b);
 Plan load_fastsafetensors_copy(MethodBuilder& b);
+Plan load_fastsafetensors_all(MethodBuilder& b);
 Plan load_runai(MethodBuilder& b);
 Plan load_pinned_pool(MethodBuilder& b);
 

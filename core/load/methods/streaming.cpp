@@ -1,7 +1,9 @@
 // Loaders that stream file data: through rings, through pinned pools, or file by file.
 #include "core/load/methods/programs.h"
+#include "core/load/runai_buffers.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace loadline {
 namespace {
@@ -42,44 +44,66 @@ Plan load_fastsafetensors(MethodBuilder& b) {
   return b.finish();
 }
 
-// The parameters exist already: each file's body lies on the device beside them until it is copied.
-Plan load_fastsafetensors_copy(MethodBuilder& b) {
+namespace {
+
+// The parameters exist already: each body lies on the device beside them until it is copied.
+Plan copy_bodies(MethodBuilder& b, const std::vector<StorageOrder>& bodies) {
   std::vector<BlockId> model(b.graph().storages.size());
   for (const StorageId id : b.order()) model[index(id)] = b.make(Space::device, id);
   TransferRing ring = ring_of(b);
-  for (const StorageOrder& file : b.by_shard()) {
+  for (const StorageOrder& ids : bodies) {
     std::vector<BlockId> body;
-    for (const StorageId id : file) body.push_back(b.make(Space::device, id, BlockUse::temporary));
-    for (std::size_t i = 0; i < file.size(); ++i) ring.send(file[i], b.bytes(file[i]), body[i]);
+    for (const StorageId id : ids) body.push_back(b.make(Space::device, id, BlockUse::temporary));
+    for (std::size_t i = 0; i < ids.size(); ++i) ring.send(ids[i], b.bytes(ids[i]), body[i]);
     ring.flush();
-    for (std::size_t i = 0; i < file.size(); ++i) b.move(model[index(file[i])], body[i]);
+    for (std::size_t i = 0; i < ids.size(); ++i) b.move(model[index(ids[i])], body[i]);
     b.drop_all(body);
   }
   ring.close();
   return b.finish();
 }
 
-// One host buffer, filled by threads and emptied by the loop over the tensors. Its size is at least the
-// largest tensor and at most all weights.
+}  // namespace
+
+Plan load_fastsafetensors_copy(MethodBuilder& b) { return copy_bodies(b, b.by_shard()); }
+
+Plan load_fastsafetensors_all(MethodBuilder& b) { return copy_bodies(b, {b.order()}); }
+
+// Tensors are packed into requests in load order. Some requests are in flight; the consumer still holds its
+// last one when the next is submitted.
 Plan load_runai(MethodBuilder& b) {
   const std::vector<BlockId> model = b.make_all(Space::device);
-  const std::uint64_t room =
-      std::min(std::max(b.inputs().request.runai_buffer, b.most_bytes()), b.all_bytes());
-  if (model.empty()) return b.finish();
-  const BlockId buffer = alloc(b.plan(), {.space = Space::host,
-                                          .bytes = room,
-                                          .use = BlockUse::ring_slot,
-                                          .storage = {},
-                                          .label = "streamer's buffer"});
-  std::uint64_t at = 0;
-  for (std::size_t i = 0; i < model.size(); ++i) {
-    const std::uint64_t bytes = b.bytes(b.order()[i]);
-    if (at + bytes > room) at = 0;
-    copy(b.plan(), buffer, at, b.order()[i], 0, bytes);
-    copy(b.plan(), model[i], 0, buffer, at, bytes);
-    at += bytes;
+  std::vector<std::uint64_t> sizes;
+  for (const StorageId id : b.order()) sizes.push_back(b.bytes(id));
+  const RunaiBuffers buffers = runai_buffers(sizes, b.inputs().request.runai_buffer);
+  struct Request {
+    BlockId block{};
+    std::size_t from = 0, to = 0;  // positions in load order
+  };
+  std::deque<Request> flying;
+  const auto consume = [&] {
+    const Request& request = flying.front();
+    std::uint64_t at = 0;
+    for (std::size_t i = request.from; i < request.to; at += sizes[i++])
+      copy(b.plan(), model[i], 0, request.block, at, sizes[i]);
+    b.drop(request.block);
+    flying.pop_front();
+  };
+  for (std::size_t from = 0, to = 0; from < sizes.size(); from = to) {
+    std::uint64_t bytes = 0;
+    for (; to < sizes.size() && (to == from || sizes[to] <= buffers.bytes - bytes); ++to) bytes += sizes[to];
+    flying.push_back({alloc(b.plan(), {.space = Space::host,
+                                       .bytes = bytes,
+                                       .use = BlockUse::ring_slot,
+                                       .storage = {},
+                                       .label = "request of the streamer"}),
+                      from, to});
+    std::uint64_t at = 0;
+    for (std::size_t i = from; i < to; at += sizes[i++])
+      copy(b.plan(), flying.back().block, at, b.order()[i], 0, sizes[i]);
+    if (flying.size() > buffers.count) consume();
   }
-  b.drop(buffer);
+  while (!flying.empty()) consume();
   return b.finish();
 }
 

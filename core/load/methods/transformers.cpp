@@ -1,6 +1,13 @@
-// transformers: a model built and filled shard by shard, and version 5's conversion on load.
+// transformers: models filled from mapped files, and version 5's conversion on load.
+#include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/load/expert_groups.h"
+#include "core/load/mapped_model.h"
 #include "core/load/methods/programs.h"
+#include "core/load/shards.h"
+
+#include <algorithm>
+#include <deque>
 
 namespace loadline {
 namespace {
@@ -11,14 +18,15 @@ struct Item {
   const ExpertGroup* group = nullptr;
 };
 
-std::vector<Item> items_of(const MethodBuilder& b, const std::vector<ExpertGroup>& groups) {
+std::vector<Item> items_of(const MethodBuilder& b, const StorageOrder& order,
+                           const std::vector<ExpertGroup>& groups) {
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::vector<std::size_t> group_of(b.graph().storages.size(), kNone);
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (const StorageId id : groups[g].storages) group_of[index(id)] = g;
   std::vector<bool> met(groups.size(), false);
   std::vector<Item> items;
-  for (const StorageId id : b.order()) {
+  for (const StorageId id : order) {
     const std::size_t g = group_of[index(id)];
     if (g == kNone)
       items.push_back({.storage = id});
@@ -26,6 +34,15 @@ std::vector<Item> items_of(const MethodBuilder& b, const std::vector<ExpertGroup
       met[g] = true, items.push_back({.storage = id, .group = &groups[g]});
   }
   return items;
+}
+
+// transformers 5 sorts a state dict by name before it converts anything.
+StorageOrder by_name(const MethodBuilder& b) {
+  const auto owners = first_owner(b.graph());
+  const auto name = [&](StorageId id) { return b.graph().tensor(*owners[index(id)]).name.view(); };
+  StorageOrder order = b.order();
+  std::ranges::sort(order, [&](StorageId x, StorageId y) { return natural_less(name(x), name(y)); });
+  return order;
 }
 
 BlockId make_fused(MethodBuilder& b, Space space, std::string label, std::uint64_t bytes, BlockUse use) {
@@ -39,50 +56,145 @@ std::uint64_t cast_bytes_of(const MethodBuilder& b, const ExpertGroup& group) {
   return sum;
 }
 
-// Copies mapped pages to a block of its own on the device; a cast goes through a temporary host copy. The
-// files stay open and mapped until the load is done.
-BlockId materialise(MethodBuilder& b, StorageId id, BlockUse use, std::vector<BlockId>& mapped) {
-  const BlockId pages = b.load(Space::page_cache, id);
-  BlockId from = pages;
-  if (b.cast(id)) {
-    from = b.make_cast(Space::host, id, BlockUse::temporary);
-    b.move_cast(from, pages, id);
-  }
-  const BlockId made = b.make_cast(Space::device, id, use);
-  b.move(made, from);
-  if (from != pages) b.drop(from);
-  mapped.push_back(pages);
-  return made;
-}
+// The blocks of a group's tensors, and which of them are copies of their own rather than mapped pages.
+struct Sources {
+  std::vector<BlockId> blocks = {};
+  std::vector<bool> copies = {};
+};
 
-// Loads all sources, stacks each column, then concatenates the columns; the lists of sources live to the end.
-void fuse_from_lists(MethodBuilder& b, const ExpertGroup& group, std::vector<BlockId>& mapped) {
-  std::vector<BlockId> sources;
-  for (const StorageId id : group.storages)
-    sources.push_back(materialise(b, id, BlockUse::temporary, mapped));
-  const std::uint64_t bytes = cast_bytes_of(b, group);
+// Stacks each column of a group of experts and lets go of its sources, then concatenates the columns.
+BlockId fuse_columns(MethodBuilder& b, const ExpertGroup& group, Space space, const Sources& sources) {
   std::vector<BlockId> stacks;
+  const bool single = group.columns == 1;
   for (std::size_t column = 0; column < group.columns; ++column) {
     const std::uint64_t part = b.cast_bytes(group.member(0, column));
-    const bool last = group.columns == 1;
-    stacks.push_back(make_fused(b, Space::device, last ? group.label : group.label + " (stack)",
-                                part * group.experts(), last ? BlockUse::storage : BlockUse::temporary));
+    stacks.push_back(make_fused(b, space, single ? group.label : group.label + " (stack)",
+                                part * group.experts(), single ? BlockUse::storage : BlockUse::temporary));
     for (std::size_t expert = 0; expert < group.experts(); ++expert)
-      copy(b.plan(), stacks.back(), expert * part, sources[expert * group.columns + column], 0, part);
-  }
-  if (group.columns > 1) {
-    const BlockId fused = make_fused(b, Space::device, group.label, bytes, BlockUse::storage);
-    std::uint64_t at = 0;
+      copy(b.plan(), stacks.back(), expert * part, sources.blocks[expert * group.columns + column], 0, part);
     for (std::size_t expert = 0; expert < group.experts(); ++expert)
-      for (std::size_t column = 0; column < group.columns; ++column) {
-        const std::uint64_t part = b.cast_bytes(group.member(0, column));
-        copy(b.plan(), fused, at, stacks[column], expert * part, part);
-        at += part;
-      }
-    b.drop_all(stacks);
+      if (const std::size_t at = expert * group.columns + column; sources.copies[at])
+        b.drop(sources.blocks[at]);
   }
-  b.drop_all(sources);
+  if (single) return stacks.front();
+  const BlockId fused = make_fused(b, space, group.label, cast_bytes_of(b, group), BlockUse::storage);
+  std::uint64_t at = 0;
+  for (std::size_t expert = 0; expert < group.experts(); ++expert)
+    for (std::size_t column = 0; column < group.columns; ++column) {
+      const std::uint64_t part = b.cast_bytes(group.member(0, column));
+      copy(b.plan(), fused, at, stacks[column], expert * part, part);
+      at += part;
+    }
+  b.drop_all(stacks);
+  return fused;
 }
+
+// from_pretrained() of transformers 5: a pool of threads materialises the tensors in the order of their
+// names, each thread with a cast copy on the host of its own. They run ahead of the loop that fuses experts.
+// With weights on disk there is no pool, and each group is materialised when its turn comes.
+class Conversion {
+ public:
+  // `on_host`: every parameter stays on the host for now, whatever its home.
+  Conversion(MethodBuilder& b, MappedModel& model, bool on_host)
+      : b_(b),
+        model_(model),
+        on_host_(on_host),
+        groups_(expert_groups(b.graph(), b.order())),
+        workers_(loading_threads(b.inputs())),
+        made_(b.graph().storages.size()) {
+    check_groups();
+    const bool pool =
+        std::ranges::find(b.inputs().placement.homes, Home::disk) == b.inputs().placement.homes.end();
+    const std::vector<Item> items = items_of(b_, by_name(b_), groups_);
+    for (const Item& item : items) {
+      if (item.group == nullptr) {
+        convert(item.storage);
+        continue;
+      }
+      for (const StorageId id : item.group->storages) materialise(id);
+      if (!pool) fuse(*item.group);
+    }
+    drop_casts();
+    for (const Item& item : items)
+      if (pool && item.group != nullptr) fuse(*item.group);
+  }
+
+ private:
+  Home home(StorageId id) const { return on_host_ ? Home::host : b_.home(id); }
+
+  void check_groups() const {
+    for (const ExpertGroup& group : groups_)
+      for (const StorageId id : group.storages)
+        if (b_.home(id) != b_.home(group.storages.front()))
+          throw Error(ErrorCode::unsupported,
+                      "{} becomes one tensor: its parts cannot go to different places",
+                      safe_display(group.label, 80));
+  }
+
+  void convert(StorageId id) {
+    const bool cast = b_.cast(id).has_value();
+    if (home(id) == Home::device)
+      to_device(id, BlockUse::storage);
+    else if (cast)
+      keep(id, cast_copy(id, home(id) == Home::host ? BlockUse::storage : BlockUse::temporary));
+    else if (home(id) == Home::host)
+      model_.view(id);  // on disk it stays in its own file
+  }
+
+  // What goes to disk is written to a file of its own and freed.
+  void keep(StorageId id, BlockId made) { home(id) == Home::host ? model_.own(id, made) : b_.drop(made); }
+
+  BlockId cast_copy(StorageId id, BlockUse use) {
+    const BlockId pages = model_.touch(id);
+    const BlockId made = b_.make_cast(Space::host, id, use);
+    b_.move_cast(made, pages, id);
+    return made;
+  }
+
+  BlockId to_device(StorageId id, BlockUse use) {
+    BlockId from{};
+    if (b_.cast(id)) {
+      if (casts_.size() == workers_) b_.drop(casts_.front()), casts_.pop_front();
+      from = cast_copy(id, BlockUse::temporary);
+      casts_.push_back(from);
+    } else {
+      from = model_.touch(id);
+    }
+    const BlockId made = b_.make_cast(Space::device, id, use);
+    b_.move(made, from);
+    if (workers_ == 1) drop_casts();
+    return made;
+  }
+
+  void drop_casts() { b_.drop_all({casts_.begin(), casts_.end()}), casts_.clear(); }
+
+  // A source of a fused tensor. On the host, one that needs no cast is a view of the mapping.
+  void materialise(StorageId id) {
+    made_[index(id)] = home(id) == Home::device ? to_device(id, BlockUse::temporary)
+                       : b_.cast(id)            ? cast_copy(id, BlockUse::temporary)
+                                                : model_.touch(id);
+  }
+
+  void fuse(const ExpertGroup& group) {
+    const StorageId first = group.storages.front();
+    const Space space = home(first) == Home::device ? Space::device : Space::host;
+    Sources sources;
+    for (const StorageId id : group.storages) {
+      sources.blocks.push_back(made_[index(id)]);
+      sources.copies.push_back(space == Space::device || b_.cast(id).has_value());
+    }
+    const BlockId fused = fuse_columns(b_, group, space, sources);
+    if (space == Space::host) keep(first, fused);
+  }
+
+  MethodBuilder& b_;
+  MappedModel& model_;
+  const bool on_host_;
+  const std::vector<ExpertGroup> groups_;
+  const std::size_t workers_;  // without threads if weights stay on disk
+  std::deque<BlockId> casts_;  // the latest of each worker
+  std::vector<BlockId> made_;  // by storage: the source of a fused tensor
+};
 
 // Allocates the fused tensor first; each part is copied to its place in it.
 void fuse_in_place(MethodBuilder& b, const ExpertGroup& group) {
@@ -97,46 +209,62 @@ void fuse_in_place(MethodBuilder& b, const ExpertGroup& group) {
   }
 }
 
-}  // namespace
-
-Plan load_from_pretrained(MethodBuilder& b) {
-  std::vector<BlockId> model(b.graph().storages.size());
-  for (const StorageId id : b.order()) model[index(id)] = b.make_cast(Space::host, id);
-  mark(b.plan(), "built on the host");
-  for (const StorageOrder& shard : b.by_shard()) {
-    std::vector<BlockId> read;
-    for (const StorageId id : shard) read.push_back(b.load(Space::host, id));
-    for (std::size_t i = 0; i < shard.size(); ++i) b.move_cast(model[index(shard[i])], read[i], shard[i]);
-    b.drop_all(read);
+// Loads mapped files one after the other. Weights that are `copied` or cast become tensors of their own, the
+// others views; then the model moves to the device.
+Plan load_mapped_files(MethodBuilder& b, bool copied) {
+  MappedModel model(b);
+  for (std::size_t file = 0; file < model.files().size(); ++file) {
+    for (const StorageId id : model.files()[file]) {
+      if (!copied && !b.cast(id)) {
+        model.view(id);
+        continue;
+      }
+      const BlockId pages = model.touch(id);
+      const BlockId made = b.make_cast(Space::host, id);
+      b.move_cast(made, pages, id);
+      model.own(id, made);
+    }
+    model.close(file);
   }
   mark(b.plan(), "loaded on the host");
-  for (const StorageId id : b.order()) {
-    b.move(b.make_cast(Space::device, id), model[index(id)]);
-    b.drop(model[index(id)]);
-  }
+  model.to_device();
   return b.finish();
 }
 
+}  // namespace
+
+// The model is built with memory that nothing has touched: it becomes resident as it is filled.
+Plan load_transformers_v4_early(MethodBuilder& b) { return load_mapped_files(b, true); }
+
+Plan load_transformers_v4(MethodBuilder& b) { return load_mapped_files(b, false); }
+
 Plan load_transformers_v5(MethodBuilder& b) {
-  if (b.all_cast_bytes() > 0) {
-    b.drop(make_fused(b, Space::device, "warm-up of the allocator", b.all_cast_bytes(), BlockUse::temporary));
+  std::uint64_t lands = 0;
+  for (const StorageId id : b.order()) lands += b.home(id) == Home::device ? b.cast_bytes(id) : 0;
+  if (lands > 0) {
+    b.drop(make_fused(b, Space::device, "warm-up of the allocator", lands, BlockUse::temporary));
     mark(b.plan(), "allocator warmed up");
   }
-  const std::vector<ExpertGroup> groups = expert_groups(b.graph(), b.order());
-  std::vector<BlockId> mapped;
-  for (const Item& item : items_of(b, groups)) {
-    if (item.group != nullptr)
-      fuse_from_lists(b, *item.group, mapped);
-    else
-      materialise(b, item.storage, BlockUse::storage, mapped);
-  }
-  b.drop_all(mapped);
+  MappedModel model(b);
+  Conversion(b, model, false);
+  model.close();
+  model.to_device();
+  b.bring_offloaded();
+  return b.finish();
+}
+
+Plan load_transformers_v5_to(MethodBuilder& b) {
+  MappedModel model(b);
+  Conversion(b, model, true);
+  model.close();
+  mark(b.plan(), "loaded on the host");
+  model.to_device();
   return b.finish();
 }
 
 Plan load_fused_in_place(MethodBuilder& b) {
   const std::vector<ExpertGroup> groups = expert_groups(b.graph(), b.order());
-  for (const Item& item : items_of(b, groups)) {
+  for (const Item& item : items_of(b, b.order(), groups)) {
     if (item.group != nullptr) {
       fuse_in_place(b, *item.group);
       continue;
