@@ -1,9 +1,11 @@
 // loadline methods: shows what each load method does, its peak law and the options that it supports.
 #include "app/cli/commands.h"
+#include "app/cli/evidence_json.h"
 #include "app/cli/option_flags.h"
 #include "app/cli/table.h"
 #include "app/report/manual.h"
 #include "app/report/wrap.h"
+#include "core/load/evidence.h"
 #include "core/load/load_options.h"
 
 #include <CLI/CLI.hpp>
@@ -25,6 +27,7 @@ Json method_json(const Method& method) {
                {"law", method.peak_law},   {"explanation", report::method_explanation(method.id)},
                {"default", method.common}, {"options", Json::array()}};
   for (const LoadOption* option : supported_options(method)) json["options"].push_back(option->id);
+  json["evidence"] = evidence_json(method.id);
   return json;
 }
 
@@ -33,6 +36,7 @@ void print_one(const Context& context, const Method& method) {
              method.summary);
   fmt::print("{}", report::wrapped(report::method_explanation(method.id), "  ", context.prose_columns));
   fmt::print("  Law: {}\n", method.peak_law);
+  fmt::print("{}", report::wrapped(evidence_text(method.id), "  ", context.prose_columns));
   if (const std::string flags = flags_text(method); !flags.empty()) fmt::print("  Options: {}\n", flags);
 }
 
@@ -52,9 +56,10 @@ int print_methods(const Context& context, const std::vector<std::string>& ids) {
     fmt::print("{}", report::wrapped("Symbols: " + report::law_symbols(), "", context.prose_columns));
     return kDone;
   }
-  Table table({"method", "", "what it does"}, {kLeft, kLeft, kLeft});
+  Table table({"method", "", "what it does", "held against"}, {kLeft, kLeft, kLeft, kLeft});
   for (const Method& method : methods())
-    table.row({std::string(method.id), method.common ? "*" : "", std::string(method.summary)});
+    table.row({std::string(method.id), method.common ? "*" : "", std::string(method.summary),
+               evidence_brief(method.id)});
   fmt::print("{}* shown by `plan` unless --method says otherwise. `loadline methods ID` explains one.\n",
              table.text(context.colour));
   return kDone;

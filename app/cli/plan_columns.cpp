@@ -127,6 +127,7 @@ class Columns {
     add_peak("staging", kFigure, Space::staging);
     if (blocks) add_reserved("staging reserved", Space::staging);
     add_bytes("unified", kSum, [](const LoadRow& row) { return row.unified.bytes; });
+    add_bytes("for each token", kFigure, [](const LoadRow& row) { return row.pass_reads.all(); });
   }
 
   void add_orders() {

@@ -1,5 +1,6 @@
 // The keys of plan's JSON output.
 #include "app/cli/advice_text.h"
+#include "app/cli/evidence_json.h"
 #include "app/cli/forward_text.h"
 #include "app/cli/load_flags.h"
 #include "app/cli/plan_view.h"
@@ -70,6 +71,11 @@ Json row_json(const LoadRow& row, const BoundRequest& bound) {
       {"fits", fits_json(row, bound)}};
   json["alive_at_peak"] = alive_json(row);
   json["law"] = row.method->peak_law;
+  json["evidence"] = evidence_json(row.method->id);
+  if (row.pass_reads.all() > 0)
+    json["pass_reads"] = {{"mapped", row.pass_reads.mapped},
+                          {"disk", row.pass_reads.disk},
+                          {"read_again_per_token", row.reread}};
   if (row.order_proven) json["order_proven"] = *row.order_proven;
   json["reads"] = {{"bytes", row.reads.bytes}, {"jumps", row.reads.jumps}, {"distance", row.reads.distance}};
   json["seconds"] = row.seconds;

@@ -11,6 +11,7 @@
 #include "app/report/wrap.h"
 #include "core/base/text.h"
 #include "core/load/cast_summary.h"
+#include "core/load/evidence.h"
 #include "core/load/law.h"
 
 #include <algorithm>
@@ -144,13 +145,47 @@ std::string also_fits_text(const LoadAnswer& answer) {
 std::string cache_text(const PlanView& view) {
   const std::vector<LoadRow>& rows = view.answer().rows;
   const auto& limit = view.request().page_cache_budget;
-  const bool mapped =
-      std::ranges::any_of(rows, [](const LoadRow& row) { return row.cache && row.cache->mapped > 0; });
-  const bool again =
-      std::ranges::any_of(rows, [](const LoadRow& row) { return row.cache && row.cache->reread_bytes > 0; });
-  if (!limit || !mapped) return "";
-  return fmt::format("The page cache holds at most {}: {}.\n", format_bytes(*limit),
-                     again ? "what was dropped is read again" : "what it drops is not needed again");
+  const auto any = [&](const auto& holds) { return std::ranges::any_of(rows, holds); };
+  if (!limit || !any([](const LoadRow& row) { return row.cache && row.cache->mapped > 0; })) return "";
+  std::string_view then = "what it drops is not needed again";
+  if (any([](const LoadRow& row) { return row.reread > 0; }))
+    then = "weights that it drops are read again for each token";
+  else if (any([](const LoadRow& row) { return row.cache && row.cache->reread_bytes > 0; }))
+    then = "what was dropped is read again";
+  return fmt::format("The page cache holds at most {}: {}.\n", format_bytes(*limit), then);
+}
+
+// Weights that a token reads from files: what a budget must leave room for, and what it costs if it does not.
+std::string pass_reads_text(const PlanView& view) {
+  std::string text;
+  for (const LoadRow& row : view.answer().rows) {
+    if (row.pass_reads.all() == 0) continue;
+    std::string parts;
+    if (row.pass_reads.mapped > 0)
+      parts = fmt::format("{} that stay mapped", format_bytes(row.pass_reads.mapped));
+    if (row.pass_reads.disk > 0)
+      parts += fmt::format("{}{} on disk", parts.empty() ? "" : " and ", format_bytes(row.pass_reads.disk));
+    text += fmt::format("{}: each token needs weights of {}", row.method->id, parts);
+    if (row.reread > 0)
+      text += fmt::format("; there is no room for them, so each token reads them again, in about {}",
+                          format_seconds(static_cast<double>(row.reread) / view.bound().inputs.costs.disk_read));
+    text += ".\n";
+  }
+  return text;
+}
+
+// Methods of which a recipe was measured beyond the tolerance.
+std::string deviation_text(const PlanView& view) {
+  std::vector<std::string> named;
+  for (const LoadRow& row : view.answer().rows) {
+    const std::optional<Evidence> evidence = evidence_of(row.method->id);
+    if (row.refusal || !evidence || evidence->beyond.empty()) continue;
+    std::string id(row.method->id);
+    if (std::ranges::find(named, id) == named.end()) named.push_back(std::move(id));
+  }
+  if (named.empty()) return "";
+  return fmt::format("A framework was measured beyond the tolerance for {}: `loadline methods ID` says which.\n",
+                     fmt::join(named, ", "));
 }
 
 constexpr std::size_t kTitle = 22;
@@ -235,8 +270,8 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
   if (!answer.rows.empty()) text += least_text(view) + "\n";
   if (view.unified())
     text +=
-        "\"must hold\" is device, host and staging memory together. File pages do not count: the system can "
-        "drop them.\n";
+        "\"must hold\" is device, host and staging memory together. File pages do not count, as the system can "
+        "drop them; the verdict counts those that each token needs.\n";
   text += alive_text(view);
   if (answer.several_orders())
     if (const std::string gain = gain_text(view); !gain.empty()) text += gain + "\n";
@@ -245,7 +280,8 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
     text +=
         fmt::format("Verdicts are by what the allocator '{}' reserves{}.\n", allocator_id(request.allocator),
                     has_own_order(answer.rows) ? "; the order optimal is by the bytes requested" : "");
-  text += unproven_text(answer.rows) + cache_text(view) + left_out_text(view);
+  text += unproven_text(answer.rows) + cache_text(view) + pass_reads_text(view) + deviation_text(view) +
+          left_out_text(view);
   if (const std::string pass = forward_text(*answer.forward); !pass.empty()) text += "\n" + pass;
   const bool curves =
       std::ranges::any_of(view.pictured.curves, [](const auto& curve) { return curve.has_value(); });
@@ -269,7 +305,8 @@ std::string plan_explanation(const PlanView& view, bool colour) {
     text += fmt::format("\n{}{}{} ({}): {}\n", colour ? "\033[1m" : "", row.method->id,
                         colour ? "\033[0m" : "", safe_display(row.order, 40), row.method->peak_law);
     text += law_line(evaluate_law(row.method->peak_law, values));
-    text += fmt::format("  {}\n{}", report::method_explanation(row.method->id), view_lines(view, row));
+    text += fmt::format("  {}\n  {}\n{}", report::method_explanation(row.method->id),
+                        evidence_text(row.method->id), view_lines(view, row));
   }
   text += fmt::format("\nWhat counts so, with {} memory:\n", memory_kind_name(view.bound().memory));
   for (const MemoryView& counter : memory_views())

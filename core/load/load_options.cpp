@@ -290,7 +290,7 @@ constexpr std::array<LoadOption, 32> kOptions = {{
       .default_text = "40GB",
       .access = access::number<&Request::runai_buffer>},
      kAll,
-     {.supported_by = &MethodTraits::limit, .symbol = "limit"}},
+     {.supported_by = &MethodTraits::limit}},
     {{.id = "shard_size",
       .group = kSettings,
       .kind = OptionKind::bytes,
