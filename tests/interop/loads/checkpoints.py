@@ -9,15 +9,16 @@ import shutil
 import torch
 
 PARTS = 6
+CONTEXT = 512  # small as the models are: older versions keep a mask of its square, which no file holds
 SUFFIX = {"bin": "pytorch_model", "safetensors": "model"}
 
 
-def _llama(layers, tied, hidden=1536, vocabulary=40960):
+def _llama(layers, tied, hidden=1536, vocabulary=40960, heads=12):
     from transformers import LlamaConfig
 
     return LlamaConfig(hidden_size=hidden, intermediate_size=hidden * 8 // 3, num_hidden_layers=layers,
-                       num_attention_heads=12, num_key_value_heads=12, vocab_size=vocabulary,
-                       tie_word_embeddings=tied, pad_token_id=0)
+                       num_attention_heads=heads, num_key_value_heads=heads, vocab_size=vocabulary,
+                       max_position_embeddings=CONTEXT, tie_word_embeddings=tied, pad_token_id=0)
 
 
 def _gpt2(layers, hidden=1280, vocabulary=50257):
@@ -38,6 +39,8 @@ def _mixtral(layers, hidden=1024, vocabulary=32000):
 FAMILIES = {
     "llama-untied": (lambda: _llama(12, False), lambda: _llama(2, False, 96, 512), torch.bfloat16),
     "llama-tied": (lambda: _llama(8, True), lambda: _llama(2, True, 96, 512), torch.bfloat16),
+    "llama-small-untied": (lambda: _llama(8, False, 1024, 32000, 8), lambda: _llama(2, False, 96, 512), torch.bfloat16),
+    "llama-small-tied": (lambda: _llama(8, True, 1024, 32000, 8), lambda: _llama(2, True, 96, 512), torch.bfloat16),
     "gpt2": (lambda: _gpt2(12), lambda: _gpt2(2, 160, 512), torch.float16),
     "mixtral": (lambda: _mixtral(6), lambda: _mixtral(2, 64, 512), torch.bfloat16),
 }

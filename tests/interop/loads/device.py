@@ -39,3 +39,28 @@ def move_model(model):
 def empty_model(model):
     """Module.to_empty(device) of a model on the meta device."""
     return model._apply(empty_like)
+
+
+def fill_buffers(model):
+    """Buffers that no file holds and that are still on the meta device: zeros on the host."""
+    return model._apply(lambda tensor: torch.zeros_like(tensor, device="cpu") if tensor.is_meta else tensor)
+
+
+_BUFFERS = {}
+
+
+def own_buffers(framework):
+    """fastsafetensors allocates the buffers of its files on the device."""
+    from fastsafetensors import cpp
+
+    def allocate(self, length, _device):
+        storage = _shared(length)
+        _BUFFERS[storage.data_ptr()] = storage
+        self.mem_used += length
+        return cpp.gds_device_buffer(storage.data_ptr(), length, False)
+
+    def free(self, buffer, _device):
+        del _BUFFERS[buffer.get_base_address()]
+        self.mem_used -= buffer.get_length()
+
+    framework.alloc_tensor_memory, framework.free_tensor_memory = allocate, free

@@ -1,141 +1,139 @@
 """Runs recipes of real frameworks and holds Loadline's projections against what the kernel counted.
 
-usage: truth.py LOADLINE FOLDER [--only WORD ...] [--runs N] [--json FILE] [--list]
-
-FOLDER keeps the checkpoints and the packages of older frameworks between runs."""
+FOLDER keeps the checkpoints, the packages of older frameworks and the last measurements between runs."""
 
 import argparse
+import datetime
+import fnmatch
 import json
 import os
-import statistics
 import subprocess
-import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-import recipes  # noqa: E402
-from sampler import FIELDS, Sampler  # noqa: E402
+import harness
+import recipes
+from harness import BYTES, FIELDS, PERCENT
 
-MIB = 1 << 20
-ABSOLUTE, RELATIVE = 16 * MIB, 0.02
-SPACES = {"anonymous": ("host", "staging"), "file": ("page_cache",), "device": ("device",)}
+ASSET = os.path.join(harness.HERE, "..", "..", "..", "assets", "truth.json")
 
 
-def environment_of(recipe, folder):
-    variables = dict(os.environ, TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", PYTHONDONTWRITEBYTECODE="1")
-    if recipe.environment:
-        variables["PYTHONPATH"] = os.path.join(folder, recipe.environment)
-    return variables
+def asked_pairs(words):
+    """(recipe, checkpoint) of all that match one of the words; all without words."""
+    pairs = [(name, model) for name, recipe in recipes.RECIPES.items() for model in recipe.models]
+    if not words:
+        return pairs
+    return [(name, model) for name, model in pairs
+            if any(word in f"{name} {model}" or fnmatch.fnmatchcase(f"{name} {model}", word) for word in words)]
 
 
-def checkpoint(folder, name, tiny=False):
-    """Made by a process of its own, so that no run inherits its memory."""
-    asked = ("tiny-" if tiny else "") + name
-    made = subprocess.run([sys.executable, os.path.join(HERE, "checkpoints.py"), os.path.join(folder, "models"), asked],
-                          check=True, stdout=subprocess.PIPE, text=True)
-    return made.stdout.split()[-1]
+class Measurements:
+    """Of earlier calls, by pair; kept in a file."""
+
+    def __init__(self, path):
+        self.path = path
+        self.lock = threading.Lock()
+        self.by_pair = {}
+        if os.path.exists(path):
+            with open(path) as file:
+                self.by_pair = json.load(file)
+
+    def find(self, name, model):
+        return self.by_pair.get(f"{name} {model}")
+
+    def keep(self, name, model, found):
+        with self.lock:
+            self.by_pair[f"{name} {model}"] = found
+            with open(self.path + ".partial", "w") as file:
+                json.dump(self.by_pair, file, indent=0)
+            os.replace(self.path + ".partial", self.path)
 
 
-def measure(name, folder, tiny, model):
-    """One run in a fresh process: peaks, what stays, and the versions that ran."""
-    recipe = recipes.RECIPES[name]
-    command = [sys.executable, os.path.join(HERE, "child.py"), name, tiny, model]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             env=environment_of(recipe, folder))
+def row_of(asked, known, name, model):
+    """A row, or the line that says why there is none."""
+    folder = os.path.abspath(asked.folder)
+    try:
+        found = (known.find(name, model) or []) if asked.again else []
+        if len(found) < asked.runs:
+            found = found + harness.measure_runs(folder, name, model, asked.runs - len(found), "newest" if asked.newest else "")
+            known.keep(name, model, found)
+        return harness.compare(asked.program, folder, name, model, found), ""
+    except (RuntimeError, ValueError, OSError, subprocess.CalledProcessError) as error:
+        return None, f"{name:30} {model:32} FAILED: {error}"
+
+
+def line(row):
+    cells = " ".join(f"{harness.describe(row['counters'][field]):20}" for field in FIELDS)
+    error = "" if row["error_percent"] is None else f"{row['error_percent']:5.1f} %"
+    version = f"{row['framework']} {row['version']}"
+    return f"{row['recipe']:30} {row['model']:32} {version:28} {cells} {error:8} {row['reason']}"
+
+
+def asset(rows):
+    """What assets/truth.json holds, in the order of the table."""
     versions = {}
-    for line in child.stdout:  # frameworks print, too
-        if line.startswith("ready "):
-            versions = json.loads(line.removeprefix("ready "))
-            break
-    if not versions:
-        _, errors = child.communicate()
-        raise RuntimeError(f"{name}: did not warm up: {errors.strip().splitlines()[-1:]}")
-    sampler = Sampler(child.pid)
-    child.stdin.write("go\n")
-    child.stdin.flush()
-    loaded = any(line.startswith("loaded") for line in child.stdout)
-    if not loaded:
-        sampler.end()
-        _, errors = child.communicate()
-        raise RuntimeError(f"{name}: did not load: {errors.strip().splitlines()[-1:]}")
-    peak, kept = sampler.stop()
-    child.communicate("\n")
-    return peak, kept, versions
+    for row in rows:
+        for package, version in row["versions"].items():
+            versions.setdefault(package, set()).add(version)
+    fields = ("recipe", "about", "framework", "version", "model", "model_bytes", "method", "options", "law", "counters",
+              "error_percent", "range", "ok", "reason")
+    counter_fields = ("projected", "low", "high", "measured", "runs")
+    told = []
+    for row in rows:
+        row = {field: row[field] for field in fields}
+        row["counters"] = {name: {field: counter[field] for field in counter_fields if field in counter}
+                           for name, counter in row["counters"].items()}
+        told.append(row)
+    return {"schema_version": 1, "date": datetime.date.today().isoformat(), "tolerance": {"bytes": BYTES, "percent": PERCENT},
+            "versions": {package: ", ".join(sorted(found, reverse=True)) for package, found in sorted(versions.items())}, "rows": told}
 
 
-def project(program, recipe, model):
-    """The projected peaks by counter; nothing and the reason if there is no such row."""
-    if not recipe.method:
-        return None, "no method claims to be this load"
-    command = [program, "plan", model, "--method", recipe.method, *recipe.flags, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode not in (0, 3):
-        return None, done.stderr.strip().splitlines()[0] if done.stderr.strip() else f"exit {done.returncode}"
-    peaks = json.loads(done.stdout)["rows"][0]["peak"]
-    return {field: sum(peaks.get(space, 0) for space in spaces) for field, spaces in SPACES.items()}, ""
-
-
-def within(projected, measured):
-    return abs(projected - measured) <= max(ABSOLUTE, RELATIVE * measured)
-
-
-def compare(program, folder, name, model_name, runs):
-    recipe = recipes.RECIPES[name]
-    model = checkpoint(folder, model_name)
-    tiny = checkpoint(folder, model_name, tiny=True)
-    found = [measure(name, folder, tiny, model) for _ in range(runs)]
-    projected, reason = project(program, recipe, model)
-    row = {"recipe": name, "model": model_name, "method": recipe.method, "flags": list(recipe.flags),
-           "framework": recipe.framework, "versions": found[0][2], "reason": reason, "counters": {}}
-    for field in FIELDS:
-        measured = statistics.median(peak[field] for peak, _, _ in found)
-        row["counters"][field] = {"measured": measured, "runs": [peak[field] for peak, _, _ in found],
-                                  "kept": statistics.median(kept[field] for _, kept, _ in found)}
-        if projected is not None:
-            row["counters"][field] |= {"projected": projected[field], "ok": within(projected[field], measured)}
-    row["ok"] = projected is not None and all(counter["ok"] for counter in row["counters"].values())
-    return row
-
-
-def cell(counter):
-    projected = f"{counter['projected'] / MIB:6.0f}" if "projected" in counter else "     -"
-    mark = " " if counter.get("ok") else "*"
-    return f"{projected}/{counter['measured'] / MIB:6.0f}{mark}({counter['kept'] / MIB:5.0f})"
+def write_asset(rows, path=ASSET):
+    """A row on each line, so that a changed figure is one changed line."""
+    whole = asset(rows)
+    lines = ",\n".join(json.dumps(row, separators=(",", ":")) for row in whole.pop("rows"))
+    head = json.dumps(whole, separators=(",", ":"))
+    with open(path, "w") as file:
+        file.write(f'{head[:-1]},"rows":[\n{lines}\n]}}\n')
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program")
-    parser.add_argument("folder")
-    parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--json", help="write all runs to this file")
+    parser = argparse.ArgumentParser(prog="./dev truth", description=__doc__)
+    parser.add_argument("program", help=argparse.SUPPRESS)
+    parser.add_argument("folder", help=argparse.SUPPRESS)
+    parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="pairs whose recipe or checkpoint holds the word, or match it with *")
+    parser.add_argument("--runs", type=int, default=3, help="of each pair; their median counts [3]")
+    parser.add_argument("--jobs", type=int, default=1, help="pairs measured at once [1]")
+    parser.add_argument("--again", action="store_true", help="project again, measure only runs that are missing")
+    parser.add_argument("--newest", action="store_true", help="with the newest versions of the pinned packages, in a folder of their own")
+    parser.add_argument("--write", action="store_true", help="write assets/truth.json, which holds all rows")
+    parser.add_argument("--json", metavar="FILE", help="write the rows of this call with all runs")
     parser.add_argument("--list", action="store_true", help="print the recipes and end")
     asked = parser.parse_args()
     if asked.list:
         for name, recipe in recipes.RECIPES.items():
-            print(f"{name:28} {recipe.about}")
+            print(f"{name:30} {recipe.about}")
         return
-    rows = []
-    print("MiB, projected/measured at the peak; * differs by more than 2 % and 16 MiB; in brackets: what stays")
-    print(f"{'recipe':28} {'checkpoint':32} {'method':22} {'anonymous':22} {'file pages':22} {'device':22}")
-    for name, recipe in recipes.RECIPES.items():
-        for model in recipe.models:
-            if asked.only and not any(word in f"{name} {model}" for word in asked.only):
-                continue
-            try:
-                row = compare(asked.program, os.path.abspath(asked.folder), name, model, asked.runs)
-            except (RuntimeError, subprocess.CalledProcessError) as error:
-                print(f"{name:28} {model:32} FAILED: {error}", flush=True)
-                continue
-            rows.append(row)
-            cells = " ".join(f"{cell(row['counters'][field]):22}" for field in FIELDS)
-            print(f"{name:28} {model:32} {recipe.method:22} {cells} {row['reason']}", flush=True)
-    good = sum(row["ok"] for row in rows)
-    print(f"{good} of {len(rows)} within tolerance")
+    if asked.write and (asked.only or asked.newest):
+        parser.error("--write wants all pairs with the pinned packages")
+    known = Measurements(os.path.join(asked.folder, "measured-newest.json" if asked.newest else "measured.json"))
+    print(f"projected/measured peaks in MiB, median of {asked.runs}; * is off by more than {PERCENT} % and {BYTES >> 20} MiB", flush=True)
+    print(f"{'recipe':30} {'checkpoint':32} {'framework':28} {'anonymous':20} {'file pages':20} {'device':20} error", flush=True)
+    rows, failed = [], 0
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        for row, why in pool.map(lambda pair: row_of(asked, known, *pair), asked_pairs(asked.only)):
+            failed += row is None
+            if row is not None:
+                rows.append(row)
+            print(why or line(row), flush=True)
+    good = sum(row["ok"] and not row["range"] for row in rows)
+    ranged = sum(row["ok"] and row["range"] for row in rows)
+    print(f"{good} of {len(rows)} within tolerance, {ranged} in range, {len(rows) - good - ranged} beyond; {failed} failed")
     if asked.json:
         with open(asked.json, "w") as file:
             json.dump(rows, file, indent=1)
+    if asked.write:
+        write_asset(rows)
 
 
 if __name__ == "__main__":

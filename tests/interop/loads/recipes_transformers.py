@@ -1,0 +1,167 @@
+"""transformers' from_pretrained(), in its fifth version and in two of the fourth."""
+
+from recipes import ENVIRONMENTS, add_recipe, dtype_of, one_token, part_of, recipe
+
+SHARDS, ONE, TIED = "llama-untied.shards-safetensors", "llama-untied.safetensors", "llama-tied.safetensors"
+BIN_SHARDS, BIN = "llama-untied.shards-bin", "llama-untied.bin"
+GPT2, MIXTRAL, MIXTRAL_SHARDS = "gpt2.safetensors", "mixtral.safetensors", "mixtral.shards-safetensors"
+ON_HOST = ("--place", "*=host")
+CAST = ("--cast", "f32")
+
+
+def _load(model, dtype=None, **more):
+    import transformers
+
+    kind = "dtype" if transformers.__version__ >= "5" else "torch_dtype"
+    return transformers.AutoModelForCausalLM.from_pretrained(model, **{kind: dtype or dtype_of(model)}, **more)
+
+
+@recipe("transformers_v5", SHARDS, ONE, TIED, GPT2, BIN_SHARDS, MIXTRAL, framework="transformers")
+def transformers_v5_to(model):
+    """from_pretrained(), then .to(device)"""
+    import device
+
+    return device.move_model(_load(model))
+
+
+@recipe("transformers_v5", SHARDS, TIED, MIXTRAL, framework="transformers", flags=ON_HOST)
+def transformers_v5_cpu(model):
+    """from_pretrained() on the CPU"""
+    return _load(model)
+
+
+@recipe("transformers_v5", SHARDS, TIED, MIXTRAL, framework="transformers", flags=ON_HOST)
+def transformers_v5_cpu_then_run(model):
+    """from_pretrained() on the CPU, then one token"""
+    return one_token(_load(model))
+
+
+@recipe("transformers_v5", SHARDS, TIED, MIXTRAL, framework="transformers", flags=(*ON_HOST, *CAST))
+def transformers_v5_cpu_cast(model):
+    """from_pretrained(dtype=float32) on the CPU"""
+    import torch
+
+    return _load(model, torch.float32)
+
+
+@recipe("transformers_v5", SHARDS, MIXTRAL, framework="transformers")
+def transformers_v5_device(model):
+    """from_pretrained(device_map=device)"""
+    import backend
+
+    backend.install()
+    return _load(model, device_map={"": 0})
+
+
+DEVICE_SHARE = 0.4
+
+
+def _auto(model, **more):
+    import backend
+    import transformers.integrations.accelerate as inner
+
+    backend.install()
+    backend.believe_max_memory(inner)
+    return _load(model, device_map="auto", max_memory={0: part_of(model, DEVICE_SHARE), "cpu": part_of(model, 1)}, **more)
+
+
+@recipe("transformers_v5", SHARDS, TIED, framework="transformers",
+        flags=lambda model: ("--auto-map", f"{part_of(model, DEVICE_SHARE)},{part_of(model, 1)}"))
+def transformers_v5_auto(model):
+    """from_pretrained(device_map='auto'), 40 % on the device"""
+    return _auto(model)
+
+
+@recipe("transformers_v5", SHARDS, framework="transformers",
+        flags=lambda model: ("--auto-map", f"{part_of(model, DEVICE_SHARE)},{part_of(model, 1)}"))
+def transformers_v5_auto_then_run(model):
+    """the same, then the CPU's weights are touched"""
+    import torch
+
+    net = _auto(model)
+    hooks = [module._hf_hook for module in net.modules() if getattr(getattr(module, "_hf_hook", None), "weights_map", None)]
+    left = {id(value): value for hook in hooks for value in hook.weights_map.dataset.state_dict.values()}
+    left |= {id(parameter): parameter.detach() for parameter in net.parameters() if parameter.device.type == "cpu"}
+    for tensor in left.values():
+        tensor.view(torch.uint8).max()  # a sum would first make a copy
+    return net
+
+
+def _cast_by(workers):
+    def run(model):
+        import backend
+        import torch
+        import transformers.core_model_loading as loading
+
+        backend.install()
+        loading.GLOBAL_WORKERS = workers  # its only knob: a constant of the module
+        return _load(model, torch.float32, device_map={"": 0})
+
+    run.__doc__ = f"from_pretrained(device_map=device, dtype=float32), {workers} threads, fixed mmap threshold"
+    return run
+
+
+# glibc then gives freed blocks back, as most other allocators do
+FIXED = (("MALLOC_MMAP_THRESHOLD_", "131072"),)
+for _workers in (1, 2, 4):
+    add_recipe(f"transformers_v5_cast_{_workers}", _cast_by(_workers), "transformers_v5", SHARDS, *((TIED,) if _workers > 1 else ()),
+               framework="transformers", flags=(*CAST, "--workers", str(_workers)), variables=FIXED)
+
+
+@recipe("transformers_v5", SHARDS, framework="transformers", flags=(*CAST, "--workers", "2", "--allocator", "malloc"),
+        reason="small objects split the blocks that glibc's heap has got back, so that the next cast does not fit into them")
+def transformers_v5_cast_default(model):
+    """from_pretrained(device_map=device, dtype=float32), 2 threads, glibc as it is"""
+    return _cast_by(2)(model)
+
+
+def _v4_to(model):
+    """from_pretrained(), then .to(device)"""
+    import device
+
+    return device.move_model(_load(model))
+
+
+def _v4_to_cast(model):
+    """from_pretrained(torch_dtype=float32), then .to(device)"""
+    import device
+    import torch
+
+    return device.move_model(_load(model, torch.float32))
+
+
+def _v4_device(model):
+    """from_pretrained(device_map=device)"""
+    import backend
+
+    backend.install()
+    return _load(model, device_map={"": 0})
+
+
+def _v4_cpu(model):
+    """from_pretrained() on the CPU"""
+    return _load(model)
+
+
+def _v4_cpu_then_run(model):
+    """from_pretrained() on the CPU, then one token"""
+    return one_token(_load(model))
+
+
+def _v4_low_to(model):
+    """from_pretrained(low_cpu_mem_usage=True), then .to(device)"""
+    import device
+
+    return device.move_model(_load(model, low_cpu_mem_usage=True))
+
+
+for _folder, _method in zip(ENVIRONMENTS, ("transformers_v4", "transformers_v4_early")):
+    _name = _folder.replace("-", "_")
+    _more = {"framework": "transformers", "environment": _folder}
+    add_recipe(f"{_name}_to", _v4_to, _method, SHARDS, ONE, TIED, GPT2, BIN_SHARDS, BIN, "llama-tied.bin", MIXTRAL_SHARDS, MIXTRAL, **_more)
+    add_recipe(f"{_name}_to_cast", _v4_to_cast, _method, SHARDS, BIN_SHARDS, flags=CAST, **_more)
+    add_recipe(f"{_name}_device", _v4_device, "transformers_v4", SHARDS, BIN_SHARDS, **_more)
+    add_recipe(f"{_name}_cpu", _v4_cpu, _method, SHARDS, BIN_SHARDS, flags=ON_HOST, **_more)
+    add_recipe(f"{_name}_cpu_then_run", _v4_cpu_then_run, _method, SHARDS, TIED, flags=ON_HOST, **_more)
+add_recipe("transformers_4.38.2_low_to", _v4_low_to, "transformers_v4", SHARDS, BIN_SHARDS, framework="transformers",
+           environment="transformers-4.38.2")
