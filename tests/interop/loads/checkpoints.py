@@ -32,6 +32,7 @@ def _mixtral(layers, hidden=1024, vocabulary=32000):
 
     return MixtralConfig(hidden_size=hidden, intermediate_size=hidden * 2, num_hidden_layers=layers,
                          num_attention_heads=16, num_key_value_heads=4, num_local_experts=8, vocab_size=vocabulary,
+                         max_position_embeddings=CONTEXT,
                          tie_word_embeddings=False)
 
 
@@ -57,24 +58,26 @@ def _tensors(config, dtype):
     for name, meta in model.state_dict(keep_vars=True).items():
         if id(meta) not in made:
             made[id(meta)] = torch.randn(meta.shape, generator=generator).mul_(0.02).to(dtype)
-        tensors.update(_as_stored(name, made[id(meta)]))
-    return tensors
+        tensors[name] = made[id(meta)]
+    return dict(_as_stored(tensors))
 
 
-def _as_stored(name, tensor):
+GATE_UP, DOWN = ".mlp.experts.gate_up_proj", ".mlp.experts.down_proj"
+
+
+def _as_stored(tensors):
     """transformers 5 holds all experts of a layer in one tensor; files hold each expert's matrices."""
-    if name.endswith("experts.gate_up_proj"):
-        prefix = name.removesuffix("experts.gate_up_proj").replace(".mlp.", ".block_sparse_moe.") + "experts."
-        for expert, both in enumerate(tensor):
+    for name, tensor in tensors.items():
+        if name.endswith(DOWN):
+            continue  # with its partner
+        if not name.endswith(GATE_UP):
+            yield name.replace(".mlp.gate.", ".block_sparse_moe.gate."), tensor
+            continue
+        layer = name.removesuffix(GATE_UP)
+        for expert, (both, down) in enumerate(zip(tensor, tensors[layer + DOWN])):
             gate, up = both.chunk(2)
-            yield f"{prefix}{expert}.w1.weight", gate.clone()
-            yield f"{prefix}{expert}.w3.weight", up.clone()
-    elif name.endswith("experts.down_proj"):
-        prefix = name.removesuffix("experts.down_proj").replace(".mlp.", ".block_sparse_moe.") + "experts."
-        for expert, down in enumerate(tensor):
-            yield f"{prefix}{expert}.w2.weight", down.clone()
-    else:
-        yield name.replace(".mlp.gate.", ".block_sparse_moe.gate."), tensor
+            for part, matrix in (("w1", gate), ("w2", down), ("w3", up)):
+                yield f"{layer}.block_sparse_moe.experts.{expert}.{part}.weight", matrix.clone()
 
 
 def _parts(tensors, count):

@@ -122,13 +122,14 @@ def compare(program, folder, name, model_name, found):
     measured = sum(counter["measured"] for counter in counters.values())
     ok = row is not None and all(counter["ok"] for counter in counters.values())
     worst = max(counter.get("error", 0) for counter in counters.values())
+    size = file_bytes(model)
     return {"recipe": name, "about": recipe.about, "framework": recipe.framework,
             "version": found[0]["versions"].get(recipe.framework, ""), "versions": found[0]["versions"],
-            "model": model_name, "model_bytes": file_bytes(model), "method": recipe.method, "options": recipe.options(model),
+            "model": model_name, "model_bytes": size, "method": recipe.method, "options": recipe.options(model),
             "law": row["law"] if row else "", "counters": counters,
-            "error_percent": round(100 * worst / max(measured, 1), 1) if row else None,
+            "error_percent": round(100 * worst / max(measured, size), 1) if row else None,
             "range": any("low" in counter for counter in counters.values()), "ok": ok,
-            "reason": missing or ("" if ok else recipe.reason)}
+            "reason": "" if ok else recipe.reason or missing}
 
 
 def describe(counter):

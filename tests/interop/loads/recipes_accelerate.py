@@ -25,7 +25,7 @@ def accelerate_cpu(model):
     return _dispatch(model, {"": "cpu"})
 
 
-@recipe("accelerate", SHARDS, BIN_SHARDS, flags=("--place", "*=host"), framework="accelerate")
+@recipe("accelerate", SHARDS, BIN_SHARDS, flags=("--place", "*=host", "--seq", "1"), framework="accelerate")
 def accelerate_cpu_then_run(model):
     """the same, then one token"""
     return one_token(_dispatch(model, {"": "cpu"}))
@@ -50,7 +50,8 @@ def accelerate_disk(model):
     return _offloaded(model, {"": "disk"})
 
 
-@recipe("accelerate", BIN_SHARDS, flags=("--place", "*=disk", "--allocator", "malloc"), framework="accelerate")
+@recipe("accelerate", BIN_SHARDS, flags=("--place", "*=disk", "--allocator", "malloc"), framework="accelerate",
+        reason="glibc's heap keeps freed blocks that lie below its moving mmap threshold")
 def accelerate_disk_default(model):
     """the same with glibc as it is, which keeps what is freed"""
     return _offloaded(model, {"": "disk"})

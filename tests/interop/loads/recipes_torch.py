@@ -18,7 +18,7 @@ def plain(model):
     return device.move_model(net), state
 
 
-@recipe("to_device", "llama-untied.bin", flags=("--place", "*=host"))
+@recipe("to_device", "llama-untied.bin", flags=("--place", "*=host", "--seq", "1"))
 def plain_cpu(model):
     """the same on the CPU, then one token"""
     import torch
@@ -84,7 +84,6 @@ def _map_location(model):
     import torch
 
     net = device.empty_model(build_meta(model))
-    net.tie_weights()
     net.load_state_dict(torch.load(file_of(model, "bin"), map_location=device.map_location))
     return net
 
@@ -95,7 +94,8 @@ def meta_map_location(model):
     return _map_location(model)
 
 
-@recipe("meta_map_location", *BINS, flags=("--allocator", "malloc"))
+@recipe("meta_map_location", *BINS, flags=("--allocator", "malloc"),
+        reason="glibc's heap keeps freed blocks that lie below its moving mmap threshold")
 def meta_map_location_default(model):
     """the same with glibc as it is, which keeps what is freed"""
     return _map_location(model)
@@ -114,7 +114,7 @@ def mmap_assign(model):
     return device.move_model(net)
 
 
-@recipe("mmap_assign", *SHARDS, flags=("--place", "*=host"))
+@recipe("mmap_assign", *SHARDS, flags=("--place", "*=host", "--seq", "1"))
 def mmap_assign_cpu(model):
     """the same on the CPU, then one token"""
     import torch

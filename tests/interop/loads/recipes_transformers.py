@@ -6,6 +6,7 @@ SHARDS, ONE, TIED = "llama-untied.shards-safetensors", "llama-untied.safetensors
 BIN_SHARDS, BIN = "llama-untied.shards-bin", "llama-untied.bin"
 GPT2, MIXTRAL, MIXTRAL_SHARDS = "gpt2.safetensors", "mixtral.safetensors", "mixtral.shards-safetensors"
 ON_HOST = ("--place", "*=host")
+ONE_TOKEN = ("--seq", "1")
 CAST = ("--cast", "f32")
 
 
@@ -16,9 +17,18 @@ def _load(model, dtype=None, **more):
     return transformers.AutoModelForCausalLM.from_pretrained(model, **{kind: dtype or dtype_of(model)}, **more)
 
 
-@recipe("transformers_v5", SHARDS, ONE, TIED, GPT2, BIN_SHARDS, MIXTRAL, framework="transformers")
+@recipe("mmap_assign", SHARDS, ONE, TIED, GPT2, BIN_SHARDS, framework="transformers")
 def transformers_v5_to(model):
     """from_pretrained(), then .to(device)"""
+    import device
+
+    return device.move_model(_load(model))
+
+
+@recipe("", MIXTRAL, framework="transformers",
+        reason="no method: as transformers_v5 with weights on the CPU, which then move to the device")
+def transformers_v5_to_experts(model):
+    """from_pretrained() gathers experts on the CPU, then .to(device)"""
     import device
 
     return device.move_model(_load(model))
@@ -30,13 +40,13 @@ def transformers_v5_cpu(model):
     return _load(model)
 
 
-@recipe("transformers_v5", SHARDS, TIED, MIXTRAL, framework="transformers", flags=ON_HOST)
+@recipe("transformers_v5", SHARDS, TIED, MIXTRAL, framework="transformers", flags=(*ON_HOST, *ONE_TOKEN))
 def transformers_v5_cpu_then_run(model):
     """from_pretrained() on the CPU, then one token"""
     return one_token(_load(model))
 
 
-@recipe("transformers_v5", SHARDS, TIED, MIXTRAL, framework="transformers", flags=(*ON_HOST, *CAST))
+@recipe("transformers_v5", SHARDS, TIED, framework="transformers", flags=(*ON_HOST, *CAST))
 def transformers_v5_cpu_cast(model):
     """from_pretrained(dtype=float32) on the CPU"""
     import torch
@@ -73,7 +83,7 @@ def transformers_v5_auto(model):
 
 
 @recipe("transformers_v5", SHARDS, framework="transformers",
-        flags=lambda model: ("--auto-map", f"{part_of(model, DEVICE_SHARE)},{part_of(model, 1)}"))
+        flags=lambda model: ("--auto-map", f"{part_of(model, DEVICE_SHARE)},{part_of(model, 1)}", *ONE_TOKEN))
 def transformers_v5_auto_then_run(model):
     """the same, then the CPU's weights are touched"""
     import torch
@@ -106,6 +116,14 @@ FIXED = (("MALLOC_MMAP_THRESHOLD_", "131072"),)
 for _workers in (1, 2, 4):
     add_recipe(f"transformers_v5_cast_{_workers}", _cast_by(_workers), "transformers_v5", SHARDS, *((TIED,) if _workers > 1 else ()),
                framework="transformers", flags=(*CAST, "--workers", str(_workers)), variables=FIXED)
+
+
+@recipe("transformers_v5", MIXTRAL, framework="transformers", flags=(*ON_HOST, *CAST), variables=FIXED)
+def transformers_v5_cpu_cast_experts(model):
+    """from_pretrained(dtype=float32) on the CPU, experts gathered; fixed mmap threshold"""
+    import torch
+
+    return _load(model, torch.float32)
 
 
 @recipe("transformers_v5", SHARDS, framework="transformers", flags=(*CAST, "--workers", "2", "--allocator", "malloc"),
@@ -158,10 +176,11 @@ def _v4_low_to(model):
 for _folder, _method in zip(ENVIRONMENTS, ("transformers_v4", "transformers_v4_early")):
     _name = _folder.replace("-", "_")
     _more = {"framework": "transformers", "environment": _folder}
-    add_recipe(f"{_name}_to", _v4_to, _method, SHARDS, ONE, TIED, GPT2, BIN_SHARDS, BIN, "llama-tied.bin", MIXTRAL_SHARDS, MIXTRAL, **_more)
+    add_recipe(f"{_name}_to", _v4_to, _method, SHARDS, ONE, TIED, GPT2, BIN_SHARDS, BIN, "llama-tied.bin", MIXTRAL_SHARDS, MIXTRAL,
+               reason="the model has buffers that no file holds, such as GPT-2's causal masks", **_more)
     add_recipe(f"{_name}_to_cast", _v4_to_cast, _method, SHARDS, BIN_SHARDS, flags=CAST, **_more)
     add_recipe(f"{_name}_device", _v4_device, "transformers_v4", SHARDS, BIN_SHARDS, **_more)
     add_recipe(f"{_name}_cpu", _v4_cpu, _method, SHARDS, BIN_SHARDS, flags=ON_HOST, **_more)
-    add_recipe(f"{_name}_cpu_then_run", _v4_cpu_then_run, _method, SHARDS, TIED, flags=ON_HOST, **_more)
+    add_recipe(f"{_name}_cpu_then_run", _v4_cpu_then_run, _method, SHARDS, TIED, flags=(*ON_HOST, *ONE_TOKEN), **_more)
 add_recipe("transformers_4.38.2_low_to", _v4_low_to, "transformers_v4", SHARDS, BIN_SHARDS, framework="transformers",
            environment="transformers-4.38.2")
