@@ -40,8 +40,8 @@ def _copy(net, loader, buffers):
             parameters[name].copy_(buffers.get_tensor(name))
 
 
-@recipe("fastsafetensors_copy", SHARDS, framework="fastsafetensors", flags=BOUNCE)
-def fastsafetensors_copy(model):
+@recipe("fastsafetensors_all", SHARDS, framework="fastsafetensors", flags=BOUNCE)
+def fastsafetensors_all(model):
     """all files to the device, copied into a model there"""
     import device
 

@@ -17,7 +17,7 @@ def _load(model, dtype=None, **more):
     return transformers.AutoModelForCausalLM.from_pretrained(model, **{kind: dtype or dtype_of(model)}, **more)
 
 
-@recipe("mmap_assign", SHARDS, ONE, TIED, GPT2, BIN_SHARDS, framework="transformers")
+@recipe("transformers_v5_to", SHARDS, ONE, TIED, GPT2, BIN_SHARDS, framework="transformers")
 def transformers_v5_to(model):
     """from_pretrained(), then .to(device)"""
     import device
@@ -25,8 +25,7 @@ def transformers_v5_to(model):
     return device.move_model(_load(model))
 
 
-@recipe("", MIXTRAL, framework="transformers",
-        reason="no method: as transformers_v5 with weights on the CPU, which then move to the device")
+@recipe("transformers_v5_to", MIXTRAL, framework="transformers")
 def transformers_v5_to_experts(model):
     """from_pretrained() gathers experts on the CPU, then .to(device)"""
     import device
