@@ -23,7 +23,11 @@ void hold(ForwardGraph& graph, std::span<const std::uint32_t> turns, const std::
     turn_end[i - 1] = turns[i] == turns[i - 1] ? turn_end[i] : i;
   for (const auto& [at, kind, values] : until) {
     std::size_t next = graph.ops.size();
-    if (kind == "turn" || kind == "next") {
+    if (kind == "loop") {
+      next = at + 1;
+      while (next < graph.ops.size() && turns[next] == 0) ++next;
+      while (next < graph.ops.size() && turns[next] != 0) next = turn_end[next];
+    } else if (kind == "turn" || kind == "next") {
       next = turn_end[at];
       // operators between two loops belong to no turn and do not count as the next one
       while (kind == "next" && next < graph.ops.size() && turns[next] == 0) next = turn_end[next];

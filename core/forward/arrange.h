@@ -14,7 +14,7 @@ namespace loadline {
 // Values that a caller still references after their last use, and how long.
 struct Until {
   std::size_t op = 0;     // the operator that made the values
-  std::string kind = {};  // ended by the next op of this kind; "turn", "next": by the loop; else the pass
+  std::string kind = {};  // ended by the next op of this kind; "turn", "loop", "next": by a loop; else never
   std::vector<ValueId> values = {};
 };
 // Adds the values to Op::held of the last operator that runs while they are referenced. `turns` gives for

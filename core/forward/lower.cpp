@@ -413,6 +413,7 @@ class Lowering {
   void apply_rule(const BoundOp& op, Op& lowered) {
     const OpRule& rule = profile_.rule(op.line->op);
     see_attributes(op);
+    locals_.insert_or_assign("weights", Datum(static_cast<std::int64_t>(op.weights.size())));
     if (!op.inputs.empty()) {
       const Sizes& first = shape(0);
       SizePoly rows(1);
@@ -442,8 +443,8 @@ class Lowering {
     const Datum until = rule.until.evaluate(scope_);
     if (until.truth() && until.text() == nullptr) rule.until.place().fail("the name of an operator expected");
     if (until.truth() && find_operator(*until.text()) == nullptr && *until.text() != "turn" &&
-        *until.text() != "end")
-      rule.until.place().fail("'{}' is neither an operator nor 'turn' or 'end'",
+        *until.text() != "loop" && *until.text() != "end")
+      rule.until.place().fail("'{}' is neither an operator nor 'turn', 'loop' or 'end'",
                               safe_display(*until.text(), 40));
     if (until.truth()) until_.push_back({graph_.ops.size(), *until.text(), lowered.outputs});
     keep(op, rule.kept, "turn", lowered);

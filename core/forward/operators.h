@@ -16,7 +16,7 @@ struct OperatorInfo {
 //
 // The attributes for profiles describe how the modules of transformers are written:
 //   freed, stays, kept, inner, local   how long a result is referenced: not beyond its use; to the end of the
-//                                      pass; to the end of the turn; a norm inside a module; a local name,
+//                                      loop; to the end of the turn; a norm inside a module; a local name,
 //                                      to the next "add" or to the operator that the attribute names
 //   offset                             unused rows at the start of a table of positions
 //   apart                              an operator of its own adds the bias
@@ -25,21 +25,21 @@ struct OperatorInfo {
 //   position_bias  attn: a bias in the place of a mask
 //   scores         attn: how many arrays of the scores' size are held
 //   returned       attn: the caller gets the scores
-//   shared_kv      attn: all heads share the keys by views
+//   shared_kv, copied  attn: all heads share the keys by views; sdpa's result is copied to order its heads
 //   steps                              buffers beside the input of an activation written as several steps
 //   every_expert, clamped              all rows pass through all experts; the gates are clamped first
 //   chunk                              positions that a scan processes together
 inline constexpr std::array<OperatorInfo, 19> kOperators = {{
     {"embed", "freed offset"},
-    {"norm", "stays kept inner"},
+    {"norm", "stays kept inner local"},
     {"linear", "rows layout local kept apart"},
     {"table", "cols dims"},
     {"rope", "local"},
     {"cache", "window fixed once"},
-    {"attn", "heads kv dim vdim causal upcast sinks position_bias scores returned shared_kv"},
+    {"attn", "heads kv dim vdim causal upcast sinks position_bias scores returned shared_kv copied"},
     {"act", "steps kept"},
     {"mul", ""},
-    {"add", ""},
+    {"add", "stays"},
     {"scale", ""},
     {"split", "by"},
     {"concat", "cols rows local"},

@@ -26,6 +26,7 @@
 //   B, S, P, T = S + P   the sizes of the pass
 //   n, c                 the rows of the first input, and their width
 //   o                    the width of the first output
+//   weights              the number of weights; a bias counts as one
 //   t, within            the positions that the second input holds, and the window of its cache (0: none)
 //   e, ce                the bytes of an element of an activation, and of the cache
 //   and the operator's attributes and the names of the asset.
@@ -52,7 +53,7 @@ namespace loadline {
 // How one kind of operator uses memory beyond its inputs and outputs.
 struct OpRule {
   // How long the output is referenced. An operator's name: until the next operator of that kind begins;
-  // "turn": to the end of the turn of a numbered loop; "end": to the last operator.
+  // "turn": to the end of the turn of a numbered loop; "loop": of its last turn; "end": to the last operator.
   Expression until = {};
   Expression without = {};                   // true: the outputs take no memory; they are computed where used
   std::vector<Expression> before = {};       // bytes each; freed before the outputs are made

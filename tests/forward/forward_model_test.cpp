@@ -6,6 +6,7 @@
 #include "core/forward/presets.h"
 #include "core/load/orders.h"
 #include "core/load/projection.h"
+#include "core/plan/forward_pass.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>
@@ -188,6 +189,20 @@ TEST(ForwardPass, FollowsTheLoadInOnePlan) {
             load.timeline.final_bytes[index(Space::device)] + figures->peak.cache_bytes + logits);
   EXPECT_GE(both.timeline.peaks[index(Space::device)].bytes, storage_bytes(graph) + figures->peak.bytes);
   EXPECT_EQ(device_lower_bound(graph, {}, &pass), both.timeline.peaks[index(Space::device)].bytes);
+}
+
+// With a past, the caches of all layers are there before the first operator.
+TEST(ForwardPass, ThePastIsThereFromTheStart) {
+  const MetaGraph graph = preset_graph("demo");
+  const ForwardModel model = model_of(graph);
+  Plan plan;
+  append_forward_pass(plan, {&*model.graph, symbol_values(*model.graph, 1, 1, 4096)});
+  std::uint64_t before_the_first_free = 0;
+  for (const Step& step : plan.steps) {
+    if (step.verb == Verb::free) break;
+    before_the_first_free += plan.blocks[static_cast<std::size_t>(step.block)].bytes;
+  }
+  EXPECT_GE(before_the_first_free, forward_figures(model, 1, 1, 4096)->peak.cache_bytes);
 }
 
 // Where a method allocates activations before the weights are there, the pass's memory is one block by then:

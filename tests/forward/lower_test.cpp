@@ -238,6 +238,16 @@ TEST(Lower, SlipsInAssetsAreTold) {
   EXPECT_EQ(error_of(R"("y = linear x @v[1, 6]", "z = mul x y")"), "");
 }
 
+// What goes into the layers is gone once they have run, before the head.
+TEST(Lower, AValueMayStayToTheEndOfTheLoop) {
+  const Lowered model =
+      lowered(find_preset("demo")->config_json, profile_with(R"({"embed":{"until":"'loop'"}})"));
+  const auto& ops = model.forward.ops;
+  const OpRange life = lifetimes(model.forward)[static_cast<std::size_t>(ops[0].outputs[0])];
+  EXPECT_EQ(ops[0].kind, "embed");
+  EXPECT_EQ(life.end, ops.size() - 2);  // the last norm and the head come after it
+}
+
 TEST(Lower, WhatCallersStillReferToStays) {
   const std::string_view config = find_preset("demo")->config_json;
   const Lowered model =
@@ -250,6 +260,34 @@ TEST(Lower, WhatCallersStillReferToStays) {
   while (ops[norm].kind != "norm") ++norm;
   for (add = norm; ops[add].kind != "add";) ++add;
   EXPECT_EQ(life_of(norm).end, add);
+}
+
+// A norm with a bias is one kernel, one without is written as several steps: rules tell them apart by
+// weights.
+TEST(Lower, RulesSeeHowManyWeightsAnOperatorHas) {
+  const Architecture architecture = parse_architecture(
+      R"({"family":"f","main":["x = embed ids @w[9, 6]","a = norm x @n[6]","b = norm a @m[6]+b","c = add a b"]})",
+      "f.json");
+  const BoundModel bound = bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr);
+  const ForwardGraph graph =
+      lower(bound, profile_with(R"({"norm":{"temporaries":["weights == 1 ? 4*n*c : 0"]},
+                                   "add":{"temporaries":["weights == 0 ? 1 : 0"]}})"));
+  EXPECT_EQ(graph.ops[1].temporaries.size(), 1u);
+  EXPECT_TRUE(graph.ops[2].temporaries.empty());
+  EXPECT_EQ(graph.ops[3].temporaries.size(), 1u);
+}
+
+// transformers copies the keys and values of a layer to append to them: the copied ones are there until then.
+TEST(Lower, AppendingToACacheCopiesIt) {
+  const std::string config = R"({"model_type":"llama","hidden_size":8,"num_hidden_layers":2,
+    "num_attention_heads":2,"head_dim":4,"intermediate_size":16,"vocab_size":10,"torch_dtype":"float32"})";
+  for (const char* profile : {"hf_eager", "hf_sdpa"}) {
+    const Lowered model = lowered(config, profile_of(profile));
+    const auto cache = std::ranges::find(model.forward.ops, "cache", &Op::kind);
+    ASSERT_EQ(cache->temporaries.size(), 1u);
+    const auto sizes = value_sizes(model.forward, symbol_values(model.forward, 3, 1, 5));
+    EXPECT_EQ(sizes[static_cast<std::size_t>(cache->temporaries[0])], 3u * 5 * 8 * 4);  // keys or values
+  }
 }
 
 // An asset with this main block, over a configuration with nothing in it.
