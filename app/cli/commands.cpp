@@ -12,7 +12,6 @@ constexpr std::array<Command, 13> kCommands = {{
     {"inspect", "Show what is in a model", true, setup_inspect,
      "loadline inspect llama-3-8b --tree\nloadline inspect model.gguf --doctor"},
     {"plan", "Project the memory peaks of ways to load a model", true, setup_plan,
-     "loadline plan llama-3-8b\n"
      "loadline plan llama-3-8b --target rtx-4060-8gb --method all --fits\n"
      "loadline plan llama-3-8b --method staged_ring --seq 2048"},
     {"rehearse", "Run our own plans in ordinary memory and compare them with the system's counters", true,

@@ -7,7 +7,8 @@
 
 namespace loadline::cli {
 
-// {"kind": "measured", "framework", "version", "frameworks", "loads", "in_range", "beyond", "error_percent"}, or
+// {"kind": "measured", "framework", "version", "frameworks", "loads", "in_range", "beyond", "error_percent"},
+// or
 // {"kind": "construction"}.
 Json evidence_json(std::string_view method);
 

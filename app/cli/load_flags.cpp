@@ -87,7 +87,7 @@ LoadFlags::LoadFlags(CLI::App& app, LoadUser user) : user_(user) {
                                         : "model: file, folder, org/name, config.json, shard");
   for (const LoadOption& option : load_options())
     if (option.offered_to(user)) flags_.add(app, option);
-  app.option_defaults()->group("Saved requests");
+  app.option_defaults()->group("What is shown and saved");
   app.add_option("--request", request_file_, "read a saved request; flags go before it")->type_name("FILE");
   app.add_option("--save-request", save_file_, "write what was asked for")->type_name("FILE");
 }

@@ -127,7 +127,7 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
 }
 
 void add_show_options(CLI::App& app, PlanFlags& options) {
-  app.option_defaults()->group("What is shown");
+  app.option_defaults()->group("What is shown and saved");
   app.add_flag("--fits", options.fits, "only rows that fit");
   app.add_option("--sort", options.sort, "fit, table, method, order, device, host, time, ...")
       ->type_name("KEY")

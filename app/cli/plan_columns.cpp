@@ -114,6 +114,8 @@ class Columns {
     add_peak("host", kFigure, Space::host);
     if (arena || malloc) add_reserved("host reserved", Space::host);
     if (malloc)
+      add_bytes("at most", kBeside, [](const LoadRow& row) { return row.reserved_high.value_or(0); });
+    if (malloc)
       add_bytes("kept at end", kBeside, [](const LoadRow& row) {
         return row.reserved_final ? (*row.reserved_final)[index(Space::host)] : 0;
       });
@@ -153,6 +155,7 @@ class Columns {
 
   std::string short_verdict(const LoadRow& row) const {
     if (row.refusal || row.fits()) return report::verdict_text(row, view_.bound());
+    if (row.verdict.at_risk == row.most_over()) return "at risk";
     return fmt::format("{} over", format_bytes(row.most_over()));
   }
 

@@ -98,6 +98,14 @@ Json row_json(const LoadRow& row, const BoundRequest& bound) {
     if (!verdict.device_fits) json["over"]["device"] = verdict.device_over;
     if (!verdict.unified_fits) json["over"]["unified"] = verdict.unified_over;
   }
+  if (verdict.unified_high > verdict.unified_peak) {
+    json["range"]["unified"] = {verdict.unified_peak, verdict.unified_high};
+    json["at_risk"] = verdict.at_risk > 0;
+  }
+  if (row.reserved_high) {
+    const std::uint64_t least = row.peaks[index(Space::host)].bytes;
+    json["range"]["host"] = {least, std::max(*row.reserved_high, least)};
+  }
   if (bound.request().require_peak) json["within_required_peak"] = row.over_required_peak == 0;
   return json;
 }

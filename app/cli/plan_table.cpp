@@ -167,8 +167,9 @@ std::string pass_reads_text(const PlanView& view) {
       parts += fmt::format("{}{} on disk", parts.empty() ? "" : " and ", format_bytes(row.pass_reads.disk));
     text += fmt::format("{}: each token needs weights of {}", row.method->id, parts);
     if (row.reread > 0)
-      text += fmt::format("; there is no room for them, so each token reads them again, in about {}",
-                          format_seconds(static_cast<double>(row.reread) / view.bound().inputs.costs.disk_read));
+      text +=
+          fmt::format("; there is no room for them, so each token reads them again, in about {}",
+                      format_seconds(static_cast<double>(row.reread) / view.bound().inputs.costs.disk_read));
     text += ".\n";
   }
   return text;
@@ -184,8 +185,9 @@ std::string deviation_text(const PlanView& view) {
     if (std::ranges::find(named, id) == named.end()) named.push_back(std::move(id));
   }
   if (named.empty()) return "";
-  return fmt::format("A framework was measured beyond the tolerance for {}: `loadline methods ID` says which.\n",
-                     fmt::join(named, ", "));
+  return fmt::format(
+      "A framework was measured beyond the tolerance for {}: `loadline methods ID` says which.\n",
+      fmt::join(named, ", "));
 }
 
 constexpr std::size_t kTitle = 22;
@@ -270,7 +272,8 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
   if (!answer.rows.empty()) text += least_text(view) + "\n";
   if (view.unified())
     text +=
-        "\"must hold\" is device, host and staging memory together. File pages do not count, as the system can "
+        "\"must hold\" is device, host and staging memory together. File pages do not count, as the system "
+        "can "
         "drop them; the verdict counts those that each token needs.\n";
   text += alive_text(view);
   if (answer.several_orders())
@@ -290,6 +293,8 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
             (bound.rates ? "\n" : " `loadline devices --measure` measures this machine's.\n");
   if (bound.judged() && !answer.any_fits()) text += no_fit_text(bound);
   if (answer.advice) text += advice_text(*answer.advice, view.path);
+  if (answer.advice && answer.advice->searched && places_weights(request))
+    text += "Weights stay where they were placed, unless a line says otherwise.\n";
   text += also_fits_text(answer);
   return report::reflowed(heading(view), view.prose_columns) + table +
          report::reflowed(text, view.prose_columns);

@@ -1,6 +1,7 @@
 // Finds manual pages and reduces their Markdown to plain text.
 #include "app/report/manual.h"
 
+#include "app/report/truth_table.h"
 #include "core/base/lookup.h"
 #include "core/base/text.h"
 #include "embedded/manual_files.h"
@@ -15,13 +16,26 @@
 namespace loadline::report {
 namespace {
 
+// The page `truth` with its table, made from the runs that the program was built with.
+std::string_view filled_truth(std::string_view text) {
+  static const std::string filled = [&] {
+    constexpr std::string_view kPlace = "{runs}";
+    std::string page(text);
+    if (const std::size_t at = page.find(kPlace); at != std::string::npos)
+      page.replace(at, kPlace.size(), truth_table(built_in_truth()));
+    return page;
+  }();
+  return filled;
+}
+
 std::vector<ManualPage> load_pages() {
   constexpr std::string_view kFirst = "getting-started";
   std::vector<ManualPage> pages;
   for (const embedded::File& file : embedded::manual_files()) {
     const std::string_view line = file.bytes.substr(0, file.bytes.find('\n'));
-    pages.push_back({file.name.substr(0, file.name.rfind('.')),
-                     line.substr(std::min<std::size_t>(2, line.size())), file.bytes});
+    const std::string_view id = file.name.substr(0, file.name.rfind('.'));
+    pages.push_back({id, line.substr(std::min<std::size_t>(2, line.size())),
+                     id == "truth" ? filled_truth(file.bytes) : file.bytes});
   }
   std::ranges::stable_sort(pages, [&](const ManualPage& a, const ManualPage& b) {
     return (a.id == kFirst) != (b.id == kFirst) ? a.id == kFirst : a.id < b.id;

@@ -5,6 +5,7 @@
 #include "app/report/markup.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"
+#include "core/load/evidence.h"
 
 #include <algorithm>
 
@@ -73,7 +74,7 @@ std::string table(const ChartSubject& subject) {
   if (unified) html += "<th>must hold</th>";
   html += "<th>device</th><th>host</th><th>page cache</th>";
   if (bound.request().page_cache_budget) html += "<th>read again</th>";
-  html += "<th>staging</th><th>unified</th><th class=\"left\">law</th>";
+  html += "<th>staging</th><th>unified</th><th class=\"left\">law</th><th class=\"left\">held against</th>";
   html += verdicts ? "<th class=\"left\">verdict</th></tr>\n" : "</tr>\n";
   for (const LoadRow& row : subject.rows) {
     html += fmt::format("<tr><td class=\"left\">{}</td><td class=\"left\">{}</td>",
@@ -87,6 +88,7 @@ std::string table(const ChartSubject& subject) {
     cell(row.peaks[index(Space::staging)].bytes);
     cell(row.unified.bytes);
     html += fmt::format("<td class=\"left\">{}</td>", markup_text(row.method->peak_law));
+    html += fmt::format("<td class=\"left\">{}</td>", markup_text(evidence_brief(row.method->id)));
     html += (verdicts ? verdict_cell(row, bound) : "") + "</tr>\n";
   }
   html += "</table></div>\n";

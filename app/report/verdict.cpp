@@ -19,6 +19,12 @@ std::string over_text(const BudgetVerdict& verdict) {
   add("device", verdict.device_over);
   add("host", verdict.host_over);
   add("memory", verdict.unified_over);
+  if (verdict.at_risk > 0) {
+    const bool unified = verdict.unified_high > verdict.unified_peak;
+    parts.push_back(fmt::format("at risk: {} to {}",
+                                format_bytes(unified ? verdict.unified_peak : verdict.host_peak),
+                                format_bytes(unified ? verdict.unified_high : verdict.host_high)));
+  }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -17,7 +17,8 @@ namespace {
 std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
 
 std::uint64_t over(const BudgetVerdict& verdict) {
-  return capped_sum(capped_sum(verdict.device_over, verdict.host_over), verdict.unified_over);
+  return capped_sum(capped_sum(verdict.device_over, verdict.host_over),
+                    capped_sum(verdict.unified_over, verdict.at_risk));
 }
 
 std::uint64_t over(std::uint64_t bytes, const Budget& budget) {

@@ -109,7 +109,7 @@ AdviceSpace::AdviceSpace(const MetaGraph& graph, const AdviceRequest& request)
   const std::uint64_t without = device_lower_bound(graph, request.inputs);
   pass_ = device_lower_bound(graph, request.inputs, request.pass) - without;
   find_types();
-  if (request.inputs.placement.all_on_device()) find_placements();
+  find_placements();
   std::vector<const PlacementChoice*> places = {nullptr};
   for (const auto& placement : placements_) places.push_back(placement.get());
   for (const PlacementChoice* const place : places) {
@@ -165,6 +165,7 @@ void AdviceSpace::find_placements() {
   nothing.placement.homes.assign(graph_.storages.size(), Home::host);
   const std::uint64_t beside = device_lower_bound(graph_, nothing) + pass_;
   const std::uint64_t room = whole > beside ? whole - beside : 0;  // 0 may still give the nearest load
+  if (places_weights(request_.inputs.request)) place_everything();
   place_layers(room);
   place_map(room);
 }
@@ -175,11 +176,21 @@ void AdviceSpace::keep(PlacementChoice choice) {
     const std::uint64_t bytes = home == Home::device ? 0 : graph_.storage(id).bytes;
     choice.off_device = saturated(choice.off_device, home == Home::disk ? saturated(bytes, bytes) : bytes);
   }
+  const Placement& asked = request_.inputs.placement;
+  if (choice.placement.homes == asked.homes && choice.placement.twins == asked.twins) return;
   for (const auto& known : placements_)
     if (known->placement.homes == choice.placement.homes && known->placement.twins == choice.placement.twins)
       return;
   if (choice.off_device > 0)
     placements_.push_back(std::make_unique<const PlacementChoice>(std::move(choice)));
+}
+
+// Takes the placement that was asked for back.
+void AdviceSpace::place_everything() {
+  for (const LoadOption& option : load_options())
+    if (option.terms.excludes == "placement" && !same_option(option, request_.inputs.request, LoadRequest()))
+      placements_.push_back(std::make_unique<const PlacementChoice>(
+          PlacementChoice{.option = option.id, .value = "none", .text = "no placement of weights"}));
 }
 
 // llama.cpp's layer offload: as many layers as fit, and fewer.
@@ -300,7 +311,7 @@ void AdviceSpace::add_shards(const AdviceCandidate& base, std::vector<AdviceCand
 
 void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   if (has(base, Take::method) || has(base, Take::streaming)) return;
-  const bool placed = base.placement != nullptr || !request_.inputs.placement.all_on_device();
+  const bool placed = !chosen(base.placement).all_on_device();
   for (const Method& method : methods()) {
     // a requested method is a starting point of its own
     const bool asked_for =
@@ -320,9 +331,9 @@ void AdviceSpace::add_types(const AdviceCandidate& base, std::vector<AdviceCandi
 }
 
 void AdviceSpace::add_placements(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
-  if (has(base, Take::off_device) || !base.method->traits.offloads) return;
+  if (has(base, Take::off_device)) return;
   for (const auto& choice : placements_) {
-    if (!supports(*base.method, *find_load_option(choice->option))) continue;
+    if (choice->value != "none" && !supports(*base.method, *find_load_option(choice->option))) continue;
     list.push_back(with(base, {Take::off_device, choice->off_device, choice->text}));
     list.back().placement = choice.get();
     set_load_option(list.back().request, choice->option, choice->value);

@@ -90,6 +90,7 @@ class AdviceSpace {
 
   void find_types();
   void find_placements();
+  void place_everything();
   void place_layers(std::uint64_t room);
   void place_map(std::uint64_t room);
   void keep(PlacementChoice choice);

@@ -14,7 +14,8 @@ namespace loadline {
 namespace {
 
 std::uint64_t row_over(const LoadRow& row) {
-  return row.verdict.device_over + row.verdict.host_over + row.verdict.unified_over + row.over_required_peak;
+  return row.verdict.device_over + row.verdict.host_over + row.verdict.unified_over + row.verdict.at_risk +
+         row.over_required_peak;
 }
 
 // Projects every method in every order of the bound request, method by method. A load that cannot be done

@@ -114,6 +114,7 @@ BoundMemory bind_memory(const LoadRequest& request, std::span<const Target> targ
     if (bound.budget.host) bound.notes.push_back(counts_instead("host", *request.host_budget));
     bound.budget.host = request.host_budget;
   }
+  bound.budget.pages_may_stay = unified && bound.request.mapped_pages == MappedPages::anonymous;
   // the target's own reserve applies to the memory in its data sheet, not to a device budget from the request
   if (request.reserve || !request.device_budget) take_reserve(bound);
   return bound;

@@ -18,8 +18,7 @@ using Json = nlohmann::json;
 
 std::optional<std::uint64_t> size_at(const Json& json, const char* key) {
   const auto found = json.find(key);
-  return found == json.end() || found->is_null() ? std::nullopt
-                                                 : std::optional(found->get<std::uint64_t>());
+  return found == json.end() || found->is_null() ? std::nullopt : std::optional(found->get<std::uint64_t>());
 }
 
 TruthRow row_of(const Json& json) {

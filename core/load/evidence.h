@@ -11,8 +11,8 @@
 
 namespace loadline {
 
-// A peak of one kernel counter: projected, and the median of the runs. Bytes. With `low` and `high` the projection
-// is a range.
+// A peak of one kernel counter: projected, and the median of the runs. Bytes. With `low` and `high` the
+// projection is a range.
 struct TruthCounter {
   std::string name = {};  // anonymous, file, device
   std::optional<std::uint64_t> projected = {}, low = {}, high = {};

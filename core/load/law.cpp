@@ -131,6 +131,7 @@ class Reader {
     if (condition == "disk") return values_.disk;
     if (condition == "pickled") return values_.pickled;
     if (condition == "used") return values_.used;
+    if (condition == "brought") return values_.used && values_.V > 0 && values_.o > 0;
     if (condition == "kept") return values_.kept;
     if (condition == "repack") return values_.repack;
     if (condition == "fused") return values_.G > 0;
@@ -240,10 +241,9 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
     const Home home = inputs.placement.of(id);
     std::uint64_t& sum = home == Home::device ? values.V : home == Home::host ? values.H : values.D;
     sum = add_loaded(sum, lands);
-    if (home != Home::device) raise(values.o, lands);
+    if (home != Home::device || inputs.placement.has_twin(id)) raise(values.o, lands);
     if (inputs.placement.has_twin(id)) values.H = add_loaded(values.H, lands);
   }
-  if (values.V == 0) values.o = 0;  // a pass on the host alone
   values.M = kept_by_views(graph, inputs, storages);
   values.kept = request.cast && (values.H > 0 || values.D > 0);
   if (const auto shared = shared_embedding(graph)) values.h = landed[index(*shared)];

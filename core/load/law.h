@@ -9,6 +9,7 @@
 //
 // Conditions: cast = the request casts weights; disk = its placement leaves weights on disk; pickled = the
 // files are PyTorch's, which cannot be mapped tensor by tensor; used = a forward pass or activations follow;
+// brought = a pass brings weights to the device that are elsewhere.
 // kept = the placement keeps weights off the device that are cast or fused on the host; fused = the model has
 // experts that become one tensor; repack = matrices
 // on the host are repacked.

@@ -64,6 +64,15 @@ DType parse_value_type(const std::string& name) {
 bool all_logits(const std::string& rows) { return rows == "all"; }
 std::string_view logits_word(bool all) { return all ? "all" : "last"; }
 
+Words mapped_pages_words() { return {"droppable", "anonymous"}; }
+MappedPages find_mapped_pages(const std::string& word) {
+  check_option_choice(word, mapped_pages_words());
+  return word == "anonymous" ? MappedPages::anonymous : MappedPages::droppable;
+}
+std::string_view mapped_pages_word(MappedPages pages) {
+  return pages == MappedPages::anonymous ? "anonymous" : "droppable";
+}
+
 void set_methods(Request& request, const OptionValue& value) {
   const auto* const names = std::get_if<Words>(&value);
   request.methods = names == nullptr ? Words() : *names;
@@ -87,7 +96,7 @@ using load_groups::kSimulated;
 using load_groups::kWhich;
 constexpr std::uint64_t kMostCount = INT64_MAX;
 
-constexpr std::array<LoadOption, 32> kOptions = {{
+constexpr std::array<LoadOption, 33> kOptions = {{
     {{.id = "method",
       .group = kWhich,
       .kind = OptionKind::names,
@@ -172,6 +181,18 @@ constexpr std::array<LoadOption, 32> kOptions = {{
       .brief = "most file pages that the system keeps",
       .help = "Most file pages that the system keeps; pages beyond it are dropped and read again.",
       .access = access::optional_number<&Request::page_cache_budget>},
+     kPlan},
+    {{.id = "mapped_pages",
+      .group = kFit,
+      .kind = OptionKind::choice,
+      .title = "Mapped pages",
+      .value_name = "KIND",
+      .brief = "unified memory: can copied-from pages be dropped",
+      .help = "Whether unified memory can drop mapped file pages that the driver pins or copies from: "
+              "droppable, or anonymous as on GB10, where a load may need them twice.",
+      .default_text = "the target's, or droppable",
+      .choices = mapped_pages_words,
+      .access = access::word<find_mapped_pages, mapped_pages_word, &Request::mapped_pages>},
      kPlan},
     {{.id = "require_peak",
       .group = kFit,

@@ -10,7 +10,7 @@
 namespace loadline {
 namespace {
 
-constexpr std::array<Method, 34> kMethods = {{
+constexpr std::array<Method, 36> kMethods = {{
     {"to_device",
      "model built on the host, state dict copied into it, .to(device)",
      "device V + Q, host V + H + max(W, h)",
@@ -85,9 +85,9 @@ constexpr std::array<Method, 34> kMethods = {{
      executorch_waits},
     {"accelerate",
      "file by file: mapped, copied tensor by tensor, unmapped",
-     "device V + Q (cast: V + max(S*, Q); used: + o*), host 0 (kept: H; disk: H; pickled: H + S*; disk: + "
-     "v*), "
-     "page cache M + S* (used: M + max(S*, H); pickled: 0; disk: + w*)",
+     "device V + Q (cast: V + max(S*, Q); pickled: V + Q; brought: + o*), "
+     "host 0 (kept: H; disk: H; pickled: H + S* + w*; cast: + v*; disk: + v*), "
+     "page cache S* (used: max(S*, H); pickled: 0; disk: + w*)",
      load_accelerate,
      {.casts = true, .offloads = true, .disk = true, .maps = true, .shards = true, .views = true},
      true},
@@ -120,9 +120,9 @@ constexpr std::array<Method, 34> kMethods = {{
      {.offloads = true, .disk = true, .layers = true, .repacks = true, .order_free = true}},
     {"llama_cpp_direct",
      "read past the page cache; four pinned buffers of 64 MiB",
-     "device V + Q, host N + H + D + min(w*, 64 MiB) (repack: + e + w*), staging 256 MiB",
+     "device V + Q, host N + H + D + min(o*, 64 MiB) (repack: + e + w*), staging 256 MiB",
      load_llama_cpp_direct,
-     {.offloads = true, .disk = true, .layers = true, .repacks = true, .order_free = true}},
+     {.offloads = true, .disk = true, .layers = true, .repacks = true}},
     {"llama_cpp_mmap",
      "files mapped whole, tensors to the device, unmapped at the end",
      "device V + Q, host N (repack: + P), page cache W",
@@ -146,7 +146,7 @@ constexpr std::array<Method, 34> kMethods = {{
      {.casts = true, .offloads = true, .shards = true, .views = true}},
     {"transformers_v5",
      "straight to the device (device_map), experts fused there",
-     "device V + max(g*, Q) (used: + o*), host 0 (kept: H + g*; disk: + g*; cast: + u*), page cache W",
+     "device V + max(g*, Q) (brought: + o*), host 0 (kept: H + g*; disk: + g*; cast: + u*), page cache W",
      load_transformers_v5,
      {.casts = true,
       .offloads = true,
@@ -167,6 +167,16 @@ constexpr std::array<Method, 34> kMethods = {{
      "device V + Q, host v*",
      load_fused_in_place,
      {.casts = true}},
+    {"engine_repack",
+     "engine's parameters filled from mapped files, fused groups repacked",
+     "device W + max(g*, Q), page cache S*",
+     load_engine_repack,
+     {.shards = true, .order_free = true}},
+    {"engine_repack_all",
+     "the same, the old groups freed after the last",
+     "device W + max(G, Q), page cache S*",
+     load_engine_repack_all,
+     {.shards = true, .order_free = true}},
     {"cast_on_host",
      "checkpoint on the host, each tensor cast to the device and freed",
      "device V + Q, host W",

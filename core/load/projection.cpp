@@ -6,6 +6,7 @@
 #include "core/load/load_units.h"
 #include "core/load/optimal_order.h"
 #include "core/load/storage_cast.h"
+#include "core/plan/allocator_books.h"
 #include "core/plan/arena.h"
 #include "core/plan/dry_machine.h"
 
@@ -89,6 +90,8 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
                           (method.traits.views && !inputs.placement.all_on_device());
   projection.pass_reads =
       pass_reads(graph, inputs.request, inputs.placement, projection.plan, projection.timeline);
+  if (inputs.request.allocator == AllocatorModel::malloc)
+    projection.host_reserved_high = unreused_heap_peak(projection.plan);
   if (inputs.request.allocator == AllocatorModel::arena) plan_arenas(projection, progress);
   projection.reads = read_pattern(projection.plan, graph);
   projection.seconds =
@@ -157,11 +160,21 @@ BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
     check(device, budget.device, verdict.device_fits, verdict.device_over);
     check(host, budget.host, verdict.host_fits, verdict.host_over);
     check(device + host, budget.unified, verdict.unified_fits, verdict.unified_over);
+    if (budget.pages_may_stay)
+      verdict.unified_high =
+          std::max(verdict.unified_high, device + host - needed + bytes[index(Space::page_cache)]);
     if (!verdict.fits() && !verdict.step) {
       verdict.step = timeline.usage[i].step;
       verdict.block = projection.plan.steps[*verdict.step].block;
     }
   }
+  verdict.unified_high = std::max(verdict.unified_high, verdict.unified_peak);
+  verdict.host_high = std::max(verdict.host_peak, projection.host_reserved_high.value_or(0));
+  const auto risk = [&](std::uint64_t high, const std::optional<std::uint64_t>& limit, bool fits) {
+    if (limit && fits && high > *limit) verdict.at_risk = std::max(verdict.at_risk, high - *limit);
+  };
+  risk(verdict.unified_high, budget.unified, verdict.unified_fits);
+  risk(verdict.host_high, budget.host, verdict.host_fits);
   return verdict;
 }
 

@@ -23,6 +23,8 @@ struct Projection {
   ReadPattern reads;
   bool maps_files = false;  // of the model; imported pages among them
   PassReads pass_reads;     // of each token
+  // With the allocator `malloc`: the most that the heap of the host keeps (unreused_heap_peak()).
+  std::optional<std::uint64_t> host_reserved_high = {};
   double seconds = 0;  // the timeline's time plus a seek for each jump, which the timeline does not model
 };
 
@@ -56,6 +58,9 @@ struct Budget {
   std::optional<std::uint64_t> device = {};
   std::optional<std::uint64_t> host = {};
   std::optional<std::uint64_t> unified = {};
+  // Mapped pages that are copied from may turn into anonymous memory: a load whose peak with all its pages is
+  // above the unified budget is at risk.
+  bool pages_may_stay = false;
 };
 
 struct BudgetVerdict {
@@ -70,11 +75,17 @@ struct BudgetVerdict {
   std::uint64_t device_peak = 0;
   std::uint64_t host_peak = 0;
   std::uint64_t unified_peak = 0;
+  // With Budget::pages_may_stay: the unified peak if no mapped page can be dropped.
+  std::uint64_t unified_high = 0;
+  // With Projection::host_reserved_high: the host's peak if its heap keeps that much.
+  std::uint64_t host_high = 0;
+  // The excess of such a peak over its budget, where the ordinary peak fits.
+  std::uint64_t at_risk = 0;
   // The first allocation that exceeds a budget.
   std::optional<std::size_t> step = {};
   std::optional<BlockId> block = {};
 
-  bool fits() const { return device_fits && host_fits && unified_fits; }
+  bool fits() const { return device_fits && host_fits && unified_fits && at_risk == 0; }
 };
 
 // The peak of device, host and staging together: the spaces that a unified budget covers.

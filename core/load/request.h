@@ -29,6 +29,10 @@ std::string print_reserve(const Reserve& reserve);
 // The CPU that llama.cpp repacks matrices for, where they are used on the host.
 enum class CpuRepack : std::uint8_t { x86, arm };
 
+// What becomes of mapped file pages that a device's driver pins or copies from, where memory is unified:
+// droppable as any clean page, or turned into anonymous memory that nothing drops.
+enum class MappedPages : std::uint8_t { droppable, anonymous };
+
 // A plain value; load_options() describes each member as a row of a table. Independent of any model:
 // bind_request() resolves it for one.
 struct LoadRequest {
@@ -58,6 +62,7 @@ struct LoadRequest {
   std::optional<std::uint64_t> host_budget = {};    // host and staging together
   std::optional<Reserve> reserve = {};              // taken off the deciding budget; absent: the target's own
   std::optional<std::uint64_t> page_cache_budget = {};
+  std::optional<MappedPages> mapped_pages = {};    // absent: the target's, or droppable
   std::optional<std::uint64_t> require_peak = {};  // upper limit for the deciding peak
 
   AllocatorModel allocator = AllocatorModel::exact;  // simulated besides the requested bytes

@@ -86,6 +86,7 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.final_bytes = timeline.final_bytes;
   row.reserved = timeline.reserved_peak;
   row.reserved_final = timeline.reserved_final;
+  row.reserved_high = projection.host_reserved_high;
   row.allocated = timeline.allocated_peak;
   if (request.page_cache_budget) {
     row.cache = limit_cache(projection.plan, timeline, *request.page_cache_budget);

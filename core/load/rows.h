@@ -61,6 +61,7 @@ struct LoadRow {
   PerSpace<std::uint64_t> final_bytes = {};
   std::optional<PerSpace<std::uint64_t>> reserved = {};
   std::optional<PerSpace<std::uint64_t>> reserved_final = {};
+  std::optional<std::uint64_t> reserved_high = {};  // Projection::host_reserved_high
   std::optional<std::uint64_t> allocated = {};
   std::vector<std::uint64_t> views = {};  // parallel to memory_views()
   std::optional<CacheOutcome> cache = {};
@@ -76,7 +77,8 @@ struct LoadRow {
   bool fits() const { return !refusal && verdict.fits() && over_required_peak == 0; }
   // The largest excess over any budget or the required peak; 0 if there is none.
   std::uint64_t most_over() const {
-    return std::max({verdict.device_over, verdict.host_over, verdict.unified_over, over_required_peak});
+    return std::max(
+        {verdict.device_over, verdict.host_over, verdict.unified_over, verdict.at_risk, over_required_peak});
   }
 };
 

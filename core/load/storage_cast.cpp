@@ -6,15 +6,30 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string>
 
 namespace loadline {
 
+namespace {
+
+// Scales, zero points and codebooks of weights that are stored as codes: GPTQ, AWQ, bitsandbytes, FP8, NVFP4,
+// MLX.
+bool belongs_to_codes(std::string_view name) {
+  constexpr std::array<std::string_view, 15> kParts = {
+      "scales",           "qzeros",           "g_idx",       "qscales", "weight_scale",
+      "weight_scale_inv", "weight_scale_2",   "input_scale", "absmax",  "nested_absmax",
+      "quant_map",        "nested_quant_map", "biases",      "SCB",     "weight_zero_point"};
+  return std::ranges::find(kParts, name.substr(name.rfind('.') + 1)) != kParts.end();
+}
+
+}  // namespace
+
 std::optional<KeptWhy> why_kept(const MetaGraph& graph, const Tensor& tensor, DType to) {
   const DTypeInfo &from = dtype_info(tensor.dtype), &target = dtype_info(to);
   if (tensor.dtype == to) return KeptWhy::already;
-  if (from.kind == DTypeKind::block) return KeptWhy::quantised;
+  if (from.kind == DTypeKind::block || belongs_to_codes(tensor.name.view())) return KeptWhy::quantised;
   if (from.kind != DTypeKind::floating || from.block_elements != 1) return KeptWhy::no_float;
   const std::uint64_t bytes = graph.storage(tensor.storage).bytes;
   if (tensor.offset % from.block_bytes != 0 || bytes % from.block_bytes != 0) return KeptWhy::uneven;

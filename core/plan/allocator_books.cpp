@@ -91,4 +91,19 @@ PerSpace<std::uint64_t> padded_peaks(const Plan& plan, std::uint64_t alignment) 
   return peaks;
 }
 
+std::uint64_t unreused_heap_peak(const Plan& plan) {
+  constexpr std::uint64_t kMapped = 32 << 20;  // glibc's DEFAULT_MMAP_THRESHOLD_MAX
+  std::uint64_t heap = 0, mapped = 0, peak = 0;
+  for (const Step& step : plan.steps) {
+    const Block& block = plan.block(step.block);
+    if (step.verb == Verb::copy || block.space != Space::host) continue;
+    if (block.bytes >= kMapped)
+      mapped = step.verb == Verb::alloc ? mapped + block.bytes : mapped - block.bytes;
+    else if (step.verb == Verb::alloc)
+      heap += block.bytes;
+    peak = std::max(peak, heap + mapped);
+  }
+  return peak;
+}
+
 }  // namespace loadline

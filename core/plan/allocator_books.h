@@ -49,4 +49,9 @@ class AllocatorBooks {
 // Peak of the live bytes per space when every block is rounded up to `alignment`.
 PerSpace<std::uint64_t> padded_peaks(const Plan& plan, std::uint64_t alignment);
 
+// The most that glibc's malloc keeps of a plan's host blocks if no freed one is used again: small objects of
+// the process split the holes, so that the next block does not fit. Blocks of 32 MiB and more have mappings
+// of their own, which are returned. The other mode, with every hole as good as new, is the model `malloc`.
+std::uint64_t unreused_heap_peak(const Plan& plan);
+
 }  // namespace loadline

@@ -31,7 +31,7 @@ check 3 xl --method fastsafetensors_copy --device-budget 8GiB
 check 3 xl --method executorch_before --order forward --memory unified --device-budget 11908MiB
 check 3 xl --method all --memory unified --device-budget 5GiB
 check 3 xl --method accelerate --memory unified --device-budget 5GiB
-check 2 xl --method accelerate --target rtx-4060-8gb --require-peak 3GiB --place 'name:*=device'
+check 1 xl --method accelerate --target rtx-4060-8gb --require-peak 3GiB --place 'name:*=device'
 check 1 xl --method all --device-budget 6GiB
 check 3 70b --method all --device-budget 8GiB --host-budget 32GiB
 check 3 70b --method state_dict --device-budget 80GiB --host-budget 32GiB --seq 64 --batch 2 --page-cache-budget 4GiB

@@ -331,7 +331,7 @@ TEST(PlanTable, SaysByHowMuchAndWhere) {
   frame.request.require_peak = 3 * kMiB;
   const Answered a(graph_of(two()), {"to_device"}, frame);
   EXPECT_EQ(report::verdict_text(a.rows()[0], a.view.bound()),
-            "device 1.00 MiB over, host 3.00 MiB over, first at a.weight; 1.00 MiB over the required peak");
+            "device 1.00 MiB over, host 7.00 MiB over, first at a.weight; 1.00 MiB over the required peak");
   EXPECT_FALSE(a.view.answer().any_fits());
 }
 

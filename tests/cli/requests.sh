@@ -34,10 +34,10 @@ plan --request $folder/r.json >$folder/again.json || fail "--request: $?"
 plan --request $folder/r.json --staging 16MiB --order file >$folder/over.json || fail "flags over a request: $?"
 plan xl --method state_dict,staged_ring --device-budget 8GiB --staging 16MiB >$folder/line.json
 [ "$(rows $folder/over.json)" = "$(rows $folder/line.json)" ] || fail "flags over a request give other rows"
-plan xl --method accelerate --gpu-layers 4 --save-request $folder/p.json >/dev/null || fail "--save-request: $?"
-plan --request $folder/p.json --auto-map 2GiB >$folder/over.json || fail "--auto-map over gpu_layers: $?"
+plan xl --method accelerate --place 'name:*=host' --save-request $folder/p.json >/dev/null || fail "--save-request: $?"
+plan --request $folder/p.json --auto-map 2GiB >$folder/over.json || fail "--auto-map over place: $?"
 plan xl --method accelerate --auto-map 2GiB >$folder/line.json
-[ "$(rows $folder/over.json)" = "$(rows $folder/line.json)" ] || fail "--auto-map over gpu_layers gives other rows"
+[ "$(rows $folder/over.json)" = "$(rows $folder/line.json)" ] || fail "--auto-map over place gives other rows"
 plan demo --request $folder/r.json | grep -q '"model": "demo"' || fail "a model named on the line does not count"
 
 # what is wrong in a file, and what would be ignored, is told

@@ -71,6 +71,8 @@ std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const 
           {"transformers_v5", {0, sum, 0, sum + q}},
           {"transformers_v5_to", {0, sum, 0, sum + q}},
           {"fused_in_place", {most, 0, 0, sum + q}},
+          {"engine_repack", {0, sum, 0, sum + q}},
+          {"engine_repack_all", {0, sum, 0, sum + q}},
           {"cast_on_host", {sum, 0, 0, sum + q}},
           {"cast_on_device", {most, 0, 0, std::max(with_turn, sum + q)}},
           {"layer_streaming", {sum, 0, 0, sum + q}},  // no layers: all is one unit

@@ -24,6 +24,7 @@ const std::vector<std::pair<std::string_view, std::string>>& other_values() {
       {"reserve", "10%"},
       {"page_cache_budget", "1GiB"},
       {"require_peak", "5GiB"},
+      {"mapped_pages", "anonymous"},
       {"gpu_layers", "3"},
       {"auto_map", "1GiB,2GiB"},
       {"place", "name:a, b=host; layer:0-3=disk"},

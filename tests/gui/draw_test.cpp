@@ -191,7 +191,7 @@ TEST(Mouse, a_click_in_the_curves_chooses_the_method) {
             shown_method(app.workspace().document().asked()).id);
 }
 
-TEST(Mouse, choosing_rules_takes_the_layers_back) {
+TEST(Mouse, choosing_rules_takes_the_map_back) {
   const auto window = open_null_window({});
   window->set_size(1280, 720);
   GuiApp app(*window, "");
@@ -200,28 +200,28 @@ TEST(Mouse, choosing_rules_takes_the_layers_back) {
   workspace.settings.panel = "methods";
   app.settle();
   const auto click = [&](int y) {
-    play_script(app, parse_script("click 1000 " + std::to_string(y) + "\n", "inline"), "inline");
+    play_script(app, parse_script("click 620 " + std::to_string(y) + "\n", "inline"), "inline");
   };
-  // what each entry of a combo at that height makes of ten layers, from the first to the last
+  // what each entry of a combo at that height makes of a map, from the first to the last
   const auto entries = [&](int combo) {
     std::string found;
     for (int y = combo - 130; y < combo + 130; y += 10) {
       workspace.document().set_option("method", "accelerate");
-      workspace.document().set_option("gpu_layers", "10");
+      workspace.document().set_option("auto_map", "10GiB");
       app.settle();
       app.draw_settled();
       click(combo);
       click(y);
       const LoadRequest& now = workspace.document().asked().request;
-      const char what = now.auto_map ? 'm' : now.gpu_layers ? 'l' : '-';
+      const char what = now.auto_map ? 'm' : '-';
       if (found.empty() || found.back() != what) found += what;
     }
     return found;
   };
   // explanations above it move the combo
   bool chosen = false;
-  for (int combo = 500; combo < 600 && !chosen; combo += 12)
-    chosen = entries(combo).find("-lm-") != std::string::npos;
+  for (int combo = 480; combo < 620 && !chosen; combo += 12)
+    chosen = entries(combo).find("-m-") != std::string::npos;
   EXPECT_TRUE(chosen);
 }
 

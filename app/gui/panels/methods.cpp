@@ -4,6 +4,7 @@
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/widgets.h"
 #include "app/report/manual.h"
+#include "core/load/evidence.h"
 
 #include <algorithm>
 #include <array>
@@ -50,8 +51,13 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   ImGui::AlignTextToFramePadding();
   heading(ui, method.id);
   ImGui::SameLine(0, ui.px(12));
-  control_text(fmt::format("peak: {}", method.peak_law), ui.theme->accent);
-  tooltip(ui, report::method_explanation(method.id));
+  control_text(elided(fmt::format("peak: {}", method.peak_law), ImGui::GetContentRegionAvail().x),
+               ui.theme->accent);
+  tooltip(ui, fmt::format("{}\n\n{}", method.peak_law, report::method_explanation(method.id)));
+  const std::string evidence = evidence_brief(method.id);
+  continue_line(ui, 14, text_width(evidence));
+  control_text(evidence, ui.theme->muted);
+  tooltip(ui, evidence_text(method.id));
   const std::string rates = rates_line(workspace.shared.rates);
   const bool whole = ImGui::GetItemRectMax().x + ui.px(14) + text_width(rates) <
                      ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;

@@ -4,6 +4,7 @@
 #include "app/gui/widgets.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"
+#include "core/load/evidence.h"
 
 #include <algorithm>
 #include <array>
@@ -107,6 +108,8 @@ void verdict_cell(const Document& document, const Ui& ui, const LoadRow& row) {
                ? muted(ui, "possible")
                : name_text(ui, row.method->peak_law, 0, ui.theme->muted);
   if (row.fits()) return text_colored(ui.theme->good, "fits");
+  if (row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over())
+    return text_colored(ui.theme->bad, "at risk");
   text_colored(ui.theme->bad,
                short_verdict(ui, row, document.comparison.value()->answer.bound->budget, room));
 }
@@ -150,6 +153,7 @@ void row_card(const Document& document, const Ui& ui, const LoadRow& row) {
     heading(ui, row.method->id);
     text(row.method->summary);
     text_colored(ui.theme->accent, row.method->peak_law);
+    paragraph(ui, evidence_text(row.method->id), ui.theme->muted);
     if (row.refusal) return text_colored(ui.theme->bad, "Cannot be done: " + shown(row.refusal->what()));
     const auto peak = [&](std::string_view what, const RowPeak& at) {
       if (at.bytes == 0) return;

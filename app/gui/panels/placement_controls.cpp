@@ -45,23 +45,27 @@ void PlacementControls::draw(Document& document, const Ui& ui, OptionControls& c
   }
   std::vector<std::string_view> labels = {"All on the device"};
   std::size_t now = 0;
+  std::vector<const LoadOption*> shown;  // those that the method supports, and what is set
   for (const LoadOption* way : rows) {
-    if (way == wanted_ || is_set(way)) now = labels.size();
+    const bool chosen = way == wanted_ || is_set(way);
+    if (!chosen && !is_offered(document, *way)) continue;
+    shown.push_back(way);
+    if (chosen) now = labels.size();
     labels.push_back(way->title);
   }
   const float width = ui.px(184);
   label_before(ui, "Weights", width);
   const auto picked = combo(ui, "##weights", width, labels[now], labels, now);
-  tooltip(ui, now == 0 ? "Where they go" : rows[now - 1]->help);
+  tooltip(ui, now == 0 ? "Where they go" : shown[now - 1]->help);
   if (picked && *picked != now) {
     document.ask(without(document.asked(), rows));
     now = *picked;
-    wanted_ = now == 0 ? nullptr : rows[now - 1];
+    wanted_ = now == 0 ? nullptr : shown[now - 1];
     if (wanted_ != nullptr)
       if (const std::string word = first_word(document, *wanted_); !word.empty())
         document.set_option(wanted_->id, word);
   }
-  if (now > 0) controls.draw_bare(document, ui, *rows[now - 1]);
+  if (now > 0) controls.draw_bare(document, ui, *shown[now - 1]);
 }
 
 }  // namespace loadline::gui

@@ -36,6 +36,10 @@ Plan load_transformers_v5_to(MethodBuilder& b);
 Plan load_fused_in_place(MethodBuilder& b);
 Plan load_accelerate(MethodBuilder& b);
 
+// Serving engines.
+Plan load_engine_repack(MethodBuilder& b);
+Plan load_engine_repack_all(MethodBuilder& b);
+
 // Weights that are on the device only while in use.
 Plan load_layer_streaming(MethodBuilder& b);
 Plan load_layer_streaming_prefetch(MethodBuilder& b);

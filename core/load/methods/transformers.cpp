@@ -7,7 +7,7 @@
 #include "core/load/shards.h"
 
 #include <algorithm>
-#include <deque>
+#include <utility>
 
 namespace loadline {
 namespace {
@@ -154,7 +154,7 @@ class Conversion {
   BlockId to_device(StorageId id, BlockUse use) {
     BlockId from{};
     if (b_.cast(id)) {
-      if (casts_.size() == workers_) b_.drop(casts_.front()), casts_.pop_front();
+      if (casts_.size() == workers_) drop_smallest_cast();
       from = cast_copy(id, BlockUse::temporary);
       casts_.push_back(from);
     } else {
@@ -166,7 +166,15 @@ class Conversion {
     return made;
   }
 
-  void drop_casts() { b_.drop_all({casts_.begin(), casts_.end()}), casts_.clear(); }
+  // A large tensor takes its thread long: meanwhile the other threads go on.
+  void drop_smallest_cast() {
+    const auto bytes = [&](BlockId block) { return b_.plan().block(block).bytes; };
+    const auto smallest = std::ranges::min_element(casts_, {}, bytes);
+    b_.drop(*smallest);
+    casts_.erase(smallest);
+  }
+
+  void drop_casts() { b_.drop_all(std::exchange(casts_, {})); }
 
   // A source of a fused tensor. On the host, one that needs no cast is a view of the mapping.
   void materialise(StorageId id) {
@@ -191,9 +199,9 @@ class Conversion {
   MappedModel& model_;
   const bool on_host_;
   const std::vector<ExpertGroup> groups_;
-  const std::size_t workers_;  // without threads if weights stay on disk
-  std::deque<BlockId> casts_;  // the latest of each worker
-  std::vector<BlockId> made_;  // by storage: the source of a fused tensor
+  const std::size_t workers_;   // without threads if weights stay on disk
+  std::vector<BlockId> casts_;  // one for each worker
+  std::vector<BlockId> made_;   // by storage: the source of a fused tensor
 };
 
 // Allocates the fused tensor first; each part is copied to its place in it.

@@ -81,21 +81,6 @@ def transformers_v5_auto(model):
     return _auto(model)
 
 
-@recipe("transformers_v5", SHARDS, framework="transformers",
-        flags=lambda model: ("--auto-map", f"{part_of(model, DEVICE_SHARE)},{part_of(model, 1)}", *ONE_TOKEN))
-def transformers_v5_auto_then_run(model):
-    """the same, then the CPU's weights are touched"""
-    import torch
-
-    net = _auto(model)
-    hooks = [module._hf_hook for module in net.modules() if getattr(getattr(module, "_hf_hook", None), "weights_map", None)]
-    left = {id(value): value for hook in hooks for value in hook.weights_map.dataset.state_dict.values()}
-    left |= {id(parameter): parameter.detach() for parameter in net.parameters() if parameter.device.type == "cpu"}
-    for tensor in left.values():
-        tensor.view(torch.uint8).max()  # a sum would first make a copy
-    return net
-
-
 def _cast_by(workers):
     def run(model):
         import backend
