@@ -145,6 +145,7 @@ class ForwardPass(unittest.TestCase):
 
     def test_peaks(self):
         torch.set_grad_enabled(False)
+        self.addCleanup(torch.set_grad_enabled, True)
         for family, config in configs().items():
             for attention in ("eager", "sdpa"):
                 if attention == "sdpa" and family in EAGER_ONLY:
