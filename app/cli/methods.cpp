@@ -35,9 +35,15 @@ void print_one(const Context& context, const Method& method) {
   fmt::print("{}{}{}: {}\n", context.colour ? "\033[1m" : "", method.id, context.colour ? "\033[0m" : "",
              method.summary);
   fmt::print("{}", report::wrapped(report::method_explanation(method.id), "  ", context.prose_columns));
-  fmt::print("  Law: {}\n", method.peak_law);
+  fmt::print("{}", report::wrapped(fmt::format("Law: {}", method.peak_law), "  ", context.prose_columns));
   fmt::print("{}", report::wrapped(evidence_text(method.id), "  ", context.prose_columns));
   if (const std::string flags = flags_text(method); !flags.empty()) fmt::print("  Options: {}\n", flags);
+}
+
+std::string off_by(const Method& method) {
+  const std::optional<Evidence> evidence = evidence_of(method.id);
+  if (!evidence) return "-";
+  return fmt::format("{:.1f} %{}", evidence->error_percent, evidence->beyond.empty() ? "" : "+");
 }
 
 int print_methods(const Context& context, const std::vector<std::string>& ids) {
@@ -56,12 +62,16 @@ int print_methods(const Context& context, const std::vector<std::string>& ids) {
     fmt::print("{}", report::wrapped("Symbols: " + report::law_symbols(), "", context.prose_columns));
     return kDone;
   }
-  Table table({"method", "", "what it does", "held against"}, {kLeft, kLeft, kLeft, kLeft});
+  Table table({"method", "", "off by", "what it does"}, {kLeft, kLeft, kRight, kLeft});
   for (const Method& method : methods())
-    table.row({std::string(method.id), method.common ? "*" : "", std::string(method.summary),
-               evidence_brief(method.id)});
-  fmt::print("{}* shown by `plan` unless --method says otherwise. `loadline methods ID` explains one.\n",
-             table.text(context.colour));
+    table.row(
+        {std::string(method.id), method.common ? "*" : "", off_by(method), std::string(method.summary)});
+  const std::string legend =
+      "* shown by `plan` unless --method says otherwise. `off by`: the most that a framework's own load "
+      "differed "
+      "from the projection; - by construction, not measured; + some loads differ by more. "
+      "`loadline methods ID` explains one.\n";
+  fmt::print("{}{}", table.text(context.colour), report::wrapped(legend, "", context.prose_columns));
   return kDone;
 }
 

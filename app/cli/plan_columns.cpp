@@ -114,7 +114,7 @@ class Columns {
     add_peak("host", kFigure, Space::host);
     if (arena || malloc) add_reserved("host reserved", Space::host);
     if (malloc)
-      add_bytes("at most", kBeside, [](const LoadRow& row) { return row.reserved_high.value_or(0); });
+      add_bytes("at most", kFigure, [](const LoadRow& row) { return row.reserved_high.value_or(0); });
     if (malloc)
       add_bytes("kept at end", kBeside, [](const LoadRow& row) {
         return row.reserved_final ? (*row.reserved_final)[index(Space::host)] : 0;

@@ -40,10 +40,13 @@ Json spaces_json(const PerSpace<std::uint64_t>& bytes) {
 
 Json fits_json(const LoadRow& row, const BoundRequest& bound) {
   const Budget& budget = bound.budget;
-  Json json = {{"host", budget.host ? Json(row.verdict.host_fits) : Json()},
-               {"device", budget.device ? Json(row.verdict.device_fits) : Json()}};
+  const BudgetVerdict& verdict = row.verdict;
+  const bool host_risk = verdict.at_risk > 0 && verdict.host_high > verdict.host_peak;
+  const bool unified_risk = verdict.at_risk > 0 && verdict.unified_high > verdict.unified_peak;
+  Json json = {{"host", budget.host ? Json(verdict.host_fits && !host_risk) : Json()},
+               {"device", budget.device ? Json(verdict.device_fits) : Json()}};
   if (bound.memory == MemoryKind::unified)
-    json["unified"] = budget.unified ? Json(row.verdict.unified_fits) : Json();
+    json["unified"] = budget.unified ? Json(verdict.unified_fits && !unified_risk) : Json();
   return json;
 }
 
@@ -92,16 +95,15 @@ Json row_json(const LoadRow& row, const BoundRequest& bound) {
   const BudgetVerdict& verdict = row.verdict;
   if (verdict.step)
     json["first_over_budget"] = {{"step", *verdict.step}, {"tensor", json_text(row.first_over)}};
-  if (!verdict.fits()) {
+  if (verdict.device_over + verdict.host_over + verdict.unified_over > 0) {
     json["over"] = Json::object();
     if (!verdict.host_fits) json["over"]["host"] = verdict.host_over;
     if (!verdict.device_fits) json["over"]["device"] = verdict.device_over;
     if (!verdict.unified_fits) json["over"]["unified"] = verdict.unified_over;
   }
-  if (verdict.unified_high > verdict.unified_peak) {
+  if (verdict.unified_high > verdict.unified_peak)
     json["range"]["unified"] = {verdict.unified_peak, verdict.unified_high};
-    json["at_risk"] = verdict.at_risk > 0;
-  }
+  if (verdict.unified_high > verdict.unified_peak || row.reserved_high) json["at_risk"] = verdict.at_risk > 0;
   if (row.reserved_high) {
     const std::uint64_t least = row.peaks[index(Space::host)].bytes;
     json["range"]["host"] = {least, std::max(*row.reserved_high, least)};

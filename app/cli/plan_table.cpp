@@ -1,6 +1,7 @@
 // The table and the sentences of plan's output.
 #include "app/cli/advice_text.h"
 #include "app/cli/forward_text.h"
+#include "app/cli/option_flags.h"
 #include "app/cli/plan_view.h"
 #include "app/cli/table.h"
 #include "app/report/manual.h"
@@ -13,6 +14,7 @@
 #include "core/load/cast_summary.h"
 #include "core/load/evidence.h"
 #include "core/load/law.h"
+#include "core/load/load_options.h"
 
 #include <algorithm>
 #include <string_view>
@@ -162,32 +164,61 @@ std::string pass_reads_text(const PlanView& view) {
     if (row.pass_reads.all() == 0) continue;
     std::string parts;
     if (row.pass_reads.mapped > 0)
-      parts = fmt::format("{} that stay mapped", format_bytes(row.pass_reads.mapped));
+      parts = fmt::format("weights of {} from mapped files", format_bytes(row.pass_reads.mapped));
     if (row.pass_reads.disk > 0)
-      parts += fmt::format("{}{} on disk", parts.empty() ? "" : " and ", format_bytes(row.pass_reads.disk));
-    text += fmt::format("{}: each token needs weights of {}", row.method->id, parts);
+      parts += fmt::format("{} of {} from disk", parts.empty() ? "weights" : " and those",
+                           format_bytes(row.pass_reads.disk));
+    std::string line = fmt::format("{}: each token reads {}", row.method->id, parts);
     if (row.reread > 0)
       text +=
           fmt::format("; there is no room for them, so each token reads them again, in about {}",
                       format_seconds(static_cast<double>(row.reread) / view.bound().inputs.costs.disk_read));
-    text += ".\n";
+    line += ".\n";
+    if (text.find(line) == std::string::npos) text += line;  // in every order alike
   }
   return text;
 }
 
-// Methods of which a recipe was measured beyond the tolerance.
-std::string deviation_text(const PlanView& view) {
-  std::vector<std::string> named;
+// Whether a run had no other options than the request has.
+bool asked_alike(const TruthRow& row, const LoadRequest& request) {
+  const auto changed = changed_options(request);
+  return std::ranges::all_of(row.options, [&](const std::string& word) {
+    return !word.starts_with("--") ||
+           std::ranges::any_of(changed, [&](const auto& option) { return flag_of(option.first) == word; });
+  });
+}
+
+// Methods of which a load with such options was measured beyond the tolerance.
+std::string deviation_line(const PlanView& view) {
+  std::vector<std::string_view> named;
   for (const LoadRow& row : view.answer().rows) {
     const std::optional<Evidence> evidence = evidence_of(row.method->id);
-    if (row.refusal || !evidence || evidence->beyond.empty()) continue;
-    std::string id(row.method->id);
-    if (std::ranges::find(named, id) == named.end()) named.push_back(std::move(id));
+    if (row.refusal || !evidence || std::ranges::find(named, row.method->id) != named.end()) continue;
+    if (std::ranges::any_of(evidence->beyond,
+                            [&](const TruthRow* run) { return asked_alike(*run, view.request()); }))
+      named.push_back(row.method->id);
   }
   if (named.empty()) return "";
   return fmt::format(
-      "A framework was measured beyond the tolerance for {}: `loadline methods ID` says which.\n",
-      fmt::join(named, ", "));
+      "Of {} a framework's own load was measured beyond the tolerance: `loadline methods {}` says how far.\n",
+      fmt::join(named, ", "), fmt::join(named, " "));
+}
+
+std::string risk_text(const PlanView& view) {
+  std::string text;
+  for (const LoadRow& row : view.answer().rows) {
+    const BudgetVerdict& verdict = row.verdict;
+    if (row.refusal || verdict.at_risk == 0) continue;
+    if (verdict.unified_high > verdict.unified_peak)
+      text += fmt::format(
+          "{} needs {} to {}: mapped pages that are copied from may turn into memory that cannot be "
+          "dropped here.\n",
+          row.method->id, format_bytes(verdict.unified_peak), format_bytes(verdict.unified_high));
+    else
+      text += fmt::format("{} needs {} to {} on the host: glibc may keep what is freed.\n", row.method->id,
+                          format_bytes(verdict.host_peak), format_bytes(verdict.host_high));
+  }
+  return text;
 }
 
 constexpr std::size_t kTitle = 22;
@@ -283,8 +314,8 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
     text +=
         fmt::format("Verdicts are by what the allocator '{}' reserves{}.\n", allocator_id(request.allocator),
                     has_own_order(answer.rows) ? "; the order optimal is by the bytes requested" : "");
-  text += unproven_text(answer.rows) + cache_text(view) + pass_reads_text(view) + deviation_text(view) +
-          left_out_text(view);
+  text += unproven_text(answer.rows) + cache_text(view) + pass_reads_text(view) + risk_text(view) +
+          deviation_line(view) + left_out_text(view);
   if (const std::string pass = forward_text(*answer.forward); !pass.empty()) text += "\n" + pass;
   const bool curves =
       std::ranges::any_of(view.pictured.curves, [](const auto& curve) { return curve.has_value(); });
@@ -302,7 +333,11 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
 
 std::string plan_explanation(const PlanView& view, bool colour) {
   std::string text;
-  const LawValues values = law_values(view.graph, view.bound().inputs);
+  LawValues values = law_values(view.graph, view.bound().inputs);
+  const ForwardPass* const pass = view.answer().forward->pass();
+  if (pass != nullptr && !computes_on_host(view.bound().inputs.placement))
+    values.options["Q"] = device_lower_bound(view.graph, view.bound().inputs, pass) -
+                          device_lower_bound(view.graph, view.bound().inputs);
   std::vector<const Method*> told;
   for (const LoadRow& row : view.answer().rows) {
     if (row.refusal || std::ranges::find(told, row.method) != told.end()) continue;

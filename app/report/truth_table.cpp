@@ -24,10 +24,8 @@ std::string cell(const TruthRow& row, std::string_view name) {
 }
 
 std::string verdict(const TruthRow& row) {
-  const std::string error = row.error_percent ? fmt::format("{:.1f} %", *row.error_percent) : "-";
-  if (!row.ok)
-    return row.reason.empty() ? error + ", beyond" : fmt::format("{}, beyond: {}", error, row.reason);
-  return row.range ? error + ", range" : error;
+  if (!row.ok) return "beyond: " + deviation_text(row);
+  return fmt::format("{:.1f} %{}", row.error_percent.value_or(0), row.range ? ", range" : "");
 }
 
 std::string method(const TruthRow& row) {

@@ -158,6 +158,7 @@ void AdviceSpace::find_types() {
 // Only a budget that covers the device says how much must leave it.
 void AdviceSpace::find_placements() {
   const Budget& budget = request_.budget;
+  if (places_weights(request_.inputs.request)) place_everything();
   if (!budget.device && !budget.unified) return;
   const std::uint64_t whole =
       std::min(budget.device.value_or(UINT64_MAX), budget.unified.value_or(UINT64_MAX));
@@ -165,7 +166,6 @@ void AdviceSpace::find_placements() {
   nothing.placement.homes.assign(graph_.storages.size(), Home::host);
   const std::uint64_t beside = device_lower_bound(graph_, nothing) + pass_;
   const std::uint64_t room = whole > beside ? whole - beside : 0;  // 0 may still give the nearest load
-  if (places_weights(request_.inputs.request)) place_everything();
   place_layers(room);
   place_map(room);
 }

@@ -87,16 +87,23 @@ std::string evidence_text(std::string_view method) {
   const std::size_t exact = evidence->pairs - evidence->ranged - evidence->beyond.size();
   std::string text = fmt::format("Held against {}: {}", fmt::join(evidence->frameworks, ", "),
                                  counted(evidence->pairs, "load"));
-  if (exact > 0) text += fmt::format(", {} at most {:.1f} % off", exact, evidence->error_percent);
+  if (exact > 0)
+    text += fmt::format(", {}at most {:.1f} % off",
+                        exact < evidence->pairs ? std::to_string(exact) + " " : "", evidence->error_percent);
   if (evidence->ranged > 0) text += fmt::format(", {} inside a range", evidence->ranged);
   if (!evidence->beyond.empty()) text += fmt::format(", {} beyond the tolerance", evidence->beyond.size());
   text += '.';
-  for (const TruthRow* row : evidence->beyond) {
-    text += fmt::format(" Beyond: {} on {}", row->recipe, row->model);
-    if (row->error_percent) text += fmt::format(", {:.1f} %", *row->error_percent);
-    text += row->reason.empty() ? "." : fmt::format(" ({}).", row->reason);
-  }
+  for (const TruthRow* row : evidence->beyond)
+    text += fmt::format(" {} on {}: {}.", row->recipe, row->model, deviation_text(*row));
   return text;
+}
+
+std::string deviation_text(const TruthRow& row) {
+  std::string text =
+      row.range && row.error_percent == 0.0
+          ? "inside a range that is wider than twice its low end"
+          : fmt::format("{} % off", row.error_percent ? fmt::format("{:.1f}", *row.error_percent) : "?");
+  return row.reason.empty() ? text : fmt::format("{} ({})", text, row.reason);
 }
 
 std::string evidence_brief(std::string_view method) {

@@ -58,10 +58,12 @@ struct Evidence {
 };
 // Absent: by construction, no framework has run it.
 std::optional<Evidence> evidence_of(std::string_view method, const Truth& truth = built_in_truth());
-// One sentence: "Held against transformers 5.23.0: 12 loads, at most 0.4 % off." or "By construction, not
-// measured."
+// "Held against transformers 5.23.0: 12 loads, at most 0.4 % off.", with a sentence for each row beyond the
+// tolerance; or "By construction, not measured."
 std::string evidence_text(std::string_view method);
-// The same in a few words, for a table: "transformers 5.23.0, 0.4 %".
+// How far off a row beyond the tolerance is, and why: "5.1 % off (...)".
+std::string deviation_text(const TruthRow& row);
+// What evidence_text() says, in a few words for a table: "transformers 5.23.0, 0.4 %".
 std::string evidence_brief(std::string_view method);
 
 }  // namespace loadline

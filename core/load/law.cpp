@@ -68,6 +68,7 @@ class Reader {
   LawPeaks read() const {
     LawPeaks peaks;
     for (const std::string_view part : split(law_, ", ")) read_part(part, peaks);
+    peaks.spaces[index(Space::host)] += values_.host_pass;
     return peaks;
   }
 
@@ -132,6 +133,7 @@ class Reader {
     if (condition == "pickled") return values_.pickled;
     if (condition == "used") return values_.used;
     if (condition == "brought") return values_.used && values_.V > 0 && values_.o > 0;
+    if (condition == "partly") return values_.partly;
     if (condition == "kept") return values_.kept;
     if (condition == "repack") return values_.repack;
     if (condition == "fused") return values_.G > 0;
@@ -280,6 +282,14 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
   values.disk = values.D > 0;
   values.pickled = is_pickled(graph);
   values.used = uses_weights(request);
+  if (request.cast) {
+    const auto casts = storage_casts(graph, *request.cast);
+    values.partly = std::ranges::any_of(storages, [&](StorageId id) { return !casts[index(id)]; });
+  }
+  if (computes_on_host(inputs.placement)) {
+    values.host_pass = values.options["Q"];
+    values.options["Q"] = 0;
+  }
   return values;
 }
 

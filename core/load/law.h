@@ -12,7 +12,7 @@
 // brought = a pass brings weights to the device that are elsewhere.
 // kept = the placement keeps weights off the device that are cast or fused on the host; fused = the model has
 // experts that become one tensor; repack = matrices
-// on the host are repacked.
+// on the host are repacked; partly = the cast leaves some weights as they are stored.
 #pragma once
 
 #include "core/load/methods.h"
@@ -32,7 +32,9 @@ struct LawValues {
                 h = 0, M = 0, G = 0, u = 0, R = 0, o = 0, N = 0, P = 0, e = 0;
   std::uint64_t slot = 0;                                          // of the ring
   std::map<std::string, std::uint64_t, std::less<>> options = {};  // load options by their symbol
-  bool cast = false, disk = false, pickled = false, used = false, kept = false, repack = false;
+  bool cast = false, disk = false, pickled = false, used = false, kept = false, repack = false,
+       partly = false;
+  std::uint64_t host_pass = 0;  // Q, where the pass runs on the host: then the symbol Q is 0
 };
 // Throws Error{limit} if a sum does not fit in 63 bits.
 LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs);

@@ -138,7 +138,7 @@ void MethodBuilder::fill_by_shard(const std::vector<BlockId>& model, Space from)
 
 void MethodBuilder::activations() {
   if (inputs_.request.activation_bytes == 0) return;
-  alloc(plan_, {.space = Space::device,
+  alloc(plan_, {.space = computes_on_host(inputs_.placement) ? Space::host : Space::device,
                 .bytes = inputs_.request.activation_bytes,
                 .use = BlockUse::value,
                 .storage = {},
@@ -146,7 +146,7 @@ void MethodBuilder::activations() {
 }
 
 void MethodBuilder::touch_views() {
-  const WeightReads reads(graph_, inputs_.request);
+  const WeightReads reads(graph_, inputs_.request, inputs_.placement, offloaded_ > 0);
   for (const StorageId id : views_) {
     const std::uint64_t used = reads.of(id);
     const BlockId pages =

@@ -141,7 +141,7 @@ constexpr std::array<Method, 36> kMethods = {{
      {.casts = true, .offloads = true, .shards = true}},
     {"transformers_v4",
      "empty model, mapped tensors its parameters, .to(device)",
-     "device V + Q, host 0 (cast: V + H), page cache M + S* (used: M + max(S*, H))",
+     "device V + Q, host 0 (cast: V + H), page cache M + S* (used: M + max(S*, H); partly: W)",
      load_transformers_v4,
      {.casts = true, .offloads = true, .shards = true, .views = true}},
     {"transformers_v5",

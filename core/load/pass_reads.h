@@ -12,15 +12,17 @@
 namespace loadline {
 
 // A pass reads all of a weight, but of an embedding that is not also the head only the rows of its tokens,
-// with the pages that the kernel maps around them.
+// with the pages that the kernel maps around them. `whole`: the pass brings weights to the device, whole
+// ones.
 class WeightReads {
  public:
-  WeightReads(const MetaGraph& graph, const LoadRequest& request);
+  WeightReads(const MetaGraph& graph, const LoadRequest& request, const Placement& placement, bool whole);
   std::uint64_t of(StorageId id) const;
 
  private:
   const MetaGraph& graph_;
-  const std::uint64_t tokens_;  // 0: unknown
+  const Placement& placement_;
+  const std::uint64_t tokens_;  // 0: unknown, or all rows
   const std::vector<std::optional<TensorId>> owners_;
   const std::optional<StorageId> shared_;
 };
@@ -33,6 +35,6 @@ struct PassReads {
 };
 // Zero if nothing follows the load. `timeline` is the plan's.
 PassReads pass_reads(const MetaGraph& graph, const LoadRequest& request, const Placement& placement,
-                     const Plan& plan, const Timeline& timeline);
+                     bool whole, const Plan& plan, const Timeline& timeline);
 
 }  // namespace loadline

@@ -120,6 +120,11 @@ bool Placement::all_on_device() const {
   return std::ranges::all_of(homes, [](Home place) { return place == Home::device; });
 }
 
+bool computes_on_host(const Placement& placement) {
+  return !placement.homes.empty() &&
+         std::ranges::find(placement.homes, Home::device) == placement.homes.end();
+}
+
 bool Placement::has_twin(StorageId id) const { return std::ranges::find(twins, id) != twins.end(); }
 
 Placement place_by_rules(const MetaGraph& graph, const std::vector<PlaceRule>& rules) {

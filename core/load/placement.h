@@ -36,6 +36,9 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
+// Whether no weight is on the device: what follows the load runs on the host.
+bool computes_on_host(const Placement& placement);
+
 // A placement rule: tensors that match the filter go to `place`.
 struct PlaceRule {
   std::string filter;  // core/graph/filter.h

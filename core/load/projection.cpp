@@ -77,7 +77,9 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
   }
   projection.plan = make_plan(graph, method, storages, chosen);
   progress.check_cancelled();
-  if (pass != nullptr && !ahead) append_forward_pass(projection.plan, *pass);
+  if (pass != nullptr && !ahead)
+    append_forward_pass(projection.plan, *pass,
+                        computes_on_host(inputs.placement) ? Space::host : Space::device);
   if (const auto fault = check_plan(projection.plan, graph))
     throw Error(ErrorCode::limit, "{}: {}", method.id, *fault);
   PerSpace<std::uint64_t> expected = {};
@@ -88,10 +90,13 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
   projection.maps_files = method.traits.imports ||
                           projection.timeline.peaks[index(Space::page_cache)].bytes > 0 ||
                           (method.traits.views && !inputs.placement.all_on_device());
+  const bool brought =
+      method.traits.maps && !computes_on_host(inputs.placement) && !inputs.placement.all_on_device();
   projection.pass_reads =
-      pass_reads(graph, inputs.request, inputs.placement, projection.plan, projection.timeline);
+      pass_reads(graph, inputs.request, inputs.placement, brought, projection.plan, projection.timeline);
   if (inputs.request.allocator == AllocatorModel::malloc)
-    projection.host_reserved_high = unreused_heap_peak(projection.plan);
+    projection.host_reserved_high = std::max(unreused_heap_peak(projection.plan),
+                                             (*projection.timeline.reserved_peak)[index(Space::host)]);
   if (inputs.request.allocator == AllocatorModel::arena) plan_arenas(projection, progress);
   projection.reads = read_pattern(projection.plan, graph);
   projection.seconds =
@@ -122,11 +127,12 @@ std::string mapping_refusal(const MetaGraph& graph) {
 }
 
 std::uint64_t device_lower_bound(const MetaGraph& graph, const LoadInputs& inputs, const ForwardPass* pass) {
-  std::uint64_t needed = inputs.request.activation_bytes;
+  const bool on_device = !computes_on_host(inputs.placement);
+  std::uint64_t needed = on_device ? inputs.request.activation_bytes : 0;
   const std::vector<std::uint64_t> sizes = loaded_bytes(graph, inputs.request.cast);
   for (const StorageId id : used_storages(graph))
     if (inputs.placement.of(id) == Home::device) needed = add_loaded(needed, sizes[index(id)]);
-  if (pass != nullptr) needed = add_loaded(needed, forward_peak(*pass));
+  if (pass != nullptr && on_device) needed = add_loaded(needed, forward_peak(*pass));
   return needed;
 }
 

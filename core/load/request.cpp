@@ -36,6 +36,8 @@ void check_request(const LoadRequest& request) {
   if (request.activation_bytes >> 60 != 0)
     refuse(
         fmt::format("activations of {} are over the limit of 1 EiB", format_bytes(request.activation_bytes)));
+  if (request.workers == 0 || request.workers > 1024)
+    throw Error(ErrorCode::usage, "{} loading threads; there are 1 to 1024", request.workers);
   if (request.activation_bytes > 0 && asks_for_pass(request))
     refuse("a size of activations and a forward pass exclude each other: the pass has its own activations");
   if (int{request.gpu_layers.has_value()} + int{request.auto_map.has_value()} + int{!request.place.empty()} >

@@ -100,6 +100,9 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.judged = judged_peak(projection, bound.memory, labels);
   if (request.require_peak && row.judged.bytes > *request.require_peak)
     row.over_required_peak = row.judged.bytes - *request.require_peak;
+  else if (request.require_peak && bound.budget.pages_may_stay &&
+           row.verdict.unified_high > *request.require_peak)
+    row.verdict.at_risk = std::max(row.verdict.at_risk, row.verdict.unified_high - *request.require_peak);
   return row;
 }
 

@@ -31,8 +31,10 @@ std::optional<StorageId> shared_embedding(const MetaGraph& graph) {
                        name.ends_with("wte.weight")))
       embedding = tensor.storage;
   }
-  const bool headless = is_bert(graph) || config_flag(graph, "tie_word_embeddings") == false;
-  if (!head) return headless ? std::nullopt : embedding;
+  if (!head) {
+    const bool headless = !embedding || is_bert(graph) || config_flag(graph, "tie_word_embeddings") == false;
+    return headless ? std::nullopt : embedding;
+  }
   for (const std::vector<TensorId>& group : tied_groups(graph)) {
     const auto any = [&](Phase phase) {
       return std::ranges::any_of(group,

@@ -13,7 +13,7 @@ BlockUse use_of(Lane lane) { return lane == Lane::temporary ? BlockUse::temporar
 
 }  // namespace
 
-void append_forward_pass(Plan& plan, const ForwardPass& pass) {
+void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
   const ForwardGraph& graph = *pass.graph;
   const std::vector<OpRange> lives = lifetimes(graph);
@@ -46,7 +46,7 @@ void append_forward_pass(Plan& plan, const ForwardPass& pass) {
       const Value& value = graph.value(id);
       const std::string& op = graph.ops[named_by[static_cast<std::size_t>(id)]].name;
       blocks[static_cast<std::size_t>(id)] =
-          alloc(plan, {.space = Space::device,
+          alloc(plan, {.space = space,
                        .bytes = *sizes[static_cast<std::size_t>(id)],
                        .use = use_of(value.lane),
                        .label = op.empty() ? value.name : fmt::format("{} of {}", value.name, op)});

@@ -15,11 +15,11 @@ struct ForwardPass {
   std::vector<std::uint64_t> symbols = {};  // symbol_values
 };
 
-// Appends the pass on the device. Each value is allocated by the operator that produces it (inputs by the
-// first one) and freed after its last use; temporaries live during their operator. The cache is allocated at
-// its first write, or with a past before the first operator; like the outputs, it is never freed. Values of
-// unknown size are left out. Adds the mark "first token" at the end. Throws Error{limit} for a value over
-// 2^62 bytes.
-void append_forward_pass(Plan& plan, const ForwardPass& pass);
+// Appends the pass in `space`, the device or the host. Each value is allocated by the operator that produces
+// it (inputs by the first one) and freed after its last use; temporaries live during their operator. The
+// cache is allocated at its first write, or with a past before the first operator; like the outputs, it is
+// never freed. Values of unknown size are left out. Adds the mark "first token" at the end. Throws
+// Error{limit} for a value over 2^62 bytes.
+void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space = Space::device);
 
 }  // namespace loadline

@@ -283,13 +283,13 @@ TEST(Advice, ATypeInWhichTheModelHasNoSizeIsNoWayOut) {
 
 TEST(Advice, WhereNothingFitsItTellsTheNearest) {
   const MetaGraph graph = model_of(1 << 16);
-  AdviceRequest request = request_of("per_tensor", {.device = 1 << 20});
+  AdviceRequest request = request_of("per_tensor", {.device = 1 << 20, .host = 1 << 20});
   request.inputs.request.activation_bytes = 2 << 20;
   const Advice advice = advice_for(graph, request);
   EXPECT_TRUE(advice.loads.empty());
   ASSERT_TRUE(advice.nearest);
-  // all weights off the device leave the activations there
-  EXPECT_EQ(advice.nearest->verdict.device_over, 1u << 20);
+  // all weights off the device leave the activations, on the host
+  EXPECT_EQ(advice.nearest->verdict.device_over + advice.nearest->verdict.host_over, 1u << 20);
   const AdviceSpace space(graph, request);
   for (const AdviceStage stage : kStages)
     for (const AdviceCandidate& candidate : space.candidates(stage)) {

@@ -55,10 +55,10 @@ TEST(WorkingSet, ATokenReadsItsRowOfAnEmbedding) {
   graph.tensors[0].shape = {100'000, 32};
   graph.storages[0].bytes = 100'000 * kRow;
   const LoadRequest request = {.sequence = 3};
-  EXPECT_EQ(WeightReads(graph, request).of(StorageId{0}), 3u * (64 << 10));
-  EXPECT_EQ(WeightReads(graph, request).of(StorageId{1}), 10 * kRow);
+  EXPECT_EQ(WeightReads(graph, request, {}, false).of(StorageId{0}), 3u * (64 << 10));
+  EXPECT_EQ(WeightReads(graph, request, {}, false).of(StorageId{1}), 10 * kRow);
   graph.tensors.pop_back();  // the embedding is the head as well
-  EXPECT_EQ(WeightReads(graph, request).of(StorageId{0}), 100'000 * kRow);
+  EXPECT_EQ(WeightReads(graph, request, {}, false).of(StorageId{0}), 100'000 * kRow);
 }
 
 TEST(WorkingSet, WeightsOnDiskAreReadAgain) {
@@ -99,7 +99,8 @@ TEST(MallocRange, KeepsWhatIsBelowTheLargestThreshold) {
   LoadRequest request = {.methods = {"per_tensor"}, .allocator = AllocatorModel::malloc};
   const LoadRow row = row_of(graph, request);
   ASSERT_TRUE(row.reserved_high);
-  EXPECT_EQ(*row.reserved_high, 50 * kMiB);  // 10 kept when 40 are mapped
+  EXPECT_GE(*row.reserved_high, 50 * kMiB);  // 10 kept when 40 are mapped
+  EXPECT_LT(*row.reserved_high, 51 * kMiB);
   EXPECT_GE(*row.reserved_high, row.peaks[index(Space::host)].bytes);
   request.host_budget = 45 * kMiB;
   EXPECT_GT(row_of(graph, request).verdict.at_risk, 0u);

@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace loadline {
 namespace {
@@ -57,9 +59,10 @@ class LlamaCpp {
     for (const StorageId id : b_.order())
       if (on_device(id)) ring->send(id, b_.bytes(id), device.at(id));
     if (ring) ring->close();
-    for (const StorageId id : largest_first()) read_repacked(id, piece);
+    const StorageOrder created = as_created();
+    for (const StorageId id : largest_first(created)) read_repacked(id, piece);
     repack_head();
-    for (const StorageId id : as_created()) {
+    for (const StorageId id : created) {
       if (repacks(id) || (on_device(id) && !b_.has_twin(id))) continue;
       const BlockId weight = b_.make(Space::host, id);
       const std::optional<BlockId> buffer = aligned_buffer(id, piece);
@@ -96,9 +99,9 @@ class LlamaCpp {
     b_.drop(read);
   }
 
-  StorageOrder largest_first() const {
+  StorageOrder largest_first(const StorageOrder& created) const {
     StorageOrder order;
-    for (const StorageId id : as_created())
+    for (const StorageId id : created)
       if (repacks(id)) order.push_back(id);
     std::ranges::stable_sort(order, [&](StorageId x, StorageId y) { return b_.bytes(x) > b_.bytes(y); });
     return order;
@@ -117,8 +120,12 @@ class LlamaCpp {
           kParts, [&](std::string_view p) { return name.find(p) != std::string_view::npos; });
       return std::tuple(kPhases[static_cast<std::size_t>(phase)], stack, layer, part - kParts.begin());
     };
-    StorageOrder order = b_.order();
-    std::ranges::stable_sort(order, {}, key);
+    using Keyed = std::pair<decltype(key(StorageId{})), StorageId>;
+    std::vector<Keyed> keyed;
+    for (const StorageId id : b_.order()) keyed.emplace_back(key(id), id);
+    std::ranges::stable_sort(keyed, {}, &Keyed::first);
+    StorageOrder order;
+    for (const Keyed& entry : keyed) order.push_back(entry.second);
     return order;
   }
 
