@@ -51,7 +51,8 @@ void MappedModel::to_device() {
         b_.view(id);
         continue;
       }
-      b_.move(b_.make(Space::device, id), touch(id));
+      const BlockId pages = touch(id);
+      b_.move(b_.make(Space::device, id), pages);
       --mappings_[file].views;
     }
     close(file);
