@@ -187,10 +187,9 @@ std::vector<std::uint64_t> unit_bytes(const MetaGraph& graph) {
 }
 
 // Weights on the device whose pages stay mapped, because others of their shard stay on the host as views.
-std::uint64_t kept_by_views(const MetaGraph& graph, const LoadInputs& inputs, const StorageOrder& storages) {
-  const std::vector<std::uint32_t> shards = shards_of(graph, inputs.request.shard_bytes);
-  const auto casts = inputs.request.cast ? storage_casts(graph, *inputs.request.cast)
-                                         : std::vector<std::optional<Cast>>(graph.storages.size());
+std::uint64_t kept_by_views(const MetaGraph& graph, const LoadInputs& inputs, const StorageOrder& storages,
+                            const std::vector<std::uint32_t>& shards,
+                            const std::vector<std::optional<Cast>>& casts) {
   std::set<std::uint32_t> viewed;
   for (const StorageId id : storages)
     if (inputs.placement.of(id) == Home::host && !casts[index(id)] && graph.storage(id).bytes > 0)
@@ -230,6 +229,9 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
   const LoadRequest& request = inputs.request;
   const std::vector<std::uint64_t> landed = loaded_bytes(graph, request.cast);
   const std::vector<std::uint32_t> shards = shards_of(graph, request.shard_bytes);
+  const std::vector<std::optional<Cast>> casts =
+      request.cast ? storage_casts(graph, *request.cast)
+                   : std::vector<std::optional<Cast>>(graph.storages.size());
   const StorageOrder storages = find_order("file").make(graph);
   std::map<std::uint32_t, std::uint64_t> shard_bytes;
   const auto raise = [](std::uint64_t& most, std::uint64_t bytes) { most = std::max(most, bytes); };
@@ -246,7 +248,7 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
     if (home != Home::device || inputs.placement.has_twin(id)) raise(values.o, lands);
     if (inputs.placement.has_twin(id)) values.H = add_loaded(values.H, lands);
   }
-  values.M = kept_by_views(graph, inputs, storages);
+  values.M = kept_by_views(graph, inputs, storages, shards, casts);
   values.kept = request.cast && (values.H > 0 || values.D > 0);
   if (const auto shared = shared_embedding(graph)) values.h = landed[index(*shared)];
   for (const ExpertGroup& group : expert_groups(graph, storages)) {
@@ -282,10 +284,8 @@ LawValues law_values(const MetaGraph& graph, const LoadInputs& inputs) {
   values.disk = values.D > 0;
   values.pickled = is_pickled(graph);
   values.used = uses_weights(request);
-  if (request.cast) {
-    const auto casts = storage_casts(graph, *request.cast);
-    values.partly = std::ranges::any_of(storages, [&](StorageId id) { return !casts[index(id)]; });
-  }
+  values.partly =
+      request.cast && std::ranges::any_of(storages, [&](StorageId id) { return !casts[index(id)]; });
   if (computes_on_host(inputs.placement)) {
     values.host_pass = values.options["Q"];
     values.options["Q"] = 0;

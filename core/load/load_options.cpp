@@ -77,7 +77,7 @@ void set_methods(Request& request, const OptionValue& value) {
   const auto* const names = std::get_if<Words>(&value);
   request.methods = names == nullptr ? Words() : *names;
   for (const std::string& name : request.methods) {
-    if (name == "from_pretrained") find_method(name);  // says what it has become
+    refuse_old_method(name);
     check_option_choice(name, method_words());
   }
 }

@@ -3,19 +3,9 @@
 #include "core/load/method_builder.h"
 #include "core/load/methods.h"
 
-#include <algorithm>
-
 namespace loadline {
-namespace {
-
-bool leaves_on_disk(const Placement& placement) {
-  return std::ranges::find(placement.homes, Home::disk) != placement.homes.end();
-}
-
-}  // namespace
-
 std::uint32_t loading_threads(const LoadInputs& inputs) {
-  return leaves_on_disk(inputs.placement) ? 1 : inputs.request.workers;
+  return inputs.placement.leaves_on_disk() ? 1 : inputs.request.workers;
 }
 
 Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder& order,
@@ -29,7 +19,7 @@ Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder&
     throw Error(ErrorCode::unsupported, inputs.request.gpu_layers
                                             ? "only llama.cpp counts layers on the device"
                                             : "no automatic map of this loader");
-  if (!method.traits.disk && leaves_on_disk(inputs.placement))
+  if (!method.traits.disk && inputs.placement.leaves_on_disk())
     throw Error(ErrorCode::unsupported, "weights cannot stay on disk");
   MethodBuilder builder(graph, order, inputs);
   return method.make(builder);

@@ -120,6 +120,8 @@ bool Placement::all_on_device() const {
   return std::ranges::all_of(homes, [](Home place) { return place == Home::device; });
 }
 
+bool Placement::leaves_on_disk() const { return std::ranges::find(homes, Home::disk) != homes.end(); }
+
 bool computes_on_host(const Placement& placement) {
   return !placement.homes.empty() &&
          std::ranges::find(placement.homes, Home::device) == placement.homes.end();

@@ -33,6 +33,7 @@ struct Placement {
   Home of(StorageId id) const { return homes.empty() ? Home::device : homes[index(id)]; }
   bool has_twin(StorageId id) const;
   bool all_on_device() const;
+  bool leaves_on_disk() const;  // some weight
   bool operator==(const Placement&) const = default;
 };
 

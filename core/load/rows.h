@@ -53,7 +53,7 @@ struct LoadRow {
   PerSpace<RowPeak> peaks = {};
   PerSpace<AliveBlocks> alive = {};  // at the peak of each space
   ReadPattern reads = {};
-  double seconds = 0;      // the projection's, plus re-reads that a page cache budget causes
+  double seconds = 0;      // the projection's, plus re-reads that budgets cause
   RowPeak unified = {};    // of device, host, page cache and staging together
   RowPeak leading = {};    // of leading_view()
   RowPeak judged = {};     // of judged_bytes(), same spaces; compared with the required peak

@@ -24,6 +24,7 @@ PAIRS = (
     ("load_bytes", f"{TIED}.safetensors"),
     ("transformers_v5_to", f"{UNTIED}.shards-safetensors"),
     ("transformers_v5_cpu_then_run", f"{TIED}.safetensors"),
+    ("transformers_v5_cast_1", f"{UNTIED}.shards-safetensors"),
     ("transformers_v5_cast_2", f"{UNTIED}.shards-safetensors"),
     ("accelerate_cpu", f"{UNTIED}.shards-bin"),
     ("accelerate_device_cast", f"{UNTIED}.shards-safetensors"),
@@ -51,10 +52,11 @@ class Loads(unittest.TestCase):
             row = harness.compare(PROGRAM, FOLDER, name, model, found)
             if row["ok"]:
                 break
+        held = row["ok"] or recipe.raced and harness.bounded(row)
         told = ", ".join(f"{field} {harness.describe(row['counters'][field]).strip()}" for field in harness.FIELDS)
         versions = ", ".join(f"{package} {version}" for package, version in sorted(row["versions"].items()))
         print(f"\n  {row['method']} {' '.join(row['options'])}: projected/measured MiB: {told} ({versions})", file=sys.stderr)
-        self.assertTrue(row["ok"], f"{recipe.about}: {told}; {row['reason']}")
+        self.assertTrue(held, f"{recipe.about}: {told}; {row['reason']}")
 
 
 def _case(name, model):

@@ -3,7 +3,6 @@
 #include "core/load/methods/programs.h"
 #include "core/load/shards.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,11 +13,7 @@ namespace {
 class Dispatch {
  public:
   explicit Dispatch(MethodBuilder& b)
-      : b_(b),
-        model_(b),
-        pickled_(is_pickled(b.graph())),
-        offloads_(std::ranges::find(b.inputs().placement.homes, Home::disk) !=
-                  b.inputs().placement.homes.end()) {
+      : b_(b), model_(b), pickled_(is_pickled(b.graph())), offloads_(b.inputs().placement.leaves_on_disk()) {
     for (std::size_t file = 0; file < model_.files().size(); ++file) {
       load_shard(model_.files()[file]);
       mark(b_.plan(), fmt::format("shard {} loaded", file + 1));

@@ -41,23 +41,22 @@ class LlamaCpp {
 
   // The copy of a shared embedding that serves as the head on the host.
   void repack_head() {
-    const bool on_host = std::ranges::any_of(b_.order(), [&](StorageId id) { return !on_device(id); });
-    const bool all = std::ranges::none_of(b_.order(), [&](StorageId id) { return on_device(id); });
-    if (on_host && all) host_block(repacked_head(b_.graph(), b_.inputs().request.repack), "repacked head");
+    if (std::ranges::none_of(b_.order(), [&](StorageId id) { return on_device(id); }))
+      host_block(repacked_head(b_.graph(), b_.inputs().request.repack), "repacked head");
   }
 
   // As llama-model-loader.cpp reads: the ring for the device, then what is repacked, the largest first, each
   // through a temporary of its size, then all others in the order in which the model creates them. `piece`
   // is the size of the aligned buffer that direct I/O reads through; 0: none.
   void read_all(std::uint32_t slots, std::uint64_t slot_bytes, std::uint64_t piece) {
-    std::map<StorageId, BlockId> device;
+    std::vector<BlockId> device(b_.graph().storages.size());
     std::uint64_t sent = 0;
     for (const StorageId id : b_.order())
-      if (on_device(id)) device.emplace(id, b_.make(Space::device, id)), sent += b_.bytes(id);
+      if (on_device(id)) device[index(id)] = b_.make(Space::device, id), sent += b_.bytes(id);
     std::optional<TransferRing> ring;
     if (sent > 0) ring.emplace(b_.plan(), slots, slot_bytes, sent, "");
     for (const StorageId id : b_.order())
-      if (on_device(id)) ring->send(id, b_.bytes(id), device.at(id));
+      if (on_device(id)) ring->send(id, b_.bytes(id), device[index(id)]);
     if (ring) ring->close();
     const StorageOrder created = as_created();
     for (const StorageId id : largest_first(created)) read_repacked(id, piece);

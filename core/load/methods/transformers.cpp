@@ -103,8 +103,7 @@ class Conversion {
         workers_(loading_threads(b.inputs())),
         made_(b.graph().storages.size()) {
     check_groups();
-    const bool pool =
-        std::ranges::find(b.inputs().placement.homes, Home::disk) == b.inputs().placement.homes.end();
+    const bool pool = !b.inputs().placement.leaves_on_disk();
     const std::vector<Item> items = items_of(b_, by_name(b_), groups_);
     for (const Item& item : items) {
       if (item.group == nullptr) {

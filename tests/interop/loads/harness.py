@@ -132,6 +132,14 @@ def compare(program, folder, name, model_name, found):
             "reason": "" if ok else recipe.reason or missing}
 
 
+def bounded(row):
+    """All counters but the host's meet the claim, and the host's is nowhere above it."""
+    host = row["counters"]["anonymous"]
+    slack = max(BYTES, PERCENT / 100 * host["measured"])
+    others = all(counter.get("ok") for field, counter in row["counters"].items() if field != "anonymous")
+    return others and max(host["runs"]) - host.get("high", host["projected"]) <= slack
+
+
 def describe(counter):
     """Projected and measured MiB."""
     if "low" in counter:

@@ -24,6 +24,7 @@ class Recipe:
     environment: str = ""  # one of ENVIRONMENTS; empty: the newest
     variables: tuple = ()  # of the process: (name, value) pairs
     about: str = ""
+    raced: bool = False  # threads race: the claim is their worst case, which a busy machine need not meet
     reason: str = ""  # why the projection is off, where that is known
 
     def options(self, model):

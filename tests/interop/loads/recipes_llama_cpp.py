@@ -5,7 +5,7 @@ The library is the one inside xllamacpp; the declarations are llama-cpp-py-sync'
 import glob
 import os
 
-from recipes import recipe
+from recipes import add_recipe
 
 NONE, MMAP, MLOCK, MMAP_MLOCK, DIRECT_IO = range(5)  # enum llama_load_mode
 
@@ -68,73 +68,31 @@ class _Model:
             self.c.llama_model_free(self.model)
 
 
-@recipe("llama_cpp_mmap", *PLAIN, *MORE, flags=CPU, framework="llama.cpp")
-def llama_cpp_mmap(model):
-    """llama.cpp, --load-mode mmap --no-repack"""
-    return _Model(model, MMAP, False)
+def _load(mode, repack, decode):
+    def run(model):
+        loaded = _Model(model, mode, repack)
+        return loaded.decode() if decode else loaded
+
+    return run
 
 
-@recipe("llama_cpp_mmap", *REPACKED, *VOCABULARY, "gguf-untied.q8_0", flags=REPACK, framework="llama.cpp")
-def llama_cpp_mmap_repack(model):
-    """llama.cpp as it is by default: mapped, matrices repacked for the CPU"""
-    return _Model(model, MMAP, True)
-
-
-@recipe("llama_cpp_mmap", "gguf-untied.f16", "gguf-untied.q4_0", "gguf-tied.q4_0", flags=CPU, framework="llama.cpp")
-def llama_cpp_mmap_decode(model):
-    """llama.cpp, --load-mode mmap --no-repack, then a few tokens"""
-    return _Model(model, MMAP, False).decode()
-
-
-@recipe("llama_cpp_mmap", *REPACKED, flags=REPACK, framework="llama.cpp")
-def llama_cpp_mmap_repack_decode(model):
-    """llama.cpp as it is by default, then a few tokens"""
-    return _Model(model, MMAP, True).decode()
-
-
-@recipe("llama_cpp_mmap", "gguf-untied.q4_0", flags=CPU, framework="llama.cpp")
-def llama_cpp_mmap_mlock(model):
-    """llama.cpp, --load-mode mmap+mlock --no-repack"""
-    return _Model(model, MMAP_MLOCK, False)
-
-
-@recipe("llama_cpp_mmap", "gguf-untied.q4_0", flags=REPACK, framework="llama.cpp")
-def llama_cpp_mmap_mlock_repack(model):
-    """llama.cpp, --load-mode mmap+mlock"""
-    return _Model(model, MMAP_MLOCK, True)
-
-
-@recipe("llama_cpp_ring", *PLAIN, *MORE, flags=CPU, framework="llama.cpp")
-def llama_cpp_read(model):
-    """llama.cpp, --load-mode none --no-repack"""
-    return _Model(model, NONE, False)
-
-
-@recipe("llama_cpp_ring", *REPACKED, "gguf-untied.q8_0", flags=REPACK, framework="llama.cpp")
-def llama_cpp_read_repack(model):
-    """llama.cpp, --load-mode none"""
-    return _Model(model, NONE, True)
-
-
-@recipe("llama_cpp_ring", "gguf-untied.q4_0", flags=CPU, framework="llama.cpp")
-def llama_cpp_read_mlock(model):
-    """llama.cpp, --load-mode mlock --no-repack"""
-    return _Model(model, MLOCK, False)
-
-
-@recipe("llama_cpp_ring", "gguf-untied.q4_0", flags=REPACK, framework="llama.cpp")
-def llama_cpp_read_mlock_repack(model):
-    """llama.cpp, --load-mode mlock"""
-    return _Model(model, MLOCK, True)
-
-
-@recipe("llama_cpp_direct", *PLAIN, *MORE, flags=CPU, framework="llama.cpp")
-def llama_cpp_direct(model):
-    """llama.cpp, --load-mode dio --no-repack"""
-    return _Model(model, DIRECT_IO, False)
-
-
-@recipe("llama_cpp_direct", *REPACKED, "gguf-untied.q8_0", flags=REPACK, framework="llama.cpp")
-def llama_cpp_direct_repack(model):
-    """llama.cpp, --load-mode dio"""
-    return _Model(model, DIRECT_IO, True)
+ONE, SOME = ("gguf-untied.q4_0",), (*REPACKED, "gguf-untied.q8_0")
+DEFAULT = "llama.cpp as it is by default"
+for _name, _method, _mode, _repack, _decode, _models, _about in (
+    ("mmap", "mmap", MMAP, False, False, (*PLAIN, *MORE), "llama.cpp, --load-mode mmap --no-repack"),
+    ("mmap_repack", "mmap", MMAP, True, False, (*REPACKED, *VOCABULARY, "gguf-untied.q8_0"),
+     f"{DEFAULT}: mapped, matrices repacked for the CPU"),
+    ("mmap_decode", "mmap", MMAP, False, True, ("gguf-untied.f16", "gguf-untied.q4_0", "gguf-tied.q4_0"),
+     "llama.cpp, --load-mode mmap --no-repack, then a few tokens"),
+    ("mmap_repack_decode", "mmap", MMAP, True, True, REPACKED, f"{DEFAULT}, then a few tokens"),
+    ("mmap_mlock", "mmap", MMAP_MLOCK, False, False, ONE, "llama.cpp, --load-mode mmap+mlock --no-repack"),
+    ("mmap_mlock_repack", "mmap", MMAP_MLOCK, True, False, ONE, "llama.cpp, --load-mode mmap+mlock"),
+    ("read", "ring", NONE, False, False, (*PLAIN, *MORE), "llama.cpp, --load-mode none --no-repack"),
+    ("read_repack", "ring", NONE, True, False, SOME, "llama.cpp, --load-mode none"),
+    ("read_mlock", "ring", MLOCK, False, False, ONE, "llama.cpp, --load-mode mlock --no-repack"),
+    ("read_mlock_repack", "ring", MLOCK, True, False, ONE, "llama.cpp, --load-mode mlock"),
+    ("direct", "direct", DIRECT_IO, False, False, (*PLAIN, *MORE), "llama.cpp, --load-mode dio --no-repack"),
+    ("direct_repack", "direct", DIRECT_IO, True, False, SOME, "llama.cpp, --load-mode dio"),
+):
+    add_recipe(f"llama_cpp_{_name}", _load(_mode, _repack, _decode), f"llama_cpp_{_method}", *_models,
+               flags=REPACK if _repack else CPU, framework="llama.cpp", about=_about)

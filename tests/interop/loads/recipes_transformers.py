@@ -99,7 +99,7 @@ def _cast_by(workers):
 FIXED = (("MALLOC_MMAP_THRESHOLD_", "131072"),)
 for _workers in (1, 2, 4):
     add_recipe(f"transformers_v5_cast_{_workers}", _cast_by(_workers), "transformers_v5", SHARDS, *((TIED,) if _workers > 1 else ()),
-               framework="transformers", flags=(*CAST, "--workers", str(_workers)), variables=FIXED)
+               framework="transformers", flags=(*CAST, "--workers", str(_workers)), variables=FIXED, raced=_workers > 1)
 
 
 @recipe("transformers_v5", MIXTRAL, framework="transformers", flags=(*ON_HOST, *CAST), variables=FIXED)
