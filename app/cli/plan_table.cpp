@@ -149,9 +149,11 @@ std::string cache_text(const PlanView& view) {
   const auto& limit = view.request().page_cache_budget;
   const auto any = [&](const auto& holds) { return std::ranges::any_of(rows, holds); };
   if (!limit || !any([](const LoadRow& row) { return row.cache && row.cache->mapped > 0; })) return "";
-  std::string_view then = "what it drops is not needed again";
-  if (any([](const LoadRow& row) { return row.reread > 0; }))
-    then = "weights that it drops are read again for each token";
+  std::string then = "what it drops is not needed again";
+  std::uint64_t reread = 0;
+  for (const LoadRow& row : rows) reread = std::max(reread, row.reread);
+  if (reread > 0)
+    then = fmt::format("each token reads weights of up to {} again that it drops", format_bytes(reread));
   else if (any([](const LoadRow& row) { return row.cache && row.cache->reread_bytes > 0; }))
     then = "what was dropped is read again";
   return fmt::format("The page cache holds at most {}: {}.\n", format_bytes(*limit), then);

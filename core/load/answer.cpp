@@ -13,11 +13,6 @@
 namespace loadline {
 namespace {
 
-std::uint64_t row_over(const LoadRow& row) {
-  return row.verdict.device_over + row.verdict.host_over + row.verdict.unified_over + row.verdict.at_risk +
-         row.over_required_peak;
-}
-
 // Projects every method in every order of the bound request, method by method. A load that cannot be done
 // becomes a row with its refusal; so does a load that maps files which cannot be mapped.
 std::vector<LoadRow> project_rows(const MetaGraph& graph, const BoundRequest& bound,
@@ -85,12 +80,12 @@ std::vector<AskedLoad> asked_loads(std::span<const LoadRow> rows, std::span<cons
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].refusal) continue;
     const auto [found, fresh] = best.try_emplace(rows[i].method, i);
-    if (!fresh && row_over(rows[i]) < row_over(rows[found->second])) found->second = i;
+    if (!fresh && rows[i].most_over() < rows[found->second].most_over()) found->second = i;
   }
   std::vector<std::size_t> chosen;
   for (const auto& entry : best) chosen.push_back(entry.second);
   std::ranges::sort(chosen, [&](std::size_t a, std::size_t b) {
-    return std::tuple(row_over(rows[a]), a) < std::tuple(row_over(rows[b]), b);
+    return std::tuple(rows[a].most_over(), a) < std::tuple(rows[b].most_over(), b);
   });
   std::vector<AskedLoad> loads;
   for (const std::size_t row : chosen) loads.push_back({rows[row].method, orders[row % orders.size()]});

@@ -35,7 +35,9 @@ std::uint64_t reread_by_pass(const Projection& projection, const BoundRequest& b
   const auto leave = [&](const std::optional<std::uint64_t>& budget, std::uint64_t held) {
     if (budget) room = std::min(room, *budget - std::min(*budget, held));
   };
-  const PerSpace<std::uint64_t>& final = projection.timeline.final_bytes;
+  const Timeline& timeline = projection.timeline;
+  const PerSpace<std::uint64_t>& final =
+      timeline.reserved_final ? *timeline.reserved_final : timeline.final_bytes;
   const std::uint64_t host = final[index(Space::host)] + final[index(Space::staging)];
   leave(bound.budget.host, host);
   leave(bound.budget.unified, host + final[index(Space::device)]);
