@@ -105,7 +105,7 @@ def main():
     parser.add_argument("--runs", type=int, default=3, help="of each pair; their median counts [3]")
     parser.add_argument("--jobs", type=int, default=1, help="pairs measured at once [1]")
     parser.add_argument("--again", action="store_true", help="project again, measure only runs that are missing")
-    parser.add_argument("--newest", action="store_true", help="with the newest versions of the pinned packages, in a folder of their own")
+    parser.add_argument("--newest", action="store_true", help="with the newest versions of the pinned packages but torch, in a folder of their own")
     parser.add_argument("--write", action="store_true", help="write assets/truth.json, which holds all rows")
     parser.add_argument("--json", metavar="FILE", help="write the rows of this call with all runs")
     parser.add_argument("--list", action="store_true", help="print the recipes and end")
