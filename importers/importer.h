@@ -47,7 +47,7 @@ std::span<const Importer> importers();
 // the formats tried.
 const Importer& importer_for(const SourceFile& file);
 
-// Reads headers with the right importer, adds the source's notes and validates.
+// Reads headers with the right importer, adds the source's notes, validates and finds packed weights.
 MetaGraph import_source(const Source& source);
 
 }  // namespace loadline

@@ -1,5 +1,6 @@
 // The table of importers, in the order in which their sniff functions are called.
 #include "core/base/error.h"
+#include "core/graph/find_logical.h"
 #include "core/graph/validate.h"
 #include "importers/formats.h"
 #include "importers/importer.h"
@@ -41,6 +42,35 @@ void refuse_new_pickle(std::string_view head, const SourceFile& file) {
                 protocol, kMostRead);
 }
 
+// Reads small tensors from the primary file and its siblings.
+class SmallTensors {
+ public:
+  SmallTensors(const Source& source, const MetaGraph& graph) : source_(source), graph_(graph) {}
+
+  std::optional<std::string> read(TensorId id) {
+    const Tensor& tensor = graph_.tensor(id);
+    const Storage& storage = graph_.storage(tensor.storage);
+    if (storage.file == kNoFile || storage.encoding != Encoding::plain) return std::nullopt;
+    const auto file = open(graph_.file(storage.file).path);
+    if (!file) return std::nullopt;
+    return file->text_at(storage.offset + tensor.offset, tensor_bytes(graph_, tensor));
+  }
+
+ private:
+  std::shared_ptr<const SourceFile> open(const std::string& path) {
+    const std::string& primary = source_.file->path();
+    if (path == primary) return source_.file;
+    if (file_ && file_->path() == path) return file_;
+    const std::string folder = primary.substr(0, primary.rfind('/') + 1);  // empty without one
+    file_ = path.starts_with(folder) ? source_.open_sibling(path.substr(folder.size())) : nullptr;
+    return file_;
+  }
+
+  const Source& source_;
+  const MetaGraph& graph_;
+  std::shared_ptr<const SourceFile> file_;  // the last sibling
+};
+
 }  // namespace
 
 std::span<const Importer> importers() { return kImporters; }
@@ -71,6 +101,10 @@ MetaGraph import_source(const Source& source) {
   if (importer.id == "hf_index" && graph.tensors.empty() && graph.missing.empty())
     graph.note(Severity::warning, {}, "the index maps no tensors: its weight_map is empty");
   validate(graph);
+  SmallTensors small(source, graph);
+  LogicalTensors packed = find_logical_tensors(graph, [&](TensorId id) { return small.read(id); });
+  graph.logical = std::move(packed.tensors);
+  graph.notes.insert(graph.notes.end(), packed.notes.begin(), packed.notes.end());
   return graph;
 }
 

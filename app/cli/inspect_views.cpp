@@ -5,6 +5,7 @@
 #include "app/cli/unknown_flags.h"
 #include "core/base/text.h"
 #include "core/graph/config_text.h"
+#include "core/graph/find_logical.h"
 #include "core/graph/module_tree.h"
 #include "core/graph/shares.h"
 #include "core/io/meta_array.h"
@@ -48,6 +49,50 @@ std::vector<std::string> names_of(const MetaGraph& graph, const std::vector<Tens
 std::uint64_t stored_elements(const MetaGraph& graph) {
   return std::accumulate(graph.tensors.begin(), graph.tensors.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const Tensor& tensor) { return sum + elements(tensor); });
+}
+
+// The packed weights of one packing and width of codes.
+struct PackedUsage {
+  std::uint64_t weights = 0, elements = 0, bytes = 0;
+};
+std::map<std::string, PackedUsage> usage_by_packing(const MetaGraph& graph) {
+  std::map<std::string, PackedUsage> usage;
+  for (const LogicalTensor& weight : graph.logical) {
+    PackedUsage& row = usage[fmt::format("{} {}-bit", packing_name(weight.packing), weight.bits)];
+    row.weights += 1;
+    row.elements += elements(weight);
+    row.bytes += packed_bytes(graph, weight);
+  }
+  return usage;
+}
+
+Json logical_json(const MetaGraph& graph, const LogicalTensor& weight) {
+  Json json = {{"name", json_text(weight.name)},
+               {"packing", packing_name(weight.packing)},
+               {"dtype", dtype_info(weight.dtype).name},
+               {"shape", weight.shape},
+               {"bits", weight.bits},
+               {"bits_per_weight", bits_per_weight(graph, weight)},
+               {"companions", Json::array()}};
+  for (const CompanionTensor& companion : weight.companions)
+    json["companions"].push_back({{"kind", companion_name(companion.kind)},
+                                  {"tensor", json_text(graph.tensor(companion.tensor).name)}});
+  return json;
+}
+
+// What a tensor is in a packed weight: "codes of F16 [64, 256]" or "scales"; empty for other tensors.
+std::string packed_text(const LogicalTensor* weight, TensorId id) {
+  if (weight == nullptr) return "";
+  if (weight->codes == id)
+    return fmt::format("{}-bit {} [{}]", weight->bits, dtype_info(weight->dtype).name,
+                       fmt::join(weight->shape, ", "));
+  for (const CompanionTensor& companion : weight->companions)
+    if (companion.tensor == id) {
+      std::string words(companion_name(companion.kind));
+      std::ranges::replace(words, '_', ' ');
+      return words;
+    }
+  return "";
 }
 
 // Bytes of the present files that hold no tensor data: headers, indexes, padding.
@@ -154,6 +199,7 @@ Json summary_json(const OpenedModel& opened) {
 JsonRows tensors_json(const Context& context, const MetaGraph& graph, const Selection& selection,
                       std::size_t limit) {
   const Progress progress(context.stop);
+  const auto packed = logical_positions(graph);
   JsonRows rows("tensors");
   for (const TensorId id : shown(selection, limit)) {
     progress.check_cancelled();
@@ -167,6 +213,8 @@ JsonRows tensors_json(const Context& context, const MetaGraph& graph, const Sele
                 {"offset", storage.offset + tensor.offset},
                 {"storage", index(tensor.storage)}};
     if (!tensor.strides.empty()) row["strides"] = tensor.strides;
+    if (const auto at = packed[index(id)]; at && graph.logical[*at].codes == id)
+      row["logical"] = logical_json(graph, graph.logical[*at]);
     if (storage.encoding != Encoding::plain) {
       row["offset"] = storage.offset;  // of the encoded bytes in the file
       row["encoding"] = encoding_name(storage.encoding);
@@ -204,6 +252,12 @@ void print_summary(const OpenedModel& opened) {
                             format_bytes(file_bytes(graph)), format_bytes(header_bytes(graph))));
   for (const auto& [name, usage] : usage_of)
     line(name, fmt::format("{}, {}", counted(usage.tensors, "tensor"), format_bytes(usage.bytes)));
+  for (const auto& [name, usage] : usage_by_packing(graph))
+    line("packed",
+         fmt::format("{}: {} of {} numbers, {}, {:.2f} bits a number", name, counted(usage.weights, "weight"),
+                     format_count(usage.elements), format_bytes(usage.bytes),
+                     8 * static_cast<double>(usage.bytes) /
+                         static_cast<double>(std::max<std::uint64_t>(usage.elements, 1))));
   for (const auto& group : tied_groups(graph)) line("tied", join_names(names_of(graph, group), 4));
   const std::vector<std::string>& missing = opened.claims.missing;
   if (!missing.empty())
@@ -230,22 +284,34 @@ void print_tree(const MetaGraph& graph, const Selection& selection) {
 
 void print_tensors(const Context& context, const MetaGraph& graph, const Selection& selection,
                    std::size_t limit) {
-  Table table({"name", "dtype", "shape", "bytes", "size", "file", "offset"},
-              {kLeft, kLeft, kLeft, kRight, kRight, kLeft, kRight});
+  std::vector<std::string> heads = {"name", "dtype", "shape", "bytes", "size", "file", "offset"};
+  std::vector<Align> sides = {kLeft, kLeft, kLeft, kRight, kRight, kLeft, kRight};
+  if (!graph.logical.empty()) {
+    heads.emplace_back("packed");
+    sides.push_back(kLeft);
+  }
+  Table table(heads, sides);
+  const auto packed = logical_positions(graph);
   const auto ids = shown(selection, limit);
   const Progress progress(context.stop);
   for (const TensorId id : ids) {
     progress.check_cancelled();
     const Tensor& tensor = graph.tensor(id);
     const Storage& storage = graph.storage(tensor.storage);
-    table.row({tensor.name.empty() ? "(no name)" : safe_display(tensor.name, 80),
-               std::string(dtype_info(tensor.dtype).name),
-               shape_text(tensor) + (tensor.strides.empty() ? "" : " strided"),
-               fmt::format("{}", tensor_bytes(graph, tensor)), format_bytes(tensor_bytes(graph, tensor)),
-               storage.file == kNoFile ? "-" : safe_display(file_name(graph, storage), 60),
-               storage.file == kNoFile               ? "-"
-               : storage.encoding != Encoding::plain ? std::string(encoding_name(storage.encoding))
-                                                     : fmt::format("{}", storage.offset + tensor.offset)});
+    std::vector<std::string> cells = {
+        tensor.name.empty() ? "(no name)" : safe_display(tensor.name, 80),
+        std::string(dtype_info(tensor.dtype).name),
+        shape_text(tensor) + (tensor.strides.empty() ? "" : " strided"),
+        fmt::format("{}", tensor_bytes(graph, tensor)),
+        format_bytes(tensor_bytes(graph, tensor)),
+        storage.file == kNoFile ? "-" : safe_display(file_name(graph, storage), 60),
+        storage.file == kNoFile               ? "-"
+        : storage.encoding != Encoding::plain ? std::string(encoding_name(storage.encoding))
+                                              : fmt::format("{}", storage.offset + tensor.offset)};
+    const auto position = packed[index(id)];
+    if (!graph.logical.empty())
+      cells.push_back(packed_text(position ? &graph.logical[*position] : nullptr, id));
+    table.row(std::move(cells));
   }
   fmt::print("\n{}", table.text(context.colour));
   if (ids.size() < selection.tensors.size())

@@ -304,7 +304,6 @@ class Binder {
       add(base + ".weight_scale_inv",
           Shape{(shape[0] + fp8_->rows - 1) / fp8_->rows, (shape[1] + fp8_->columns - 1) / fp8_->columns},
           spec, DType::f32, to);
-    if (header_ && !spec.bare) header_->claim_companions(base);
     if (!spec.bias) return;
     const std::string bias = base + ".bias";
     if (header_ ? found(bias) : spec.bias_if.text() == "" || spec.bias_if.evaluate(scope_).truth()) {
@@ -361,16 +360,17 @@ class Binder {
     }
     if (const auto id = header_->find(name)) {
       header_->claim(*id);
-      const Tensor& tensor = header_->graph().tensor(*id);
-      if (squeezed(tensor.shape) != squeezed(shape)) disagree(tensor, shape);
-      return to.push_back({std::string(tensor.name), shape, tensor.dtype, *id});
+      const BoundWeight found = found_weight(*id, name);
+      if (squeezed(found.shape) != squeezed(shape)) disagree(found, shape);
+      to.push_back(found);
+      to.back().shape = shape;
+      return;
     }
     if (const auto id = owner != nullptr && may_tie_ ? header_->find(*owner) : std::nullopt) {
       model_.tied.emplace_back(name, *owner);
-      const Tensor& tensor = header_->graph().tensor(*id);
-      return to.push_back({std::string(tensor.name), tensor.shape, tensor.dtype, *id});
+      return to.push_back(found_weight(*id, *owner));
     }
-    if (!spec.optional && !header_->has_stand_in(name)) model_.claims.missing.push_back(name);
+    if (!spec.optional) model_.claims.missing.push_back(name);
     to.push_back({name, shape, dtype, std::nullopt});
   }
 
@@ -382,11 +382,24 @@ class Binder {
     return sides;
   }
 
-  void disagree(const Tensor& tensor, const Shape& shape) {
-    model_.claims.disagreements.push_back({Severity::warning, tensor.name.str(),
+  void disagree(const BoundWeight& found, const Shape& shape) {
+    model_.claims.disagreements.push_back({Severity::warning, found.name,
                                            fmt::format("config.json says [{}], the file [{}]",
-                                                       fmt::join(shape, ","), fmt::join(tensor.shape, ","))});
+                                                       fmt::join(shape, ","), fmt::join(found.shape, ","))});
   }
+
+  // The tensor with that id, or the packed weight of which it holds the codes. An asset may ask for the codes
+  // themselves.
+  BoundWeight found_weight(TensorId id, std::string_view asked) const {
+    const Tensor& tensor = header_->graph().tensor(id);
+    const LogicalTensor* const weight = header_->packed(id);
+    if (weight == nullptr || (weight->name != tensor.name && asked.ends_with(last_part(tensor.name))))
+      return {tensor.name.str(), tensor.shape, tensor.dtype, id};
+    BoundWeight found{weight->name.str(), weight->shape, weight->dtype, id};
+    for (const CompanionTensor& companion : weight->companions) found.companions.push_back(companion.tensor);
+    return found;
+  }
+  static std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
   const std::string* tied_to(const std::string& name) const {
     const auto found =

@@ -17,7 +17,8 @@ struct BoundWeight {
   std::string name = {};  // as the file spells it, if a file has it
   Shape shape = {};       // from the configuration; Claims::disagreements lists other shapes in the file
   DType dtype = DType::f32;
-  std::optional<TensorId> tensor = {};  // nothing without a file, or if the file lacks the tensor
+  std::optional<TensorId> tensor = {};    // nothing without a file, or if the file lacks the tensor
+  std::vector<TensorId> companions = {};  // of a packed weight, whose codes are `tensor`
 };
 
 // An operator of the computation. Values are numbered in the order in which they are made.

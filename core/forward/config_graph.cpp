@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/bind.h"
+#include "core/graph/find_logical.h"
 
 #include <fmt/format.h>
 
@@ -34,6 +35,7 @@ MetaGraph config_graph(std::string_view config_json, const std::string& path, co
     graph.storages.push_back(shapes_only_storage(*byte_size(weight.dtype, *element_count(weight.shape))));
     graph.tensors.push_back({std::move(names[i]), weight.dtype, weight.shape, {}, storage, 0});
   }
+  graph.logical = find_logical_tensors(graph, {}).tensors;
   return graph;
 }
 

@@ -1,31 +1,30 @@
 // Tries a name with each prefix and each ending in turn.
 #include "core/forward/header.h"
 
-#include "core/base/text.h"
-
-#include <algorithm>
-#include <array>
-
-#include <fmt/format.h>
-
 namespace loadline {
-namespace {
-
-constexpr std::string_view kCompanions =
-    "weight_scale_inv weight_scale input_scale qweight qzeros scales g_idx weight_packed weight_shape "
-    "weight_zero_point weight.absmax weight.quant_map weight.nested_absmax weight.nested_quant_map";
-constexpr std::array<std::string_view, 3> kStandIns = {"qweight", "weight_packed", "weight_q"};
-
-}  // namespace
 
 Header::Header(const MetaGraph& graph, const Architecture& architecture)
     : graph_(graph),
       architecture_(architecture),
       names_(graph.tensors.size()),
       claimed_(graph.tensors.size(), false) {
+  const auto text_of = [&](std::uint32_t at) { return name_at(at); };
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i)
-    names_.add(graph.tensors[i].name, graph.tensors[i].name.hash(), i,
-               [&](std::uint32_t at) { return graph.tensors[at].name.view(); });
+    names_.add(graph.tensors[i].name, graph.tensors[i].name.hash(), i, text_of);
+  if (graph.logical.empty()) return;
+  packed_.resize(graph.tensors.size());
+  for (std::uint32_t i = 0; i < graph.logical.size(); ++i) {
+    const LogicalTensor& weight = graph.logical[i];
+    packed_[index(weight.codes)] = i;
+    // where codes have the weight's name, they are found by it already
+    names_.add(weight.name, weight.name.hash(), static_cast<std::uint32_t>(graph.tensors.size()) + i,
+               text_of);
+  }
+}
+
+std::string_view Header::name_at(std::uint32_t at) const {
+  const std::size_t tensors = graph_.tensors.size();
+  return at < tensors ? graph_.tensors[at].name.view() : graph_.logical[at - tensors].name.view();
 }
 
 std::optional<TensorId> Header::find(const std::string& name) const {
@@ -50,22 +49,19 @@ std::optional<TensorId> Header::find_prefixed(const std::string& name) const {
 }
 
 std::optional<TensorId> Header::find_exact(std::string_view name) const {
-  const auto at =
-      names_.find(name, name_hash(name), [this](std::uint32_t i) { return graph_.tensors[i].name.view(); });
-  return at ? std::optional(TensorId{*at}) : std::nullopt;
+  const auto at = names_.find(name, name_hash(name), [this](std::uint32_t i) { return name_at(i); });
+  if (!at) return std::nullopt;
+  return *at < graph_.tensors.size() ? TensorId{*at} : graph_.logical[*at - graph_.tensors.size()].codes;
 }
 
-void Header::claim_companions(const std::string& base) {
-  for (const std::string_view companion : split(kCompanions, ' '))
-    if (const auto id = find(fmt::format("{}.{}", base, companion))) claim(*id);
+const LogicalTensor* Header::packed(TensorId id) const {
+  return packed_.empty() || !packed_[index(id)] ? nullptr : &graph_.logical[*packed_[index(id)]];
 }
 
-bool Header::has_stand_in(const std::string& name) const {
-  constexpr std::string_view kWeight = "weight";
-  if (!name.ends_with(".weight")) return false;
-  const std::string base = name.substr(0, name.size() - kWeight.size());
-  return std::ranges::any_of(
-      kStandIns, [&](std::string_view other) { return find(base + std::string(other)).has_value(); });
+void Header::claim(TensorId id) {
+  claimed_[index(id)] = true;
+  if (const LogicalTensor* const weight = packed(id))
+    for (const CompanionTensor& companion : weight->companions) claimed_[index(companion.tensor)] = true;
 }
 
 }  // namespace loadline

@@ -18,24 +18,27 @@ class Header {
  public:
   Header(const MetaGraph& graph, const Architecture& architecture);
 
+  // For a packed weight's name its codes.
   std::optional<TensorId> find(const std::string& name) const;
   const MetaGraph& graph() const { return graph_; }
 
-  void claim(TensorId id) { claimed_[index(id)] = true; }
+  // Claims the companions of codes as well.
+  void claim(TensorId id);
   bool claimed(TensorId id) const { return claimed_[index(id)]; }
-  // Claims the tensors stored beside BASE.weight in quantised files: scales, zero points and the like.
-  void claim_companions(const std::string& base);
-  // Whether a quantised file holds another tensor in place of `name`, "BASE.weight".
-  bool has_stand_in(const std::string& name) const;
+  // The packed weight whose codes or whose unpacked name find() gave; null for an ordinary tensor.
+  const LogicalTensor* packed(TensorId id) const;
 
  private:
   std::optional<TensorId> find_prefixed(const std::string& name) const;
   std::optional<TensorId> find_exact(std::string_view name) const;
+  // Of a tensor, or after all tensors of a packed weight.
+  std::string_view name_at(std::uint32_t at) const;
 
   const MetaGraph& graph_;
   const Architecture& architecture_;
   NameIndex names_;
   std::vector<bool> claimed_;
+  std::vector<std::optional<std::uint32_t>> packed_;  // by codes: positions in the graph's logical tensors
 };
 
 }  // namespace loadline

@@ -380,8 +380,10 @@ class Lowering {
     for (const std::uint32_t input : op.inputs) lowered.inputs.push_back(*values_[input]);
     for (const auto& [shared, value] : shared_)
       if (is_for(*shared, op)) lowered.inputs.push_back(value);
-    for (const BoundWeight& weight : op.weights)
+    for (const BoundWeight& weight : op.weights) {
       if (weight.tensor) lowered.weights.push_back(*weight.tensor);
+      lowered.weights.insert(lowered.weights.end(), weight.companions.begin(), weight.companions.end());
+    }
     for (const std::uint32_t output : op.outputs) {
       if (!values_[output]) fail("'{}' does not give so many results", op.line->op);
       lowered.outputs.push_back(*values_[output]);

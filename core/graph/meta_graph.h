@@ -4,6 +4,7 @@
 #include "core/graph/dimensions.h"
 #include "core/graph/dtype.h"
 #include "core/graph/forward_graph.h"
+#include "core/graph/logical_tensor.h"
 #include "core/graph/meta_value.h"
 #include "core/graph/name.h"
 
@@ -108,6 +109,7 @@ struct MetaGraph {
   std::vector<MetaEntry> metadata;
   std::vector<Note> notes;
   std::optional<ForwardGraph> forward;  // if the file holds operators
+  std::vector<LogicalTensor> logical;   // weights that several tensors make up (core/graph/find_logical.h)
   bool operator==(const MetaGraph&) const = default;
 
   const Storage& storage(StorageId id) const { return storages[index(id)]; }
@@ -149,7 +151,7 @@ std::vector<TensorId> all_tensors(const MetaGraph& graph);
 std::vector<std::optional<TensorId>> first_owner(const MetaGraph& graph);
 // Names that share one storage range, dtype and shape: groups of two or more, in tensor order.
 std::vector<std::vector<TensorId>> tied_groups(const MetaGraph& graph);
-// Elements of all tensors. Tied tensors count once; so do tensors that view bytes within another tensor's
+// Elements of all weights. Tied tensors count once; so do tensors that view bytes within another tensor's
 // range of the same storage (core/graph/shares.h).
 std::uint64_t parameter_count(const MetaGraph& graph);
 

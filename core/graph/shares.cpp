@@ -1,6 +1,7 @@
 // A storage of one tensor, the usual case, counts whole; the ranges of other storages are swept by offset.
 #include "core/graph/shares.h"
 
+#include "core/graph/find_logical.h"
 #include "core/graph/validate.h"
 
 #include <algorithm>
@@ -64,9 +65,7 @@ std::vector<bool> shared_storages(const MetaGraph& graph,
   return shared;
 }
 
-}  // namespace
-
-std::vector<Share> shares(const MetaGraph& graph, std::span<const TensorId> tensors) {
+std::vector<Share> stored_shares(const MetaGraph& graph, std::span<const TensorId> tensors) {
   const auto owners = first_owner(graph);
   const std::vector<bool> shared = shared_storages(graph, owners);
   std::vector<Share> result(tensors.size());
@@ -95,6 +94,21 @@ std::vector<Share> shares(const MetaGraph& graph, std::span<const TensorId> tens
     const std::size_t storage = index(range.storage);
     if (owners[storage] == range.tensor)
       result[range.place].bytes += graph.storages[storage].bytes - covered[storage];
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Share> shares(const MetaGraph& graph, std::span<const TensorId> tensors) {
+  std::vector<Share> result = stored_shares(graph, tensors);
+  if (graph.logical.empty()) return result;
+  const auto positions = logical_positions(graph);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto position = positions[index(tensors[i])];
+    if (!position || result[i].elements == 0) continue;
+    const LogicalTensor& weight = graph.logical[*position];
+    result[i].elements = weight.codes == tensors[i] ? elements(weight) : 0;
   }
   return result;
 }

@@ -11,7 +11,8 @@ namespace loadline {
 
 // The contribution of one tensor. `elements` is 0 for every tied tensor but the first, and for a tensor whose
 // bytes lie wholly within another tensor's range of the same storage (a slice, a transposed view). `bytes`
-// counts the bytes that no earlier tensor covers; tensors are ordered by offset, longer ranges first.
+// counts the bytes that no earlier tensor covers; tensors are ordered by offset, longer ranges first. Codes
+// of a packed weight (MetaGraph::logical) have the elements of that weight, its other parts have none.
 struct Share {
   std::uint64_t bytes = 0;
   std::uint64_t elements = 0;

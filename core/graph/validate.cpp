@@ -204,6 +204,25 @@ bool is_contiguous(const Tensor& tensor) {
   return true;
 }
 
+namespace {
+
+// Each tensor is a part of at most one weight.
+void check_packed(const MetaGraph& graph) {
+  std::vector<bool> used(graph.tensors.size(), false);
+  const auto use = [&](const LogicalTensor& weight, TensorId id) {
+    if (index(id) >= used.size() || used[index(id)])
+      throw Error(ErrorCode::malformed, {.tensor = weight.name},
+                  "has a part that does not exist or belongs to another weight");
+    used[index(id)] = true;
+  };
+  for (const LogicalTensor& weight : graph.logical) {
+    use(weight, weight.codes);
+    for (const CompanionTensor& companion : weight.companions) use(weight, companion.tensor);
+  }
+}
+
+}  // namespace
+
 void validate(const MetaGraph& graph) {
   constexpr std::size_t kWorthThreads = 10'000;
   // which of two faults is reported must not depend on threads: after a fault, all checks run again in order
@@ -213,6 +232,7 @@ void validate(const MetaGraph& graph) {
     check_ranges(graph, 0, 1);
   }
   if (graph.forward) ForwardCheck(graph, *graph.forward).check();
+  check_packed(graph);
 }
 
 }  // namespace loadline

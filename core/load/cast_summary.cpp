@@ -41,10 +41,11 @@ CastSummary cast_summary(const MetaGraph& graph, DType to) {
   const auto casts = storage_casts(graph, to);
   std::vector<bool> counted_storage(graph.storages.size(), false);
   std::array<std::uint64_t, kKeptWhys + 1> kept = {};
-  for (const Tensor& tensor : graph.tensors) {
-    const std::size_t at = index(tensor.storage);
+  const auto reasons = kept_reasons(graph, to);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const std::size_t at = index(graph.tensors[i].storage);
     if (!casts[at]) {
-      const std::optional<KeptWhy> why = why_kept(graph, tensor, to);
+      const std::optional<KeptWhy> why = reasons[i];
       ++kept[why ? static_cast<std::size_t>(*why) : kShared];
       ++summary.kept;
       continue;

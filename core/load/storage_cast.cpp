@@ -4,9 +4,9 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/find_logical.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <string>
 
@@ -14,22 +14,10 @@ namespace loadline {
 
 namespace {
 
-// Scales, zero points and codebooks of weights that are stored as codes: GPTQ, AWQ, bitsandbytes, FP8, NVFP4,
-// MLX.
-bool belongs_to_codes(std::string_view name) {
-  constexpr std::array<std::string_view, 15> kParts = {
-      "scales",           "qzeros",           "g_idx",       "qscales", "weight_scale",
-      "weight_scale_inv", "weight_scale_2",   "input_scale", "absmax",  "nested_absmax",
-      "quant_map",        "nested_quant_map", "biases",      "SCB",     "weight_zero_point"};
-  return std::ranges::find(kParts, name.substr(name.rfind('.') + 1)) != kParts.end();
-}
-
-}  // namespace
-
-std::optional<KeptWhy> why_kept(const MetaGraph& graph, const Tensor& tensor, DType to) {
+std::optional<KeptWhy> why_kept(const MetaGraph& graph, const Tensor& tensor, bool packed, DType to) {
   const DTypeInfo &from = dtype_info(tensor.dtype), &target = dtype_info(to);
   if (tensor.dtype == to) return KeptWhy::already;
-  if (from.kind == DTypeKind::block || belongs_to_codes(tensor.name.view())) return KeptWhy::quantised;
+  if (from.kind == DTypeKind::block || packed) return KeptWhy::quantised;
   if (from.kind != DTypeKind::floating || from.block_elements != 1) return KeptWhy::no_float;
   const std::uint64_t bytes = graph.storage(tensor.storage).bytes;
   if (tensor.offset % from.block_bytes != 0 || bytes % from.block_bytes != 0) return KeptWhy::uneven;
@@ -41,14 +29,26 @@ std::optional<KeptWhy> why_kept(const MetaGraph& graph, const Tensor& tensor, DT
   return std::nullopt;
 }
 
+}  // namespace
+
+std::vector<std::optional<KeptWhy>> kept_reasons(const MetaGraph& graph, DType to) {
+  const auto packed = logical_positions(graph);
+  std::vector<std::optional<KeptWhy>> reasons;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i)
+    reasons.push_back(why_kept(graph, graph.tensors[i], packed[i].has_value(), to));
+  return reasons;
+}
+
 std::vector<std::optional<Cast>> storage_casts(const MetaGraph& graph, DType to) {
   std::vector<std::optional<Cast>> casts(graph.storages.size());
   std::vector<bool> kept(graph.storages.size(), false);
-  for (const Tensor& tensor : graph.tensors) {
+  const auto reasons = kept_reasons(graph, to);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
     const std::size_t at = index(tensor.storage);
     const Cast cast{tensor.dtype, to};
     const bool other = casts[at] && *casts[at] != cast;
-    if (other || why_kept(graph, tensor, to)) kept[at] = true;
+    if (other || reasons[i]) kept[at] = true;
     casts[at] = cast;
   }
   for (std::size_t i = 0; i < casts.size(); ++i)

@@ -13,8 +13,8 @@ namespace loadline {
 // Why a tensor cannot be cast, regardless of the other tensors on its storage.
 enum class KeptWhy : std::uint8_t { already, quantised, no_float, uneven, rows, too_large };
 inline constexpr std::size_t kKeptWhys = 6;
-// Absent if the tensor can be cast.
-std::optional<KeptWhy> why_kept(const MetaGraph& graph, const Tensor& tensor, DType to);
+// By tensor; absent if it can be cast.
+std::vector<std::optional<KeptWhy>> kept_reasons(const MetaGraph& graph, DType to);
 
 // By storage: its conversion to `to`, or nothing if it keeps its stored type. A storage is cast if it holds
 // floating point numbers of a single type in whole tensors. For block types (quantised), every tensor on it

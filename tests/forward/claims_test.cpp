@@ -3,6 +3,7 @@
 
 #include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
+#include "core/graph/find_logical.h"
 
 #include <algorithm>
 
@@ -67,6 +68,7 @@ TEST(Claims, AHeadOnItsEmbeddingsStorageCountsOnce) {
 MetaGraph without(MetaGraph graph, std::string_view part) {
   std::erase_if(graph.tensors,
                 [&](const Tensor& one) { return one.name.view().find(part) != std::string_view::npos; });
+  graph.logical = find_logical_tensors(graph, {}).tensors;
   return graph;
 }
 

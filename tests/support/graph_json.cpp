@@ -83,6 +83,20 @@ Json forward_json(const MetaGraph& graph, const ForwardGraph& forward) {
   return json;
 }
 
+Json logical_json(const MetaGraph& graph, const LogicalTensor& weight) {
+  Json row = {{"name", text(weight.name)},
+              {"packing", packing_name(weight.packing)},
+              {"dtype", dtype_info(weight.dtype).name},
+              {"shape", weight.shape.vector()},
+              {"bits", weight.bits},
+              {"block", weight.block.vector()},
+              {"codes", text(graph.tensor(weight.codes).name)}};
+  for (const CompanionTensor& companion : weight.companions)
+    row["companions"][std::string(companion_name(companion.kind))] =
+        text(graph.tensor(companion.tensor).name);
+  return row;
+}
+
 }  // namespace
 
 std::string graph_json(const MetaGraph& graph) {
@@ -112,6 +126,7 @@ std::string graph_json(const MetaGraph& graph) {
   }
   if (!graph.missing.empty())
     for (const std::string& name : graph.missing) json["missing"].push_back(text(name));
+  for (const LogicalTensor& weight : graph.logical) json["logical"].push_back(logical_json(graph, weight));
   if (graph.forward) json["forward"] = forward_json(graph, *graph.forward);
   return json.dump(1) + "\n";
 }
