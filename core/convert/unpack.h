@@ -1,0 +1,96 @@
+// Turns packed weights (core/graph/logical_tensor.h) into floats, a part of the matrix at a time.
+#pragma once
+
+#include "core/graph/meta_graph.h"
+#include "core/io/tensor_reader.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace loadline {
+
+// A part of a matrix. The rows of a tensor are all its dimensions but the last.
+struct Region {
+  std::uint64_t row = 0, rows = 0;
+  std::uint64_t column = 0, columns = 0;
+};
+
+// Reads one packed weight; for one thread. Graph, reader and weight must outlive it. The numbers are computed
+// in float by the definition of the packing. Rounded once to LogicalTensor::dtype, they are those of the
+// library that packed the weight (tests/interop/test_packings.py).
+class Unpacker {
+ public:
+  // Reads the companions that all rows share. Throws as TensorReader::read does, and Error{malformed} for
+  // companions whose values do not fit.
+  Unpacker(const MetaGraph& graph, const TensorReader& tensors, const LogicalTensor& weight);
+
+  // `out` has rows * columns numbers, in C order.
+  void read(const Region& region, std::span<float> out);
+
+  // Most bytes that buffers need for each number of a region.
+  static constexpr std::uint64_t kBytesPerNumber = 16;
+
+ private:
+  // A matrix as it is stored.
+  struct Stored {
+    TensorId tensor{};
+    DType dtype{};
+    std::uint64_t columns = 0;
+  };
+  // The blocks that share a scale, as far as a region touches them.
+  struct Blocks {
+    std::uint64_t height = 1, width = 1;           // of a block
+    std::uint64_t matrix = 1, down = 1;            // rows of a matrix, in numbers and in blocks
+    std::uint64_t row = 0, column = 0;             // of the region
+    std::uint64_t top = 0, rows = 0;               // in blocks
+    std::uint64_t first = 0, across = 0, all = 0;  // columns in blocks: touched, and of a whole row
+    std::uint64_t row_of(std::uint64_t at) const { return at / matrix * down + at % matrix / height; }
+    // Where the scale of the region's number (i, j) was loaded.
+    std::size_t at(std::uint64_t i, std::uint64_t j) const {
+      return static_cast<std::size_t>((row_of(row + i) - top) * across + (column + j) / width - first);
+    }
+  };
+
+  Stored stored(TensorId tensor) const;
+  Stored companion(Companion kind) const;
+  bool has(Companion kind) const { return weight_.companion(kind).has_value(); }
+  void load(const Stored& from, const Region& region, std::vector<std::byte>& into) const;
+  // `bytes` has the numbers for which bytes stand.
+  void load_floats(const Stored& from, const Region& region, const std::array<float, 256>& bytes,
+                   std::vector<float>& into);
+  std::vector<float> all_floats(Companion kind);
+  void load_words(const Stored& from, const Region& region);
+  void round_to(DType dtype, std::span<float> numbers);
+  Blocks blocks_of(const Region& region) const;
+  void load_blocks(Companion kind, const Blocks& blocks, const std::array<float, 256>& bytes,
+                   std::vector<float>& into);
+  void load_packed_zeros(const Region& region, const Blocks& blocks);
+
+  void read_numbers(const Region& region, std::span<float> out);
+  void read_nibbles(const Region& region, std::span<float> out);
+  void read_words(const Region& region, std::span<float> out);
+  void read_by_input(const Region& region, std::span<float> out);
+  void read_experts(const Region& region, std::span<float> out);
+  void read_flat(const Region& region, std::span<float> out);
+
+  const MetaGraph& graph_;
+  const TensorReader& tensors_;
+  const LogicalTensor& weight_;
+  std::uint64_t rows_ = 0, columns_ = 0;
+  std::array<float, 256> values_{};     // by code, where a code of 8 or 4 bits stands for a number
+  std::array<float, 256> exponents_{};  // by scale, where scales are powers of two or floats of 8 bits
+  float factor_ = 1, divisor_ = 1;      // of all scales
+  std::vector<std::uint32_t> groups_;   // by input, its group
+  std::vector<float> nested_scales_, nested_codebook_;
+  float nested_offset_ = 0;
+  std::uint64_t nested_block_ = 0;
+  // buffers
+  std::vector<std::byte> bytes_;
+  std::vector<std::uint32_t> words_;
+  std::vector<float> scales_, zeros_;
+};
+
+}  // namespace loadline
