@@ -4,8 +4,11 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/convert/cast.h"
+#include "core/graph/find_logical.h"
 
 #include <bit>
+#include <unordered_map>
+#include <utility>
 
 namespace loadline {
 namespace {
@@ -19,40 +22,87 @@ void append_little_endian(std::vector<std::byte>& out, T value) {
     out.push_back(static_cast<std::byte>((value >> (8 * i)) & 0xFF));
 }
 
-}  // namespace
-
-DType output_dtype(const Tensor& tensor, const ExportOptions& options) {
-  return options.outtype && can_cast(tensor.dtype, *options.outtype) ? *options.outtype : tensor.dtype;
-}
-
-std::vector<TensorId> select_tensors(const MetaGraph& graph) {
-  std::vector<TensorId> selected;
-  std::vector<bool> tied(graph.tensors.size(), false);
-  for (const auto& group : tied_groups(graph))
-    for (std::size_t i = 1; i < group.size(); ++i) tied[index(group[i])] = true;
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-    if (tied[i]) continue;
-    const Tensor& tensor = graph.tensors[i];
-    const auto total = checked_add(sum, tensor_bytes(graph, tensor));
-    if (!total || *total >= kMostBytes)
-      throw Error(ErrorCode::limit, {.tensor = tensor.name}, "the tensors add up to more than 2^62 bytes");
-    sum = *total;
-    selected.push_back(TensorId{static_cast<std::uint32_t>(i)});
-  }
-  return selected;
-}
-
-std::uint64_t output_bytes(const Tensor& tensor, DType to) {
-  const auto bytes = byte_size(to, elements(tensor));
-  if (!bytes) throw Error(ErrorCode::limit, {.tensor = tensor.name}, "its size overflows 64 bits");
+std::uint64_t bytes_of(const Name& name, DType dtype, const Shape& shape) {
+  const auto count = element_count(shape);
+  const auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
+  if (!bytes) throw Error(ErrorCode::limit, {.tensor = name}, "its size overflows 64 bits");
   return *bytes;
 }
 
-void add_result(MetaGraph& result, FileId file, const TensorSlot& slot, const Name& name,
-                const Shape& shape) {
+Slot unpacked_slot(const MetaGraph& graph, std::uint32_t packed, DType outtype) {
+  const LogicalTensor& weight = graph.logical[packed];
+  Recipe recipe = unpack(packed);
+  if (outtype != DType::f32) recipe.then({.kind = StepKind::cast, .dtype = outtype});
+  return {weight.name,       outtype, weight.shape,
+          std::move(recipe), 0,       bytes_of(weight.name, outtype, weight.shape)};
+}
+
+Slot slot_of(const MetaGraph& graph, TensorId id, const ExportOptions& options) {
+  const Tensor& tensor = graph.tensor(id);
+  Slot slot{tensor.name, tensor.dtype, tensor.shape, take(id), 0, 0};
+  const auto to = options.outtype;
+  if (to && *to != tensor.dtype && can_become(tensor.dtype, *to)) {
+    slot.dtype = *to;
+    if (can_become_f32(tensor.dtype)) slot.recipe.then({.kind = StepKind::dequantise});
+    if (!can_become_f32(tensor.dtype) || *to != DType::f32)
+      slot.recipe.then({.kind = StepKind::cast, .dtype = *to});
+  }
+  slot.bytes =
+      slot.dtype == DType::opaque ? tensor_bytes(graph, tensor) : bytes_of(slot.name, slot.dtype, slot.shape);
+  return slot;
+}
+
+}  // namespace
+
+bool can_become(DType dtype, DType outtype) { return can_cast(dtype, outtype) || can_become_f32(dtype); }
+
+DType stored_dtype(const MetaGraph& graph, const Slot& slot) {
+  const RecipeStep& first = slot.recipe.steps.front();
+  return graph.tensor(first.kind == StepKind::take ? first.tensor : graph.logical[first.packed].codes).dtype;
+}
+
+std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options) {
+  std::vector<bool> tied(graph.tensors.size(), false);
+  for (const auto& group : tied_groups(graph))
+    for (std::size_t i = 1; i < group.size(); ++i) tied[index(group[i])] = true;
+  const auto packed = logical_positions(graph);
+  std::vector<Slot> slots;
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    if (tied[i]) continue;
+    const TensorId id{static_cast<std::uint32_t>(i)};
+    const bool unpacks = options.outtype && packed[i];
+    if (unpacks && graph.logical[*packed[i]].codes != id) continue;  // a companion
+    slots.push_back(unpacks ? unpacked_slot(graph, *packed[i], *options.outtype)
+                            : slot_of(graph, id, options));
+    const auto total = checked_add(sum, slots.back().bytes);
+    if (!total || *total >= kMostBytes)
+      throw Error(ErrorCode::limit, {.tensor = slots.back().name},
+                  "the tensors add up to more than 2^62 bytes");
+    sum = *total;
+  }
+  return slots;
+}
+
+void add_result(MetaGraph& result, FileId file, const Slot& slot) {
   const StorageId storage = result.add_storage(plain_storage(file, slot.offset, slot.bytes));
-  result.tensors.push_back({name, slot.to, shape, {}, storage, 0});
+  result.tensors.push_back({slot.name, slot.dtype, slot.shape, {}, storage, 0});
+}
+
+// Tensors that hold a shape are written as they are, and what they hold is known from the source.
+void add_logical(const MetaGraph& source, MetaGraph& result) {
+  std::unordered_map<std::string_view, const LogicalTensor*> shapes;
+  for (const LogicalTensor& weight : source.logical)
+    for (const Companion kind : {Companion::state, Companion::shape})
+      if (const auto id = weight.companion(kind)) shapes.emplace(source.tensor(*id).name.view(), &weight);
+  result.logical = find_logical_tensors(result, [&](TensorId id) -> std::optional<std::string> {
+                     const auto found = shapes.find(result.tensor(id).name.view());
+                     if (found == shapes.end()) return std::nullopt;
+                     if (!found->second->state.empty()) return found->second->state;
+                     std::vector<std::byte> bytes;
+                     for (const std::uint64_t side : found->second->shape) append_u64(bytes, side);
+                     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+                   }).tensors;
 }
 
 std::uint64_t header_bytes(const LayoutFile& file) {

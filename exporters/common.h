@@ -8,17 +8,18 @@
 
 namespace loadline {
 
-// The dtype in which `tensor` is written: options.outtype if the tensor's floating type can be cast to it,
-// else the tensor's own.
-DType output_dtype(const Tensor& tensor, const ExportOptions& options);
+// What is written of a model, in the source's order, without offsets: of tied tensors the first, and with an
+// outtype packed weights as one tensor each. Throws Error{limit} if their total size is too large.
+std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options);
+// The type in which a slot's tensor is stored in the source.
+DType stored_dtype(const MetaGraph& graph, const Slot& slot);
+// Whether a tensor of this type can be written as `options.outtype`.
+bool can_become(DType dtype, DType outtype);
 
-// The tensors to write; of tied tensors only the first. Throws Error{limit} if their total size is too large.
-std::vector<TensorId> select_tensors(const MetaGraph& graph);
-
-// The bytes of `tensor` written as `to`. Throws Error{limit} if they exceed 64 bits.
-std::uint64_t output_bytes(const Tensor& tensor, DType to);
 // Adds the slot's tensor to `result`, as importing file number `file` of the output would.
-void add_result(MetaGraph& result, FileId file, const TensorSlot& slot, const Name& name, const Shape& shape);
+void add_result(MetaGraph& result, FileId file, const Slot& slot);
+// Finds the packed weights of a complete `result`, as importing it would.
+void add_logical(const MetaGraph& source, MetaGraph& result);
 
 void append_bytes(std::vector<std::byte>& out, std::string_view text);
 // Little-endian.

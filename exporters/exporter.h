@@ -1,6 +1,7 @@
 // Exporters: pure functions from a MetaGraph to a Layout. write_layout (one file) moves all bytes.
 #pragma once
 
+#include "core/convert/recipe.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>
@@ -12,14 +13,15 @@
 
 namespace loadline {
 
-// The place of one tensor in the output. `bytes` is its size there. If `to` differs from the source tensor's
-// dtype, the writer casts (core/convert/cast.h).
-struct TensorSlot {
-  TensorId tensor{};
-  DType to = DType::opaque;
+// One tensor of the output, and how its bytes come to be.
+struct Slot {
+  Name name;
+  DType dtype = DType::opaque;
+  Shape shape;
+  Recipe recipe;
   std::uint64_t offset = 0;  // absolute, in the file
   std::uint64_t bytes = 0;
-  bool operator==(const TensorSlot&) const = default;
+  bool operator==(const Slot&) const = default;
 };
 
 // A metadata array of the source, copied element by element because it can be too large for memory.
@@ -34,7 +36,7 @@ struct LayoutFile {
   std::string path;
   std::vector<std::byte> header;  // without the copies
   std::vector<HeaderCopy> copies;
-  std::vector<TensorSlot> slots;
+  std::vector<Slot> slots;
   std::uint64_t bytes = 0;
 };
 
@@ -52,7 +54,7 @@ struct Layout {
 std::uint64_t header_bytes(const LayoutFile& file);
 
 struct ExportOptions {
-  std::optional<DType> outtype;       // cast floating tensors to it; nothing = keep their dtypes
+  std::optional<DType> outtype;       // of floating, quantised and packed weights; nothing = as stored
   std::uint64_t alignment = 0;        // 0 = the format's own default
   std::uint64_t max_shard_bytes = 0;  // 0 = one file
 };

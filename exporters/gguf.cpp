@@ -19,31 +19,26 @@ namespace {
 constexpr std::size_t kMostRank = 4;
 constexpr std::size_t kMostName = 63;  // ggml keeps 64 bytes with the terminator
 
-Shape gguf_shape(const Tensor& tensor) { return tensor.shape.empty() ? Shape{1} : tensor.shape; }
-
-TensorSlot make_slot(const MetaGraph& graph, TensorId id, const ExportOptions& options) {
-  const Tensor& tensor = graph.tensor(id);
-  const ErrorPlace place{.tensor = tensor.name};
-  const DType to = output_dtype(tensor, options);
-  if (!gguf_supports(to))
-    throw Error(ErrorCode::unsupported, place, "GGUF has no dtype {}", dtype_info(to).name);
-  if (tensor.shape.size() > kMostRank)
-    throw Error(ErrorCode::unsupported, place, "has rank {}, GGUF holds at most {}", tensor.shape.size(),
+void check_slot(Slot& slot) {
+  const ErrorPlace place{.tensor = slot.name};
+  if (!gguf_supports(slot.dtype))
+    throw Error(ErrorCode::unsupported, place, "GGUF has no dtype {}", dtype_info(slot.dtype).name);
+  if (slot.shape.size() > kMostRank)
+    throw Error(ErrorCode::unsupported, place, "has rank {}, GGUF holds at most {}", slot.shape.size(),
                 kMostRank);
-  if (tensor.name.size() > kMostName || tensor.name.empty())
-    throw Error(ErrorCode::unsupported, place, "its name has {} bytes, GGUF holds 1 to {}",
-                tensor.name.size(), kMostName);
-  if (!is_valid_utf8(tensor.name) || tensor.name.view().find('\0') != std::string::npos)
+  if (slot.name.size() > kMostName || slot.name.empty())
+    throw Error(ErrorCode::unsupported, place, "its name has {} bytes, GGUF holds 1 to {}", slot.name.size(),
+                kMostName);
+  if (!is_valid_utf8(slot.name) || slot.name.view().find('\0') != std::string::npos)
     throw Error(ErrorCode::unsupported, place, "its name is not UTF-8 text without NUL");
-  for (const std::uint64_t dimension : tensor.shape)
+  for (const std::uint64_t dimension : slot.shape)
     if (dimension >> 63 != 0)
       throw Error(ErrorCode::unsupported, place, "has a dimension of {}, GGUF's are signed", dimension);
-  const std::uint32_t block = dtype_info(to).block_elements;
-  const std::uint64_t row = gguf_shape(tensor).back();
-  if (row % block != 0)
-    throw Error(ErrorCode::unsupported, place, "has rows of {} elements, {} needs multiples of {}", row,
-                dtype_info(to).name, block);
-  return {id, to, 0, output_bytes(tensor, to)};
+  if (slot.shape.empty()) slot.shape = {1};
+  const std::uint32_t block = dtype_info(slot.dtype).block_elements;
+  if (slot.shape.back() % block != 0)
+    throw Error(ErrorCode::unsupported, place, "has rows of {} elements, {} needs multiples of {}",
+                slot.shape.back(), dtype_info(slot.dtype).name, block);
 }
 
 }  // namespace
@@ -61,7 +56,8 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
 
   LayoutFile file;
   file.path = out;
-  for (const TensorId id : select_tensors(graph)) file.slots.push_back(make_slot(graph, id, options));
+  file.slots = output_slots(graph, options);
+  for (Slot& slot : file.slots) check_slot(slot);
 
   GgufMetadata metadata = gguf_metadata(graph, file.slots, alignment);
   append_bytes(file.header, "GGUF");
@@ -75,14 +71,12 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
   file.header.insert(file.header.end(), metadata.bytes.begin(), metadata.bytes.end());
   file.copies = std::move(metadata.copies);
   std::uint64_t at = 0;
-  for (TensorSlot& slot : file.slots) {
-    const Tensor& tensor = graph.tensor(slot.tensor);
-    append_string(file.header, tensor.name);
-    const Shape shape = gguf_shape(tensor);
-    append_u32(file.header, static_cast<std::uint32_t>(shape.size()));
-    for (auto dimension = shape.rbegin(); dimension != shape.rend(); ++dimension)
+  for (Slot& slot : file.slots) {
+    append_string(file.header, slot.name);
+    append_u32(file.header, static_cast<std::uint32_t>(slot.shape.size()));
+    for (auto dimension = slot.shape.rbegin(); dimension != slot.shape.rend(); ++dimension)
       append_u64(file.header, *dimension);
-    append_u32(file.header, static_cast<std::uint32_t>(dtype_info(slot.to).ggml));
+    append_u32(file.header, static_cast<std::uint32_t>(dtype_info(slot.dtype).ggml));
     append_u64(file.header, at);
     slot.offset = at;
     at += align_up(slot.bytes, alignment);
@@ -95,11 +89,11 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
   layout.result.format = "gguf";
   layout.result.metadata = std::move(metadata.entries);
   layout.result.notes = std::move(metadata.notes);
-  for (TensorSlot& slot : file.slots) {
+  for (Slot& slot : file.slots) {
     slot.offset += data;
-    const Tensor& source = graph.tensor(slot.tensor);
-    add_result(layout.result, FileId{0}, slot, source.name, gguf_shape(source));
+    add_result(layout.result, FileId{0}, slot);
   }
+  add_logical(graph, layout.result);
   file.bytes = data + at;
   layout.result.files.push_back({out, file.bytes});
   layout.files.push_back(std::move(file));

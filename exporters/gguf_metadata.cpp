@@ -37,9 +37,9 @@ std::string architecture(const MetaGraph& graph) {
 
 // The dtype that holds the most bytes.
 template <typename DTypeOf>
-std::optional<DType> main_dtype(const std::vector<TensorSlot>& slots, DTypeOf dtype_of) {
+std::optional<DType> main_dtype(const std::vector<Slot>& slots, DTypeOf dtype_of) {
   std::map<DType, std::uint64_t> bytes;
-  for (const TensorSlot& slot : slots) bytes[dtype_of(slot)] += slot.bytes;
+  for (const Slot& slot : slots) bytes[dtype_of(slot)] += slot.bytes;
   const auto most =
       std::ranges::max_element(bytes, [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == bytes.end() ? std::nullopt : std::optional(most->first);
@@ -111,11 +111,9 @@ class Composer {
   std::uint64_t copied_ = 0;
 };
 
-GgufMetadata from_gguf(const MetaGraph& graph, const std::vector<TensorSlot>& slots,
-                       std::uint64_t alignment) {
-  const auto before =
-      main_dtype(slots, [&](const TensorSlot& slot) { return graph.tensor(slot.tensor).dtype; });
-  const auto after = main_dtype(slots, [](const TensorSlot& slot) { return slot.to; });
+GgufMetadata from_gguf(const MetaGraph& graph, const std::vector<Slot>& slots, std::uint64_t alignment) {
+  const auto before = main_dtype(slots, [&](const Slot& slot) { return stored_dtype(graph, slot); });
+  const auto after = main_dtype(slots, [](const Slot& slot) { return slot.dtype; });
   Composer out(graph);
   if (find_metadata(graph, kArchitectureKey) == nullptr)
     out.add(std::string(kArchitectureKey), architecture(graph));
@@ -144,14 +142,13 @@ std::uint64_t gguf_alignment(const MetaGraph& graph) {
   return std::max<std::uint64_t>(*said, kLeastAlignment);
 }
 
-GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<TensorSlot>& slots,
-                           std::uint64_t alignment) {
+GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, std::uint64_t alignment) {
   if (graph.format == "gguf") return from_gguf(graph, slots, alignment);
   Composer out(graph);
   out.add(std::string(kArchitectureKey), architecture(graph));
   if (const std::string name = model_name(graph); is_valid_utf8(name)) out.add("general.name", name);
   out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(alignment));
-  if (const auto type = file_type(main_dtype(slots, [](const TensorSlot& slot) { return slot.to; })))
+  if (const auto type = file_type(main_dtype(slots, [](const Slot& slot) { return slot.dtype; })))
     out.add(std::string(kFileTypeKey), *type);
   return out.finish();
 }

@@ -23,7 +23,6 @@ std::uint64_t gguf_alignment(const MetaGraph& graph);
 // `slots` are the tensors of the output. All keys of a GGUF source are kept, with their types and in their
 // order; general.alignment and general.file_type change if the output differs. Reads a few bytes of the
 // source file to tell a long text from an array. Throws Error{io}.
-GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<TensorSlot>& slots,
-                           std::uint64_t alignment);
+GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, std::uint64_t alignment);
 
 }  // namespace loadline

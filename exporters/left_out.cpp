@@ -2,6 +2,7 @@
 #include "exporters/left_out.h"
 
 #include "core/base/text.h"
+#include "core/graph/find_logical.h"
 #include "exporters/common.h"
 
 #include <set>
@@ -67,10 +68,12 @@ std::string not_cast(const MetaGraph& graph, const ExportOptions& options) {
   if (!options.outtype) return "";
   std::set<std::string_view> types;
   std::uint64_t count = 0;
-  for (const Tensor& tensor : graph.tensors) {
+  const auto packed = logical_positions(graph);
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const Tensor& tensor = graph.tensors[i];
     const DTypeInfo& type = dtype_info(tensor.dtype);
     const bool meant = type.kind == DTypeKind::floating || type.kind == DTypeKind::block;
-    if (!meant || output_dtype(tensor, options) == *options.outtype) continue;
+    if (!meant || packed[i] || can_become(tensor.dtype, *options.outtype)) continue;
     types.insert(type.name);
     ++count;
   }

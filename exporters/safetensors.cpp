@@ -6,6 +6,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "exporters/cast_config.h"
 #include "exporters/common.h"
 #include "exporters/formats.h"
 
@@ -46,35 +47,32 @@ class LayoutBuilder {
   }
 
   // The tensors in the source's order with their output sizes; offsets are not assigned yet.
-  std::vector<TensorSlot> items() const {
-    std::vector<TensorSlot> items;
-    for (const TensorId id : select_tensors(graph_)) {
-      const Tensor& tensor = graph_.tensor(id);
-      const DType to = output_dtype(tensor, options_);
-      if (!safetensors_supports(to))
-        throw Error(ErrorCode::unsupported, {.tensor = tensor.name}, "safetensors has no dtype {}",
-                    dtype_info(to).name);
-      if (!is_valid_utf8(tensor.name) || tensor.name == "__metadata__")
-        throw Error(ErrorCode::unsupported, {.tensor = tensor.name},
+  std::vector<Slot> items() const {
+    std::vector<Slot> items = output_slots(graph_, options_);
+    for (const Slot& item : items) {
+      if (!safetensors_supports(item.dtype))
+        throw Error(ErrorCode::unsupported, {.tensor = item.name}, "safetensors has no dtype {}",
+                    dtype_info(item.dtype).name);
+      if (!is_valid_utf8(item.name) || item.name == "__metadata__")
+        throw Error(ErrorCode::unsupported, {.tensor = item.name},
                     "safetensors names are UTF-8 and not '__metadata__'");
-      items.push_back({id, to, 0, output_bytes(tensor, to)});
     }
     return items;
   }
 
-  void add_file(std::vector<TensorSlot> items, const std::string& path) {
-    std::ranges::sort(items, [&](const TensorSlot& a, const TensorSlot& b) {
-      const std::size_t x = alignment_rank(a.to), y = alignment_rank(b.to);
-      return x != y ? x > y : graph_.tensor(a.tensor).name < graph_.tensor(b.tensor).name;
+  void add_file(std::vector<Slot> items, const std::string& path) {
+    std::ranges::sort(items, [&](const Slot& a, const Slot& b) {
+      const std::size_t x = alignment_rank(a.dtype), y = alignment_rank(b.dtype);
+      return x != y ? x > y : a.name < b.name;
     });
     LayoutFile file;
     file.path = path;
     file.header = header(items);
     const FileId id{static_cast<std::uint32_t>(layout_.result.files.size())};
     std::uint64_t at = file.header.size();
-    for (TensorSlot& item : items) {
+    for (Slot& item : items) {
       item.offset = at;
-      add_result(layout_.result, id, item, graph_.tensor(item.tensor).name, graph_.tensor(item.tensor).shape);
+      add_result(layout_.result, id, item);
       at += item.bytes;
     }
     file.slots = std::move(items);
@@ -92,8 +90,15 @@ class LayoutBuilder {
     layout_.files.push_back(std::move(file));
   }
 
+  // `config` is the text of config.json beside the files, if there is one.
+  Layout finish(const MetaValue* config) {
+    layout_.result.metadata = metadata_;
+    if (config != nullptr) layout_.result.metadata.push_back({std::string(kConfigKey), *config});
+    add_logical(graph_, layout_.result);
+    return std::move(layout_);
+  }
+
   Layout& layout() { return layout_; }
-  const std::vector<MetaEntry>& metadata() const { return metadata_; }
 
  private:
   // The __metadata__ of the source, and the "format" key that transformers needs.
@@ -105,7 +110,7 @@ class LayoutBuilder {
     return entries;
   }
 
-  std::vector<std::byte> header(const std::vector<TensorSlot>& items) const {
+  std::vector<std::byte> header(const std::vector<Slot>& items) const {
     // composed by hand: nlohmann's ordered object searches all earlier keys for each new key
     std::string text = "{\"__metadata__\":{";
     for (const MetaEntry& entry : metadata_)
@@ -113,11 +118,10 @@ class LayoutBuilder {
                           Json(std::get<std::string>(entry.value)).dump());
     text += '}';
     std::uint64_t at = 0;
-    for (const TensorSlot& item : items) {
-      const Tensor& tensor = graph_.tensor(item.tensor);
+    for (const Slot& item : items) {
       text +=
-          fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", Json(tensor.name).dump(),
-                      dtype_info(item.to).safetensors, fmt::join(tensor.shape, ","), at, at + item.bytes);
+          fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", Json(item.name).dump(),
+                      dtype_info(item.dtype).safetensors, fmt::join(item.shape, ","), at, at + item.bytes);
       at += item.bytes;
     }
     text += '}';
@@ -139,11 +143,11 @@ class LayoutBuilder {
 };
 
 // huggingface_hub's greedy split, in the source's order: a tensor larger than the cap stands alone.
-std::vector<std::vector<TensorSlot>> split_items(const std::vector<TensorSlot>& items, std::uint64_t cap) {
-  std::vector<std::vector<TensorSlot>> shards;
-  std::vector<TensorSlot> open;
+std::vector<std::vector<Slot>> split_items(const std::vector<Slot>& items, std::uint64_t cap) {
+  std::vector<std::vector<Slot>> shards;
+  std::vector<Slot> open;
   std::uint64_t open_bytes = 0;
-  for (const TensorSlot& item : items) {
+  for (const Slot& item : items) {
     if (cap != 0 && item.bytes > cap) {
       shards.push_back({item});
       continue;
@@ -159,8 +163,8 @@ std::vector<std::vector<TensorSlot>> split_items(const std::vector<TensorSlot>& 
   return shards;
 }
 
-void add_shards(LayoutBuilder& builder, const std::vector<std::vector<TensorSlot>>& shards,
-                const MetaGraph& graph, const std::filesystem::path& folder) {
+void add_shards(LayoutBuilder& builder, const std::vector<std::vector<Slot>>& shards,
+                const std::filesystem::path& folder) {
   std::map<std::string, std::string> weight_map;  // sorted by tensor, as the reference writes it
   std::uint64_t total = 0;
   // the index is the first file of the result and the last to appear on disk
@@ -168,8 +172,8 @@ void add_shards(LayoutBuilder& builder, const std::vector<std::vector<TensorSlot
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
     builder.add_file(shards[i], (folder / name).string());
-    for (const TensorSlot& item : shards[i]) {
-      weight_map[graph.tensor(item.tensor).name] = name;
+    for (const Slot& item : shards[i]) {
+      weight_map[item.name] = name;
       total += item.bytes;
     }
   }
@@ -191,27 +195,27 @@ bool safetensors_supports(DType dtype) { return !dtype_info(dtype).safetensors.e
 
 Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   LayoutBuilder builder(graph, options);
-  const std::vector<TensorSlot> items = builder.items();
+  const std::vector<Slot> items = builder.items();
   if (out.ends_with(".safetensors")) {
     if (options.max_shard_bytes != 0)
       throw Error(ErrorCode::usage, "shards need a folder to go to, '{}' is one file", safe_display(out));
     builder.add_file(items, out);
-    builder.layout().result.metadata = builder.metadata();
-    return std::move(builder.layout());
+    return builder.finish(nullptr);
   }
 
   const std::filesystem::path folder(out);
   builder.layout().folder = out;
-  const MetaValue* config = find_metadata(graph, kConfigKey);
-  if (config != nullptr) builder.add_text((folder / "config.json").string(), std::get<std::string>(*config));
+  std::optional<MetaValue> config;
+  if (const std::string* const text = find_text(graph, kConfigKey)) {
+    config = options.outtype ? cast_config(*text, *options.outtype, !graph.logical.empty()) : *text;
+    builder.add_text((folder / "config.json").string(), std::get<std::string>(*config));
+  }
   const auto shards = split_items(items, options.max_shard_bytes);
   if (shards.size() == 1)
     builder.add_file(shards.front(), (folder / "model.safetensors").string());
   else
-    add_shards(builder, shards, graph, folder);
-  builder.layout().result.metadata = builder.metadata();
-  if (config != nullptr) builder.layout().result.metadata.push_back({std::string(kConfigKey), *config});
-  return std::move(builder.layout());
+    add_shards(builder, shards, folder);
+  return builder.finish(config ? &*config : nullptr);
 }
 
 }  // namespace loadline

@@ -4,13 +4,11 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/xxh3.h"
-#include "core/convert/cast.h"
-#include "core/graph/hf_names.h"
 #include "core/io/atomic_file.h"
-#include "core/io/file_system.h"
 #include "core/io/process_memory.h"
 #include "core/io/source_file.h"
 #include "exporters/header_copy.h"
+#include "exporters/output_check.h"
 
 #include <algorithm>
 #include <chrono>
@@ -46,17 +44,17 @@ class NewFolders {
   std::vector<fs::path> made_;
 };
 
-// The buffers of one write_layout call, shared by its files.
+// How a budget is shared: `out` collects what is written; recipes that are no copies compute in the rest.
 struct Buffers {
-  explicit Buffers(std::uint64_t budget, bool casts) {
-    const std::uint64_t share = casts ? budget / 2 : budget;
+  Buffers(std::uint64_t budget, bool computes) {
+    const std::uint64_t share = computes ? budget / 2 : budget;
     const auto bytes = static_cast<std::size_t>(std::clamp<std::uint64_t>(share, kLeastBuffer, kMostBuffer));
     out.resize(bytes / 64 * 64);
-    // a cast reads at most as many elements as fit in `out`; the widest source element is 8 bytes
-    if (casts) in.resize(out.size());
+    if (computes)
+      recipes = std::max<std::uint64_t>(budget - std::min(budget, share), RecipeReader::kLeastMemory);
   }
   std::vector<std::byte> out;
-  std::vector<std::byte> in;
+  std::uint64_t recipes = 0;  // bytes
 };
 
 class Writer {
@@ -69,18 +67,15 @@ class Writer {
         options_(options),
         progress_(progress),
         anon_before_(read_process_memory().rss_anon),
-        buffers_(options.memory_budget, layout_casts()) {
-    report_.buffer_bytes = buffers_.out.size() + buffers_.in.size();
+        buffers_(options.memory_budget, computes()) {
+    report_.buffer_bytes = buffers_.out.size() + buffers_.recipes;
   }
 
   WriteReport write() {
     const auto start = std::chrono::steady_clock::now();
-    check_targets();
-    find_superseded();
-    std::uint64_t total = 0;
-    for (const LayoutFile& file : layout_.files) total += file.bytes;
+    const std::uint64_t total = total_bytes(layout_);
+    superseded_ = check_output(layout_, source_, options_.overwrite, options_.sparse ? 0 : total).superseded;
     progress_.add_total(options_.verify ? 2 * total : total);
-    if (!options_.sparse) check_room(total);
 
     NewFolders folders;
     std::vector<AtomicFile> outputs;
@@ -106,11 +101,10 @@ class Writer {
   }
 
  private:
-  bool layout_casts() const {
-    for (const LayoutFile& file : layout_.files)
-      for (const TensorSlot& slot : file.slots)
-        if (slot.to != source_.tensor(slot.tensor).dtype) return true;
-    return false;
+  bool computes() const {
+    return std::ranges::any_of(layout_.files, [](const LayoutFile& file) {
+      return std::ranges::any_of(file.slots, [](const Slot& slot) { return !copied_tensor(slot.recipe); });
+    });
   }
 
   // Without `overwrite`, another writer may have created a target meanwhile: then the files already in place
@@ -133,68 +127,6 @@ class Writer {
     }
   }
 
-  // Replaced files free no space before the renames. If the system does not tell the free space, a full disk
-  // shows only while writing.
-  void check_room(std::uint64_t needed) const {
-    if (layout_.files.empty()) return;
-    const auto disk = disk_space(layout_.files.front().path);
-    if (disk && needed > disk->available)
-      throw Error(ErrorCode::io,
-                  {.file = layout_.folder.empty() ? layout_.files.front().path : layout_.folder},
-                  "needs {} ({} bytes) in all, the disk of '{}' has {} free ({} bytes)", format_bytes(needed),
-                  needed, safe_display(disk->folder, 100), format_bytes(disk->available), disk->available);
-  }
-
-  // Weight files in the output folder that this layout does not write.
-  void find_superseded() {
-    std::error_code failure;
-    if (layout_.folder.empty() || !is_folder(layout_.folder)) return;
-    for (fs::directory_iterator at(layout_.folder, failure), end; !failure && at != end;
-         at.increment(failure)) {
-      const fs::path path = at->path();
-      const std::string name = path.filename().string();
-      const bool written = std::ranges::any_of(
-          layout_.files, [&](const LayoutFile& file) { return fs::path(file.path).filename() == name; });
-      if (written) continue;
-      // opening the folder would find that index before the new model
-      if (name.ends_with(kHfIndexSuffix) && !is_hf_weight_file(name))
-        throw Error(ErrorCode::usage, {.file = path.string()}, "is another model's index; write elsewhere");
-      if (!is_hf_weight_file(name)) continue;
-      refuse_input(path);
-      std::error_code ignored;
-      if (at->is_directory(ignored)) throw Error(ErrorCode::usage, {.file = path.string()}, "is a folder");
-      superseded_.push_back(path);
-    }
-    if (failure) throw system_error(layout_.folder, "list the folder", failure.value());
-    if (!superseded_.empty() && !options_.overwrite)
-      throw Error(ErrorCode::usage, {.file = superseded_.front().string()},
-                  "belongs to another model in the output folder")
-          .with({"force", "on"});
-  }
-
-  // No target, and no file to be removed, may be a file of the source model, not even through links.
-  void refuse_input(const fs::path& target) const {
-    std::error_code failure;
-    for (const ModelFile& input : source_.files)
-      for (const fs::path& own : {fs::path(input.path), fs::path(input.path).parent_path() / "config.json"})
-        if (fs::equivalent(target, own, failure))
-          throw Error(ErrorCode::usage, {.file = target.string()},
-                      "is a file of the model being read; write elsewhere");
-  }
-
-  void check_targets() const {
-    for (const LayoutFile& file : layout_.files) {
-      std::error_code failure;
-      const fs::path target(file.path);
-      if (!fs::exists(fs::symlink_status(target, failure))) continue;
-      refuse_input(target);
-      if (fs::is_directory(target, failure))
-        throw Error(ErrorCode::usage, {.file = file.path}, "is a folder");
-      if (!options_.overwrite)
-        throw Error(ErrorCode::usage, {.file = file.path}, "exists").with({"force", "on"});
-    }
-  }
-
   void write_file(const LayoutFile& file, AtomicFile& output) {
     output_ = &output;
     report_.tensors += file.slots.size();
@@ -207,7 +139,7 @@ class Writer {
       report_.files.push_back({file.path, file.bytes, 0});
       return;
     }
-    for (const TensorSlot& slot : file.slots) {
+    for (const Slot& slot : file.slots) {
       pad_to(slot.offset);
       append_tensor(slot);
     }
@@ -252,26 +184,27 @@ class Writer {
     }
   }
 
-  void append_tensor(const TensorSlot& slot) {
-    const DType from = source_.tensor(slot.tensor).dtype;
-    const std::uint64_t in_size = slot.to == from ? 1 : dtype_info(from).block_bytes;
-    const std::uint64_t out_size = slot.to == from ? 1 : dtype_info(slot.to).block_bytes;
-    for (std::uint64_t done = 0, count = slot.bytes / out_size; done < count;) {
+  void append_tensor(const Slot& slot) {
+    if (const auto tensor = copied_tensor(slot.recipe)) {
+      append_from(slot.bytes, 1,
+                  [&](std::uint64_t at, std::span<std::byte> out) { reader_(*tensor, at, out); });
+    } else {
+      RecipeReader computed(source_, reader_, slot.recipe, buffers_.recipes);
+      append_from(slot.bytes, dtype_info(slot.dtype).block_bytes,
+                  [&](std::uint64_t at, std::span<std::byte> out) { computed.read(at, out); });
+    }
+    report_.bytes_read += recipe_source_bytes(source_, slot.recipe);
+  }
+
+  // Calls `fill` for pieces of whole elements.
+  template <typename Fill>
+  void append_from(std::uint64_t bytes, std::uint64_t element, Fill fill) {
+    for (std::uint64_t done = 0; done < bytes;) {
       auto free = room();
-      if (free.size() < out_size) flush(), free = room();
-      const std::uint64_t fits =
-          in_size == 1 ? free.size() : std::min(free.size() / out_size, buffers_.in.size() / in_size);
-      const std::uint64_t n = std::min(fits, count - done);
-      const auto out = free.first(static_cast<std::size_t>(n * out_size));
-      if (slot.to == from) {
-        reader_(slot.tensor, done, out);
-      } else {
-        const auto in = std::span(buffers_.in).first(static_cast<std::size_t>(n * in_size));
-        reader_(slot.tensor, done * in_size, in);
-        cast(from, in, slot.to, out);
-      }
-      filled_ += out.size();
-      report_.bytes_read += n * in_size;
+      if (free.size() < element) flush(), free = room();
+      const std::uint64_t n = std::min<std::uint64_t>(free.size() / element * element, bytes - done);
+      fill(done, free.first(static_cast<std::size_t>(n)));
+      filled_ += static_cast<std::size_t>(n);
       done += n;
     }
   }

@@ -2,18 +2,15 @@
 #pragma once
 
 #include "core/base/progress.h"
+#include "core/io/tensor_reader.h"
 #include "exporters/exporter.h"
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace loadline {
-
-// Fills `out` with bytes of the source's `tensor` from byte `offset` on. Called from one thread.
-using ReadTensor = std::function<void(TensorId tensor, std::uint64_t offset, std::span<std::byte> out)>;
 
 struct WriteOptions {
   std::uint64_t memory_budget = 64ull << 20;  // bytes of buffers; at least 64 KiB are used
@@ -39,13 +36,14 @@ struct WriteReport {
   bool verified = false;
 };
 
-// Writes all files beside their targets, syncs them, then renames them in order. `source` is the graph from
-// which the layout was made. Missing folders are created. After an error or cancellation before the renames
-// nothing remains, and existing targets are unchanged. If a rename fails, files already in place are removed
-// again, unless `overwrite` is set. Weight files of another model in the layout's folder
-// count as targets: with `overwrite` they are removed once the new files are in place. Throws Error{usage} if
-// a target exists and may not be overwritten, or is one of the source's own files. Throws Error{io} before
-// writing if the disk has less room than all files need.
+// `reader` gives the source's bytes; it is called from one thread. Writes all files beside their targets,
+// syncs them, then renames them in order. `source` is the graph from which the layout was made. Missing
+// folders are created. After an error or cancellation before the renames nothing remains, and existing
+// targets are unchanged. If a rename fails, files already in place are removed again, unless `overwrite` is
+// set. Weight files of another model in the layout's folder count as targets: with `overwrite` they are
+// removed once the new files are in place. Throws Error{usage} if a target exists and may not be overwritten,
+// or is one of the source's own files. Throws Error{io} before writing if the disk has less room than all
+// files need.
 WriteReport write_layout(const Layout& layout, const MetaGraph& source, const ReadTensor& reader,
                          const WriteOptions& options, Progress& progress);
 

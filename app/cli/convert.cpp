@@ -7,7 +7,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "exporters/convert_options.h"
-#include "exporters/left_out.h"
+#include "exporters/output_check.h"
+#include "exporters/preflight.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -27,16 +28,36 @@ Json file_json(const WrittenFile& file) {
   return {{"path", json_text(file.path)}, {"bytes", file.bytes}, {"xxh3", fmt::format("{:016x}", file.xxh3)}};
 }
 
-// Reports the files that would be written, and writes nothing.
-int dry_run(const Context& context, const Layout& layout) {
-  std::uint64_t total = 0;
-  for (const LayoutFile& file : layout.files) total += file.bytes;
+std::string change_text(const TypeChange& change) {
+  const std::string_view from = dtype_info(change.from).name, to = dtype_info(change.to).name;
+  const std::string tensors = counted(change.tensors, "tensor");
+  if (change.unpacked) return fmt::format("{} unpacked from {} to {}", tensors, from, to);
+  return change.from == change.to ? fmt::format("{} of {} as stored", tensors, from)
+                                  : fmt::format("{} from {} to {}", tensors, from, to);
+}
+
+// Reports what would be written, and writes nothing. Fails where the conversion would.
+int dry_run(const Context& context, const Preflight& planned, const MetaGraph& graph, bool overwrite) {
+  const Layout& layout = planned.layout;
+  const std::uint64_t total = total_bytes(layout);
+  const OutputCheck check = check_output(layout, graph, overwrite, total);
   if (context.json) {
-    Json json = {{"dry_run", true}, {"files", Json::array()}, {"tensors", layout.result.tensors.size()}};
+    Json json = {{"dry_run", true},
+                 {"files", Json::array()},
+                 {"tensors", layout.result.tensors.size()},
+                 {"changes", Json::array()},
+                 {"left_out", json_texts(planned.left_out)}};
     for (const LayoutFile& file : layout.files)
       json["files"].push_back(
           {{"path", json_text(file.path)}, {"bytes", file.bytes}, {"tensors", file.slots.size()}});
+    for (const TypeChange& change : planned.changes)
+      json["changes"].push_back({{"from", dtype_info(change.from).name},
+                                 {"to", dtype_info(change.to).name},
+                                 {"unpacked", change.unpacked},
+                                 {"tensors", change.tensors},
+                                 {"bytes", change.bytes}});
     json["bytes_written"] = total;
+    if (check.disk) json["disk_available"] = check.disk->available;
     print_json(json);
     return kDone;
   }
@@ -44,8 +65,12 @@ int dry_run(const Context& context, const Layout& layout) {
   for (const LayoutFile& file : layout.files)
     table.row({safe_display(file.path, 100), fmt::format("{}", file.slots.size()),
                fmt::format("{}", header_bytes(file)), format_grouped(file.bytes)});
-  fmt::print("{}Would write {} in {}.\n", table.text(context.colour), format_bytes(total),
-             counted(layout.files.size(), "file"));
+  fmt::print("{}", table.text(context.colour));
+  for (const TypeChange& change : planned.changes)
+    fmt::print("{}, {}\n", change_text(change), format_bytes(change.bytes));
+  fmt::print("Would write {} in {}", format_bytes(total), counted(layout.files.size(), "file"));
+  if (check.disk) fmt::print("; {} are free on the disk", format_bytes(check.disk->available));
+  fmt::print(".\n");
   return kDone;
 }
 
@@ -69,14 +94,11 @@ int convert(const Context& context, const ConvertFlags& options) {
   const MetaGraphPtr graph = open_for(context, options.in);
   const OutputKind kind = layout_options.max_shard_bytes > 0 ? OutputKind::folder : OutputKind::file;
   const std::string out = options.out.empty() ? output_name(model_name(*graph), exporter, kind) : options.out;
-  if (options.dry_run) {
-    require_sound(*graph, "convert");
-    return dry_run(context, exporter.layout(*graph, layout_options, out));
-  }
-
+  const Preflight planned = preflight(*graph, exporter, layout_options, out);
   // warns before anything is written
   if (!context.quiet)
-    for (const std::string& loss : left_out(*graph, exporter, layout_options)) complain("note: " + loss);
+    for (const std::string& loss : planned.left_out) complain("note: " + loss);
+  if (options.dry_run) return dry_run(context, planned, *graph, write.overwrite);
   Progress progress(context.stop);
   WriteReport report;
   {
@@ -91,7 +113,8 @@ int convert(const Context& context, const ConvertFlags& options) {
                  {"seconds", report.seconds},
                  {"peak_host_bytes", report.peak_host_bytes},
                  {"memory_budget", write.memory_budget},
-                 {"verified", report.verified}};
+                 {"verified", report.verified},
+                 {"left_out", json_texts(planned.left_out)}};
     for (const WrittenFile& file : report.files) json["files"].push_back(file_json(file));
     print_json(json);
     return kDone;

@@ -22,7 +22,7 @@ constexpr std::size_t kMostSteps = 10'000;
 
 struct Inputs {
   const MetaGraph& graph;
-  const Step& step;
+  const RecipeStep& step;
   std::vector<const Form*> forms;
 
   const Form& operator[](std::size_t i) const { return *forms[i]; }
@@ -125,7 +125,7 @@ Form product_form(const Inputs& in) {
 }
 
 Form dequantise_form(const Inputs& in) {
-  if (!can_dequantize(in[0].dtype)) in.fail("not of {}", text(in[0]));
+  if (!can_become_f32(in[0].dtype)) in.fail("not of {}", text(in[0]));
   return {DType::f32, in[0].shape};
 }
 
@@ -161,7 +161,13 @@ const StepRow& row_of(StepKind kind) { return kSteps[static_cast<std::size_t>(ki
 
 std::string_view step_name(StepKind kind) { return row_of(kind).name; }
 
-Recipe& Recipe::then(Step step) {
+bool can_become_f32(DType dtype) {
+  const DTypeInfo& type = dtype_info(dtype);
+  const bool float8 = type.kind == DTypeKind::floating && type.block_bytes == 1 && type.block_elements == 1;
+  return can_dequantize(dtype) || (float8 && dtype != DType::f8_e8m0);
+}
+
+Recipe& Recipe::then(RecipeStep step) {
   step.inputs = {static_cast<std::uint32_t>(steps.size() - 1)};
   steps.push_back(std::move(step));
   return *this;
@@ -180,7 +186,7 @@ std::vector<Form> recipe_forms(const MetaGraph& graph, const Recipe& recipe) {
     throw Error(ErrorCode::limit, "a recipe of {} steps", recipe.steps.size());
   std::vector<Form> forms;
   forms.reserve(recipe.steps.size());  // inputs point into it
-  for (const Step& step : recipe.steps) {
+  for (const RecipeStep& step : recipe.steps) {
     const StepRow& row = row_of(step.kind);
     Inputs inputs{graph, step, {}};
     const bool right = row.inputs == kAny ? !step.inputs.empty() : step.inputs.size() == row.inputs;
@@ -199,7 +205,7 @@ std::vector<Form> recipe_forms(const MetaGraph& graph, const Recipe& recipe) {
 
 std::uint64_t recipe_source_bytes(const MetaGraph& graph, const Recipe& recipe) {
   std::uint64_t bytes = 0;
-  for (const Step& step : recipe.steps) {
+  for (const RecipeStep& step : recipe.steps) {
     if (step.kind == StepKind::take)
       bytes = checked_add(bytes, tensor_bytes(graph, graph.tensor(step.tensor))).value_or(UINT64_MAX);
     if (step.kind == StepKind::unpack)

@@ -25,14 +25,14 @@ enum class StepKind : std::uint8_t {
   add_constant,  // the number `value`, rounded to the type, to each
   add,           // a second input of the same shape and type
   add_product,   // `value` * (second input [O, r] x third input [r, I]) to a first input [O, I]
-  dequantise,    // blocks become F32
+  dequantise,    // blocks, and floats of 8 bits, become F32
   cast,          // another type of floating point numbers
 };
 // For messages and tests: "permute_rows".
 std::string_view step_name(StepKind kind);
 
 // Inputs are positions of earlier steps.
-struct Step {
+struct RecipeStep {
   StepKind kind{};
   std::vector<std::uint32_t> inputs = {};
   TensorId tensor{};                   // take
@@ -43,21 +43,24 @@ struct Step {
   double value = 0;                    // add_constant, add_product
   Shape shape = {};                    // reshape
   DType dtype = DType::opaque;         // cast
-  bool operator==(const Step&) const = default;
+  bool operator==(const RecipeStep&) const = default;
 };
 
 // The last step gives the result.
 struct Recipe {
-  std::vector<Step> steps;
+  std::vector<RecipeStep> steps;
   bool operator==(const Recipe&) const = default;
 
   // Adds a step with one input, the last step.
-  Recipe& then(Step step);
+  Recipe& then(RecipeStep step);
 };
 Recipe take(TensorId tensor);
 Recipe unpack(std::uint32_t packed);
 // The one tensor that a recipe copies unchanged; nothing for any other recipe.
 std::optional<TensorId> copied_tensor(const Recipe& recipe);
+
+// Whether the step `dequantise` takes this type.
+bool can_become_f32(DType dtype);
 
 // The type and shape that a step gives.
 struct Form {
@@ -76,9 +79,8 @@ std::uint64_t recipe_source_bytes(const MetaGraph& graph, const Recipe& recipe);
 // F32 and rounded once to the type of their first input; an add_product adds up its products in F64.
 class RecipeReader {
  public:
-  // `memory`: bytes that buffers may take, at least kLeastMemory. Graph and reader must outlive it.
-  RecipeReader(const MetaGraph& graph, const TensorReader& tensors, const Recipe& recipe,
-               std::uint64_t memory);
+  // `memory`: bytes that buffers may take, at least kLeastMemory. The graph must outlive it.
+  RecipeReader(const MetaGraph& graph, const ReadTensor& read, const Recipe& recipe, std::uint64_t memory);
   ~RecipeReader();
   RecipeReader(RecipeReader&&) noexcept;
 

@@ -1,5 +1,6 @@
 // Computes parts of a recipe's result. Each step asks its inputs for the parts that it needs.
 #include "core/convert/cast.h"
+#include "core/convert/codes.h"
 #include "core/convert/dequantize.h"
 #include "core/convert/recipe.h"
 
@@ -23,7 +24,7 @@ std::uint64_t product(const Shape& shape, std::size_t begin, std::size_t end) {
 
 // One step, its form as a matrix, and its buffers.
 struct Node {
-  const Step* step = nullptr;
+  const RecipeStep* step = nullptr;
   Form form;
   std::uint64_t rows = 0, columns = 0;
   std::uint64_t block = 1, block_bytes = 1;  // numbers and bytes of a block; 1 number for ordinary types
@@ -31,12 +32,19 @@ struct Node {
   std::vector<float> floats = {}, more = {};
   std::vector<double> sums = {};
   std::optional<Unpacker> unpacker = {};
-  Region loaded = {};  // add_product: the part of the third input in `floats`
+  std::array<float, 256> values = {};  // dequantise: of floats of 8 bits, by code
+  Region loaded = {};                  // add_product: the part of the third input in `floats`
 
   std::uint64_t bytes_of(std::uint64_t numbers) const { return numbers / block * block_bytes; }
   // Rows of the matrix for each position of dimension `axis`, which must not be the last.
   std::uint64_t inner(std::size_t axis) const { return product(form.shape, axis + 1, form.shape.size() - 1); }
 };
+
+void fill_values(DType dtype, std::array<float, 256>& values) {
+  if (!is_code_type(dtype)) return;
+  const std::array<double, 256> exact = code_values(dtype);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(exact[i]);
+}
 
 // A number as torch and numpy have it beside a tensor of that type.
 float rounded(float value, DType dtype) {
@@ -55,14 +63,14 @@ void resize(std::vector<std::byte>& buffer, std::uint64_t bytes) {
 
 class RecipeReader::Impl {
  public:
-  Impl(const MetaGraph& graph, const TensorReader& tensors, const Recipe& recipe, std::uint64_t memory)
-      : graph_(graph), tensors_(tensors), recipe_(recipe) {
+  Impl(const MetaGraph& graph, const ReadTensor& read, const Recipe& recipe, std::uint64_t memory)
+      : graph_(graph), read_(read), recipe_(recipe) {
     const std::vector<Form> forms = recipe_forms(graph, recipe_);
     memory = std::max(memory, kLeastMemory);
     most_columns_ = UINT64_MAX;
     std::vector<std::uint64_t> costs;  // bytes of buffers for each number
     for (std::size_t i = 0; i < recipe_.steps.size(); ++i) {
-      const Step& step = recipe_.steps[i];
+      const RecipeStep& step = recipe_.steps[i];
       Node& node = nodes_.emplace_back();
       node.step = &step;
       node.form = forms[i];
@@ -71,7 +79,8 @@ class RecipeReader::Impl {
       const DTypeInfo& type = dtype_info(node.form.dtype);
       node.block = std::max<std::uint64_t>(type.block_elements, 1);
       node.block_bytes = std::max<std::uint64_t>(type.block_bytes, 1);
-      if (step.kind == StepKind::unpack) node.unpacker.emplace(graph, tensors, graph.logical[step.packed]);
+      if (step.kind == StepKind::dequantise) fill_values(forms[step.inputs[0]].dtype, node.values);
+      if (step.kind == StepKind::unpack) node.unpacker.emplace(graph, read, graph.logical[step.packed]);
       std::uint64_t inputs = 0;
       for (const std::uint32_t input : step.inputs)
         inputs = step.kind == StepKind::concatenate ? std::max(inputs, costs[input]) : inputs + costs[input];
@@ -91,7 +100,7 @@ class RecipeReader::Impl {
   void read(std::uint64_t offset, Bytes out) {
     Node& last = nodes_.back();
     // a copy needs no buffer, whatever its size
-    if (last.step->kind == StepKind::take) return tensors_.read(last.step->tensor, offset, out);
+    if (last.step->kind == StepKind::take) return read_(last.step->tensor, offset, out);
     assert(offset % last.block_bytes == 0 && out.size() % last.block_bytes == 0);
     read_linear(last, offset / last.block_bytes * last.block, out.size() / last.block_bytes * last.block,
                 out);
@@ -178,10 +187,10 @@ class RecipeReader::Impl {
   void read_take(Node& node, const Region& region, Bytes out) {
     const TensorId id = node.step->tensor;
     const auto at = [&](std::uint64_t row) { return node.bytes_of(row * node.columns + region.column); };
-    if (region.columns == node.columns) return tensors_.read(id, at(region.row), out);
+    if (region.columns == node.columns) return read_(id, at(region.row), out);
     const auto bytes = static_cast<std::size_t>(node.bytes_of(region.columns));
     for (std::uint64_t i = 0; i < region.rows; ++i)
-      tensors_.read(id, at(region.row + i), out.subspan(static_cast<std::size_t>(i) * bytes, bytes));
+      read_(id, at(region.row + i), out.subspan(static_cast<std::size_t>(i) * bytes, bytes));
   }
 
   void read_unpack(Node& node, const Region& region, Bytes out) {
@@ -208,7 +217,7 @@ class RecipeReader::Impl {
 
   void read_slice(Node& node, const Region& region, Bytes out) {
     Node& from = input(node, 0);
-    const Step& step = *node.step;
+    const RecipeStep& step = *node.step;
     const auto axis = static_cast<std::size_t>(step.axis);
     if (axis + 1 == node.form.shape.size())
       return read_region(from, {region.row, region.rows, region.column + step.first, region.columns}, out);
@@ -265,14 +274,14 @@ class RecipeReader::Impl {
   }
 
   // Position f of the result's groups of b x a, in groups of a x b.
-  static std::uint64_t permuted(const Step& step, std::uint64_t f) {
+  static std::uint64_t permuted(const RecipeStep& step, std::uint64_t f) {
     const std::uint64_t within = f % (step.a * step.b);
     return f - within + within % step.a * step.b + within / step.a;
   }
 
   void read_permuted(Node& node, const Region& region, Bytes out) {
     Node& from = input(node, 0);
-    const Step& step = *node.step;
+    const RecipeStep& step = *node.step;
     if (node.form.shape.size() == 1) {  // the numbers themselves are the rows
       const auto size = static_cast<std::size_t>(node.block_bytes);
       for (std::uint64_t j = 0; j < region.columns; ++j)
@@ -391,7 +400,11 @@ class RecipeReader::Impl {
     resize(node.buffer, from.bytes_of(region.rows * width));
     read_region(from, {region.row, region.rows, begin, width}, node.buffer);
     node.floats.resize(static_cast<std::size_t>(region.rows * width));
-    dequantize(from.form.dtype, node.buffer, node.floats);
+    if (can_dequantize(from.form.dtype))
+      dequantize(from.form.dtype, node.buffer, node.floats);
+    else
+      for (std::size_t i = 0; i < node.floats.size(); ++i)
+        node.floats[i] = node.values[static_cast<std::uint8_t>(node.buffer[i])];
     for (std::uint64_t i = 0; i < region.rows; ++i)
       std::memcpy(out.data() + static_cast<std::size_t>(i * region.columns) * sizeof(float),
                   node.floats.data() + i * width + (region.column - begin),
@@ -406,16 +419,16 @@ class RecipeReader::Impl {
   }
 
   const MetaGraph& graph_;
-  const TensorReader& tensors_;
+  ReadTensor read_;
   Recipe recipe_;
   std::vector<Node> nodes_;
   std::uint64_t most_ = 0;          // numbers of a part
   std::uint64_t most_columns_ = 0;  // of a part of several rows
 };
 
-RecipeReader::RecipeReader(const MetaGraph& graph, const TensorReader& tensors, const Recipe& recipe,
+RecipeReader::RecipeReader(const MetaGraph& graph, const ReadTensor& read, const Recipe& recipe,
                            std::uint64_t memory)
-    : impl_(std::make_unique<Impl>(graph, tensors, recipe, memory)) {}
+    : impl_(std::make_unique<Impl>(graph, read, recipe, memory)) {}
 RecipeReader::~RecipeReader() = default;
 RecipeReader::RecipeReader(RecipeReader&&) noexcept = default;
 

@@ -52,8 +52,8 @@ std::uint32_t bits_at(const std::uint32_t* words, std::uint64_t at, std::uint32_
 
 }  // namespace
 
-Unpacker::Unpacker(const MetaGraph& graph, const TensorReader& tensors, const LogicalTensor& weight)
-    : graph_(graph), tensors_(tensors), weight_(weight) {
+Unpacker::Unpacker(const MetaGraph& graph, const ReadTensor& read, const LogicalTensor& weight)
+    : graph_(graph), read_(read), weight_(weight) {
   columns_ = weight.shape.empty() ? 1 : weight.shape.back();
   const std::uint64_t all = element_count(weight.shape).value_or(0);
   rows_ = columns_ == 0 ? 0 : all / columns_;
@@ -118,12 +118,11 @@ void Unpacker::load(const Stored& from, const Region& region, std::vector<std::b
   const std::uint64_t size = dtype_info(from.dtype).block_bytes;
   into.resize(static_cast<std::size_t>(region.rows * region.columns * size));
   const std::span<std::byte> out(into);
-  if (region.columns == from.columns)
-    return tensors_.read(from.tensor, region.row * from.columns * size, out);
+  if (region.columns == from.columns) return read_(from.tensor, region.row * from.columns * size, out);
   const auto row_bytes = static_cast<std::size_t>(region.columns * size);
   for (std::uint64_t i = 0; i < region.rows; ++i)
-    tensors_.read(from.tensor, ((region.row + i) * from.columns + region.column) * size,
-                  out.subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes));
+    read_(from.tensor, ((region.row + i) * from.columns + region.column) * size,
+          out.subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes));
 }
 
 void Unpacker::load_floats(const Stored& from, const Region& region, const std::array<float, 256>& bytes,

@@ -18,14 +18,14 @@ struct Region {
   std::uint64_t column = 0, columns = 0;
 };
 
-// Reads one packed weight; for one thread. Graph, reader and weight must outlive it. The numbers are computed
+// Reads one packed weight; for one thread. Graph and weight must outlive it. The numbers are computed
 // in float by the definition of the packing. Rounded once to LogicalTensor::dtype, they are those of the
 // library that packed the weight (tests/interop/test_packings.py).
 class Unpacker {
  public:
-  // Reads the companions that all rows share. Throws as TensorReader::read does, and Error{malformed} for
+  // Reads the companions that all rows share. Throws as `read` does, and Error{malformed} for
   // companions whose values do not fit.
-  Unpacker(const MetaGraph& graph, const TensorReader& tensors, const LogicalTensor& weight);
+  Unpacker(const MetaGraph& graph, const ReadTensor& read, const LogicalTensor& weight);
 
   // `out` has rows * columns numbers, in C order.
   void read(const Region& region, std::span<float> out);
@@ -77,7 +77,7 @@ class Unpacker {
   void read_flat(const Region& region, std::span<float> out);
 
   const MetaGraph& graph_;
-  const TensorReader& tensors_;
+  const ReadTensor read_;
   const LogicalTensor& weight_;
   std::uint64_t rows_ = 0, columns_ = 0;
   std::array<float, 256> values_{};     // by code, where a code of 8 or 4 bits stands for a number

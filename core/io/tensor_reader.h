@@ -5,9 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 namespace loadline {
+
+// Fills `out` with bytes of a tensor, in C order, from byte `offset` on.
+using ReadTensor = std::function<void(TensorId tensor, std::uint64_t offset, std::span<std::byte> out)>;
 
 // May be called from several threads. `storages` must outlive it.
 class TensorReader {

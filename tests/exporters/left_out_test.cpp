@@ -46,12 +46,12 @@ TEST(LeftOut, TiesAndKeys) {
 }
 
 TEST(LeftOut, WhatTheOuttypeCannotChange) {
-  const MetaGraph graph =
-      graph_of("gguf", {DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3, DType::f32, DType::q4_k, DType::i32});
+  const MetaGraph graph = graph_of(
+      "gguf", {DType::iq2_xxs, DType::f8_e8m0, DType::iq2_xxs, DType::f32, DType::iq1_m, DType::i32});
   EXPECT_EQ(left_out(graph, "gguf", DType::f16),
-            (Sentences{"4 tensors are not cast to F16: F8_E4M3, F8_E5M2, Q4_K stay as stored"}));
-  EXPECT_EQ(left_out(graph_of("x", {DType::f8_e4m3}), "safetensors", DType::f32),
-            (Sentences{"1 tensor is not cast to F32: F8_E4M3 stays as stored"}));
+            (Sentences{"4 tensors are not cast to F16: F8_E8M0, IQ1_M, IQ2_XXS stay as stored"}));
+  EXPECT_EQ(left_out(graph_of("x", {DType::f8_e8m0}), "safetensors", DType::f32),
+            (Sentences{"1 tensor is not cast to F32: F8_E8M0 stays as stored"}));
   EXPECT_EQ(left_out(graph, "gguf"), Sentences());
 }
 

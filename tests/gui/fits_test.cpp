@@ -84,21 +84,6 @@ TEST(UploadMisfit, a_software_device_has_the_system_only) {
   EXPECT_NE(upload_misfit(peaks(14 * kGiB, kGiB, 2 * kGiB), device, 16 * kGiB), "");
 }
 
-TEST(ConvertedBytes, follow_the_type) {
-  const ModelPtr model = make_model(llama_70b_graph(), "");
-  EXPECT_EQ(converted_bytes(*model, std::nullopt), model->weight_bytes);
-  EXPECT_EQ(converted_bytes(*model, DType::f16), model->weight_bytes);
-  EXPECT_EQ(converted_bytes(*model, DType::f32), 2 * model->weight_bytes);
-}
-
-TEST(ConvertedBytes, leave_what_exporters_cannot_cast) {
-  EXPECT_EQ(converted_dtype(DType::f8_e4m3, DType::f16), DType::f8_e4m3);
-  EXPECT_EQ(converted_dtype(DType::i8, DType::f16), DType::i8);
-  EXPECT_EQ(converted_dtype(DType::f32, std::nullopt), DType::f32);
-  EXPECT_EQ(converted_bytes(DTypeShare{DType::f8_e4m3, 1, 100, 100}, DType::f16), 100u);
-  EXPECT_EQ(converted_bytes(DTypeShare{DType::f32, 1, 100, 100}, DType::f16), 50u);
-}
-
 TEST(DiskSpace, is_that_of_the_nearest_folder) {
   const std::string there = std::filesystem::temp_directory_path().lexically_normal().string();
   const DiskSpace space = disk_space(there + "/no-such-folder/nor-this/out.gguf").value();

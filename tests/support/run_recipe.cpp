@@ -25,8 +25,8 @@ std::uint32_t position_of(const Rows& rows, const std::string& name) {
   return static_cast<std::uint32_t>(found - rows.begin());
 }
 
-Step step_of(const Json& json, const MetaGraph& graph) {
-  Step step;
+RecipeStep step_of(const Json& json, const MetaGraph& graph) {
+  RecipeStep step;
   const auto name = json.at("kind").get<std::string>();
   while (step_name(step.kind) != name) step.kind = static_cast<StepKind>(static_cast<int>(step.kind) + 1);
   step.inputs = json.value("inputs", std::vector<std::uint32_t>());
@@ -50,7 +50,10 @@ void run(char** argv) {
   for (const Json& step : Json::parse(file)) recipe.steps.push_back(step_of(step, *graph));
   const StorageReader storages(graph);
   const TensorReader tensors(storages);
-  RecipeReader reader(*graph, tensors, recipe, std::strtoull(argv[4], nullptr, 10));
+  const ReadTensor read = [&](TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
+    tensors.read(id, offset, bytes);
+  };
+  RecipeReader reader(*graph, read, recipe, std::strtoull(argv[4], nullptr, 10));
   const DTypeInfo& type = dtype_info(reader.form().dtype);
   const auto piece =
       std::max<std::uint64_t>(std::strtoull(argv[5], nullptr, 10) / type.block_bytes, 1) * type.block_bytes;

@@ -5,6 +5,7 @@
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 #include "exporters/exporter.h"
+#include "exporters/output_check.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -166,7 +167,6 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
 void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Model& model = *document.model;
-  const Exporter& format = exporter();
   heading(ui, "What will happen");
   paragraph(ui,
             fmt::format("{}, {}, from {}. Bytes are streamed through a bounded buffer: memory does not "
@@ -174,18 +174,18 @@ void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
                         counted(model.graph->tensors.size(), "tensor"), format_bytes(model.weight_bytes),
                         counted(model.graph->files.size(), "file")),
             ui.theme->text);
-  for (const DTypeShare& share : model.dtypes) {
-    const DType to = converted_dtype(share.dtype, request_.layout.outtype);
-    const bool fits = format.supports(to);
-    const std::string_view from_name = dtype_info(share.dtype).name;
-    const std::string bytes = format_bytes(converted_bytes(share, request_.layout.outtype));
-    badge_line(ui, fits ? "ok" : "cannot", fits ? ui.theme->good : ui.theme->bad,
-               to == share.dtype ? fmt::format("{} passes through, {}", from_name, bytes)
-               : fits            ? fmt::format("{} becomes {}, {}", from_name, dtype_info(to).name, bytes)
-                                 : fmt::format("{} is not a type of this format", dtype_info(to).name),
+  if (!document.convert_fit.error_text().empty()) return;  // draw_actions() says why
+  for (const TypeChange& change : document.convert_fit.or_empty().changes) {
+    const std::string_view from = dtype_info(change.from).name;
+    const std::string bytes = format_bytes(change.bytes);
+    const std::string_view verb = change.unpacked ? "is unpacked to" : "becomes";
+    badge_line(ui, "ok", ui.theme->good,
+               change.from == change.to && !change.unpacked
+                   ? fmt::format("{} passes through, {}", from, bytes)
+                   : fmt::format("{} {} {}, {}", from, verb, dtype_info(change.to).name, bytes),
                ui.theme->text);
   }
-  for (const std::string& loss : document.convert_fit.or_empty())
+  for (const std::string& loss : document.convert_fit.or_empty().left_out)
     badge_line(ui, "left out", ui.theme->warning, loss, ui.theme->text);
   draw_room(workspace, ui);
   if (workspace.converted()) draw_written(workspace.converted()->report, ui);
@@ -195,7 +195,8 @@ void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
 void ConvertPanel::draw_room(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   if (!workspace.disk.value() || document.model->shapes_only) return;
-  const std::uint64_t needed = converted_bytes(*document.model, request_.layout.outtype);
+  if (!document.convert_fit.value()) return;
+  const std::uint64_t needed = total_bytes(document.convert_fit.value()->layout);
   const std::uint64_t there = workspace.disk.value()->available;
   const bool fits = needed <= there;
   badge_line(

@@ -13,6 +13,7 @@
 #include "app/gui/session/shared.h"
 #include "core/inspect/doctor.h"
 #include "core/load/projection.h"
+#include "exporters/preflight.h"
 
 #include <cstdint>
 #include <memory>
@@ -112,7 +113,7 @@ class Document {
   Latest<std::vector<Finding>> findings;
   // For the conversion last weighed: the parts of the model that the file would lose, in sentences. The error
   // says why the file cannot be written.
-  Latest<std::vector<std::string>> convert_fit;
+  Latest<Preflight> convert_fit;
   std::unique_ptr<ArenaWork> arena;  // never null
 
   // The state of panels.

@@ -2,7 +2,6 @@
 #include "app/gui/session/document.h"
 #include "app/gui/session/fits.h"
 #include "core/io/storage_reader.h"
-#include "exporters/left_out.h"
 
 namespace loadline::gui {
 
@@ -22,8 +21,7 @@ void Document::weigh_convert(const ConvertTask& task) {
   const Exporter& exporter = find_exporter(task.request.to);
   convert_fit.ask(shared_.jobs, "Laying out the new file",
                   [graph = model->graph, &exporter, task](Progress&) {
-                    exporter.layout(*graph, task.request.layout, task.out);
-                    return left_out(*graph, exporter, task.request.layout);
+                    return preflight(*graph, exporter, task.request.layout, task.out);
                   });
 }
 

@@ -50,22 +50,6 @@ bool takes(const Exporter& exporter, std::string_view option) {
   return lists(exporter) || std::ranges::none_of(exporters(), lists);
 }
 
-DType converted_dtype(DType dtype, std::optional<DType> outtype) {
-  return outtype && can_cast(dtype, *outtype) ? *outtype : dtype;
-}
-
-std::uint64_t converted_bytes(const DTypeShare& share, std::optional<DType> outtype) {
-  const DType to = converted_dtype(share.dtype, outtype);
-  if (to == share.dtype) return share.written;
-  return share.written / dtype_info(share.dtype).block_bytes * dtype_info(to).block_bytes;
-}
-
-std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype) {
-  std::uint64_t total = 0;
-  for (const DTypeShare& share : model.dtypes) total += converted_bytes(share, outtype);
-  return total;
-}
-
 std::string mapping_misfit(const Model& model, const Projection& projection) {
   return projection.maps_files ? model.mapping_refusal : "";
 }

@@ -31,10 +31,4 @@ std::string use_misfit(const Model& model);
 // Whether a conversion to that format takes the option. Options that no exporter lists apply to all formats.
 bool takes(const Exporter& exporter, std::string_view option);
 
-// The type in which exporters write tensors of type `dtype` with `outtype`; a type that cannot be cast stays.
-DType converted_dtype(DType dtype, std::optional<DType> outtype);
-// The tensor bytes of one type, and of the whole model, after conversion, without headers.
-std::uint64_t converted_bytes(const DTypeShare& share, std::optional<DType> outtype);
-std::uint64_t converted_bytes(const Model& model, std::optional<DType> outtype);
-
 }  // namespace loadline::gui

@@ -47,8 +47,6 @@ void add_tensors(Model& model) {
     share.dtype = tensor.dtype;
     ++share.tensors;
     share.bytes += parts[i].bytes;
-    const std::uint32_t tie = model.tie_of[i];
-    if (tie == 0 || index(model.ties[tie - 1].front()) == i) share.written += model.bytes.back();
     model.role_bytes[static_cast<std::size_t>(model.roles.back())] += parts[i].bytes;
     const FileId file = graph.storage(tensor.storage).file;
     if (file != kNoFile) model.bytes_of_file[index(file)] += parts[i].bytes;

@@ -27,7 +27,6 @@ struct DTypeShare {
   DType dtype = DType::opaque;
   std::uint64_t tensors = 0;
   std::uint64_t bytes = 0;    // bytes that several tensors view count once
-  std::uint64_t written = 0;  // bytes that an exporter writes: ties once, every other view in full
 };
 
 // Immutable once made; vectors named "per tensor" are parallel to graph->tensors.

@@ -1,0 +1,31 @@
+// What a conversion would do, worked out without reading or writing weights.
+#pragma once
+
+#include "exporters/exporter.h"
+#include "exporters/write_layout.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+// Tensors of one stored type that are written as one type.
+struct TypeChange {
+  DType from = DType::opaque, to = DType::opaque;
+  bool unpacked = false;      // packed weights become tensors of their own
+  std::uint64_t tensors = 0;  // of the output
+  std::uint64_t bytes = 0;    // in the output
+};
+
+struct Preflight {
+  Layout layout;
+  std::vector<TypeChange> changes;    // most bytes first
+  std::vector<std::string> left_out;  // left_out()
+};
+
+// Throws as convert_model() would before it writes, but for targets and room, which check_output() checks.
+Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const ExportOptions& options,
+                    const std::string& out);
+
+}  // namespace loadline

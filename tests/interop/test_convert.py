@@ -1,0 +1,108 @@
+"""Conversions into floating point types, against the libraries that packed or quantised the weights."""
+
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+
+import gguf
+import numpy
+import packings
+import torch
+from common import inspect, loadline, raw
+from safetensors.torch import load_file
+from test_packings import missing
+from test_recipes import FLOATS
+
+# Loadline has no code books for IQ1, IQ2 and IQ3 yet, and gguf-py none for the last two.
+BLOCKS = [kind for kind in gguf.GGMLQuantizationType if gguf.GGML_QUANT_SIZES[kind][0] > 1
+          and not kind.name.startswith(("IQ1", "IQ2", "IQ3")) and kind.name not in ("Q8_1", "Q8_K")]
+
+
+class Convert(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_packed_weights_become_floats(self):
+        for name in packings.PACKERS:
+            if missing(name):
+                continue
+            with self.subTest(name):
+                path, parameters, plain = packings.save(self.folder, name)
+                for outtype, dtype in FLOATS.items():
+                    out = self.folder / f"{name}-{outtype}"
+                    loadline("convert", path, out, "--outtype", outtype, "--memory-budget", "1MiB")
+                    told = inspect(out)
+                    self.assertEqual(told["parameter_count"], parameters)
+                    self.assertEqual(set(told["by_dtype"]), {outtype.upper()})
+                    rounded = packings.rounded_to(name)
+                    written = load_file(out / "model.safetensors")
+                    for weight, numbers in plain.items():
+                        # a library that rounds is met after rounding; wider types keep more of the product
+                        if rounded in ("", outtype):
+                            self.assertTrue(torch.equal(written[weight], torch.from_numpy(numbers).to(dtype)), weight)
+                    config = json.loads((out / "config.json").read_text())
+                    self.assertEqual(config["torch_dtype"], str(dtype).removeprefix("torch."))
+                    self.assertFalse({"quantization_config", "quantization"} & set(config))
+
+    def test_transformers_loads_what_was_unpacked(self):
+        from transformers import AutoModelForCausalLM
+
+        path, _, plain = packings.save(self.folder, "gptq-4")
+        out = self.folder / "out"
+        loadline("convert", path, out, "--outtype", "bf16")
+        net = AutoModelForCausalLM.from_pretrained(out)
+        self.assertEqual(net.dtype, torch.bfloat16)
+        for name, numbers in plain.items():
+            self.assertTrue(torch.equal(net.get_parameter(name), torch.from_numpy(numbers).to(torch.bfloat16)), name)
+
+    def test_packed_weights_stay_packed_without_an_outtype(self):
+        for name in ("bitsandbytes-nf4-nested", "compressed-int4-zeros", "mlx-4"):
+            if missing(name):
+                continue
+            path, parameters, _ = packings.save(self.folder, name)
+            loadline("convert", path, self.folder / f"{name}-copy")
+            before, after = load_file(os.path.join(path, "model.safetensors")), load_file(self.folder / f"{name}-copy/model.safetensors")
+            self.assertEqual({key: raw(value) for key, value in before.items()}, {key: raw(value) for key, value in after.items()})
+            self.assertEqual(inspect(self.folder / f"{name}-copy")["parameter_count"], parameters)
+
+    def test_every_block_type_that_gguf_py_reads(self):
+        generator = numpy.random.default_rng(5)
+        writer = gguf.GGUFWriter(str(self.folder / "m.gguf"), "llama")
+        blocks = {}
+        for kind in BLOCKS:
+            _, size = gguf.GGML_QUANT_SIZES[kind]
+            blocks[kind.name] = generator.integers(0, 256, (3, 4 * size), dtype=numpy.uint8)
+            writer.add_tensor(kind.name, blocks[kind.name], raw_dtype=kind)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        loadline("convert", self.folder / "m.gguf", self.folder / "m.safetensors", "--outtype", "f32")
+        written = load_file(self.folder / "m.safetensors")
+        for kind in BLOCKS:
+            with self.subTest(kind.name):
+                try:
+                    with numpy.errstate(all="ignore"):
+                        numbers = gguf.dequantize(blocks[kind.name], kind)
+                except NotImplementedError:
+                    self.skipTest(f"gguf-py does not dequantise {kind.name}")
+                numpy.testing.assert_array_equal(written[kind.name].numpy(), numbers)
+
+    def test_float8_without_scales(self):
+        tensors = {str(dtype): torch.arange(256, dtype=torch.uint8).view(dtype).reshape(4, 64)
+                   for dtype in (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)}
+        from safetensors.torch import save_file
+
+        save_file(tensors, self.folder / "m.safetensors")
+        for outtype, dtype in FLOATS.items():
+            loadline("convert", self.folder / "m.safetensors", self.folder / f"{outtype}.safetensors", "--outtype", outtype)
+            for name, written in load_file(self.folder / f"{outtype}.safetensors").items():
+                numpy.testing.assert_array_equal(written.float().numpy(), tensors[name].to(dtype).float().numpy())
+
+
+if __name__ == "__main__":
+    unittest.main()
