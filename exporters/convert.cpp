@@ -6,6 +6,7 @@
 #include "core/io/file_system.h"
 #include "core/io/storage_reader.h"
 #include "core/io/tensor_reader.h"
+#include "exporters/preflight.h"
 
 #include <filesystem>
 
@@ -26,10 +27,7 @@ void refuse_own_folder(const MetaGraph& graph, const std::string& out) {
 
 WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
                           const std::string& out, const WriteOptions& write, Progress& progress) {
-  require_sound(*graph, "convert");
-  if (out.empty()) throw Error(ErrorCode::usage, "the output has no name");
-  refuse_own_folder(*graph, out);
-  const Layout layout = exporter.layout(*graph, options, out);
+  const Layout layout = preflight(*graph, exporter, options, out).layout;
   const StorageReader reader(graph);
   const TensorReader tensors(reader);
   const ReadTensor read = [&](TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {

@@ -24,7 +24,7 @@ DType parse_outtype(const std::string& word) {
 constexpr std::string_view kFormat = "Format";
 constexpr std::string_view kWriting = "Writing";
 
-constexpr std::array<Option<Request>, 7> kOptions = {{
+constexpr std::array<Option<Request>, 8> kOptions = {{
     {.id = "to",
      .group = kFormat,
      .kind = OptionKind::choice,
@@ -67,6 +67,13 @@ constexpr std::array<Option<Request>, 7> kOptions = {{
      .default_text = "one file",
      .access = access::number_or_none<&Request::layout, &ExportOptions::max_shard_bytes>,
      .least = 1},
+    {.id = "strict",
+     .group = kFormat,
+     .kind = OptionKind::flag,
+     .title = "Strict",
+     .brief = "fail instead of leaving anything out",
+     .help = "Fails, before anything is written, where the output would leave something out.",
+     .access = access::flag<&Request::layout, &ExportOptions::strict>},
     {.id = "memory_budget",
      .group = kWriting,
      .kind = OptionKind::bytes,

@@ -38,6 +38,7 @@ struct LayoutFile {
   std::vector<HeaderCopy> copies;
   std::vector<Slot> slots;
   std::uint64_t bytes = 0;
+  std::string copy_of = {};  // if set, the whole file is a copy of this one, which has `bytes` bytes
 };
 
 // Files in the order in which they must appear on disk (an index last). `result` is the graph that importing
@@ -57,6 +58,7 @@ struct ExportOptions {
   std::optional<DType> outtype;       // of floating, quantised and packed weights; nothing = as stored
   std::uint64_t alignment = 0;        // 0 = the format's own default
   std::uint64_t max_shard_bytes = 0;  // 0 = one file
+  bool strict = false;                // refuse to leave anything out
 };
 
 struct Exporter {

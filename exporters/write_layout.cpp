@@ -133,6 +133,7 @@ class Writer {
     hash_ = Xxh3();
     at_ = 0;
     append_header(file);
+    append_copy(file);
     if (options_.sparse) {
       flush();
       progress_.add(file.bytes - at_);
@@ -163,6 +164,17 @@ class Writer {
       report_.bytes_read += copy.array.bytes;
     }
     append(rest);
+  }
+
+  // A file that changed since it was listed would be cut or padded.
+  void append_copy(const LayoutFile& file) {
+    if (file.copy_of.empty()) return;
+    const SourceFile source = SourceFile::open(file.copy_of);
+    if (source.size() != file.bytes)
+      throw Error(ErrorCode::io, {.file = file.copy_of}, "has {} bytes now, it had {}", source.size(),
+                  file.bytes);
+    append_from(file.bytes, 1, [&](std::uint64_t at, std::span<std::byte> out) { source.read_at(at, out); });
+    report_.bytes_read += file.bytes;
   }
 
   void append(std::span<const std::byte> bytes) {

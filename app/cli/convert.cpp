@@ -31,7 +31,8 @@ Json file_json(const WrittenFile& file) {
 std::string change_text(const TypeChange& change) {
   const std::string_view from = dtype_info(change.from).name, to = dtype_info(change.to).name;
   const std::string tensors = counted(change.tensors, "tensor");
-  if (change.unpacked) return fmt::format("{} unpacked from {} to {}", tensors, from, to);
+  if (change.unpacked)
+    return fmt::format("{}, codes of {}, to {}", counted(change.tensors, "packed weight"), from, to);
   return change.from == change.to ? fmt::format("{} of {} as stored", tensors, from)
                                   : fmt::format("{} from {} to {}", tensors, from, to);
 }
@@ -68,9 +69,8 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
   fmt::print("{}", table.text(context.colour));
   for (const TypeChange& change : planned.changes)
     fmt::print("{}, {}\n", change_text(change), format_bytes(change.bytes));
-  fmt::print("Would write {} in {}", format_bytes(total), counted(layout.files.size(), "file"));
-  if (check.disk) fmt::print("; {} are free on the disk", format_bytes(check.disk->available));
-  fmt::print(".\n");
+  fmt::print("Would write {} in {}.\n", format_bytes(total), counted(layout.files.size(), "file"));
+  if (check.disk) fmt::print("The disk has {} free.\n", format_bytes(check.disk->available));
   return kDone;
 }
 

@@ -59,6 +59,27 @@ class Convert(unittest.TestCase):
         for name, numbers in plain.items():
             self.assertTrue(torch.equal(net.get_parameter(name), torch.from_numpy(numbers).to(torch.bfloat16)), name)
 
+    def test_a_cast_folder_is_still_a_model(self):
+        from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+        from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+        source, out, text = self.folder / "in", self.folder / "out", "how deep does a model sit in memory"
+        tokenizer = Tokenizer(models.BPE(unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+        tokenizer.train_from_iterator([text] * 3, trainers.BpeTrainer(vocab_size=200, special_tokens=["[UNK]"]))
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]").save_pretrained(source)
+        net = LlamaForCausalLM(LlamaConfig(**packings.CONFIG))
+        net.save_pretrained(source)
+        told = json.loads(loadline("convert", source, out, "--outtype", "bf16", "--max-shard-size", "2MB", "--json", "--strict"))
+        self.assertEqual(told["left_out"], [])
+        self.assertEqual(set(os.listdir(source)) - {"model.safetensors"}, set(os.listdir(out)) - {
+            name for name in os.listdir(out) if name.startswith("model")})
+        cast = AutoModelForCausalLM.from_pretrained(out)
+        self.assertEqual(cast.dtype, torch.bfloat16)
+        for name, weight in net.state_dict().items():
+            self.assertTrue(torch.equal(cast.state_dict()[name], weight.to(torch.bfloat16)), name)
+        self.assertEqual(AutoTokenizer.from_pretrained(out).encode(text), AutoTokenizer.from_pretrained(source).encode(text))
+
     def test_packed_weights_stay_packed_without_an_outtype(self):
         for name in ("bitsandbytes-nf4-nested", "compressed-int4-zeros", "mlx-4"):
             if missing(name):
