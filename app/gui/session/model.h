@@ -26,7 +26,7 @@ Role tensor_role(std::string_view name);
 struct DTypeShare {
   DType dtype = DType::opaque;
   std::uint64_t tensors = 0;
-  std::uint64_t bytes = 0;    // bytes that several tensors view count once
+  std::uint64_t bytes = 0;  // bytes that several tensors view count once
 };
 
 // Immutable once made; vectors named "per tensor" are parallel to graph->tensors.
