@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/convert/cast.h"
 #include "core/graph/find_logical.h"
+#include "exporters/zip_layout.h"
 
 #include <bit>
 #include <unordered_map>
@@ -122,6 +123,16 @@ void append_u64(std::vector<std::byte>& out, std::uint64_t value) { append_littl
 void append_string(std::vector<std::byte>& out, std::string_view text) {
   append_u64(out, text.size());
   append_bytes(out, text);
+}
+
+std::uint64_t zip_alignment(const ExportOptions& options, std::uint64_t otherwise) {
+  check_alignment(options.alignment);
+  if (options.max_shard_bytes != 0)
+    throw Error(ErrorCode::usage, "this format is one file: it has no shards");
+  if (options.alignment > ZipLayout::kMostAlignment)
+    throw Error(ErrorCode::usage, "an alignment of {}: members of zip archives can have up to {}",
+                options.alignment, ZipLayout::kMostAlignment);
+  return options.alignment == 0 ? otherwise : options.alignment;
 }
 
 void check_alignment(std::uint64_t alignment) {

@@ -28,6 +28,9 @@ void append_u64(std::vector<std::byte>& out, std::uint64_t value);
 // Appends the length as a u64, then the text.
 void append_string(std::vector<std::byte>& out, std::string_view text);
 
+// The alignment of data in a zip archive. Throws Error{usage} for one that is too large, and for shards.
+std::uint64_t zip_alignment(const ExportOptions& options, std::uint64_t otherwise);
+
 // Throws Error{usage} unless `alignment` is 0 or a power of two up to 2 MiB, a huge page.
 void check_alignment(std::uint64_t alignment);
 

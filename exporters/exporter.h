@@ -30,13 +30,27 @@ struct HeaderCopy {
   MetaArray array;       // written little-endian
 };
 
-// One output file: `header` at byte 0, with `copies` inserted in increasing order, then the slots in
-// increasing offset. All other bytes up to `bytes` are zero.
+// Bytes that a format puts before, between or behind tensors.
+struct Piece {
+  std::uint64_t offset = 0;  // absolute, in the output
+  std::vector<std::byte> bytes;
+};
+
+// A CRC-32 (zlib's) of the output's bytes [begin, end), written little-endian over bytes of later pieces.
+struct Checksum {
+  std::uint64_t begin = 0, end = 0;
+  std::vector<std::uint64_t> at;  // absolute, increasing, not below `end`
+};
+
+// One output file: `header` at byte 0, with `copies` inserted in increasing order, then slots and pieces,
+// both in increasing offset. All other bytes up to `bytes` are zero.
 struct LayoutFile {
   std::string path;
   std::vector<std::byte> header;  // without the copies
   std::vector<HeaderCopy> copies;
   std::vector<Slot> slots;
+  std::vector<Piece> pieces;
+  std::vector<Checksum> checksums;  // of ranges that do not overlap, in increasing order
   std::uint64_t bytes = 0;
   std::string copy_of = {};  // if set, the whole file is a copy of this one, which has `bytes` bytes
 };

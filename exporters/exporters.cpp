@@ -10,10 +10,13 @@
 namespace loadline {
 namespace {
 
-constexpr std::array<Exporter, 2> kExporters = {{
+constexpr std::array<Exporter, 4> kExporters = {{
     {"safetensors", "safetensors, one file or a model folder with shards", ".safetensors",
      "outtype,align,max_shard_size", safetensors_supports, safetensors_carries, safetensors_layout},
     {"gguf", "GGUF version 3, one file", ".gguf", "outtype,align", gguf_supports, gguf_carries, gguf_layout},
+    {"torch", "PyTorch state_dict, one file that torch.load can map", ".pt", "outtype,align", torch_supports,
+     torch_carries, torch_layout},
+    {"npz", "numpy archive, one file", ".npz", "outtype,align", npz_supports, npz_carries, npz_layout},
 }};
 
 }  // namespace

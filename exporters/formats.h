@@ -10,6 +10,15 @@ bool gguf_supports(DType dtype);
 // names over 63 bytes and dtypes unknown to ggml give an Error naming the tensor.
 Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
+bool npz_supports(DType dtype);
+bool npz_carries(const MetaGraph& graph, const MetaEntry& entry);
+Layout npz_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+
+bool torch_supports(DType dtype);
+bool torch_carries(const MetaGraph& graph, const MetaEntry& entry);
+// A state_dict in one archive.
+Layout torch_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+
 bool safetensors_supports(DType dtype);
 // True for entries whose key and value are UTF-8 text. config.json becomes a file of a model folder, the
 // others become __metadata__.

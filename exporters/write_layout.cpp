@@ -12,9 +12,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 
 #include <fcntl.h>
+#include <zlib.h>
 
 namespace loadline {
 namespace {
@@ -55,6 +57,44 @@ struct Buffers {
   }
   std::vector<std::byte> out;
   std::uint64_t recipes = 0;  // bytes
+};
+
+// Computes the checksums of a file while its bytes pass, and puts them where they belong.
+class RunningCrc {
+ public:
+  RunningCrc() = default;
+  explicit RunningCrc(std::span<const Checksum> wanted) : wanted_(wanted), values_(wanted.size(), 0) {
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      for (const std::uint64_t at : wanted[i].at) places_.emplace_back(at, i);
+    std::ranges::sort(places_);
+  }
+
+  // `bytes` are those of the file from `offset` on; calls follow each other without gaps.
+  void add(std::uint64_t offset, std::span<const std::byte> bytes) {
+    const std::uint64_t end = offset + bytes.size();
+    for (; next_ < wanted_.size() && wanted_[next_].begin < end; ++next_) {
+      const Checksum& range = wanted_[next_];
+      const std::uint64_t from = std::max(range.begin, offset), to = std::min(range.end, end);
+      if (from < to)
+        values_[next_] = static_cast<std::uint32_t>(::crc32_z(
+            values_[next_], reinterpret_cast<const Bytef*>(bytes.data() + (from - offset)), to - from));
+      if (range.end > end) return;
+    }
+  }
+
+  // Puts checksums into a piece of the file.
+  void fill_in(std::uint64_t offset, std::span<std::byte> piece) const {
+    auto place = std::ranges::lower_bound(places_, offset, {}, &Place::first);
+    for (; place != places_.end() && place->first < offset + piece.size(); ++place)
+      std::memcpy(piece.data() + (place->first - offset), &values_[place->second], sizeof(std::uint32_t));
+  }
+
+ private:
+  using Place = std::pair<std::uint64_t, std::size_t>;  // offset, position in wanted_
+  std::span<const Checksum> wanted_;
+  std::vector<std::uint32_t> values_;
+  std::vector<Place> places_;
+  std::size_t next_ = 0;
 };
 
 class Writer {
@@ -131,19 +171,30 @@ class Writer {
     output_ = &output;
     report_.tensors += file.slots.size();
     hash_ = Xxh3();
+    crc_ = RunningCrc(file.checksums);
     at_ = 0;
     append_header(file);
     append_copy(file);
     if (options_.sparse) {
       flush();
+      for (const Piece& piece : file.pieces) output_->write_at(piece.offset, piece.bytes);
       progress_.add(file.bytes - at_);
       report_.files.push_back({file.path, file.bytes, 0});
       return;
     }
+    auto piece = file.pieces.begin();
+    const auto pieces_before = [&](std::uint64_t offset) {
+      for (; piece != file.pieces.end() && piece->offset < offset; ++piece) {
+        pad_to(piece->offset);
+        append_piece(*piece);
+      }
+    };
     for (const Slot& slot : file.slots) {
+      pieces_before(slot.offset);
       pad_to(slot.offset);
       append_tensor(slot);
     }
+    pieces_before(UINT64_MAX);
     pad_to(file.bytes);
     flush();
     report_.files.push_back({file.path, file.bytes, hash_.digest()});
@@ -177,12 +228,24 @@ class Writer {
     report_.bytes_read += file.bytes;
   }
 
+  // Counts bytes that were put where room() said.
+  void take(std::span<const std::byte> bytes) {
+    crc_.add(at_ + filled_, bytes);
+    filled_ += bytes.size();
+  }
+
+  void append_piece(const Piece& piece) {
+    std::vector<std::byte> bytes = piece.bytes;
+    crc_.fill_in(piece.offset, bytes);
+    append(bytes);
+  }
+
   void append(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const auto free = room();
       const std::size_t n = std::min(free.size(), bytes.size());
       std::copy_n(bytes.begin(), n, free.begin());
-      filled_ += n;
+      take(free.first(n));
       bytes = bytes.subspan(n);
     }
   }
@@ -192,7 +255,7 @@ class Writer {
       const auto free = room();
       const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(free.size(), offset - at_ - filled_));
       std::fill_n(free.begin(), n, std::byte{0});
-      filled_ += n;
+      take(free.first(n));
     }
   }
 
@@ -215,8 +278,9 @@ class Writer {
       auto free = room();
       if (free.size() < element) flush(), free = room();
       const std::uint64_t n = std::min<std::uint64_t>(free.size() / element * element, bytes - done);
-      fill(done, free.first(static_cast<std::size_t>(n)));
-      filled_ += static_cast<std::size_t>(n);
+      const auto piece = free.first(static_cast<std::size_t>(n));
+      fill(done, piece);
+      take(piece);
       done += n;
     }
   }
@@ -268,6 +332,7 @@ class Writer {
   // of the file being written
   AtomicFile* output_ = nullptr;
   Xxh3 hash_;
+  RunningCrc crc_ = {};
   std::uint64_t at_ = 0;    // bytes already in the file
   std::size_t filled_ = 0;  // bytes waiting in buffers_.out
 };

@@ -64,7 +64,7 @@ void resize(std::vector<std::byte>& buffer, std::uint64_t bytes) {
 class RecipeReader::Impl {
  public:
   Impl(const MetaGraph& graph, const ReadTensor& read, const Recipe& recipe, std::uint64_t memory)
-      : graph_(graph), read_(read), recipe_(recipe) {
+      : read_(read), recipe_(recipe) {
     const std::vector<Form> forms = recipe_forms(graph, recipe_);
     memory = std::max(memory, kLeastMemory);
     most_columns_ = UINT64_MAX;
@@ -418,7 +418,6 @@ class RecipeReader::Impl {
     cast(from.form.dtype, node.buffer, node.form.dtype, out);
   }
 
-  const MetaGraph& graph_;
   ReadTensor read_;
   Recipe recipe_;
   std::vector<Node> nodes_;

@@ -70,7 +70,12 @@ Unpacker::Unpacker(const MetaGraph& graph, const ReadTensor& read, const Logical
     const bool divides = weight.packing == WeightPacking::compressed_nvfp4;
     if (!factor.empty()) (divides ? divisor_ : factor_) = factor.front();
   }
-  if (has(Companion::groups)) {
+  if (has(Companion::groups) && weight.packing == WeightPacking::compressed_integers)
+    throw Error(ErrorCode::unsupported, {.tensor = weight.name},
+                "its inputs are grouped out of order, which is not read for compressed-tensors");
+  const bool by_input = weight.packing == WeightPacking::gptq || weight.packing == WeightPacking::gptq_v2 ||
+                        weight.packing == WeightPacking::awq;
+  if (by_input && has(Companion::groups)) {
     const Stored from = companion(Companion::groups);
     load(from, {0, 1, 0, columns_}, bytes_);
     if (from.dtype != DType::i32 || bytes_.size() != columns_ * sizeof(std::uint32_t))
@@ -90,17 +95,28 @@ Unpacker::Unpacker(const MetaGraph& graph, const ReadTensor& read, const Logical
                   codebook.size());
     std::ranges::copy(codebook, values_.begin());
     if (has(Companion::nested_scales)) {
-      const auto state = nlohmann::json::parse(weight.state, nullptr, false);
+      read_nested_state();
       nested_scales_ = all_floats(Companion::nested_scales);
       nested_codebook_ = all_floats(Companion::nested_codebook);
-      nested_block_ = state.value("nested_blocksize", std::uint64_t{0});
-      nested_offset_ = state.value("nested_offset", 0.0F);
       const std::uint64_t scales = elements(graph.tensor(*weight.companion(Companion::scales)));
       if (nested_codebook_.size() != 256 || nested_block_ == 0 ||
+          graph.tensor(*weight.companion(Companion::scales)).dtype != DType::u8 ||
           nested_scales_.size() != scales / nested_block_ + (scales % nested_block_ == 0 ? 0 : 1))
         throw Error(ErrorCode::malformed, {.tensor = weight.name}, "the scales of its scales do not fit");
     }
   }
+}
+
+// {"nested_blocksize": 256, "nested_offset": 0.03}
+void Unpacker::read_nested_state() {
+  const auto state = nlohmann::json::parse(weight_.state, nullptr, false);
+  const auto number = [&](const char* key) {
+    const auto found = state.is_object() ? state.find(key) : state.end();
+    return found != state.end() && found->is_number() ? found->get<double>() : 0;
+  };
+  const double block = number("nested_blocksize");
+  nested_block_ = block >= 1 && block <= 1 << 20 ? static_cast<std::uint64_t>(block) : 0;
+  nested_offset_ = static_cast<float>(number("nested_offset"));
 }
 
 Unpacker::Stored Unpacker::stored(TensorId id) const {
@@ -142,6 +158,10 @@ void Unpacker::load_floats(const Stored& from, const Region& region, const std::
 std::vector<float> Unpacker::all_floats(Companion kind) {
   const Stored from = companion(kind);
   const std::uint64_t count = elements(graph_.tensor(from.tensor));
+  constexpr std::uint64_t kMost = 1 << 24;
+  if (count > kMost)
+    throw Error(ErrorCode::limit, {.tensor = weight_.name}, "has {} {}, at most {} are read", count,
+                companion_name(kind), kMost);
   std::vector<float> numbers;
   load_floats({from.tensor, from.dtype, count}, {0, 1, 0, count}, exponents_, numbers);
   return numbers;

@@ -54,6 +54,7 @@ class Unpacker {
     }
   };
 
+  void read_nested_state();
   Stored stored(TensorId tensor) const;
   Stored companion(Companion kind) const;
   bool has(Companion kind) const { return weight_.companion(kind).has_value(); }

@@ -311,7 +311,8 @@ class Finder {
   }
   // Both store zeros as [G, O*b/32] beside scales [G, O].
   std::optional<std::uint32_t> bits_of_zeros() const {
-    if (!matrix(Slot::qweight) || !matrix(Slot::qzeros) || !matrix(Slot::scales) || !floating(Slot::scales))
+    if (!matrix(Slot::qweight) || !matrix(Slot::qzeros) || !matrix(Slot::scales) || !floating(Slot::scales) ||
+        type(Slot::qzeros) != DType::i32)
       return std::nullopt;
     const Shape &zeros = shape(Slot::qzeros), &scales = shape(Slot::scales);
     const auto all = checked_mul(zeros[1], 32);
@@ -504,7 +505,7 @@ class Finder {
     const CodeGroups* const asked = config_.groups_of(base_);
     if (asked != nullptr && *bits == asked->bits * asked->group) return fit_mlx(asked->bits, asked->group);
     if (asked != nullptr) return std::nullopt;
-    for (const std::uint64_t group : {64, 32, 128})
+    for (const std::uint64_t group : {64U, 32U, 128U})
       if (const auto code = quotient(*bits, group); code && *code >= 2 && *code <= 8 && *code != 7)
         return fit_mlx(static_cast<std::uint32_t>(*code), group);
     return std::nullopt;

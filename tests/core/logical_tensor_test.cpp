@@ -1,11 +1,13 @@
 // Weights stored as several tensors, by the names and shapes that packing libraries write.
 #include "core/base/error.h"
+#include "core/convert/unpack.h"
 #include "core/graph/find_logical.h"
 #include "core/graph/shares.h"
 #include "core/graph/validate.h"
 #include "core/load/storage_cast.h"
 
 #include <map>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -357,6 +359,45 @@ TEST(LogicalTensors, AWeightBesideItsOwnCodesIsNotHidden) {
                                {"a.scales", DType::f16, {2, 64}},
                                {"a.weight", DType::f16, {64, 256}}});
   EXPECT_TRUE(find(graph).tensors.empty());
+}
+
+// Reads all of every packed weight, in rows and in narrow columns, from random bytes.
+void unpack_all(const MetaGraph& graph, std::mt19937_64& random) {
+  const ReadTensor noise = [&](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
+    const Tensor& tensor = graph.tensor(id);
+    if (offset + out.size() > graph.storage(tensor.storage).bytes)
+      throw Error(ErrorCode::malformed, "past the end");
+    for (std::byte& byte : out) byte = static_cast<std::byte>(random());
+  };
+  for (const LogicalTensor& weight : graph.logical) {
+    Unpacker unpacker(graph, noise, weight);
+    const std::uint64_t columns = weight.shape.back(), rows = elements(weight) / columns;
+    std::vector<float> out(static_cast<std::size_t>(rows * columns));
+    unpacker.read({0, rows, 0, columns}, out);
+    for (std::uint64_t first = 0; first < columns; first += 77) {
+      const std::uint64_t count = std::min<std::uint64_t>(77, columns - first);
+      out.resize(static_cast<std::size_t>(3 * count));
+      unpacker.read({rows - 3, 3, first, count}, out);
+    }
+  }
+}
+
+TEST(LogicalTensors, AnyBytesAndTypesUnpackOrGiveAnError) {
+  std::mt19937_64 random(3);
+  for (const Case& row : kCases)
+    for (std::size_t part = 0; part <= row.tensors.size(); ++part)
+      for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::i64, DType::f8_e4m3}) {
+        SCOPED_TRACE(row.name);
+        Case changed = row;
+        if (part < row.tensors.size()) changed.tensors[part].dtype = dtype;
+        MetaGraph graph = file_with(changed.tensors, row.config);
+        find(graph, row.small);
+        try {
+          unpack_all(graph, random);
+        } catch (const Error&) {
+          EXPECT_TRUE(part < row.tensors.size() || row.name == "gptq" || row.name == "bitsandbytes_4bit");
+        }
+      }
 }
 
 TEST(LogicalTensors, BitsCountAllParts) {

@@ -7,6 +7,7 @@
 #include "importers/resolve.h"
 #include "tests/exporters/export_support.h"
 #include "tests/support/gguf_builder.h"
+#include "tests/support/plan_models.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -91,6 +92,38 @@ TEST(SafetensorsExport, ObeysTheRoundTripLaw) {
   expect_law(plain, folder / "out/with_config");
   expect_law(plain, folder / "out/wide.safetensors",
              {.outtype = DType::f32, .alignment = 0, .max_shard_bytes = 0});
+}
+
+TEST(TorchExport, ObeysTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  expect_law(plain_model(folder), folder / "out/a.pt");
+  EXPECT_THROW(convert(sample_model(folder), folder / "out/f4.pt"), Error);
+  expect_law(plain_model(folder), folder / "out/c.pt",
+             {.outtype = DType::bf16, .alignment = 64, .max_shard_bytes = 0});
+  const MetaGraphPtr written = open(folder / "out/a.pt");
+  for (const Storage& storage : written->storages) EXPECT_EQ(storage.offset % 4096, 0u);
+}
+
+TEST(NpzExport, ObeysTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  expect_law(plain_model(folder), folder / "out/a.npz",
+             {.outtype = DType::f32, .alignment = 0, .max_shard_bytes = 0});
+  EXPECT_THROW(convert(plain_model(folder), folder / "out/b.npz"), Error);  // BF16
+  const MetaGraphPtr written = open(folder / "out/a.npz");
+  for (const Storage& storage : written->storages) EXPECT_EQ(storage.offset % 64, 0u);
+  EXPECT_THROW(convert(plain_model(folder), folder / "out/c.npz",
+                       {.outtype = DType::f32, .alignment = 65536, .max_shard_bytes = 0}),
+               Error);
+}
+
+TEST(ZipExport, LargeArchivesUseZip64) {
+  const TemporaryFolder folder;
+  MetaGraph graph = testing::graph_of({5ull << 30, 8, 5ull << 30, 16});
+  const Layout layout = find_exporter("npz").layout(graph, {}, folder / "big.npz");
+  Progress progress;
+  const ReadTensor never = [](TensorId, std::uint64_t, std::span<std::byte>) { ADD_FAILURE(); };
+  write_layout(layout, graph, never, {.sparse = true}, progress);
+  EXPECT_EQ(*open(folder / "big.npz"), layout.result);
 }
 
 TEST(SafetensorsExport, WritesTheReferencesOrderAndPadding) {

@@ -10,7 +10,7 @@ import gguf
 import numpy
 import packings
 import torch
-from common import inspect, loadline, raw
+from common import every_dtype, inspect, loadline, raw
 from safetensors.torch import load_file
 from test_packings import missing
 from test_recipes import FLOATS
@@ -112,6 +112,36 @@ class Convert(unittest.TestCase):
                 except NotImplementedError:
                     self.skipTest(f"gguf-py does not dequantise {kind.name}")
                 numpy.testing.assert_array_equal(written[kind.name].numpy(), numbers)
+
+    def test_torch_maps_what_we_write(self):
+        """torch.load(mmap=True, weights_only=True): every dtype that torch has, bytes and shapes."""
+        from safetensors.torch import save_file
+
+        tensors = {name: tensor for name, tensor in every_dtype().items() if "e8m0" not in name}
+        tensors["many"] = torch.zeros(1, 2, 1, 3, 1)
+        save_file({name: tensor for name, tensor in tensors.items() if tensor.dtype != torch.complex128}, self.folder / "m.safetensors")
+        told = loadline("convert", self.folder / "m.safetensors", self.folder / "m.pt")
+        self.assertIn("m.pt", told)
+        loaded = torch.load(self.folder / "m.pt", mmap=True, weights_only=True)
+        self.assertEqual(list(loaded), [tensor["name"] for tensor in inspect(self.folder / "m.pt")["tensors"]])
+        for name, tensor in loaded.items():
+            self.assertEqual((tensor.dtype, tensor.shape, raw(tensor)), (tensors[name].dtype, tensors[name].shape, raw(tensors[name])), name)
+        # and from shards of a model, in another type
+        path, _, plain = packings.save(self.folder, "awq-4")
+        loadline("convert", path, self.folder / "awq.pt", "--outtype", "bf16", "--align", "64")
+        for name, tensor in torch.load(self.folder / "awq.pt", mmap=True, weights_only=True).items():
+            self.assertTrue(name not in plain or torch.equal(tensor, torch.from_numpy(plain[name]).to(torch.bfloat16)))
+
+    def test_numpy_reads_what_we_write(self):
+        from safetensors.torch import save_file
+
+        tensors = {name: tensor for name, tensor in every_dtype().items() if "float8" not in name and "bfloat16" not in name}
+        save_file(tensors, self.folder / "m.safetensors")
+        loadline("convert", self.folder / "m.safetensors", self.folder / "m.npz")
+        with numpy.load(self.folder / "m.npz") as loaded:
+            self.assertEqual(set(loaded.files), set(tensors))
+            for name in loaded.files:
+                self.assertEqual((loaded[name].shape, loaded[name].tobytes()), (tuple(tensors[name].shape), raw(tensors[name])), name)
 
     def test_float8_without_scales(self):
         tensors = {str(dtype): torch.arange(256, dtype=torch.uint8).view(dtype).reshape(4, 64)
