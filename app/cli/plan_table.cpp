@@ -172,7 +172,7 @@ std::string pass_reads_text(const PlanView& view) {
                            format_bytes(row.pass_reads.disk));
     std::string line = fmt::format("{}: each token reads {}", row.method->id, parts);
     if (row.reread > 0)
-      text +=
+      line +=
           fmt::format("; there is no room for them, so each token reads them again, in about {}",
                       format_seconds(static_cast<double>(row.reread) / view.bound().inputs.costs.disk_read));
     line += ".\n";
