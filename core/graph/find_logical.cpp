@@ -17,13 +17,13 @@
 
 #include "core/base/checked.h"
 #include "core/base/text.h"
+#include "core/graph/name_index.h"
 #include "core/graph/quantization_config.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -175,8 +175,11 @@ class Finder {
     if (groups_.empty()) return {};
     config_ = read_quantization_config(graph_);
     add_weights();
+    found_.tensors.reserve(groups_.size());
     for (auto& [base, group] : groups_) fit(base, group);
-    std::ranges::sort(found_.tensors, {}, &LogicalTensor::codes);
+    // companions mostly lie in the order of their codes
+    if (!std::ranges::is_sorted(found_.tensors, {}, &LogicalTensor::codes))
+      std::ranges::sort(found_.tensors, {}, &LogicalTensor::codes);
     std::ranges::sort(found_.notes, {}, [](const Note& note) { return note.tensor; });
     return std::move(found_);
   }
@@ -193,8 +196,19 @@ class Finder {
   static constexpr std::size_t kRules = 15;
   static const std::array<Rule, kRules> kRuleTable;
 
+  auto base_of() const {
+    return [this](std::uint32_t position) { return groups_[position].first; };
+  }
+
   void put(std::string_view base, Slot slot, std::size_t tensor) {
-    std::uint32_t& place = groups_[base].at(slot);
+    if (groups_.empty()) {  // with one companion or more, a weight is at most every second tensor
+      groups_.reserve(graph_.tensors.size() / 2 + 1);
+      index_ = NameIndex(graph_.tensors.size() / 2 + 1);
+    }
+    const auto fresh = static_cast<std::uint32_t>(groups_.size());
+    const auto known = index_.add(base, name_hash(base), fresh, base_of());
+    if (!known) groups_.emplace_back(base, Group());
+    std::uint32_t& place = groups_[known.value_or(fresh)].second.at(slot);
     if (place == kNone) place = static_cast<std::uint32_t>(tensor);
   }
 
@@ -223,8 +237,9 @@ class Finder {
       const std::string_view name = graph_.tensors[i].name.view();
       const bool weight = name.ends_with(kWeight);
       if (!weight && !blocks_) continue;
-      const auto group = groups_.find(weight ? name.substr(0, name.size() - kWeight.size()) : name);
-      if (group != groups_.end()) group->second.at(Slot::weight) = static_cast<std::uint32_t>(i);
+      const std::string_view base = weight ? name.substr(0, name.size() - kWeight.size()) : name;
+      if (const auto group = index_.find(base, name_hash(base), base_of()))
+        groups_[*group].second.at(Slot::weight) = static_cast<std::uint32_t>(i);
     }
   }
 
@@ -538,7 +553,8 @@ class Finder {
   const MetaGraph& graph_;
   const ReadSmallTensor& read_;
   QuantizationConfig config_;
-  std::unordered_map<std::string_view, Group> groups_;
+  std::vector<std::pair<std::string_view, Group>> groups_;  // with the name of the module
+  NameIndex index_;                                         // of the modules' names
   bool blocks_ = false;
   LogicalTensors found_;
   // the group being fitted
