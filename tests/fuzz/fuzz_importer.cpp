@@ -1,6 +1,7 @@
 // One libFuzzer target per importer (LOADLINE_IMPORTER): whatever the bytes are, reading them gives a
 // valid graph or an Error.
 #include "core/base/error.h"
+#include "core/graph/find_logical.h"
 #include "core/graph/module_tree.h"
 #include "core/graph/validate.h"
 #include "importers/importer.h"
@@ -22,6 +23,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   source.open_sibling = [&](const std::string&) { return source.file; };
   try {
     MetaGraph graph = importer.read(source);
+    validate(graph);
+    const auto read_small = [&](TensorId id) -> std::optional<std::string> {
+      const Tensor& tensor = graph.tensor(id);
+      const Storage& storage = graph.storage(tensor.storage);
+      if (storage.file == kNoFile || storage.encoding != Encoding::plain) return std::nullopt;
+      return source.file->text_at(storage.offset + tensor.offset, tensor_bytes(graph, tensor));
+    };
+    graph.logical = find_logical_tensors(graph, read_small).tensors;
     validate(graph);
     std::uint64_t owned = 0;
     const auto owners = first_owner(graph);
