@@ -27,7 +27,11 @@ void refuse_own_folder(const MetaGraph& graph, const std::string& out) {
 
 WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
                           const std::string& out, const WriteOptions& write, Progress& progress) {
-  const Layout layout = preflight(*graph, exporter, options, out).layout;
+  return write_model(graph, preflight(*graph, exporter, options, out).layout, write, progress);
+}
+
+WriteReport write_model(const MetaGraphPtr& graph, const Layout& layout, const WriteOptions& write,
+                        Progress& progress) {
   const StorageReader reader(graph);
   const TensorReader tensors(reader);
   const ReadTensor read = [&](TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {

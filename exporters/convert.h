@@ -10,10 +10,14 @@
 
 namespace loadline {
 
-// Throws an Error for a model without weights or with a note of severity error, and as the exporter's layout
-// and write_layout do.
+// preflight() and write_model(). Throws an Error for a model without weights or with a note of severity
+// error, and as the exporter's layout and write_layout do.
 WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, const ExportOptions& options,
                           const std::string& out, const WriteOptions& write, Progress& progress);
+
+// Writes what preflight() laid out.
+WriteReport write_model(const MetaGraphPtr& graph, const Layout& layout, const WriteOptions& write,
+                        Progress& progress);
 
 enum class OutputKind { file, folder };
 // A name for the converted model: the model's name, "-loadline" and, for a file, the exporter's extension.

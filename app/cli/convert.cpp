@@ -103,7 +103,7 @@ int convert(const Context& context, const ConvertFlags& options) {
   WriteReport report;
   {
     const ProgressLine line(context, "converting", progress);
-    report = convert_model(graph, exporter, layout_options, out, write, progress);
+    report = write_model(graph, planned.layout, write, progress);
   }
   if (context.json) {
     Json json = {{"files", Json::array()},

@@ -1,6 +1,7 @@
 // Decodes small floats by their definition and unpacks narrow elements.
 #include "core/convert/codes.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -99,6 +100,13 @@ bool is_code_type(DType dtype) {
 std::array<double, 256> code_values(DType dtype) {
   std::array<double, 256> values = {};
   for (unsigned code = 0; code < values.size(); ++code) values[code] = code_value(dtype, code);
+  return values;
+}
+
+std::array<float, 256> float_code_values(DType dtype) {
+  const std::array<double, 256> exact = code_values(dtype);
+  std::array<float, 256> values{};
+  std::ranges::transform(exact, values.begin(), [](double value) { return static_cast<float>(value); });
   return values;
 }
 

@@ -18,6 +18,9 @@ bool is_code_type(DType dtype);
 // FNUZ variants of ONNX. A bool is true for every byte but 0.
 std::array<double, 256> code_values(DType dtype);
 
+// The same as floats, which hold every one of these values exactly.
+std::array<float, 256> float_code_values(DType dtype);
+
 // Unpacks out.size() elements to one code per byte; padding at the end of the last block is skipped. Narrow
 // elements lie lowest bits first, as in ONNX, LiteRT and torch. Four six-bit elements form one little-endian
 // 24-bit number.

@@ -40,12 +40,6 @@ struct Node {
   std::uint64_t inner(std::size_t axis) const { return product(form.shape, axis + 1, form.shape.size() - 1); }
 };
 
-void fill_values(DType dtype, std::array<float, 256>& values) {
-  if (!is_code_type(dtype)) return;
-  const std::array<double, 256> exact = code_values(dtype);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(exact[i]);
-}
-
 // A number as torch and numpy have it beside a tensor of that type.
 float rounded(float value, DType dtype) {
   std::array<std::byte, sizeof(float)> bytes{};
@@ -79,7 +73,8 @@ class RecipeReader::Impl {
       const DTypeInfo& type = dtype_info(node.form.dtype);
       node.block = std::max<std::uint64_t>(type.block_elements, 1);
       node.block_bytes = std::max<std::uint64_t>(type.block_bytes, 1);
-      if (step.kind == StepKind::dequantise) fill_values(forms[step.inputs[0]].dtype, node.values);
+      if (step.kind == StepKind::dequantise && is_code_type(forms[step.inputs[0]].dtype))
+        node.values = float_code_values(forms[step.inputs[0]].dtype);
       if (step.kind == StepKind::unpack) node.unpacker.emplace(graph, read, graph.logical[step.packed]);
       std::uint64_t inputs = 0;
       for (const std::uint32_t input : step.inputs)

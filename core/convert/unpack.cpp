@@ -14,7 +14,6 @@
 #include "core/convert/codes.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -26,21 +25,6 @@ namespace {
 constexpr std::uint64_t kGroupOfExperts = 32;
 // AWQ stores the outputs of a word in the order 0 2 4 6 1 3 5 7: where each of eight is found.
 constexpr std::array<std::uint32_t, 8> kAwqPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
-
-std::array<float, 256> float_codes(DType dtype) {
-  std::array<float, 256> values{};
-  const std::array<double, 256> exact = code_values(dtype);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(exact[i]);
-  return values;
-}
-
-// 2^(code - 127), 255 is NaN.
-std::array<float, 256> powers_of_two() {
-  std::array<float, 256> values{};
-  for (int i = 0; i < 255; ++i) values[static_cast<std::size_t>(i)] = std::ldexp(1.0F, i - 127);
-  values[255] = std::nanf("");
-  return values;
-}
 
 // Bits [at, at + bits) of words of 32 bits, lowest first.
 std::uint32_t bits_at(const std::uint32_t* words, std::uint64_t at, std::uint32_t bits) {
@@ -55,15 +39,13 @@ std::uint32_t bits_at(const std::uint32_t* words, std::uint64_t at, std::uint32_
 Unpacker::Unpacker(const MetaGraph& graph, const ReadTensor& read, const LogicalTensor& weight)
     : graph_(graph), read_(read), weight_(weight) {
   columns_ = weight.shape.empty() ? 1 : weight.shape.back();
-  const std::uint64_t all = element_count(weight.shape).value_or(0);
-  rows_ = columns_ == 0 ? 0 : all / columns_;
   const DType codes = graph.tensor(weight.codes).dtype;
-  values_ = float_codes(is_code_type(codes) && weight.bits == 8 ? codes : DType::f4_e2m1);
-  if (weight.packing == WeightPacking::mlx_mxfp8) values_ = float_codes(DType::f8_e4m3);
+  values_ = float_code_values(is_code_type(codes) && weight.bits == 8 ? codes : DType::f4_e2m1);
+  if (weight.packing == WeightPacking::mlx_mxfp8) values_ = float_code_values(DType::f8_e4m3);
   if (const auto scales = weight.companion(Companion::scales)) {
     const DType type = graph.tensor(*scales).dtype;
     const bool floats = type == DType::f8_e4m3 || weight.packing == WeightPacking::mlx_nvfp4;
-    exponents_ = floats ? float_codes(DType::f8_e4m3) : powers_of_two();
+    exponents_ = float_code_values(floats ? DType::f8_e4m3 : DType::f8_e8m0);
   }
   if (has(Companion::global_scale)) {
     const std::vector<float> factor = all_floats(Companion::global_scale);

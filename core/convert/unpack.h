@@ -80,7 +80,7 @@ class Unpacker {
   const MetaGraph& graph_;
   const ReadTensor read_;
   const LogicalTensor& weight_;
-  std::uint64_t rows_ = 0, columns_ = 0;
+  std::uint64_t columns_ = 0;
   std::array<float, 256> values_{};     // by code, where a code of 8 or 4 bits stands for a number
   std::array<float, 256> exponents_{};  // by scale, where scales are powers of two or floats of 8 bits
   float factor_ = 1, divisor_ = 1;      // of all scales
