@@ -19,7 +19,6 @@ WriteReport convert_model(const MetaGraphPtr& graph, const Exporter& exporter, c
 WriteReport write_model(const MetaGraphPtr& graph, const Layout& layout, const WriteOptions& write,
                         Progress& progress);
 
-enum class OutputKind { file, folder };
 // A name for the converted model: the model's name, "-loadline" and, for a file, the exporter's extension.
 // "org/name" counts as "name". A file extension that some exporter writes is removed first.
 std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind);

@@ -1,8 +1,11 @@
 // The table of conversion options, one row each.
 #include "exporters/convert_options.h"
 
+#include "core/base/error.h"
 #include "core/base/option_members.h"
+#include "core/base/text.h"
 
+#include <algorithm>
 #include <array>
 
 namespace loadline {
@@ -24,7 +27,7 @@ DType parse_outtype(const std::string& word) {
 constexpr std::string_view kFormat = "Format";
 constexpr std::string_view kWriting = "Writing";
 
-constexpr std::array<Option<Request>, 8> kOptions = {{
+constexpr std::array<Option<Request>, 9> kOptions = {{
     {.id = "to",
      .group = kFormat,
      .kind = OptionKind::choice,
@@ -62,11 +65,23 @@ constexpr std::array<Option<Request>, 8> kOptions = {{
      .kind = OptionKind::bytes,
      .title = "Shard size",
      .value_name = "SIZE",
-     .brief = "safetensors folder of files of at most SIZE",
-     .help = "Splits a safetensors folder into files of at most SIZE; a larger tensor has a file of its own.",
+     .brief = "split safetensors or gguf into files of SIZE",
+     .help =
+         "Splits a safetensors folder or a GGUF file into files of at most SIZE; a larger tensor has a file "
+         "of its own.",
      .default_text = "one file",
      .access = access::number_or_none<&Request::layout, &ExportOptions::max_shard_bytes>,
      .least = 1},
+    {.id = "metadata_slack",
+     .group = kFormat,
+     .kind = OptionKind::bytes,
+     .title = "Metadata slack",
+     .value_name = "SIZE",
+     .brief = "gguf: room for later edits of the metadata",
+     .help = "Room in a GGUF file that later edits of its metadata use, so that no tensor moves.",
+     .default_text = "4KiB, from gguf as it is",
+     .access = access::optional_number<&Request::layout, &ExportOptions::metadata_slack>,
+     .most = 1 << 20},
     {.id = "strict",
      .group = kFormat,
      .kind = OptionKind::flag,
@@ -103,5 +118,24 @@ constexpr std::array<Option<Request>, 8> kOptions = {{
 }  // namespace
 
 std::span<const Option<ConvertRequest>> convert_options() { return kOptions; }
+
+bool takes_option(const Exporter& exporter, std::string_view id) {
+  const auto lists = [&](const Exporter& row) {
+    const std::vector<std::string_view> ids = split(row.options, ',');
+    return std::ranges::find(ids, id) != ids.end();
+  };
+  return lists(exporter) || std::ranges::none_of(exporters(), lists);
+}
+
+void check_options_taken(const Exporter& exporter, const ExportOptions& options) {
+  const Request unset, asked = {.to = {}, .layout = options, .write = {}};
+  for (const auto& option : kOptions) {
+    if (takes_option(exporter, option.id) || same_option(option, asked, unset)) continue;
+    std::string others;
+    for (const Exporter& row : exporters())
+      if (takes_option(row, option.id)) others += (others.empty() ? "" : ", ") + std::string(row.id);
+    throw Error(ErrorCode::usage, "{}: not an option of {}, but of {}", option.title, exporter.id, others);
+  }
+}
 
 }  // namespace loadline

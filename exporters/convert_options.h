@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace loadline {
 
@@ -17,5 +18,10 @@ struct ConvertRequest {
 };
 
 std::span<const Option<ConvertRequest>> convert_options();
+
+// Whether a conversion to that format takes the option. Options that no exporter lists apply to all formats.
+bool takes_option(const Exporter& exporter, std::string_view id);
+// Throws Error{usage} naming the first option that is set and that the format does not take.
+void check_options_taken(const Exporter& exporter, const ExportOptions& options);
 
 }  // namespace loadline

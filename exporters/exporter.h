@@ -73,13 +73,19 @@ struct ExportOptions {
   std::uint64_t alignment = 0;        // 0 = the format's own default
   std::uint64_t max_shard_bytes = 0;  // 0 = one file
   bool strict = false;                // refuse to leave anything out
+  // Room for later edits of the metadata; nothing = the format's own.
+  std::optional<std::uint64_t> metadata_slack = {};
 };
+
+// What an output path names.
+enum class OutputKind : std::uint8_t { file, folder };
 
 struct Exporter {
   std::string_view id;         // "safetensors"
   std::string_view name;       // "safetensors (Hugging Face)"
   std::string_view extension;  // ".safetensors"
   std::string_view options;    // ids of the convert_options() that its layout takes, separated by commas
+  OutputKind (*kind)(const ExportOptions& options);
   bool (*supports)(DType dtype);
   // Whether the output keeps this entry of the source's metadata.
   bool (*carries)(const MetaGraph& graph, const MetaEntry& entry);

@@ -10,13 +10,21 @@
 namespace loadline {
 namespace {
 
+OutputKind one_file(const ExportOptions&) { return OutputKind::file; }
+OutputKind shards_in_folder(const ExportOptions& options) {
+  return options.max_shard_bytes > 0 ? OutputKind::folder : OutputKind::file;
+}
+
 constexpr std::array<Exporter, 4> kExporters = {{
     {"safetensors", "safetensors, one file or a model folder with shards", ".safetensors",
-     "outtype,align,max_shard_size", safetensors_supports, safetensors_carries, safetensors_layout},
-    {"gguf", "GGUF version 3, one file", ".gguf", "outtype,align", gguf_supports, gguf_carries, gguf_layout},
-    {"torch", "PyTorch state_dict, one file that torch.load can map", ".pt", "outtype,align", torch_supports,
-     torch_carries, torch_layout},
-    {"npz", "numpy archive, one file", ".npz", "outtype,align", npz_supports, npz_carries, npz_layout},
+     "outtype,align,max_shard_size", shards_in_folder, safetensors_supports, safetensors_carries,
+     safetensors_layout},
+    {"gguf", "GGUF version 3, one file or a split set", ".gguf",
+     "outtype,align,max_shard_size,metadata_slack", one_file, gguf_supports, gguf_carries, gguf_layout},
+    {"torch", "PyTorch state_dict, one file that torch.load can map", ".pt", "outtype,align", one_file,
+     torch_supports, torch_carries, torch_layout},
+    {"npz", "numpy archive, one file", ".npz", "outtype,align", one_file, npz_supports, npz_carries,
+     npz_layout},
 }};
 
 }  // namespace

@@ -6,8 +6,10 @@
 namespace loadline {
 
 bool gguf_supports(DType dtype);
-// The layout of one file. Names stay as they are; a scalar becomes one element of rank 1. Ranks above 4,
-// names over 63 bytes and dtypes unknown to ggml give an Error naming the tensor.
+// One file, or with `max_shard_bytes` a split set where one file would be larger: PREFIX-00001-of-00003.gguf
+// and so on, each of at most so many bytes or with one tensor. Names stay as they are; a scalar becomes one
+// element of rank 1. Ranks above 4, names over 63 bytes and dtypes unknown to ggml give an Error naming the
+// tensor.
 Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
 bool npz_supports(DType dtype);

@@ -5,7 +5,8 @@
 //   tensors     { string name; u32 rank; u64 ne[rank]; u32 type; u64 offset }
 //   zeros to the alignment | data: tensors in order, each padded to the alignment
 //
-// ne[0] is the fastest dimension: shapes are written in reverse, bytes are not transposed.
+// ne[0] is the fastest dimension: shapes are written in reverse, bytes are not transposed. A split set
+// (llama.cpp tools/gguf-split) is several such files, whose keys split.* say which part each is.
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -13,11 +14,18 @@
 #include "exporters/formats.h"
 #include "exporters/gguf_metadata.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
 namespace loadline {
 namespace {
 
 constexpr std::size_t kMostRank = 4;
 constexpr std::size_t kMostName = 63;  // ggml keeps 64 bytes with the terminator
+constexpr std::uint64_t kCounts = 4 + 4 + 8 + 8;
+constexpr std::size_t kMostParts = 9'999;  // that importers open
 
 void check_slot(Slot& slot) {
   const ErrorPlace place{.tensor = slot.name};
@@ -41,29 +49,21 @@ void check_slot(Slot& slot) {
                 slot.shape.back(), dtype_info(slot.dtype).name, block);
 }
 
-}  // namespace
+std::uint64_t entry_bytes(const Slot& slot) {
+  return 8 + slot.name.size() + 4 + 8 * slot.shape.size() + 4 + 8;
+}
 
-bool gguf_supports(DType dtype) { return dtype_info(dtype).ggml >= 0; }
-
-Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
-  check_alignment(options.alignment);
-  if (options.alignment != 0 && options.alignment < 8)
-    throw Error(ErrorCode::usage, "an alignment of {} is not one of GGUF: they are multiples of 8",
-                options.alignment);
-  if (options.max_shard_bytes != 0)
-    throw Error(ErrorCode::usage, "the gguf exporter writes one file: it has no shards");
-  const std::uint64_t alignment = options.alignment == 0 ? gguf_alignment(graph) : options.alignment;
-
+// Appends the next file of the layout.
+void add_file(Layout& layout, const std::string& path, std::vector<Slot> slots, GgufMetadata metadata,
+              std::uint64_t alignment) {
+  const FileId id{static_cast<std::uint32_t>(layout.files.size())};
   LayoutFile file;
-  file.path = out;
-  file.slots = output_slots(graph, options);
-  for (Slot& slot : file.slots) check_slot(slot);
-
-  GgufMetadata metadata = gguf_metadata(graph, file.slots, alignment);
+  file.path = path;
+  file.slots = std::move(slots);
   append_bytes(file.header, "GGUF");
   append_u32(file.header, 3);
   append_u64(file.header, file.slots.size());
-  append_u64(file.header, metadata.entries.size());
+  append_u64(file.header, metadata.keys);
   const std::uint64_t start = file.header.size();
   for (HeaderCopy& copy : metadata.copies) copy.at += start;
   for (MetaEntry& entry : metadata.entries)
@@ -84,19 +84,95 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
   const std::uint64_t header = header_bytes(file);
   const std::uint64_t data = align_up(header, alignment);
   file.header.resize(file.header.size() + static_cast<std::size_t>(data - header));
-
-  Layout layout;
-  layout.result.format = "gguf";
-  layout.result.metadata = std::move(metadata.entries);
-  layout.result.notes = std::move(metadata.notes);
   for (Slot& slot : file.slots) {
     slot.offset += data;
-    add_result(layout.result, FileId{0}, slot);
+    add_result(layout.result, id, slot);
   }
-  add_logical(graph, layout.result);
   file.bytes = data + at;
-  layout.result.files.push_back({out, file.bytes});
+  layout.result.files.push_back({path, file.bytes});
+  std::ranges::move(metadata.entries, std::back_inserter(layout.result.metadata));
+  std::ranges::move(metadata.notes, std::back_inserter(layout.result.notes));
   layout.files.push_back(std::move(file));
+}
+
+Layout empty_layout() {
+  Layout layout;
+  layout.result.format = "gguf";
+  return layout;
+}
+
+std::uint64_t encoded_bytes(const GgufMetadata& metadata) {
+  std::uint64_t bytes = metadata.bytes.size();
+  for (const HeaderCopy& copy : metadata.copies) bytes += copy.array.bytes;
+  return bytes;
+}
+
+// How many tensors each part gets, in their order: as many as fit into a file of `most` bytes, at least one.
+std::vector<std::size_t> part_sizes(const std::vector<Slot>& slots, std::uint64_t most, std::uint64_t first,
+                                    std::uint64_t other, std::uint64_t alignment) {
+  std::vector<std::size_t> sizes = {0};
+  std::uint64_t header = kCounts + first, data = 0;
+  for (const Slot& slot : slots) {
+    header += entry_bytes(slot);
+    data += align_up(slot.bytes, alignment);
+    if (sizes.back() > 0 && align_up(header, alignment) + data > most) {
+      sizes.push_back(0);
+      header = kCounts + other + entry_bytes(slot);
+      data = align_up(slot.bytes, alignment);
+    }
+    ++sizes.back();
+  }
+  return sizes;
+}
+
+// As llama.cpp's gguf-split names and numbers the parts. The first holds all metadata.
+Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const ExportOptions& options,
+                    GgufShape shape, const std::string& out) {
+  shape.part = GgufPart{0, 0, static_cast<std::int32_t>(slots.size())};
+  GgufMetadata first = gguf_metadata(graph, slots, shape);
+  const std::vector<std::size_t> sizes =
+      part_sizes(slots, options.max_shard_bytes, encoded_bytes(first),
+                 encoded_bytes(gguf_part_metadata(*shape.part, shape.alignment)), shape.alignment);
+  if (sizes.size() > kMostParts)
+    throw Error(ErrorCode::limit, {.file = out}, "files of {} bytes would be {}, the limit is {}",
+                options.max_shard_bytes, sizes.size(), kMostParts);
+  shape.part->count = static_cast<std::uint16_t>(sizes.size());
+  first = gguf_metadata(graph, slots, shape);
+  // readers take these keys for the set's, not for the model's
+  std::erase_if(first.entries, [](const MetaEntry& entry) { return entry.key.starts_with("split."); });
+
+  const std::string prefix = out.ends_with(".gguf") ? out.substr(0, out.size() - 5) : out;
+  Layout layout = empty_layout();
+  auto next = std::make_move_iterator(slots.begin());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::vector<Slot> part(next, next + static_cast<std::ptrdiff_t>(sizes[i]));
+    next += static_cast<std::ptrdiff_t>(sizes[i]);
+    shape.part->number = static_cast<std::uint16_t>(i);
+    add_file(layout, fmt::format("{}-{:05}-of-{:05}.gguf", prefix, i + 1, sizes.size()), std::move(part),
+             i == 0 ? std::move(first) : gguf_part_metadata(*shape.part, shape.alignment), shape.alignment);
+  }
+  return layout;
+}
+
+}  // namespace
+
+bool gguf_supports(DType dtype) { return dtype_info(dtype).ggml >= 0; }
+
+Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
+  check_alignment(options.alignment);
+  if (options.alignment != 0 && options.alignment < 8)
+    throw Error(ErrorCode::usage, "an alignment of {} is not one of GGUF: they are multiples of 8",
+                options.alignment);
+  const GgufShape shape = {.alignment = options.alignment == 0 ? gguf_alignment(graph) : options.alignment,
+                           .slack = options.metadata_slack,
+                           .part = {}};
+  std::vector<Slot> slots = output_slots(graph, options);
+  for (Slot& slot : slots) check_slot(slot);
+  Layout layout = empty_layout();
+  add_file(layout, out, slots, gguf_metadata(graph, slots, shape), shape.alignment);
+  if (options.max_shard_bytes != 0 && slots.size() > 1 && layout.files[0].bytes > options.max_shard_bytes)
+    layout = split_layout(graph, std::move(slots), options, shape, out);
+  add_logical(graph, layout.result);
   return layout;
 }
 

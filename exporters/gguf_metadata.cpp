@@ -2,6 +2,7 @@
 // elements. Arrays of the source stay in its file until the writer copies them.
 #include "exporters/gguf_metadata.h"
 
+#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/config_text.h"
 #include "core/io/cursor.h"
@@ -22,6 +23,9 @@ constexpr std::uint64_t kLeastAlignment = 8;
 constexpr std::string_view kAlignmentKey = "general.alignment";
 constexpr std::string_view kFileTypeKey = "general.file_type";
 constexpr std::string_view kArchitectureKey = "general.architecture";
+constexpr std::string_view kSlackKey = "loadline.slack";
+constexpr std::string_view kSplitKeys = "split.";
+constexpr std::uint64_t kMostTextKept = 16 << 20;  // of one file, by importers
 constexpr std::uint32_t kStringType = 8;
 
 // The GGUF type number of each MetaType.
@@ -68,12 +72,14 @@ class Composer {
   explicit Composer(const MetaGraph& graph) : graph_(graph) {}
 
   void add(const std::string& key, const MetaValue& value) {
+    ++result_.keys;
     append_string(result_.bytes, key);
     if (const auto* const array = std::get_if<MetaArray>(&value)) return add_array(key, *array);
     append_u32(result_.bytes, type_number(meta_type(value)));
     std::visit([&](const auto& held) { append(held); }, value);
     result_.entries.push_back({key, value});
   }
+  const std::vector<MetaEntry>& entries() const { return result_.entries; }
   GgufMetadata finish() { return std::move(result_); }
 
  private:
@@ -111,24 +117,51 @@ class Composer {
   std::uint64_t copied_ = 0;
 };
 
-GgufMetadata from_gguf(const MetaGraph& graph, const std::vector<Slot>& slots, std::uint64_t alignment) {
+void add_gguf_keys(Composer& out, const MetaGraph& graph, const std::vector<Slot>& slots,
+                   const GgufShape& shape) {
   const auto before = main_dtype(slots, [&](const Slot& slot) { return stored_dtype(graph, slot); });
   const auto after = main_dtype(slots, [](const Slot& slot) { return slot.dtype; });
-  Composer out(graph);
+  const auto alignment = static_cast<std::uint32_t>(shape.alignment);
   if (find_metadata(graph, kArchitectureKey) == nullptr)
     out.add(std::string(kArchitectureKey), architecture(graph));
   for (const MetaEntry& entry : graph.metadata) {
     if (entry.key == kAlignmentKey) {
-      out.add(entry.key, static_cast<std::uint32_t>(alignment));
+      out.add(entry.key, alignment);
     } else if (entry.key == kFileTypeKey && before != after) {
       if (const auto type = file_type(after)) out.add(entry.key, *type);
-    } else {
+    } else if (!(shape.part && entry.key.starts_with(kSplitKeys)) &&
+               !(shape.slack && entry.key == kSlackKey)) {
       out.add(entry.key, entry.value);
     }
   }
-  if (find_metadata(graph, kAlignmentKey) == nullptr && alignment != kDefaultAlignment)
-    out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(alignment));
-  return out.finish();
+  if (find_metadata(graph, kAlignmentKey) == nullptr && shape.alignment != kDefaultAlignment)
+    out.add(std::string(kAlignmentKey), alignment);
+}
+
+void add_first_keys(Composer& out, const MetaGraph& graph, const std::vector<Slot>& slots,
+                    const GgufShape& shape) {
+  out.add(std::string(kArchitectureKey), architecture(graph));
+  if (const std::string name = model_name(graph); is_valid_utf8(name)) out.add("general.name", name);
+  out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(shape.alignment));
+  if (const auto type = file_type(main_dtype(slots, [](const Slot& slot) { return slot.dtype; })))
+    out.add(std::string(kFileTypeKey), *type);
+}
+
+void add_part_keys(Composer& out, const GgufPart& part) {
+  out.add("split.no", part.number);
+  out.add("split.count", part.count);
+  out.add("split.tensors.count", part.tensors);
+}
+
+void add_slack(Composer& out, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  std::uint64_t texts = bytes;
+  for (const MetaEntry& entry : out.entries())
+    if (const auto* const text = std::get_if<std::string>(&entry.value)) texts += text->size();
+  if (bytes > kMostSlack || texts > kMostTextKept)
+    throw Error(ErrorCode::limit, "{} bytes of slack, with all texts {}: the limits are {} and {}", bytes,
+                texts, kMostSlack, kMostTextKept);
+  out.add(std::string(kSlackKey), std::string(static_cast<std::size_t>(bytes), ' '));
 }
 
 }  // namespace
@@ -142,15 +175,24 @@ std::uint64_t gguf_alignment(const MetaGraph& graph) {
   return std::max<std::uint64_t>(*said, kLeastAlignment);
 }
 
-GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, std::uint64_t alignment) {
-  if (graph.format == "gguf") return from_gguf(graph, slots, alignment);
+GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, const GgufShape& shape) {
+  const bool copies = graph.format == "gguf";
   Composer out(graph);
-  out.add(std::string(kArchitectureKey), architecture(graph));
-  if (const std::string name = model_name(graph); is_valid_utf8(name)) out.add("general.name", name);
-  out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(alignment));
-  if (const auto type = file_type(main_dtype(slots, [](const Slot& slot) { return slot.dtype; })))
-    out.add(std::string(kFileTypeKey), *type);
+  (copies ? add_gguf_keys : add_first_keys)(out, graph, slots, shape);
+  if (shape.part) add_part_keys(out, *shape.part);
+  add_slack(out, shape.slack.value_or(copies ? 0 : kDefaultSlack));
   return out.finish();
+}
+
+GgufMetadata gguf_part_metadata(const GgufPart& part, std::uint64_t alignment) {
+  const MetaGraph none;
+  Composer out(none);
+  if (alignment != kDefaultAlignment)
+    out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(alignment));
+  add_part_keys(out, part);
+  GgufMetadata metadata = out.finish();
+  metadata.entries.clear();
+  return metadata;
 }
 
 }  // namespace loadline

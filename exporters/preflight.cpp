@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "exporters/common.h"
 #include "exporters/convert.h"
+#include "exporters/convert_options.h"
 #include "exporters/left_out.h"
 #include "exporters/model_folder.h"
 
@@ -38,6 +39,7 @@ Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const Expo
                     const std::string& out) {
   require_sound(graph, "convert");
   if (out.empty()) throw Error(ErrorCode::usage, "the output has no name");
+  check_options_taken(exporter, options);
   refuse_own_folder(graph, out);
   Preflight result;
   result.layout = exporter.layout(graph, options, out);

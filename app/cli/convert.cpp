@@ -92,8 +92,9 @@ int convert(const Context& context, const ConvertFlags& options) {
   const WriteOptions& write = request.write;
 
   const MetaGraphPtr graph = open_for(context, options.in);
-  const OutputKind kind = layout_options.max_shard_bytes > 0 ? OutputKind::folder : OutputKind::file;
-  const std::string out = options.out.empty() ? output_name(model_name(*graph), exporter, kind) : options.out;
+  const std::string out = options.out.empty()
+                              ? output_name(model_name(*graph), exporter, exporter.kind(layout_options))
+                              : options.out;
   const Preflight planned = preflight(*graph, exporter, layout_options, out);
   // warns before anything is written
   if (!context.quiet)

@@ -250,6 +250,8 @@ cli_case(methods_symbols 0 "methods runai" STDOUT "W: all weights as they are st
 cli_case(plan_cold_alone 2 "plan demo --cold" STDERR "--cold: `loadline rehearse PATH --cold` does that now")
 
 cli_case(convert_gguf 0 "convert demo out/demo.gguf --force --verify" STDOUT "read back and equal")
+cli_case(convert_split_set 0 "convert demo out/parts.gguf --max-shard-size 30MB --force" STDOUT "parts-00001-of-00003.gguf .*parts-00003-of-00003.gguf ")
+cli_case(convert_option_of_others 2 "convert demo out/x.safetensors --metadata-slack 4KiB" STDERR "Metadata slack: not an option of safetensors, but of gguf")
 cli_case(convert_folder 0 "convert demo out/f16 --outtype f16 --max-shard-size 30MB --force --json" STDOUT "model-00001-of-00003.*xxh3.*\"bytes_written\".*\"peak_host_bytes\".*\"memory_budget\"")
 cli_case(convert_dry_run 0 "convert demo nowhere/x.safetensors --dry-run" STDOUT "Would write 61.0")
 cli_case(convert_unknown_extension 2 "convert demo out/demo.onnx" STDERR "no output format")

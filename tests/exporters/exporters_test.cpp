@@ -4,6 +4,7 @@
 #include "core/convert/codes.h"
 #include "core/io/meta_array.h"
 #include "core/io/storage_reader.h"
+#include "exporters/convert_options.h"
 #include "importers/resolve.h"
 #include "tests/exporters/export_support.h"
 #include "tests/support/gguf_builder.h"
@@ -51,7 +52,8 @@ const Tensor& tensor_named(const MetaGraph& graph, const std::string& name) {
 void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& options = {}) {
   const Layout layout = exporter_for_output(out).layout(*graph, options, out);
   convert(graph, out, options);
-  const MetaGraphPtr back = open(out);
+  // of a split set, any part opens it whole
+  const MetaGraphPtr back = open(layout.folder.empty() ? layout.files.back().path : out);
   EXPECT_EQ(*back, layout.result) << out;
   for (const Tensor& tensor : back->tensors) {
     const Tensor& source = tensor_named(*graph, tensor.name);
@@ -247,7 +249,9 @@ TEST(GgufExport, WritesTheseBytes) {
   const TemporaryFolder folder;
   write_file(folder / "in/named.safetensors",
              testing::safetensors_bytes(R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})", 24));
-  convert(open(folder / "in/named.safetensors"), folder / "o.gguf");
+  ExportOptions options;
+  options.metadata_slack = 0;
+  convert(open(folder / "in/named.safetensors"), folder / "o.gguf", options);
   std::string expected;
   const auto u32 = [&](std::uint32_t v) { expected.append(reinterpret_cast<const char*>(&v), 4); };
   const auto u64 = [&](std::uint64_t v) { expected.append(reinterpret_cast<const char*>(&v), 8); };
@@ -357,6 +361,112 @@ TEST(GgufExport, AddsNoKeyToAGgufFile) {
             read_file(folder / "in.gguf").substr(0, header));
 }
 
+TEST(Exporters, OptionsThatAFormatDoesNotTakeAreErrors) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr plain = plain_model(folder);
+  ExportOptions options;
+  options.metadata_slack = 64;
+  EXPECT_THROW(convert(plain, folder / "o.safetensors", options), Error);
+  EXPECT_THROW(convert(plain, folder / "o.pt", options), Error);
+  EXPECT_THROW(convert(plain, folder / "o.pt", {.outtype = {}, .alignment = 0, .max_shard_bytes = 1}), Error);
+  EXPECT_TRUE(takes_option(find_exporter("gguf"), "metadata_slack"));
+  EXPECT_FALSE(takes_option(find_exporter("npz"), "metadata_slack"));
+  EXPECT_TRUE(takes_option(find_exporter("npz"), "verify"));  // one of no format
+}
+
+ExportOptions parts_of(std::uint64_t bytes) {
+  return {.outtype = {}, .alignment = 0, .max_shard_bytes = bytes};
+}
+
+TEST(GgufExport, SplitSetsObeyTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr plain = plain_model(folder);
+  expect_law(plain, folder / "out/one.gguf", parts_of(1 << 20));
+  EXPECT_TRUE(fs::exists(folder / "out/one.gguf"));  // what fits into one file is one file
+  for (const std::uint64_t alignment : {0u, 4096u}) {
+    ExportOptions options = {.outtype = {}, .alignment = alignment, .max_shard_bytes = 1};
+    options.metadata_slack = 100;
+    const std::string out = folder / fmt::format("out/{}.gguf", alignment);
+    expect_law(plain, out, options);
+    const Layout layout = find_exporter("gguf").layout(*plain, options, out);
+    ASSERT_EQ(layout.files.size(), plain->tensors.size());
+    EXPECT_EQ(layout.files[1].path, folder / fmt::format("out/{}-00002-of-00006.gguf", alignment));
+    const MetaGraphPtr back = open(layout.files[3].path);
+    for (const Storage& storage : back->storages)
+      EXPECT_EQ(storage.offset % std::max<std::uint64_t>(alignment, 32), 0u);
+    // one file again, without a trace of the parts
+    const std::string joined = folder / fmt::format("out/{}-joined.gguf", alignment);
+    expect_law(back, joined, {});
+    const MetaGraphPtr whole = open(joined);
+    for (const MetaEntry& entry : whole->metadata) EXPECT_FALSE(entry.key.starts_with("split.")) << entry.key;
+    expect_law(back, folder / fmt::format("out/{}-again.gguf", alignment), parts_of(6000));
+  }
+  write_file(folder / "in/annotated.gguf", annotated_gguf(false, 0));
+  const MetaGraphPtr annotated = open(folder / "in/annotated.gguf");
+  expect_law(annotated, folder / "out/annotated.gguf", parts_of(1));
+  EXPECT_EQ(metadata_values(*open(folder / "out/annotated-00002-of-00002.gguf")),
+            metadata_values(*annotated));
+}
+
+TEST(GgufExport, PartsAreNoLargerThanAsked) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {4000, 4000, 9000, 100, 100, 4000});
+  MetaGraph floats = *graph;
+  for (Tensor& tensor : floats.tensors) tensor.dtype = DType::i8;
+  ExportOptions options = parts_of(9000);
+  options.metadata_slack = 0;
+  std::vector<std::size_t> tensors;
+  for (const LayoutFile& file : find_exporter("gguf").layout(floats, options, "o.gguf").files) {
+    EXPECT_TRUE(file.bytes <= 9000 || file.slots.size() == 1);
+    tensors.push_back(file.slots.size());
+  }
+  EXPECT_EQ(tensors, (std::vector<std::size_t>{2, 1, 3}));
+  options.max_shard_bytes = 30'000;
+  EXPECT_EQ(find_exporter("gguf").layout(floats, options, "o.gguf").files.size(), 1u);
+}
+
+TEST(GgufExport, SplitKeysOfTheSourceAreNotKeptInParts) {
+  const TemporaryFolder folder;
+  testing::GgufBuilder merged;  // as gguf-split --merge leaves it
+  merged.key("general.architecture", "llama").key("split.no", merged.u16, merged.number(std::uint16_t{0}));
+  merged.key("split.count", merged.u16, merged.number(std::uint16_t{0}));
+  merged.key("split.tensors.count", merged.i32, merged.number(std::int32_t{2}));
+  merged.tensor("a", {64}, 0, 256).tensor("b", {64}, 0, 256);
+  write_file(folder / "in.gguf", merged.bytes());
+  const MetaGraphPtr graph = open(folder / "in.gguf");
+  expect_law(graph, folder / "whole.gguf");
+  EXPECT_EQ(read_file(folder / "whole.gguf"), read_file(folder / "in.gguf"));
+  expect_law(graph, folder / "parts.gguf", parts_of(1));
+  const std::string second = read_file(folder / "parts-00002-of-00002.gguf");
+  EXPECT_EQ(second[16], 3);  // split.no, split.count, split.tensors.count
+}
+
+TEST(GgufExport, SlackIsTheLastKey) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr plain = plain_model(folder);
+  const auto with = [&](std::optional<std::uint64_t> slack) {
+    ExportOptions options;
+    options.metadata_slack = slack;
+    return options;
+  };
+  const auto slack_of = [](const MetaGraphPtr& graph) {
+    const std::string* const text = find_text(*graph, "loadline.slack");
+    return text == nullptr ? 0 : text->size();
+  };
+  expect_law(plain, folder / "default.gguf");
+  EXPECT_EQ(slack_of(open(folder / "default.gguf")), 4096u);
+  EXPECT_EQ(open(folder / "default.gguf")->metadata.back().key, "loadline.slack");
+  expect_law(plain, folder / "most.gguf", with(1 << 20));
+  // a copy keeps the slack of its source unless it is told otherwise
+  const MetaGraphPtr most = open(folder / "most.gguf");
+  expect_law(most, folder / "copy.gguf");
+  EXPECT_EQ(read_file(folder / "copy.gguf"), read_file(folder / "most.gguf"));
+  expect_law(most, folder / "less.gguf", with(8));
+  EXPECT_EQ(slack_of(open(folder / "less.gguf")), 8u);
+  expect_law(most, folder / "none.gguf", with(0));
+  EXPECT_EQ(find_metadata(*open(folder / "none.gguf"), "loadline.slack"), nullptr);
+}
+
 TEST(SafetensorsExport, KeepsTheTextsOfItsSource) {
   const TemporaryFolder folder;
   testing::SafetensorsHeader header(R"({"format":"np","a \"key\"":"line\nline"})");
@@ -412,9 +522,9 @@ TEST(GgufExport, RefusesAndNamesTheTensor) {
   EXPECT_NE(error_of({"d", DType::f32, {std::uint64_t{1} << 63, 0}, {}, StorageId{0}, 0}).find("signed"),
             std::string::npos);
   EXPECT_NE(error_of({"u", DType::u8, {1}, {}, StorageId{0}, 0}).find("no dtype U8"), std::string::npos);
-  EXPECT_NE(error_of({"x", DType::f32, {1}, {}, StorageId{0}, 0},
-                     {.outtype = {}, .alignment = 0, .max_shard_bytes = 5}),
-            "");
+  ExportOptions slack;
+  slack.metadata_slack = (1 << 20) + 1;
+  EXPECT_NE(error_of({"x", DType::f32, {1}, {}, StorageId{0}, 0}, slack), "");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "app/gui/session/fits.h"
 
 #include "core/base/error.h"
+#include "exporters/convert_options.h"
 #include "tests/gui/sample_graphs.h"
 
 #include <filesystem>
@@ -55,9 +56,9 @@ TEST(OutputName, takes_off_what_an_exporter_would_write) {
 TEST(OutputName, of_a_folder_has_no_extension) {
   const Exporter& safetensors = find_exporter("safetensors");
   EXPECT_EQ(output_name("phi-2.safetensors", safetensors, OutputKind::folder), "phi-2-loadline");
-  EXPECT_TRUE(takes(safetensors, "max_shard_size"));
-  EXPECT_FALSE(takes(find_exporter("gguf"), "max_shard_size"));
-  EXPECT_TRUE(takes(find_exporter("gguf"), "verify"));
+  EXPECT_TRUE(takes_option(safetensors, "max_shard_size"));
+  EXPECT_FALSE(takes_option(find_exporter("torch"), "max_shard_size"));
+  EXPECT_TRUE(takes_option(find_exporter("gguf"), "verify"));
 }
 
 TEST(UploadMisfit, compares_each_heap_with_its_peak) {

@@ -4,6 +4,7 @@
 #include "app/gui/session/fits.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
+#include "exporters/convert_options.h"
 #include "exporters/exporter.h"
 #include "exporters/output_check.h"
 
@@ -52,9 +53,7 @@ class ConvertPanel final : public Panel {
   void take(const std::vector<Remedy>& settings);
   ConvertTask task() const;
   const Exporter& exporter() const;
-  OutputKind kind() const {
-    return task().request.layout.max_shard_bytes > 0 ? OutputKind::folder : OutputKind::file;
-  }
+  OutputKind kind() const { return exporter().kind(task().request.layout); }
   // What decides how the new file is laid out, as words.
   std::vector<std::string> form() const;
 
@@ -95,7 +94,7 @@ ConvertTask ConvertPanel::task() const {
   ConvertTask task{request_, out_};
   task.request.to = exporter().id;
   for (const Option<ConvertRequest>& option : convert_options())
-    if (!takes(exporter(), option.id)) option.set(task.request, {});
+    if (!takes_option(exporter(), option.id)) option.set(task.request, {});
   return task;
 }
 
@@ -145,7 +144,7 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
   const auto before = target();
   heading(ui, "Write as");
   for (const Option<ConvertRequest>& option : convert_options())
-    if (takes(exporter(), option.id))
+    if (takes_option(exporter(), option.id))
       controls_.draw_line(ui, plain_look(option, request_),
                           [&](std::string_view word) { set_option(option, request_, word); });
   if (target() != before && out_ == suggested_) suggest(document);

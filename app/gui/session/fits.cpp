@@ -42,14 +42,6 @@ std::string upload_misfit(const Timeline& timeline, const gpu::DeviceInfo& devic
   return {};
 }
 
-bool takes(const Exporter& exporter, std::string_view option) {
-  const auto lists = [&](const Exporter& row) {
-    const std::vector<std::string_view> ids = split(row.options, ',');
-    return std::ranges::find(ids, option) != ids.end();
-  };
-  return lists(exporter) || std::ranges::none_of(exporters(), lists);
-}
-
 std::string mapping_misfit(const Model& model, const Projection& projection) {
   return projection.maps_files ? model.mapping_refusal : "";
 }

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace loadline::gui {
 
@@ -27,8 +26,5 @@ std::string mapping_misfit(const Model& model, const Projection& projection);
 std::string reading_misfit(const Model& model);
 // Why the model can only be inspected, and its weights not be used; empty if they can.
 std::string use_misfit(const Model& model);
-
-// Whether a conversion to that format takes the option. Options that no exporter lists apply to all formats.
-bool takes(const Exporter& exporter, std::string_view option);
 
 }  // namespace loadline::gui

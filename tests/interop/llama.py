@@ -1,0 +1,54 @@
+"""llama.cpp, from the library inside xllamacpp, with llama-cpp-py-sync's declarations of its C interface."""
+
+import importlib.metadata
+import sys
+
+import numpy
+
+_library = None
+
+
+def version():
+    return importlib.metadata.version("xllamacpp")
+
+
+def library():
+    """The C interface and cffi's, opened once and silent; None where the packages are not installed."""
+    global _library
+    if _library is None:
+        try:
+            import xllamacpp
+            from llama_cpp_py_sync import _cffi_bindings as bindings
+        except ImportError:
+            return None
+        c = bindings.ffi.dlopen(xllamacpp.xllamacpp.__file__)
+        silent = bindings.ffi.callback("void(int, const char *, void *)", lambda level, text, data: None)
+        c.llama_log_set(bindings.ffi.cast("ggml_log_callback", silent), bindings.ffi.NULL)
+        c.llama_backend_init()
+        print("llama.cpp of xllamacpp", version(), file=sys.stderr)
+        _library = c, bindings.ffi, silent
+    return _library[:2]
+
+
+def logits(path, tokens):
+    """Loads the file, or the set that it begins, and runs the tokens: their logits, with mmap and without alike."""
+    c, ffi = library()
+    results = []
+    for mode in (0, 1):
+        how = c.llama_model_default_params()
+        how.n_gpu_layers, how.load_mode, how.check_tensors = 0, mode, True
+        model = c.llama_model_load_from_file(str(path).encode(), how)
+        if model == ffi.NULL:
+            raise RuntimeError(f"llama.cpp did not load {path}")
+        how = c.llama_context_default_params()
+        how.n_ctx, how.n_batch, how.n_ubatch, how.n_threads, how.n_threads_batch = 256, 32, 32, 1, 1
+        context = c.llama_init_from_model(model, how)
+        array = ffi.new("llama_token[]", tokens)
+        if context == ffi.NULL or c.llama_decode(context, c.llama_batch_get_one(array, len(tokens))):
+            raise RuntimeError(f"llama.cpp did not run {path}")
+        count = c.llama_vocab_n_tokens(c.llama_model_get_vocab(model))
+        results.append(numpy.frombuffer(ffi.buffer(c.llama_get_logits(context), 4 * count), numpy.float32).copy())
+        c.llama_free(context)
+        c.llama_model_free(model)
+    numpy.testing.assert_array_equal(*results)
+    return results[0]
