@@ -7,6 +7,7 @@
 #include "core/graph/find_logical.h"
 #include "exporters/zip_layout.h"
 
+#include <algorithm>
 #include <bit>
 #include <unordered_map>
 #include <utility>
@@ -28,6 +29,11 @@ std::uint64_t bytes_of(const Name& name, DType dtype, const Shape& shape) {
   const auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
   if (!bytes) throw Error(ErrorCode::limit, {.tensor = name}, "its size overflows 64 bits");
   return *bytes;
+}
+
+const Tensor& source_tensor(const MetaGraph& graph, const Slot& slot) {
+  const RecipeStep& first = slot.recipe.steps.front();
+  return graph.tensor(first.kind == StepKind::take ? first.tensor : graph.logical[first.packed].codes);
 }
 
 Slot unpacked_slot(const MetaGraph& graph, std::uint32_t packed, DType outtype) {
@@ -53,14 +59,20 @@ Slot slot_of(const MetaGraph& graph, TensorId id, const ExportOptions& options) 
   return slot;
 }
 
+// Tensors of one storage stay together, as they follow in the source.
+void arrange(const MetaGraph& graph, const std::vector<StorageId>& order, std::vector<Slot>& slots) {
+  if (order.empty()) return;
+  std::vector<std::size_t> place(graph.storages.size(), SIZE_MAX);
+  for (std::size_t i = 0; i < order.size(); ++i) place[index(order[i])] = i;
+  std::ranges::stable_sort(
+      slots, {}, [&](const Slot& slot) { return place[index(source_tensor(graph, slot).storage)]; });
+}
+
 }  // namespace
 
 bool can_become(DType dtype, DType outtype) { return can_cast(dtype, outtype) || can_become_f32(dtype); }
 
-DType stored_dtype(const MetaGraph& graph, const Slot& slot) {
-  const RecipeStep& first = slot.recipe.steps.front();
-  return graph.tensor(first.kind == StepKind::take ? first.tensor : graph.logical[first.packed].codes).dtype;
-}
+DType stored_dtype(const MetaGraph& graph, const Slot& slot) { return source_tensor(graph, slot).dtype; }
 
 std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options) {
   std::vector<bool> tied(graph.tensors.size(), false);
@@ -82,6 +94,7 @@ std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& opti
                   "the tensors add up to more than 2^62 bytes");
     sum = *total;
   }
+  arrange(graph, options.order, slots);
   return slots;
 }
 

@@ -8,7 +8,7 @@
 
 namespace loadline {
 
-// What is written of a model, in the source's order, without offsets: of tied tensors the first, and with an
+// What is written of a model, in the order asked for, without offsets: of tied tensors the first, and with an
 // outtype packed weights as one tensor each. Throws Error{limit} if their total size is too large.
 std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options);
 // The type in which a slot's tensor is stored in the source.

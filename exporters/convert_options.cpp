@@ -27,7 +27,7 @@ DType parse_outtype(const std::string& word) {
 constexpr std::string_view kFormat = "Format";
 constexpr std::string_view kWriting = "Writing";
 
-constexpr std::array<Option<Request>, 9> kOptions = {{
+constexpr std::array<Option<Request>, 10> kOptions = {{
     {.id = "to",
      .group = kFormat,
      .kind = OptionKind::choice,
@@ -72,6 +72,17 @@ constexpr std::array<Option<Request>, 9> kOptions = {{
      .default_text = "one file",
      .access = access::number_or_none<&Request::layout, &ExportOptions::max_shard_bytes>,
      .least = 1},
+    {.id = "order",
+     .group = kFormat,
+     .kind = OptionKind::text,
+     .title = "Order",
+     .value_name = "ID|FILE",
+     .brief = "order of the tensors in the file, as of plan",
+     .help =
+         "Order of the tensors in the file: file, name, forward, heads_first, largest, smallest, optimal, or "
+         "a text file that names one tensor a line. A safetensors file has an order of its own.",
+     .default_text = "as in the source",
+     .access = access::text<&Request::order>},
     {.id = "metadata_slack",
      .group = kFormat,
      .kind = OptionKind::bytes,
@@ -128,7 +139,10 @@ bool takes_option(const Exporter& exporter, std::string_view id) {
 }
 
 void check_options_taken(const Exporter& exporter, const ExportOptions& options) {
-  const Request unset, asked = {.to = {}, .layout = options, .write = {}};
+  const Request unset;
+  Request asked;
+  asked.layout = options;
+  if (!options.order.empty()) asked.order = "given";
   for (const auto& option : kOptions) {
     if (takes_option(exporter, option.id) || same_option(option, asked, unset)) continue;
     std::string others;

@@ -12,7 +12,8 @@
 namespace loadline {
 
 struct ConvertRequest {
-  std::string to = {};  // an exporter's id; empty: chosen by the output's extension
+  std::string to = {};     // an exporter's id; empty: chosen by the output's extension
+  std::string order = {};  // a word for core/load's written_order(), which gives ExportOptions::order
   ExportOptions layout = {};
   WriteOptions write = {};
 };

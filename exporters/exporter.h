@@ -73,6 +73,9 @@ struct ExportOptions {
   std::uint64_t alignment = 0;        // 0 = the format's own default
   std::uint64_t max_shard_bytes = 0;  // 0 = one file
   bool strict = false;                // refuse to leave anything out
+  // The storages that tensors use, in the order in which the output holds their tensors; empty = the
+  // source's.
+  std::vector<StorageId> order = {};
   // Room for later edits of the metadata; nothing = the format's own.
   std::optional<std::uint64_t> metadata_slack = {};
 };

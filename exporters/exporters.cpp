@@ -20,10 +20,10 @@ constexpr std::array<Exporter, 4> kExporters = {{
      "outtype,align,max_shard_size", shards_in_folder, safetensors_supports, safetensors_carries,
      safetensors_layout},
     {"gguf", "GGUF version 3, one file or a split set", ".gguf",
-     "outtype,align,max_shard_size,metadata_slack", one_file, gguf_supports, gguf_carries, gguf_layout},
-    {"torch", "PyTorch state_dict, one file that torch.load can map", ".pt", "outtype,align", one_file,
+     "outtype,align,max_shard_size,order,metadata_slack", one_file, gguf_supports, gguf_carries, gguf_layout},
+    {"torch", "PyTorch state_dict, one file that torch.load can map", ".pt", "outtype,align,order", one_file,
      torch_supports, torch_carries, torch_layout},
-    {"npz", "numpy archive, one file", ".npz", "outtype,align", one_file, npz_supports, npz_carries,
+    {"npz", "numpy archive, one file", ".npz", "outtype,align,order", one_file, npz_supports, npz_carries,
      npz_layout},
 }};
 

@@ -6,6 +6,7 @@
 #include "app/cli/table.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/load/written_order.h"
 #include "exporters/convert_options.h"
 #include "exporters/output_check.h"
 #include "exporters/preflight.h"
@@ -88,10 +89,12 @@ int convert(const Context& context, const ConvertFlags& options) {
   ConvertRequest request;
   for (const auto& option : convert_options()) options.flags.apply(option, request);
   const Exporter& exporter = chosen_exporter(request.to, options.out);
-  const ExportOptions& layout_options = request.layout;
   const WriteOptions& write = request.write;
 
   const MetaGraphPtr graph = open_for(context, options.in);
+  if (!request.order.empty())
+    request.layout.order = written_order(*graph, request.order, Progress(context.stop));
+  const ExportOptions& layout_options = request.layout;
   const std::string out = options.out.empty()
                               ? output_name(model_name(*graph), exporter, exporter.kind(layout_options))
                               : options.out;

@@ -4,6 +4,8 @@
 #include "core/convert/codes.h"
 #include "core/io/meta_array.h"
 #include "core/io/storage_reader.h"
+#include "core/load/written_order.h"
+#include "exporters/common.h"
 #include "exporters/convert_options.h"
 #include "importers/resolve.h"
 #include "tests/exporters/export_support.h"
@@ -376,6 +378,76 @@ TEST(Exporters, OptionsThatAFormatDoesNotTakeAreErrors) {
 
 ExportOptions parts_of(std::uint64_t bytes) {
   return {.outtype = {}, .alignment = 0, .max_shard_bytes = bytes};
+}
+
+std::vector<std::string> names_of(const MetaGraph& graph) {
+  std::vector<std::string> names;
+  for (const Tensor& tensor : graph.tensors) names.emplace_back(tensor.name.view());
+  return names;
+}
+
+TEST(Exporters, WriteTensorsInAnyOrder) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr plain = plain_model(folder);
+  write_file(folder / "order.txt", "f.double\nb.weight\n");
+  const std::map<std::string, std::vector<std::string>> expected = {
+      {"largest", {"a.weight", "f.double", "b.weight", "c.weight", "d.ids", "e.small"}},
+      {"smallest", {"e.small", "d.ids", "c.weight", "b.weight", "f.double", "a.weight"}},
+      {"name", {"a.weight", "b.weight", "c.weight", "d.ids", "e.small", "f.double"}},
+      {"file", {"d.ids", "f.double", "a.weight", "b.weight", "c.weight", "e.small"}},
+      {folder / "order.txt", {"f.double", "b.weight", "d.ids", "a.weight", "c.weight", "e.small"}}};
+  std::string header_order = R"({"d.ids":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
+                             R"("f.double":{"dtype":"F64","shape":[2,1,1,3],"data_offsets":[8,56]},)"
+                             R"("a.weight":{"dtype":"F32","shape":[4,6],"data_offsets":[56,152]},)"
+                             R"("b.weight":{"dtype":"F16","shape":[3,5],"data_offsets":[152,182]},)"
+                             R"("c.weight":{"dtype":"F16","shape":[7],"data_offsets":[182,196]},)"
+                             R"("e.small":{"dtype":"I8","shape":[5],"data_offsets":[196,201]}})";
+  write_file(folder / "in2/m.safetensors", testing::safetensors_bytes(header_order, 201));
+  const MetaGraphPtr graph = open(folder / "in2/m.safetensors");
+  // the largest lies twice for a moment, best while there is nothing else
+  MetaGraph halves;
+  halves.files = {{"m", 430}};
+  halves.storages = {plain_storage(FileId{0}, 0, 10), plain_storage(FileId{0}, 10, 20),
+                     plain_storage(FileId{0}, 30, 400)};
+  halves.tensors = {{"a", DType::bf16, {5}, {}, StorageId{0}, 0},
+                    {"b", DType::bf16, {10}, {}, StorageId{1}, 0},
+                    {"c", DType::bf16, {200}, {}, StorageId{2}, 0}};
+  EXPECT_EQ(written_order(halves, "optimal").front(), StorageId{2});
+  int number = 0;
+  for (const auto& [order, names] : expected)
+    for (const char* const extension : {".gguf", ".pt", ".npz"}) {
+      ExportOptions options;
+      options.order = written_order(*graph, order);
+      const std::string out = folder / fmt::format("out/{}{}", number++, extension);
+      expect_law(graph, out, options);
+      EXPECT_EQ(names_of(*open(out)), names) << out << " " << order;
+    }
+  ExportOptions options;
+  options.order = written_order(*graph, "largest");
+  EXPECT_THROW(convert(plain, folder / "o.safetensors", options), Error);
+  // across the parts of a split set
+  options.max_shard_bytes = 1;
+  expect_law(graph, folder / "out/parts.gguf", options);
+  EXPECT_EQ(names_of(*open(folder / "out/parts-00004-of-00006.gguf")), expected.at("largest"));
+}
+
+TEST(Exporters, PackedWeightsAreOrderedByTheirCodes) {
+  MetaGraph graph;
+  graph.storages = {shapes_only_storage(64), shapes_only_storage(4), shapes_only_storage(8)};
+  graph.tensors = {{"codes", DType::f8_e4m3, {8, 8}, {}, StorageId{0}, 0},
+                   {"scale", DType::f32, {1}, {}, StorageId{1}, 0},
+                   {"plain", DType::f32, {2}, {}, StorageId{2}, 0}};
+  graph.logical.resize(1);
+  graph.logical[0].name = "weight";
+  graph.logical[0].shape = {8, 8};
+  graph.logical[0].codes = TensorId{0};
+  graph.logical[0].companions = {{Companion::scales, TensorId{1}}};
+  ExportOptions options;
+  options.outtype = DType::f16;
+  options.order = {StorageId{2}, StorageId{1}, StorageId{0}};
+  std::vector<std::string> names;
+  for (const Slot& slot : output_slots(graph, options)) names.emplace_back(slot.name.view());
+  EXPECT_EQ(names, (std::vector<std::string>{"plain", "weight"}));
 }
 
 TEST(GgufExport, SplitSetsObeyTheRoundTripLaw) {

@@ -87,6 +87,17 @@ class GgufOutput(unittest.TestCase):
         self.assertEqual(keys_of(self.folder / "joined.gguf"), keys_of(source))
         self.assert_runs_alike(parts[0], self.folder / "joined.gguf")
 
+    def test_orders(self):
+        source = self.model("q4_k_m")
+        for order in ("largest", "forward", "heads_first", "optimal", "name"):
+            out = self.folder / f"{order}.gguf"
+            loadline("convert", source, out, "--order", order)
+            self.assertEqual(tensors_of(out), tensors_of(source))
+            names = list(tensors_of(out))
+            if order == "name":
+                self.assertEqual(names, sorted(names))
+            self.assert_runs_alike(source, out)
+
     def test_slack(self):
         source = self.model()
         for slack in ("1B", "4KiB", "1MiB"):

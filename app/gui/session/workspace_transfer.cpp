@@ -24,9 +24,9 @@ void Workspace::convert(const ConvertTask& task) {
   conversion.ask(
       shared.jobs, "Converting to " + std::string(exporter.id),
       [graph = model->graph, &exporter, task, id = document().id](Progress& progress) {
-        const ConvertRequest& request = task.request;
+        const ExportOptions options = layout_options(*graph, task.request, progress);
         return Conversion{id,
-                          convert_model(graph, exporter, request.layout, task.out, request.write, progress)};
+                          convert_model(graph, exporter, options, task.out, task.request.write, progress)};
       },
       [this, out = task.out] {
         if (!disk_path_.empty()) measure_disk(disk_path_);
