@@ -76,6 +76,7 @@ struct ExportOptions {
   // The storages that tensors use, in the order in which the output holds their tensors; empty = the
   // source's.
   std::vector<StorageId> order = {};
+  bool inline_weights = false;  // one file, where weights else lie in a second one
   // Room for later edits of the metadata; nothing = the format's own.
   std::optional<std::uint64_t> metadata_slack = {};
 };
@@ -86,7 +87,7 @@ enum class OutputKind : std::uint8_t { file, folder };
 struct Exporter {
   std::string_view id;         // "safetensors"
   std::string_view name;       // "safetensors (Hugging Face)"
-  std::string_view extension;  // ".safetensors"
+  std::string_view extension;  // ".safetensors"; empty: only its id chooses it
   std::string_view options;    // ids of the convert_options() that its layout takes, separated by commas
   OutputKind (*kind)(const ExportOptions& options);
   bool (*supports)(DType dtype);
@@ -95,6 +96,7 @@ struct Exporter {
   // `out` is the output file, or the folder of a sharded or folder output. Throws Error{unsupported} naming a
   // tensor that the format cannot hold, and Error{usage} for options that it does not take.
   Layout (*layout)(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+  bool keeps_ties = false;  // tensors on the same bytes stay so, under all their names
 };
 
 std::span<const Exporter> exporters();

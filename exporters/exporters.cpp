@@ -11,11 +11,12 @@ namespace loadline {
 namespace {
 
 OutputKind one_file(const ExportOptions&) { return OutputKind::file; }
+OutputKind always_folder(const ExportOptions&) { return OutputKind::folder; }
 OutputKind shards_in_folder(const ExportOptions& options) {
   return options.max_shard_bytes > 0 ? OutputKind::folder : OutputKind::file;
 }
 
-constexpr std::array<Exporter, 4> kExporters = {{
+constexpr std::array<Exporter, 5> kExporters = {{
     {"safetensors", "safetensors, one file or a model folder with shards", ".safetensors",
      "outtype,align,max_shard_size", shards_in_folder, safetensors_supports, safetensors_carries,
      safetensors_layout},
@@ -25,6 +26,8 @@ constexpr std::array<Exporter, 4> kExporters = {{
      torch_supports, torch_carries, torch_layout},
     {"npz", "numpy archive, one file", ".npz", "outtype,align,order", one_file, npz_supports, npz_carries,
      npz_layout},
+    {"npy", "numpy arrays, a folder with one file a tensor", "", "outtype,align", always_folder, npz_supports,
+     npz_carries, npy_layout},
 }};
 
 }  // namespace
@@ -34,8 +37,9 @@ std::span<const Exporter> exporters() { return kExporters; }
 const Exporter& find_exporter(std::string_view id) { return find_row(exporters(), id, "output format"); }
 
 const Exporter* exporter_for(std::string_view path) {
-  const auto row = std::ranges::find_if(
-      kExporters, [&](const Exporter& exporter) { return path.ends_with(exporter.extension); });
+  const auto row = std::ranges::find_if(kExporters, [&](const Exporter& exporter) {
+    return !exporter.extension.empty() && path.ends_with(exporter.extension);
+  });
   return row == kExporters.end() ? nullptr : &*row;
 }
 

@@ -12,6 +12,10 @@ bool gguf_supports(DType dtype);
 // tensor.
 Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
+// A folder, one array for each tensor. Arrays of other models there are an Error, because readers of the
+// folder would take them for this model's.
+Layout npy_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+
 bool npz_supports(DType dtype);
 bool npz_carries(const MetaGraph& graph, const MetaEntry& entry);
 Layout npz_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);

@@ -93,7 +93,7 @@ std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& export
       sentences.push_back(
           fmt::format("{} {}: {}", counted_are(names.size(), noun), what, join_names(names, kMostNamed)));
   };
-  say(tied_names(graph), "tensor", "tied to another and written once");
+  if (!exporter.keeps_ties) say(tied_names(graph), "tensor", "tied to another and written once");
   const std::vector<std::string> keys = lost_keys(graph, exporter);
   say(keys, "metadata key",
       fmt::format("not written, {} has no place for {}", exporter.id, keys.size() == 1 ? "it" : "them"));

@@ -29,7 +29,7 @@ void add_files_left_out(const FolderFiles& beside, bool folder, std::vector<std:
   };
   std::vector<std::string> names;
   for (const FolderFile& file : beside.files) names.push_back(file.name);
-  if (!folder) say(names, ", the output is a single file");
+  if (!folder) say(names, ", the output is no model folder");
   say(beside.left_out, "");
 }
 

@@ -47,7 +47,8 @@ MetaGraph read_safetensors_file(const SourceFile& file, NameIndex* names = nullp
 Match sniff_tflite(std::string_view head, std::string_view path);
 MetaGraph read_tflite(const Source& source);
 
-// numpy: .npy holds one array, named after the file; .npz holds arrays named after its members without
+// numpy: .npy holds one array, named after the file (core/graph/npy_names.h), and a folder of them is a
+// model; .npz holds arrays named after its members without
 // ".npy".
 Match sniff_npy(std::string_view head, std::string_view path);
 MetaGraph read_npy(const Source& source);

@@ -23,6 +23,9 @@ struct Source {
   // name is not a clean relative path, Error{unsupported} if the file lies outside the model's folder (links
   // resolved), and Error{io} if it cannot be opened. May be called from several threads.
   std::function<std::shared_ptr<const SourceFile>(const std::string& name)> open_sibling;
+  // The names of all files of the folder that make up the model together, if no file there lists them: numpy
+  // arrays. Empty if the primary file was opened by itself.
+  std::vector<std::string> set = {};
   AssetsLoader assets = {};      // architecture descriptions, for models given by a configuration alone
   std::vector<Note> notes = {};  // from resolving the path: other candidates, the index found beside a shard
 };

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/hf_names.h"
+#include "core/graph/npy_names.h"
 #include "core/io/file_system.h"
 #include "importers/containment.h"
 #include "importers/formats.h"
@@ -104,9 +105,10 @@ std::string index_name(std::string_view shard) {
   return std::string(*hf_shard_stem(shard)).append(suffix);
 }
 
-// Whether opening `chosen` opens `other` as well: parts of one GGUF split set, a program's tensors.
+// Whether opening `chosen` opens `other` as well: parts of one GGUF split set, a program's tensors, arrays.
 bool belongs_to(std::string_view chosen, std::string_view other) {
   if (chosen.ends_with(".pte")) return other.ends_with(".ptd");
+  if (chosen.ends_with(kNpyExtension)) return other.ends_with(kNpyExtension);
   constexpr std::size_t kTail = std::string_view("-00001-of-00001.gguf").size();
   const auto set = [](std::string_view name) {  // "model" and "of-00003.gguf"
     return std::pair(name.substr(0, name.size() - kTail), name.substr(name.size() - kTail + 7));
@@ -144,6 +146,9 @@ Source resolve_model_folder(const fs::path& path, const ResolveOptions& options)
   auto file = folder->open(found.front());
   if (!file) throw Error(ErrorCode::io, {.file = (path / found.front()).string()}, "is a broken link");
   Source source = make_source(std::move(file), folder);
+  if (found.front().ends_with(kNpyExtension))
+    std::ranges::copy_if(names, std::back_inserter(source.set),
+                         [](const std::string& name) { return name.ends_with(kNpyExtension); });
 
   const std::string stem = fs::path(found.front()).stem().string();
   const bool alone = stem.ends_with("-of-00001") || stem.ends_with("-of-000001");

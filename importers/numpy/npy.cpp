@@ -3,6 +3,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/npy_names.h"
 #include "core/graph/validate.h"
 #include "core/io/cursor.h"
 #include "core/io/decoder.h"
@@ -108,11 +109,31 @@ Match sniff_npy(std::string_view head, std::string_view) {
   return head.starts_with(kNpyMagic) ? Match::yes : Match::no;
 }
 
-MetaGraph read_npy(const Source& source) {
-  const SourceFile& file = *source.file;
+namespace {
+
+MetaGraph read_array(const SourceFile& file) {
   Arrays arrays(file, "npy");
-  arrays.add(std::filesystem::path(file.path()).stem().string(), plain_storage(FileId{0}, 0, file.size()));
+  const std::string name = std::filesystem::path(file.path()).filename().string();
+  arrays.add(npy_tensor_name(name), plain_storage(FileId{0}, 0, file.size()));
   return std::move(arrays.graph());
+}
+
+}  // namespace
+
+// Of a folder, every array is a tensor.
+MetaGraph read_npy(const Source& source) {
+  if (source.set.empty()) return read_array(*source.file);
+  MetaGraph graph;
+  graph.format = "npy";
+  for (const std::string& name : source.set) {
+    const auto file = source.open_sibling(name);
+    if (!file) throw Error(ErrorCode::io, {.file = name}, "has gone since the folder was listed");
+    MetaGraph array = read_array(*file);
+    const FileId id{static_cast<std::uint32_t>(graph.files.size())};
+    graph.files.push_back(std::move(array.files.front()));
+    append_weights(graph, array, id);
+  }
+  return graph;
 }
 
 Match sniff_npz(std::string_view head, std::string_view path) {

@@ -24,9 +24,10 @@ MetaGraphPtr plain_model(const testing::TemporaryFolder& folder) {
 }
 
 WriteReport convert(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& options,
-                    const WriteOptions& write) {
+                    const WriteOptions& write, const Exporter* exporter) {
   Progress progress;
-  return convert_model(graph, exporter_for_output(out), options, out, write, progress);
+  return convert_model(graph, exporter == nullptr ? exporter_for_output(out) : *exporter, options, out, write,
+                       progress);
 }
 
 }  // namespace loadline::export_tests

@@ -51,11 +51,13 @@ const Tensor& tensor_named(const MetaGraph& graph, const std::string& name) {
 }
 
 // import(write(layout)) == layout.result, and every tensor's bytes are what they were.
-void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& options = {}) {
-  const Layout layout = exporter_for_output(out).layout(*graph, options, out);
-  convert(graph, out, options);
+void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& options = {},
+                std::string_view to = "") {
+  const Exporter& exporter = to.empty() ? exporter_for_output(out) : find_exporter(to);
+  const Layout layout = exporter.layout(*graph, options, out);
+  convert(graph, out, options, {}, &exporter);
   // of a split set, any part opens it whole
-  const MetaGraphPtr back = open(layout.folder.empty() ? layout.files.back().path : out);
+  const MetaGraphPtr back = open(fs::exists(out) ? out : layout.files.back().path);
   EXPECT_EQ(*back, layout.result) << out;
   for (const Tensor& tensor : back->tensors) {
     const Tensor& source = tensor_named(*graph, tensor.name);
@@ -118,6 +120,66 @@ TEST(NpzExport, ObeysTheRoundTripLaw) {
   EXPECT_THROW(convert(plain_model(folder), folder / "out/c.npz",
                        {.outtype = DType::f32, .alignment = 65536, .max_shard_bytes = 0}),
                Error);
+}
+
+TEST(NpyExport, ObeysTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  const auto all_floats = [](std::uint64_t alignment) {
+    return ExportOptions{.outtype = DType::f32, .alignment = alignment, .max_shard_bytes = 0};
+  };
+  const MetaGraphPtr plain = plain_model(folder);
+  for (const std::uint64_t alignment : {0u, 64u, 4096u, 8192u}) {
+    const std::string out = folder / fmt::format("out/{}", alignment);
+    expect_law(plain, out, all_floats(alignment), "npy");
+    const MetaGraphPtr written = open(out);
+    for (const Storage& storage : written->storages)
+      EXPECT_EQ(storage.offset % std::max<std::uint64_t>(alignment, 64), 0u);
+  }
+  EXPECT_THROW(find_exporter("npy").layout(*plain, {}, folder / "b"), Error);  // BF16
+  EXPECT_THROW(find_exporter("npy").layout(*plain, all_floats(16384), folder / "b"), Error);
+  EXPECT_EQ(open(folder / "out/0/a.weight.npy")->tensors.size(), 1u);  // a file by itself is itself
+}
+
+TEST(NpyExport, NamesOfTensorsLeadNowhereElse) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> names = {"..",    "../up", "/root",   "a/b",       "a%2Fb",
+                                          "con:1", "x\\y",  ".hidden", "b\xFF\x80", "\xC3\xA9",
+                                          "l\n",   "10",    "9",       "scheduler"};
+  std::string bytes(names.size() * 4, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i);
+  write_file(folder / "raw", bytes);
+  MetaGraph graph;
+  graph.files = {{folder / "raw", bytes.size()}};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const StorageId storage = graph.add_storage(plain_storage(FileId{0}, 4 * i, 4));
+    graph.tensors.push_back({names[i], DType::i32, {}, {}, storage, 0});
+  }
+  const auto shared = std::make_shared<const MetaGraph>(graph);
+  expect_law(shared, folder / "deep/out", {}, "npy");
+  std::set<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "deep"))
+    if (entry.is_regular_file()) files.insert(fs::relative(entry.path(), folder / "deep").string());
+  EXPECT_EQ(files.size(), names.size());
+  EXPECT_TRUE(files.contains("out/%2E..npy"));
+  EXPECT_TRUE(files.contains("out/%2E.%2Fup.npy"));
+  EXPECT_TRUE(files.contains("out/a%252Fb.npy"));
+  for (const std::string& name : {std::string(), std::string(252, 'n'), std::string(90, '/')}) {
+    graph.tensors[0].name = name;
+    EXPECT_THROW(find_exporter("npy").layout(graph, {}, folder / "x"), Error) << name;
+  }
+  graph.tensors[0].name = std::string(251, 'n');
+  EXPECT_NO_THROW(find_exporter("npy").layout(graph, {}, folder / "x"));
+}
+
+TEST(NpyExport, ArraysOfAnotherModelAreRefused) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {4, 4});
+  write_file(folder / "out/other.npy", "");
+  EXPECT_THROW(convert(graph, folder / "out", {}, {.overwrite = true}, &find_exporter("npy")), Error);
+  fs::remove(folder / "out/other.npy");
+  expect_law(graph, folder / "out", {}, "npy");
+  EXPECT_THROW(convert(graph, folder / "out", {}, {}, &find_exporter("npy")), Error);  // exists
+  EXPECT_NO_THROW(convert(graph, folder / "out", {}, {.overwrite = true}, &find_exporter("npy")));
 }
 
 TEST(ZipExport, LargeArchivesUseZip64) {

@@ -61,7 +61,7 @@ TEST(ModelFolder, WhatASingleFileLosesIsTold) {
   ASSERT_EQ(losses.size(), 2u);
   EXPECT_EQ(
       losses[0],
-      "4 files of the model's folder are not copied, the output is a single file: '1_Pooling/config.json', "
+      "4 files of the model's folder are not copied, the output is no model folder: '1_Pooling/config.json', "
       "'README.md', 'modeling_x.py' and 1 more");
   EXPECT_EQ(
       losses[1],

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import sys
 import tempfile
 import unittest
 
@@ -142,6 +143,34 @@ class Convert(unittest.TestCase):
             self.assertEqual(set(loaded.files), set(tensors))
             for name in loaded.files:
                 self.assertEqual((loaded[name].shape, loaded[name].tobytes()), (tuple(tensors[name].shape), raw(tensors[name])), name)
+
+    def test_numpy_maps_a_folder(self):
+        """numpy.load(mmap_mode="r") of every array, and hostile names by their escapes."""
+        from urllib.parse import unquote
+
+        from safetensors.torch import save_file
+
+        tensors = {name: tensor for name, tensor in every_dtype().items() if "float8" not in name and "bfloat16" not in name}
+        tensors |= {name: torch.tensor([number]) for number, name in enumerate(("../up", "/root", "a%2Fb", ".x", "\u00e9", "c\n"))}
+        save_file(tensors, self.folder / "m.safetensors")
+        for align in ("64", "4096"):
+            out = self.folder / f"npy{align}"
+            loadline("convert", self.folder / "m.safetensors", out, "--to", "npy", "--align", align)
+            self.assertEqual(len(os.listdir(out)), len(tensors))
+            for file in os.listdir(out):
+                name = unquote(file.removesuffix(".npy"))
+                mapped = numpy.load(out / file, mmap_mode="r")
+                self.assertTrue(isinstance(mapped, numpy.memmap) or mapped.size == 0, file)
+                if mapped.size:
+                    self.assertEqual(mapped.offset % int(align), 0)
+                self.assertEqual((mapped.shape, mapped.tobytes()), (tuple(tensors[name].shape), raw(tensors[name])), name)
+            self.assertEqual({tensor["name"] for tensor in inspect(out)["tensors"]}, set(tensors))
+        print("numpy", numpy.__version__, file=sys.stderr)
+        # arrays that numpy itself wrote beside each other
+        (self.folder / "theirs").mkdir()
+        for name in ("w.1", "w.10", "w.2"):
+            numpy.save(self.folder / "theirs" / f"{name}.npy", numpy.arange(6.0).reshape(2, 3))
+        self.assertEqual([tensor["name"] for tensor in inspect(self.folder / "theirs")["tensors"]], ["w.1", "w.2", "w.10"])
 
     def test_float8_without_scales(self):
         tensors = {str(dtype): torch.arange(256, dtype=torch.uint8).view(dtype).reshape(4, 64)
