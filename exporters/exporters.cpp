@@ -16,7 +16,7 @@ OutputKind shards_in_folder(const ExportOptions& options) {
   return options.max_shard_bytes > 0 ? OutputKind::folder : OutputKind::file;
 }
 
-constexpr std::array<Exporter, 5> kExporters = {{
+constexpr std::array<Exporter, 6> kExporters = {{
     {"safetensors", "safetensors, one file or a model folder with shards", ".safetensors",
      "outtype,align,max_shard_size", shards_in_folder, safetensors_supports, safetensors_carries,
      safetensors_layout},
@@ -28,6 +28,8 @@ constexpr std::array<Exporter, 5> kExporters = {{
      npz_layout},
     {"npy", "numpy arrays, a folder with one file a tensor", "", "outtype,align", always_folder, npz_supports,
      npz_carries, npy_layout},
+    {"ptd", "ExecuTorch tensors, one file", ".ptd", "outtype,align,order", one_file, ptd_supports,
+     ptd_carries, ptd_layout, true},
 }};
 
 }  // namespace

@@ -20,6 +20,11 @@ bool npz_supports(DType dtype);
 bool npz_carries(const MetaGraph& graph, const MetaEntry& entry);
 Layout npz_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
+bool ptd_supports(DType dtype);
+bool ptd_carries(const MetaGraph& graph, const MetaEntry& entry);
+// One file. Tied tensors keep all their names, on one segment. A tensor of unknown type becomes a blob.
+Layout ptd_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+
 bool torch_supports(DType dtype);
 bool torch_carries(const MetaGraph& graph, const MetaEntry& entry);
 // A state_dict in one archive.

@@ -7,6 +7,7 @@
 #include "core/load/written_order.h"
 #include "exporters/common.h"
 #include "exporters/convert_options.h"
+#include "exporters/preflight.h"
 #include "importers/resolve.h"
 #include "tests/exporters/export_support.h"
 #include "tests/support/gguf_builder.h"
@@ -120,6 +121,59 @@ TEST(NpzExport, ObeysTheRoundTripLaw) {
   EXPECT_THROW(convert(plain_model(folder), folder / "out/c.npz",
                        {.outtype = DType::f32, .alignment = 65536, .max_shard_bytes = 0}),
                Error);
+}
+
+TEST(PtdExport, ObeysTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr plain = plain_model(folder);
+  expect_law(plain, folder / "out/a.ptd");
+  for (const std::uint64_t alignment : {1u, 16u, 4096u}) {
+    const std::string out = folder / fmt::format("out/{}.ptd", alignment);
+    ExportOptions options = {.outtype = DType::f16, .alignment = alignment, .max_shard_bytes = 0};
+    options.order = written_order(*plain, "smallest");
+    expect_law(plain, out, options);
+    const MetaGraphPtr written = open(out);
+    for (const Storage& storage : written->storages) EXPECT_EQ(storage.offset % alignment, 0u);
+  }
+  EXPECT_THROW(convert(sample_model(folder), folder / "out/f4.ptd"), Error);
+}
+
+TEST(PtdExport, TiedTensorsShareASegment) {
+  const TemporaryFolder folder;
+  write_file(folder / "raw", std::string(64, 'r'));
+  MetaGraph graph;
+  graph.files = {{folder / "raw", 64}};
+  graph.storages = {plain_storage(FileId{0}, 0, 32), plain_storage(FileId{0}, 32, 32)};
+  graph.tensors = {{"embed", DType::f32, {2, 4}, {}, StorageId{0}, 0},
+                   {"norm", DType::f32, {8}, {}, StorageId{1}, 0},
+                   {"head", DType::f32, {2, 4}, {}, StorageId{0}, 0},
+                   {"blob", DType::opaque, {}, {}, StorageId{1}, 0}};
+  const auto shared = std::make_shared<const MetaGraph>(graph);
+  expect_law(shared, folder / "o.ptd");
+  const MetaGraphPtr back = open(folder / "o.ptd");
+  EXPECT_EQ(back->storages.size(), 3u);
+  EXPECT_EQ(tied_groups(*back).size(), 1u);
+  EXPECT_TRUE(preflight(*shared, find_exporter("ptd"), {}, folder / "p.ptd").left_out.empty());
+}
+
+TEST(PtdExport, RefusesAndNamesTheTensor) {
+  const auto error_of = [](std::string name, DType dtype, Shape shape) -> std::string {
+    MetaGraph graph;
+    graph.storages = {shapes_only_storage(std::uint64_t{1} << 40)};
+    graph.tensors = {{std::move(name), dtype, std::move(shape), {}, StorageId{0}, 0}};
+    try {
+      find_exporter("ptd").layout(graph, {}, "o.ptd");
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error_of("w", DType::f32, {1}), "");
+  EXPECT_NE(error_of("w", DType::f32, {std::uint64_t{1} << 31}).find("2147483648"), std::string::npos);
+  EXPECT_NE(error_of("w", DType::f32, Shape(std::vector<std::uint64_t>(17, 1))).find("rank 17"),
+            std::string::npos);
+  EXPECT_NE(error_of("w", DType::q4_0, {32}).find("no dtype Q4_0"), std::string::npos);
+  EXPECT_NE(error_of(std::string("w\0x", 3), DType::f32, {1}), "");
 }
 
 TEST(NpyExport, ObeysTheRoundTripLaw) {

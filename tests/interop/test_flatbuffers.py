@@ -1,6 +1,8 @@
 """ExecuTorch and LiteRT files that their own writers wrote, against what their own readers say."""
 
+import importlib.metadata
 import pathlib
+import sys
 import tempfile
 import unittest
 import warnings
@@ -21,9 +23,14 @@ try:
 except ImportError as missing:
     raise unittest.SkipTest(f"not installed: {missing.name}") from missing
 
-from common import inspect, loadline
+from common import every_dtype, inspect, loadline, raw
 
 warnings.simplefilter("ignore")
+
+
+SCALARS = {torch.float32: "FLOAT", torch.float16: "HALF", torch.bfloat16: "BFLOAT16", torch.float64: "DOUBLE",
+           torch.int8: "CHAR", torch.int16: "SHORT", torch.int32: "INT", torch.int64: "LONG", torch.uint8: "BYTE",
+           torch.bool: "BOOL"}
 
 
 class Net(torch.nn.Module):
@@ -73,6 +80,50 @@ class Flatbuffers(unittest.TestCase):
         self.assertEqual(ours["turned"]["strides"], [1, 2])
         self.assertEqual(ours["tied"]["storage"], ours["f32"]["storage"])
         self.assertEqual(ours["blob"]["dtype"], "OPAQUE")
+
+    def test_executorch_reads_what_we_write(self):
+        """Every dtype, ties, alignments and orders, read by ExecuTorch's own reader: equal bytes."""
+        from safetensors.torch import save_file
+
+        print("executorch", importlib.metadata.version("executorch"), file=sys.stderr)
+        tensors = {name: tensor for name, tensor in every_dtype().items()
+                   if not any(word in name for word in ("uint16", "uint32", "uint64", "float8_e8m0", "float8")) and name != "complex"}
+        save_file(tensors, self.path / "m.safetensors")
+        torch.save({**tensors, "tied": tensors["layer.float32.weight"]}, self.path / "m.pt")
+        for source, arguments, alignment in (("m.safetensors", (), 128), ("m.pt", ("--align", "4096"), 4096),
+                                             ("m.pt", ("--order", "largest"), 128)):
+            out = self.path / f"{source}{len(arguments)}{alignment}.ptd"
+            loadline("convert", self.path / source, out, *arguments, "--strict")
+            theirs = FlatTensorSerializer().deserialize(out.read_bytes())
+            self.assertEqual(set(theirs.named_data), set(tensors) | ({"tied"} if source == "m.pt" else set()))
+            for name, entry in theirs.named_data.items():
+                tensor = tensors["layer.float32.weight" if name == "tied" else name]
+                self.assertEqual(bytes(theirs.buffers[entry.buffer_index]), raw(tensor), name)
+                self.assertEqual(list(entry.tensor_layout.sizes), list(tensor.shape))
+                self.assertEqual(entry.tensor_layout.scalar_type.name, SCALARS[tensor.dtype], name)
+                self.assertEqual(list(entry.tensor_layout.dim_order), list(range(tensor.dim())))
+            for tensor in inspect(out)["tensors"]:
+                self.assertEqual(tensor["offset"] % alignment, 0)
+            if source == "m.pt":
+                self.assertEqual(theirs.named_data["tied"].buffer_index, theirs.named_data["layer.float32.weight"].buffer_index)
+                sizes = [len(buffer) for buffer in theirs.buffers]
+                if "--order" in arguments:
+                    self.assertEqual(sizes, sorted(sizes, reverse=True))
+
+    def test_a_program_runs_with_weights_that_we_write(self):
+        from safetensors.torch import save_file
+
+        try:
+            from executorch.extension.pybindings.portable_lib import _load_for_executorch
+        except ImportError as absent:
+            self.skipTest(f"not installed: {absent.name}")
+        net, _, path = self.export(external_constants=True)
+        save_file(net.state_dict(), self.path / "net.safetensors")
+        for align in ("16", "4096"):
+            loadline("convert", self.path / "net.safetensors", self.path / f"{align}.ptd", "--align", align)
+            given = torch.rand(1, 8)
+            (out,) = _load_for_executorch(str(path), str(self.path / f"{align}.ptd")).forward((given,))
+            torch.testing.assert_close(out, net(given))
 
     def export(self, **options):
         torch.manual_seed(0)
