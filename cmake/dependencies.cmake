@@ -10,6 +10,7 @@ find_package(FlatBuffers REQUIRED)
 find_package(Protobuf REQUIRED)  # before ONNX, which needs its targets
 find_package(ONNX CONFIG REQUIRED)
 find_package(hwy REQUIRED)
+find_package(TBB REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 
 if(LOADLINE_GPU)

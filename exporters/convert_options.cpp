@@ -2,11 +2,15 @@
 #include "exporters/convert_options.h"
 
 #include "core/base/error.h"
+#include "core/base/number.h"
 #include "core/base/option_members.h"
 #include "core/base/text.h"
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+
+#include <fmt/format.h>
 
 namespace loadline {
 namespace {
@@ -24,10 +28,27 @@ DType parse_outtype(const std::string& word) {
   return *dtype_named(word);
 }
 
+WriteShare parse_share(const std::string& word) {
+  if (word == "auto") return {0, 0};
+  const std::size_t slash = word.find('/');
+  const auto part = text_as<std::uint32_t>(std::string_view(word).substr(0, slash));
+  const auto count = slash == std::string::npos
+                         ? std::nullopt
+                         : text_as<std::uint32_t>(std::string_view(word).substr(slash + 1));
+  constexpr std::uint32_t kMostParts = 100'000;
+  if (!part || !count || *part < 1 || *part > *count || *count > kMostParts)
+    throw Error(ErrorCode::usage, "a part of '{}': write I/N with I from 1 to N, such as 1/4, or auto",
+                safe_display(word, 40));
+  return {*part - 1, *count};
+}
+std::string print_share(const WriteShare& share) {
+  return share.count == 0 ? "auto" : fmt::format("{}/{}", share.index + 1, share.count);
+}
+
 constexpr std::string_view kFormat = "Format";
 constexpr std::string_view kWriting = "Writing";
 
-constexpr std::array<Option<Request>, 10> kOptions = {{
+constexpr std::array<Option<Request>, 14> kOptions = {{
     {.id = "to",
      .group = kFormat,
      .kind = OptionKind::choice,
@@ -106,10 +127,21 @@ constexpr std::array<Option<Request>, 10> kOptions = {{
      .title = "Memory budget",
      .value_name = "SIZE",
      .brief = "memory for buffers",
-     .help = "Memory that buffers may take.",
-     .default_text = "64MiB",
+     .help = "Memory that buffers may take. Any model is converted within it.",
+     .default_text = "256MiB",
      .access = access::number<&Request::write, &WriteOptions::memory_budget>,
-     .least = 128 << 10},
+     .least = 32 << 20},
+    {.id = "threads",
+     .group = kWriting,
+     .kind = OptionKind::count,
+     .title = "Threads",
+     .value_name = "N",
+     .brief = "threads that read and convert",
+     .help = "Threads that read and convert; one more waits for the disk.",
+     .default_text = "as many as processors",
+     .access = access::number_or_none<&Request::write, &WriteOptions::threads>,
+     .least = 1,
+     .most = 256},
     {.id = "force",
      .group = kWriting,
      .kind = OptionKind::flag,
@@ -117,6 +149,35 @@ constexpr std::array<Option<Request>, 10> kOptions = {{
      .brief = "replace existing output",
      .help = "Replaces output that exists.",
      .access = access::flag<&Request::write, &WriteOptions::overwrite>},
+    {.id = "resume",
+     .group = kWriting,
+     .kind = OptionKind::flag,
+     .title = "Resume",
+     .brief = "continue after an interruption",
+     .help = "Verifies what an interrupted conversion has written and continues it. If this run is "
+             "interrupted, it "
+             "leaves its files for the next one.",
+     .access = access::flag<&Request::write, &WriteOptions::resume>},
+    {.id = "consume",
+     .group = kWriting,
+     .kind = OptionKind::flag,
+     .title = "Consume the source",
+     .brief = "free the source's disk space while converting",
+     .help = "Frees the source's disk space while converting, and removes the source's weight files at the "
+             "end. A "
+             "range is freed only after the bytes made of it are on the disk and have been read back.",
+     .access = access::flag<&Request::write, &WriteOptions::consume>},
+    {.id = "part",
+     .group = kWriting,
+     .kind = OptionKind::text,
+     .title = "Part",
+     .value_name = "I/N",
+     .brief = "write part I of N, or auto (Slurm, MPI); join",
+     .help = "Writes part I of N of the output's files; several processes share a folder. With auto, I and N "
+             "are those "
+             "of Slurm or MPI. The command join ends the conversion.",
+     .default_text = "all",
+     .access = access::word<parse_share, print_share, &Request::write, &WriteOptions::share>},
     {.id = "verify",
      .group = kWriting,
      .kind = OptionKind::flag,

@@ -73,23 +73,25 @@ std::uint64_t total_bytes(const Layout& layout) {
   return total;
 }
 
-OutputCheck check_output(const Layout& layout, const MetaGraph& source, bool overwrite,
-                         std::uint64_t needed) {
+OutputCheck check_output(const Layout& layout, const MetaGraph& source, bool overwrite) {
   OutputCheck check;
   check_targets(layout, source, overwrite);
   check.superseded = find_superseded(layout, source, overwrite);
   if (layout.files.empty()) return check;
-  const std::string& first = layout.files.front().path;
-  check.disk = disk_space(first);
-  if (!check.disk) return check;
-  if (::access(check.disk->folder.c_str(), W_OK | X_OK) != 0)
+  check.disk = disk_space(layout.files.front().path);
+  if (check.disk && ::access(check.disk->folder.c_str(), W_OK | X_OK) != 0)
     throw system_error(check.disk->folder, "write to the folder", errno);
-  if (needed > check.disk->available)
+  return check;
+}
+
+void check_room(const Layout& layout, std::uint64_t needed) {
+  if (layout.files.empty()) return;
+  const std::string& first = layout.files.front().path;
+  const auto disk = disk_space(first);
+  if (disk && needed > disk->available)
     throw Error(ErrorCode::io, {.file = layout.folder.empty() ? first : layout.folder},
                 "needs {} ({} bytes) in all, the disk of '{}' has {} free ({} bytes)", format_bytes(needed),
-                needed, safe_display(check.disk->folder, 100), format_bytes(check.disk->available),
-                check.disk->available);
-  return check;
+                needed, safe_display(disk->folder, 100), format_bytes(disk->available), disk->available);
 }
 
 }  // namespace loadline

@@ -19,8 +19,10 @@ struct OutputCheck {
 };
 
 // Throws Error{usage} if a target exists and `overwrite` is not set, if it is a folder or a file of the
-// source, or if the output folder holds another model; Error{io} if the folder cannot be written to, or if
-// its disk has less than `needed` bytes: replaced files free nothing before the new ones are whole.
-OutputCheck check_output(const Layout& layout, const MetaGraph& source, bool overwrite, std::uint64_t needed);
+// source, or if the output folder holds another model; Error{io} if the folder cannot be written to.
+OutputCheck check_output(const Layout& layout, const MetaGraph& source, bool overwrite);
+// Throws Error{io} if the disk has less than `needed` bytes: replaced files free nothing before the new ones
+// are whole.
+void check_room(const Layout& layout, std::uint64_t needed);
 
 }  // namespace loadline

@@ -4,8 +4,10 @@
 #include "core/base/error.h"
 #include "core/convert/cast.h"
 #include "exporters/formats.h"
+#include "exporters/writer/work_folder.h"
 
 #include <array>
+#include <filesystem>
 
 #include <xxhash.h>
 
@@ -84,6 +86,9 @@ WriteReport synthesize(const MetaGraph& shapes, const std::string& folder, const
   const ReadTensor generate = [&](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
     Values(shapes.tensor(id), *options.seed).fill(offset, out);
   };
+  // a checkpoint that is made of numbers alone is made again: what an interrupted run has left goes
+  if (const std::string remains = WorkFolder::path_of(layout); std::filesystem::exists(remains))
+    remove_remains(examine_remains(remains), false);
   WriteOptions write;
   write.overwrite = options.overwrite;
   write.sparse = !options.seed.has_value();

@@ -1,101 +1,74 @@
-// Streams every file of a layout through one bounded buffer, in file order, from one thread.
+// Checks, writes the parts, puts them in place.
 #include "exporters/write_layout.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/xxh3.h"
 #include "core/io/atomic_file.h"
 #include "core/io/process_memory.h"
-#include "core/io/source_file.h"
-#include "exporters/header_copy.h"
 #include "exporters/output_check.h"
+#include "exporters/writer/consume.h"
+#include "exporters/writer/new_folders.h"
+#include "exporters/writer/part_writer.h"
+#include "exporters/writer/read_back.h"
+#include "exporters/writer/work_folder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
+#include <numeric>
+#include <thread>
 
 #include <fcntl.h>
-#include <zlib.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 
 namespace loadline {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLeastBuffer = 64 << 10;
-constexpr std::size_t kMostBuffer = 4 << 20;  // larger buffers do not write faster
+bool is_copy(const Slot& slot) { return copied_tensor(slot.recipe).has_value(); }
 
-// Creates the folders of an output. Its destructor removes those that are still empty, unless they are kept.
-class NewFolders {
- public:
-  void make(const fs::path& folder) {
-    std::error_code failure;
-    if (folder.empty() || fs::is_directory(folder, failure)) return;
-    make(folder.parent_path());
-    if (fs::create_directory(folder, failure)) made_.push_back(folder);
-    if (failure) throw system_error(folder.string(), "create the folder", failure.value());
+PipelineSizes sizes_for(const Layout& layout, const MetaGraph& source, const WriteOptions& options) {
+  const auto any_slot = [&](auto test) {
+    return std::ranges::any_of(layout.files,
+                               [&](const LayoutFile& file) { return std::ranges::any_of(file.slots, test); });
+  };
+  const bool computes = any_slot([](const Slot& slot) { return !is_copy(slot); });
+  const bool gathers =
+      std::ranges::any_of(source.tensors, [](const Tensor& tensor) { return !tensor.strides.empty(); });
+  constexpr unsigned kMostThreads = 8;
+  const unsigned threads = options.threads != 0
+                               ? options.threads
+                               : std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+  return share_budget(options.memory_budget, threads, computes, gathers);
+}
+
+// The files of each process, about as many bytes for each: largest first, to the process with least.
+std::vector<std::size_t> share_of(const Layout& layout, const WriteShare& share) {
+  std::vector<std::size_t> by_size(layout.files.size());
+  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+  std::ranges::stable_sort(
+      by_size, [&](std::size_t a, std::size_t b) { return layout.files[a].bytes > layout.files[b].bytes; });
+  std::vector<std::uint64_t> bytes(share.count, 0);
+  std::vector<std::size_t> own, others;
+  for (const std::size_t file : by_size) {
+    const auto least = std::ranges::min_element(bytes);
+    *least += layout.files[file].bytes;
+    (least - bytes.begin() == static_cast<std::ptrdiff_t>(share.index) ? own : others).push_back(file);
   }
-  void keep() { made_.clear(); }
-  ~NewFolders() {
-    std::error_code ignored;
-    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) fs::remove(*folder, ignored);
-  }
+  std::ranges::sort(own);
+  // what the others have not begun, or died over, comes after the own share
+  std::ranges::sort(others);
+  own.insert(own.end(), others.begin(), others.end());
+  return own;
+}
 
- private:
-  std::vector<fs::path> made_;
-};
-
-// How a budget is shared: `out` collects what is written; recipes that are no copies compute in the rest.
-struct Buffers {
-  Buffers(std::uint64_t budget, bool computes) {
-    const std::uint64_t share = computes ? budget / 2 : budget;
-    const auto bytes = static_cast<std::size_t>(std::clamp<std::uint64_t>(share, kLeastBuffer, kMostBuffer));
-    out.resize(bytes / 64 * 64);
-    if (computes)
-      recipes = std::max<std::uint64_t>(budget - std::min(budget, share), RecipeReader::kLeastMemory);
-  }
-  std::vector<std::byte> out;
-  std::uint64_t recipes = 0;  // bytes
-};
-
-// Computes the checksums of a file while its bytes pass, and puts them where they belong.
-class RunningCrc {
- public:
-  RunningCrc() = default;
-  explicit RunningCrc(std::span<const Checksum> wanted) : wanted_(wanted), values_(wanted.size(), 0) {
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-      for (const std::uint64_t at : wanted[i].at) places_.emplace_back(at, i);
-    std::ranges::sort(places_);
-  }
-
-  // `bytes` are those of the file from `offset` on; calls follow each other without gaps.
-  void add(std::uint64_t offset, std::span<const std::byte> bytes) {
-    const std::uint64_t end = offset + bytes.size();
-    for (; next_ < wanted_.size() && wanted_[next_].begin < end; ++next_) {
-      const Checksum& range = wanted_[next_];
-      const std::uint64_t from = std::max(range.begin, offset), to = std::min(range.end, end);
-      if (from < to)
-        values_[next_] = static_cast<std::uint32_t>(::crc32_z(
-            values_[next_], reinterpret_cast<const Bytef*>(bytes.data() + (from - offset)), to - from));
-      if (range.end > end) return;
-    }
-  }
-
-  // Puts checksums into a piece of the file.
-  void fill_in(std::uint64_t offset, std::span<std::byte> piece) const {
-    auto place = std::ranges::lower_bound(places_, offset, {}, &Place::first);
-    for (; place != places_.end() && place->first < offset + piece.size(); ++place)
-      std::memcpy(piece.data() + (place->first - offset), &values_[place->second], sizeof(std::uint32_t));
-  }
-
- private:
-  using Place = std::pair<std::uint64_t, std::size_t>;  // offset, position in wanted_
-  std::span<const Checksum> wanted_;
-  std::vector<std::uint32_t> values_;
-  std::vector<Place> places_;
-  std::size_t next_ = 0;
-};
+std::uint64_t allocated_bytes(const std::string& path) {
+  struct stat state = {};
+  return ::stat(path.c_str(), &state) == 0 ? static_cast<std::uint64_t>(state.st_blocks) * 512 : 0;
+}
 
 class Writer {
  public:
@@ -106,218 +79,162 @@ class Writer {
         reader_(reader),
         options_(options),
         progress_(progress),
-        anon_before_(read_process_memory().rss_anon),
-        buffers_(options.memory_budget, computes()) {
-    report_.buffer_bytes = buffers_.out.size() + buffers_.recipes;
-  }
+        anon_before_(read_process_memory().rss_anon) {}
 
   WriteReport write() {
     const auto start = std::chrono::steady_clock::now();
-    const std::uint64_t total = total_bytes(layout_);
-    superseded_ = check_output(layout_, source_, options_.overwrite, options_.sparse ? 0 : total).superseded;
-    progress_.add_total(options_.verify ? 2 * total : total);
-
     NewFolders folders;
-    std::vector<AtomicFile> outputs;
-    for (const LayoutFile& file : layout_.files) {
-      folders.make(fs::path(file.path).parent_path());
-      outputs.emplace_back(file.path);
-      // all disk space is reserved before the first byte is written
-      options_.sparse ? outputs.back().set_size(file.bytes) : outputs.back().preallocate(file.bytes);
-    }
-    for (std::size_t i = 0; i < outputs.size(); ++i) write_file(layout_.files[i], outputs[i]);
-    for (AtomicFile& output : outputs) {
+    WorkFolder work = enter(folders);
+    try {
+      if (!work.publishing()) write_parts(work);
       progress_.check_cancelled();
-      output.sync();
+      if (options_.share)
+        report_.complete = false;
+      else
+        finish(work);
+    } catch (...) {
+      const bool precious = consumption_ && consumption_->has_begun();
+      if (options_.resume || options_.share || precious) work.keep();
+      throw;
     }
-    if (options_.verify)
-      for (std::size_t i = 0; i < outputs.size(); ++i) verify_file(outputs[i], report_.files[i]);
-    progress_.check_cancelled();
-    publish(outputs);
+    if (options_.share)
+      work.keep();
+    else
+      work.remove();
     folders.keep();
     report_.verified = options_.verify;
+    report_.peak_rss_bytes = peak_resident_bytes();
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(report_);
   }
 
  private:
-  bool computes() const {
-    return std::ranges::any_of(layout_.files, [](const LayoutFile& file) {
-      return std::ranges::any_of(file.slots, [](const Slot& slot) { return !copied_tensor(slot.recipe); });
-    });
+  // Everything that can fail before a byte is written.
+  WorkFolder enter(NewFolders& folders) {
+    if (options_.consume && options_.share)
+      throw Error(ErrorCode::usage, "a source that several processes share cannot be consumed");
+    const std::string path = WorkFolder::path_of(layout_);
+    const bool ending = (options_.resume || options_.share) && fs::exists(fs::path(path) / "publish");
+    WorkRecord record = work_record(layout_, layout_sources(layout_, source_));
+    record.replaces = options_.overwrite;
+    if (!ending)
+      for (const fs::path& old : check_output(layout_, source_, options_.overwrite).superseded)
+        record.superseded.push_back(old.filename().string());
+    if (options_.consume) {
+      check_consumable(source_);
+      record.removes = consumed_files(source_);
+    }
+    folders.make(output_folder(layout_));
+    for (const LayoutFile& file : layout_.files) folders.make(fs::path(file.path).parent_path());
+    return WorkFolder(
+        path, std::move(record),
+        {.shared = options_.share.has_value(), .resume = options_.resume, .force = options_.overwrite});
   }
 
-  // Without `overwrite`, another writer may have created a target meanwhile: then the files already in place
-  // are removed again.
-  void publish(std::vector<AtomicFile>& outputs) {
-    std::size_t published = 0;
-    try {
-      for (; published < outputs.size(); ++published)
-        outputs[published].rename_into_place(options_.overwrite);
-    } catch (...) {
-      std::error_code ignored;
-      if (!options_.overwrite)
-        for (std::size_t i = 0; i < published; ++i) fs::remove(outputs[i].target(), ignored);
-      throw;
-    }
-    for (const fs::path& old : superseded_) {
-      std::error_code failure;
-      if (!fs::remove(old, failure) && failure)
-        throw system_error(old.string(), "remove this part of the model that was replaced", failure.value());
-    }
+  void check_sources(const WorkFolder& work) {
+    for (const SourceState& state : work.record().sources)
+      check_unchanged(state,
+                      std::ranges::find(work.record().removes, state.path) != work.record().removes.end());
   }
 
-  void write_file(const LayoutFile& file, AtomicFile& output) {
-    output_ = &output;
-    report_.tensors += file.slots.size();
-    hash_ = Xxh3();
-    crc_ = RunningCrc(file.checksums);
-    at_ = 0;
-    append_header(file);
-    append_copy(file);
-    if (options_.sparse) {
-      flush();
-      for (const Piece& piece : file.pieces) output_->write_at(piece.offset, piece.bytes);
-      progress_.add(file.bytes - at_);
-      report_.files.push_back({file.path, file.bytes, 0});
-      return;
+  void write_parts(WorkFolder& work) {
+    if (work.resumed()) check_sources(work);
+    if (options_.consume) consumption_.emplace(layout_, source_, work.consumed());
+    const std::uint64_t total = total_bytes(layout_);
+    reserve(work, total);
+    progress_.add_total(options_.verify ? 2 * total : total);
+    if (options_.sparse) return write_sparse(work);
+
+    const PipelineSizes sizes = sizes_for(layout_, source_, options_);
+    report_.buffer_bytes = sizes.bytes();
+    const PartContext context{.layout = layout_,
+                              .source = source_,
+                              .read = reader_,
+                              .progress = progress_,
+                              .consumption = consumption_ ? &*consumption_ : nullptr,
+                              .policy = options_.policy,
+                              .step = std::min(options_.checkpoint_bytes,
+                                               consumption_ ? kConsumedStep : options_.checkpoint_bytes)};
+    PartWriter writer(context, sizes);
+    for (const std::size_t file : share_of(layout_, options_.share.value_or(WriteShare{})))
+      write_part(work, writer, file);
+    report_.bytes_written = writer.written_bytes();
+    report_.bytes_resumed = writer.resumed_bytes();
+    report_.peak_host_bytes = writer.peak_anonymous() - std::min(writer.peak_anonymous(), anon_before_);
+  }
+
+  // All disk space is reserved before the first byte is written, unless the source makes room for it.
+  void reserve(const WorkFolder& work, std::uint64_t total) {
+    std::uint64_t have = 0;
+    for (std::size_t i = 0; i < layout_.files.size(); ++i) have += allocated_bytes(work.part(i));
+    if (consumption_ && work.resumed()) return;
+    const std::uint64_t needed =
+        consumption_ ? consumed_room(layout_, source_) : total - std::min(have, total);
+    if (!options_.sparse) check_room(layout_, needed);
+    if (consumption_ || options_.share || options_.sparse) return;
+    for (std::size_t i = 0; i < layout_.files.size(); ++i)
+      open_part(work, i).preallocate(layout_.files[i].bytes);
+  }
+
+  OutputFile open_part(const WorkFolder& work, std::size_t file) {
+    const std::string path = work.part(file);
+    UniqueFd fd = create_for(path, work.target(file));
+    if (!fd) fd = UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!fd) throw system_error(path, "open", errno);
+    return OutputFile(std::move(fd), layout_.files[file].path);
+  }
+
+  void write_part(const WorkFolder& work, PartWriter& writer, std::size_t file) {
+    const LayoutFile& out = layout_.files[file];
+    auto log = PartLog::claim(work.log(file));
+    if (!log) return;  // another process writes it
+    if (options_.share) {
+      const auto known = log->read();
+      if (!known.empty() && known.back().at == out.bytes)
+        return;  // another process wrote it; joining verifies
     }
-    auto piece = file.pieces.begin();
-    const auto pieces_before = [&](std::uint64_t offset) {
-      for (; piece != file.pieces.end() && piece->offset < offset; ++piece) {
-        pad_to(piece->offset);
-        append_piece(*piece);
+    OutputFile part = open_part(work, file);
+    if (options_.share) part.preallocate(out.bytes);
+    const Checkpoint whole = writer.write(file, part, work.part(file), *log);
+    if (options_.verify) check_read_back(work.part(file), out.path, whole, progress_);
+    report_.files.push_back({out.path, out.bytes, whole.xxh3});
+    report_.tensors += out.slots.size();
+    for (const Slot& slot : out.slots) report_.bytes_read += recipe_source_bytes(source_, slot.recipe);
+    if (!out.copy_of.empty()) report_.bytes_read += out.bytes;
+  }
+
+  // Headers and pieces; all else is a hole.
+  void write_sparse(const WorkFolder& work) {
+    for (std::size_t i = 0; i < layout_.files.size(); ++i) {
+      const LayoutFile& file = layout_.files[i];
+      OutputFile part = open_part(work, i);
+      part.set_size(file.bytes);
+      HeaderStream header(file, source_);
+      std::vector<std::byte> buffer(1 << 20);
+      const std::uint64_t end = header_bytes(file);
+      for (std::uint64_t at = 0; at < end;) {
+        const auto bytes = std::span(buffer).first(
+            static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), end - at)));
+        header.read(bytes);
+        part.write_at(at, bytes);
+        at += bytes.size();
       }
-    };
-    for (const Slot& slot : file.slots) {
-      pieces_before(slot.offset);
-      pad_to(slot.offset);
-      append_tensor(slot);
-    }
-    pieces_before(UINT64_MAX);
-    pad_to(file.bytes);
-    flush();
-    report_.files.push_back({file.path, file.bytes, hash_.digest()});
-  }
-
-  std::span<std::byte> room() {
-    if (filled_ == buffers_.out.size()) flush();
-    return std::span(buffers_.out).subspan(filled_);
-  }
-
-  void append_header(const LayoutFile& file) {
-    auto rest = std::span<const std::byte>(file.header);
-    for (const HeaderCopy& copy : file.copies) {
-      const auto before = static_cast<std::size_t>(copy.at - at_ - filled_);
-      append(rest.first(before));
-      rest = rest.subspan(before);
-      copy_elements(source_, copy.array, [this](std::span<const std::byte> bytes) { append(bytes); });
-      report_.bytes_read += copy.array.bytes;
-    }
-    append(rest);
-  }
-
-  // A file that changed since it was listed would be cut or padded.
-  void append_copy(const LayoutFile& file) {
-    if (file.copy_of.empty()) return;
-    const SourceFile source = SourceFile::open(file.copy_of);
-    if (source.size() != file.bytes)
-      throw Error(ErrorCode::io, {.file = file.copy_of}, "has {} bytes now, it had {}", source.size(),
-                  file.bytes);
-    append_from(file.bytes, 1, [&](std::uint64_t at, std::span<std::byte> out) { source.read_at(at, out); });
-    report_.bytes_read += file.bytes;
-  }
-
-  // Counts bytes that were put where room() said.
-  void take(std::span<const std::byte> bytes) {
-    crc_.add(at_ + filled_, bytes);
-    filled_ += bytes.size();
-  }
-
-  void append_piece(const Piece& piece) {
-    std::vector<std::byte> bytes = piece.bytes;
-    crc_.fill_in(piece.offset, bytes);
-    append(bytes);
-  }
-
-  void append(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const auto free = room();
-      const std::size_t n = std::min(free.size(), bytes.size());
-      std::copy_n(bytes.begin(), n, free.begin());
-      take(free.first(n));
-      bytes = bytes.subspan(n);
+      for (const Piece& piece : file.pieces) part.write_at(piece.offset, piece.bytes);
+      part.sync();
+      progress_.add(file.bytes);
+      report_.bytes_written += end;
+      report_.tensors += file.slots.size();
+      report_.files.push_back({file.path, file.bytes, 0});
     }
   }
 
-  void pad_to(std::uint64_t offset) {
-    while (at_ + filled_ < offset) {
-      const auto free = room();
-      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(free.size(), offset - at_ - filled_));
-      std::fill_n(free.begin(), n, std::byte{0});
-      take(free.first(n));
-    }
-  }
-
-  void append_tensor(const Slot& slot) {
-    if (const auto tensor = copied_tensor(slot.recipe)) {
-      append_from(slot.bytes, 1,
-                  [&](std::uint64_t at, std::span<std::byte> out) { reader_(*tensor, at, out); });
-    } else {
-      RecipeReader computed(source_, reader_, slot.recipe, buffers_.recipes);
-      append_from(slot.bytes, dtype_info(slot.dtype).block_bytes,
-                  [&](std::uint64_t at, std::span<std::byte> out) { computed.read(at, out); });
-    }
-    report_.bytes_read += recipe_source_bytes(source_, slot.recipe);
-  }
-
-  // Calls `fill` for pieces of whole elements.
-  template <typename Fill>
-  void append_from(std::uint64_t bytes, std::uint64_t element, Fill fill) {
-    for (std::uint64_t done = 0; done < bytes;) {
-      auto free = room();
-      if (free.size() < element) flush(), free = room();
-      const std::uint64_t n = std::min<std::uint64_t>(free.size() / element * element, bytes - done);
-      const auto piece = free.first(static_cast<std::size_t>(n));
-      fill(done, piece);
-      take(piece);
-      done += n;
-    }
-  }
-
-  void flush() {
-    progress_.check_cancelled();
-    const auto bytes = std::span<const std::byte>(buffers_.out).first(filled_);
-    output_->write_at(at_, bytes);
-    hash_.update(bytes);
-    at_ += filled_;
-    report_.bytes_written += filled_;
-    progress_.add(filled_);
-    filled_ = 0;
-    const std::uint64_t anon = read_process_memory().rss_anon;
-    report_.peak_host_bytes =
-        std::max(report_.peak_host_bytes, anon > anon_before_ ? anon - anon_before_ : 0);
-  }
-
-  // Drops the file's cached pages first, so that the bytes come from the disk.
-  void verify_file(const AtomicFile& output, const WrittenFile& written) {
-    const SourceFile file = SourceFile::open(output.temporary());
-    ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
-    Xxh3 hash;
-    for (std::uint64_t at = 0; at < file.size();) {
-      progress_.check_cancelled();
-      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(buffers_.out.size(), file.size() - at));
-      const auto bytes = std::span(buffers_.out).first(n);
-      file.read_at(at, bytes);
-      hash.update(bytes);
-      at += n;
-      progress_.add(n);
-    }
-    if (file.size() != written.bytes || hash.digest() != written.xxh3)
-      throw Error(ErrorCode::io, {.file = written.path},
-
-                  "reads back differently: hash {:016x}, {:016x} was written; the disk or memory is faulty",
-                  hash.digest(), written.xxh3);
+  void finish(WorkFolder& work) {
+    if (!work.publishing()) check_sources(work);
+    if (report_.files.empty())
+      for (std::size_t i = 0; i < layout_.files.size(); ++i)
+        if (const auto log = read_part_log(work.log(i)); !log.empty())
+          report_.files.push_back({work.target(i), log.back().at, log.back().xxh3});
+    work.publish();
   }
 
   const Layout& layout_;
@@ -326,15 +243,8 @@ class Writer {
   const WriteOptions& options_;
   Progress& progress_;
   std::uint64_t anon_before_;  // measured before the buffers are allocated
-  Buffers buffers_;
-  std::vector<fs::path> superseded_;
+  std::optional<Consumption> consumption_;
   WriteReport report_;
-  // of the file being written
-  AtomicFile* output_ = nullptr;
-  Xxh3 hash_;
-  RunningCrc crc_ = {};
-  std::uint64_t at_ = 0;    // bytes already in the file
-  std::size_t filled_ = 0;  // bytes waiting in buffers_.out
 };
 
 }  // namespace

@@ -7,8 +7,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <deque>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -74,6 +76,15 @@ Json json_texts(const std::vector<std::string>& raw) {
   return list;
 }
 
+Json notes_json(std::span<const Note> notes) {
+  Json list = Json::array();
+  for (const Note& note : notes)
+    list.push_back({{"severity", severity_name(note.severity)},
+                    {"tensor", note.tensor ? Json(json_text(*note.tensor)) : Json()},
+                    {"text", json_text(note.text)}});
+  return list;
+}
+
 namespace {
 
 // Ignores write errors: a closed terminal must not stop the work.
@@ -83,6 +94,23 @@ void show(const std::string& text) {
 }
 
 }  // namespace
+
+// The rate of the last few seconds: an average since the start would hide a disk that has become slow.
+class RecentRate {
+ public:
+  RecentRate() { samples_.emplace_back(std::chrono::steady_clock::now(), 0); }
+  // Bytes per second, after `done` bytes in all.
+  double add(std::uint64_t done) {
+    constexpr std::size_t kMostSamples = 25;  // of 200 ms each
+    samples_.emplace_back(std::chrono::steady_clock::now(), done);
+    if (samples_.size() > kMostSamples) samples_.pop_front();
+    const std::chrono::duration<double> time = samples_.back().first - samples_.front().first;
+    return static_cast<double>(done - samples_.front().second) / time.count();
+  }
+
+ private:
+  std::deque<std::pair<std::chrono::steady_clock::time_point, std::uint64_t>> samples_;
+};
 
 struct ProgressLine::Worker {
   std::mutex mutex;
@@ -95,15 +123,18 @@ ProgressLine::ProgressLine(const Context& context, std::string label, const Prog
   worker_ = std::make_unique<Worker>();
   Worker& worker = *worker_;
   worker.thread = std::jthread([&worker, &progress, label = std::move(label)](std::stop_token stop) {
-    const auto start = std::chrono::steady_clock::now();
+    RecentRate rate;
     std::unique_lock lock(worker.mutex);
     // tasks shorter than this show nothing
     while (!worker.wake.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; })) {
       if (stop.stop_requested()) break;
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      show(fmt::format("\r\033[K{} {:3.0f}%  {} of {}  {}", label, 100 * progress.fraction(),
-                       format_bytes(progress.done()), format_bytes(progress.total()),
-                       format_rate(static_cast<double>(progress.done()) / seconds)));
+      const std::uint64_t done = progress.done(), total = progress.total();
+      const double bytes_per_second = rate.add(done);
+      const double left = static_cast<double>(total - std::min(done, total)) / bytes_per_second;
+      show(
+          fmt::format("\r\033[K{} {:3.0f}%  {} of {}  {}{}", label, 100 * progress.fraction(),
+                      format_bytes(done), format_bytes(total), format_rate(bytes_per_second),
+                      bytes_per_second > 0 ? fmt::format("  {} left", format_seconds(left)) : std::string()));
     }
     show("\r\033[K");
   });

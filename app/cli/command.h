@@ -79,6 +79,9 @@ MetaGraphPtr open_for(const Context& context, const std::string& path);
 // "error: tensor 'x': text", for display.
 std::string note_text(const Note& note);
 
+// A list of {severity, tensor, text}.
+Json notes_json(std::span<const Note> notes);
+
 // Writes a line to stderr. Never fails, since nobody may be reading it.
 void complain(const std::string& text);
 

@@ -6,7 +6,7 @@
 namespace loadline::cli {
 namespace {
 
-constexpr std::array<Command, 13> kCommands = {{
+constexpr std::array<Command, 15> kCommands = {{
     {"gui", "Open the window (also: loadline, loadline PATH)", false, setup_gui,
      "loadline gui llama-3-8b\nloadline gui llama-3-8b --panel methods --screenshot methods.png"},
     {"inspect", "Show what is in a model", true, setup_inspect,
@@ -25,6 +25,10 @@ constexpr std::array<Command, 13> kCommands = {{
     {"convert", "Write a model as a flat file that can be mapped", true, setup_convert,
      "loadline convert llama-3-8b model.gguf\n"
      "loadline convert llama-3-8b out --max-shard-size 5GB --outtype bf16 --verify"},
+    {"join", "End a conversion that several processes wrote", false, setup_join,
+     "loadline join llama-3-8b-bf16"},
+    {"clean", "Remove what interrupted conversions left in a folder", false, setup_clean,
+     "loadline clean llama-3-8b-bf16 --dry-run\nloadline clean ."},
     {"upload", "Load a model onto a GPU: projected beside measured", true, setup_upload,
      "loadline upload llama-3-8b --verify\nloadline upload llama-3-8b --method mmap_assign --device 1"},
     {"devices", "List the GPUs of this machine, and why one is chosen", false, setup_devices,

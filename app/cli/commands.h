@@ -5,12 +5,14 @@
 
 namespace loadline::cli {
 
+Action setup_clean(CLI::App& app);
 Action setup_convert(CLI::App& app);
 Action setup_devices(CLI::App& app);
 Action setup_formats(CLI::App& app);
 Action setup_gui(CLI::App& app);
 Action setup_help(CLI::App& app);
 Action setup_inspect(CLI::App& app);
+Action setup_join(CLI::App& app);
 Action setup_methods(CLI::App& app);
 Action setup_plan(CLI::App& app);
 Action setup_rehearse(CLI::App& app);

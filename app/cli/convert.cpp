@@ -2,14 +2,21 @@
 #include "exporters/convert.h"
 
 #include "app/cli/commands.h"
+#include "app/cli/join.h"
 #include "app/cli/option_flags.h"
+#include "app/cli/ranks.h"
+#include "app/cli/shell.h"
 #include "app/cli/table.h"
+#include "app/cli/written_files.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/written_order.h"
 #include "exporters/convert_options.h"
+#include "exporters/join.h"
 #include "exporters/output_check.h"
 #include "exporters/preflight.h"
+
+#include <cstdlib>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -25,10 +32,6 @@ struct ConvertFlags {
   bool dry_run = false;
 };
 
-Json file_json(const WrittenFile& file) {
-  return {{"path", json_text(file.path)}, {"bytes", file.bytes}, {"xxh3", fmt::format("{:016x}", file.xxh3)}};
-}
-
 std::string change_text(const TypeChange& change) {
   const std::string_view from = dtype_info(change.from).name, to = dtype_info(change.to).name;
   const std::string tensors = counted(change.tensors, "tensor");
@@ -42,7 +45,8 @@ std::string change_text(const TypeChange& change) {
 int dry_run(const Context& context, const Preflight& planned, const MetaGraph& graph, bool overwrite) {
   const Layout& layout = planned.layout;
   const std::uint64_t total = total_bytes(layout);
-  const OutputCheck check = check_output(layout, graph, overwrite, total);
+  const OutputCheck check = check_output(layout, graph, overwrite);
+  check_room(layout, total);
   if (context.json) {
     Json json = {{"dry_run", true},
                  {"files", Json::array()},
@@ -89,8 +93,16 @@ int convert(const Context& context, const ConvertFlags& options) {
   ConvertRequest request;
   for (const auto& option : convert_options()) options.flags.apply(option, request);
   const Exporter& exporter = chosen_exporter(request.to, options.out);
+  if (request.write.share && request.write.share->count == 0)
+    request.write.share = share_from_environment([](const char* name) {
+      const char* const value = std::getenv(name);
+      return std::string(value == nullptr ? "" : value);
+    });
   const WriteOptions& write = request.write;
 
+  // its source may be gone already
+  if (write.resume && !options.out.empty() && waits_for_last_step(options.out))
+    return run_join(context, options.out, write.overwrite);
   const MetaGraphPtr graph = open_for(context, options.in);
   if (!request.order.empty())
     request.layout.order = written_order(*graph, request.order, Progress(context.stop));
@@ -110,25 +122,31 @@ int convert(const Context& context, const ConvertFlags& options) {
     report = write_model(graph, planned.layout, write, progress);
   }
   if (context.json) {
-    Json json = {{"files", Json::array()},
-                 {"tensors", report.tensors},
-                 {"bytes_read", report.bytes_read},
-                 {"bytes_written", report.bytes_written},
-                 {"seconds", report.seconds},
-                 {"peak_host_bytes", report.peak_host_bytes},
-                 {"memory_budget", write.memory_budget},
-                 {"verified", report.verified},
-                 {"left_out", json_texts(planned.left_out)}};
-    for (const WrittenFile& file : report.files) json["files"].push_back(file_json(file));
-    print_json(json);
+    print_json({{"files", files_json(report)},
+                {"tensors", report.tensors},
+                {"bytes_read", report.bytes_read},
+                {"bytes_written", report.bytes_written},
+                {"resumed", report.bytes_resumed},
+                {"seconds", report.seconds},
+                {"peak_host_bytes", report.peak_host_bytes},
+                {"peak_rss_bytes", report.peak_rss_bytes},
+                {"memory_budget", write.memory_budget},
+                {"verified", report.verified},
+                {"complete", report.complete},
+                {"notes", notes_json(graph->notes)},
+                {"left_out", json_texts(planned.left_out)}});
     return kDone;
   }
-  for (const WrittenFile& file : report.files)
-    fmt::print("{}  {}  xxh3 {:016x}\n", safe_display(file.path), format_bytes(file.bytes), file.xxh3);
-  fmt::print("{}, {} written in {} ({}), {} of memory{}\n", counted(report.tensors, "tensor"),
-             format_bytes(report.bytes_written), format_seconds(report.seconds),
+  print_files(report);
+  if (report.bytes_resumed > 0)
+    fmt::print("{} were there already and are verified\n", format_bytes(report.bytes_resumed));
+  fmt::print("{}, {} written in {} ({}), the process took at most {} of memory{}\n",
+             counted(report.tensors, "tensor"), format_bytes(report.bytes_written),
+             format_seconds(report.seconds),
              format_rate(static_cast<double>(report.bytes_written) / report.seconds),
-             format_bytes(report.peak_host_bytes), report.verified ? ", read back and equal" : "");
+             format_bytes(report.peak_rss_bytes), report.verified ? ", read back and equal" : "");
+  if (!report.complete)
+    fmt::print("This part is written. When all parts are: loadline join {}\n", shell_word(out));
   return kDone;
 }
 

@@ -184,12 +184,9 @@ Json summary_json(const OpenedModel& opened) {
   json["missing"] = json_texts(opened.claims.missing);
   json["unclaimed"] = json_texts(names_of(graph, opened.claims.unclaimed));
   json["unclaimed_files"] = json_texts(unclaimed_files(graph));
-  json["notes"] = Json::array();
-  for (const std::vector<Note>* const notes : {&graph.notes, &opened.claims.notes})
-    for (const Note& note : *notes)
-      json["notes"].push_back({{"severity", severity_name(note.severity)},
-                               {"tensor", note.tensor ? Json(json_text(*note.tensor)) : Json()},
-                               {"text", json_text(note.text)}});
+  json["notes"] = notes_json(graph.notes);
+  const Json claims = notes_json(opened.claims.notes);
+  for (const Json& note : claims) json["notes"].push_back(note);
   json["timing"] = {
       {"open_ms", opened.open_ms}, {"header_bytes", header_bytes(graph)}, {"bytes_read", opened.bytes_read}};
   json["rss_anon_bytes"] = read_process_memory().rss_anon;

@@ -107,7 +107,7 @@ int flushed(int code) {
   return kFailed;
 }
 
-// A sharded output keeps all its files open at once: raises the limit to the system's maximum.
+// A sharded model's files are all open at once: raises the limit to the system's maximum.
 void raise_file_limit() {
   struct rlimit limit = {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -301,6 +301,8 @@ int run(int argc, char** argv, int (*run_gui)(const GuiRequest&)) {
   const Parsers commands = add_commands(app, context);
   if (const std::optional<int> code = parse(app, argc, argv, context)) return *code;
   raise_file_limit();
+  // a file that may not grow (ulimit -f) is an error of that write, not the end of the process
+  std::signal(SIGXFSZ, SIG_IGN);
   look_at_terminal(context);
   for (std::size_t i = 0; i < commands.parsers.size(); ++i)
     if (commands.parsers[i]->parsed()) return run_command(commands.actions[i], context);

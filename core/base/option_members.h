@@ -50,7 +50,8 @@ constexpr Access<StructWith<first>> number_or_none = {
     },
     [](auto& values, const OptionValue& value) {
       const auto* const number = std::get_if<std::uint64_t>(&value);
-      member_of<first, deeper...>(values) = number == nullptr ? 0 : *number;
+      auto& member = member_of<first, deeper...>(values);
+      member = static_cast<std::remove_reference_t<decltype(member)>>(number == nullptr ? 0 : *number);
     },
     true};
 

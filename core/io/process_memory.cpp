@@ -59,6 +59,8 @@ ProcessMemoryCounters read_process_memory() {
           .rss_shmem = number_after(text, "RssShmem:") * 1024};
 }
 
+std::uint64_t peak_resident_bytes() { return number_after(read_proc("/proc/self/status"), "VmHWM:") * 1024; }
+
 std::optional<std::uint64_t> available_system_memory() {
   const std::uint64_t bytes = number_after(read_proc("/proc/meminfo"), "MemAvailable:") * 1024;
   if (bytes == 0) return std::nullopt;

@@ -17,6 +17,9 @@ struct ProcessMemoryCounters {
 // All zeros if the system does not tell.
 ProcessMemoryCounters read_process_memory();
 
+// The most memory that was ever resident in this process (VmHWM); 0 if the system does not tell.
+std::uint64_t peak_resident_bytes();
+
 // Memory that the system could give now without swapping: MemAvailable, or the rest of the process's control
 // group (cgroup v2) if that is less. Nothing if the system does not tell.
 std::optional<std::uint64_t> available_system_memory();

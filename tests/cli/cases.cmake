@@ -259,7 +259,7 @@ cli_case(convert_folder 0 "convert demo out/f16 --outtype f16 --max-shard-size 3
 cli_case(convert_dry_run 0 "convert demo nowhere/x.safetensors --dry-run" STDOUT "Would write 61.0")
 cli_case(convert_unknown_extension 2 "convert demo out/demo.onnx" STDERR "no output format")
 cli_case(convert_onto_itself 2 "convert demo demo --force" STDERR "is the folder of the model being read")
-cli_case(convert_tiny_budget 2 "convert demo out/b.gguf --memory-budget 1KiB" STDERR "--memory-budget: 1KiB is less than 128KiB, the least possible")
+cli_case(convert_tiny_budget 2 "convert demo out/b.gguf --memory-budget 1KiB" STDERR "--memory-budget: 1KiB is less than 32MiB, the least possible")
 cli_case(convert_dry_run_without_weights 2 "convert demo/config.json x.safetensors --dry-run" STDERR "shapes only")
 cli_case(convert_without_weights 2 "convert demo/config.json out/c.gguf" STDERR "shapes only")
 

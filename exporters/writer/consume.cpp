@@ -1,0 +1,175 @@
+// Counts the slots that need each storage; fallocate(PUNCH_HOLE) when none is left.
+#include "exporters/writer/consume.h"
+
+#include "core/base/error.h"
+#include "core/base/number.h"
+#include "core/io/atomic_file.h"
+#include "core/io/source_file.h"
+#include "core/io/unique_fd.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace loadline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Importers read small tensors: shapes and states of packed weights. They stay.
+constexpr std::uint64_t kLeastPunched = 1 << 20;
+
+std::set<StorageId> storages_of(const MetaGraph& graph, const Recipe& recipe) {
+  std::set<StorageId> storages;
+  for (const RecipeStep& step : recipe.steps) {
+    if (step.kind == StepKind::take) storages.insert(graph.tensor(step.tensor).storage);
+    if (step.kind != StepKind::unpack) continue;
+    const LogicalTensor& weight = graph.logical[step.packed];
+    storages.insert(graph.tensor(weight.codes).storage);
+    for (const CompanionTensor& companion : weight.companions)
+      storages.insert(graph.tensor(companion.tensor).storage);
+  }
+  return storages;
+}
+
+bool holds_weights(const MetaGraph& graph, std::size_t file) {
+  return std::ranges::any_of(graph.storages, [&](const Storage& storage) {
+    return storage.file != kNoFile && index(storage.file) == file;
+  });
+}
+
+}  // namespace
+
+std::vector<ConsumedRange> parse_consumed(std::string_view log) {
+  std::vector<ConsumedRange> ranges;
+  for (std::size_t end = 0; (end = log.find('\n')) != std::string_view::npos; log.remove_prefix(end + 1)) {
+    ConsumedRange range;
+    std::string_view line = log.substr(0, end);
+    const auto next = [&]() -> std::uint64_t {
+      const std::size_t space = line.find(' ');
+      const auto value = text_as<std::uint64_t>(line.substr(0, space));
+      line = space == std::string_view::npos ? std::string_view() : line.substr(space + 1);
+      return value.value_or(0);
+    };
+    range.file = static_cast<std::size_t>(next());
+    range.begin = next();
+    range.end = next();
+    if (range.begin < range.end) ranges.push_back(range);
+  }
+  return ranges;
+}
+
+void check_consumable(const MetaGraph& source) {
+  for (std::size_t i = 0; i < source.files.size(); ++i) {
+    if (!holds_weights(source, i)) continue;
+    const std::string& path = source.files[i].path;
+    const ErrorPlace place{.file = path};
+    struct stat state = {};
+    if (::lstat(path.c_str(), &state) != 0) throw system_error(path, "examine", errno);
+    if (S_ISLNK(state.st_mode))
+      throw Error(ErrorCode::unsupported, place,
+                  "is a link: what it leads to may belong to other models, and is not consumed");
+    if (state.st_nlink > 1)
+      throw Error(ErrorCode::unsupported, place,
+                  "has {} names: it would be gone under each, and is not consumed", state.st_nlink);
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd) throw system_error(path, "open for writing, to consume it", errno);
+    // a hole behind the end changes nothing, and tells whether there can be holes
+    if (::fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, state.st_size, 4096) != 0)
+      throw Error(ErrorCode::unsupported, place,
+                  "its file system cannot give back parts of a file ({}): it is not consumed",
+                  std::strerror(errno));
+  }
+}
+
+Consumption::Consumption(const Layout& layout, const MetaGraph& source, std::string log)
+    : layout_(layout),
+      source_(source),
+      log_(std::move(log)),
+      uses_(source.storages.size(), 0),
+      next_(layout.files.size(), 0) {
+  if (!log_.empty() && fs::exists(log_)) {
+    const SourceFile before = SourceFile::open(log_);
+    for (const ConsumedRange& range : parse_consumed(before.text_at(0, before.size())))
+      logged_.insert({range.file, range.begin});
+  }
+  for (const LayoutFile& file : layout.files)
+    for (const Slot& slot : file.slots)
+      for (const StorageId storage : storages_of(source, slot.recipe)) ++uses_[index(storage)];
+}
+
+void Consumption::written(std::size_t file, std::uint64_t upto) {
+  if (const std::vector<ConsumedRange> ranges = freed(file, upto); !ranges.empty()) punch(ranges);
+}
+
+std::vector<ConsumedRange> Consumption::freed(std::size_t file, std::uint64_t upto) {
+  std::vector<ConsumedRange> free;
+  const std::vector<Slot>& slots = layout_.files[file].slots;
+  for (std::size_t& next = next_[file]; next < slots.size(); ++next) {
+    const Slot& slot = slots[next];
+    if (slot.offset + slot.bytes > upto) break;
+    for (const StorageId id : storages_of(source_, slot.recipe)) {
+      if (--uses_[index(id)] > 0) continue;
+      const Storage& storage = source_.storage(id);
+      const bool whole = storage.encoding == Encoding::plain || storage.encoding == Encoding::byte_swapped;
+      if (storage.file != kNoFile && whole && storage.bytes >= kLeastPunched)
+        free.push_back({index(storage.file), storage.offset, storage.offset + storage.bytes});
+    }
+  }
+  return free;
+}
+
+void Consumption::punch(const std::vector<ConsumedRange>& ranges) {
+  std::string lines;
+  for (const ConsumedRange& range : ranges)
+    if (logged_.insert({range.file, range.begin}).second)
+      lines += fmt::format("{} {} {}\n", range.file, range.begin, range.end);
+  const UniqueFd log(::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!log || ::write(log.get(), lines.data(), lines.size()) != static_cast<ssize_t>(lines.size()) ||
+      ::fdatasync(log.get()) != 0)
+    throw system_error(log_, "note what is consumed", errno);
+  sync_folder(fs::path(log_).parent_path().string());
+  for (const ConsumedRange& range : ranges) {
+    const std::string& path = source_.files[range.file].path;
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd || ::fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                           static_cast<off_t>(range.begin), static_cast<off_t>(range.end - range.begin)) != 0)
+      throw system_error(path, "give back what has been converted", errno);
+  }
+}
+
+std::vector<std::string> consumed_files(const MetaGraph& source) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < source.files.size(); ++i)
+    if (holds_weights(source, i) || source.files[i].path.ends_with(".index.json"))
+      paths.push_back(source.files[i].path);
+  return paths;
+}
+
+std::uint64_t consumed_room(const Layout& layout, const MetaGraph& source) {
+  Consumption consumption(layout, source, "");
+  std::uint64_t written = 0, freed = 0, most = 0;
+  for (std::size_t i = 0; i < layout.files.size(); ++i)
+    for (std::uint64_t at = 0; at < layout.files[i].bytes;) {
+      const std::uint64_t step = std::min(kConsumedStep, layout.files[i].bytes - at);
+      at += step;
+      written += step;
+      if (written > freed) most = std::max(most, written - freed);
+      for (const ConsumedRange& range : consumption.freed(i, at)) {
+        // only whole blocks of the file system can be given back
+        constexpr std::uint64_t kBlock = 4096;
+        const std::uint64_t begin = (range.begin + kBlock - 1) / kBlock * kBlock,
+                            end = range.end / kBlock * kBlock;
+        freed += end > begin ? end - begin : 0;
+      }
+    }
+  return most;
+}
+
+}  // namespace loadline

@@ -1,0 +1,63 @@
+// Gives a source's disk space back while it is converted: a storage is punched out of its file once all that
+// is made of it is durable and has been read back.
+#pragma once
+
+#include "core/graph/meta_graph.h"
+#include "exporters/exporter.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace loadline {
+
+// Bytes [begin, end) of a file of the source graph.
+struct ConsumedRange {
+  std::size_t file = 0;
+  std::uint64_t begin = 0, end = 0;
+};
+// The log of a work folder, one range a line. Lines that were cut off are left out.
+std::vector<ConsumedRange> parse_consumed(std::string_view log);
+
+// Throws Error{unsupported} for a source that cannot be consumed: on a file system without holes, with other
+// names (links), read-only, or without files.
+void check_consumable(const MetaGraph& source);
+
+// The files that hold weights, and their index: they go once the output is in place.
+std::vector<std::string> consumed_files(const MetaGraph& source);
+// Disk space that must be free to convert a consumed source.
+std::uint64_t consumed_room(const Layout& layout, const MetaGraph& source);
+
+// How often a written part is made durable while its source is consumed.
+inline constexpr std::uint64_t kConsumedStep = 64 << 20;
+
+class Consumption {
+ public:
+  // `log`: the path of the work folder's log of consumed ranges.
+  Consumption(const Layout& layout, const MetaGraph& source, std::string log);
+
+  // The first `upto` bytes of file number `file` of the layout are durable and verified. Calls for one file
+  // come with increasing numbers. The ranges are logged before they are punched.
+  void written(std::size_t file, std::uint64_t upto);
+  // The same without a change of files: the ranges that would be punched.
+  std::vector<ConsumedRange> freed(std::size_t file, std::uint64_t upto);
+
+  // Whether holes have been made, now or by an earlier run.
+  bool has_begun() const { return !logged_.empty(); }
+
+ private:
+  void punch(const std::vector<ConsumedRange>& ranges);
+
+  const Layout& layout_;
+  const MetaGraph& source_;
+  std::string log_;
+  std::set<std::pair<std::size_t, std::uint64_t>> logged_;  // file and begin of each range
+  std::vector<std::uint32_t> uses_;                         // by storage: slots that are not written yet
+  std::vector<std::size_t> next_;  // by file of the layout: its first slot that is not written
+};
+
+}  // namespace loadline

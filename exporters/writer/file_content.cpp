@@ -1,0 +1,193 @@
+// Cuts header, slots and pieces into windows.
+#include "exporters/writer/file_content.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <zlib.h>
+
+namespace loadline {
+namespace {
+
+// Whether reading the storage from the front to the back is much cheaper than otherwise.
+bool decodes(const MetaGraph& graph, TensorId tensor) {
+  const Encoding encoding = graph.storage(graph.tensor(tensor).storage).encoding;
+  return encoding != Encoding::plain && encoding != Encoding::byte_swapped;
+}
+
+std::uint32_t crc_of(std::span<const std::byte> bytes) {
+  return static_cast<std::uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+std::uint32_t joined(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes) {
+  return static_cast<std::uint32_t>(::crc32_combine(first, second, static_cast<z_off_t>(second_bytes)));
+}
+
+}  // namespace
+
+RecipeReader& RecipeBuffers::reader(const MetaGraph& source, const ReadTensor& read, const Slot& slot) {
+  if (slot_ != &slot) {
+    reader_.reset();  // frees its buffers before the next ones are made
+    reader_.emplace(source, read, slot.recipe, memory_);
+    slot_ = &slot;
+  }
+  return *reader_;
+}
+
+FileContent::FileContent(const LayoutFile& file, const MetaGraph& source, const ReadTensor& read,
+                         std::uint64_t memory)
+    : file_(file),
+      source_(source),
+      read_(read),
+      header_(header_bytes(file)),
+      stream_(file, source),
+      in_order_(memory),
+      crcs_(file.checksums.size(), 0) {
+  for (std::size_t i = 0; i < file.checksums.size(); ++i)
+    for (const std::uint64_t at : file.checksums[i].at) places_.emplace_back(at, i);
+  std::ranges::sort(places_);
+  if (file.copy_of.empty()) return;
+  copied_ = SourceFile::open(file.copy_of);
+  if (copied_->size() != file.bytes)
+    throw Error(ErrorCode::io, {.file = file.copy_of}, "has {} bytes now, it had {}", copied_->size(),
+                file.bytes);
+}
+
+void FileContent::pass(std::uint64_t offset, std::span<const std::byte> bytes) {
+  for (std::size_t i = 0; i < file_.checksums.size(); ++i) {
+    const Checksum& range = file_.checksums[i];
+    const std::uint64_t from = std::max(range.begin, offset);
+    const std::uint64_t to = std::min(range.end, offset + bytes.size());
+    if (from < to)
+      crcs_[i] = joined(
+          crcs_[i],
+          crc_of(bytes.subspan(static_cast<std::size_t>(from - offset), static_cast<std::size_t>(to - from))),
+          to - from);
+  }
+}
+
+bool FileContent::reads_in_order(const Slot& slot) const {
+  return std::ranges::any_of(slot.recipe.steps, [&](const RecipeStep& step) {
+    if (step.kind == StepKind::unpack) return decodes(source_, source_.logical[step.packed].codes);
+    return step.kind == StepKind::take && decodes(source_, step.tensor);
+  });
+}
+
+void FileContent::begin(Window& window) {
+  window.parts.clear();
+  window.crcs.clear();
+  const std::uint64_t end = window.offset + window.bytes.size();
+  for (std::uint64_t at = window.offset; at < end;) at = begin_next(window, at);
+}
+
+// Begins with what lies at `at`, and returns where that ends in the window.
+std::uint64_t FileContent::begin_next(Window& window, std::uint64_t at) {
+  const std::uint64_t end = window.offset + window.bytes.size();
+  const auto bytes_to = [&](std::uint64_t upto) {
+    return window.bytes.subspan(static_cast<std::size_t>(at - window.offset),
+                                static_cast<std::size_t>(std::min(upto, end) - at));
+  };
+  if (copied_) {
+    window.parts.push_back({nullptr, at, bytes_to(end)});
+    return end;
+  }
+  if (at < header_) {
+    const auto out = bytes_to(header_);
+    stream_.read(out);
+    return at + out.size();
+  }
+  const auto slot_end = [&] { return file_.slots[slot_].offset + file_.slots[slot_].bytes; };
+  const auto piece_end = [&] { return file_.pieces[piece_].offset + file_.pieces[piece_].bytes.size(); };
+  while (slot_ < file_.slots.size() && slot_end() <= at) ++slot_;
+  while (piece_ < file_.pieces.size() && piece_end() <= at) ++piece_;
+  std::uint64_t next = UINT64_MAX;
+  if (slot_ < file_.slots.size()) next = file_.slots[slot_].offset;
+  if (piece_ < file_.pieces.size()) next = std::min(next, file_.pieces[piece_].offset);
+  if (next > at) {
+    const auto gap = bytes_to(next);
+    std::ranges::fill(gap, std::byte{0});
+    return at + gap.size();
+  }
+  if (piece_ < file_.pieces.size() && file_.pieces[piece_].offset <= at) {
+    const Piece& piece = file_.pieces[piece_];
+    const auto out = bytes_to(piece_end());
+    std::memcpy(out.data(), piece.bytes.data() + (at - piece.offset), out.size());
+    return at + out.size();
+  }
+  const Slot& slot = file_.slots[slot_];
+  const Window::Part part{&slot, at - slot.offset, bytes_to(slot_end())};
+  if (reads_in_order(slot))
+    read_part(part, in_order_);
+  else
+    window.parts.push_back(part);
+  return at + part.bytes.size();
+}
+
+void FileContent::read_part(const Window::Part& part, RecipeBuffers& buffers) const {
+  if (part.slot == nullptr) return copied_->read_at(part.from, part.bytes);
+  const Slot& slot = *part.slot;
+  const auto copied = copied_tensor(slot.recipe);
+  const auto read = [&](std::uint64_t offset, std::span<std::byte> out) {
+    if (copied)
+      read_(*copied, offset, out);
+    else
+      buffers.reader(source_, read_, slot).read(offset, out);
+  };
+  // an element, or block, that the window's border cuts is read whole
+  const std::uint64_t unit = std::max<std::uint64_t>(dtype_info(slot.dtype).block_bytes, 1);
+  const auto read_cut = [&](std::uint64_t offset, std::span<std::byte> out) {
+    std::vector<std::byte> whole(static_cast<std::size_t>(std::min(unit, slot.bytes - offset / unit * unit)));
+    read(offset / unit * unit, whole);
+    std::memcpy(out.data(), whole.data() + offset % unit, out.size());
+  };
+  std::uint64_t at = part.from;
+  auto out = part.bytes;
+  const auto cut = [&](std::uint64_t bytes) {
+    const auto first = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, out.size())));
+    read_cut(at, first);
+    at += first.size();
+    out = out.subspan(first.size());
+  };
+  if (at % unit != 0) cut(unit - at % unit);
+  const std::uint64_t whole = out.size() / unit * unit;
+  if (whole > 0) read(at, out.first(static_cast<std::size_t>(whole)));
+  at += whole;
+  out = out.subspan(static_cast<std::size_t>(whole));
+  if (!out.empty()) cut(out.size());
+}
+
+void FileContent::fill(Window& window, RecipeBuffers& buffers) const {
+  for (const Window::Part& part : window.parts) read_part(part, buffers);
+  const std::uint64_t end = window.offset + window.bytes.size();
+  for (auto range = std::ranges::partition_point(
+           file_.checksums, [&](const Checksum& other) { return other.end <= window.offset; });
+       range != file_.checksums.end() && range->begin < end; ++range) {
+    const std::uint64_t from = std::max(range->begin, window.offset), to = std::min(range->end, end);
+    const auto bytes = window.bytes.subspan(static_cast<std::size_t>(from - window.offset),
+                                            static_cast<std::size_t>(to - from));
+    window.crcs.emplace_back(crc_of(bytes), bytes.size());
+  }
+}
+
+void FileContent::finish(Window& window) {
+  const std::uint64_t end = window.offset + window.bytes.size();
+  auto range = std::ranges::partition_point(
+      file_.checksums, [&](const Checksum& other) { return other.end <= window.offset; });
+  for (const auto& [crc, bytes] : window.crcs) {
+    std::uint32_t& whole = crcs_[static_cast<std::size_t>(range++ - file_.checksums.begin())];
+    whole = joined(whole, crc, bytes);
+  }
+  // the border of a window may cut a checksum
+  constexpr std::uint64_t kSize = sizeof(std::uint32_t);
+  const std::uint64_t first = window.offset - std::min(window.offset, kSize - 1);
+  for (auto place = std::ranges::lower_bound(places_, first, {}, &Place::first);
+       place != places_.end() && place->first < end; ++place)
+    for (std::uint64_t i = 0; i < kSize; ++i)
+      if (const std::uint64_t at = place->first + i; at >= window.offset && at < end)
+        window.bytes[static_cast<std::size_t>(at - window.offset)] =
+            static_cast<std::byte>(crcs_[place->second] >> (8 * i));
+}
+
+}  // namespace loadline

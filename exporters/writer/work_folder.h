@@ -1,0 +1,91 @@
+// The folder `.loadline-...` in which the files of one output grow until all of them appear.
+//
+//   job.json     what is written, and from which files    lock       held by every process at work
+//   00000.part   the first file of the layout              00000.log  how much of it is durable
+//   publish      exists once parts begin to appear         consumed   what was taken from the sources
+#pragma once
+
+#include "core/io/unique_fd.h"
+#include "exporters/writer/work_record.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+struct WorkPolicy {
+  bool shared = false;  // other processes write parts at the same time, and go on with each other's remains
+  bool resume = false;  // goes on with the remains of the same work
+  bool force = false;   // removes other remains, unless they hold the only copy of something
+};
+
+// Move-only. Its destructor removes the folder, unless keep() was called or others are at work in it.
+class WorkFolder {
+ public:
+  // Where a layout's work folder is; the folder in which it lies must exist when it is entered.
+  static std::string path_of(const Layout& layout);
+
+  // Creates the folder or goes on in it. Throws Error{usage} if another process is at work there, or if there
+  // are remains that the policy does not allow to use or to remove.
+  WorkFolder(std::string path, WorkRecord record, const WorkPolicy& policy);
+  // Takes over work of which only the folder is known. Throws Error{usage} if a process is at work there, and
+  // Error{malformed} if there is no record.
+  explicit WorkFolder(std::string path);
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  ~WorkFolder();
+
+  const WorkRecord& record() const { return record_; }
+  bool resumed() const { return resumed_; }
+  // Whether an earlier run has begun to put the parts in place: all of them are complete.
+  bool publishing() const;
+  std::string part(std::size_t file) const;
+  std::string log(std::size_t file) const;
+  std::string consumed() const;
+  std::string target(std::size_t file) const;
+
+  void allow_replacing(bool allow) { record_.replaces |= allow; }
+  // Puts all parts in place, in order, then removes what they supersede and sources that were consumed. Each
+  // part must be complete and durable; one that is not there was put in place by an earlier run. Without
+  // `record().replaces`, throws Error{usage} if a target exists, and takes back those that it put in place.
+  void publish();
+
+  // Leaves everything for another run.
+  void keep() { keep_ = true; }
+  // Removes the folder and all that is in it.
+  void remove();
+
+ private:
+  void lock(bool shared);
+  void settle(const WorkPolicy& policy);
+  void write_record(bool shared);
+  void remove_if_alone() noexcept;
+
+  std::string path_;
+  UniqueFd lock_;
+  WorkRecord record_;
+  bool alone_ = true;
+  bool ours_ = false;  // nothing of an earlier run is in it
+  bool resumed_ = false;
+  bool keep_ = false;
+};
+
+// A work folder of any process, or a temporary file, as it lies on disk.
+struct Remains {
+  std::string path;
+  bool alive = false;                     // a process is at work
+  std::optional<WorkRecord> record = {};  // nothing if its process died before it wrote one
+  bool publishing = false;                // all parts are complete, some may be in place
+  std::uint64_t written = 0;              // durable bytes, of all files
+  std::uint64_t consumed = 0;             // bytes of which this is the only copy
+};
+Remains examine_remains(const std::string& path);
+// All in a folder, by name.
+std::vector<Remains> find_remains(const std::string& folder);
+// Throws Error{usage} for remains that are alive or hold the only copy of something, unless `discard`.
+void remove_remains(const Remains& remains, bool discard);
+
+}  // namespace loadline

@@ -1,0 +1,313 @@
+"""Kills, cancels and starves conversions at random moments, and looks at what they leave.
+
+usage: crash.py LOADLINE [--kills N] [--cancels N] [--seed N] [--folder DIR] [--only WORD]
+
+After every interruption: no target is there in part, the source has its bytes (or, if it is consumed, the remains
+have them), and --resume ends with the bytes of an undisturbed run and leaves nothing beside them.
+"""
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CONFIG = {"model_type": "llama", "hidden_size": 1024, "num_hidden_layers": 6, "num_attention_heads": 16,
+          "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 16000, "torch_dtype": "bfloat16"}
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
+
+
+def contents(folder):
+    """Hashes by name of all files but remains."""
+    found = {}
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".loadline-")]
+        for name in files:
+            path = os.path.join(root, name)
+            if not name.startswith(".loadline-"):
+                found[os.path.relpath(path, folder)] = digest(path)
+    return found
+
+
+def remains(folder):
+    return [name for name in os.listdir(folder) if name.startswith(".loadline-")] if os.path.isdir(folder) else []
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(holds, text):
+    if not holds:
+        raise Failed(text)
+
+
+class Job:
+    """One way to convert: its arguments behind the source, and the result of an undisturbed run."""
+
+    def __init__(self, name, out, options, consumes=False, parts=0):
+        self.name, self.out, self.options, self.consumes, self.parts = name, out, options, consumes, parts
+        self.reference, self.seconds = {}, 0.0
+
+
+class Crash:
+    def __init__(self, arguments):
+        self.program, self.random = os.path.abspath(arguments.program), random.Random(arguments.seed)
+        self.folder = tempfile.mkdtemp(prefix="loadline-crash-", dir=arguments.folder)
+        self.source, self.work = os.path.join(self.folder, "m"), os.path.join(self.folder, "work")
+        config = os.path.join(self.folder, "config.json")
+        with open(config, "w") as file:
+            json.dump(CONFIG, file)
+        self.run("synth", config, self.source, "--random", "1", "--max-shard-size", "40MB")
+        with open(os.path.join(self.source, "tokenizer.json"), "w") as file:
+            file.write("{}")
+        self.source_contents = contents(self.source)
+        self.jobs = [Job("single", "out.gguf", ["--outtype", "f16"]),
+                     Job("sharded", ".", ["--max-shard-size", "30MB"]),
+                     Job("consume", ".", ["--max-shard-size", "30MB", "--consume"], consumes=True),
+                     Job("consume one file", "out.safetensors", ["--consume"], consumes=True),
+                     Job("part", ".", ["--max-shard-size", "20MB"], parts=3)]
+        for job in self.jobs:
+            self.fresh(job)
+            start = time.monotonic()
+            self.finish(job)
+            job.seconds = time.monotonic() - start
+            job.reference = contents(self.work)
+
+    def run(self, *arguments, code=0, **options):
+        done = subprocess.run([self.program, *arguments], capture_output=True, text=True, **options)
+        expect(done.returncode == code, f"{arguments}: exit {done.returncode}: {done.stderr or done.stdout}")
+        return done
+
+    def fresh(self, job):
+        shutil.rmtree(self.work, ignore_errors=True)
+        os.mkdir(self.work)
+        self.input = self.source
+        if job.consumes:
+            self.input = os.path.join(self.folder, "consumed")
+            shutil.rmtree(self.input, ignore_errors=True)
+            shutil.copytree(self.source, self.input)
+
+    def command(self, job, *more):
+        out = os.path.normpath(os.path.join(self.work, job.out))
+        return [self.program, "convert", self.input, out, *job.options, *more]
+
+    def start(self, job, *more, **options):
+        return subprocess.Popen(self.command(job, *more), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                **options)
+
+    def parts(self, job):
+        return [[f"--part={i + 1}/{job.parts}"] for i in range(job.parts)] if job.parts else [[]]
+
+    def finish(self, job, *more):
+        for part in self.parts(job):
+            done = subprocess.run(self.command(job, *part, *more), capture_output=True, text=True)
+            expect(done.returncode == 0, f"exit {done.returncode}: {done.stderr}")
+        if job.parts:
+            self.run("join", self.work)
+
+    def interrupt(self, job, which, *more):
+        """Starts all processes of a job and sends them a signal at random moments. The exit codes."""
+        processes = [self.start(job, *part, *more) for part in self.parts(job)]
+        codes = []
+        for process in processes:
+            time.sleep(self.random.uniform(0, 1.1 * job.seconds / len(processes)))
+            process.send_signal(which)
+        for process in processes:
+            process.communicate()
+            codes.append(process.returncode)
+        if job.parts and all(code == 0 for code in codes):
+            joining = subprocess.Popen([self.program, "join", self.work], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
+            time.sleep(self.random.uniform(0, 0.3 * job.seconds))
+            joining.send_signal(which)
+            codes.append(joining.wait())
+        return codes
+
+    def check_targets(self, job):
+        there = contents(self.work)
+        for name, value in there.items():
+            expect(job.reference.get(name) == value, f"{name} is there in part")
+        if "model.safetensors.index.json" in there:
+            expect(there == job.reference, "the index is there before the shards")
+        if not job.consumes:
+            expect(contents(self.source) == self.source_contents, "the source has changed")
+        return there
+
+    def check_done(self, job):
+        expect(contents(self.work) == job.reference, "other bytes than those of an undisturbed run")
+        expect(not remains(self.work), f"left behind: {remains(self.work)}")
+        if job.consumes:
+            left = [name for name in os.listdir(self.input) if name.endswith((".safetensors", ".index.json"))]
+            expect(not left, f"consumed files are still there: {left}")
+
+    def kill(self, job):
+        self.fresh(job)
+        codes = self.interrupt(job, signal.SIGKILL)
+        self.check_targets(job)
+        if not job.consumes and not job.parts and remains(self.work) and self.random.random() < 0.25:
+            if contents(self.work):
+                return self.end(job)  # the last step was under way: only going on is right
+            self.run("clean", self.work)
+            expect(not remains(self.work), "clean has left something")
+            self.finish(job)
+            return self.check_done(job)
+        while self.random.random() < 0.3:
+            self.interrupt(job, signal.SIGKILL, *([] if job.parts else ["--resume"]))
+            self.check_targets(job)
+        del codes
+        self.end(job)
+
+    def end(self, job):
+        if contents(self.work) == job.reference and not remains(self.work):
+            return self.check_done(job)
+        if job.parts and contents(self.work):
+            self.run("join", self.work)  # its last step had begun
+        else:
+            self.finish(job, *([] if job.parts else ["--resume"]))
+        self.check_done(job)
+
+    def cancel(self, job):
+        self.fresh(job)
+        codes = self.interrupt(job, signal.SIGINT)
+        expect(all(code in (0, 130) for code in codes), f"exit codes {codes}")
+        there = self.check_targets(job)
+        if 130 in codes and not job.parts:
+            if job.consumes and remains(self.work):
+                self.run("clean", self.work, code=1)
+                expect(remains(self.work), "clean has removed the only copy of a source")
+                return self.end(job)
+            expect(not remains(self.work), f"cancelled, and left behind: {remains(self.work)}")
+            if not there:
+                expect(contents(self.input) == self.source_contents, "the source has changed")
+        elif job.parts:
+            self.end(job)
+
+    def faults(self):
+        """Every failing call gives one clear error, or none if the program has another way."""
+        library = os.path.join(self.folder, "faults.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, os.path.join(HERE, "faults.c"), "-ldl"],
+                       check=True)
+        for call in ("pwrite", "fsync", "rename", "fallocate", "pread"):
+            for n in (1, 2, 3, 5, 9, 20):
+                for job in self.jobs[:2]:
+                    self.fresh(job)
+                    folder = self.source if call == "pread" else self.work
+                    environment = dict(os.environ, LD_PRELOAD=library, LOADLINE_FAULT=f"{call}:{n}",
+                                       LOADLINE_FAULT_FOLDER=folder)
+                    process = self.start(job, env=environment)
+                    said, _ = process.communicate()
+                    what = f"{call} {n}, {job.name}"
+                    expect(process.returncode in (0, 1), f"{what}: exit {process.returncode}: {said}")
+                    there = self.check_targets(job)
+                    if process.returncode == 1:
+                        expect("Input/output error" in said, f"{what}: says only: {said}")
+                        expect(not remains(self.work), f"{what}: left behind {remains(self.work)}")
+                        expect(not there, f"{what}: some targets are there")
+                    else:
+                        self.check_done(job)
+                    print(f"  {what}: exit {process.returncode}")
+
+    def source_changes(self):
+        job = self.jobs[1]
+        for how in ("truncated", "written to", "replaced"):
+            for _ in range(4):
+                self.fresh(job)
+                self.input = os.path.join(self.folder, "changing")
+                shutil.rmtree(self.input, ignore_errors=True)
+                shutil.copytree(self.source, self.input)
+                process = self.start(job)
+                time.sleep(self.random.uniform(0.2, 0.7) * job.seconds)
+                process.send_signal(signal.SIGSTOP)
+                running = process.poll() is None and not contents(self.work) and remains(self.work)
+                path = os.path.join(self.input, "model-00003-of-00004.safetensors")
+                path = path if os.path.exists(path) else sorted(
+                    os.path.join(self.input, name) for name in os.listdir(self.input) if name.endswith(".safetensors"))[-1]
+                if how == "truncated":
+                    os.truncate(path, os.path.getsize(path) // 2)
+                elif how == "written to":
+                    with open(path, "r+b") as file:
+                        file.seek(-1000, 2)
+                        file.write(b"changed")
+                else:
+                    shutil.copy(path, path + ".new")
+                    os.replace(path + ".new", path)
+                process.send_signal(signal.SIGCONT)
+                said, _ = process.communicate()
+                if not running:
+                    continue  # it was not far enough, or too far
+                expect(process.returncode == 1, f"source {how}: exit {process.returncode}: {said}")
+                expect(not contents(self.work) and not remains(self.work), f"source {how}: something is left")
+                print(f"  source {how}: {said.strip().splitlines()[-1]}")
+
+    def small_disk(self):
+        if os.geteuid() != 0:
+            return print("  small disk: skipped, only root can mount one")
+        disk = os.path.join(self.folder, "disk")
+        os.makedirs(disk, exist_ok=True)
+        for options, words in (("size=40m", "free"), ("size=400m,ro", "Read-only")):
+            if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", disk]).returncode != 0:
+                return print("  small disk: skipped, none can be mounted")
+            try:
+                for job in self.jobs[:2]:
+                    out = os.path.join(disk, "new" if job.out == "." else job.out)
+                    done = subprocess.run([self.program, "convert", self.source, out, *job.options],
+                                          capture_output=True, text=True)
+                    dry = subprocess.run([self.program, "convert", self.source, out, *job.options, "--dry-run"],
+                                         capture_output=True, text=True)
+                    expect(done.returncode == 1 and words in done.stderr, f"{options}: {done.stderr}")
+                    expect(dry.returncode == 1, f"{options}: --dry-run promised what fails")
+                    expect(not os.listdir(disk), f"{options}: left {os.listdir(disk)}")
+                    print(f"  {options}, {job.name}: {done.stderr.strip().splitlines()[-1]}")
+            finally:
+                subprocess.run(["umount", disk], check=True)
+        # a limit on the size of files, as a quota would be
+        done = subprocess.run(["prlimit", "--fsize=20000000", *self.command(self.jobs[0])], capture_output=True, text=True)
+        expect(done.returncode == 1 and "File too large" in done.stderr, f"file size limit: {done.returncode} {done.stderr}")
+
+    def all(self, kills, cancels, only):
+        for name, count, action in (("kill", kills, self.kill), ("cancel", cancels, self.cancel)):
+            if only and only not in name:
+                continue
+            for i in range(count):
+                job = self.jobs[i % len(self.jobs)]
+                try:
+                    action(job)
+                except Failed as failure:
+                    raise Failed(f"{name} {i} of {job.name}: {failure}\n  all is kept in {self.folder}") from failure
+            print(f"{name}: {count} of {', '.join(job.name for job in self.jobs)}", flush=True)
+        for name, action in (("faults", self.faults), ("source", self.source_changes), ("disk", self.small_disk)):
+            if only and only not in name:
+                continue
+            print(name, flush=True)
+            action()
+        shutil.rmtree(self.folder)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--cancels", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--folder")
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    print(f"crash: seed {arguments.seed}", flush=True)
+    try:
+        Crash(arguments).all(arguments.kills, arguments.cancels, arguments.only)
+    except Failed as failure:
+        sys.exit(f"crash: FAILED: {failure}")
+
+
+main()

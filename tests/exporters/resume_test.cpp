@@ -1,0 +1,365 @@
+// Interrupted conversions: what they leave, what continues them, and what removes it.
+#include "core/base/error.h"
+#include "exporters/join.h"
+#include "exporters/writer/work_folder.h"
+#include "tests/exporters/export_support.h"
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace loadline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::read_file;
+using testing::TemporaryFolder;
+using testing::write_file;
+
+constexpr std::uint64_t kTensor = 300'000;
+
+// Reads a model's bytes; `before` is called first.
+ReadTensor reader_with(const MetaGraphPtr& graph, std::function<void(TensorId, std::uint64_t)> before = {}) {
+  const auto storages = std::make_shared<StorageReader>(graph);
+  return [storages, before](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
+    if (before) before(id, offset);
+    TensorReader(*storages).read(id, offset, out);
+  };
+}
+
+WriteOptions small_steps() {
+  WriteOptions options;
+  options.memory_budget = 64 << 10;
+  options.checkpoint_bytes = 32 << 10;
+  options.threads = 2;
+  return options;
+}
+
+// The names of all files below a folder and what they hold.
+std::map<std::string, std::string> contents(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file())
+      files[entry.path().lexically_relative(folder).string()] = read_file(entry.path().string());
+  return files;
+}
+
+class Resume : public ::testing::Test {
+ protected:
+  Layout layout(const std::string& out, std::string_view exporter = "safetensors", std::uint64_t shard = 0) {
+    return find_exporter(exporter).layout(*graph_, {.outtype = {}, .alignment = 0, .max_shard_bytes = shard},
+                                          folder_ / out);
+  }
+  WriteReport write(const Layout& layout, const WriteOptions& options) {
+    Progress progress;
+    return write_layout(layout, *graph_, reader_with(graph_), options, progress);
+  }
+  // In a process of its own, which is killed when it reads tensor `id` at `offset` or later.
+  void write_until(const Layout& layout, const WriteOptions& options, std::uint32_t id,
+                   std::uint64_t offset) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Progress progress;
+      const ReadTensor dying = reader_with(graph_, [&](TensorId tensor, std::uint64_t at) {
+        if (index(tensor) == id && at >= offset) ::raise(SIGKILL);
+      });
+      write_layout(layout, *graph_, dying, options, progress);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+  std::size_t remains(const std::string& folder) { return find_remains(folder_ / folder).size(); }
+
+  const TemporaryFolder folder_;
+  MetaGraphPtr graph_ = testing::byte_model(folder_, {kTensor, kTensor, kTensor});
+};
+
+TEST_F(Resume, EndsWithTheSameBytes) {
+  for (const std::string exporter : {"safetensors", "npz", "torch"}) {
+    const std::string end(find_exporter(exporter).extension);
+    const Layout whole = layout("whole" + end, exporter), cut = layout("out/cut" + end, exporter);
+    write(whole, {});
+    write_until(cut, small_steps(), 1, 100'000);
+    EXPECT_EQ(remains("out"), 1u) << exporter;
+    EXPECT_FALSE(fs::exists(folder_ / ("out/cut" + end)));
+    WriteOptions resume = small_steps();
+    resume.resume = true;
+    const WriteReport report = write(cut, resume);
+    EXPECT_GT(report.bytes_resumed, kTensor) << exporter;
+    EXPECT_EQ(report.bytes_resumed + report.bytes_written, cut.files[0].bytes) << exporter;
+    EXPECT_EQ(read_file(folder_ / ("out/cut" + end)), read_file(folder_ / ("whole" + end))) << exporter;
+    EXPECT_EQ(contents(folder_ / "out").size(), 1u) << exporter;
+    fs::remove_all(folder_ / "out");
+  }
+}
+
+TEST_F(Resume, WithoutItRemainsAreNamedAndForceRemovesThem) {
+  const Layout out = layout("out/o.safetensors");
+  write_until(out, small_steps(), 1, 100'000);
+  try {
+    write(out, {});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    EXPECT_NE(std::string(error.what()).find("an interrupted conversion left these files: "),
+              std::string::npos)
+        << error.what();
+    ASSERT_TRUE(error.remedy());
+    EXPECT_EQ(error.remedy()->option, "resume");
+  }
+  EXPECT_EQ(remains("out"), 1u);
+  WriteOptions force;
+  force.overwrite = true;
+  EXPECT_EQ(write(out, force).bytes_resumed, 0u);
+  EXPECT_EQ(contents(folder_ / "out").size(), 1u);
+}
+
+TEST_F(Resume, RemainsOfAnotherConversionAreNotContinued) {
+  write_until(layout("out", "safetensors", kTensor), small_steps(), 1, 100'000);
+  WriteOptions resume;
+  resume.resume = true;
+  EXPECT_THROW(write(layout("out", "safetensors", 2 * kTensor), resume), Error);
+  EXPECT_EQ(remains("out"), 1u);
+}
+
+TEST_F(Resume, AChangedSourceIsNotContinued) {
+  const Layout out = layout("out/o.safetensors");
+  write_until(out, small_steps(), 1, 100'000);
+  const std::string source = graph_->files[0].path;
+  const auto time = fs::last_write_time(source);
+  fs::last_write_time(source, time + std::chrono::seconds(5));
+  WriteOptions resume;
+  resume.resume = true;
+  EXPECT_THROW(write(out, resume), Error);
+  fs::last_write_time(source, time);
+  write(out, resume);
+  EXPECT_TRUE(fs::exists(folder_ / "out/o.safetensors"));
+}
+
+TEST_F(Resume, DamagedBytesAndLogsAreWrittenAgain) {
+  const Layout whole = layout("whole.safetensors"), out = layout("out/o.safetensors");
+  write(whole, {});
+  WriteOptions resume = small_steps();
+  resume.resume = true;
+  const std::string work = WorkFolder::path_of(out);
+  const auto damage = [&](const std::string& file, std::uint64_t at) {
+    std::fstream stream(work + "/" + file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(at));
+    stream.put('\x5a');
+  };
+  const auto resumed = [&] {
+    const std::uint64_t bytes = write(out, resume).bytes_resumed;
+    EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), read_file(folder_ / "whole.safetensors"));
+    fs::remove_all(folder_ / "out");
+    return bytes;
+  };
+  write_until(out, small_steps(), 2, 0);
+  damage("00000.part", 200'000);
+  const std::uint64_t before_damage = resumed();
+  EXPECT_GT(before_damage, 100'000u);
+  EXPECT_LE(before_damage, 200'000u);
+
+  write_until(out, small_steps(), 2, 0);
+  damage("00000.log", 3 * 51 + 7);
+  const std::uint64_t three_lines = resumed();
+  EXPECT_GE(three_lines, 3 * (32u << 10));
+  EXPECT_LT(three_lines, 4 * (64u << 10));
+
+  write_until(out, small_steps(), 2, 0);
+  fs::resize_file(work + "/00000.part", 150'000);
+  EXPECT_LE(resumed(), 150'000u);
+}
+
+TEST_F(Resume, CancellingKeepsTheFilesOnlyIfAsked) {
+  const Layout out = layout("out/o.safetensors");
+  for (const bool keep : {false, true}) {
+    std::stop_source stop;
+    Progress progress(stop.get_token());
+    const ReadTensor stopping = reader_with(graph_, [&](TensorId id, std::uint64_t at) {
+      if (index(id) == 1 && at > 100'000) stop.request_stop();
+    });
+    WriteOptions options = small_steps();
+    options.resume = keep;
+    EXPECT_THROW(write_layout(out, *graph_, stopping, options, progress), Error);
+    EXPECT_EQ(fs::exists(folder_ / "out"), keep);
+  }
+  WriteOptions resume = small_steps();
+  resume.resume = true;
+  EXPECT_GT(write(out, resume).bytes_resumed, 0u);
+}
+
+TEST_F(Resume, AnInterruptedLastStepIsEnded) {
+  const Layout whole = layout("whole", "safetensors", kTensor), out = layout("out", "safetensors", kTensor);
+  write(whole, {});
+  // all parts are written, and the first is in place
+  WriteOptions share = small_steps();
+  share.share = WriteShare{0, 1};
+  EXPECT_FALSE(write(out, share).complete);
+  const std::string work = WorkFolder::path_of(out);
+  write_file(work + "/publish", "");
+  fs::rename(work + "/00000.part", out.files[0].path);
+  for (const bool join : {false, true}) {
+    const TemporaryFolder copy;
+    fs::copy(folder_ / "out", copy / "kept", fs::copy_options::recursive);
+    if (join) {
+      Progress progress;
+      join_parts(folder_ / "out", false, progress);
+    } else {
+      WriteOptions resume;
+      resume.resume = true;
+      EXPECT_EQ(write(out, resume).files.size(), out.files.size());
+    }
+    EXPECT_EQ(contents(folder_ / "out"), contents(folder_ / "whole"));
+    fs::remove_all(folder_ / "out");
+    fs::copy(copy / "kept", folder_ / "out", fs::copy_options::recursive);
+  }
+}
+
+TEST_F(Resume, TheSourceMayNotChangeMeanwhile) {
+  const Layout out = layout("out/o.safetensors");
+  const std::string source = graph_->files[0].path;
+  const ReadTensor changing = reader_with(graph_, [&](TensorId id, std::uint64_t) {
+    if (index(id) == 2) fs::last_write_time(source, fs::last_write_time(source) + std::chrono::seconds(1));
+  });
+  Progress progress;
+  EXPECT_THROW(write_layout(out, *graph_, changing, small_steps(), progress), Error);
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(Resume, SharesTogetherAreTheWhole) {
+  const Layout whole = layout("whole", "safetensors", kTensor), out = layout("out", "safetensors", kTensor);
+  write(whole, {});
+  WriteOptions options = small_steps();
+  Progress progress;
+  EXPECT_THROW(join_parts(folder_.path().string(), false, progress), Error);  // nothing to join
+  // the second of three dies; the others do its work
+  options.share = WriteShare{1, 3};
+  write_until(out, options, 1, 100'000);
+  EXPECT_THROW(join_parts(folder_ / "out", false, progress), Error);  // incomplete
+  for (const std::uint32_t i : {0u, 2u}) {
+    options.share = WriteShare{i, 3};
+    EXPECT_FALSE(write(out, options).complete);
+  }
+  const WriteReport report = join_parts(folder_ / "out", false, progress);
+  EXPECT_EQ(report.files.size(), out.files.size());
+  EXPECT_EQ(contents(folder_ / "out"), contents(folder_ / "whole"));
+}
+
+TEST_F(Resume, ADamagedPartIsNotJoined) {
+  const Layout out = layout("out", "safetensors", kTensor);
+  WriteOptions options;
+  options.share = WriteShare{0, 1};
+  write(out, options);
+  std::fstream(WorkFolder::path_of(out) + "/00001.part", std::ios::in | std::ios::out).put('x');
+  Progress progress;
+  EXPECT_THROW(join_parts(folder_ / "out", false, progress), Error);
+  EXPECT_FALSE(fs::exists(out.files[0].path));
+}
+
+TEST_F(Resume, TwoProcessesDoNotWriteOneOutput) {
+  const Layout out = layout("out/o.safetensors");
+  const ReadTensor second = reader_with(graph_, [&](TensorId id, std::uint64_t at) {
+    if (index(id) != 1 || at > 0) return;
+    try {
+      write(out, {});
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("another process is writing"), std::string::npos)
+          << error.what();
+    }
+    EXPECT_TRUE(find_remains(folder_ / "out").at(0).alive);
+    EXPECT_THROW(remove_remains(find_remains(folder_ / "out").at(0), true), Error);
+  });
+  Progress progress;
+  write_layout(out, *graph_, second, small_steps(), progress);
+  EXPECT_EQ(contents(folder_ / "out").size(), 1u);
+}
+
+// The same with files that give their space back.
+class Consume : public Resume {
+ protected:
+  static constexpr std::uint64_t kLarge = 3 << 20;
+  Consume() { graph_ = testing::byte_model(folder_, {kLarge, kLarge, kLarge}); }
+  WriteOptions consuming() {
+    WriteOptions options = small_steps();
+    options.checkpoint_bytes = 1 << 20;
+    options.consume = true;
+    return options;
+  }
+  std::uint64_t source_blocks() {
+    struct stat state = {};
+    return ::stat(graph_->files[0].path.c_str(), &state) == 0
+               ? static_cast<std::uint64_t>(state.st_blocks) * 512
+               : 0;
+  }
+};
+
+TEST_F(Consume, GivesSpaceBackAndRemovesTheSource) {
+  const Layout whole = layout("whole.safetensors"), out = layout("out.safetensors");
+  write(whole, {});
+  std::atomic<std::uint64_t> least = UINT64_MAX;
+  Progress progress;
+  write_layout(
+      out, *graph_,
+      reader_with(graph_, [&](TensorId, std::uint64_t) { least = std::min(least.load(), source_blocks()); }),
+      consuming(), progress);
+  EXPECT_LT(least, 2 * kLarge);
+  EXPECT_EQ(read_file(folder_ / "out.safetensors"), read_file(folder_ / "whole.safetensors"));
+  EXPECT_FALSE(fs::exists(graph_->files[0].path));
+  EXPECT_EQ(find_remains(folder_.path().string()).size(), 0u);
+}
+
+TEST_F(Consume, RemainsHoldTheOnlyCopyAndStay) {
+  const Layout whole = layout("whole.safetensors"), out = layout("out/o.safetensors");
+  write(whole, {});
+  write_until(out, consuming(), 2, 0);
+  EXPECT_LT(source_blocks(), 3 * kLarge);
+  const Remains remains = find_remains(folder_ / "out").at(0);
+  EXPECT_GE(remains.consumed, kLarge);
+  EXPECT_THROW(remove_remains(remains, false), Error);
+  WriteOptions force = consuming();
+  force.overwrite = true;
+  EXPECT_THROW(write(out, force), Error);
+  // cancelling does not remove them either
+  std::stop_source stop;
+  stop.request_stop();
+  Progress cancelled(stop.get_token());
+  WriteOptions resume = consuming();
+  resume.resume = true;
+  EXPECT_THROW(write_layout(out, *graph_, reader_with(graph_), resume, cancelled), Error);
+  EXPECT_EQ(find_remains(folder_ / "out").size(), 1u);
+  write(out, resume);
+  EXPECT_EQ(read_file(folder_ / "out/o.safetensors"), read_file(folder_ / "whole.safetensors"));
+  EXPECT_FALSE(fs::exists(graph_->files[0].path));
+  EXPECT_EQ(contents(folder_ / "out").size(), 1u);
+}
+
+TEST_F(Consume, CancellingKeepsWhatIsTheOnlyCopy) {
+  const Layout out = layout("out/o.safetensors");
+  std::stop_source stop;
+  Progress progress(stop.get_token());
+  const ReadTensor stopping = reader_with(graph_, [&](TensorId id, std::uint64_t) {
+    if (index(id) == 2) stop.request_stop();
+  });
+  EXPECT_THROW(write_layout(out, *graph_, stopping, consuming(), progress), Error);
+  EXPECT_GE(find_remains(folder_ / "out").at(0).consumed, kLarge);
+}
+
+TEST_F(Consume, ASourceWithOtherNamesIsRefused) {
+  const std::string path = graph_->files[0].path;
+  fs::create_hard_link(path, path + ".other");
+  EXPECT_THROW(write(layout("out.safetensors"), consuming()), Error);
+  EXPECT_EQ(read_file(path), read_file(path + ".other"));
+}
+
+}  // namespace
+}  // namespace loadline
