@@ -6,7 +6,7 @@
 namespace loadline::cli {
 namespace {
 
-constexpr std::array<Command, 15> kCommands = {{
+constexpr std::array<Command, 16> kCommands = {{
     {"gui", "Open the window (also: loadline, loadline PATH)", false, setup_gui,
      "loadline gui llama-3-8b\nloadline gui llama-3-8b --panel methods --screenshot methods.png"},
     {"inspect", "Show what is in a model", true, setup_inspect,
@@ -29,6 +29,9 @@ constexpr std::array<Command, 15> kCommands = {{
      "loadline join llama-3-8b-bf16"},
     {"clean", "Remove what interrupted conversions left in a folder", false, setup_clean,
      "loadline clean llama-3-8b-bf16 --dry-run\nloadline clean ."},
+    {"verify", "Check that two models have the same tensors, across formats", true, setup_verify,
+     "loadline verify llama-3-8b model.gguf\nloadline verify model-f32.safetensors model-bf16.gguf "
+     "--tolerance 0,0.01"},
     {"upload", "Load a model onto a GPU: projected beside measured", true, setup_upload,
      "loadline upload llama-3-8b --verify\nloadline upload llama-3-8b --method mmap_assign --device 1"},
     {"devices", "List the GPUs of this machine, and why one is chosen", false, setup_devices,

@@ -20,5 +20,6 @@ Action setup_synth(CLI::App& app);
 Action setup_pack(CLI::App& app);
 Action setup_targets(CLI::App& app);
 Action setup_upload(CLI::App& app);
+Action setup_verify(CLI::App& app);
 
 }  // namespace loadline::cli

@@ -373,3 +373,14 @@ cli_case(pack_pass_out 0 "pack demo --seq 16 -o demo_pass.csv --force" SETUP dem
 set_tests_properties(cli.pack_pass_out PROPERTIES FIXTURES_REQUIRED demo)
 cli_case(pack_pass_again 0 "pack demo_pass.csv --json" STDOUT "\"buffers\": [1-9].*\"proven_optimal\": ")
 set_tests_properties(cli.pack_pass_again PROPERTIES FIXTURES_REQUIRED demo_pass)
+
+# verify
+add_test(NAME cli.comparing COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/comparing.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/comparing)
+cli_case(verify_self 0 "verify demo demo" STDOUT "^75 tensors equal, byte for byte\n61.02 MiB compared in ")
+cli_case(verify_other_names 4 "verify demo xl" STDOUT "No tensor of A has the name of a tensor of B")
+cli_case(verify_without_weights 2 "verify demo demo/config.json" STDERR "cannot verify this model: it has shapes only")
+cli_case(verify_no_second 2 "verify demo" STDERR "B is required")
+cli_case(verify_tolerance_wrong 2 "verify demo demo --tolerance -1" STDERR "--tolerance: '-1' is not a number of at least 0")
+cli_case(verify_tolerance_nan 2 "verify demo demo --tolerance 0,nan" STDERR "--tolerance: 'nan' is not a number")
+cli_case(verify_tolerance_three 2 "verify demo demo --tolerance 0,1,2" STDERR "is not ABS or ABS,REL")
+cli_case(verify_json 0 "verify demo demo --json --tolerance 0.5" STDOUT "\"same\": true,.*\"absolute\": 0.5,.*\"equal\": 75,.*\"bytes_read\": 0,.*\"differences\": \\[\\]")

@@ -1,0 +1,74 @@
+// Compares two models weight by weight: shapes, types and values.
+#pragma once
+
+#include "core/base/progress.h"
+#include "core/convert/stats.h"
+#include "core/inspect/match_weights.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+// Two numbers are close if |a - b| is at most `absolute`, or at most `relative` times the larger magnitude.
+// Equal numbers are close, also infinities of one sign, and zeros of either sign. NaN is close to NaN only.
+struct Tolerance {
+  double absolute = 0;
+  double relative = 0;
+};
+bool is_close(double a, double b, const Tolerance& tolerance);
+
+struct CompareOptions {
+  bool values = true;
+  // Without it weights must have the same type and the same bytes. With it, floating point weights, quantised
+  // blocks and packed weights of any type are compared as numbers; all other types must have the same bytes.
+  std::optional<Tolerance> tolerance = {};
+};
+
+// How the values of a pair differ.
+struct ValueDifference {
+  std::uint64_t total = 0;      // elements of the weight
+  std::uint64_t differing = 0;  // elements that differ; 0 if only the bytes of equal numbers do
+  // The first of these elements in C order, and its numbers: of a complex element, the part that differs.
+  // Without numbers for text and types whose values are not known: then `unit_elements` elements, a block or
+  // a byte of an unknown type, count as one, and `first` is the first of them.
+  std::uint64_t first = 0;
+  std::optional<Number> a, b;
+  std::uint64_t unit_elements = 1;
+  // Largest |a - b|, and largest |a - b| / max(|a|, |b|), where both numbers are finite.
+  double max_absolute = 0, max_relative = 0;
+  // Elements that are NaN or infinite in one model and differ.
+  std::uint64_t not_finite = 0;
+};
+
+enum class PairState : std::uint8_t {
+  equal,
+  other_shape,
+  other_type,
+  other_values,
+  refused,     // the values cannot be compared
+  not_looked,  // values were not asked for
+};
+
+struct PairResult {
+  PairState state = PairState::not_looked;
+  std::optional<ValueDifference> difference;
+  std::string refusal;
+};
+
+struct Comparison {
+  Matching match;
+  std::vector<PairResult> results;  // parallel to match.pairs
+  std::uint64_t bytes = 0;          // of A's weights that were compared
+  std::uint64_t bytes_read = 0;     // of both models; bytes of one file, or of tied weights, are read once
+  std::uint64_t count(PairState state) const;
+};
+
+// Reads both models in a fixed memory, on several threads. Throws Error{io | malformed} if a file cannot be
+// read or decoded, and Error{cancelled}.
+Comparison compare_models(const MetaGraphPtr& a, const MetaGraphPtr& b, const CompareOptions& options,
+                          Progress& progress, const MapName& map_name = {});
+
+}  // namespace loadline
