@@ -208,7 +208,7 @@ ComparedModels compare_for(const Context& context, const MetaGraphPtr& a, const 
   return models;
 }
 
-void print_differences(const ComparedModels& models, std::size_t limit) {
+void print_differences(const ComparedModels& models, std::size_t limit, DifferenceKinds kinds) {
   const Comparison& found = models.comparison;
   const MetaGraph &a = *models.a, &b = *models.b;
   print_alone("Only in A", a, found.match.a, found.match.only_a, limit);
@@ -226,11 +226,12 @@ void print_differences(const ComparedModels& models, std::size_t limit) {
           [](const Weight& of_a, const Weight& of_b, const PairResult&) {
             return fmt::format("A {}, B {}", shape_words(of_a.shape), shape_words(of_b.shape));
           });
-  section("Other type", PairState::other_type,
-          [&](const Weight& of_a, const Weight& of_b, const PairResult&) {
-            return fmt::format("A {}, B {}, {}", weight_type(a, of_a), weight_type(b, of_b),
-                               shape_words(of_a.shape));
-          });
+  if (kinds == DifferenceKinds::all)
+    section("Other type", PairState::other_type,
+            [&](const Weight& of_a, const Weight& of_b, const PairResult&) {
+              return fmt::format("A {}, B {}, {}", weight_type(a, of_a), weight_type(b, of_b),
+                                 shape_words(of_a.shape));
+            });
   section("Other values", PairState::other_values,
           [&](const Weight& of_a, const Weight& of_b, const PairResult& result) {
             const std::string type = weight_type(a, of_a), other = weight_type(b, of_b);

@@ -40,8 +40,10 @@ struct ComparedModels {
 ComparedModels compare_for(const Context& context, const MetaGraphPtr& a, const MetaGraphPtr& b,
                            const CompareOptions& options, std::string label);
 
+// `diff` shows types in a table of its own.
+enum class DifferenceKinds { all, without_types };
 // The tensors that differ, by kind, at most `limit` of each kind; nothing if none do.
-void print_differences(const ComparedModels& models, std::size_t limit);
+void print_differences(const ComparedModels& models, std::size_t limit, DifferenceKinds kinds);
 // A line of counts: "75 tensors in A, 74 in B: 71 equal, 3 with other values, 1 only in A."
 std::string counts_text(const ComparedModels& models);
 // A warning where names share nothing, or where only types differ; else empty.

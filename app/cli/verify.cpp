@@ -44,7 +44,7 @@ int verify(const Context& context, const ComparisonFlags& flags) {
   }
   if (!models.same()) {
     fmt::print("A: {}\nB: {}\n", safe_display(flags.a, 76), safe_display(flags.b, 76));
-    print_differences(models, flags.limit);
+    print_differences(models, flags.limit, DifferenceKinds::all);
     fmt::print("\n{}", report::wrapped(counts_text(models), "", context.prose_columns));
     if (const std::string advice = advice_text(models, options.tolerance.has_value()); !advice.empty())
       fmt::print("{}", report::wrapped(advice, "", context.prose_columns));

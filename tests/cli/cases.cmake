@@ -384,3 +384,9 @@ cli_case(verify_tolerance_wrong 2 "verify demo demo --tolerance -1" STDERR "--to
 cli_case(verify_tolerance_nan 2 "verify demo demo --tolerance 0,nan" STDERR "--tolerance: 'nan' is not a number")
 cli_case(verify_tolerance_three 2 "verify demo demo --tolerance 0,1,2" STDERR "is not ABS or ABS,REL")
 cli_case(verify_json 0 "verify demo demo --json --tolerance 0.5" STDOUT "\"same\": true,.*\"absolute\": 0.5,.*\"equal\": 75,.*\"bytes_read\": 0,.*\"differences\": \\[\\]")
+
+# diff
+cli_case(diff_self 0 "diff demo demo" STDOUT "A: demo\n   safetensors, 75 tensors, 32.0 M parameters, 61.02 MiB, 16.00 bits per parameter\n.*75 tensors in A, 75 in B: 75 equal.\nNothing differs.\n$")
+cli_case(diff_config 4 "diff demo xl/config.json --limit 3" STDOUT "config.json: [a-z_]+\n.*and [0-9]+ more; --limit.*Values were not compared")
+cli_case(diff_no_values_json 0 "diff demo demo --no-values --json" STDOUT "\"same\": true,.*\"values_compared\": false,.*\"bits_per_parameter\": 16.0.*\"types\": \\[.*\"metadata\": \\[\\],.*\"tied_only_a\": \\[\\]")
+cli_case(diff_tolerance_without_values 2 "diff demo demo --no-values --tolerance 1" STDERR "--tolerance changes nothing with --no-values")

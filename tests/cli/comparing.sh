@@ -1,5 +1,5 @@
 #!/bin/bash
-# verify on models that differ in every way.  usage: comparing.sh LOADLINE FOLDER
+# verify and diff on models that differ in every way.  usage: comparing.sh LOADLINE FOLDER
 set -u
 program=$1
 rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 1
@@ -55,4 +55,26 @@ head -c 60 a.safetensors >cut.safetensors
 run 1 verify a.safetensors cut.safetensors
 # in every width a person may have
 run 4 verify a.safetensors value.safetensors
+[ "$(awk 'length($0) > 80' <<<"$text")" = "" ] || fail "long lines: $text"
+
+run 4 diff a.safetensors value.safetensors
+says "2 tensors in A, 2 in B: 1 equal, 1 with other values."
+run 4 diff a.safetensors type.safetensors
+says "y                              1  F32 32.00  I32 32.00      0"
+run 0 diff a.safetensors value.safetensors --no-values
+says "Nothing differs."
+run 1 diff a.safetensors more.safetensors
+grep -q "cannot compare the values of this model" errors || fail "$(cat errors)"
+run 0 diff a.safetensors more.safetensors --no-values
+mkdir one two
+cp a.safetensors one/model.safetensors
+cp a.safetensors two/model.safetensors
+printf '{"hidden_size": 64, "name\\u001b": "x"}' >one/config.json
+printf '{"hidden_size": 65}' >two/config.json
+run 4 diff one two
+says "config.json: hidden_size"$'\n'"    A: 64"$'\n'"    B: 65"
+says 'config.json: name\x1b'
+# numbers that are equal within a tolerance still have other types
+"$program" convert a.safetensors a.npz --quiet >/dev/null
+run 4 diff a.safetensors type.safetensors --tolerance 0
 [ "$(awk 'length($0) > 80' <<<"$text")" = "" ] || fail "long lines: $text"

@@ -113,6 +113,38 @@ class Compare(unittest.TestCase):
             self.assertEqual((row["differing"], row["max_absolute"]), (int((gap > 0).sum()), gap.max()))
             self.assertTrue(self.verify("m.gguf", "w.safetensors", "--tolerance", str(gap.max()), code=0)["same"])
 
+    def test_diff_says_what_gguf_py_reads(self):
+        generator = numpy.random.default_rng(6)
+        kinds = gguf.GGMLQuantizationType
+        for name, wide, context in (("a", kinds.Q5_0, 4096), ("b", kinds.Q8_0, 8192)):
+            writer = gguf.GGUFWriter(str(self.folder / f"{name}.gguf"), "llama")
+            writer.add_context_length(context)
+            writer.add_token_list([f"token {i}" if i != 60_000 else name for i in range(70_000)])
+            for layer in range(6):
+                kind = wide if layer in (0, 1, 5) else kinds.Q4_0
+                numbers = generator.standard_normal((4, 64)).astype(numpy.float32)
+                writer.add_tensor(f"blk.{layer}.w.weight", gguf.quantize(numbers, kind), raw_dtype=kind)
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.write_tensors_to_file()
+            writer.close()
+        told = json.loads(loadline("diff", self.folder / "a.gguf", self.folder / "b.gguf", "--json", "--no-values", code=4))
+        sides, fields = [], []
+        for name in "ab":
+            reader = gguf.GGUFReader(self.folder / f"{name}.gguf")
+            sides.append({tensor.name: (tensor.tensor_type.name, int(tensor.n_bytes)) for tensor in reader.tensors})
+            fields.append(reader.fields)
+        for group in told["types"]:
+            members = [name for name in sides[0] if int(name.split(".")[1]) in group["layers"]]
+            self.assertEqual(group["count"], len(members))
+            for side, key in zip(sides, "ab"):
+                self.assertEqual({side[name][0] for name in members}, {group[key]})
+                self.assertEqual(sum(side[name][1] for name in members), group[f"bytes_{key}"])
+        self.assertEqual(sum(group["count"] for group in told["types"]), 6)
+        self.assertEqual({row["key"]: row["a"] for row in told["metadata"]},
+                         {"llama.context_length": "4096", "tokenizer.ggml.tokens": '70,000 strings, number 60000 is "a"'})
+        self.assertEqual(fields[0]["tokenizer.ggml.tokens"].contents(60_000), "a")
+
 
 if __name__ == "__main__":
     unittest.main()
