@@ -2,6 +2,7 @@
 #include "app/cli/command.h"
 
 #include "core/base/text.h"
+#include "core/io/in_place.h"
 
 #include <algorithm>
 #include <chrono>
@@ -28,8 +29,16 @@ std::string note_text(const Note& note) {
                      note.text);
 }
 
+void warn_of_interrupted_edit(const Context& context, const std::string& path) {
+  if (!context.quiet && edit_was_interrupted(path))
+    complain(
+        fmt::format("{}: an edit of this file was interrupted; `loadline edit {}` puts the old header back",
+                    safe_display(path, 100), safe_display(path, 100)));
+}
+
 MetaGraphPtr open_for(const Context& context, const std::string& path) {
   constexpr std::size_t kMostShown = 8;
+  warn_of_interrupted_edit(context, path);
   auto graph = std::make_shared<const MetaGraph>(open_model(path, context.resolve_options()));
   if (context.quiet || context.json) return graph;
   std::size_t count = 0;

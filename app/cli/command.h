@@ -76,6 +76,8 @@ std::span<const Command> commands();
 void add_path_option(CLI::App& app, std::string& path);
 // Opens a model. Shows the first notes of severity warning and error on stderr, unless quiet.
 MetaGraphPtr open_for(const Context& context, const std::string& path);
+// Says on stderr, unless quiet, if an edit of this file was interrupted.
+void warn_of_interrupted_edit(const Context& context, const std::string& path);
 // "error: tensor 'x': text", for display.
 std::string note_text(const Note& note);
 

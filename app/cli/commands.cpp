@@ -6,7 +6,7 @@
 namespace loadline::cli {
 namespace {
 
-constexpr std::array<Command, 17> kCommands = {{
+constexpr std::array<Command, 18> kCommands = {{
     {"gui", "Open the window (also: loadline, loadline PATH)", false, setup_gui,
      "loadline gui llama-3-8b\nloadline gui llama-3-8b --panel methods --screenshot methods.png"},
     {"inspect", "Show what is in a model", true, setup_inspect,
@@ -35,6 +35,9 @@ constexpr std::array<Command, 17> kCommands = {{
     {"diff", "Show what differs between two models: tensors, types, metadata", true, setup_diff,
      "loadline diff model-q4_k_m.gguf model-q5_k_m.gguf --no-values\n"
      "loadline diff llama-3-8b my-finetune --limit 5"},
+    {"edit", "Change metadata of a safetensors or GGUF file in place", false, setup_edit,
+     "loadline edit model.gguf --set general.name=Mine --set my.version:u32=2\n"
+     "loadline edit model.safetensors --remove author --dry-run"},
     {"upload", "Load a model onto a GPU: projected beside measured", true, setup_upload,
      "loadline upload llama-3-8b --verify\nloadline upload llama-3-8b --method mmap_assign --device 1"},
     {"devices", "List the GPUs of this machine, and why one is chosen", false, setup_devices,

@@ -9,6 +9,7 @@ Action setup_clean(CLI::App& app);
 Action setup_convert(CLI::App& app);
 Action setup_devices(CLI::App& app);
 Action setup_diff(CLI::App& app);
+Action setup_edit(CLI::App& app);
 Action setup_formats(CLI::App& app);
 Action setup_gui(CLI::App& app);
 Action setup_help(CLI::App& app);

@@ -30,6 +30,7 @@ struct InspectFlags {
 };
 
 OpenedModel open_timed(const Context& context, const std::string& path) {
+  warn_of_interrupted_edit(context, path);
   const std::uint64_t read_before = read_bytes_counter();
   const auto start = std::chrono::steady_clock::now();
   OpenedModel opened;

@@ -16,6 +16,8 @@ namespace loadline {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kSlackKey = "loadline.slack";  // only takes room in GGUF files
 using Settings = std::vector<std::pair<std::string, Json>>;
 
 std::string scalar_text(const MetaValue& value) {
@@ -107,7 +109,9 @@ class MetadataDiff {
     const auto settings_a = config_settings(find_text(a_, kConfigKey));
     const auto settings_b = config_settings(find_text(b_, kConfigKey));
     const bool by_setting = settings_a && settings_b;
-    const auto compared = [&](const MetaEntry& entry) { return !by_setting || entry.key != kConfigKey; };
+    const auto compared = [&](const MetaEntry& entry) {
+      return entry.key != kSlackKey && (!by_setting || entry.key != kConfigKey);
+    };
     std::map<std::string_view, const MetaValue*> of_b;
     for (const MetaEntry& entry : b_.metadata)
       if (compared(entry)) of_b.emplace(entry.key, &entry.value);

@@ -390,3 +390,7 @@ cli_case(diff_self 0 "diff demo demo" STDOUT "A: demo\n   safetensors, 75 tensor
 cli_case(diff_config 4 "diff demo xl/config.json --limit 3" STDOUT "config.json: [a-z_]+\n.*and [0-9]+ more; --limit.*Values were not compared")
 cli_case(diff_no_values_json 0 "diff demo demo --no-values --json" STDOUT "\"same\": true,.*\"values_compared\": false,.*\"bits_per_parameter\": 16.0.*\"types\": \\[.*\"metadata\": \\[\\],.*\"tied_only_a\": \\[\\]")
 cli_case(diff_tolerance_without_values 2 "diff demo demo --no-values --tolerance 1" STDERR "--tolerance changes nothing with --no-values")
+
+# edit
+add_test(NAME cli.editing COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/editing.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/editing ${CLI_FOLDER}/demo)
+set_tests_properties(cli.editing PROPERTIES FIXTURES_REQUIRED demo)
