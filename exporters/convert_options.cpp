@@ -48,7 +48,7 @@ std::string print_share(const WriteShare& share) {
 constexpr std::string_view kFormat = "Format";
 constexpr std::string_view kWriting = "Writing";
 
-constexpr std::array<Option<Request>, 14> kOptions = {{
+constexpr std::array<Option<Request>, 15> kOptions = {{
     {.id = "to",
      .group = kFormat,
      .kind = OptionKind::choice,
@@ -114,6 +114,15 @@ constexpr std::array<Option<Request>, 14> kOptions = {{
      .default_text = "4KiB, from gguf as it is",
      .access = access::optional_number<&Request::layout, &ExportOptions::metadata_slack>,
      .most = 1 << 20},
+    {.id = "link",
+     .group = kFormat,
+     .kind = OptionKind::flag,
+     .title = "Link files",
+     .brief = "hard links to tokenizer and other files",
+     .help =
+         "Gives the tokenizer and the other files of the model's folder a second name (a hard link) in the "
+         "output folder instead of copying them.",
+     .access = access::flag<&Request::layout, &ExportOptions::link_files>},
     {.id = "strict",
      .group = kFormat,
      .kind = OptionKind::flag,

@@ -53,6 +53,7 @@ struct LayoutFile {
   std::vector<Checksum> checksums;  // of ranges that do not overlap, in increasing order
   std::uint64_t bytes = 0;
   std::string copy_of = {};  // if set, the whole file is a copy of this one, which has `bytes` bytes
+  bool link = false;         // another name of that file instead of a copy
 };
 
 // Files in the order in which they must appear on disk (an index last). `result` is the graph that importing
@@ -72,6 +73,7 @@ struct ExportOptions {
   std::optional<DType> outtype;       // of floating, quantised and packed weights; nothing = as stored
   std::uint64_t alignment = 0;        // 0 = the format's own default
   std::uint64_t max_shard_bytes = 0;  // 0 = one file
+  bool link_files = false;            // of files that are copied from the model's folder
   bool strict = false;                // refuse to leave anything out
   // The storages that tensors use, in the order in which the output holds their tensors; empty = the
   // source's.

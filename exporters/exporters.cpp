@@ -18,7 +18,7 @@ OutputKind shards_in_folder(const ExportOptions& options) {
 
 constexpr std::array<Exporter, 6> kExporters = {{
     {"safetensors", "safetensors, one file or a model folder with shards", ".safetensors",
-     "outtype,align,max_shard_size", shards_in_folder, safetensors_supports, safetensors_carries,
+     "outtype,align,max_shard_size,link", shards_in_folder, safetensors_supports, safetensors_carries,
      safetensors_layout},
     {"gguf", "GGUF version 3, one file or a split set", ".gguf",
      "outtype,align,max_shard_size,order,metadata_slack", one_file, gguf_supports, gguf_carries, gguf_layout},

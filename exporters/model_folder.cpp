@@ -112,7 +112,7 @@ FolderFiles folder_files(const MetaGraph& graph) {
   return Lister(graph, std::move(folder)).list();
 }
 
-void add_folder_files(Layout& layout, const std::vector<FolderFile>& files) {
+void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool link) {
   std::vector<LayoutFile> copies;
   for (const FolderFile& file : files) {
     const std::string path = (fs::path(layout.folder) / file.name).string();
@@ -123,6 +123,7 @@ void add_folder_files(Layout& layout, const std::vector<FolderFile>& files) {
     copy.path = path;
     copy.copy_of = file.path;
     copy.bytes = file.bytes;
+    copy.link = link;
     copies.push_back(std::move(copy));
   }
   layout.files.insert(layout.files.begin(), std::make_move_iterator(copies.begin()),

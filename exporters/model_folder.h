@@ -25,7 +25,7 @@ struct FolderFiles {
 // folder is any folder. Throws Error{limit} for more than 10,000 entries.
 FolderFiles folder_files(const MetaGraph& graph);
 
-// Adds copies of the files to a layout that writes a folder, before all others.
-void add_folder_files(Layout& layout, const std::vector<FolderFile>& files);
+// Adds copies of the files, or other names for them, to a layout that writes a folder, before all others.
+void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool link);
 
 }  // namespace loadline

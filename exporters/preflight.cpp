@@ -43,8 +43,11 @@ Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const Expo
   refuse_own_folder(graph, out);
   Preflight result;
   result.layout = exporter.layout(graph, options, out);
+  if (options.link_files && result.layout.folder.empty())
+    throw Error(ErrorCode::usage, {.file = out},
+                "is a single file: only folders have files that can be linked");
   const FolderFiles beside = folder_files(graph);
-  if (!result.layout.folder.empty()) add_folder_files(result.layout, beside.files);
+  if (!result.layout.folder.empty()) add_folder_files(result.layout, beside.files, options.link_files);
   std::map<std::tuple<DType, DType, bool>, TypeChange> changes;
   for (const LayoutFile& file : result.layout.files)
     for (const Slot& slot : file.slots) {

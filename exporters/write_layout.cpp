@@ -5,7 +5,7 @@
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/process_memory.h"
-#include "exporters/output_check.h"
+#include "exporters/forecast.h"
 #include "exporters/writer/consume.h"
 #include "exporters/writer/new_folders.h"
 #include "exporters/writer/part_writer.h"
@@ -17,33 +17,14 @@
 #include <chrono>
 #include <filesystem>
 #include <numeric>
-#include <thread>
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 namespace loadline {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_copy(const Slot& slot) { return copied_tensor(slot.recipe).has_value(); }
-
-PipelineSizes sizes_for(const Layout& layout, const MetaGraph& source, const WriteOptions& options) {
-  const auto any_slot = [&](auto test) {
-    return std::ranges::any_of(layout.files,
-                               [&](const LayoutFile& file) { return std::ranges::any_of(file.slots, test); });
-  };
-  const bool computes = any_slot([](const Slot& slot) { return !is_copy(slot); });
-  const bool gathers =
-      std::ranges::any_of(source.tensors, [](const Tensor& tensor) { return !tensor.strides.empty(); });
-  constexpr unsigned kMostThreads = 8;
-  const unsigned threads = options.threads != 0
-                               ? options.threads
-                               : std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
-  return share_budget(options.memory_budget, threads, computes, gathers);
-}
 
 // The files of each process, about as many bytes for each: largest first, to the process with least.
 std::vector<std::size_t> share_of(const Layout& layout, const WriteShare& share) {
@@ -63,11 +44,6 @@ std::vector<std::size_t> share_of(const Layout& layout, const WriteShare& share)
   std::ranges::sort(others);
   own.insert(own.end(), others.begin(), others.end());
   return own;
-}
-
-std::uint64_t allocated_bytes(const std::string& path) {
-  struct stat state = {};
-  return ::stat(path.c_str(), &state) == 0 ? static_cast<std::uint64_t>(state.st_blocks) * 512 : 0;
 }
 
 class Writer {
@@ -111,23 +87,16 @@ class Writer {
  private:
   // Everything that can fail before a byte is written.
   WorkFolder enter(NewFolders& folders) {
-    if (options_.consume && options_.share)
-      throw Error(ErrorCode::usage, "a source that several processes share cannot be consumed");
-    const std::string path = WorkFolder::path_of(layout_);
-    const bool ending = (options_.resume || options_.share) && fs::exists(fs::path(path) / "publish");
+    forecast_ = forecast_write(layout_, source_, options_);
     WorkRecord record = work_record(layout_, layout_sources(layout_, source_));
     record.replaces = options_.overwrite;
-    if (!ending)
-      for (const fs::path& old : check_output(layout_, source_, options_.overwrite).superseded)
-        record.superseded.push_back(old.filename().string());
-    if (options_.consume) {
-      check_consumable(source_);
-      record.removes = consumed_files(source_);
-    }
+    for (const fs::path& old : forecast_.output.superseded)
+      record.superseded.push_back(old.filename().string());
+    if (options_.consume) record.removes = consumed_files(source_);
     folders.make(output_folder(layout_));
     for (const LayoutFile& file : layout_.files) folders.make(fs::path(file.path).parent_path());
     return WorkFolder(
-        path, std::move(record),
+        WorkFolder::path_of(layout_), std::move(record),
         {.shared = options_.share.has_value(), .resume = options_.resume, .force = options_.overwrite});
   }
 
@@ -141,12 +110,14 @@ class Writer {
     if (work.resumed()) check_sources(work);
     if (options_.consume) consumption_.emplace(layout_, source_, work.consumed());
     const std::uint64_t total = total_bytes(layout_);
-    reserve(work, total);
+    // all disk space is reserved before the first byte is written, unless the source makes room for it
+    if (!consumption_ && !options_.share && !options_.sparse)
+      for (std::size_t i = 0; i < layout_.files.size(); ++i)
+        if (!layout_.files[i].link) open_part(work, i).preallocate(layout_.files[i].bytes);
     progress_.add_total(options_.verify ? 2 * total : total);
     if (options_.sparse) return write_sparse(work);
 
-    const PipelineSizes sizes = sizes_for(layout_, source_, options_);
-    report_.buffer_bytes = sizes.bytes();
+    report_.buffer_bytes = forecast_.buffers.bytes();
     const PartContext context{.layout = layout_,
                               .source = source_,
                               .read = reader_,
@@ -155,25 +126,12 @@ class Writer {
                               .policy = options_.policy,
                               .step = std::min(options_.checkpoint_bytes,
                                                consumption_ ? kConsumedStep : options_.checkpoint_bytes)};
-    PartWriter writer(context, sizes);
+    PartWriter writer(context, forecast_.buffers);
     for (const std::size_t file : share_of(layout_, options_.share.value_or(WriteShare{})))
       write_part(work, writer, file);
     report_.bytes_written = writer.written_bytes();
     report_.bytes_resumed = writer.resumed_bytes();
     report_.peak_host_bytes = writer.peak_anonymous() - std::min(writer.peak_anonymous(), anon_before_);
-  }
-
-  // All disk space is reserved before the first byte is written, unless the source makes room for it.
-  void reserve(const WorkFolder& work, std::uint64_t total) {
-    std::uint64_t have = 0;
-    for (std::size_t i = 0; i < layout_.files.size(); ++i) have += allocated_bytes(work.part(i));
-    if (consumption_ && work.resumed()) return;
-    const std::uint64_t needed =
-        consumption_ ? consumed_room(layout_, source_) : total - std::min(have, total);
-    if (!options_.sparse) check_room(layout_, needed);
-    if (consumption_ || options_.share || options_.sparse) return;
-    for (std::size_t i = 0; i < layout_.files.size(); ++i)
-      open_part(work, i).preallocate(layout_.files[i].bytes);
   }
 
   OutputFile open_part(const WorkFolder& work, std::size_t file) {
@@ -193,14 +151,34 @@ class Writer {
       if (!known.empty() && known.back().at == out.bytes)
         return;  // another process wrote it; joining verifies
     }
-    OutputFile part = open_part(work, file);
-    if (options_.share) part.preallocate(out.bytes);
-    const Checkpoint whole = writer.write(file, part, work.part(file), *log);
+    Checkpoint whole;
+    if (out.link) {
+      whole = link_part(work, file, *log);
+    } else {
+      OutputFile part = open_part(work, file);
+      if (options_.share) part.preallocate(out.bytes);
+      whole = writer.write(file, part, work.part(file), *log);
+    }
     if (options_.verify) check_read_back(work.part(file), out.path, whole, progress_);
     report_.files.push_back({out.path, out.bytes, whole.xxh3});
     report_.tensors += out.slots.size();
     for (const Slot& slot : out.slots) report_.bytes_read += recipe_source_bytes(source_, slot.recipe);
     if (!out.copy_of.empty()) report_.bytes_read += out.bytes;
+  }
+
+  // Another name for a file of the source. It is never opened for writing.
+  Checkpoint link_part(const WorkFolder& work, std::size_t file, PartLog& log) {
+    const LayoutFile& out = layout_.files[file];
+    const std::string path = work.part(file);
+    std::error_code ignored;
+    fs::remove(path, ignored);
+    log.clear();
+    if (::linkat(AT_FDCWD, out.copy_of.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      throw system_error(out.path, "link it to '" + safe_display(out.copy_of, 200) + "'", errno);
+    const Checkpoint whole{out.bytes, file_hash(path, progress_)};
+    log.append(whole);
+    progress_.add(out.bytes);
+    return whole;
   }
 
   // Headers and pieces; all else is a hole.
@@ -242,6 +220,7 @@ class Writer {
   const ReadTensor& reader_;
   const WriteOptions& options_;
   Progress& progress_;
+  WriteForecast forecast_;
   std::uint64_t anon_before_;  // measured before the buffers are allocated
   std::optional<Consumption> consumption_;
   WriteReport report_;

@@ -5,17 +5,21 @@
 #include "app/cli/join.h"
 #include "app/cli/option_flags.h"
 #include "app/cli/ranks.h"
+#include "app/cli/rates.h"
 #include "app/cli/shell.h"
 #include "app/cli/table.h"
 #include "app/cli/written_files.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/file_system.h"
 #include "core/load/written_order.h"
 #include "exporters/convert_options.h"
+#include "exporters/forecast.h"
 #include "exporters/join.h"
-#include "exporters/output_check.h"
 #include "exporters/preflight.h"
+#include "exporters/writer/work_folder.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <CLI/CLI.hpp>
@@ -41,17 +45,26 @@ std::string change_text(const TypeChange& change) {
                                   : fmt::format("{} from {} to {}", tensors, from, to);
 }
 
+// How long a conversion takes at these rates: reading, computing and writing overlap.
+double seconds_for(const WriteForecast& forecast, const CostModel& costs) {
+  return std::max(static_cast<double>(forecast.bytes_read) / costs.disk_read,
+                  static_cast<double>(forecast.bytes_written) / costs.disk_write);
+}
+
 // Reports what would be written, and writes nothing. Fails where the conversion would.
-int dry_run(const Context& context, const Preflight& planned, const MetaGraph& graph, bool overwrite) {
+int dry_run(const Context& context, const Preflight& planned, const MetaGraph& graph,
+            const WriteOptions& write) {
   const Layout& layout = planned.layout;
-  const std::uint64_t total = total_bytes(layout);
-  const OutputCheck check = check_output(layout, graph, overwrite);
-  check_room(layout, total);
+  const WriteForecast forecast = forecast_write(layout, graph, write);
+  const auto rates = kept_rates(context);
+  const double seconds = seconds_for(forecast, rates ? rates->costs() : CostModel());
+  const auto& disk = forecast.output.disk;
   if (context.json) {
     Json json = {{"dry_run", true},
                  {"files", Json::array()},
                  {"tensors", layout.result.tensors.size()},
                  {"changes", Json::array()},
+                 {"notes", notes_json(graph.notes)},
                  {"left_out", json_texts(planned.left_out)}};
     for (const LayoutFile& file : layout.files)
       json["files"].push_back(
@@ -62,8 +75,13 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
                                  {"unpacked", change.unpacked},
                                  {"tensors", change.tensors},
                                  {"bytes", change.bytes}});
-    json["bytes_written"] = total;
-    if (check.disk) json["disk_available"] = check.disk->available;
+    json["bytes_read"] = forecast.bytes_read;
+    json["bytes_written"] = forecast.bytes_written;
+    json["disk_bytes"] = forecast.disk_bytes;
+    if (disk) json["disk_available"] = disk->available;
+    json["memory_bytes"] = forecast.memory_bytes;
+    json["seconds"] = seconds;
+    json["rates"] = rates_json(rates ? rates->costs() : CostModel(), rates);
     print_json(json);
     return kDone;
   }
@@ -74,9 +92,26 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
   fmt::print("{}", table.text(context.colour));
   for (const TypeChange& change : planned.changes)
     fmt::print("{}, {}\n", change_text(change), format_bytes(change.bytes));
-  fmt::print("Would write {} in {}.\n", format_bytes(total), counted(layout.files.size(), "file"));
-  if (check.disk) fmt::print("The disk has {} free.\n", format_bytes(check.disk->available));
+  fmt::print("Would read {} and write {} in {}, in about {}.\n", format_bytes(forecast.bytes_read),
+             format_bytes(forecast.bytes_written), counted(layout.files.size(), "file"),
+             format_seconds(seconds));
+  fmt::print("{}\n", rates_line(rates));
+  fmt::print("Needs about {} of memory and {} of free disk", format_bytes(forecast.memory_bytes),
+             format_bytes(forecast.disk_bytes));
+  fmt::print("{}.\n", disk ? fmt::format("; the disk has {} free", format_bytes(disk->available)) : "");
   return kDone;
+}
+
+// Names what interrupted conversions to other outputs left in the same folder.
+void tell_of_remains(const Context& context, const Layout& layout) {
+  const std::string folder = output_folder(layout);
+  if (context.quiet || !is_folder(folder)) return;
+  std::uint64_t bytes = 0;
+  for (const Remains& remains : find_remains(folder))
+    if (!remains.alive && remains.path != WorkFolder::path_of(layout)) bytes += remains.written;
+  if (bytes > 0)
+    complain(fmt::format("note: interrupted conversions left {} in '{}'; remove them: loadline clean {}",
+                         format_bytes(bytes), safe_display(folder, 100), shell_word(folder)));
 }
 
 // The requested format, else the one that OUT's name implies; safetensors if neither is given.
@@ -114,7 +149,8 @@ int convert(const Context& context, const ConvertFlags& options) {
   // warns before anything is written
   if (!context.quiet)
     for (const std::string& loss : planned.left_out) complain("note: " + loss);
-  if (options.dry_run) return dry_run(context, planned, *graph, write.overwrite);
+  tell_of_remains(context, planned.layout);
+  if (options.dry_run) return dry_run(context, planned, *graph, write);
   Progress progress(context.stop);
   WriteReport report;
   {

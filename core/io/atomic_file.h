@@ -34,6 +34,7 @@ class AtomicFile {
 
   const std::string& target() const { return target_; }
   const std::string& temporary() const { return temporary_; }
+  int descriptor() const { return file_.descriptor(); }
 
   void preallocate(std::uint64_t bytes) { file_.preallocate(bytes); }
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes) { file_.write_at(offset, bytes); }

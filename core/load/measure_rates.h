@@ -13,11 +13,11 @@ namespace loadline {
 // Needs at least one value. Of an even number of values, the mean of the middle two.
 double median(std::vector<double> values);
 
-// Measures disk_read and seek_seconds with an unnamed temporary file of `bytes` in `folder`; the system
-// removes it on close. Reads with O_DIRECT; if the file system does not support that, drops the file's pages
-// from the page cache first. disk_read: median of seven reads of the whole file, fewer if they exceed twenty
-// seconds. seek_seconds: median of 200 reads of 4 KiB. Progress counts bytes. Throws Error{io | usage |
-// cancelled}.
+// Measures disk_read, disk_write and seek_seconds with an unnamed temporary file of `bytes` in `folder`; the
+// system removes it on close. Reads with O_DIRECT; if the file system does not support that, drops the file's
+// pages from the page cache first. disk_read: median of seven reads of the whole file, fewer if they exceed
+// twenty seconds. seek_seconds: median of 200 reads of 4 KiB. Progress counts bytes. Throws Error{io | usage
+// | cancelled}.
 void measure_disk(const std::string& folder, std::uint64_t bytes, MeasuredRates& rates, Progress& progress);
 
 // Measures memory_copy: median of seven copies of `bytes`, which should exceed every cache. Throws

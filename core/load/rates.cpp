@@ -18,8 +18,9 @@ namespace {
 // From the speed of a floppy disk to a thousand times that of the fastest memory.
 constexpr double kLeastRate = 1e3, kMostRate = 1e16;
 
-constexpr std::array<RateRow, 6> kRows = {{
+constexpr std::array<RateRow, 7> kRows = {{
     {"disk_read", "disk read", &CostModel::disk_read, false, kLeastRate, kMostRate},
+    {"disk_write", "disk write", &CostModel::disk_write, false, kLeastRate, kMostRate},
     {"memory_copy", "memory copy", &CostModel::memory_copy, false, kLeastRate, kMostRate},
     {"link", "staging to device", &CostModel::link, true, kLeastRate, kMostRate},
     {"pageable_link", "ordinary memory to device", &CostModel::pageable_link, true, kLeastRate, kMostRate},
@@ -57,8 +58,8 @@ std::string rates_line(const std::optional<MeasuredRates>& rates) {
 
 MeasuredRates parse_rates(std::string_view json, const std::string& path) {
   const AssetNode root = parse_asset(json, path);
-  root.allow({"measured", "device", "how", "disk_read", "memory_copy", "link", "pageable_link", "device_copy",
-              "seek_seconds"});
+  root.allow({"measured", "device", "how", "disk_read", "disk_write", "memory_copy", "link", "pageable_link",
+              "device_copy", "seek_seconds"});
   MeasuredRates rates;
   const AssetNode& measured = root.at("measured");
   rates.measured = measured.name("'measured'", kLongestText);

@@ -1,7 +1,7 @@
 // The rates of a CostModel as measured on a machine, and the file that stores them.
 //
 //   {"measured": "2025-03-01T12:00Z", "device": "...",    the device may be left out, and so may any rate:
-//    "disk_read": 3.1e9, "memory_copy": 8.2e9, "link": 2.4e10, "pageable_link": 6.1e9,
+//    "disk_read": 3.1e9, "disk_write": 1.2e9, "memory_copy": 8.2e9, "link": 2.4e10, "pageable_link": 6.1e9,
 //    "device_copy": 2.0e11, "seek_seconds": 8e-05,         bytes per second; seconds
 //    "how": {"disk_read": "..."}}                          for people
 #pragma once

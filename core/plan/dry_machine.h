@@ -20,6 +20,7 @@ struct CostModel {
   double pageable_link = 6.0e9;  // host memory to device and back, synchronous
   double device_copy = 200.0e9;
   double seek_seconds = 80e-6;  // before a jump (read_pattern.h): random read of an NVMe disk
+  double disk_write = 1.5e9;    // until the bytes are durable: for conversions, no load writes
 };
 
 // Copies from staging to the device run on a link engine in parallel with the reader; all other work takes

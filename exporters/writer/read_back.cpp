@@ -41,6 +41,21 @@ std::size_t matching_checkpoints(
   return checkpoints.size();
 }
 
+std::uint64_t file_hash(const std::string& path, const Progress& progress) {
+  const SourceFile file = SourceFile::open(path);
+  std::vector<std::byte> buffer(kBuffer);
+  Xxh3 hash;
+  for (std::uint64_t at = 0; at < file.size();) {
+    progress.check_cancelled();
+    const auto bytes =
+        std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(kBuffer, file.size() - at)));
+    file.read_at(at, bytes);
+    hash.update(bytes);
+    at += bytes.size();
+  }
+  return hash.digest();
+}
+
 void check_range_read_back(const std::string& path, const std::string& target, std::uint64_t begin,
                            std::uint64_t end, std::uint64_t xxh3) {
   const SourceFile file = SourceFile::open(path);

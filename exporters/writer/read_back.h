@@ -18,6 +18,9 @@ std::size_t matching_checkpoints(
     const std::string& path, std::span<const Checkpoint> checkpoints, Progress& progress,
     const std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>& pass = {});
 
+// The XXH3-64 of a whole file. Throws Error{io | cancelled}.
+std::uint64_t file_hash(const std::string& path, const Progress& progress);
+
 // Throws Error{io} naming `target` unless bytes [begin, end) of the file at `path`, read from the disk, have
 // this XXH3-64.
 void check_range_read_back(const std::string& path, const std::string& target, std::uint64_t begin,

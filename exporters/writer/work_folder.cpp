@@ -19,6 +19,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 namespace loadline {
 namespace {
@@ -78,7 +79,54 @@ std::string progress_text(const Remains& remains) {
   return fmt::format("{} of {} are written", format_bytes(remains.written), format_bytes(all));
 }
 
+[[noreturn]] void refuse_living(const std::string& path) {
+  throw Error(ErrorCode::usage, {.file = path}, "another process is writing this output");
+}
+
+// Throws if remains with the record `found` may neither be continued nor removed.
+void refuse_remains(const std::string& path, const WorkRecord& found, const WorkRecord& wanted,
+                    const WorkPolicy& policy) {
+  const bool same = found.identity == wanted.identity;
+  if (same && (policy.resume || policy.shared)) return;
+  const Remains remains = examine_remains(path);
+  const ErrorPlace place{.file = path};
+  if (remains.consumed > 0)
+    throw Error(ErrorCode::usage, place,
+                "an interrupted conversion left these files: they hold the only copy of {} ({} bytes) of its "
+                "source{}",
+                format_bytes(remains.consumed), remains.consumed,
+                same ? "" : ", which had other options, or is another one")
+        .with({"resume", "on"});
+  if (policy.force) return;
+  if (same)
+    throw Error(ErrorCode::usage, place,
+                "an interrupted conversion left these files: {} and can be continued", progress_text(remains))
+        .with({"resume", "on"});
+  throw Error(ErrorCode::usage, place,
+              "an interrupted conversion with other options, or from another source, left these files: {} "
+              "and must go first",
+              progress_text(remains))
+      .with({"force", "on"});
+}
+
 }  // namespace
+
+void check_remains(const std::string& path, const WorkRecord& record, const WorkPolicy& policy) {
+  const Remains remains = examine_remains(path);
+  if (remains.alive && !policy.shared) refuse_living(path);
+  if (remains.record) refuse_remains(path, *remains.record, record, policy);
+}
+
+std::uint64_t allocated_bytes(const std::string& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code failure;
+  for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
+    struct stat state = {};
+    constexpr std::uint64_t kUnit = 512;  // of st_blocks
+    if (::stat(at->path().c_str(), &state) == 0) bytes += static_cast<std::uint64_t>(state.st_blocks) * kUnit;
+  }
+  return bytes;
+}
 
 std::string WorkFolder::path_of(const Layout& layout) {
   // a folder holds one output; single files beside each other are told apart by their names
@@ -140,37 +188,15 @@ void WorkFolder::lock(bool shared) {
 
 // Decides what becomes of what lies in the folder.
 void WorkFolder::settle(const WorkPolicy& policy) {
-  std::optional<WorkRecord> found = read_record(path_);
-  if (found) {
-    const bool same = found->identity == record_.identity;
-    if (same && (policy.resume || policy.shared)) {
+  if (std::optional<WorkRecord> found = read_record(path_)) {
+    refuse_remains(path_, *found, record_, policy);
+    if (found->identity == record_.identity && (policy.resume || policy.shared)) {
       found->replaces |= record_.replaces;
       record_ = std::move(*found);
       resumed_ = true;
       return;
     }
-    Remains remains = examine_remains(path_);
-    const ErrorPlace place{.file = path_};
-    if (remains.consumed > 0)
-      throw Error(
-          ErrorCode::usage, place,
-          "an interrupted conversion left these files: they hold the only copy of {} ({} bytes) of its "
-          "source{}",
-          format_bytes(remains.consumed), remains.consumed,
-          same ? "" : "; it had other options or another source")
-          .with({"resume", "on"});
-    if (!policy.force && same)
-      throw Error(ErrorCode::usage, place, "an interrupted conversion left these files: {}",
-                  progress_text(remains))
-          .with({"resume", "on"});
-    if (!policy.force)
-      throw Error(
-          ErrorCode::usage, place,
-          "an interrupted conversion with other options, or from another source, left these files: {}",
-          progress_text(remains))
-          .with({"force", "on"});
-    if (!alone_ && !change_lock(lock_, LockKind::exclusive))
-      throw Error(ErrorCode::usage, place, "another process is writing this output");
+    if (!alone_ && !change_lock(lock_, LockKind::exclusive)) refuse_living(path_);
   }
   // what is left of a run that died before its record was written, or that is not wanted, goes
   for (const fs::directory_entry& entry : fs::directory_iterator(path_))

@@ -73,6 +73,12 @@ class WorkFolder {
   bool keep_ = false;
 };
 
+// Throws the Error{usage} that a WorkFolder would throw for this record and policy.
+void check_remains(const std::string& path, const WorkRecord& record, const WorkPolicy& policy);
+
+// The disk space that the files in a folder take; 0 if there is none.
+std::uint64_t allocated_bytes(const std::string& folder);
+
 // A work folder of any process, or a temporary file, as it lies on disk.
 struct Remains {
   std::string path;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
+#include <random>
 
 #include <fmt/format.h>
 
@@ -12,14 +14,19 @@ namespace loadline::bench {
 
 std::vector<Result> measure(const std::vector<Case>& cases, int rounds) {
   std::vector<std::vector<double>> seconds(cases.size());
-  for (int round = -1; round < std::max(rounds, 7); ++round)
-    for (std::size_t i = 0; i < cases.size(); ++i) {
+  std::vector<std::size_t> order(cases.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937 random(1);
+  for (int round = -1; round < std::max(rounds, 7); ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t i : order) {
       cases[i].before();
       const auto start = std::chrono::steady_clock::now();
       cases[i].run();
       const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (round >= 0) seconds[i].push_back(taken);
     }
+  }
   std::vector<Result> results;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     std::sort(seconds[i].begin(), seconds[i].end());

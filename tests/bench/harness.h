@@ -21,7 +21,8 @@ struct Result {
   double most = 0;
 };
 
-// Runs all cases once untimed, then `rounds` times (at least 7), in turn.
+// Runs all cases once untimed, then `rounds` times (at least 7), each time in another order: what a case
+// leaves for the disk to do meets a different one each time.
 std::vector<Result> measure(const std::vector<Case>& cases, int rounds = 9);
 
 // A table: median, spread, rate where `bytes` is not 0, and the ratio to the first case, which is

@@ -54,6 +54,20 @@ TEST(ModelFolder, FilesBesideTheWeightsAreCopied) {
   convert(graph, folder / "out", {}, {.overwrite = true});
 }
 
+TEST(ModelFolder, FilesCanBeLinked) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = full_folder(folder);
+  const ExportOptions links = {.link_files = true};
+  convert(graph, folder / "out", links);
+  EXPECT_TRUE(fs::equivalent(folder / "in/README.md", folder / "out/README.md"));
+  EXPECT_FALSE(fs::equivalent(folder / "in/config.json", folder / "out/config.json"));
+  // replacing them changes the names only
+  convert(graph, folder / "out", {}, {.overwrite = true});
+  EXPECT_FALSE(fs::equivalent(folder / "in/README.md", folder / "out/README.md"));
+  EXPECT_EQ(read_file(folder / "in/README.md"), "content of in/README.md");
+  EXPECT_THROW(preflight(*graph, find_exporter("gguf"), links, folder / "o.gguf"), Error);
+}
+
 TEST(ModelFolder, WhatASingleFileLosesIsTold) {
   const TemporaryFolder folder;
   const MetaGraphPtr graph = full_folder(folder);
