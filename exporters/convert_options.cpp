@@ -48,7 +48,7 @@ std::string print_share(const WriteShare& share) {
 constexpr std::string_view kFormat = "Format";
 constexpr std::string_view kWriting = "Writing";
 
-constexpr std::array<Option<Request>, 15> kOptions = {{
+constexpr std::array<Option<Request>, 16> kOptions = {{
     {.id = "to",
      .group = kFormat,
      .kind = OptionKind::choice,
@@ -104,6 +104,13 @@ constexpr std::array<Option<Request>, 15> kOptions = {{
          "a text file that names one tensor a line. A safetensors file has an order of its own.",
      .default_text = "as in the source",
      .access = access::text<&Request::order>},
+    {.id = "inline_weights",
+     .group = kFormat,
+     .kind = OptionKind::flag,
+     .title = "Weights inside",
+     .brief = "onnx: one file, without external data",
+     .help = "Writes an ONNX model as one file, without external data. Protobuf allows less than 2 GiB.",
+     .access = access::flag<&Request::layout, &ExportOptions::inline_weights>},
     {.id = "metadata_slack",
      .group = kFormat,
      .kind = OptionKind::bytes,

@@ -16,7 +16,7 @@ OutputKind shards_in_folder(const ExportOptions& options) {
   return options.max_shard_bytes > 0 ? OutputKind::folder : OutputKind::file;
 }
 
-constexpr std::array<Exporter, 6> kExporters = {{
+constexpr std::array<Exporter, 7> kExporters = {{
     {"safetensors", "safetensors, one file or a model folder with shards", ".safetensors",
      "outtype,align,max_shard_size,link", shards_in_folder, safetensors_supports, safetensors_carries,
      safetensors_layout},
@@ -30,6 +30,8 @@ constexpr std::array<Exporter, 6> kExporters = {{
      npz_carries, npy_layout},
     {"ptd", "ExecuTorch tensors, one file", ".ptd", "outtype,align,order", one_file, ptd_supports,
      ptd_carries, ptd_layout, true},
+    {"onnx", "ONNX from ONNX, with external data or without", ".onnx", "align,order,inline_weights", one_file,
+     onnx_supports, onnx_carries, onnx_layout, true},
 }};
 
 }  // namespace

@@ -20,6 +20,12 @@ bool npz_supports(DType dtype);
 bool npz_carries(const MetaGraph& graph, const MetaEntry& entry);
 Layout npz_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
 
+bool onnx_supports(DType dtype);
+bool onnx_carries(const MetaGraph& graph, const MetaEntry& entry);
+// OUT with its weights in OUT.data, or with `inline_weights` one file. Only a source that is ONNX has the
+// graph that such a file needs. Weights keep their types, which are types of the graph's values.
+Layout onnx_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out);
+
 bool ptd_supports(DType dtype);
 bool ptd_carries(const MetaGraph& graph, const MetaEntry& entry);
 // One file. Tied tensors keep all their names, on one segment. A tensor of unknown type becomes a blob.

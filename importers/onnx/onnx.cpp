@@ -11,13 +11,13 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
+#include "core/io/protobuf_wire.h"
 #include "importers/file_graph.h"
 #include "importers/onnx/forward.h"
 #include "importers/onnx/infer.h"
 #include "importers/onnx/names.h"
 #include "importers/onnx/scan.h"
 #include "importers/onnx/tensor.h"
-#include "importers/wire/protobuf_wire.h"
 
 #include <algorithm>
 #include <climits>

@@ -1,8 +1,8 @@
 // The implementation of scan_onnx(): one handler for each kind of message, and a stack of the open messages.
 #pragma once
 
+#include "core/io/protobuf_wire.h"
 #include "importers/onnx/scan.h"
-#include "importers/wire/protobuf_wire.h"
 
 #include <cstdint>
 #include <optional>

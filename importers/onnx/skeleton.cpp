@@ -1,7 +1,7 @@
 // Writes protobuf wire data with lengths of a fixed width.
 #include "importers/onnx/skeleton.h"
 
-#include "importers/wire/protobuf_wire.h"
+#include "core/io/protobuf_wire.h"
 
 #include <algorithm>
 #include <map>

@@ -251,7 +251,7 @@ TEST(Convert, TheOutputsNamePicksTheFormat) {
   EXPECT_EQ(exporter_for_output("b.safetensors").id, "safetensors");
   EXPECT_EQ(exporter_for_output("models/Llama-3.1-8B").id, "safetensors");
   EXPECT_EQ(exporter_for_output("folder").id, "safetensors");
-  EXPECT_THROW(exporter_for_output("model.onnx"), Error);
+  EXPECT_THROW(exporter_for_output("model.tflite"), Error);
   EXPECT_THROW(exporter_for_output(""), Error);
 }
 

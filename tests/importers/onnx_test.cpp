@@ -3,9 +3,9 @@
 
 #include "core/graph/validate.h"
 #include "core/io/process_memory.h"
+#include "core/io/protobuf_wire.h"
 #include "core/io/storage_reader.h"
 #include "importers/resolve.h"
-#include "importers/wire/protobuf_wire.h"
 #include "tests/support/builders.h"
 #include "tests/support/graph_json.h"
 #include "tests/support/hostile.h"

@@ -1,5 +1,5 @@
 // The wire reader: every type, limits, laziness, and where its errors say they are.
-#include "importers/wire/protobuf_wire.h"
+#include "core/io/protobuf_wire.h"
 
 #include "core/io/process_memory.h"
 #include "tests/support/builders.h"

@@ -94,7 +94,7 @@ ConvertTask ConvertPanel::task() const {
   ConvertTask task{request_, out_};
   task.request.to = exporter().id;
   for (const Option<ConvertRequest>& option : convert_options())
-    if (!takes_option(exporter(), option.id)) option.set(task.request, {});
+    if (!takes_option(exporter(), option.id)) option.set(task.request, option.get(ConvertRequest()));
   return task;
 }
 

@@ -5,7 +5,7 @@
 //   1, 5     8 or 4 bytes, little-endian
 //   2        varint length, then so many bytes: text, a message or a packed run of numbers
 //   3, 4     a group (obsolete; refused)
-#include "importers/wire/protobuf_wire.h"
+#include "core/io/protobuf_wire.h"
 
 #include <algorithm>
 #include <array>
