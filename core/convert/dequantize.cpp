@@ -20,14 +20,26 @@
 //   IQ4_XS  256       d, u16 of high and 4 of low scale bits, 128 of nibbles     d (s - 32) table[q]
 //   TQ1_0   256       48 of 5 trits, 4 of 4 trits, d                             d (q - 1)
 //   TQ2_0   256       64 of 2 bits, d                                            d (q - 1)
+//   IQ2_XXS 256       d, 8 of { 4 indices, u32 of 4 sign sets and s << 28 }      d (s + 1/2) / 4 point
+//   IQ2_XS  256       d, 32 u16 of index | sign set << 9, 8 of nibbles s         d (s + 1/2) / 4 point
+//   IQ2_S   256       d, 32 low indices, 32 of signs, 8 of high bits, 8 of s     d (s + 1/2) / 4 point
+//   IQ3_XXS 256       d, 64 indices, 8 u32 of 4 sign sets and s << 28            d (s + 1/2) / 2 point
+//   IQ3_S   256       d, 64 low indices, 8 of high bits, 32 of signs, 4 of s     d (1 + 2s) point
+//   IQ1_S   256       d, 32 low indices, 8 u16 of 4 high bits, s, sign of delta  d (2s + 1) (point +- 1/8)
+//   IQ1_M   256       32 low indices, 16 of nibbles high bits and sign of delta,
+//                     4 u16 of 4 scales s and a nibble of d                      d (2s + 1) (point +- 1/8)
 //   MXFP4    32       E8M0 scale, 16 of nibbles                                  d e2m1[q]
 //   NVFP4    64       4 of UE4M3 scales, 32 of nibbles                           d e2m1[q]
+//
+// Points are those of core/convert/code_books. A sign set of seven bits stands for eight signs, of which an
+// even number is negative.
 //
 // Nibbles of 32 elements: byte j holds element j below and element j + 16 above.
 //
 // Compiled once for each instruction set that Highway knows. Compilers vectorise the plain loops.
 #include "core/convert/dequantize.h"
 
+#include "core/convert/code_books.h"
 #include "core/convert/half.h"
 
 #include <algorithm>
@@ -273,6 +285,111 @@ void tq1_0(const Byte* b, float* out) {
 
 void tq2_0(const Byte* b, float* out) { scaled(half(b + 64), 1, TwoBits(b).q, 256, out); }
 
+// The signs of eight elements from a set of seven: the number of negative ones is even.
+Byte even_signs(std::uint32_t set) {
+  set &= 0x7F;
+  return static_cast<Byte>(set | static_cast<std::uint32_t>(std::popcount(set) & 1) << 7);
+}
+// Puts a point's elements with their signs, one bit each from the lowest on.
+template <std::size_t kElements>
+void put_point(const std::array<std::int8_t, kElements>& point, unsigned signs, std::int8_t* q) {
+  for (std::size_t i = 0; i < kElements; ++i)
+    q[i] = static_cast<std::int8_t>((signs >> i & 1) != 0 ? -point[i] : point[i]);
+}
+int nibble(const Byte* packed, int at) { return (packed[at / 2] >> (at % 2 * 4)) & 15; }
+
+void iq2_xxs(const Byte* b, float* out) {
+  const float d = half(b);
+  for (int part = 0; part < 8; ++part) {
+    const Byte* const from = b + 2 + part * 8;
+    const auto rest = load<std::uint32_t>(from + 4);
+    std::int8_t q[32];
+    for (int j = 0; j < 4; ++j) put_point(iq2_xxs_book()[from[j]], even_signs(rest >> (7 * j)), q + j * 8);
+    scaled(d * (0.5F + static_cast<float>(rest >> 28)) * 0.25F, 0, q, 32, out + part * 32);
+  }
+}
+
+void iq2_xs(const Byte* b, float* out) {
+  const float d = half(b);
+  for (int part = 0; part < 16; ++part) {
+    std::int8_t q[16];
+    for (int j = 0; j < 2; ++j) {
+      const auto code = load<std::uint16_t>(b + 2 + part * 4 + j * 2);
+      put_point(iq2_xs_book()[code & 511], even_signs(code >> 9), q + j * 8);
+    }
+    scaled(d * (0.5F + static_cast<float>(nibble(b + 66, part))) * 0.25F, 0, q, 16, out + part * 16);
+  }
+}
+
+void iq2_s(const Byte* b, float* out) {
+  const float d = half(b);
+  for (int part = 0; part < 16; ++part) {
+    std::int8_t q[16];
+    for (int j = 0; j < 2; ++j) {
+      const int at = part * 2 + j;
+      const int high = (b[66 + at / 4] >> (at % 4 * 2)) & 3;
+      put_point(iq2_s_book()[static_cast<std::size_t>(b[2 + at] | high << 8)], b[34 + at], q + j * 8);
+    }
+    scaled(d * (0.5F + static_cast<float>(nibble(b + 74, part))) * 0.25F, 0, q, 16, out + part * 16);
+  }
+}
+
+void iq3_xxs(const Byte* b, float* out) {
+  const float d = half(b);
+  for (int part = 0; part < 8; ++part) {
+    const auto rest = load<std::uint32_t>(b + 66 + part * 4);
+    std::int8_t q[32];
+    for (int j = 0; j < 8; ++j)
+      put_point(iq3_xxs_book()[b[2 + part * 8 + j]],
+                static_cast<unsigned>(even_signs(rest >> (j / 2 * 7)) >> (j % 2 * 4)), q + j * 4);
+    scaled(d * (0.5F + static_cast<float>(rest >> 28)) * 0.5F, 0, q, 32, out + part * 32);
+  }
+}
+
+void iq3_s(const Byte* b, float* out) {
+  const float d = half(b);
+  for (int part = 0; part < 8; ++part) {
+    std::int8_t q[32];
+    for (int j = 0; j < 8; ++j) {
+      const int high = (b[66 + part] >> j) & 1;
+      const Byte signs = b[74 + part * 4 + j / 2];
+      put_point(iq3_s_book()[static_cast<std::size_t>(b[2 + part * 8 + j] | high << 8)],
+                static_cast<unsigned>(signs >> (j % 2 * 4)), q + j * 4);
+    }
+    scaled(d * static_cast<float>(1 + 2 * nibble(b + 106, part)), 0, q, 32, out + part * 32);
+  }
+}
+
+// Eight numbers scale (point + delta).
+void iq1_point(float scale, int index, bool negative, float* out) {
+  const float delta = negative ? -0.125F : 0.125F;
+  const auto& point = iq1_book()[static_cast<std::size_t>(index)];
+  for (std::size_t i = 0; i < 8; ++i) out[i] = scale * (static_cast<float>(point[i]) + delta);
+}
+
+void iq1_s(const Byte* b, float* out) {
+  const float d = half(b);
+  for (int part = 0; part < 8; ++part) {
+    const int rest = load<std::uint16_t>(b + 34 + part * 2);
+    const float scale = d * static_cast<float>(2 * (rest >> 12 & 7) + 1);
+    for (int j = 0; j < 4; ++j)
+      iq1_point(scale, b[2 + part * 4 + j] | (rest >> (3 * j) & 7) << 8, (rest & 0x8000) != 0,
+                out + part * 32 + j * 8);
+  }
+}
+
+void iq1_m(const Byte* b, float* out) {
+  unsigned bits = 0;
+  for (int i = 0; i < 4; ++i)
+    bits |= static_cast<unsigned>(load<std::uint16_t>(b + 48 + i * 2) >> 12) << (4 * i);
+  const float d = half_to_float(static_cast<std::uint16_t>(bits));
+  for (int at = 0; at < 32; ++at) {
+    const int part = at / 2, high = nibble(b + 32, at);
+    const int factor = load<std::uint16_t>(b + 48 + part / 4 * 2) >> (part % 4 * 3) & 7;
+    iq1_point(d * static_cast<float>(2 * factor + 1), b[at] | (high & 7) << 8, (high & 8) != 0, out + at * 8);
+  }
+}
+
 // Half of 2^(e - 127); the two least are subnormal.
 void mxfp4(const Byte* b, float* out) {
   const std::uint32_t e = b[0];
@@ -309,16 +426,20 @@ struct Row {
   DType dtype;
   void (*run)(const Byte* blocks, std::size_t bytes, float* out);
 };
-constexpr Row kRows[] = {{DType::q1_0, every<q1_0, 18, 128>},    {DType::q2_0, every<q2_0, 18, 64>},
-                         {DType::q4_0, every<q4_0, 18, 32>},     {DType::q4_1, every<q4_1, 20, 32>},
-                         {DType::q5_0, every<q5_0, 22, 32>},     {DType::q5_1, every<q5_1, 24, 32>},
-                         {DType::q8_0, every<q8_0, 34, 32>},     {DType::q8_1, every<q8_1, 36, 32>},
-                         {DType::q2_k, every<q2_k, 84, 256>},    {DType::q3_k, every<q3_k, 110, 256>},
-                         {DType::q4_k, every<q4_k, 144, 256>},   {DType::q5_k, every<q5_k, 176, 256>},
-                         {DType::q6_k, every<q6_k, 210, 256>},   {DType::q8_k, every<q8_k, 292, 256>},
-                         {DType::iq4_nl, every<iq4_nl, 18, 32>}, {DType::iq4_xs, every<iq4_xs, 136, 256>},
-                         {DType::tq1_0, every<tq1_0, 54, 256>},  {DType::tq2_0, every<tq2_0, 66, 256>},
-                         {DType::mxfp4, every<mxfp4, 17, 32>},   {DType::nvfp4, every<nvfp4, 36, 64>}};
+constexpr Row kRows[] = {{DType::q1_0, every<q1_0, 18, 128>},       {DType::q2_0, every<q2_0, 18, 64>},
+                         {DType::q4_0, every<q4_0, 18, 32>},        {DType::q4_1, every<q4_1, 20, 32>},
+                         {DType::q5_0, every<q5_0, 22, 32>},        {DType::q5_1, every<q5_1, 24, 32>},
+                         {DType::q8_0, every<q8_0, 34, 32>},        {DType::q8_1, every<q8_1, 36, 32>},
+                         {DType::q2_k, every<q2_k, 84, 256>},       {DType::q3_k, every<q3_k, 110, 256>},
+                         {DType::q4_k, every<q4_k, 144, 256>},      {DType::q5_k, every<q5_k, 176, 256>},
+                         {DType::q6_k, every<q6_k, 210, 256>},      {DType::q8_k, every<q8_k, 292, 256>},
+                         {DType::iq4_nl, every<iq4_nl, 18, 32>},    {DType::iq4_xs, every<iq4_xs, 136, 256>},
+                         {DType::tq1_0, every<tq1_0, 54, 256>},     {DType::tq2_0, every<tq2_0, 66, 256>},
+                         {DType::iq2_xxs, every<iq2_xxs, 66, 256>}, {DType::iq2_xs, every<iq2_xs, 74, 256>},
+                         {DType::iq2_s, every<iq2_s, 82, 256>},     {DType::iq3_xxs, every<iq3_xxs, 98, 256>},
+                         {DType::iq3_s, every<iq3_s, 110, 256>},    {DType::iq1_s, every<iq1_s, 50, 256>},
+                         {DType::iq1_m, every<iq1_m, 56, 256>},     {DType::mxfp4, every<mxfp4, 17, 32>},
+                         {DType::nvfp4, every<nvfp4, 36, 64>}};
 
 }  // namespace
 
@@ -338,12 +459,7 @@ namespace loadline {
 
 HWY_EXPORT(dequantize_blocks);
 
-bool can_dequantize(DType dtype) {
-  constexpr DType kUnknown[] = {DType::iq1_s, DType::iq1_m,   DType::iq2_xxs, DType::iq2_xs,
-                                DType::iq2_s, DType::iq3_xxs, DType::iq3_s};
-  return dtype_info(dtype).kind == DTypeKind::block &&
-         std::find(std::begin(kUnknown), std::end(kUnknown), dtype) == std::end(kUnknown);
-}
+bool can_dequantize(DType dtype) { return dtype_info(dtype).kind == DTypeKind::block; }
 
 void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float> out) {
   assert(can_dequantize(dtype));

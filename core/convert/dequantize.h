@@ -8,8 +8,7 @@
 
 namespace loadline {
 
-// Whether dequantize() knows the layout of this block type. It does not know the IQ1, IQ2 and IQ3 types,
-// which use code books of hundreds of entries.
+// Whether the dtype consists of blocks. dequantize() knows the layouts of all of them.
 bool can_dequantize(DType dtype);
 
 // Dequantises whole blocks. `out` has block_elements floats for each block. `blocks` need not be aligned. The

@@ -11,8 +11,6 @@
 #include <mutex>
 #include <thread>
 
-#include <fmt/format.h>
-
 namespace loadline {
 namespace {
 
@@ -72,15 +70,7 @@ MeasuredTensor measure_or_refuse(const StorageReader& reader, TensorId id, Progr
 
 std::optional<std::string> measure_refusal(DType dtype) {
   if (can_measure(dtype)) return std::nullopt;
-  const DTypeInfo& info = dtype_info(dtype);
-  switch (info.kind) {
-    case DTypeKind::opaque:
-      return "its type is not known";
-    case DTypeKind::text:
-      return "it holds text";
-    default:
-      return fmt::format("the code books of {} are not known", info.name);
-  }
+  return dtype_info(dtype).kind == DTypeKind::text ? "it holds text" : "its type is not known";
 }
 
 ValueStats tensor_stats(const StorageReader& reader, TensorId id, Progress& progress) {

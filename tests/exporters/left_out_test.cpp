@@ -47,9 +47,10 @@ TEST(LeftOut, TiesAndKeys) {
 
 TEST(LeftOut, WhatTheOuttypeCannotChange) {
   const MetaGraph graph = graph_of(
-      "gguf", {DType::iq2_xxs, DType::f8_e8m0, DType::iq2_xxs, DType::f32, DType::iq1_m, DType::i32});
+      "gguf", {DType::f4_e2m1, DType::f8_e8m0, DType::f8_e8m0, DType::f32, DType::f6_e2m3, DType::i32});
   EXPECT_EQ(left_out(graph, "gguf", DType::f16),
-            (Sentences{"4 tensors are not cast to F16: F8_E8M0, IQ1_M, IQ2_XXS stay as stored"}));
+            (Sentences{"4 tensors are not cast to F16: F4, F6_E2M3, F8_E8M0 stay as stored"}));
+  EXPECT_EQ(left_out(graph_of("gguf", {DType::iq2_xxs, DType::iq1_m}), "gguf", DType::f16), Sentences());
   EXPECT_EQ(left_out(graph_of("x", {DType::f8_e8m0}), "safetensors", DType::f32),
             (Sentences{"1 tensor is not cast to F32: F8_E8M0 stays as stored"}));
   EXPECT_EQ(left_out(graph, "gguf"), Sentences());

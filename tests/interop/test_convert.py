@@ -16,9 +16,8 @@ from safetensors.torch import load_file
 from test_packings import missing
 from test_recipes import FLOATS
 
-# Loadline has no code books for IQ1, IQ2 and IQ3 yet, and gguf-py none for the last two.
-BLOCKS = [kind for kind in gguf.GGMLQuantizationType if gguf.GGML_QUANT_SIZES[kind][0] > 1
-          and not kind.name.startswith(("IQ1", "IQ2", "IQ3")) and kind.name not in ("Q8_1", "Q8_K")]
+# Those that gguf-py can dequantise.
+BLOCKS = [kind for kind in gguf.GGMLQuantizationType if gguf.GGML_QUANT_SIZES[kind][0] > 1 and kind.name not in ("Q8_1", "Q8_K")]
 
 
 class Convert(unittest.TestCase):
