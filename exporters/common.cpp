@@ -68,6 +68,19 @@ void arrange(const MetaGraph& graph, const std::vector<StorageId>& order, std::v
       slots, {}, [&](const Slot& slot) { return place[index(source_tensor(graph, slot).storage)]; });
 }
 
+// A tensor that is written as what a recipe gives.
+Slot computed_slot(const MetaGraph& graph, const Name& name, const Recipe& recipe,
+                   const ExportOptions& options) {
+  Form form = recipe_forms(graph, recipe).back();
+  Slot slot{name, form.dtype, std::move(form.shape), recipe, 0, 0};
+  if (options.outtype && *options.outtype != slot.dtype && can_cast(slot.dtype, *options.outtype)) {
+    slot.dtype = *options.outtype;
+    slot.recipe.then({.kind = StepKind::cast, .dtype = slot.dtype});
+  }
+  slot.bytes = bytes_of(name, slot.dtype, slot.shape);
+  return slot;
+}
+
 }  // namespace
 
 bool can_become(DType dtype, DType outtype) { return can_cast(dtype, outtype) || can_become_f32(dtype); }
@@ -81,13 +94,20 @@ std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& opti
   const auto packed = logical_positions(graph);
   std::vector<Slot> slots;
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+  const TensorRecipes* const recipes = options.recipes.get();
+  const std::size_t written =
+      recipes == nullptr ? graph.tensors.size() : std::min(recipes->written, graph.tensors.size());
+  for (std::size_t i = 0; i < written; ++i) {
     if (tied[i]) continue;
     const TensorId id{static_cast<std::uint32_t>(i)};
     const bool unpacks = options.outtype && packed[i];
     if (unpacks && graph.logical[*packed[i]].codes != id) continue;  // a companion
-    slots.push_back(unpacks ? unpacked_slot(graph, *packed[i], *options.outtype)
-                            : slot_of(graph, id, options));
+    const Name& name = unpacks ? graph.logical[*packed[i]].name : graph.tensors[i].name;
+    if (recipes != nullptr && recipes->instead.contains(i))
+      slots.push_back(computed_slot(graph, name, recipes->instead.at(i), options));
+    else
+      slots.push_back(unpacks ? unpacked_slot(graph, *packed[i], *options.outtype)
+                              : slot_of(graph, id, options));
     const auto total = checked_add(sum, slots.back().bytes);
     if (!total || *total >= kMostBytes)
       throw Error(ErrorCode::limit, {.tensor = slots.back().name},

@@ -9,7 +9,8 @@
 namespace loadline {
 
 // What is written of a model, in the order asked for, without offsets: of tied tensors the first, and with an
-// outtype packed weights as one tensor each. Throws Error{limit} if their total size is too large.
+// outtype packed weights as one tensor each; options.recipes instead of what they replace. Throws
+// Error{limit} if their total size is too large.
 std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options);
 // The type in which a slot's tensor is stored in the source.
 DType stored_dtype(const MetaGraph& graph, const Slot& slot);

@@ -4,11 +4,14 @@
 #include "core/convert/recipe.h"
 #include "core/graph/meta_graph.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace loadline {
@@ -69,6 +72,12 @@ struct Layout {
 // The size of the header, copies included.
 std::uint64_t header_bytes(const LayoutFile& file);
 
+// Tensors of a graph that are written as something else, and tensors that only their recipes read.
+struct TensorRecipes {
+  std::size_t written = SIZE_MAX;                   // tensors from this position on are not written
+  std::unordered_map<std::size_t, Recipe> instead;  // by position; of a packed weight, that of its codes
+};
+
 struct ExportOptions {
   std::optional<DType> outtype;       // of floating, quantised and packed weights; nothing = as stored
   std::uint64_t alignment = 0;        // 0 = the format's own default
@@ -81,6 +90,7 @@ struct ExportOptions {
   bool inline_weights = false;  // one file, where weights else lie in a second one
   // Room for later edits of the metadata; nothing = the format's own.
   std::optional<std::uint64_t> metadata_slack = {};
+  std::shared_ptr<const TensorRecipes> recipes = {};
 };
 
 // What an output path names.

@@ -6,7 +6,7 @@
 namespace loadline::cli {
 namespace {
 
-constexpr std::array<Command, 18> kCommands = {{
+constexpr std::array<Command, 19> kCommands = {{
     {"gui", "Open the window (also: loadline, loadline PATH)", false, setup_gui,
      "loadline gui llama-3-8b\nloadline gui llama-3-8b --panel methods --screenshot methods.png"},
     {"inspect", "Show what is in a model", true, setup_inspect,
@@ -38,6 +38,9 @@ constexpr std::array<Command, 18> kCommands = {{
     {"edit", "Change metadata of a safetensors or GGUF file in place", false, setup_edit,
      "loadline edit model.gguf --set general.name=Mine --set my.version:u32=2\n"
      "loadline edit model.safetensors --remove author --dry-run"},
+    {"merge", "Write a model with a LoRA adapter merged into its weights", true, setup_merge,
+     "loadline merge llama-3-8b my-lora llama-3-8b-mine\n"
+     "loadline merge llama-3-8b my-lora mine.gguf --outtype f16"},
     {"upload", "Load a model onto a GPU: projected beside measured", true, setup_upload,
      "loadline upload llama-3-8b --verify\nloadline upload llama-3-8b --method mmap_assign --device 1"},
     {"devices", "List the GPUs of this machine, and why one is chosen", false, setup_devices,

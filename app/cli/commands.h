@@ -15,6 +15,7 @@ Action setup_gui(CLI::App& app);
 Action setup_help(CLI::App& app);
 Action setup_inspect(CLI::App& app);
 Action setup_join(CLI::App& app);
+Action setup_merge(CLI::App& app);
 Action setup_methods(CLI::App& app);
 Action setup_plan(CLI::App& app);
 Action setup_rehearse(CLI::App& app);

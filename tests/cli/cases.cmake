@@ -395,3 +395,9 @@ cli_case(diff_tolerance_without_values 2 "diff demo demo --no-values --tolerance
 # edit
 add_test(NAME cli.editing COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/editing.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/editing ${CLI_FOLDER}/demo)
 set_tests_properties(cli.editing PROPERTIES FIXTURES_REQUIRED demo)
+
+# merge
+add_test(NAME cli.merging COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/merging.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/merging)
+cli_case(merge_no_adapter 1 "merge demo demo out/merged" STDERR "demo: has no adapter_config.json beside its weights: it is no PEFT adapter")
+cli_case(merge_absent 1 "merge demo absent out/merged" STDERR "absent")
+cli_case(merge_without_weights 2 "merge demo/config.json demo out/merged" STDERR "cannot merge this model: it has shapes only")
