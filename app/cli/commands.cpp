@@ -6,7 +6,7 @@
 namespace loadline::cli {
 namespace {
 
-constexpr std::array<Command, 19> kCommands = {{
+constexpr std::array<Command, 20> kCommands = {{
     {"gui", "Open the window (also: loadline, loadline PATH)", false, setup_gui,
      "loadline gui llama-3-8b\nloadline gui llama-3-8b --panel methods --screenshot methods.png"},
     {"inspect", "Show what is in a model", true, setup_inspect,
@@ -29,18 +29,20 @@ constexpr std::array<Command, 19> kCommands = {{
      "loadline join llama-3-8b-bf16"},
     {"clean", "Remove what interrupted conversions left in a folder", false, setup_clean,
      "loadline clean llama-3-8b-bf16 --dry-run\nloadline clean ."},
+    {"merge", "Write a model with a LoRA adapter merged into its weights", true, setup_merge,
+     "loadline merge llama-3-8b my-lora llama-3-8b-mine\n"
+     "loadline merge llama-3-8b my-lora mine.gguf --outtype f16"},
+    {"batch", "Run many conversions from a list; those that are done are skipped", true, setup_batch,
+     "loadline batch jobs.json --jobs 4 --keep-going\nloadline batch jobs.json --memory-budget 1GiB --json"},
+    {"edit", "Change metadata of a safetensors or GGUF file in place", false, setup_edit,
+     "loadline edit model.gguf --set general.name=Mine --set my.version:u32=2\n"
+     "loadline edit model.safetensors --remove author --dry-run"},
     {"verify", "Check that two models have the same tensors, across formats", true, setup_verify,
      "loadline verify llama-3-8b model.gguf\nloadline verify model-f32.safetensors model-bf16.gguf "
      "--tolerance 0,0.01"},
     {"diff", "Show what differs between two models: tensors, types, metadata", true, setup_diff,
      "loadline diff model-q4_k_m.gguf model-q5_k_m.gguf --no-values\n"
      "loadline diff llama-3-8b my-finetune --limit 5"},
-    {"edit", "Change metadata of a safetensors or GGUF file in place", false, setup_edit,
-     "loadline edit model.gguf --set general.name=Mine --set my.version:u32=2\n"
-     "loadline edit model.safetensors --remove author --dry-run"},
-    {"merge", "Write a model with a LoRA adapter merged into its weights", true, setup_merge,
-     "loadline merge llama-3-8b my-lora llama-3-8b-mine\n"
-     "loadline merge llama-3-8b my-lora mine.gguf --outtype f16"},
     {"upload", "Load a model onto a GPU: projected beside measured", true, setup_upload,
      "loadline upload llama-3-8b --verify\nloadline upload llama-3-8b --method mmap_assign --device 1"},
     {"devices", "List the GPUs of this machine, and why one is chosen", false, setup_devices,

@@ -5,6 +5,7 @@
 
 namespace loadline::cli {
 
+Action setup_batch(CLI::App& app);
 Action setup_clean(CLI::App& app);
 Action setup_convert(CLI::App& app);
 Action setup_devices(CLI::App& app);

@@ -401,3 +401,7 @@ add_test(NAME cli.merging COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/merging.sh $<T
 cli_case(merge_no_adapter 1 "merge demo demo out/merged" STDERR "demo: has no adapter_config.json beside its weights: it is no PEFT adapter")
 cli_case(merge_absent 1 "merge demo absent out/merged" STDERR "absent")
 cli_case(merge_without_weights 2 "merge demo/config.json demo out/merged" STDERR "cannot merge this model: it has shapes only")
+
+# batch
+add_test(NAME cli.batches COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/batches.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}/batches ${CLI_FOLDER}/demo)
+set_tests_properties(cli.batches PROPERTIES FIXTURES_REQUIRED demo)
