@@ -180,6 +180,7 @@ std::optional<Tolerance> parse_tolerance(const std::string& text) {
 }
 
 std::string tolerance_text(const Tolerance& tolerance) {
+  if (tolerance.absolute == 0 && tolerance.relative == 0) return "as numbers";
   std::string text = fmt::format("within {}", tolerance.absolute);
   if (tolerance.relative > 0) text += fmt::format(", or within {} of the larger number", tolerance.relative);
   return text;

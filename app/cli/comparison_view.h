@@ -24,7 +24,7 @@ struct ComparisonFlags {
 void add_comparison_options(CLI::App& app, ComparisonFlags& flags);
 // "ABS" or "ABS,REL", both finite and not negative; nothing for an empty text. Throws Error{usage}.
 std::optional<Tolerance> parse_tolerance(const std::string& text);
-// "within 0.001, or within 1e-05 of the larger number"
+// "within 0.001, or within 1e-05 of the larger number"; "as numbers" if nothing is tolerated
 std::string tolerance_text(const Tolerance& tolerance);
 
 struct ComparedModels {

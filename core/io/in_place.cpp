@@ -29,6 +29,7 @@ namespace fs = std::filesystem;
 using Bytes = std::span<const std::byte>;
 
 constexpr std::string_view kMagic = "LOADLINE EDIT 1\n";
+constexpr std::uint64_t kMostBackup = std::uint64_t{1} << 30;
 constexpr std::size_t kHead = kMagic.size() + 3 * sizeof(std::uint64_t);
 
 struct Backup {
@@ -55,12 +56,13 @@ std::uint64_t number_at(Bytes bytes, std::size_t i) {
 
 Backup read_backup(const std::string& path) {
   const SourceFile file = SourceFile::open(path);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
-  file.read_at(0, bytes);
   const auto damaged = [&] {
     return Error(ErrorCode::malformed, {.file = path},
                  "is a damaged backup of an edit: look at the model, then remove this file");
   };
+  if (file.size() > kMostBackup) throw damaged();
+  std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
+  file.read_at(0, bytes);
   if (bytes.size() < kHead || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) throw damaged();
   const std::size_t both = bytes.size() - kHead;
   if (both % 2 != 0 || number_at(bytes, 1) != both / 2 ||

@@ -115,6 +115,8 @@ TEST_F(InPlace, DamagedBackupsAreRefused) {
     write_file(backup, changed);
     EXPECT_NE(fault([&] { recover_in_place(path); }), "") << at;
   }
+  std::filesystem::resize_file(backup, std::uint64_t{1} << 40);  // sparse
+  EXPECT_TRUE(says(fault([&] { recover_in_place(path); }), "damaged backup"));
   EXPECT_EQ(read_file(path), "abcdef");
 }
 
