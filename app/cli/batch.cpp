@@ -1,6 +1,7 @@
 // loadline batch: many conversions from a list.
 #include "app/cli/commands.h"
 #include "app/cli/conversion.h"
+#include "app/cli/written_files.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
@@ -23,7 +24,7 @@ namespace {
 struct BatchFlags {
   std::string file;
   std::size_t jobs = 1;
-  std::string memory_budget = "64MiB";
+  std::string memory_budget = "256MiB";
   bool keep_going = false;
 };
 
@@ -41,10 +42,10 @@ class Batch {
         state_(flags.file),
         states_(jobs_.size(), JobState::waiting),
         progress_(context.stop) {
-    constexpr std::uint64_t kLeast = 128 << 10;  // of one conversion
+    constexpr std::uint64_t kLeast = 32 << 20;  // of one conversion
     share_ = budget / threads_;
     if (share_ < kLeast)
-      throw Error(ErrorCode::usage, "--memory-budget: {} for {} jobs at a time, each needs 128KiB",
+      throw Error(ErrorCode::usage, "--memory-budget: {} for {} jobs at a time, each needs 32MiB",
                   format_bytes(budget), threads_);
   }
 
@@ -89,26 +90,23 @@ class Batch {
   void convert_job(std::size_t i) {
     const BatchJob& job = jobs_[i];
     const auto graph = std::make_shared<const MetaGraph>(open_model(job.in, context_.resolve_options()));
-    const Exporter& exporter = chosen_exporter(job.request.to, job.out);
-    const Preflight planned = preflight(*graph, exporter, job.request.layout, job.out);
-    WriteOptions write = job.request.write;
+    ConvertRequest request = job.request;
+    complete_request(context_, *graph, request);
+    const Exporter& exporter = chosen_exporter(request.to, job.out);
+    const Preflight planned = preflight(*graph, exporter, request.layout, job.out);
+    WriteOptions& write = request.write;
     write.memory_budget = share_;
+    write.resume = true;  // what an interrupted run has written of a job counts
     const WriteReport report = write_model(graph, planned.layout, write, progress_);
     std::vector<std::string> read, written;
     for (const ModelFile& file : graph->files) read.push_back(file.path);
-    Json files = Json::array();
-    for (const WrittenFile& file : report.files) {
-      written.push_back(file.path);
-      files.push_back({{"path", json_text(file.path)},
-                       {"bytes", file.bytes},
-                       {"xxh3", fmt::format("{:016x}", file.xxh3)}});
-    }
+    for (const WrittenFile& file : report.files) written.push_back(file.path);
     {
       const std::lock_guard lock(mutex_);
       state_.set_done(job, read, written);
     }
     finish(i, JobState::done,
-           {{"files", files},
+           {{"files", files_json(report)},
             {"tensors", report.tensors},
             {"bytes_read", report.bytes_read},
             {"bytes_written", report.bytes_written},
