@@ -4,6 +4,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/convert/cast.h"
+#include "core/convert/repack.h"
 #include "core/graph/find_logical.h"
 #include "exporters/zip_layout.h"
 
@@ -59,13 +60,15 @@ Slot slot_of(const MetaGraph& graph, TensorId id, const ExportOptions& options) 
   return slot;
 }
 
-// Tensors of one storage stay together, as they follow in the source.
-void arrange(const MetaGraph& graph, const std::vector<StorageId>& order, std::vector<Slot>& slots) {
-  if (order.empty()) return;
-  std::vector<std::size_t> place(graph.storages.size(), SIZE_MAX);
-  for (std::size_t i = 0; i < order.size(); ++i) place[index(order[i])] = i;
-  std::ranges::stable_sort(
-      slots, {}, [&](const Slot& slot) { return place[index(source_tensor(graph, slot).storage)]; });
+Slot repacked_slot(const MetaGraph& graph, std::uint32_t packed, const Repacking& blocks) {
+  const LogicalTensor& weight = graph.logical[packed];
+  Recipe recipe{{{.kind = StepKind::repack, .packed = packed}}};
+  return {weight.name,
+          blocks.dtype,
+          blocks.shape,
+          std::move(recipe),
+          0,
+          bytes_of(weight.name, blocks.dtype, blocks.shape)};
 }
 
 // A tensor that is written as what a recipe gives.
@@ -81,6 +84,81 @@ Slot computed_slot(const MetaGraph& graph, const Name& name, const Recipe& recip
   return slot;
 }
 
+// Goes through the tensors of a model; `repacks`: to blocks of ggml, where there is no outtype.
+class SlotList {
+ public:
+  SlotList(const MetaGraph& graph, const ExportOptions& options, bool repacks)
+      : graph_(graph),
+        options_(options),
+        repacks_(repacks && !options.outtype),
+        packed_(logical_positions(graph)),
+        tied_(graph.tensors.size(), false) {
+    for (const auto& group : tied_groups(graph))
+      for (std::size_t i = 1; i < group.size(); ++i) tied_[index(group[i])] = true;
+  }
+
+  std::vector<Slot> list() {
+    std::vector<Slot> slots;
+    std::uint64_t sum = 0;
+    const std::size_t written = options_.recipes == nullptr
+                                    ? graph_.tensors.size()
+                                    : std::min(options_.recipes->written, graph_.tensors.size());
+    for (std::size_t i = 0; i < written; ++i) {
+      auto slot = slot_at(TensorId{static_cast<std::uint32_t>(i)});
+      if (!slot) continue;
+      const auto total = checked_add(sum, slot->bytes);
+      if (!total || *total >= kMostBytes)
+        throw Error(ErrorCode::limit, {.tensor = slot->name}, "the tensors add up to more than 2^62 bytes");
+      sum = *total;
+      slots.push_back(std::move(*slot));
+    }
+    arrange(slots);
+    return slots;
+  }
+
+ private:
+  // Nothing for tied tensors, and for parts of packed weights that are written as one tensor.
+  std::optional<Slot> slot_at(TensorId id) const {
+    if (tied_[index(id)]) return std::nullopt;
+    const auto packed = packed_[index(id)];
+    if (const Recipe* const recipe = instead(id)) {
+      const bool unpacks = packed && options_.outtype;
+      if (unpacks && graph_.logical[*packed].codes != id) return std::nullopt;
+      return computed_slot(graph_, unpacks ? graph_.logical[*packed].name : graph_.tensor(id).name, *recipe,
+                           options_);
+    }
+    if (packed && options_.outtype)
+      return graph_.logical[*packed].codes == id
+                 ? std::optional(unpacked_slot(graph_, *packed, *options_.outtype))
+                 : std::nullopt;
+    const auto blocks = packed && repacks_ ? ggml_repacking(graph_, graph_.logical[*packed]) : std::nullopt;
+    if (blocks && blocks->codes == id) return repacked_slot(graph_, *packed, *blocks);
+    if (blocks && blocks->scales == id) return std::nullopt;
+    return slot_of(graph_, id, options_);
+  }
+
+  const Recipe* instead(TensorId id) const {
+    if (options_.recipes == nullptr) return nullptr;
+    const auto found = options_.recipes->instead.find(index(id));
+    return found == options_.recipes->instead.end() ? nullptr : &found->second;
+  }
+
+  // Tensors of one storage stay together, as they follow in the source.
+  void arrange(std::vector<Slot>& slots) const {
+    if (options_.order.empty()) return;
+    std::vector<std::size_t> place(graph_.storages.size(), SIZE_MAX);
+    for (std::size_t i = 0; i < options_.order.size(); ++i) place[index(options_.order[i])] = i;
+    std::ranges::stable_sort(
+        slots, {}, [&](const Slot& slot) { return place[index(source_tensor(graph_, slot).storage)]; });
+  }
+
+  const MetaGraph& graph_;
+  const ExportOptions& options_;
+  bool repacks_;
+  std::vector<std::optional<std::uint32_t>> packed_;
+  std::vector<bool> tied_;
+};
+
 }  // namespace
 
 bool can_become(DType dtype, DType outtype) { return can_cast(dtype, outtype) || can_become_f32(dtype); }
@@ -88,34 +166,11 @@ bool can_become(DType dtype, DType outtype) { return can_cast(dtype, outtype) ||
 DType stored_dtype(const MetaGraph& graph, const Slot& slot) { return source_tensor(graph, slot).dtype; }
 
 std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options) {
-  std::vector<bool> tied(graph.tensors.size(), false);
-  for (const auto& group : tied_groups(graph))
-    for (std::size_t i = 1; i < group.size(); ++i) tied[index(group[i])] = true;
-  const auto packed = logical_positions(graph);
-  std::vector<Slot> slots;
-  std::uint64_t sum = 0;
-  const TensorRecipes* const recipes = options.recipes.get();
-  const std::size_t written =
-      recipes == nullptr ? graph.tensors.size() : std::min(recipes->written, graph.tensors.size());
-  for (std::size_t i = 0; i < written; ++i) {
-    if (tied[i]) continue;
-    const TensorId id{static_cast<std::uint32_t>(i)};
-    const bool unpacks = options.outtype && packed[i];
-    if (unpacks && graph.logical[*packed[i]].codes != id) continue;  // a companion
-    const Name& name = unpacks ? graph.logical[*packed[i]].name : graph.tensors[i].name;
-    if (recipes != nullptr && recipes->instead.contains(i))
-      slots.push_back(computed_slot(graph, name, recipes->instead.at(i), options));
-    else
-      slots.push_back(unpacks ? unpacked_slot(graph, *packed[i], *options.outtype)
-                              : slot_of(graph, id, options));
-    const auto total = checked_add(sum, slots.back().bytes);
-    if (!total || *total >= kMostBytes)
-      throw Error(ErrorCode::limit, {.tensor = slots.back().name},
-                  "the tensors add up to more than 2^62 bytes");
-    sum = *total;
-  }
-  arrange(graph, options.order, slots);
-  return slots;
+  return SlotList(graph, options, false).list();
+}
+
+std::vector<Slot> ggml_slots(const MetaGraph& graph, const ExportOptions& options) {
+  return SlotList(graph, options, true).list();
 }
 
 void add_result(MetaGraph& result, FileId file, const Slot& slot) {

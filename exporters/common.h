@@ -12,6 +12,8 @@ namespace loadline {
 // outtype packed weights as one tensor each; options.recipes instead of what they replace. Throws
 // Error{limit} if their total size is too large.
 std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options);
+// As output_slots(); without an outtype, packed weights of 4-bit floats become blocks of ggml.
+std::vector<Slot> ggml_slots(const MetaGraph& graph, const ExportOptions& options);
 // The type in which a slot's tensor is stored in the source.
 DType stored_dtype(const MetaGraph& graph, const Slot& slot);
 // Whether a tensor of this type can be written as `options.outtype`.

@@ -166,7 +166,7 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
   const GgufShape shape = {.alignment = options.alignment == 0 ? gguf_alignment(graph) : options.alignment,
                            .slack = options.metadata_slack,
                            .part = {}};
-  std::vector<Slot> slots = output_slots(graph, options);
+  std::vector<Slot> slots = ggml_slots(graph, options);
   for (Slot& slot : slots) check_slot(slot);
   Layout layout = empty_layout();
   add_file(layout, out, slots, gguf_metadata(graph, slots, shape), shape.alignment);

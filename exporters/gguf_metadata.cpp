@@ -27,6 +27,7 @@ constexpr std::string_view kSlackKey = "loadline.slack";
 constexpr std::string_view kSplitKeys = "split.";
 constexpr std::uint64_t kMostTextKept = 16 << 20;  // of one file, by importers
 constexpr std::uint32_t kStringType = 8;
+constexpr std::uint32_t kQuantizationVersion = 2;
 
 // The GGUF type number of each MetaType.
 constexpr std::array<std::uint32_t, std::variant_size_v<MetaValue>> kTypeNumbers = {
@@ -145,6 +146,8 @@ void add_first_keys(Composer& out, const MetaGraph& graph, const std::vector<Slo
   out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(shape.alignment));
   if (const auto type = file_type(main_dtype(slots, [](const Slot& slot) { return slot.dtype; })))
     out.add(std::string(kFileTypeKey), *type);
+  const auto is_block = [](const Slot& slot) { return dtype_info(slot.dtype).kind == DTypeKind::block; };
+  if (std::ranges::any_of(slots, is_block)) out.add("general.quantization_version", kQuantizationVersion);
 }
 
 void add_part_keys(Composer& out, const GgufPart& part) {

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/convert/cast.h"
 #include "core/convert/dequantize.h"
+#include "core/convert/repack.h"
 #include "core/graph/find_logical.h"
 
 #include <algorithm>
@@ -134,6 +135,13 @@ Form cast_form(const Inputs& in) {
   return {in.step.dtype, in[0].shape};
 }
 
+Form repack_form(const Inputs& in) {
+  const LogicalTensor& weight = in.graph.logical[in.step.packed];
+  const auto blocks = ggml_repacking(in.graph, weight);
+  if (!blocks) in.fail("not of {} [{}]", packing_name(weight.packing), fmt::join(weight.shape, ","));
+  return {blocks->dtype, blocks->shape};
+}
+
 struct StepRow {
   StepKind kind;
   std::string_view name;
@@ -141,7 +149,7 @@ struct StepRow {
   Form (*form)(const Inputs&);
 };
 constexpr std::size_t kAny = SIZE_MAX;
-constexpr std::array<StepRow, 12> kSteps = {{
+constexpr std::array<StepRow, 13> kSteps = {{
     {StepKind::take, "take", 0, take_form},
     {StepKind::unpack, "unpack", 0, unpack_form},
     {StepKind::slice, "slice", 1, slice_form},
@@ -154,6 +162,7 @@ constexpr std::array<StepRow, 12> kSteps = {{
     {StepKind::add_product, "add_product", 3, product_form},
     {StepKind::dequantise, "dequantise", 1, dequantise_form},
     {StepKind::cast, "cast", 1, cast_form},
+    {StepKind::repack, "repack", 0, repack_form},
 }};
 const StepRow& row_of(StepKind kind) { return kSteps[static_cast<std::size_t>(kind)]; }
 
@@ -208,7 +217,7 @@ std::uint64_t recipe_source_bytes(const MetaGraph& graph, const Recipe& recipe) 
   for (const RecipeStep& step : recipe.steps) {
     if (step.kind == StepKind::take)
       bytes = checked_add(bytes, tensor_bytes(graph, graph.tensor(step.tensor))).value_or(UINT64_MAX);
-    if (step.kind == StepKind::unpack)
+    if (step.kind == StepKind::unpack || step.kind == StepKind::repack)
       bytes = checked_add(bytes, packed_bytes(graph, graph.logical[step.packed])).value_or(UINT64_MAX);
   }
   return bytes;

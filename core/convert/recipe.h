@@ -27,6 +27,7 @@ enum class StepKind : std::uint8_t {
   add_product,   // `value` * (second input [O, r] x third input [r, I]) to a first input [O, I]
   dequantise,    // blocks, and floats of 8 bits, become F32
   cast,          // another type of floating point numbers
+  repack,        // the rows of a packed weight as blocks of ggml (core/convert/repack.h)
 };
 // For messages and tests: "permute_rows".
 std::string_view step_name(StepKind kind);
@@ -36,7 +37,7 @@ struct RecipeStep {
   StepKind kind{};
   std::vector<std::uint32_t> inputs = {};
   TensorId tensor{};                   // take
-  std::uint32_t packed = 0;            // unpack: a position in MetaGraph::logical
+  std::uint32_t packed = 0;            // unpack, repack: a position in MetaGraph::logical
   std::uint64_t axis = 0;              // slice, concatenate
   std::uint64_t first = 0, count = 0;  // slice
   std::uint64_t a = 1, b = 1;          // permute_rows

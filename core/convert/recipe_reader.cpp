@@ -3,6 +3,7 @@
 #include "core/convert/codes.h"
 #include "core/convert/dequantize.h"
 #include "core/convert/recipe.h"
+#include "core/convert/repack.h"
 
 #include <algorithm>
 #include <array>
@@ -32,6 +33,8 @@ struct Node {
   std::vector<float> floats = {}, more = {};
   std::vector<double> sums = {};
   std::optional<Unpacker> unpacker = {};
+  std::optional<Repacking> repacking = {};
+  std::vector<std::byte> scales = {};  // repack
   std::array<float, 256> values = {};  // dequantise: of floats of 8 bits, by code
   Region loaded = {};                  // add_product: the part of the third input in `floats`
 
@@ -76,6 +79,7 @@ class RecipeReader::Impl {
       if (step.kind == StepKind::dequantise && is_code_type(forms[step.inputs[0]].dtype))
         node.values = float_code_values(forms[step.inputs[0]].dtype);
       if (step.kind == StepKind::unpack) node.unpacker.emplace(graph, read, graph.logical[step.packed]);
+      if (step.kind == StepKind::repack) node.repacking = ggml_repacking(graph, graph.logical[step.packed]);
       std::uint64_t inputs = 0;
       for (const std::uint32_t input : step.inputs)
         inputs = step.kind == StepKind::concatenate ? std::max(inputs, costs[input]) : inputs + costs[input];
@@ -125,6 +129,8 @@ class RecipeReader::Impl {
         return size_of(0);
       case StepKind::cast:
         return size_of(0);
+      case StepKind::repack:
+        return 1;
       default:
         return 0;
     }
@@ -176,6 +182,8 @@ class RecipeReader::Impl {
         return read_dequantised(node, region, out);
       case StepKind::cast:
         return read_cast(node, region, out);
+      case StepKind::repack:
+        return read_repacked(node, region, out);
     }
   }
 
@@ -192,6 +200,24 @@ class RecipeReader::Impl {
     node.floats.resize(out.size() / sizeof(float));
     node.unpacker->read(region, node.floats);
     std::memcpy(out.data(), node.floats.data(), out.size());
+  }
+
+  // Codes and scales lie row after row without gaps, as the blocks do.
+  void read_repacked(Node& node, const Region& region, Bytes out) {
+    if (region.columns != node.columns && region.rows > 1) {
+      const auto row = out.size() / static_cast<std::size_t>(region.rows);
+      for (std::uint64_t i = 0; i < region.rows; ++i)
+        read_repacked(node, {region.row + i, 1, region.column, region.columns},
+                      out.subspan(static_cast<std::size_t>(i) * row, row));
+      return;
+    }
+    const std::uint64_t first = region.row * node.columns + region.column,
+                        count = region.rows * region.columns;
+    resize(node.buffer, count / 2);
+    resize(node.scales, count / node.repacking->group);
+    read_(node.repacking->codes, first / 2, node.buffer);
+    read_(node.repacking->scales, first / node.repacking->group, node.scales);
+    repack(*node.repacking, node.buffer, node.scales, out);
   }
 
   // Calls `read(row of the input, rows, part of out)` for runs of rows that lie together in an input.

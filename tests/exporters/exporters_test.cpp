@@ -4,6 +4,7 @@
 #include "core/convert/codes.h"
 #include "core/io/meta_array.h"
 #include "core/io/storage_reader.h"
+#include "core/io/tensor_reader.h"
 #include "core/load/written_order.h"
 #include "exporters/common.h"
 #include "exporters/convert_options.h"
@@ -726,6 +727,79 @@ TEST(GgufExport, SplitSetsObeyTheRoundTripLaw) {
   expect_law(annotated, folder / "out/annotated.gguf", parts_of(1));
   EXPECT_EQ(metadata_values(*open(folder / "out/annotated-00002-of-00002.gguf")),
             metadata_values(*annotated));
+}
+
+// Two experts of three outputs and 64 inputs, as gpt-oss has them, and a matrix as ModelOpt has it.
+MetaGraphPtr four_bit_model(const TemporaryFolder& folder, std::uint8_t scale = 0x38) {
+  testing::SafetensorsHeader header;
+  header.add("mlp.experts.down_proj_blocks", "U8", "2,3,2,16", 192);
+  header.add("mlp.experts.down_proj_scales", "U8", "2,3,2", 12);
+  header.add("q.weight", "U8", "2,64", 128);
+  header.add("q.weight_scale", "F8_E4M3", "2,8", 16);
+  header.add("q.weight_scale_2", "F32", "", 4);
+  header.add("short.weight", "F32", "2", 8);
+  std::string bytes(360, '\0');
+  for (std::size_t i = 0; i < 332; ++i) bytes[i] = static_cast<char>(i * 37 + i / 16);
+  for (std::size_t i = 192; i < 204; ++i) bytes[i] = static_cast<char>(120 + i % 9);
+  for (std::size_t i = 332; i < 348; ++i) bytes[i] = static_cast<char>(scale + i % 5);
+  std::string file = testing::safetensors_bytes(header.text(), 360);
+  file.replace(file.size() - 360, 360, bytes);
+  write_file(folder / "four.safetensors", file);
+  return open(folder / "four.safetensors");
+}
+
+std::vector<float> floats_of(const MetaGraphPtr& graph, const Recipe& recipe) {
+  const StorageReader storages(graph);
+  const TensorReader tensors(storages);
+  RecipeReader reader(
+      *graph, [&](TensorId id, std::uint64_t at, std::span<std::byte> out) { tensors.read(id, at, out); },
+      recipe, RecipeReader::kLeastMemory);
+  std::vector<float> floats(reader.bytes() / sizeof(float));
+  reader.read(0, std::as_writable_bytes(std::span(floats)));
+  return floats;
+}
+
+TEST(GgufExport, WeightsOfFourBitFloatsBecomeBlocksOfTheSameNumbers) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = four_bit_model(folder);
+  ASSERT_EQ(graph->logical.size(), 2u);
+  const std::string out = folder / "o.gguf";
+  const Layout layout = find_exporter("gguf").layout(*graph, {}, out);
+  convert(graph, out);
+  const MetaGraphPtr back = open(out);
+  EXPECT_EQ(*back, layout.result);
+  EXPECT_EQ(*find_metadata(*back, "general.quantization_version"), MetaValue(std::uint32_t{2}));
+  EXPECT_EQ(back->tensors.size(), 4u);  // the experts, the matrix, its scale, and the plain one
+  for (const LogicalTensor& weight : graph->logical) {
+    const Tensor& blocks = tensor_named(*back, weight.name);
+    const bool experts = weight.packing == WeightPacking::mxfp4;
+    EXPECT_EQ(blocks.dtype, experts ? DType::mxfp4 : DType::nvfp4);
+    EXPECT_EQ(blocks.shape, experts ? Shape({2, 3, 64}) : Shape({2, 128}));
+    Recipe plain = unpack(static_cast<std::uint32_t>(&weight - graph->logical.data()));
+    if (experts) plain.then({.kind = StepKind::transpose});
+    const std::vector<float> expected = floats_of(graph, plain);
+    Recipe numbers = take(TensorId{static_cast<std::uint32_t>(&blocks - back->tensors.data())});
+    numbers.then({.kind = StepKind::dequantise});
+    std::vector<float> found = floats_of(back, numbers);
+    const float whole =
+        experts ? 1 : floats_of(graph, take(*weight.companion(Companion::global_scale))).front();
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i] * whole, expected[i], std::abs(expected[i]) * 1e-6) << i;
+  }
+  // with an outtype they are unpacked, as before
+  ExportOptions floats;
+  floats.outtype = DType::f32;
+  const Layout unpacked = find_exporter("gguf").layout(*graph, floats, out);
+  EXPECT_EQ(tensor_named(unpacked.result, "mlp.experts.down_proj").dtype, DType::f32);
+}
+
+TEST(GgufExport, ScalesThatBlocksCannotHoldAreErrors) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(convert(four_bit_model(folder, 0x90), folder / "negative.gguf"), Error);
+  EXPECT_THROW(convert(four_bit_model(folder, 0x7E), folder / "nan.gguf"), Error);
+  EXPECT_FALSE(fs::exists(folder / "nan.gguf"));
+  EXPECT_NO_THROW(convert(four_bit_model(folder, 0x10), folder / "small.gguf"));
 }
 
 TEST(GgufExport, PartsAreNoLargerThanAsked) {

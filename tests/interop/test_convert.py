@@ -1,5 +1,6 @@
 """Conversions into floating point types, against the libraries that packed or quantised the weights."""
 
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -89,6 +90,50 @@ class Convert(unittest.TestCase):
             before, after = load_file(os.path.join(path, "model.safetensors")), load_file(self.folder / f"{name}-copy/model.safetensors")
             self.assertEqual({key: raw(value) for key, value in before.items()}, {key: raw(value) for key, value in after.items()})
             self.assertEqual(inspect(self.folder / f"{name}-copy")["parameter_count"], parameters)
+
+    def test_weights_of_four_bit_floats_become_blocks(self):
+        """GGUF without an outtype: gguf-py reads the numbers of the library that packed them."""
+        print("gguf-py", importlib.metadata.version("gguf"), file=sys.stderr)
+        for name, kind in (("modelopt-nvfp4", "NVFP4"), ("compressed-nvfp4", "NVFP4"), ("compressed-mxfp4", "MXFP4"),
+                           ("mlx-mxfp4", "MXFP4"), ("mlx-nvfp4", "NVFP4")):
+            if missing(name):
+                continue
+            with self.subTest(name):
+                path, _, plain = packings.save(self.folder, name)
+                loadline("convert", path, self.folder / f"{name}.gguf", "--verify")
+                loadline("convert", path, self.folder / f"{name}-f32.safetensors", "--outtype", "f32")
+                floats = load_file(self.folder / f"{name}-f32.safetensors")
+                tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(self.folder / f"{name}.gguf").tensors}
+                for weight in plain:
+                    self.assertEqual(tensors[weight].tensor_type.name, kind)
+                    numbers = gguf.dequantize(tensors[weight].data, tensors[weight].tensor_type).astype(numpy.float64)
+                    if f"{weight}_scale_2" in tensors:
+                        numbers = numbers * float(tensors[f"{weight}_scale_2"].data[0])
+                    if f"{weight}_global_scale" in tensors:
+                        numbers = numbers / float(tensors[f"{weight}_global_scale"].data[0])
+                    numpy.testing.assert_allclose(numbers, floats[weight].numpy(), rtol=3e-7)
+                    half = packings.rounded_to(name) == "bf16"
+                    numpy.testing.assert_allclose(numbers, plain[weight], rtol=2**-8 if half else 3e-7)
+
+    def test_experts_of_gpt_oss_become_blocks(self):
+        from safetensors.torch import save_file
+
+        generator = torch.Generator().manual_seed(1)
+        codes = torch.randint(0, 256, (4, 6, 8, 16), dtype=torch.uint8, generator=generator)
+        scales = torch.randint(0, 251, (4, 6, 8), dtype=torch.uint8, generator=generator)
+        source = self.folder / "oss"
+        source.mkdir()
+        save_file({"model.layers.0.mlp.experts.gate_up_proj_blocks": codes, "model.layers.0.mlp.experts.gate_up_proj_scales": scales},
+                  source / "model.safetensors")
+        (source / "config.json").write_text(json.dumps({"model_type": "gpt_oss", "quantization_config": {"quant_method": "mxfp4"}}))
+        loadline("convert", source, self.folder / "oss.gguf")
+        (tensor,) = gguf.GGUFReader(self.folder / "oss.gguf").tensors
+        self.assertEqual((tensor.name, tensor.tensor_type.name), ("model.layers.0.mlp.experts.gate_up_proj", "MXFP4"))
+        values = numpy.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+        pairs = numpy.stack([codes.numpy() & 15, codes.numpy() >> 4], -1).reshape(4, 6, 8, 32)
+        expected = values[pairs] * 2.0 ** (scales.numpy().astype(int)[..., None] - 127)
+        numbers = gguf.dequantize(tensor.data, tensor.tensor_type)
+        numpy.testing.assert_array_equal(numbers.reshape(4, 6, 256), expected.reshape(4, 6, 256).astype(numpy.float32))
 
     def test_every_block_type_that_gguf_py_reads(self):
         generator = numpy.random.default_rng(5)
