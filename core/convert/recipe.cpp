@@ -212,6 +212,18 @@ std::vector<Form> recipe_forms(const MetaGraph& graph, const Recipe& recipe) {
   return forms;
 }
 
+std::vector<TensorId> recipe_tensors(const MetaGraph& graph, const Recipe& recipe) {
+  std::vector<TensorId> tensors;
+  for (const RecipeStep& step : recipe.steps) {
+    if (step.kind == StepKind::take) tensors.push_back(step.tensor);
+    if (step.kind != StepKind::unpack && step.kind != StepKind::repack) continue;
+    const LogicalTensor& weight = graph.logical[step.packed];
+    tensors.push_back(weight.codes);
+    for (const CompanionTensor& companion : weight.companions) tensors.push_back(companion.tensor);
+  }
+  return tensors;
+}
+
 std::uint64_t recipe_source_bytes(const MetaGraph& graph, const Recipe& recipe) {
   std::uint64_t bytes = 0;
   for (const RecipeStep& step : recipe.steps) {

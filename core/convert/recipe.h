@@ -73,6 +73,8 @@ struct Form {
 // Error{limit} for sizes beyond 62 bits.
 std::vector<Form> recipe_forms(const MetaGraph& graph, const Recipe& recipe);
 
+// The tensors that are read for a result.
+std::vector<TensorId> recipe_tensors(const MetaGraph& graph, const Recipe& recipe);
 // Bytes that are read from the source for the whole result.
 std::uint64_t recipe_source_bytes(const MetaGraph& graph, const Recipe& recipe);
 

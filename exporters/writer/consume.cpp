@@ -27,14 +27,7 @@ constexpr std::uint64_t kLeastPunched = 1 << 20;
 
 std::set<StorageId> storages_of(const MetaGraph& graph, const Recipe& recipe) {
   std::set<StorageId> storages;
-  for (const RecipeStep& step : recipe.steps) {
-    if (step.kind == StepKind::take) storages.insert(graph.tensor(step.tensor).storage);
-    if (step.kind != StepKind::unpack) continue;
-    const LogicalTensor& weight = graph.logical[step.packed];
-    storages.insert(graph.tensor(weight.codes).storage);
-    for (const CompanionTensor& companion : weight.companions)
-      storages.insert(graph.tensor(companion.tensor).storage);
-  }
+  for (const TensorId tensor : recipe_tensors(graph, recipe)) storages.insert(graph.tensor(tensor).storage);
   return storages;
 }
 

@@ -69,10 +69,8 @@ void FileContent::pass(std::uint64_t offset, std::span<const std::byte> bytes) {
 }
 
 bool FileContent::reads_in_order(const Slot& slot) const {
-  return std::ranges::any_of(slot.recipe.steps, [&](const RecipeStep& step) {
-    if (step.kind == StepKind::unpack) return decodes(source_, source_.logical[step.packed].codes);
-    return step.kind == StepKind::take && decodes(source_, step.tensor);
-  });
+  return std::ranges::any_of(recipe_tensors(source_, slot.recipe),
+                             [&](TensorId tensor) { return decodes(source_, tensor); });
 }
 
 void FileContent::begin(Window& window) {

@@ -6,6 +6,7 @@
 #include "tests/support/builders.h"
 
 #include <string>
+#include <string_view>
 
 namespace loadline::export_tests {
 
@@ -15,5 +16,17 @@ MetaGraphPtr plain_model(const testing::TemporaryFolder& folder);
 // By the output's name if `exporter` is null.
 WriteReport convert(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& options = {},
                     const WriteOptions& write = {}, const Exporter* exporter = nullptr);
+
+// A model with every type of safetensors, in the folder "in".
+MetaGraphPtr sample_model(const testing::TemporaryFolder& folder);
+
+// The tensor's bytes as they are stored.
+std::string tensor_content(const MetaGraphPtr& graph, const Tensor& tensor);
+const Tensor& tensor_named(const MetaGraph& graph, const std::string& name);
+
+// import(write(layout)) == layout.result, every tensor's bytes are what they were, and a second run writes
+// the same files. `to`: an exporter's id; empty: by the output's name.
+void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& options = {},
+                std::string_view to = "");
 
 }  // namespace loadline::export_tests

@@ -1,0 +1,380 @@
+// GGUF: exact bytes, metadata, split sets, slack, blocks of 4-bit floats, and what is refused.
+#include "core/base/error.h"
+#include "core/convert/recipe.h"
+#include "core/io/meta_array.h"
+#include "core/io/storage_reader.h"
+#include "core/io/tensor_reader.h"
+#include "tests/exporters/export_support.h"
+#include "tests/support/gguf_builder.h"
+#include "tests/support/plan_models.h"
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+namespace fs = std::filesystem;
+using export_tests::convert;
+using export_tests::expect_law;
+using export_tests::open;
+using export_tests::plain_model;
+using export_tests::tensor_named;
+using testing::read_file;
+using testing::TemporaryFolder;
+using testing::write_file;
+
+// The format's own bytes, written out by hand.
+TEST(GgufExport, ObeysTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr plain = plain_model(folder);
+  expect_law(plain, folder / "out/plain.gguf");
+  expect_law(plain, folder / "out/aligned.gguf", {.outtype = {}, .alignment = 4096, .max_shard_bytes = 0});
+  expect_law(plain, folder / "out/half.gguf", {.outtype = DType::f16, .alignment = 0, .max_shard_bytes = 0});
+  testing::GgufBuilder all;
+  all.key("general.architecture", "llama");
+  for (const DTypeInfo& info : dtype_table())
+    if (info.ggml >= 0)
+      all.tensor(std::string(info.name), {info.block_elements, 3}, static_cast<std::uint32_t>(info.ggml),
+                 3 * info.block_bytes);
+  write_file(folder / "in/all.gguf", all.bytes());
+  expect_law(open(folder / "in/all.gguf"), folder / "out/all.gguf");
+}
+
+TEST(GgufExport, WritesTheseBytes) {
+  const TemporaryFolder folder;
+  write_file(folder / "in/named.safetensors",
+             testing::safetensors_bytes(R"({"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})", 24));
+  ExportOptions options;
+  options.metadata_slack = 0;
+  convert(open(folder / "in/named.safetensors"), folder / "o.gguf", options);
+  std::string expected;
+  const auto u32 = [&](std::uint32_t v) { expected.append(reinterpret_cast<const char*>(&v), 4); };
+  const auto u64 = [&](std::uint64_t v) { expected.append(reinterpret_cast<const char*>(&v), 8); };
+  const auto text = [&](std::string_view v) { u64(v.size()), expected += v; };
+  expected += "GGUF";
+  u32(3), u64(1), u64(4);
+  text("general.architecture"), u32(8), text("unknown");
+  text("general.name"), u32(8), text("named");
+  text("general.alignment"), u32(4), u32(32);
+  text("general.file_type"), u32(4), u32(0);
+  text("w"), u32(2), u64(3), u64(2), u32(0), u64(0);
+  expected.resize((expected.size() + 31) / 32 * 32, '\0');
+  expected += testing::safetensors_bytes("", 24).substr(8);
+  expected.resize((expected.size() + 31) / 32 * 32, '\0');
+  EXPECT_EQ(read_file(folder / "o.gguf"), expected);
+}
+
+// Every scalar type, arrays of every kind, and a text that is too long to be kept.
+std::string annotated_gguf(bool big_endian, std::uint32_t file_type) {
+  testing::GgufBuilder b(big_endian);
+  b.key("general.name", "annotated").key("general.architecture", "llama").key("general.file_type", file_type);
+  b.alignment(64).key("empty text", "");
+  b.key("u8", b.u8, b.number(std::uint8_t{200})).key("i8", b.i8, b.number(std::int8_t{-3}));
+  b.key("u16", b.u16, b.number(std::uint16_t{60'000})).key("i16", b.i16, b.number(std::int16_t{-300}));
+  b.key("i32", b.i32, b.number(std::int32_t{-70'000})).key("f32", b.f32, b.number(1e-5F));
+  b.key("bool", b.boolean, b.number(std::uint8_t{1})).key("u64", b.u64, b.number(~std::uint64_t{0}));
+  b.key("i64", b.i64, b.number(INT64_MIN)).key("f64", b.f64, b.number(0.1));
+  std::vector<std::string> tokens = {"<s>", "", "\xE2\x96\x81the", std::string(200'000, 'x')};
+  for (int i = 0; i < 20'000; ++i) tokens.push_back("token " + std::to_string(i));
+  b.strings("tokenizer.ggml.tokens", tokens).strings("no strings", {});
+  const auto numbers = [&](const char* key, std::uint32_t type, auto first, std::uint64_t count) {
+    std::string bytes = b.number(type) + b.number(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      bytes += b.number(first);
+      first = static_cast<decltype(first)>(first + 1);
+    }
+    b.key(key, b.array, bytes);
+  };
+  numbers("bytes", b.u8, std::uint8_t{3}, 9);
+  numbers("shorts", b.i16, std::int16_t{-3}, 9);
+  numbers("scores", b.f32, 0.5F, 50'001);
+  numbers("wide", b.u64, std::uint64_t{1} << 40, 9);
+  b.key("long text", std::string((1 << 20) + 3, 't')).key("after it", std::uint32_t{7});
+  b.tensor("a", {5, 3}, 0, 60).tensor("b", {7}, 1, 14);
+  return b.bytes();
+}
+
+// Values as they are, elements of arrays read.
+std::map<std::string, std::vector<MetaValue>> metadata_values(const MetaGraph& graph) {
+  std::map<std::string, std::vector<MetaValue>> values;
+  for (const MetaEntry& entry : graph.metadata)
+    if (const auto* const array = std::get_if<MetaArray>(&entry.value))
+      values[entry.key] = read_meta_array(graph, *array, 0, array->count);
+    else
+      values[entry.key] = {entry.value};
+  return values;
+}
+
+TEST(GgufExport, CarriesEveryKeyOfAGgufFile) {
+  const TemporaryFolder folder;
+  for (const bool big_endian : {false, true}) {
+    const std::string in = folder / fmt::format("in/{}.gguf", big_endian);
+    write_file(in, annotated_gguf(big_endian, 0));
+    const MetaGraphPtr source = open(in);
+    const std::string out = folder / fmt::format("out/{}.gguf", big_endian);
+    const Layout layout = find_exporter("gguf").layout(*source, {}, out);
+    EXPECT_LT(layout.files[0].header.size(), 4096u);  // what is large is copied, not held
+    expect_law(source, out);
+    const MetaGraphPtr back = open(out);
+    ASSERT_EQ(back->metadata.size(), source->metadata.size());
+    for (std::size_t i = 0; i < source->metadata.size(); ++i) {
+      EXPECT_EQ(back->metadata[i].key, source->metadata[i].key);
+      EXPECT_EQ(meta_type(back->metadata[i].value), meta_type(source->metadata[i].value));
+    }
+    EXPECT_EQ(metadata_values(*back), metadata_values(*source));
+    EXPECT_EQ(back->storages.front().offset % 64, 0u);
+    const auto header = static_cast<std::size_t>(source->storages.front().offset);
+    if (!big_endian) EXPECT_EQ(read_file(out).substr(0, header), read_file(in).substr(0, header));
+  }
+}
+
+TEST(GgufExport, KeepsItsFileTypeTrue) {
+  const TemporaryFolder folder;
+  write_file(folder / "in.gguf", annotated_gguf(false, 7));
+  const auto type_of = [&](std::optional<DType> outtype) -> std::optional<MetaValue> {
+    const Layout layout = find_exporter("gguf").layout(
+        *open(folder / "in.gguf"), {.outtype = outtype, .alignment = 0, .max_shard_bytes = 0}, "o.gguf");
+    const MetaValue* const value = find_metadata(layout.result, "general.file_type");
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  };
+  EXPECT_EQ(type_of(std::nullopt), MetaValue(std::uint32_t{7}));  // the writer knew more than the types say
+  EXPECT_EQ(type_of(DType::f32), MetaValue(std::uint32_t{7}));    // most of it was and is F32
+  EXPECT_EQ(type_of(DType::f16), MetaValue(std::uint32_t{1}));
+  EXPECT_EQ(type_of(DType::bf16), MetaValue(std::uint32_t{32}));
+  expect_law(open(folder / "in.gguf"), folder / "half.gguf",
+             {.outtype = DType::f16, .alignment = 128, .max_shard_bytes = 0});
+  EXPECT_EQ(*find_metadata(*open(folder / "half.gguf"), "general.alignment"), MetaValue(std::uint32_t{128}));
+}
+
+TEST(GgufExport, AddsNoKeyToAGgufFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "in.gguf",
+             testing::GgufBuilder().key("general.architecture", "x").tensor("a", {3}, 0, 12).bytes());
+  expect_law(open(folder / "in.gguf"), folder / "out.gguf");
+  const auto header = static_cast<std::size_t>(open(folder / "in.gguf")->storages.front().offset);
+  EXPECT_EQ(read_file(folder / "out.gguf").substr(0, header),
+            read_file(folder / "in.gguf").substr(0, header));
+}
+
+ExportOptions parts_of(std::uint64_t bytes) {
+  return {.outtype = {}, .alignment = 0, .max_shard_bytes = bytes};
+}
+
+TEST(GgufExport, SplitSetsObeyTheRoundTripLaw) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr plain = plain_model(folder);
+  expect_law(plain, folder / "out/one.gguf", parts_of(1 << 20));
+  EXPECT_TRUE(fs::exists(folder / "out/one.gguf"));  // what fits into one file is one file
+  for (const std::uint64_t alignment : {0u, 4096u}) {
+    ExportOptions options = {.outtype = {}, .alignment = alignment, .max_shard_bytes = 1};
+    options.metadata_slack = 100;
+    const std::string out = folder / fmt::format("out/{}.gguf", alignment);
+    expect_law(plain, out, options);
+    const Layout layout = find_exporter("gguf").layout(*plain, options, out);
+    ASSERT_EQ(layout.files.size(), plain->tensors.size());
+    EXPECT_EQ(layout.files[1].path, folder / fmt::format("out/{}-00002-of-00006.gguf", alignment));
+    const MetaGraphPtr back = open(layout.files[3].path);
+    for (const Storage& storage : back->storages)
+      EXPECT_EQ(storage.offset % std::max<std::uint64_t>(alignment, 32), 0u);
+    // one file again, without a trace of the parts
+    const std::string joined = folder / fmt::format("out/{}-joined.gguf", alignment);
+    expect_law(back, joined, {});
+    const MetaGraphPtr whole = open(joined);
+    for (const MetaEntry& entry : whole->metadata) EXPECT_FALSE(entry.key.starts_with("split.")) << entry.key;
+    expect_law(back, folder / fmt::format("out/{}-again.gguf", alignment), parts_of(6000));
+  }
+  write_file(folder / "in/annotated.gguf", annotated_gguf(false, 0));
+  const MetaGraphPtr annotated = open(folder / "in/annotated.gguf");
+  expect_law(annotated, folder / "out/annotated.gguf", parts_of(1));
+  EXPECT_EQ(metadata_values(*open(folder / "out/annotated-00002-of-00002.gguf")),
+            metadata_values(*annotated));
+}
+
+// Two experts of three outputs and 64 inputs, as gpt-oss has them, and a matrix as ModelOpt has it.
+MetaGraphPtr four_bit_model(const TemporaryFolder& folder, std::uint8_t scale = 0x38) {
+  testing::SafetensorsHeader header;
+  header.add("mlp.experts.down_proj_blocks", "U8", "2,3,2,16", 192);
+  header.add("mlp.experts.down_proj_scales", "U8", "2,3,2", 12);
+  header.add("q.weight", "U8", "2,64", 128);
+  header.add("q.weight_scale", "F8_E4M3", "2,8", 16);
+  header.add("q.weight_scale_2", "F32", "", 4);
+  header.add("short.weight", "F32", "2", 8);
+  std::string bytes(360, '\0');
+  for (std::size_t i = 0; i < 332; ++i) bytes[i] = static_cast<char>(i * 37 + i / 16);
+  for (std::size_t i = 192; i < 204; ++i) bytes[i] = static_cast<char>(120 + i % 9);
+  for (std::size_t i = 332; i < 348; ++i) bytes[i] = static_cast<char>(scale + i % 5);
+  std::string file = testing::safetensors_bytes(header.text(), 360);
+  file.replace(file.size() - 360, 360, bytes);
+  write_file(folder / "four.safetensors", file);
+  return open(folder / "four.safetensors");
+}
+
+std::vector<float> floats_of(const MetaGraphPtr& graph, const Recipe& recipe) {
+  const StorageReader storages(graph);
+  const TensorReader tensors(storages);
+  RecipeReader reader(
+      *graph, [&](TensorId id, std::uint64_t at, std::span<std::byte> out) { tensors.read(id, at, out); },
+      recipe, RecipeReader::kLeastMemory);
+  std::vector<float> floats(reader.bytes() / sizeof(float));
+  reader.read(0, std::as_writable_bytes(std::span(floats)));
+  return floats;
+}
+
+TEST(GgufExport, WeightsOfFourBitFloatsBecomeBlocksOfTheSameNumbers) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = four_bit_model(folder);
+  ASSERT_EQ(graph->logical.size(), 2u);
+  const std::string out = folder / "o.gguf";
+  const Layout layout = find_exporter("gguf").layout(*graph, {}, out);
+  convert(graph, out);
+  const MetaGraphPtr back = open(out);
+  EXPECT_EQ(*back, layout.result);
+  EXPECT_EQ(*find_metadata(*back, "general.quantization_version"), MetaValue(std::uint32_t{2}));
+  EXPECT_EQ(back->tensors.size(), 4u);  // the experts, the matrix, its scale, and the plain one
+  for (const LogicalTensor& weight : graph->logical) {
+    const Tensor& blocks = tensor_named(*back, weight.name);
+    const bool experts = weight.packing == WeightPacking::mxfp4;
+    EXPECT_EQ(blocks.dtype, experts ? DType::mxfp4 : DType::nvfp4);
+    EXPECT_EQ(blocks.shape, experts ? Shape({2, 3, 64}) : Shape({2, 128}));
+    Recipe plain = unpack(static_cast<std::uint32_t>(&weight - graph->logical.data()));
+    if (experts) plain.then({.kind = StepKind::transpose});
+    const std::vector<float> expected = floats_of(graph, plain);
+    Recipe numbers = take(TensorId{static_cast<std::uint32_t>(&blocks - back->tensors.data())});
+    numbers.then({.kind = StepKind::dequantise});
+    std::vector<float> found = floats_of(back, numbers);
+    const float whole =
+        experts ? 1 : floats_of(graph, take(*weight.companion(Companion::global_scale))).front();
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i] * whole, expected[i], std::abs(expected[i]) * 1e-6) << i;
+  }
+  // with an outtype they are unpacked, as before
+  ExportOptions floats;
+  floats.outtype = DType::f32;
+  const Layout unpacked = find_exporter("gguf").layout(*graph, floats, out);
+  EXPECT_EQ(tensor_named(unpacked.result, "mlp.experts.down_proj").dtype, DType::f32);
+}
+
+TEST(GgufExport, ScalesThatBlocksCannotHoldAreErrors) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(convert(four_bit_model(folder, 0x90), folder / "negative.gguf"), Error);
+  EXPECT_THROW(convert(four_bit_model(folder, 0x7E), folder / "nan.gguf"), Error);
+  EXPECT_FALSE(fs::exists(folder / "nan.gguf"));
+  EXPECT_NO_THROW(convert(four_bit_model(folder, 0x10), folder / "small.gguf"));
+}
+
+TEST(GgufExport, PartsAreNoLargerThanAsked) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = testing::byte_model(folder, {4000, 4000, 9000, 100, 100, 4000});
+  MetaGraph floats = *graph;
+  for (Tensor& tensor : floats.tensors) tensor.dtype = DType::i8;
+  ExportOptions options = parts_of(9000);
+  options.metadata_slack = 0;
+  std::vector<std::size_t> tensors;
+  for (const LayoutFile& file : find_exporter("gguf").layout(floats, options, "o.gguf").files) {
+    EXPECT_TRUE(file.bytes <= 9000 || file.slots.size() == 1);
+    tensors.push_back(file.slots.size());
+  }
+  EXPECT_EQ(tensors, (std::vector<std::size_t>{2, 1, 3}));
+  options.max_shard_bytes = 30'000;
+  EXPECT_EQ(find_exporter("gguf").layout(floats, options, "o.gguf").files.size(), 1u);
+}
+
+TEST(GgufExport, SplitKeysOfTheSourceAreNotKeptInParts) {
+  const TemporaryFolder folder;
+  testing::GgufBuilder merged;  // as gguf-split --merge leaves it
+  merged.key("general.architecture", "llama").key("split.no", merged.u16, merged.number(std::uint16_t{0}));
+  merged.key("split.count", merged.u16, merged.number(std::uint16_t{0}));
+  merged.key("split.tensors.count", merged.i32, merged.number(std::int32_t{2}));
+  merged.tensor("a", {64}, 0, 256).tensor("b", {64}, 0, 256);
+  write_file(folder / "in.gguf", merged.bytes());
+  const MetaGraphPtr graph = open(folder / "in.gguf");
+  expect_law(graph, folder / "whole.gguf");
+  EXPECT_EQ(read_file(folder / "whole.gguf"), read_file(folder / "in.gguf"));
+  expect_law(graph, folder / "parts.gguf", parts_of(1));
+  const std::string second = read_file(folder / "parts-00002-of-00002.gguf");
+  EXPECT_EQ(second[16], 3);  // split.no, split.count, split.tensors.count
+}
+
+TEST(GgufExport, SlackIsTheLastKey) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr plain = plain_model(folder);
+  const auto with = [&](std::optional<std::uint64_t> slack) {
+    ExportOptions options;
+    options.metadata_slack = slack;
+    return options;
+  };
+  const auto slack_of = [](const MetaGraphPtr& graph) {
+    const std::string* const text = find_text(*graph, "loadline.slack");
+    return text == nullptr ? 0 : text->size();
+  };
+  expect_law(plain, folder / "default.gguf");
+  EXPECT_EQ(slack_of(open(folder / "default.gguf")), 4096u);
+  EXPECT_EQ(open(folder / "default.gguf")->metadata.back().key, "loadline.slack");
+  expect_law(plain, folder / "most.gguf", with(1 << 20));
+  // a copy keeps the slack of its source unless it is told otherwise
+  const MetaGraphPtr most = open(folder / "most.gguf");
+  expect_law(most, folder / "copy.gguf");
+  EXPECT_EQ(read_file(folder / "copy.gguf"), read_file(folder / "most.gguf"));
+  expect_law(most, folder / "less.gguf", with(8));
+  EXPECT_EQ(slack_of(open(folder / "less.gguf")), 8u);
+  expect_law(most, folder / "none.gguf", with(0));
+  EXPECT_EQ(find_metadata(*open(folder / "none.gguf"), "loadline.slack"), nullptr);
+}
+
+TEST(GgufExport, LaysTensorsOutContiguouslyAndPadded) {
+  const TemporaryFolder folder;
+  const MetaGraphPtr graph = plain_model(folder);
+  for (const std::uint64_t alignment : {0u, 64u, 4096u}) {
+    const Layout layout = find_exporter("gguf").layout(
+        *graph, {.outtype = {}, .alignment = alignment, .max_shard_bytes = 0}, "o.gguf");
+    const std::uint64_t unit = alignment == 0 ? 32 : alignment;
+    std::uint64_t at = layout.files[0].header.size();
+    EXPECT_EQ(at % unit, 0u);
+    for (const Slot& slot : layout.files[0].slots) {
+      EXPECT_EQ(slot.offset, at);
+      at += (slot.bytes + unit - 1) / unit * unit;
+    }
+    EXPECT_EQ(layout.files[0].bytes, at);
+    EXPECT_EQ(std::get<std::string>(*find_metadata(layout.result, "general.architecture")), "llama");
+    EXPECT_EQ(std::get<std::uint32_t>(*find_metadata(layout.result, "general.alignment")), unit);
+  }
+}
+
+TEST(GgufExport, RefusesAndNamesTheTensor) {
+  const auto error_of = [](Tensor tensor, const ExportOptions& options = {}) -> std::string {
+    MetaGraph graph;
+    graph.storages = {shapes_only_storage(1 << 20)};
+    tensor.storage = StorageId{0};
+    graph.tensors = {std::move(tensor)};
+    try {
+      find_exporter("gguf").layout(graph, options, "o.gguf");
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error_of({"ok", DType::f32, {2, 2, 2, 2}, {}, StorageId{0}, 0}), "");
+  EXPECT_EQ(error_of({"mask", DType::boolean, {2}, {}, StorageId{0}, 0}),
+            "tensor 'mask': GGUF has no dtype BOOL");
+  EXPECT_EQ(error_of({"five", DType::f32, {1, 1, 1, 1, 1}, {}, StorageId{0}, 0}),
+            "tensor 'five': has rank 5, GGUF holds at most 4");
+  EXPECT_EQ(error_of({std::string(63, 'n'), DType::f32, {1}, {}, StorageId{0}, 0}), "");
+  EXPECT_NE(error_of({std::string(64, 'n'), DType::f32, {1}, {}, StorageId{0}, 0}).find("has 64 bytes"),
+            std::string::npos);
+  EXPECT_NE(error_of({"bad\xFF", DType::f32, {1}, {}, StorageId{0}, 0}).find("not UTF-8"), std::string::npos);
+  EXPECT_NE(error_of({"d", DType::f32, {std::uint64_t{1} << 63, 0}, {}, StorageId{0}, 0}).find("signed"),
+            std::string::npos);
+  EXPECT_NE(error_of({"u", DType::u8, {1}, {}, StorageId{0}, 0}).find("no dtype U8"), std::string::npos);
+  ExportOptions slack;
+  slack.metadata_slack = (1 << 20) + 1;
+  EXPECT_NE(error_of({"x", DType::f32, {1}, {}, StorageId{0}, 0}, slack), "");
+}
+
+}  // namespace
+}  // namespace loadline
