@@ -14,6 +14,7 @@
 #include <climits>
 #include <filesystem>
 #include <tuple>
+#include <unordered_set>
 
 namespace loadline {
 namespace {
@@ -23,6 +24,7 @@ constexpr std::uint64_t kMostAlignment = 64 << 10;  // the largest gap that onnx
 constexpr std::uint64_t kMostFile = INT_MAX - 1;    // of protobuf
 constexpr std::uint64_t kLeastStreamed = 4096;      // values within the file that are not held in memory
 constexpr std::uint64_t kMostHeld = 512 << 20;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 constexpr std::uint32_t kRawData = 9, kExternalData = 13, kDataLocation = 14;
 
 // A stretch of the output: a range of the source, own bytes, or the values of a tensor.
@@ -94,11 +96,19 @@ class Composer {
   }
 
  private:
+  // Views of few bytes of a file can add up to any number.
   void collect(const OnnxEdit& edit) {
     for (const OnnxEdit& inner : edit.inner) collect(inner);
     if (!edit.tensor) return;
-    if (edit.tensor->outside) outside_.push_back(edit.tensor->tensor);
-    moves_[index(edit.tensor->tensor)] = Move{edit.tensor->outside, 0};
+    const TensorId id = edit.tensor->tensor;
+    const Tensor& tensor = graph_.tensor(id);
+    const auto total = checked_add(moved_bytes_, graph_.storage(tensor.storage).bytes);
+    if (!total || *total >= kMostBytes)
+      throw Error(ErrorCode::limit, {.tensor = tensor.name}, "the tensors add up to more than 2^62 bytes");
+    moved_bytes_ = *total;
+    moved_names_.insert(tensor.name.view());
+    if (edit.tensor->outside) outside_.push_back(id);
+    moves_[index(id)] = Move{edit.tensor->outside, 0};
   }
 
   // Tensors on one storage of the source stay on one range.
@@ -312,9 +322,7 @@ class Composer {
   // Notes on bytes that are gone: keys and checksums of external data, what lay behind moved values.
   bool about_old_places(const Note& note) const {
     if (!note.tensor) return note.text.find("external data") != std::string::npos;
-    for (std::size_t i = 0; i < moves_.size(); ++i)
-      if (moves_[i] && graph_.tensors[i].name == *note.tensor) return true;
-    return false;
+    return moved_names_.contains(*note.tensor);
   }
 
   const MetaGraph& graph_;
@@ -322,6 +330,8 @@ class Composer {
   const std::string& out_;
   const SourceFile source_;
   std::vector<std::optional<Move>> moves_;  // by tensor
+  std::unordered_set<std::string_view> moved_names_;
+  std::uint64_t moved_bytes_ = 0;
   std::vector<TensorId> outside_;
   std::string location_;
   LayoutFile model_, data_;

@@ -151,8 +151,11 @@ std::string model_name(const MetaGraph& graph) {
     if (text != nullptr && !text->empty()) return without_part(*text);
     stem = whole;
   }
-  // "model.safetensors" and "model-00001-of-00003" name no model, but their folder does
-  if (stem.rfind("model", 0) != 0 && stem.rfind("pytorch_model", 0) != 0 && stem != "config") return stem;
+  // "model.safetensors", "model-00001-of-00003" and arrays beside each other name no model, but their folder
+  // does
+  const bool arrays = graph.format == "npy" && graph.files.size() > 1;
+  if (!arrays && stem.rfind("model", 0) != 0 && stem.rfind("pytorch_model", 0) != 0 && stem != "config")
+    return stem;
   std::filesystem::path folder = std::filesystem::absolute(path).lexically_normal().parent_path();
   // HF cache: models--org--name/snapshots/<commit>/model.safetensors
   if (folder.parent_path().filename() == "snapshots") {

@@ -98,6 +98,7 @@ TEST(NpyExport, ObeysTheRoundTripLaw) {
     const std::string out = folder / fmt::format("out/{}", alignment);
     expect_law(plain, out, all_floats(alignment), "npy");
     const MetaGraphPtr written = open(out);
+    EXPECT_EQ(model_name(*written), std::to_string(alignment));  // the folder's
     for (const Storage& storage : written->storages)
       EXPECT_EQ(storage.offset % std::max<std::uint64_t>(alignment, 64), 0u);
   }

@@ -228,6 +228,19 @@ TEST(WeighConvert, says_what_the_exporter_refuses) {
   workspace.document().weigh_convert(task);
   settle(workspace);
   EXPECT_EQ(workspace.document().convert_fit.error_text(), "");
+  task.request.order = "largest";
+  workspace.document().weigh_convert(task);
+  settle(workspace);
+  std::uint64_t before = UINT64_MAX;
+  for (const Slot& slot : workspace.document().convert_fit.or_empty().layout.files.front().slots) {
+    EXPECT_LE(slot.bytes, before);
+    before = slot.bytes;
+  }
+  task.request.order = "no such order";
+  workspace.document().weigh_convert(task);
+  settle(workspace);
+  EXPECT_NE(workspace.document().convert_fit.error_text().find("no such order"), std::string::npos);
+  task.request.order.clear();
   task.request.layout.alignment = 48;
   workspace.document().weigh_convert(task);
   settle(workspace);
