@@ -65,6 +65,8 @@ WriteReport join_parts(const std::string& out, bool overwrite, Progress& progres
     check_read_back(path, file.path, {file.bytes, file.xxh3}, progress);
     report.bytes_read += file.bytes;
   }
+  for (const SourceState& state : work.record().sources)
+    if (!before && fs::exists(state.path)) check_unchanged(state, !work.record().removes.empty());
   progress.check_cancelled();
   work.allow_replacing(overwrite);
   work.publish();

@@ -87,9 +87,8 @@ class Composer {
     place_outside();
     Parts parts = compose({0, source_.size()}, edits);
     if (parts.bytes > kMostFile)
-      throw Error(ErrorCode::limit, {.file = out_}, "would have {} bytes, protobuf's limit is {}",
-                  parts.bytes, kMostFile)
-          .with({"inline_weights", "off"});
+      throw Error(ErrorCode::limit, {.file = out_}, "would have {} bytes with the weights inside, protobuf's limit is {}",
+                  parts.bytes, kMostFile);
     add_model(std::move(parts));
     add_tensors();
     return std::move(layout_);

@@ -64,6 +64,7 @@ class Writer {
     try {
       if (!work.publishing()) write_parts(work);
       progress_.check_cancelled();
+      check_sources(work);
       if (options_.share)
         report_.complete = false;
       else
@@ -100,10 +101,10 @@ class Writer {
         {.shared = options_.share.has_value(), .resume = options_.resume, .force = options_.overwrite});
   }
 
+  // All parts are made of the files that were there when the first of them was begun.
   void check_sources(const WorkFolder& work) {
-    for (const SourceState& state : work.record().sources)
-      check_unchanged(state,
-                      std::ranges::find(work.record().removes, state.path) != work.record().removes.end());
+    if (work.publishing()) return;
+    for (const SourceState& state : work.record().sources) check_unchanged(state, options_.consume);
   }
 
   void write_parts(WorkFolder& work) {
@@ -137,7 +138,7 @@ class Writer {
   OutputFile open_part(const WorkFolder& work, std::size_t file) {
     const std::string path = work.part(file);
     UniqueFd fd = create_for(path, work.target(file));
-    if (!fd) fd = UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!fd) fd = UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (!fd) throw system_error(path, "open", errno);
     return OutputFile(std::move(fd), layout_.files[file].path);
   }
@@ -207,7 +208,6 @@ class Writer {
   }
 
   void finish(WorkFolder& work) {
-    if (!work.publishing()) check_sources(work);
     if (report_.files.empty())
       for (std::size_t i = 0; i < layout_.files.size(); ++i)
         if (const auto log = read_part_log(work.log(i)); !log.empty())

@@ -1,6 +1,7 @@
 // Functions that several commands share.
 #include "app/cli/command.h"
 
+#include "core/base/recent_rate.h"
 #include "core/base/text.h"
 #include "core/io/in_place.h"
 
@@ -8,10 +9,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <deque>
 #include <mutex>
 #include <thread>
-#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -104,23 +103,6 @@ void show(const std::string& text) {
 
 }  // namespace
 
-// The rate of the last few seconds: an average since the start would hide a disk that has become slow.
-class RecentRate {
- public:
-  RecentRate() { samples_.emplace_back(std::chrono::steady_clock::now(), 0); }
-  // Bytes per second, after `done` bytes in all.
-  double add(std::uint64_t done) {
-    constexpr std::size_t kMostSamples = 25;  // of 200 ms each
-    samples_.emplace_back(std::chrono::steady_clock::now(), done);
-    if (samples_.size() > kMostSamples) samples_.pop_front();
-    const std::chrono::duration<double> time = samples_.back().first - samples_.front().first;
-    return static_cast<double>(done - samples_.front().second) / time.count();
-  }
-
- private:
-  std::deque<std::pair<std::chrono::steady_clock::time_point, std::uint64_t>> samples_;
-};
-
 struct ProgressLine::Worker {
   std::mutex mutex;
   std::condition_variable_any wake;
@@ -133,6 +115,7 @@ ProgressLine::ProgressLine(const Context& context, std::string label, const Prog
   Worker& worker = *worker_;
   worker.thread = std::jthread([&worker, &progress, label = std::move(label)](std::stop_token stop) {
     RecentRate rate;
+    rate.add(0);
     std::unique_lock lock(worker.mutex);
     // tasks shorter than this show nothing
     while (!worker.wake.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; })) {

@@ -18,7 +18,7 @@ int operation(LockKind kind) { return (kind == LockKind::shared ? LOCK_SH : LOCK
 
 UniqueFd lock_file(const std::string& path, LockKind kind) {
   while (true) {
-    UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (!fd) throw system_error(path, "open", errno);
     if (::flock(fd.get(), operation(kind)) != 0) {
       if (errno == EWOULDBLOCK) return {};

@@ -156,6 +156,14 @@ WorkFolder::WorkFolder(std::string path) : path_(std::move(path)) {
   if (!found) throw Error(ErrorCode::malformed, {.file = path_}, "has no record of what was to be written");
   record_ = std::move(*found);
   resumed_ = true;
+  // the record may be anybody's: no target leads out of the folder, not even through a link
+  const fs::path folder = fs::canonical(fs::path(path_).parent_path());
+  for (std::size_t i = 0; i < record_.files.size(); ++i) {
+    const fs::path parent = fs::weakly_canonical(fs::path(target(i)).parent_path());
+    const fs::path inside = parent.lexically_relative(folder);
+    if (inside.empty() || *inside.begin() == "..")
+      throw Error(ErrorCode::malformed, {.file = target(i)}, "leads out of the folder of its output");
+  }
 }
 
 WorkFolder::~WorkFolder() {
@@ -191,8 +199,9 @@ void WorkFolder::settle(const WorkPolicy& policy) {
   if (std::optional<WorkRecord> found = read_record(path_)) {
     refuse_remains(path_, *found, record_, policy);
     if (found->identity == record_.identity && (policy.resume || policy.shared)) {
-      found->replaces |= record_.replaces;
-      record_ = std::move(*found);
+      // what may be removed is what this run says; the times of the sources are those of the first run
+      record_.replaces |= found->replaces;
+      record_.sources = std::move(found->sources);
       resumed_ = true;
       return;
     }
@@ -242,7 +251,8 @@ void WorkFolder::publish() {
   const std::size_t count = record_.files.size();
   try {
     for (std::size_t i = 0; i < count; ++i)
-      if (exists(part(i)) || !before) rename_durably(part(i), target(i), record_.replaces || before);
+      if (exists(part(i)) || !before || !exists(target(i)))
+        rename_durably(part(i), target(i), record_.replaces || before);
   } catch (...) {
     if (record_.replaces || before) {
       keep_ = true;  // some files are in place: the others can still follow
@@ -257,8 +267,13 @@ void WorkFolder::publish() {
   for (const std::string& old : record_.superseded)
     remove_file((fs::path(path_).parent_path() / old).string(),
                 "remove this part of the model that was replaced");
-  for (const std::string& source : record_.removes)
-    remove_file(source, "remove this file, which is converted");
+  for (const std::string& path : record_.removes) {
+    // only the very files that were converted: the record may be anybody's
+    const auto state = std::ranges::find(record_.sources, path, &SourceState::path);
+    if (state == record_.sources.end() || !exists(path)) continue;
+    check_unchanged(*state, true);
+    remove_file(path, "remove this file, which is converted");
+  }
 }
 
 void WorkFolder::remove() {

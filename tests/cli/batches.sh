@@ -73,7 +73,7 @@ says "line 1"
 says "no option is called 'oltype'; did you mean outtype?"
 [ -e out ] && fail "a job ran"
 run 2 batch lists/jobs.json --memory-budget 128KiB --jobs 2
-says "each needs 128KiB"
+says "each needs 32MiB"
 run 1 batch absent.json
 echo "no json" >lists/jobs.json.state
 run 1 batch lists/jobs.json

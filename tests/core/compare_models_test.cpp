@@ -201,18 +201,6 @@ TEST_F(CompareModels, BytesThatNoNumberShowsAreADifference) {
   EXPECT_EQ(close(0).results[0].state, PairState::equal);
 }
 
-TEST_F(CompareModels, BlocksWithoutKnownValuesAreCounted) {
-  std::string blocks(3 * 66, '\5');
-  a.add("x", DType::iq2_xxs, {768}, blocks);
-  blocks[66 + 3] = 0;
-  b.add("x", DType::iq2_xxs, {768}, blocks);
-  const ValueDifference difference = *compare().results[0].difference;
-  EXPECT_EQ(difference.unit_elements, 256u);
-  EXPECT_EQ(difference.differing, 1u);
-  EXPECT_EQ(difference.first, 256u);
-  EXPECT_FALSE(difference.a.has_value());
-}
-
 TEST_F(CompareModels, IntegersBeyondDoublesAndComplexNumbers) {
   const std::int64_t large = (std::int64_t{1} << 60) + 1;
   a.add("i", DType::i64, std::vector<std::int64_t>{0, large});

@@ -275,6 +275,20 @@ class Crash:
         done = subprocess.run(["prlimit", "--fsize=20000000", *self.command(self.jobs[0])], capture_output=True, text=True)
         expect(done.returncode == 1 and "File too large" in done.stderr, f"file size limit: {done.returncode} {done.stderr}")
 
+    def ranks(self):
+        """Four processes that mpirun started write the bytes of one."""
+        if not shutil.which("mpirun"):
+            return print("  mpirun: skipped, it is not installed")
+        job = self.jobs[-1]
+        self.fresh(job)
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        done = subprocess.run(["mpirun", *root, "--oversubscribe", "-n", "4", *self.command(job, "--part", "auto")],
+                              capture_output=True, text=True)
+        expect(done.returncode == 0, f"mpirun: exit {done.returncode}: {done.stderr}")
+        self.run("join", self.work)
+        self.check_done(job)
+        print("  mpirun -n 4: the bytes of one process")
+
     def all(self, kills, cancels, only):
         for name, count, action in (("kill", kills, self.kill), ("cancel", cancels, self.cancel)):
             if only and only not in name:
@@ -286,7 +300,8 @@ class Crash:
                 except Failed as failure:
                     raise Failed(f"{name} {i} of {job.name}: {failure}\n  all is kept in {self.folder}") from failure
             print(f"{name}: {count} of {', '.join(job.name for job in self.jobs)}", flush=True)
-        for name, action in (("faults", self.faults), ("source", self.source_changes), ("disk", self.small_disk)):
+        for name, action in (("faults", self.faults), ("source", self.source_changes), ("disk", self.small_disk),
+                             ("ranks", self.ranks)):
             if only and only not in name:
                 continue
             print(name, flush=True)

@@ -57,7 +57,8 @@ TEST(ModelFolder, FilesBesideTheWeightsAreCopied) {
 TEST(ModelFolder, FilesCanBeLinked) {
   const TemporaryFolder folder;
   const MetaGraphPtr graph = full_folder(folder);
-  const ExportOptions links = {.link_files = true};
+  ExportOptions links;
+  links.link_files = true;
   convert(graph, folder / "out", links);
   EXPECT_TRUE(fs::equivalent(folder / "in/README.md", folder / "out/README.md"));
   EXPECT_FALSE(fs::equivalent(folder / "in/config.json", folder / "out/config.json"));

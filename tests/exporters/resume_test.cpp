@@ -265,6 +265,34 @@ TEST_F(Resume, ADamagedPartIsNotJoined) {
   EXPECT_FALSE(fs::exists(out.files[0].path));
 }
 
+// A folder that somebody else made may hold any record.
+TEST_F(Resume, AHostileRecordLeadsNowhere) {
+  const Layout out = layout("out", "safetensors", kTensor);
+  WriteOptions share = small_steps();
+  share.share = WriteShare{0, 1};
+  write(out, share);
+  const std::string record = WorkFolder::path_of(out) + "/job.json", good = read_file(record);
+  write_file(folder_ / "precious", "mine");
+  fs::create_directory_symlink(folder_.path(), folder_ / "out/link");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    write_file(record, text);
+    Progress progress;
+    return join_parts(folder_ / "out", true, progress);
+  };
+  const std::string first = "\"target\": \"" + fs::path(out.files[0].path).filename().string();
+  for (const char* target : {"../precious", "link/precious", "/tmp/precious", ""})
+    EXPECT_THROW(with(first, std::string("\"target\": \"") + target), Error) << target;
+  EXPECT_THROW(with("{", "["), Error);
+  EXPECT_THROW(with("\"version\": 1", "\"version\": 99"), Error);
+  EXPECT_EQ(read_file(folder_ / "precious"), "mine");
+  // a file that the conversion did not read is not removed after it
+  with("\"removes\": []", "\"removes\": [\"" + (folder_ / "precious") + "\"]");
+  EXPECT_EQ(read_file(folder_ / "precious"), "mine");
+  EXPECT_TRUE(fs::exists(out.files[0].path));
+}
+
 TEST_F(Resume, TwoProcessesDoNotWriteOneOutput) {
   const Layout out = layout("out/o.safetensors");
   const ReadTensor second = reader_with(graph_, [&](TensorId id, std::uint64_t at) {

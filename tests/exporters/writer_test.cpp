@@ -76,7 +76,7 @@ TEST(Writer, RefusesWhatTheDiskHasNoRoomFor) {
     EXPECT_EQ(error.code(), ErrorCode::io);
     EXPECT_NE(std::string(error.what())
                   .find("needs 1.00 EiB (1152921504606846976 bytes) in all, the disk of '" +
-                        folder.path().string() + "/new' has "),
+                        folder.path().string() + "' has "),
               std::string::npos)
         << error.what();
   }

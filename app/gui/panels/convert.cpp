@@ -3,7 +3,9 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/session/fits.h"
 #include "app/gui/widgets.h"
+#include "core/base/recent_rate.h"
 #include "core/base/text.h"
+#include "core/io/process_memory.h"
 #include "exporters/convert_options.h"
 #include "exporters/exporter.h"
 #include "exporters/output_check.h"
@@ -26,7 +28,20 @@ ConvertRequest first_request() {
   return request;
 }
 
-void draw_written(const WriteReport& report, const Ui& ui) {
+// What comparing the output with its source has found.
+void draw_check(const ConversionCheck& check, const Ui& ui) {
+  const bool same = check.equal == check.weights;
+  const std::string_view how = check.numbers ? "equal as numbers, to within 1/128" : "equal byte for byte";
+  badge_line(ui, same ? "ok" : "differs", same ? ui.theme->good : ui.theme->bad,
+             fmt::format("{} of {} {}", check.equal, counted(check.weights, "weight"), how), ui.theme->text);
+  if (check.missing > 0)
+    badge_line(ui, "missing", ui.theme->bad, counted(check.missing, "weight") + " of the source",
+               ui.theme->text);
+  if (!check.first_difference.empty()) muted(ui, "first difference: " + shown(check.first_difference));
+}
+
+void draw_written(Workspace& workspace, const Conversion& done, const Ui& ui) {
+  const WriteReport& report = done.report;
   ImGui::Dummy({0, ui.px(8)});
   heading(ui, "Written");
   for (const WrittenFile& file : report.files) {
@@ -38,6 +53,13 @@ void draw_written(const WriteReport& report, const Ui& ui) {
                    format_rate(static_cast<double>(report.bytes_written) / std::max(report.seconds, 1e-9))));
   text(fmt::format("memory: {} of buffers", format_bytes(report.buffer_bytes)));
   if (report.verified) badge(ui, "verified", ui.theme->good);
+  ImGui::Dummy({0, ui.px(4)});
+  if (button(ui, "Open")) workspace.open(done.out);
+  ImGui::SameLine(0, ui.px(8));
+  const bool comparing = workspace.checking.busy();
+  if (button(ui, comparing ? "Comparing" : "Compare with the source", ButtonKind::normal, !comparing))
+    workspace.attempt([&] { workspace.check_conversion(); });
+  if (const auto check = workspace.checked()) draw_check(*check, ui);
 }
 
 class ConvertPanel final : public Panel {
@@ -47,7 +69,8 @@ class ConvertPanel final : public Panel {
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
   void draw_form(Workspace& workspace, const Ui& ui);
-  void draw_summary(const Workspace& workspace, const Ui& ui);
+  void draw_summary(Workspace& workspace, const Ui& ui);
+  void draw_progress(Workspace& workspace, const Ui& ui);
   void draw_room(const Workspace& workspace, const Ui& ui);
   void suggest(const Document& document);
   void take(const std::vector<Remedy>& settings);
@@ -63,7 +86,9 @@ class ConvertPanel final : public Panel {
   ConvertRequest request_ = first_request();
   std::string out_;
   std::string suggested_;  // if out_ equals it, the user has typed no other path
-  std::string measured_;   // the output path whose disk was measured last
+  RecentRate rate_;
+  std::uint64_t rated_ = 0;  // bytes at the last frame
+  std::string measured_;     // the output path whose disk was measured last
 };
 
 // In the current folder, under the model's name, with the format's extension unless it becomes a
@@ -163,7 +188,25 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
     paragraph(ui, "Cannot be written that way: " + shown(document.convert_fit.error_text()), ui.theme->bad);
 }
 
-void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
+void ConvertPanel::draw_progress(Workspace& workspace, const Ui& ui) {
+  const auto job = workspace.shared.jobs.find(workspace.conversion.job());
+  if (!job) return;
+  ImGui::Dummy({0, ui.px(8)});
+  heading(ui, "Converting");
+  if (progress_with_stop(ui, job->fraction)) workspace.conversion.cancel();
+  if (job->done < rated_) rate_.reset();
+  rated_ = job->done;
+  const double bytes_per_second = rate_.add(job->done);
+  std::string line = fmt::format("{} of {}", format_bytes(job->done), format_bytes(job->total));
+  if (bytes_per_second > 0)
+    line += fmt::format(
+        ", {}, {} left", format_rate(bytes_per_second),
+        format_seconds(static_cast<double>(job->total - std::min(job->done, job->total)) / bytes_per_second));
+  muted(ui, line);
+  muted(ui, fmt::format("this process has {} of memory", format_bytes(read_process_memory().rss_anon)));
+}
+
+void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Model& model = *document.model;
   heading(ui, "What will happen");
@@ -187,7 +230,8 @@ void ConvertPanel::draw_summary(const Workspace& workspace, const Ui& ui) {
   for (const std::string& loss : document.convert_fit.or_empty().left_out)
     badge_line(ui, "left out", ui.theme->warning, loss, ui.theme->text);
   draw_room(workspace, ui);
-  if (workspace.converted()) draw_written(workspace.converted()->report, ui);
+  if (workspace.conversion.busy()) draw_progress(workspace, ui);
+  if (const auto done = workspace.converted()) draw_written(workspace, *done, ui);
 }
 
 // Files are written beside their targets first: what they replace frees nothing meanwhile.

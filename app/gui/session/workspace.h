@@ -61,7 +61,18 @@ struct UploadResult {
 struct Conversion {
   std::uint64_t document = 0;  // the id of the converted document
   WriteReport report;
+  std::string out = {};  // the path that was asked for
 };
+
+// The output of a conversion compared with its source, weight by weight.
+struct ConversionCheck {
+  std::uint64_t document = 0;  // the id of the converted document
+  bool numbers = false;        // types differ: numbers were compared, to within kCastTolerance
+  std::uint64_t weights = 0, equal = 0, missing = 0;
+  std::string first_difference = {};  // the name of a weight; empty if there is none
+};
+// More than rounding to F16 or BF16 changes a number of ordinary size.
+inline constexpr double kCastTolerance = 1.0 / 128;
 
 // Every function returns at once. Long work runs in a job, whose result poll() takes in. Used from one
 // thread.
@@ -91,9 +102,12 @@ class Workspace {
 
   // Both throw Error if the model cannot be used that way. A later failure becomes a notice.
   void convert(const ConvertTask& task);
+  // Compares the output of the last conversion with its source.
+  void check_conversion();
   void upload();
   // The last conversion of the present model, and the last upload of the present projection; else null.
   std::shared_ptr<const Conversion> converted() const;
+  std::shared_ptr<const ConversionCheck> checked() const;
   std::shared_ptr<const UploadResult> uploaded() const;
 
   // Lists the devices, at every call again: their free memory changes.
@@ -123,6 +137,7 @@ class Workspace {
   Latest<Model> opening;
   Latest<Conversion> conversion;
   Latest<UploadResult> uploading;
+  Latest<ConversionCheck> checking;
   Latest<DiskSpace> disk;  // as last measured; null while it is unknown
   Latest<FolderListing> listing;
 

@@ -3,13 +3,40 @@
 #include "app/gui/session/workspace.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/inspect/compare_models.h"
 #include "exporters/convert.h"
+#include "importers/resolve.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace loadline::gui {
+
+namespace {
+
+// Byte for byte where the types are the same, else as numbers.
+ConversionCheck compare_with_source(const MetaGraphPtr& source, const MetaGraphPtr& result, std::uint64_t id,
+                                    Progress& progress) {
+  ConversionCheck check{.document = id};
+  const Matching matching = match_weights(*source, *result);
+  check.numbers = std::ranges::any_of(matching.pairs, [&](const WeightPair& pair) {
+    return weight_type(*source, matching.a[pair.a]) != weight_type(*result, matching.b[pair.b]);
+  });
+  CompareOptions options;
+  if (check.numbers) options.tolerance = Tolerance{kCastTolerance, kCastTolerance};
+  const Comparison compared = compare_models(source, result, options, progress);
+  check.weights = compared.match.a.size();
+  check.equal = compared.count(PairState::equal);
+  check.missing = compared.match.only_a.size();
+  for (std::size_t i = 0; i < compared.results.size() && check.first_difference.empty(); ++i)
+    if (compared.results[i].state != PairState::equal)
+      check.first_difference = compared.match.a[compared.match.pairs[i].a].name;
+  return check;
+}
+
+}  // namespace
 
 void Workspace::convert(const ConvertTask& task) {
   const ModelPtr& model = document().model;
@@ -21,12 +48,13 @@ void Workspace::convert(const ConvertTask& task) {
     throw Error(ErrorCode::unsupported, "cannot convert this model: " + misfit);
   const Exporter& exporter = find_exporter(task.request.to);
   conversion.reset();
+  checking.reset();
   conversion.ask(
       shared.jobs, "Converting to " + std::string(exporter.id),
       [graph = model->graph, &exporter, task, id = document().id](Progress& progress) {
         const ExportOptions options = layout_options(*graph, task.request, progress);
-        return Conversion{id,
-                          convert_model(graph, exporter, options, task.out, task.request.write, progress)};
+        return Conversion{id, convert_model(graph, exporter, options, task.out, task.request.write, progress),
+                          task.out};
       },
       [this, out = task.out] {
         if (!disk_path_.empty()) measure_disk(disk_path_);
@@ -43,6 +71,25 @@ void Workspace::convert(const ConvertTask& task) {
 
 std::shared_ptr<const Conversion> Workspace::converted() const {
   const auto& last = conversion.value();
+  return last && last->document == document().id ? last : nullptr;
+}
+
+void Workspace::check_conversion() {
+  const auto done = converted();
+  if (!done || done->report.files.empty()) throw Error(ErrorCode::usage, "nothing has been converted");
+  checking.ask(
+      shared.jobs, "Comparing",
+      [source = document().model->graph, out = done->out, id = done->document](Progress& progress) {
+        const auto result = std::make_shared<const MetaGraph>(open_model(out, {}));
+        return compare_with_source(source, result, id, progress);
+      },
+      [this] {
+        if (checking.error() != nullptr) shared.notices.fail("compare", *checking.error());
+      });
+}
+
+std::shared_ptr<const ConversionCheck> Workspace::checked() const {
+  const auto& last = checking.value();
   return last && last->document == document().id ? last : nullptr;
 }
 
