@@ -87,8 +87,9 @@ class Composer {
     place_outside();
     Parts parts = compose({0, source_.size()}, edits);
     if (parts.bytes > kMostFile)
-      throw Error(ErrorCode::limit, {.file = out_}, "would have {} bytes with the weights inside, protobuf's limit is {}",
-                  parts.bytes, kMostFile);
+      throw Error(ErrorCode::limit, {.file = out_},
+                  "would have {} bytes with the weights inside, protobuf's limit is {}", parts.bytes,
+                  kMostFile);
     add_model(std::move(parts));
     add_tensors();
     return std::move(layout_);

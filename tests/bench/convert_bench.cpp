@@ -255,6 +255,7 @@ int main(int argc, char** argv) {
              results[0].median / results[5].median);
   fmt::print("  of the relayout of as many bytes: f16 {:.2f}, f32 {:.2f}\n",
              results[5].median / results[8].median, 2 * results[5].median / results[10].median);
+  std::fflush(stdout);  // the rest takes minutes
   if (!settings.cold) print_budgets(model, out, graph->tensors.size());
   return 0;
 }

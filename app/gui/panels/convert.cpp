@@ -168,11 +168,6 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
   const auto target = [this] { return std::pair(&exporter(), kind()); };
   const auto before = target();
   heading(ui, "Write as");
-  for (const Option<ConvertRequest>& option : convert_options())
-    if (takes_option(exporter(), option.id))
-      controls_.draw_line(ui, plain_look(option, request_),
-                          [&](std::string_view word) { set_option(option, request_, word); });
-  if (target() != before && out_ == suggested_) suggest(document);
   ImGui::SetNextItemWidth(field(ui, "To", 0.12f));
   ImGui::InputText("##out", &out_);
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(out_));
@@ -186,6 +181,12 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
     paragraph(ui, "Cannot be converted: " + shown(why), ui.theme->bad);
   else if (!document.convert_fit.error_text().empty())
     paragraph(ui, "Cannot be written that way: " + shown(document.convert_fit.error_text()), ui.theme->bad);
+  ImGui::Dummy({0, ui.px(8)});
+  for (const Option<ConvertRequest>& option : convert_options())
+    if (takes_option(exporter(), option.id))
+      controls_.draw_line(ui, plain_look(option, request_),
+                          [&](std::string_view word) { set_option(option, request_, word); });
+  if (target() != before && out_ == suggested_) suggest(document);
 }
 
 void ConvertPanel::draw_progress(Workspace& workspace, const Ui& ui) {
