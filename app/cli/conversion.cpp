@@ -42,10 +42,22 @@ double seconds_for(const WriteForecast& forecast, const CostModel& costs) {
                   static_cast<double>(forecast.bytes_written) / costs.disk_write);
 }
 
+void print_layout(const Context& context, const Preflight& planned) {
+  Table table({"file", "tensors", "header", "bytes"}, {kLeft, kRight, kRight, kRight});
+  for (const LayoutFile& file : planned.layout.files)
+    table.row({safe_display(file.path, 100), fmt::format("{}", file.slots.size()),
+               fmt::format("{}", header_bytes(file)), format_grouped(file.bytes)});
+  fmt::print("{}", table.text(context.colour));
+  for (const TypeChange& change : planned.changes)
+    fmt::print("{}, {}\n", change_text(change), format_bytes(change.bytes));
+}
+
 // Reports what would be written, and writes nothing. Fails where the conversion would.
 int dry_run(const Context& context, const Preflight& planned, const MetaGraph& graph,
             const WriteOptions& write, const Json& more) {
   const Layout& layout = planned.layout;
+  // the files are shown even where there is no room for them
+  if (!context.json) print_layout(context, planned);
   const WriteForecast forecast = forecast_write(layout, graph, write);
   const auto rates = kept_rates(context);
   const double seconds = seconds_for(forecast, rates ? rates->costs() : CostModel());
@@ -77,13 +89,6 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
     print_json(json);
     return kDone;
   }
-  Table table({"file", "tensors", "header", "bytes"}, {kLeft, kRight, kRight, kRight});
-  for (const LayoutFile& file : layout.files)
-    table.row({safe_display(file.path, 100), fmt::format("{}", file.slots.size()),
-               fmt::format("{}", header_bytes(file)), format_grouped(file.bytes)});
-  fmt::print("{}", table.text(context.colour));
-  for (const TypeChange& change : planned.changes)
-    fmt::print("{}, {}\n", change_text(change), format_bytes(change.bytes));
   fmt::print("Would read {} and write {} in {}, in about {}.\n", format_bytes(forecast.bytes_read),
              format_bytes(forecast.bytes_written), counted(layout.files.size(), "file"),
              format_seconds(seconds));

@@ -9,8 +9,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace loadline {
@@ -82,12 +80,6 @@ void OutputFile::write_behind(std::uint64_t offset, std::uint64_t bytes) {
                     SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
   ::posix_fadvise(fd_.get(), from, size, POSIX_FADV_DONTNEED);
   dropped_ = upto;
-}
-
-bool OutputFile::clone_from(int source, std::uint64_t from, std::uint64_t offset, std::uint64_t bytes) {
-  const file_clone_range range = {
-      .src_fd = source, .src_offset = from, .src_length = bytes, .dest_offset = offset};
-  return ::ioctl(fd_.get(), FICLONERANGE, &range) == 0;
 }
 
 void OutputFile::sync() {

@@ -33,9 +33,6 @@ class OutputFile {
   // How later calls of write_at() write. File systems that refuse O_DIRECT get drop_behind.
   void set_policy(WritePolicy policy);
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
-  // Makes the written range share the blocks of another file (FICLONERANGE). Both offsets must be multiples
-  // of the file system's block. False if the file system cannot: then nothing has changed.
-  bool clone_from(int source, std::uint64_t from, std::uint64_t offset, std::uint64_t bytes);
   // Makes the content durable.
   void sync();
 
