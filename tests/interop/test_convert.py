@@ -35,7 +35,7 @@ class Convert(unittest.TestCase):
                 path, parameters, plain = packings.save(self.folder, name)
                 for outtype, dtype in FLOATS.items():
                     out = self.folder / f"{name}-{outtype}"
-                    loadline("convert", path, out, "--outtype", outtype, "--memory-budget", "1MiB")
+                    loadline("convert", path, out, "--outtype", outtype, "--memory-budget", "32MiB")
                     told = inspect(out)
                     self.assertEqual(told["parameter_count"], parameters)
                     self.assertEqual(set(told["by_dtype"]), {outtype.upper()})

@@ -126,7 +126,7 @@ class Merge(unittest.TestCase):
 
     def test_shards_and_a_small_budget_give_the_same_bytes(self):
         self.adapter(llama(torch.bfloat16), r=8, target_modules="all-linear")
-        loadline("merge", self.folder / "base", self.folder / "adapter", self.folder / "one.safetensors", "--memory-budget", "256KiB")
+        loadline("merge", self.folder / "base", self.folder / "adapter", self.folder / "one.safetensors", "--memory-budget", "32MiB")
         loadline("merge", self.folder / "base", self.folder / "adapter", self.folder / "shards", "--max-shard-size", "200KB", "--verify")
         loadline("verify", self.folder / "one.safetensors", self.folder / "shards")
         loadline("merge", self.folder / "base", self.folder / "adapter", self.folder / "m.gguf", "--outtype", "f32")
