@@ -120,9 +120,7 @@ class LockedFile {
 void remove_backup(const std::string& path) {
   const std::string backup = edit_backup_path(path);
   if (::unlink(backup.c_str()) != 0) throw system_error(backup, "remove", errno);
-  const std::string folder = fs::path(backup).parent_path().string();
-  const UniqueFd handle(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (handle) ::fsync(handle.get());  // not every file system can
+  sync_folder(fs::path(backup).parent_path().string());
 }
 
 bool equal(Bytes a, Bytes b) { return std::ranges::equal(a, b); }

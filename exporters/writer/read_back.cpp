@@ -12,30 +12,39 @@
 namespace loadline {
 namespace {
 
-constexpr std::size_t kBuffer = 1 << 20;
+using Piece = std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>;
+
+// Adds bytes [begin, end) of a file to a hash. `piece` gets them too, in order.
+void hash_range(const SourceFile& file, std::uint64_t begin, std::uint64_t end, Xxh3& hash,
+                const Piece& piece) {
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(1 << 20, end - begin)));
+  for (std::uint64_t at = begin; at < end;) {
+    const auto bytes =
+        std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), end - at)));
+    file.read_at(at, bytes);
+    hash.update(bytes);
+    piece(at, bytes);
+    at += bytes.size();
+  }
+}
 
 }  // namespace
 
-std::size_t matching_checkpoints(
-    const std::string& path, std::span<const Checkpoint> checkpoints, Progress& progress,
-    const std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>& pass) {
+std::size_t matching_checkpoints(const std::string& path, std::span<const Checkpoint> checkpoints,
+                                 Progress& progress, const Piece& pass) {
   const SourceFile file = SourceFile::open(path);
   drop_pages(file);
-  std::vector<std::byte> buffer(kBuffer);
   Xxh3 hash;
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
     if (checkpoints[i].at > file.size()) return i;
-    while (at < checkpoints[i].at) {
-      progress.check_cancelled();
-      const auto bytes = std::span(buffer).first(
-          static_cast<std::size_t>(std::min<std::uint64_t>(kBuffer, checkpoints[i].at - at)));
-      file.read_at(at, bytes);
-      hash.update(bytes);
-      if (pass) pass(at, bytes);
-      at += bytes.size();
-      progress.add(bytes.size());
-    }
+    hash_range(file, at, checkpoints[i].at, hash,
+               [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+                 progress.check_cancelled();
+                 if (pass) pass(offset, bytes);
+                 progress.add(bytes.size());
+               });
+    at = checkpoints[i].at;
     if (hash.digest() != checkpoints[i].xxh3) return i;
   }
   return checkpoints.size();
@@ -43,16 +52,9 @@ std::size_t matching_checkpoints(
 
 std::uint64_t file_hash(const std::string& path, const Progress& progress) {
   const SourceFile file = SourceFile::open(path);
-  std::vector<std::byte> buffer(kBuffer);
   Xxh3 hash;
-  for (std::uint64_t at = 0; at < file.size();) {
-    progress.check_cancelled();
-    const auto bytes =
-        std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(kBuffer, file.size() - at)));
-    file.read_at(at, bytes);
-    hash.update(bytes);
-    at += bytes.size();
-  }
+  hash_range(file, 0, file.size(), hash,
+             [&](std::uint64_t, std::span<const std::byte>) { progress.check_cancelled(); });
   return hash.digest();
 }
 
@@ -60,15 +62,8 @@ void check_range_read_back(const std::string& path, const std::string& target, s
                            std::uint64_t end, std::uint64_t xxh3) {
   const SourceFile file = SourceFile::open(path);
   drop_pages(file);
-  std::vector<std::byte> buffer(kBuffer);
   Xxh3 hash;
-  for (std::uint64_t at = begin; at < end;) {
-    const auto bytes =
-        std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(kBuffer, end - at)));
-    file.read_at(at, bytes);
-    hash.update(bytes);
-    at += bytes.size();
-  }
+  hash_range(file, begin, end, hash, [](std::uint64_t, std::span<const std::byte>) {});
   if (hash.digest() != xxh3)
     throw Error(
         ErrorCode::io, {.file = target, .byte = begin},

@@ -2,19 +2,9 @@
 # edit on small files, and after an interruption.  usage: editing.sh LOADLINE FOLDER MODEL
 set -u
 program=$1
+. "$(dirname "$0")/script_support.sh"
 model=$(readlink -f "$3")
 rm -rf "$2" && mkdir -p "$2" && cd "$2" || exit 1
-fail() { echo "$1"; exit 1; }
-# run EXIT ARGUMENT...: standard output in $text, errors in $errors
-run() {
-  local expected=$1 code
-  shift
-  text=$("$program" "$@" 2>errors.txt)
-  code=$?
-  errors=$(cat errors.txt)
-  [ "$code" -eq "$expected" ] || fail "loadline $*: exit $code"$'\n'"$text$errors"
-}
-says() { [[ "$text$errors" == *"$1"* ]] || fail "does not say '$1':"$'\n'"$text$errors"; }
 backups() { find . -name '.loadline-edit-*' | wc -l; }
 
 run 0 convert "$model" m.gguf --align 4096
