@@ -56,16 +56,32 @@ FileContent::FileContent(const LayoutFile& file, const MetaGraph& source, const 
 }
 
 void FileContent::pass(std::uint64_t offset, std::span<const std::byte> bytes) {
-  for (std::size_t i = 0; i < file_.checksums.size(); ++i) {
-    const Checksum& range = file_.checksums[i];
-    const std::uint64_t from = std::max(range.begin, offset);
-    const std::uint64_t to = std::min(range.end, offset + bytes.size());
-    if (from < to)
-      crcs_[i] = joined(
-          crcs_[i],
-          crc_of(bytes.subspan(static_cast<std::size_t>(from - offset), static_cast<std::size_t>(to - from))),
-          to - from);
+  join_crcs(offset, crcs_of(offset, bytes));
+}
+
+FileContent::Crcs FileContent::crcs_of(std::uint64_t offset, std::span<const std::byte> bytes) const {
+  Crcs crcs;
+  const std::uint64_t end = offset + bytes.size();
+  for (auto range = first_checksum(offset); range != file_.checksums.end() && range->begin < end; ++range) {
+    const std::uint64_t from = std::max(range->begin, offset), to = std::min(range->end, end);
+    const auto part =
+        bytes.subspan(static_cast<std::size_t>(from - offset), static_cast<std::size_t>(to - from));
+    crcs.emplace_back(crc_of(part), part.size());
   }
+  return crcs;
+}
+
+void FileContent::join_crcs(std::uint64_t offset, const Crcs& crcs) {
+  auto range = first_checksum(offset);
+  for (const auto& [crc, bytes] : crcs) {
+    std::uint32_t& whole = crcs_[static_cast<std::size_t>(range++ - file_.checksums.begin())];
+    whole = joined(whole, crc, bytes);
+  }
+}
+
+std::vector<Checksum>::const_iterator FileContent::first_checksum(std::uint64_t offset) const {
+  return std::ranges::partition_point(file_.checksums,
+                                      [&](const Checksum& range) { return range.end <= offset; });
 }
 
 bool FileContent::reads_in_order(const Slot& slot) const {
@@ -158,25 +174,12 @@ void FileContent::read_part(const Window::Part& part, RecipeBuffers& buffers) co
 
 void FileContent::fill(Window& window, RecipeBuffers& buffers) const {
   for (const Window::Part& part : window.parts) read_part(part, buffers);
-  const std::uint64_t end = window.offset + window.bytes.size();
-  for (auto range = std::ranges::partition_point(
-           file_.checksums, [&](const Checksum& other) { return other.end <= window.offset; });
-       range != file_.checksums.end() && range->begin < end; ++range) {
-    const std::uint64_t from = std::max(range->begin, window.offset), to = std::min(range->end, end);
-    const auto bytes = window.bytes.subspan(static_cast<std::size_t>(from - window.offset),
-                                            static_cast<std::size_t>(to - from));
-    window.crcs.emplace_back(crc_of(bytes), bytes.size());
-  }
+  window.crcs = crcs_of(window.offset, window.bytes);
 }
 
 void FileContent::finish(Window& window) {
   const std::uint64_t end = window.offset + window.bytes.size();
-  auto range = std::ranges::partition_point(
-      file_.checksums, [&](const Checksum& other) { return other.end <= window.offset; });
-  for (const auto& [crc, bytes] : window.crcs) {
-    std::uint32_t& whole = crcs_[static_cast<std::size_t>(range++ - file_.checksums.begin())];
-    whole = joined(whole, crc, bytes);
-  }
+  join_crcs(window.offset, window.crcs);
   // the border of a window may cut a checksum
   constexpr std::uint64_t kSize = sizeof(std::uint32_t);
   const std::uint64_t first = window.offset - std::min(window.offset, kSize - 1);

@@ -64,6 +64,10 @@ class FileContent {
  private:
   using Place = std::pair<std::uint64_t, std::size_t>;  // an offset, and a position in file_.checksums
 
+  using Crcs = std::vector<std::pair<std::uint32_t, std::uint64_t>>;  // as Window::crcs
+  Crcs crcs_of(std::uint64_t offset, std::span<const std::byte> bytes) const;
+  void join_crcs(std::uint64_t offset, const Crcs& crcs);
+  std::vector<Checksum>::const_iterator first_checksum(std::uint64_t offset) const;
   std::uint64_t begin_next(Window& window, std::uint64_t at);
   void read_part(const Window::Part& part, RecipeBuffers& buffers) const;
   bool reads_in_order(const Slot& slot) const;
