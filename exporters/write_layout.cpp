@@ -158,7 +158,8 @@ class Writer {
     } else {
       OutputFile part = open_part(work, file);
       if (options_.share) part.preallocate(out.bytes);
-      whole = writer.write(file, part, work.part(file), *log);
+      const std::string path = work.part(file);
+      whole = writer.write({file, part, path, *log});
     }
     if (options_.verify) check_read_back(work.part(file), out.path, whole, progress_);
     report_.files.push_back({out.path, out.bytes, whole.xxh3});

@@ -28,24 +28,31 @@ struct PartContext {
   std::uint64_t step = 0;  // bytes between checkpoints
 };
 
+// A file of the layout that is being written; its members must outlive it.
+struct OpenPart {
+  std::size_t file = 0;  // its number in the layout
+  OutputFile& out;
+  const std::string& path;
+  PartLog& log;
+};
+
 class PartWriter {
  public:
   PartWriter(const PartContext& context, const PipelineSizes& sizes)
       : context_(context), recipes_(sizes.recipes), pipeline_(sizes) {}
 
-  // Writes all of a file that the log does not have yet, and makes it durable. `part` is the open file at
-  // `path`. Returns the last checkpoint: size and hash of the whole.
-  Checkpoint write(std::size_t file, OutputFile& part, const std::string& path, PartLog& log);
+  // Writes all of a file that the log does not have yet, and makes it durable. Returns the last checkpoint:
+  // size and hash of the whole.
+  Checkpoint write(const OpenPart& part);
 
   std::uint64_t resumed_bytes() const { return resumed_; }  // that earlier runs had written
   std::uint64_t written_bytes() const { return written_; }
   std::uint64_t peak_anonymous() const { return peak_; }  // of this process, sampled at each window
 
  private:
-  void put(std::size_t file, OutputFile& part, const std::string& path, PartLog& log, std::uint64_t offset,
-           std::span<const std::byte> bytes, std::uint64_t digest);
-  void make_durable(std::size_t file, OutputFile& part, const std::string& path, PartLog& log,
-                    const Checkpoint& checkpoint);
+  void put(const OpenPart& part, std::uint64_t offset, std::span<const std::byte> bytes,
+           std::uint64_t digest);
+  void make_durable(const OpenPart& part, const Checkpoint& checkpoint);
 
   const PartContext& context_;
   std::uint64_t recipes_;
