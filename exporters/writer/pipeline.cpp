@@ -2,6 +2,7 @@
 #include "exporters/writer/pipeline.h"
 
 #include "core/base/error.h"
+#include "exporters/writer/stage_order.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -80,46 +81,93 @@ struct Pipeline::State {
 Pipeline::Pipeline(const PipelineSizes& sizes) : state_(std::make_unique<State>(sizes)) {}
 Pipeline::~Pipeline() = default;
 
-void Pipeline::run(FileContent& content, std::uint64_t begin, std::uint64_t end, Xxh3& hash,
-                   const Write& write, const Progress& progress) {
-  namespace tbb = oneapi::tbb;
-  std::uint64_t at = begin;
-  std::size_t next = 0;
-  const auto start = [&](tbb::flow_control& flow) -> Buffered* {
-    progress.check_cancelled();
-    if (at == end) {
+// The four stages of a run.
+class Pipeline::Run {
+ public:
+  Run(State& state, FileContent& content, std::uint64_t begin, std::uint64_t end, Xxh3& hash,
+      const Write& write, const Progress& progress)
+      : state_(state),
+        content_(content),
+        at_(begin),
+        end_(end),
+        hash_(hash),
+        write_(write),
+        progress_(progress) {}
+
+  // Each stage takes its turn on the buffer first: with it comes all that the caller did before the run.
+  Buffered* begin(oneapi::tbb::flow_control& flow) {
+    const Turn stage(&begins_);
+    progress_.check_cancelled();
+    if (at_ == end_) {
       flow.stop();
       return nullptr;
     }
-    Buffered& buffer = state_->buffers[next++ % state_->buffers.size()];
-    buffer.window.offset = at;
+    Buffered& buffer = state_.buffers[begins_++ % state_.buffers.size()];
+    const Turn turn(&buffer);
+    buffer.window.offset = at_;
     buffer.window.bytes = buffer.memory.first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.memory.size(), end - at)));
-    at += buffer.window.bytes.size();
-    content.begin(buffer.window);
+        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.memory.size(), end_ - at_)));
+    at_ += buffer.window.bytes.size();
+    content_.begin(buffer.window);
     return &buffer;
-  };
-  const auto fill = [&](Buffered* buffer) {
-    content.fill(buffer->window, state_->recipes.local());
+  }
+
+  Buffered* fill(Buffered* buffer) {
+    const Turn turn(buffer);
+    content_.fill(buffer->window, state_.recipes.local());
     return buffer;
-  };
-  const auto finish = [&](Buffered* buffer) {
-    content.finish(buffer->window);
-    hash.update(buffer->window.bytes);
-    buffer->digest = hash.digest();
+  }
+
+  Buffered* finish(Buffered* buffer) {
+    const Turn turn(buffer), stage(&hash_);
+    content_.finish(buffer->window);
+    hash_.update(buffer->window.bytes);
+    buffer->digest = hash_.digest();
     return buffer;
-  };
-  const auto put = [&](Buffered* buffer) {
-    write(buffer->window.offset, buffer->window.bytes, buffer->digest);
-  };
+  }
+
+  void put(Buffered* buffer) {
+    const Turn turn(buffer), stage(&write_);
+    write_(buffer->window.offset, buffer->window.bytes, buffer->digest);
+  }
+
+  // What the stages take their turns on.
+  std::vector<const void*> turns() const {
+    std::vector<const void*> turns = {&begins_, &hash_, &write_};
+    for (const Buffered& buffer : state_.buffers) turns.push_back(&buffer);
+    return turns;
+  }
+
+ private:
+  State& state_;
+  FileContent& content_;
+  std::uint64_t at_;
+  std::uint64_t end_;
+  std::size_t begins_ = 0;
+  Xxh3& hash_;
+  const Write& write_;
+  const Progress& progress_;
+};
+
+void Pipeline::run(FileContent& content, std::uint64_t begin, std::uint64_t end, Xxh3& hash,
+                   const Write& write, const Progress& progress) {
+  namespace tbb = oneapi::tbb;
   constexpr auto kInOrder = tbb::filter_mode::serial_in_order;
+  constexpr auto kAnyOrder = tbb::filter_mode::parallel;
+  Run stages(*state_, content, begin, end, hash, write, progress);
+  const Turns turns(stages.turns());
   state_->arena.execute([&] {
+    Run* const run = &stages;  // oneTBB copies each function: all that it holds is this pointer
+    const auto begins = [run](tbb::flow_control& flow) { return run->begin(flow); };
+    const auto fills = [run](Buffered* buffer) { return run->fill(buffer); };
+    const auto finishes = [run](Buffered* buffer) { return run->finish(buffer); };
+    const auto puts = [run](Buffered* buffer) { run->put(buffer); };
     // a buffer is used again only once its window is written: there are never more tokens than buffers
     tbb::parallel_pipeline(state_->buffers.size(),
-                           tbb::make_filter<void, Buffered*>(kInOrder, start) &
-                               tbb::make_filter<Buffered*, Buffered*>(tbb::filter_mode::parallel, fill) &
-                               tbb::make_filter<Buffered*, Buffered*>(kInOrder, finish) &
-                               tbb::make_filter<Buffered*, void>(kInOrder, put));
+                           tbb::make_filter<void, Buffered*>(kInOrder, begins) &
+                               tbb::make_filter<Buffered*, Buffered*>(kAnyOrder, fills) &
+                               tbb::make_filter<Buffered*, Buffered*>(kInOrder, finishes) &
+                               tbb::make_filter<Buffered*, void>(kInOrder, puts));
   });
 }
 

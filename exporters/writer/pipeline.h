@@ -43,6 +43,7 @@ class Pipeline {
            const Progress& progress);
 
  private:
+  class Run;
   struct State;
   std::unique_ptr<State> state_;
 };
