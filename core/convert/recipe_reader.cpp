@@ -89,8 +89,10 @@ class RecipeReader::Impl {
         most_columns_ = std::min(most_columns_, std::max<std::uint64_t>(kPiece, memory / 2 / (8 * rank)));
       }
     }
-    most_ = std::max<std::uint64_t>(kPiece,
-                                    memory / 2 / std::max<std::uint64_t>(costs.back(), 1) / kPiece * kPiece);
+    std::uint64_t part = memory / 2;
+    if (streams()) part = std::min(part, kNearBytes);
+    most_ =
+        std::max<std::uint64_t>(kPiece, part / std::max<std::uint64_t>(costs.back(), 1) / kPiece * kPiece);
   }
 
   const Form& form() const { return nodes_.back().form; }
@@ -106,7 +108,16 @@ class RecipeReader::Impl {
   }
 
  private:
-  static constexpr std::uint64_t kPiece = 1024;  // numbers; a multiple of every block
+  static constexpr std::uint64_t kPiece = 1024;           // numbers; a multiple of every block
+  static constexpr std::uint64_t kNearBytes = 256 << 10;  // of buffers that stay in the nearest caches
+
+  // Whether every step reads its inputs once and in order: larger parts then gain nothing.
+  bool streams() const {
+    return std::ranges::none_of(nodes_, [](const Node& node) {
+      return node.step->kind == StepKind::transpose || node.step->kind == StepKind::permute_rows ||
+             node.step->kind == StepKind::add_product;
+    });
+  }
 
   // Bytes of buffers that a step needs for each number of a part.
   std::uint64_t own_cost(const Node& node) const {

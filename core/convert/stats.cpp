@@ -2,6 +2,7 @@
 // that fit a float exactly go through vector loops, wider numbers through plain loops.
 #include "core/convert/stats.h"
 
+#include "core/convert/cast.h"
 #include "core/convert/codes.h"
 #include "core/convert/dequantize.h"
 #include "core/convert/stats_kernels.h"
@@ -162,10 +163,8 @@ void StatsAccumulator::State::add_as_floats(std::span<const std::byte> bytes) {
     const auto chunk = std::span(floats).first(part.size() / unit * unit_elements);
     if (block) {
       dequantize(dtype, part, chunk);
-    } else if (dtype == DType::f16) {
-      widen_f16(part, chunk);
-    } else if (dtype == DType::bf16) {
-      widen_bf16(part, chunk);
+    } else if (dtype == DType::f16 || dtype == DType::bf16) {
+      cast(dtype, part, DType::f32, std::as_writable_bytes(chunk));
     } else if (dtype == DType::i16 || dtype == DType::u16) {
       for (std::size_t i = 0; i < chunk.size(); ++i) {
         std::uint16_t bits = 0;

@@ -1,8 +1,6 @@
 // Vector loops with Google Highway, compiled for every instruction set it knows and chosen at run time.
 #include "core/convert/stats_kernels.h"
 
-#include "core/convert/half.h"
-
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -122,46 +120,6 @@ void measure_float_words(const float* values, std::size_t count, FloatChunk* out
   *out = measure(values, count);
 }
 
-// As half_to_float. Highway's own widening makes infinities finite where the machine has no instruction for
-// it (version 1.0.3).
-void widen_f16_all(const std::uint8_t* halves, std::size_t count, float* out) {
-  std::size_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::ScalableTag<float> df;
-  const hn::RebindToUnsigned<decltype(df)> du;
-  const hn::RebindToSigned<decltype(df)> di;
-  const hn::Rebind<std::uint16_t, decltype(df)> dh;
-  const hn::Repartition<std::uint8_t, decltype(dh)> d8;
-  const std::size_t lanes = hn::Lanes(df);
-  for (; i + lanes <= count; i += lanes) {
-    const auto bits = hn::PromoteTo(du, hn::BitCast(dh, hn::LoadU(d8, halves + 2 * i)));
-    const auto magnitude = hn::And(bits, hn::Set(du, 0x7FFF));
-    const auto sign = hn::ShiftLeft<16>(hn::AndNot(hn::Set(du, 0x7FFF), bits));
-    const auto shifted = hn::ShiftLeft<13>(magnitude);
-    const auto small = hn::Mul(hn::ConvertTo(df, hn::BitCast(di, magnitude)), hn::Set(df, 0x1p-24f));
-    const auto normal = hn::Add(shifted, hn::Set(du, 112u << 23));
-    const auto special = hn::Or(shifted, hn::Set(du, 0x7F800000u));
-    const auto finite = hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, 0x400)), hn::BitCast(du, small), normal);
-    const auto value = hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, 0x7C00)), finite, special);
-    hn::StoreU(hn::BitCast(df, hn::Or(sign, value)), df, out + i);
-  }
-#endif
-  for (; i < count; ++i) {
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, halves + 2 * i, 2);
-    out[i] = half_to_float(bits);
-  }
-}
-
-// A plain loop, which compilers vectorise.
-void widen_bf16_all(const std::uint8_t* halves, std::size_t count, float* out) {
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, halves + 2 * i, 2);
-    out[i] = std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-  }
-}
-
 // `count` is a multiple of 64.
 void zero_code_words(const std::uint8_t* codes, std::size_t count, std::uint8_t mask, std::uint64_t* out) {
   const hn::CappedTag<std::uint8_t, 64> d;
@@ -189,8 +147,6 @@ HWY_AFTER_NAMESPACE();
 namespace loadline {
 
 HWY_EXPORT(measure_float_words);
-HWY_EXPORT(widen_f16_all);
-HWY_EXPORT(widen_bf16_all);
 HWY_EXPORT(zero_code_words);
 HWY_EXPORT(count_ones_all);
 
@@ -244,18 +200,6 @@ FloatChunk measure_floats(std::span<const float> values) {
   out.has_tiny = out.has_tiny || rest.has_tiny;
   out.moments = joined(out.moments, rest.moments);
   return out;
-}
-
-void widen_f16(std::span<const std::byte> halves, std::span<float> out) {
-  assert(halves.size() == 2 * out.size());
-  HWY_DYNAMIC_DISPATCH(widen_f16_all)
-  (reinterpret_cast<const std::uint8_t*>(halves.data()), out.size(), out.data());
-}
-
-void widen_bf16(std::span<const std::byte> halves, std::span<float> out) {
-  assert(halves.size() == 2 * out.size());
-  HWY_DYNAMIC_DISPATCH(widen_bf16_all)
-  (reinterpret_cast<const std::uint8_t*>(halves.data()), out.size(), out.data());
 }
 
 ZeroBits zero_codes_plain(std::span<const std::uint8_t> codes, std::uint8_t mask) {

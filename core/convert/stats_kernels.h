@@ -35,10 +35,6 @@ struct FloatChunk {
 FloatChunk measure_floats(std::span<const float> values);
 FloatChunk measure_floats_plain(std::span<const float> values);
 
-// Convert f16 or bf16 elements to floats, exactly. `out` has as many elements as `halves`.
-void widen_f16(std::span<const std::byte> halves, std::span<float> out);
-void widen_bf16(std::span<const std::byte> halves, std::span<float> out);
-
 // The positions of zero codes: a code is zero if it has no bit of `mask`.
 ZeroBits zero_codes(std::span<const std::uint8_t> codes, std::uint8_t mask);
 ZeroBits zero_codes_plain(std::span<const std::uint8_t> codes, std::uint8_t mask);

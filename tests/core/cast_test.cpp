@@ -1,6 +1,8 @@
 // Casts against plain definitions of the half and bfloat16 types.
 #include "core/convert/cast.h"
 
+#include "tests/support/vector_targets.h"
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -128,6 +130,33 @@ TEST(Cast, UnalignedSpansAndSamePairsWork) {
   std::vector<std::byte> same(source.size());
   cast(DType::i64, source, DType::i64, same);
   EXPECT_EQ(same, source);
+}
+
+// One element is cast by the scalar definition, many by vectors.
+template <typename In, typename Out>
+void expect_as_one_by_one(const char* target, DType from, const std::vector<In>& values, DType to) {
+  std::vector<Out> out(values.size());
+  cast(from, std::as_bytes(std::span(values)), to, std::as_writable_bytes(std::span(out)));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    ASSERT_EQ(out[i], (cast_one<Out>(from, values[i], to))) << target << ' ' << values[i];
+}
+
+TEST(Cast, ManyEqualOneByOneOnEveryVectorTarget) {
+  testing::for_each_vector_target([](const char* target) {
+    std::vector<std::uint16_t> halves(65536);
+    for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
+    expect_as_one_by_one<std::uint16_t, std::uint32_t>(target, DType::f16, halves, DType::f32);
+    expect_as_one_by_one<std::uint16_t, std::uint32_t>(target, DType::bf16, halves, DType::f32);
+    expect_as_one_by_one<std::uint16_t, std::uint16_t>(target, DType::f16, halves, DType::bf16);
+    expect_as_one_by_one<std::uint16_t, std::uint16_t>(target, DType::bf16, halves, DType::f16);
+    // every sign and exponent, with fractions on and beside each rounding border
+    std::vector<std::uint32_t> floats;
+    for (std::uint32_t high = 0; high < 65536; ++high)
+      for (const std::uint32_t low : {0x0000u, 0x0001u, 0x0FFFu, 0x1000u, 0x1001u, 0x7FFFu, 0x8000u, 0x8001u})
+        floats.push_back(high << 16 | low);
+    expect_as_one_by_one<std::uint32_t, std::uint16_t>(target, DType::f32, floats, DType::f16);
+    expect_as_one_by_one<std::uint32_t, std::uint16_t>(target, DType::f32, floats, DType::bf16);
+  });
 }
 
 TEST(Cast, OnlyFloatingPairsAreOffered) {

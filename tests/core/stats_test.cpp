@@ -5,6 +5,8 @@
 #include "core/convert/dequantize.h"
 #include "core/convert/half.h"
 #include "core/convert/stats_kernels.h"
+#include "tests/support/vector_targets.h"
+#include "tests/support/vector_targets.h"
 
 #include <bit>
 #include <cmath>
@@ -14,7 +16,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 namespace loadline {
 namespace {
@@ -72,19 +73,8 @@ const std::map<DType, std::uint64_t> kReference = {
     {DType::iq3_s, 0x6722C0DC2F6EB3EC},   {DType::iq1_s, 0x2F82DE64C9955C7B},
     {DType::iq1_m, 0x452AC811B77E69D7}};
 
-// Runs `check` with each instruction set that this machine and build have, then restores the best.
-void for_each_vector_target(void (*check)(const char* name)) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    check(hwy::TargetName(target));
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
-
 TEST(Dequantize, EqualsGgufPyBitForBitOnEveryVectorTarget) {
-  for_each_vector_target([](const char* target) {
+  testing::for_each_vector_target([](const char* target) {
     for (const auto& [dtype, hash] : kReference)
       EXPECT_EQ(hash_of(dequantized(dtype, generated_blocks(dtype, 64))), hash)
           << dtype_info(dtype).name << " with " << target;
@@ -125,7 +115,7 @@ std::vector<float> as_ggml_reads(const Bytes& blocks, int bits) {
 }
 
 TEST(Dequantize, BitsAndPairsOfBitsAsGgmlReadsThem) {
-  for_each_vector_target([](const char* target) {
+  testing::for_each_vector_target([](const char* target) {
     const Bytes ones = generated_blocks(DType::q1_0, 64), pairs = generated_blocks(DType::q2_0, 64);
     EXPECT_EQ(hash_of(dequantized(DType::q1_0, ones)), hash_of(as_ggml_reads(ones, 1))) << target;
     EXPECT_EQ(hash_of(dequantized(DType::q2_0, pairs)), hash_of(as_ggml_reads(pairs, 2))) << target;
@@ -469,7 +459,7 @@ std::vector<float> awkward_floats(std::size_t count, std::uint64_t seed) {
 }
 
 TEST(Stats, EveryVectorTargetEqualsThePlainLoops) {
-  for_each_vector_target([](const char* target) {
+  testing::for_each_vector_target([](const char* target) {
     for (std::size_t count = 0; count <= kChunk; count += count < 200 ? 1 : 389) {
       std::vector<float> values = awkward_floats(count, count);
       if (count % 3 == 0)  // nothing special: the shorter way through
@@ -493,22 +483,6 @@ TEST(Stats, EveryVectorTargetEqualsThePlainLoops) {
       for (const std::uint8_t mask : {std::uint8_t{0x7F}, std::uint8_t{0xFF}, std::uint8_t{0x07}})
         ASSERT_EQ(zero_codes_plain(coded, mask), zero_codes(coded, mask)) << target << ' ' << count;
     }
-    std::vector<std::uint16_t> patterns(65536);
-    for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<std::uint16_t>(i);
-    std::vector<float> wide(patterns.size());
-    widen_f16(std::as_bytes(std::span(patterns)), wide);
-    for (std::uint32_t i = 0; i < 65536; ++i) {
-      const double expected = half_by_definition(i);
-      if (std::isnan(expected))
-        ASSERT_TRUE(std::isnan(wide[i])) << target << ' ' << i;
-      else
-        ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]),
-                  std::bit_cast<std::uint32_t>(static_cast<float>(expected)))
-            << target << ' ' << i;
-    }
-    widen_bf16(std::as_bytes(std::span(patterns)), wide);
-    for (std::uint32_t i = 0; i < 65536; ++i)
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]), i << 16) << target << ' ' << i;
   });
 }
 
