@@ -6,7 +6,6 @@
 #include "core/convert/half.h"
 #include "core/convert/stats_kernels.h"
 #include "tests/support/vector_targets.h"
-#include "tests/support/vector_targets.h"
 
 #include <bit>
 #include <cmath>
