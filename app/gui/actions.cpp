@@ -44,6 +44,13 @@ bool can_diagnose(const Workspace& workspace) {
 
 bool can_convert(const Workspace& workspace) { return has_model(workspace) && !workspace.conversion.busy(); }
 
+bool has_converted(const Workspace& workspace) {
+  return workspace.converted() != nullptr && !workspace.conversion.busy();
+}
+bool can_compare_files(const Workspace& workspace) {
+  return has_converted(workspace) && !workspace.checking.busy();
+}
+
 bool can_upload(const Workspace& workspace) {
   const Document& document = workspace.document();
   return document.projection.value() && !document.projection.busy() && !workspace.uploading.busy();
@@ -336,6 +343,9 @@ void convert(Workspace& workspace, const std::string& argument) {
   workspace.convert(task);
 }
 
+void compare_converted(Workspace& workspace, const std::string&) { workspace.check_conversion(); }
+void open_converted(Workspace& workspace, const std::string&) { workspace.open(workspace.converted()->out); }
+
 constexpr Argument kNone = Argument::none;
 constexpr Argument kOptional = Argument::optional;
 constexpr Argument kRequired = Argument::required;
@@ -398,6 +408,9 @@ constexpr auto kActions = std::to_array<Action>({
     {"device", "Choose the device to upload to", "", kRequired, always, choose_device},
     {"upload", "Upload to the device", "", kNone, can_upload, upload},
     {"convert", "Convert to another format", "", kRequired, can_convert, convert},
+    {"compare-converted", "Compare what was converted with its source", "", kNone, can_compare_files,
+     compare_converted},
+    {"open-converted", "Open what was converted", "", kNone, has_converted, open_converted},
 });
 
 }  // namespace

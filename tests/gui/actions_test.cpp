@@ -55,6 +55,7 @@ TEST(Actions, what_needs_a_model_is_enabled_once_it_is_there) {
   while (workspace.busy()) workspace.poll();
   for (const char* id : {"doctor", "convert", "upload", "save-chart", "operator"})
     EXPECT_TRUE(enabled(id)) << id;
+  for (const char* id : {"compare-converted", "open-converted"}) EXPECT_FALSE(enabled(id)) << id;
   run_action(workspace, "close");
   EXPECT_FALSE(enabled("select"));
 }
