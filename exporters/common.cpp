@@ -32,9 +32,14 @@ std::uint64_t bytes_of(const Name& name, DType dtype, const Shape& shape) {
   return *bytes;
 }
 
-const Tensor& source_tensor(const MetaGraph& graph, const Slot& slot) {
-  const RecipeStep& first = slot.recipe.steps.front();
-  return graph.tensor(first.kind == StepKind::take ? first.tensor : graph.logical[first.packed].codes);
+// The first tensor that is read for a slot; null for one that is computed from nothing but numbers.
+const Tensor* source_tensor(const MetaGraph& graph, const Slot& slot) {
+  for (const RecipeStep& step : slot.recipe.steps) {
+    if (step.kind == StepKind::take) return &graph.tensor(step.tensor);
+    if (step.kind == StepKind::unpack || step.kind == StepKind::repack)
+      return &graph.tensor(graph.logical[step.packed].codes);
+  }
+  return nullptr;
 }
 
 Slot unpacked_slot(const MetaGraph& graph, std::uint32_t packed, DType outtype) {
@@ -112,7 +117,7 @@ class SlotList {
       sum = *total;
       slots.push_back(std::move(*slot));
     }
-    arrange(slots);
+    arrange(graph_, options_, slots);
     return slots;
   }
 
@@ -143,15 +148,6 @@ class SlotList {
     return found == options_.recipes->instead.end() ? nullptr : &found->second;
   }
 
-  // Tensors of one storage stay together, as they follow in the source.
-  void arrange(std::vector<Slot>& slots) const {
-    if (options_.order.empty()) return;
-    std::vector<std::size_t> place(graph_.storages.size(), SIZE_MAX);
-    for (std::size_t i = 0; i < options_.order.size(); ++i) place[index(options_.order[i])] = i;
-    std::ranges::stable_sort(
-        slots, {}, [&](const Slot& slot) { return place[index(source_tensor(graph_, slot).storage)]; });
-  }
-
   const MetaGraph& graph_;
   const ExportOptions& options_;
   bool repacks_;
@@ -163,7 +159,20 @@ class SlotList {
 
 bool can_become(DType dtype, DType outtype) { return can_cast(dtype, outtype) || can_become_f32(dtype); }
 
-DType stored_dtype(const MetaGraph& graph, const Slot& slot) { return source_tensor(graph, slot).dtype; }
+DType stored_dtype(const MetaGraph& graph, const Slot& slot) {
+  const Tensor* const tensor = source_tensor(graph, slot);
+  return tensor == nullptr ? slot.dtype : tensor->dtype;
+}
+
+void arrange(const MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots) {
+  if (options.order.empty()) return;
+  std::vector<std::size_t> place(graph.storages.size(), SIZE_MAX);
+  for (std::size_t i = 0; i < options.order.size(); ++i) place[index(options.order[i])] = i;
+  std::ranges::stable_sort(slots, {}, [&](const Slot& slot) {
+    const Tensor* const tensor = source_tensor(graph, slot);
+    return tensor == nullptr ? 0 : place[index(tensor->storage)];
+  });
+}
 
 std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options) {
   return SlotList(graph, options, false).list();

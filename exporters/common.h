@@ -14,7 +14,9 @@ namespace loadline {
 std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options);
 // As output_slots(); without an outtype, packed weights of 4-bit floats become blocks of ggml.
 std::vector<Slot> ggml_slots(const MetaGraph& graph, const ExportOptions& options);
-// The type in which a slot's tensor is stored in the source.
+// Puts slots in the order asked for. Tensors of one storage stay together, as they follow in the source.
+void arrange(const MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots);
+// The type in which a slot's tensor is stored in the source, or the first of several.
 DType stored_dtype(const MetaGraph& graph, const Slot& slot);
 // Whether a tensor of this type can be written as `options.outtype`.
 bool can_become(DType dtype, DType outtype);

@@ -28,6 +28,13 @@ DType parse_outtype(const std::string& word) {
   return *dtype_named(word);
 }
 
+std::vector<std::string> name_choices() { return {"keep", "map"}; }
+bool parse_names(const std::string& word) {
+  check_option_choice(word, name_choices());
+  return word == "map";
+}
+std::string names_word(bool maps) { return maps ? "map" : "keep"; }
+
 WriteShare parse_share(const std::string& word) {
   if (word == "auto") return {0, 0};
   const std::size_t slash = word.find('/');
@@ -48,7 +55,7 @@ std::string print_share(const WriteShare& share) {
 constexpr std::string_view kFormat = "Format";
 constexpr std::string_view kWriting = "Writing";
 
-constexpr std::array<Option<Request>, 16> kOptions = {{
+constexpr std::array<Option<Request>, 17> kOptions = {{
     {.id = "to",
      .group = kFormat,
      .kind = OptionKind::choice,
@@ -69,6 +76,17 @@ constexpr std::array<Option<Request>, 16> kOptions = {{
      .default_text = "as stored",
      .choices = outtypes,
      .access = access::word<parse_outtype, dtype_word, &Request::layout, &ExportOptions::outtype>},
+    {.id = "names",
+     .group = kFormat,
+     .kind = OptionKind::choice,
+     .title = "Names",
+     .value_name = "WHICH",
+     .brief = "gguf: keep the model's names, or map to llama.cpp's",
+     .help = "Names of tensors in a GGUF file: keep those of the model, or map them, with keys and forms, to "
+             "what llama.cpp runs.",
+     .default_text = "keep",
+     .choices = name_choices,
+     .access = access::word<parse_names, names_word, &Request::layout, &ExportOptions::map_names>},
     {.id = "align",
      .group = kFormat,
      .kind = OptionKind::bytes,

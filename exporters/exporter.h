@@ -87,6 +87,8 @@ struct ExportOptions {
   // The storages that tensors use, in the order in which the output holds their tensors; empty = the
   // source's.
   std::vector<StorageId> order = {};
+  // Names, keys and forms that llama.cpp runs, instead of the model's own; nothing = the model's own.
+  std::optional<bool> map_names = {};
   bool inline_weights = false;  // one file, where weights else lie in a second one
   // Room for later edits of the metadata; nothing = the format's own.
   std::optional<std::uint64_t> metadata_slack = {};

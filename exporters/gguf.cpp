@@ -13,6 +13,7 @@
 #include "exporters/common.h"
 #include "exporters/formats.h"
 #include "exporters/gguf_metadata.h"
+#include "exporters/gguf_model.h"
 
 #include <algorithm>
 #include <iterator>
@@ -126,10 +127,10 @@ std::vector<std::size_t> part_sizes(const std::vector<Slot>& slots, std::uint64_
 }
 
 // As llama.cpp's gguf-split names and numbers the parts. The first holds all metadata.
-Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const ExportOptions& options,
-                    GgufShape shape, const std::string& out) {
+Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const std::vector<MetaEntry>& keys,
+                    const ExportOptions& options, GgufShape shape, const std::string& out) {
   shape.part = GgufPart{0, 0, static_cast<std::int32_t>(slots.size())};
-  GgufMetadata first = gguf_metadata(graph, slots, shape);
+  GgufMetadata first = gguf_metadata(graph, slots, shape, keys);
   const std::vector<std::size_t> sizes =
       part_sizes(slots, options.max_shard_bytes, encoded_bytes(first),
                  encoded_bytes(gguf_part_metadata(*shape.part, shape.alignment)), shape.alignment);
@@ -137,7 +138,7 @@ Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const Expor
     throw Error(ErrorCode::limit, {.file = out}, "files of {} bytes would be {}, the limit is {}",
                 options.max_shard_bytes, sizes.size(), kMostParts);
   shape.part->count = static_cast<std::uint16_t>(sizes.size());
-  first = gguf_metadata(graph, slots, shape);
+  first = gguf_metadata(graph, slots, shape, keys);
   // readers take these keys for the set's, not for the model's
   std::erase_if(first.entries, [](const MetaEntry& entry) { return entry.key.starts_with("split."); });
 
@@ -166,12 +167,14 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
   const GgufShape shape = {.alignment = options.alignment == 0 ? gguf_alignment(graph) : options.alignment,
                            .slack = options.metadata_slack,
                            .part = {}};
-  std::vector<Slot> slots = ggml_slots(graph, options);
+  GgufModel model = options.map_names.value_or(false) ? gguf_model(graph, options)
+                                                      : GgufModel{ggml_slots(graph, options), {}};
+  std::vector<Slot> slots = std::move(model.slots);
   for (Slot& slot : slots) check_slot(slot);
   Layout layout = empty_layout();
-  add_file(layout, out, slots, gguf_metadata(graph, slots, shape), shape.alignment);
+  add_file(layout, out, slots, gguf_metadata(graph, slots, shape, model.keys), shape.alignment);
   if (options.max_shard_bytes != 0 && slots.size() > 1 && layout.files[0].bytes > options.max_shard_bytes)
-    layout = split_layout(graph, std::move(slots), options, shape, out);
+    layout = split_layout(graph, std::move(slots), model.keys, options, shape, out);
   add_logical(graph, layout.result);
   return layout;
 }

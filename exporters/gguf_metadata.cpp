@@ -140,14 +140,16 @@ void add_gguf_keys(Composer& out, const MetaGraph& graph, const std::vector<Slot
 }
 
 void add_first_keys(Composer& out, const MetaGraph& graph, const std::vector<Slot>& slots,
-                    const GgufShape& shape) {
-  out.add(std::string(kArchitectureKey), architecture(graph));
+                    const GgufShape& shape, const std::vector<MetaEntry>& keys) {
+  if (keys.empty()) out.add(std::string(kArchitectureKey), architecture(graph));
+  for (const MetaEntry& entry : keys) out.add(entry.key, entry.value);
   if (const std::string name = model_name(graph); is_valid_utf8(name)) out.add("general.name", name);
   out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(shape.alignment));
   if (const auto type = file_type(main_dtype(slots, [](const Slot& slot) { return slot.dtype; })))
     out.add(std::string(kFileTypeKey), *type);
   const auto is_block = [](const Slot& slot) { return dtype_info(slot.dtype).kind == DTypeKind::block; };
-  if (std::ranges::any_of(slots, is_block)) out.add("general.quantization_version", kQuantizationVersion);
+  if (!keys.empty() || std::ranges::any_of(slots, is_block))
+    out.add("general.quantization_version", kQuantizationVersion);
 }
 
 void add_part_keys(Composer& out, const GgufPart& part) {
@@ -178,10 +180,14 @@ std::uint64_t gguf_alignment(const MetaGraph& graph) {
   return std::max<std::uint64_t>(*said, kLeastAlignment);
 }
 
-GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, const GgufShape& shape) {
+GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, const GgufShape& shape,
+                           const std::vector<MetaEntry>& keys) {
   const bool copies = graph.format == "gguf";
   Composer out(graph);
-  (copies ? add_gguf_keys : add_first_keys)(out, graph, slots, shape);
+  if (copies)
+    add_gguf_keys(out, graph, slots, shape);
+  else
+    add_first_keys(out, graph, slots, shape, keys);
   if (shape.part) add_part_keys(out, *shape.part);
   add_slack(out, shape.slack.value_or(copies ? 0 : kDefaultSlack));
   return out.finish();

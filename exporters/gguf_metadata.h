@@ -49,7 +49,9 @@ std::uint64_t gguf_alignment(const MetaGraph& graph);
 // order; general.alignment and general.file_type change if the output differs, and split.* keys in a part of
 // a split set. Reads a few bytes of the source file to tell a long text from an array. Throws Error{io}, and
 // Error{limit} for slack that an importer would not read as a text.
-GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, const GgufShape& shape);
+// `keys`: of a model that is mapped to llama.cpp's names, general.architecture first; else empty.
+GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, const GgufShape& shape,
+                           const std::vector<MetaEntry>& keys = {});
 // The key-values of a part of a split set behind the first. `entries` stay empty: the first part has them
 // all.
 GgufMetadata gguf_part_metadata(const GgufPart& part, std::uint64_t alignment);

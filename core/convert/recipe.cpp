@@ -142,6 +142,8 @@ Form repack_form(const Inputs& in) {
   return {blocks->dtype, blocks->shape};
 }
 
+Form numbers_form(const Inputs& in) { return {DType::f32, {in.step.numbers.size()}}; }
+
 struct StepRow {
   StepKind kind;
   std::string_view name;
@@ -149,7 +151,7 @@ struct StepRow {
   Form (*form)(const Inputs&);
 };
 constexpr std::size_t kAny = SIZE_MAX;
-constexpr std::array<StepRow, 13> kSteps = {{
+constexpr std::array<StepRow, 14> kSteps = {{
     {StepKind::take, "take", 0, take_form},
     {StepKind::unpack, "unpack", 0, unpack_form},
     {StepKind::slice, "slice", 1, slice_form},
@@ -163,6 +165,7 @@ constexpr std::array<StepRow, 13> kSteps = {{
     {StepKind::dequantise, "dequantise", 1, dequantise_form},
     {StepKind::cast, "cast", 1, cast_form},
     {StepKind::repack, "repack", 0, repack_form},
+    {StepKind::numbers, "numbers", 0, numbers_form},
 }};
 const StepRow& row_of(StepKind kind) { return kSteps[static_cast<std::size_t>(kind)]; }
 

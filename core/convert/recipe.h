@@ -28,6 +28,7 @@ enum class StepKind : std::uint8_t {
   dequantise,    // blocks, and floats of 8 bits, become F32
   cast,          // another type of floating point numbers
   repack,        // the rows of a packed weight as blocks of ggml (core/convert/repack.h)
+  numbers,       // the vector `numbers`, as F32
 };
 // For messages and tests: "permute_rows".
 std::string_view step_name(StepKind kind);
@@ -44,6 +45,7 @@ struct RecipeStep {
   double value = 0;                    // add_constant, add_product
   Shape shape = {};                    // reshape
   DType dtype = DType::opaque;         // cast
+  std::vector<float> numbers = {};     // numbers
   bool operator==(const RecipeStep&) const = default;
 };
 

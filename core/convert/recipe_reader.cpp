@@ -195,6 +195,9 @@ class RecipeReader::Impl {
         return read_cast(node, region, out);
       case StepKind::repack:
         return read_repacked(node, region, out);
+      case StepKind::numbers:
+        std::memcpy(out.data(), node.step->numbers.data() + region.column, out.size());
+        return;
     }
   }
 

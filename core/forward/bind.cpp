@@ -36,7 +36,8 @@ class Binder {
   Binder(const Architecture& architecture, const ModelConfig& config, const MetaGraph* graph,
          const std::vector<std::pair<std::string, Datum>>& flags)
       : architecture_(architecture), model_{.architecture = &architecture, .config = config} {
-    if (graph != nullptr) header_.emplace(*graph, architecture);
+    if (graph != nullptr)
+      header_.emplace(*graph, NameVariants{architecture.prefixes, architecture.spellings});
     scope_.work = &work_;
     here_ = {std::make_shared<const std::string>(architecture.path), 1, 1};
     for (const auto& [name, value] : flags) names_.emplace(name, value);

@@ -8,8 +8,8 @@
 //   primary := number | 'text' | name {"." name} | name "(" [expr {"," expr}] ")" | "(" expr ")" | "[" list
 //   "]"
 //
-// "/" must divide without a remainder, which exposes a wrong key early. An undefined name is null. `a ?? b`
-// is b if a is null; any other use of null is an Error.
+// A number may have a fraction, "0.25", but no exponent. "/" must divide without a remainder, which exposes a
+// wrong key early. An undefined name is null. `a ?? b` is b if a is null; any other use of null is an Error.
 #pragma once
 
 #include "core/base/error.h"

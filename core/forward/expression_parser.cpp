@@ -195,7 +195,17 @@ class ExpressionParser : public AssetScanner {
     if (error != std::errc()) fail("a number of more than 63 bits");
     const std::uint32_t node = add(Kind::literal, at_);
     nodes_[node].literal = Datum(value);
-    at_ = static_cast<std::size_t>(end - text_.data());
+    const auto whole = static_cast<std::size_t>(end - text_.data());
+    if (whole + 1 < text_.size() && text_[whole] == '.' && is_digit(text_[whole + 1])) {
+      double fraction = 0;
+      const auto [after, fault] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), fraction,
+                                                  std::chars_format::fixed);
+      if (fault != std::errc()) fail("a number that cannot be held");
+      nodes_[node].literal = Datum(fraction);
+      at_ = static_cast<std::size_t>(after - text_.data());
+      return node;
+    }
+    at_ = whole;
     return node;
   }
 

@@ -3,9 +3,9 @@
 
 namespace loadline {
 
-Header::Header(const MetaGraph& graph, const Architecture& architecture)
+Header::Header(const MetaGraph& graph, NameVariants variants)
     : graph_(graph),
-      architecture_(architecture),
+      variants_(std::move(variants)),
       names_(graph.tensors.size()),
       claimed_(graph.tensors.size(), false) {
   const auto text_of = [&](std::uint32_t at) { return name_at(at); };
@@ -29,7 +29,7 @@ std::string_view Header::name_at(std::uint32_t at) const {
 
 std::optional<TensorId> Header::find(const std::string& name) const {
   if (const auto id = find_prefixed(name)) return id;
-  for (const auto& [ending, older] : architecture_.spellings)
+  for (const auto& [ending, older] : variants_.spellings)
     if (name.ends_with(ending))
       if (const auto id = find_prefixed(name.substr(0, name.size() - ending.size()) + older)) return id;
   return std::nullopt;
@@ -37,12 +37,12 @@ std::optional<TensorId> Header::find(const std::string& name) const {
 
 std::optional<TensorId> Header::find_prefixed(const std::string& name) const {
   if (const auto id = find_exact(name)) return id;
-  for (const std::string& prefix : architecture_.prefixes) {
+  for (const std::string& prefix : variants_.prefixes) {
     if (const auto id = find_exact(prefix + name)) return id;
     if (!name.starts_with(prefix)) continue;
     const std::string rest = name.substr(prefix.size());
     if (const auto id = find_exact(rest)) return id;
-    for (const std::string& other : architecture_.prefixes)
+    for (const std::string& other : variants_.prefixes)
       if (const auto id = find_exact(other + rest)) return id;
   }
   return std::nullopt;

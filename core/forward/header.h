@@ -1,22 +1,28 @@
-// Finds a model's tensors by the names that an architecture uses; for bind.cpp only.
+// Finds a model's tensors by the names that an asset uses; for bind.cpp and gguf_map.cpp only.
 #pragma once
 
-#include "core/forward/architecture.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/name_index.h"
 
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace loadline {
 
+// How names in files may differ from those in an asset.
+struct NameVariants {
+  std::vector<std::string> prefixes = {};                           // that some files omit, change or add
+  std::vector<std::pair<std::string, std::string>> spellings = {};  // endings, and those of older files
+};
+
 // Finds tensors by the asset's names, with or without its prefixes, and with the endings of older files.
-// Remembers which tensors were claimed. Graph and architecture must outlive it.
+// Remembers which tensors were claimed. The graph must outlive it.
 class Header {
  public:
-  Header(const MetaGraph& graph, const Architecture& architecture);
+  Header(const MetaGraph& graph, NameVariants variants);
 
   // For a packed weight's name its codes.
   std::optional<TensorId> find(const std::string& name) const;
@@ -35,7 +41,7 @@ class Header {
   std::string_view name_at(std::uint32_t at) const;
 
   const MetaGraph& graph_;
-  const Architecture& architecture_;
+  NameVariants variants_;
   NameIndex names_;
   std::vector<bool> claimed_;
   std::vector<std::optional<std::uint32_t>> packed_;  // by codes: positions in the graph's logical tensors

