@@ -31,21 +31,7 @@ struct BF16 {
 struct F16 {
   using Bits = std::uint16_t;
   static float widen(Bits bits) { return half_to_float(bits); }
-  static Bits narrow(float value) {
-    const std::uint32_t bits = bits_of(value);
-    const auto sign = static_cast<std::uint32_t>((bits >> 16) & 0x8000u);
-    const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
-    std::uint32_t result = 0;
-    if (magnitude > 0x7F800000u)
-      result = 0x7E00u;  // NaN
-    else if (magnitude >= 0x477FF000u)
-      result = 0x7C00u;  // 65520 and above round to infinity
-    else if (magnitude >= 0x38800000u)
-      result = (magnitude - (112u << 23) + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13;
-    else  // subnormal: adding 0.5 lets the hardware round to nearest even at 2^-24
-      result = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
-    return static_cast<Bits>(sign | result);
-  }
+  static Bits narrow(float value) { return float_to_half(value); }
 };
 
 }  // namespace loadline

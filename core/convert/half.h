@@ -1,4 +1,4 @@
-// Converts IEEE 16-bit floats to float.
+// Converts between IEEE 16-bit floats and float.
 #pragma once
 
 #include <bit>
@@ -16,6 +16,24 @@ inline float half_to_float(std::uint32_t bits) {
   const std::uint32_t special = 0x7F800000u | (magnitude << 13);
   const std::uint32_t finite = magnitude >= 0x400u ? normal : std::bit_cast<std::uint32_t>(small);
   return std::bit_cast<float>(sign | (magnitude >= 0x7C00u ? special : finite));
+}
+
+// Rounds to nearest, ties to even. 65520 and above become infinity, NaN becomes 0x7E00 with its sign.
+inline std::uint16_t float_to_half(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint32_t>((bits >> 16) & 0x8000u);
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
+  std::uint32_t result = 0;
+  if (magnitude > 0x7F800000u)
+    result = 0x7E00u;
+  else if (magnitude >= 0x477FF000u)
+    result = 0x7C00u;
+  else if (magnitude >= 0x38800000u)
+    result = (magnitude - (112u << 23) + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13;
+  else  // subnormal: adding 0.5 lets the hardware round to nearest even at 2^-24
+    result = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
+             std::bit_cast<std::uint32_t>(0.5f);
+  return static_cast<std::uint16_t>(sign | result);
 }
 
 }  // namespace loadline

@@ -19,6 +19,8 @@
 namespace loadline {
 namespace {
 
+using testing::for_each_vector_target;
+
 using Bytes = std::vector<std::byte>;
 
 Bytes random_bytes(std::size_t count, std::uint64_t seed) {

@@ -1,14 +1,15 @@
-// Runs a check with every instruction set that vectorised loops are compiled for.
+// Runs a check with each set of vector instructions.
 #pragma once
 
 #include <cstdint>
 
-#include <hwy/targets.h>
+#include <hwy/highway.h>
 
 namespace loadline::testing {
 
-// Calls `check` with each instruction set that this machine and build have, then restores the best.
-inline void for_each_vector_target(void (*check)(const char* name)) {
+// Calls `check(name)` with each instruction set that this machine and build have, then restores the best.
+template <typename Check>
+void for_each_vector_target(Check check) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
