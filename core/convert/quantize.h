@@ -27,11 +27,12 @@ struct RowImportance {
 // Quantises whole blocks: `blocks` has block_bytes bytes for each block_elements numbers. The dtype must
 // satisfy can_quantize.
 //
-// The blocks equal those of ggml's reference (ggml-quants.c: quantize_row_*_ref without importance, the
-// functions behind ggml_quantize_chunk with it) bit for bit, on every machine: f32 arithmetic from left to
-// right, no fused multiply-add, ties of the searches as there. Infinities are taken as the reference takes
-// them on x86. A block that holds NaN gets some blocks without meaning, as it does there, but always the same
-// ones on one machine: a NaN is rounded to 0 where the reference would round its payload.
+// The blocks equal those of ggml's reference (ggml-quants.c of 2026-08: quantize_row_*_ref without
+// importance, the functions behind ggml_quantize_chunk with it) bit for bit, with any vector instructions:
+// f32 arithmetic from left to right, no fused multiply-add, ties of the searches as there. Infinities are
+// taken as there on x86. Newer versions of ggml differ in two corners: an outlier without importance,
+// millions of times as large as the rest of its block, and a level of IQ4 that is not a number. Blocks of NaN
+// have no meaning, here as there; a NaN is rounded to 0.
 void quantize(DType dtype, std::span<const float> numbers, std::span<std::byte> blocks);
 
 // The same for a part of one row. `importance.columns` must be empty, which stands for no importance, or as

@@ -1,5 +1,6 @@
 """llama.cpp, from the library inside xllamacpp, with llama-cpp-py-sync's declarations of its C interface."""
 
+import ctypes
 import importlib.metadata
 import sys
 
@@ -28,6 +29,19 @@ def library():
         print("llama.cpp of xllamacpp", version(), file=sys.stderr)
         _library = c, bindings.ffi, silent
     return _library[:2]
+
+
+def quantize(number, rows, row_bytes, importance=None):
+    """Rows of floats as blocks of ggml's type of that number; importance is one weight for each column."""
+    import xllamacpp
+    chunk = ctypes.CDLL(xllamacpp.xllamacpp.__file__).ggml_quantize_chunk
+    chunk.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p] + [ctypes.c_int64] * 3 + [ctypes.c_void_p]
+    chunk.restype = ctypes.c_size_t
+    out = numpy.empty((len(rows), row_bytes), numpy.uint8)
+    weights = None if importance is None else importance.ctypes.data
+    if chunk(number, rows.ctypes.data, out.ctypes.data, 0, *rows.shape, weights) != out.nbytes:
+        raise RuntimeError(f"llama.cpp did not quantise to type {number}")
+    return out
 
 
 def logits(path, tokens):
