@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/convert/cast.h"
 #include "core/convert/dequantize.h"
+#include "core/convert/quantize.h"
 #include "core/convert/repack.h"
 #include "core/graph/find_logical.h"
 
@@ -144,6 +145,21 @@ Form repack_form(const Inputs& in) {
 
 Form numbers_form(const Inputs& in) { return {DType::f32, {in.step.numbers.size()}}; }
 
+Form quantise_form(const Inputs& in) {
+  const DTypeInfo& type = dtype_info(in.step.dtype);
+  if (!is_number(in[0].dtype) || !can_quantize(in.step.dtype)) in.fail("{} to {}", text(in[0]), type.name);
+  const std::uint64_t columns = in[0].shape.empty() ? 1 : in[0].shape.back();
+  if (columns % type.block_elements != 0)
+    in.fail("{}: rows of {} numbers are no whole blocks of {} for {}", text(in[0]), columns,
+            type.block_elements, type.name);
+  if (in.step.importance != nullptr) {
+    const std::uint64_t weights = in.step.importance->weights.size();
+    const bool each = in[0].shape.size() > 2 && checked_mul(columns, in[0].shape[0]) == weights;
+    if (weights != columns && !each) in.fail("{} weights of importance for {}", weights, text(in[0]));
+  }
+  return {in.step.dtype, in[0].shape};
+}
+
 struct StepRow {
   StepKind kind;
   std::string_view name;
@@ -151,7 +167,7 @@ struct StepRow {
   Form (*form)(const Inputs&);
 };
 constexpr std::size_t kAny = SIZE_MAX;
-constexpr std::array<StepRow, 14> kSteps = {{
+constexpr std::array<StepRow, 15> kSteps = {{
     {StepKind::take, "take", 0, take_form},
     {StepKind::unpack, "unpack", 0, unpack_form},
     {StepKind::slice, "slice", 1, slice_form},
@@ -166,6 +182,7 @@ constexpr std::array<StepRow, 14> kSteps = {{
     {StepKind::cast, "cast", 1, cast_form},
     {StepKind::repack, "repack", 0, repack_form},
     {StepKind::numbers, "numbers", 0, numbers_form},
+    {StepKind::quantise, "quantise", 1, quantise_form},
 }};
 const StepRow& row_of(StepKind kind) { return kSteps[static_cast<std::size_t>(kind)]; }
 

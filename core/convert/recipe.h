@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/convert/unpack.h"
+#include "core/graph/importance.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/tensor_reader.h"
 
@@ -29,6 +30,7 @@ enum class StepKind : std::uint8_t {
   cast,          // another type of floating point numbers
   repack,        // the rows of a packed weight as blocks of ggml (core/convert/repack.h)
   numbers,       // the vector `numbers`, as F32
+  quantise,      // floating point numbers as blocks of the type `dtype` (core/convert/quantize.h)
 };
 // For messages and tests: "permute_rows".
 std::string_view step_name(StepKind kind);
@@ -44,8 +46,10 @@ struct RecipeStep {
   std::uint64_t a = 1, b = 1;          // permute_rows
   double value = 0;                    // add_constant, add_product
   Shape shape = {};                    // reshape
-  DType dtype = DType::opaque;         // cast
+  DType dtype = DType::opaque;         // cast, quantise
   std::vector<float> numbers = {};     // numbers
+  // quantise: of the columns, or null; one row for all, or for each position of the first dimension
+  std::shared_ptr<const TensorImportance> importance = {};
   bool operator==(const RecipeStep&) const = default;
 };
 

@@ -2,6 +2,7 @@
 #include "core/convert/cast.h"
 #include "core/convert/codes.h"
 #include "core/convert/dequantize.h"
+#include "core/convert/quantize.h"
 #include "core/convert/recipe.h"
 #include "core/convert/repack.h"
 
@@ -34,9 +35,11 @@ struct Node {
   std::vector<double> sums = {};
   std::optional<Unpacker> unpacker = {};
   std::optional<Repacking> repacking = {};
-  std::vector<std::byte> scales = {};  // repack
-  std::array<float, 256> values = {};  // dequantise: of floats of 8 bits, by code
-  Region loaded = {};                  // add_product: the part of the third input in `floats`
+  std::vector<std::byte> scales = {};             // repack
+  std::array<float, 256> values = {};             // dequantise: of floats of 8 bits, by code
+  Region loaded = {};                             // add_product: the part of the third input in `floats`
+  std::optional<std::uint64_t> squared_row = {};  // quantise: the row whose mean square is `square`
+  float square = 0;
 
   std::uint64_t bytes_of(std::uint64_t numbers) const { return numbers / block * block_bytes; }
   // Rows of the matrix for each position of dimension `axis`, which must not be the last.
@@ -142,6 +145,8 @@ class RecipeReader::Impl {
         return size_of(0);
       case StepKind::repack:
         return 1;
+      case StepKind::quantise:  // and the squares of rows in parts
+        return size_of(0) + (node.step->importance == nullptr ? 1 : 2) * sizeof(float);
       default:
         return 0;
     }
@@ -198,6 +203,8 @@ class RecipeReader::Impl {
       case StepKind::numbers:
         std::memcpy(out.data(), node.step->numbers.data() + region.column, out.size());
         return;
+      case StepKind::quantise:
+        return read_quantised(node, region, out);
     }
   }
 
@@ -451,6 +458,39 @@ class RecipeReader::Impl {
     resize(node.buffer, from.bytes_of(region.rows * region.columns));
     read_region(from, region, node.buffer);
     cast(from.form.dtype, node.buffer, node.form.dtype, out);
+  }
+
+  void read_quantised(Node& node, const Region& region, Bytes out) {
+    const DType dtype = node.form.dtype;
+    const TensorImportance* const importance = node.step->importance.get();
+    read_floats(input(node, 0), region, node.buffer, node.floats);
+    if (importance == nullptr) return quantize(dtype, node.floats, out);
+    const std::uint64_t rows_each = node.rows / (importance->weights.size() / node.columns);
+    const auto columns = static_cast<std::size_t>(region.columns);
+    const auto bytes = static_cast<std::size_t>(node.bytes_of(region.columns));
+    for (std::size_t i = 0; i < region.rows; ++i) {
+      const std::uint64_t row = region.row + i;
+      const auto first = static_cast<std::size_t>(row / rows_each * node.columns + region.column);
+      const auto part = std::span<const float>(node.floats).subspan(i * columns, columns);
+      RowImportance own{std::span<const float>(importance->weights).subspan(first, columns)};
+      if (needs_row_square(dtype))
+        own.mean_square = columns == node.columns ? sum_squares(part) / static_cast<float>(columns)
+                                                  : mean_square(node, row, region.columns);
+      quantize(dtype, part, own, out.subspan(i * bytes, bytes));
+    }
+  }
+
+  // Of a row that comes in parts of `columns` numbers: kept for the next part.
+  float mean_square(Node& node, std::uint64_t row, std::uint64_t columns) {
+    if (node.squared_row == row) return node.square;
+    float sum = 0;
+    for (std::uint64_t at = 0; at < node.columns; at += columns) {
+      read_floats(input(node, 0), {row, 1, at, std::min(columns, node.columns - at)}, node.buffer, node.more);
+      sum = sum_squares(node.more, sum);
+    }
+    node.squared_row = row;
+    node.square = sum / static_cast<float>(node.columns);
+    return node.square;
   }
 
   ReadTensor read_;

@@ -4,6 +4,7 @@ LOADLINE_QUANTISED_BLOCKS says how many random blocks of each type are compared 
 """
 
 import importlib.metadata
+import json
 import os
 import pathlib
 import subprocess
@@ -13,6 +14,7 @@ import unittest
 
 import gguf
 import numpy
+from safetensors.numpy import save_file
 
 import llama
 
@@ -121,6 +123,27 @@ class Quantisers(unittest.TestCase):
                                    f"{kind} rows, importance: {label}")
                 compared += len(ours)
         print(f"{name}: {compared} blocks, 0 differing bytes", file=sys.stderr)
+
+    def test_a_step_of_a_recipe(self):
+        """Rows that come in parts, of a type that is widened first."""
+        recipes = TOOL.with_name("run_recipe")
+        if not recipes.exists():
+            self.skipTest("run_recipe is not built")
+        generator = numpy.random.default_rng(4)
+        rows = generator.standard_normal((3, 70 * COLUMNS), numpy.float32).astype(numpy.float16)
+        importance = generator.random(rows.shape[1]).astype(numpy.float32)
+        save_file({"w": rows}, self.folder / "m.safetensors")
+        for name in ("q4_0", "q5_1", "q4_k", "iq4_xs"):
+            for weights in (None, importance):
+                step = {"kind": "quantise", "inputs": [0], "dtype": name}
+                if weights is not None:
+                    step["importance"] = weights.tolist()
+                (self.folder / "recipe.json").write_text(json.dumps([{"kind": "take", "name": "w"}, step]))
+                subprocess.run([recipes, self.folder / "m.safetensors", self.folder / "recipe.json", self.folder / "blocks", "0", "100000"],
+                               check=True)
+                ours = numpy.fromfile(self.folder / "blocks", numpy.uint8).reshape(-1, TYPES[name][2])
+                wide = rows.astype(numpy.float32)
+                self.assert_blocks(name, wide, libgguf.quantize_rows(wide, TYPES[name][0], imatrix=weights), ours, "a recipe")
 
     def test_llama_cpp(self):
         """The same from the library that most people run."""

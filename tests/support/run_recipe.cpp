@@ -1,6 +1,6 @@
 // run_recipe MODEL RECIPE.json OUT MEMORY PIECE: computes a recipe for the interop tests, in pieces of so
 // many bytes. RECIPE.json is the list of steps: {"kind": "slice", "inputs": [0], "axis": 1, "first": 2,
-// "count": 3}. A step names its tensor, or its packed weight, in "name".
+// "count": 3}. A step names its tensor, or its packed weight, in "name"; "importance" is a list of numbers.
 #include "core/base/error.h"
 #include "core/convert/recipe.h"
 #include "importers/resolve.h"
@@ -40,6 +40,9 @@ RecipeStep step_of(const Json& json, const MetaGraph& graph) {
   step.value = json.value("value", 0.0);
   step.shape = Shape(json.value("shape", std::vector<std::uint64_t>()));
   if (json.contains("dtype")) step.dtype = *dtype_named(json["dtype"].get<std::string>());
+  if (json.contains("importance"))
+    step.importance = std::make_shared<const TensorImportance>(
+        TensorImportance{"", json["importance"].get<std::vector<float>>()});
   return step;
 }
 
