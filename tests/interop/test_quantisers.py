@@ -1,12 +1,13 @@
 """Quantised blocks equal those of ggml's ports bit by bit: libgguf, llama.cpp, and gguf-py where it has the quantiser.
 
-LOADLINE_QUANTISED_BLOCKS says how many random blocks of each type are compared (a million of each takes half an hour).
+LOADLINE_QUANTISED_BLOCKS says how many random blocks of each type are compared (a million takes ten minutes).
 """
 
 import importlib.metadata
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -123,6 +124,33 @@ class Quantisers(unittest.TestCase):
                                    f"{kind} rows, importance: {label}")
                 compared += len(ours)
         print(f"{name}: {compared} blocks, 0 differing bytes", file=sys.stderr)
+
+    def test_importance_matrices(self):
+        """Both forms of the file, as libgguf reads them."""
+        generator = numpy.random.default_rng(5)
+        rows, sums = generator.standard_normal((4, COLUMNS), numpy.float32), generator.random(COLUMNS, numpy.float32)
+        new, old = self.folder / "new.gguf", self.folder / "old.dat"
+        writer = gguf.GGUFWriter(new, "none")
+        writer.kv_data[0].clear()  # a model's architecture
+        writer.add_string("general.type", "imatrix")
+        writer.add_array("imatrix.datasets", ["some.txt"])
+        writer.add_uint32("imatrix.chunk_count", 3)
+        writer.add_tensor("other.in_sum2", numpy.ones((2, 5), numpy.float32))
+        writer.add_tensor("other.counts", numpy.ones((2, 1), numpy.float32))
+        writer.add_tensor("w.in_sum2", sums)
+        writer.add_tensor("w.counts", numpy.array([7], numpy.float32))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        old.write_bytes(struct.pack("<ii1sii", 1, 1, b"w", 7, COLUMNS) + sums.tobytes() + struct.pack("<ii8s", 3, 8, b"some.txt"))
+        rows.tofile(self.folder / "rows")
+        for path in (new, old):
+            importance = libgguf.load_imatrix(path)["w"]
+            for name in ("q4_k", "iq4_nl", "q5_0"):
+                subprocess.run([TOOL, name, str(COLUMNS), self.folder / "rows", self.folder / "blocks", path, "w"], check=True)
+                ours = numpy.fromfile(self.folder / "blocks", numpy.uint8).reshape(-1, TYPES[name][2])
+                self.assert_blocks(name, rows, libgguf.quantize_rows(rows, TYPES[name][0], imatrix=importance), ours, path.name)
 
     def test_a_step_of_a_recipe(self):
         """Rows that come in parts, of a type that is widened first."""

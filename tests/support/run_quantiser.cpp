@@ -1,8 +1,10 @@
-// run_quantiser TYPE COLUMNS IN OUT [IMPORTANCE]: quantises rows of COLUMNS floats for the interop tests. IN
-// and IMPORTANCE hold plain floats, IMPORTANCE one for each column; OUT gets the blocks.
+// run_quantiser TYPE COLUMNS IN OUT [IMPORTANCE | MATRIX TENSOR]: quantises rows of COLUMNS floats for the
+// interop tests. IN and IMPORTANCE hold plain floats, IMPORTANCE one for each column; MATRIX is an importance
+// matrix that lists TENSOR. OUT gets the blocks.
 #include "core/base/error.h"
 #include "core/convert/quantize.h"
 #include "core/io/source_file.h"
+#include "importers/gguf/importance.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -20,16 +22,25 @@ std::vector<float> floats_of(const char* path) {
   return floats;
 }
 
+std::vector<float> importance_of(int argc, char** argv, std::size_t columns) {
+  if (argc < 6) return {};
+  if (argc == 6) return floats_of(argv[5]);
+  const ImportanceMatrix matrix = read_importance_matrix(SourceFile::open(argv[5]));
+  const auto weights = column_importance(matrix, argv[6], columns, 0, 1);
+  return {weights.begin(), weights.end()};
+}
+
 void run(int argc, char** argv) {
   const auto dtype = dtype_named(argv[1]);
   if (!dtype || !can_quantize(*dtype)) throw Error(ErrorCode::usage, "no quantiser for '{}'", argv[1]);
-  const std::vector<float> rows = floats_of(argv[3]), importance = argc > 5 ? floats_of(argv[5]) : rows;
   const std::size_t columns = std::strtoull(argv[2], nullptr, 10);
+  const std::vector<float> rows = floats_of(argv[3]), importance = importance_of(argc, argv, columns);
   const auto bytes = columns == 0 || rows.size() % columns != 0 ? std::nullopt : byte_size(*dtype, columns);
   if (!bytes || (argc > 5 && importance.size() != columns))
-    throw Error(ErrorCode::usage, "{} numbers in rows of {}", rows.size(), columns);
+    throw Error(ErrorCode::usage, "{} numbers in rows of {}, {} weights", rows.size(), columns,
+                importance.size());
   std::vector<std::byte> blocks(rows.size() / columns * static_cast<std::size_t>(*bytes));
-  quantize_rows(*dtype, rows, argc > 5 ? std::span(importance) : std::span<const float>(), blocks);
+  quantize_rows(*dtype, rows, importance, blocks);
   std::ofstream out(argv[4], std::ios::binary);
   out.write(reinterpret_cast<const char*>(blocks.data()), static_cast<std::streamsize>(blocks.size()));
   if (!out.flush()) throw Error(ErrorCode::io, "{}: not written", argv[4]);
@@ -38,8 +49,8 @@ void run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5 && argc != 6) {
-    std::fputs("usage: run_quantiser TYPE COLUMNS IN OUT [IMPORTANCE]\n", stderr);
+  if (argc < 5 || argc > 7) {
+    std::fputs("usage: run_quantiser TYPE COLUMNS IN OUT [IMPORTANCE | MATRIX TENSOR]\n", stderr);
     return 2;
   }
   try {
