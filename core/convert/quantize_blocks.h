@@ -88,23 +88,6 @@ inline void put_six_bits(std::uint8_t* to, const std::uint8_t* levels) {
     }
 }
 
-// Q4_K, Q5_K: 8 scales and 8 minima of six bits in twelve bytes.
-inline void put_scales_and_minima(std::uint8_t* to, const std::uint8_t* scales, const std::uint8_t* minima) {
-  for (std::size_t j = 0; j < 4; ++j) {
-    to[j] = static_cast<std::uint8_t>(scales[j] | (scales[j + 4] >> 4) << 6);
-    to[4 + j] = static_cast<std::uint8_t>(minima[j] | (minima[j + 4] >> 4) << 6);
-    to[8 + j] = static_cast<std::uint8_t>((scales[j + 4] & 15) | (minima[j + 4] & 15) << 4);
-  }
-}
-// Q3_K: 16 scales of six bits in twelve bytes.
-inline void put_six_bit_scales(std::uint8_t* to, const std::uint8_t* scales) {
-  for (std::size_t j = 0; j < 8; ++j)
-    to[j] = static_cast<std::uint8_t>((scales[j] & 15) | (scales[j + 8] & 15) << 4);
-  for (std::size_t j = 0; j < 4; ++j)
-    to[8 + j] = static_cast<std::uint8_t>(scales[j] >> 4 | (scales[j + 4] >> 4) << 2 |
-                                          (scales[j + 8] >> 4) << 4 | (scales[j + 12] >> 4) << 6);
-}
-
 // The E8M0 scale of a block whose largest magnitude is `most`, and half of the factor it stands for.
 std::uint8_t power_scale(float most);
 inline float half_power(std::uint8_t scale) {

@@ -12,17 +12,6 @@ namespace {
 constexpr float kRoundingBias = 12582912.0F;  // 1.5 * 2^23: at this size the spacing of floats is 1
 constexpr int kMostSweeps = 5;
 
-// The number of largest magnitude, the first of equal ones, with its sign.
-float extreme(std::span<const float> x) {
-  float most = 0, found = 0;
-  for (const float value : x)
-    if (std::abs(value) > most) {
-      most = std::abs(value);
-      found = value;
-    }
-  return found;
-}
-
 int signed_level(float value, int most) { return std::clamp(nearest(value), -most, most - 1); }
 
 // Sums of w x l and w l l.
@@ -51,6 +40,16 @@ int nearest(float value) {
 }
 
 int truncated(float value) { return std::abs(value) < 2147483648.0F ? static_cast<int>(value) : INT_MIN; }
+
+float extreme(std::span<const float> x) {
+  float most = 0, found = 0;
+  for (const float value : x)
+    if (std::abs(value) > most) {
+      most = std::abs(value);
+      found = value;
+    }
+  return found;
+}
 
 float fit_symmetric(std::span<const float> x, std::span<const float> weights, int most, Levels levels) {
   const float peak = extreme(x);

@@ -18,6 +18,9 @@ int nearest(float value);
 // Toward zero; INT_MIN for NaN and for values beyond 32 bits, as on x86.
 int truncated(float value);
 
+// The number of largest magnitude, the first of equal ones, with its sign; 0 where no number compares.
+float extreme(std::span<const float> x);
+
 using Levels = std::span<std::uint8_t>;
 
 // x = scale * (level - most), levels from 0 to 2 * most - 1. Returns the scale.

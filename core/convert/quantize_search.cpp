@@ -3,6 +3,7 @@
 // quantize_small.cpp. Numbers or importance that are not finite go to the plain quantiser.
 #include "core/convert/quantize_blocks.h"
 #include "core/convert/quantize_fit.h"
+#include "core/convert/quantize_scales.h"
 
 #include <algorithm>
 #include <bit>
@@ -37,6 +38,12 @@ struct Work {
   bool weighted = false;
   float mean_square = 0;  // of the row
 
+  // What the search found for groups [first, first + count).
+  PartScales parts(std::size_t first, std::size_t count) const {
+    PartScales all = {{found.scales + first, count}, {found.depths + first, count}};
+    if (weighted) all.weights = {found.weights + first, count};
+    return all;
+  }
   // The numbers of group `g`, in order.
   const float* group(std::size_t g) const { return x + g * lanes.size; }
 };
@@ -124,33 +131,6 @@ HWY_INLINE void symmetric_levels(const Work& work, std::size_t g, float scale, i
   }
 }
 
-float greatest(const float* numbers, std::size_t count) {
-  float most = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    if (numbers[i] > most) most = numbers[i];
-  return most;
-}
-float extreme(const float* numbers, std::size_t count) {
-  float most = 0, found = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    if (std::abs(numbers[i]) > most) {
-      most = std::abs(numbers[i]);
-      found = numbers[i];
-    }
-  return found;
-}
-
-// Numbers that are not negative as `count` levels up to `most` of the returned factor.
-float quantize_factors(const Work& work, const float* numbers, std::size_t g, std::size_t count, int most,
-                       Byte* levels) {
-  if (work.weighted)
-    return fit_positive({numbers + g, count}, {work.found.weights + g, count}, most, {levels, count});
-  const float peak = greatest(numbers + g, count), whole = static_cast<float>(most);
-  const float inverse = peak > 0 ? whole / peak : 0.0F;
-  for (std::size_t i = 0; i < count; ++i) levels[i] = static_cast<Byte>(nearest(inverse * numbers[g + i]));
-  return peak / whole;
-}
-
 struct Q2K {
   static constexpr std::size_t kSize = 16, kBlock = 256, kBytesOut = 84;
   static void search(Work& work) {
@@ -164,15 +144,10 @@ struct Q2K {
     fit_affine_lanes<true>(work.lanes, 3, {-0.5F, 0.1F, 15, true}, work.found);
   }
   static void write(const Work& work, std::size_t, Byte* out) {
-    Byte scales[16], depths[16], levels[kSuper];
-    put_half(out + 80, quantize_factors(work, work.found.scales, 0, 16, 15, scales));
-    put_half(out + 82, quantize_factors(work, work.found.depths, 0, 16, 15, depths));
-    const float scale = half_at(out + 80), depth = half_at(out + 82);
-    for (std::size_t g = 0; g < 16; ++g) {
-      out[g] = static_cast<Byte>(scales[g] | depths[g] << 4);
-      affine_levels(work, g, scale * static_cast<float>(out[g] & 15), depth * static_cast<float>(out[g] >> 4),
-                    3, levels + g * 16);
-    }
+    Byte levels[kSuper];
+    const PartFactors factors = put_q2_k_scales(work.parts(0, 16), out);
+    for (std::size_t g = 0; g < 16; ++g)
+      affine_levels(work, g, factors.scales[g], factors.depths[g], 3, levels + g * 16);
     put_two_bits(out + 16, levels);
   }
 };
@@ -187,34 +162,20 @@ struct Q3K {
     fit_symmetric_lanes(work.lanes, 4, work.found);
   }
   static void write(const Work& work, std::size_t, Byte* out) {
-    Byte codes[16], levels[kSuper];
-    const std::span<const float> scales = work.found.scales;
-    if (work.weighted) {
-      put_half(out + 108, fit_symmetric(scales, work.found.weights, 32, codes));
-    } else {
-      const float peak = extreme(scales.data(), 16), inverse = -32.0F / peak;
-      for (std::size_t g = 0; g < 16; ++g) {
-        const int code = peak != 0 ? static_cast<std::int8_t>(nearest(inverse * scales[g])) : -32;
-        codes[g] = static_cast<Byte>(std::clamp(code, -32, 31) + 32);
-      }
-      put_half(out + 108, peak != 0 ? 1 / inverse : 0.0F);
-    }
-    put_six_bit_scales(out + 96, codes);
-    const float scale = half_at(out + 108);
-    for (std::size_t g = 0; g < 16; ++g) {
-      const float own = scale * static_cast<float>(codes[g] - 32);
-      if (own == 0 && !work.weighted && work.found.inverses[g] != 0)
+    Byte levels[kSuper];
+    const PartFactors factors = put_q3_k_scales(work.parts(0, 16), out);
+    for (std::size_t g = 0; g < 16; ++g)
+      if (factors.scales[g] == 0 && !work.weighted && work.found.inverses[g] != 0)
         for (std::size_t i = 0; i < 16; ++i)  // the levels as they were refined
           levels[g * 16 + i] = static_cast<Byte>(static_cast<int>(work.levels[i * kGroups + g]) + 4);
       else
-        symmetric_levels(work, g, own, 4, levels + g * 16);
-    }
+        symmetric_levels(work, g, factors.scales[g], 4, levels + g * 16);
     put_high_bits(out, levels, 2);
     put_two_bits(out + 32, levels);
   }
 };
 
-// Q4_K and Q5_K. `first`: the block's first group.
+// Q4_K and Q5_K.
 void search_affine_super(Work& work, int most, const ScaleSearch& search) {
   HWY_ALIGN float squares[kGroups];
   if (work.weighted) {
@@ -230,19 +191,11 @@ void search_affine_super(Work& work, int most, const ScaleSearch& search) {
                                HWY_ATTR { return hn::Add(hn::Load(kFloats, squares + v), hn::Abs(x)); });
   fit_affine_lanes<false>(work.lanes, most, search, work.found);
 }
+// `first`: the block's first group.
 void write_affine_super(const Work& work, std::size_t first, int most, Byte* out, Byte* levels) {
-  Byte scales[8], depths[8];
-  put_half(out, quantize_factors(work, work.found.scales, first, 8, 63, scales));
-  put_half(out + 2, quantize_factors(work, work.found.depths, first, 8, 63, depths));
-  for (std::size_t g = 0; g < 8; ++g) {
-    scales[g] = std::min<Byte>(scales[g], 63);
-    depths[g] = std::min<Byte>(depths[g], 63);
-  }
-  put_scales_and_minima(out + 4, scales, depths);
-  const float scale = half_at(out), depth = half_at(out + 2);
+  const PartFactors factors = put_q4_k_scales(work.parts(first, 8), out);
   for (std::size_t g = 0; g < 8; ++g)
-    affine_levels(work, first + g, scale * static_cast<float>(scales[g]),
-                  depth * static_cast<float>(depths[g]), most, levels + g * 32);
+    affine_levels(work, first + g, factors.scales[g], factors.depths[g], most, levels + g * 32);
 }
 
 struct Q4K {
@@ -275,21 +228,10 @@ struct Q6K {
     fit_symmetric_lanes(work.lanes, 32, work.found);
   }
   static void write(const Work& work, std::size_t, Byte* out) {
-    const float* const scales = work.found.scales;
-    const float peak = extreme(scales, 16);
-    if (std::abs(peak) < kLeastMagnitude) {
-      std::fill_n(out, kBytesOut, Byte{0});
-      return;
-    }
+    const auto factors = put_q6_k_scales(work.parts(0, 16), out);
+    if (!factors) return;
     Byte levels[kSuper];
-    const float inverse = -128.0F / peak;
-    put_half(out + 208, 1 / inverse);
-    const float scale = half_at(out + 208);
-    for (std::size_t g = 0; g < 16; ++g) {
-      const auto code = static_cast<std::int8_t>(std::min(127, nearest(inverse * scales[g])));
-      out[192 + g] = static_cast<Byte>(code);
-      symmetric_levels(work, g, scale * static_cast<float>(code), 32, levels + g * 16);
-    }
+    for (std::size_t g = 0; g < 16; ++g) symmetric_levels(work, g, factors->scales[g], 32, levels + g * 16);
     put_six_bits(out, levels);
   }
 };
@@ -317,19 +259,8 @@ struct IQ4XS {
     fit_four_bit_lanes(work.lanes, work.found);
   }
   static void write(const Work& work, std::size_t first, Byte* out) {
-    const float* const scales = work.found.scales + first;
-    const float scale = -extreme(scales, 8) / 32, inverse = scale != 0 ? 1 / scale : 0.0F;
-    put_half(out, scale);
-    std::fill_n(out + 2, 6, Byte{0});
-    for (std::size_t g = 0; g < 8; ++g) {
-      const int code = std::clamp(nearest(inverse * scales[g]), -32, 31);
-      const float own = scale * static_cast<float>(code);
-      four_bit_group(work, first + g, own != 0 ? 1 / own : 0.0F, out + 8 + g * 16);
-      const auto bits = static_cast<unsigned>(code + 32);
-      Byte &low = out[4 + g / 2], &high = out[2 + g / 4];
-      low = static_cast<Byte>(low | (bits & 15) << (g % 2 * 4));
-      high = static_cast<Byte>(high | (bits >> 4) << (g % 4 * 2));
-    }
+    const PartFactors inverses = put_iq4_xs_scales(work.parts(first, 8), out);
+    for (std::size_t g = 0; g < 8; ++g) four_bit_group(work, first + g, inverses.scales[g], out + 8 + g * 16);
   }
 };
 

@@ -2,6 +2,7 @@
 // Searches: core/convert/quantize_fit.h.
 #include "core/convert/quantize_blocks.h"
 #include "core/convert/quantize_fit.h"
+#include "core/convert/quantize_scales.h"
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@ namespace {
 
 using Byte = std::uint8_t;
 constexpr std::size_t kSuper = 256;
+constexpr ScaleSearch kWeightedSearch = {-0.9F, 0.05F, 36};
 
 // A super-block. `importance` is null where there is none.
 struct Block {
@@ -58,142 +60,87 @@ void symmetric_levels(std::span<const float> x, float scale, int most, Byte* lev
 // One fit for each part of a super-block.
 template <std::size_t kParts>
 struct AffineParts {
-  std::array<float, kParts> scales{}, depths{};
-  std::array<float, kParts> weights{};  // sums, with importance
+  std::array<float, kParts> scales{}, depths{}, weights{};  // sums of weights
   Byte levels[kSuper];
 
   void fit(const Block& block, std::size_t part, std::span<const float> w, int most,
            const ScaleSearch& search) {
     constexpr std::size_t kSize = kSuper / kParts;
-    const AffineFit found =
+    const AffineFit best =
         fit_affine(block.part(part, kSize), w, most, search, {levels + part * kSize, kSize});
-    scales[part] = found.scale;
-    depths[part] = found.depth;
+    scales[part] = best.scale;
+    depths[part] = best.depth;
+    weights[part] = sum_of(w);
+  }
+  PartScales found(const Block& block) const {
+    PartScales all = {scales, depths};
+    if (block.importance != nullptr) all.weights = weights;
+    return all;
   }
 };
 
-// The greatest of positive numbers, or 0.
-float greatest(std::span<const float> numbers) {
-  float most = 0;
-  for (const float number : numbers)
-    if (number > most) most = number;
-  return most;
-}
-// The number of largest magnitude, the first of equal ones, or 0.
-float extreme(std::span<const float> numbers) {
-  float most = 0, found = 0;
-  for (const float number : numbers)
-    if (std::abs(number) > most) {
-      most = std::abs(number);
-      found = number;
-    }
-  return found;
-}
-
-// Numbers that are not negative in `most` steps of a common factor, which is returned.
-template <std::size_t kParts>
-float quantize_factors(const std::array<float, kParts>& numbers, int most, Byte* levels) {
-  const float peak = greatest(numbers), whole = static_cast<float>(most);
-  const float inverse = peak > 0 ? whole / peak : 0.0F;
-  for (std::size_t i = 0; i < kParts; ++i) levels[i] = static_cast<Byte>(nearest(inverse * numbers[i]));
-  return peak / whole;
-}
-
 void q2_k(const Block& block) {
   AffineParts<16> parts;
-  Byte scales[16], depths[16];
-  if (block.importance == nullptr) {
-    for (std::size_t part = 0; part < 16; ++part) {
-      std::array<float, 16> weights{};
-      std::ranges::transform(block.part(part, 16), weights.begin(), [](float x) { return std::abs(x); });
-      parts.fit(block, part, weights, 3, {-0.5F, 0.1F, 15, true});
-    }
-    put_half(block.out + 80, quantize_factors(parts.scales, 15, scales));
-    put_half(block.out + 82, quantize_factors(parts.depths, 15, depths));
-  } else {
-    const float square = square_sum({block.x, kSuper}) / kSuper;
-    for (std::size_t part = 0; part < 16; ++part) {
-      const auto weights = weights_of<16>(block, part, square);
-      parts.weights[part] = sum_of(weights);
-      parts.fit(block, part, weights, 3, {-0.9F, 0.05F, 36});
-    }
-    put_half(block.out + 80, fit_positive(parts.scales, parts.weights, 15, scales));
-    put_half(block.out + 82, fit_positive(parts.depths, parts.weights, 15, depths));
-  }
-  const float scale = half_at(block.out + 80), depth = half_at(block.out + 82);
+  const float square = square_sum({block.x, kSuper}) / kSuper;
   for (std::size_t part = 0; part < 16; ++part) {
-    block.out[part] = static_cast<Byte>(scales[part] | depths[part] << 4);
-    affine_levels(block.part(part, 16), scale * static_cast<float>(block.out[part] & 15),
-                  depth * static_cast<float>(block.out[part] >> 4), 3, parts.levels + part * 16);
+    if (block.importance != nullptr) {
+      parts.fit(block, part, weights_of<16>(block, part, square), 3, kWeightedSearch);
+      continue;
+    }
+    std::array<float, 16> weights{};
+    std::ranges::transform(block.part(part, 16), weights.begin(), [](float x) { return std::abs(x); });
+    parts.fit(block, part, weights, 3, {-0.5F, 0.1F, 15, true});
   }
+  const PartFactors factors = put_q2_k_scales(parts.found(block), block.out);
+  for (std::size_t part = 0; part < 16; ++part)
+    affine_levels(block.part(part, 16), factors.scales[part], factors.depths[part], 3,
+                  parts.levels + part * 16);
   put_two_bits(block.out + 16, parts.levels);
 }
 
 void q3_k(const Block& block) {
-  Byte levels[kSuper], codes[16];
-  std::array<float, 16> scales{};
-  if (block.importance == nullptr) {
-    for (std::size_t part = 0; part < 16; ++part)
-      scales[part] = refine_symmetric(block.part(part, 16), 4, {levels + part * 16, 16});
-    const float peak = extreme(scales);
-    const float inverse = -32.0F / peak;
-    for (std::size_t part = 0; part < 16; ++part) {
-      const int code = peak != 0 ? static_cast<std::int8_t>(nearest(inverse * scales[part])) : -32;
-      codes[part] = static_cast<Byte>(std::clamp(code, -32, 31) + 32);
+  Byte levels[kSuper];
+  std::array<float, 16> scales{}, sums{};
+  const float square = 2 * square_sum({block.x, kSuper}) / kSuper;
+  for (std::size_t part = 0; part < 16; ++part) {
+    const auto x = block.part(part, 16);
+    const Levels own = {levels + part * 16, 16};
+    if (block.importance == nullptr) {
+      scales[part] = refine_symmetric(x, 4, own);
+      continue;
     }
-    put_half(block.out + 108, peak != 0 ? 1 / inverse : 0.0F);
-  } else {
-    std::array<float, 16> sums{};
-    const float square = 2 * square_sum({block.x, kSuper}) / kSuper;
-    for (std::size_t part = 0; part < 16; ++part) {
-      const auto weights = weights_of<16>(block, part, square);
-      sums[part] = sum_of(weights);
-      scales[part] = fit_symmetric(block.part(part, 16), weights, 4, {levels + part * 16, 16});
-    }
-    put_half(block.out + 108, fit_symmetric(scales, sums, 32, codes));
+    const auto weights = weights_of<16>(block, part, square);
+    sums[part] = sum_of(weights);
+    scales[part] = fit_symmetric(x, weights, 4, own);
   }
-  put_six_bit_scales(block.out + 96, codes);
-  const float scale = half_at(block.out + 108);
+  PartScales found = {scales};
+  if (block.importance != nullptr) found.weights = sums;
+  const PartFactors factors = put_q3_k_scales(found, block.out);
   for (std::size_t part = 0; part < 16; ++part)
-    symmetric_levels(block.part(part, 16), scale * static_cast<float>(codes[part] - 32), 4,
-                     levels + part * 16);
+    symmetric_levels(block.part(part, 16), factors.scales[part], 4, levels + part * 16);
   put_high_bits(block.out, levels, 2);
   put_two_bits(block.out + 32, levels);
 }
 
-// Q4_K and Q5_K but for their levels' bytes. Returns the levels.
+// Q4_K and Q5_K but for their levels' bytes.
 AffineParts<8> affine_super(const Block& block, int most, const ScaleSearch& search) {
   AffineParts<8> parts;
-  Byte scales[8], depths[8];
-  if (block.importance == nullptr) {
-    for (std::size_t part = 0; part < 8; ++part) {
-      const auto x = block.part(part, 32);
-      const float mean = std::sqrt(square_sum(x) / 32);
-      std::array<float, 32> weights{};
-      std::ranges::transform(x, weights.begin(), [&](float value) { return mean + std::abs(value); });
-      parts.fit(block, part, weights, most, search);
-    }
-    put_half(block.out, quantize_factors(parts.scales, 63, scales));
-    put_half(block.out + 2, quantize_factors(parts.depths, 63, depths));
-  } else {
-    const float square = 2 * square_sum({block.x, kSuper}) / kSuper;
-    for (std::size_t part = 0; part < 8; ++part) {
-      const auto weights = weights_of<32>(block, part, square);
-      parts.weights[part] = sum_of(weights);
-      parts.fit(block, part, weights, most, {-0.9F, 0.05F, 36});
-    }
-    put_half(block.out, fit_positive(parts.scales, parts.weights, 63, scales));
-    put_half(block.out + 2, fit_positive(parts.depths, parts.weights, 63, depths));
-  }
+  const float square = 2 * square_sum({block.x, kSuper}) / kSuper;
   for (std::size_t part = 0; part < 8; ++part) {
-    scales[part] = std::min<Byte>(scales[part], 63);
-    depths[part] = std::min<Byte>(depths[part], 63);
+    if (block.importance != nullptr) {
+      parts.fit(block, part, weights_of<32>(block, part, square), most, kWeightedSearch);
+      continue;
+    }
+    const auto x = block.part(part, 32);
+    const float mean = std::sqrt(square_sum(x) / 32);
+    std::array<float, 32> weights{};
+    std::ranges::transform(x, weights.begin(), [&](float value) { return mean + std::abs(value); });
+    parts.fit(block, part, weights, most, search);
   }
-  put_scales_and_minima(block.out + 4, scales, depths);
-  const float scale = half_at(block.out), depth = half_at(block.out + 2);
+  const PartFactors factors = put_q4_k_scales(parts.found(block), block.out);
   for (std::size_t part = 0; part < 8; ++part)
-    affine_levels(block.part(part, 32), scale * static_cast<float>(scales[part]),
-                  depth * static_cast<float>(depths[part]), most, parts.levels + part * 32);
+    affine_levels(block.part(part, 32), factors.scales[part], factors.depths[part], most,
+                  parts.levels + part * 32);
   return parts;
 }
 
@@ -218,19 +165,10 @@ void q6_k(const Block& block) {
       std::copy_n(block.importance + part * 16, 16, weights.begin());
     scales[part] = fit_symmetric(x, weights, 32, {levels + part * 16, 16});
   }
-  const float peak = extreme(scales);
-  if (std::abs(peak) < kLeastMagnitude) {
-    std::fill_n(block.out, 210, Byte{0});
-    return;
-  }
-  const float inverse = -128.0F / peak;
-  put_half(block.out + 208, 1 / inverse);
-  const float scale = half_at(block.out + 208);
-  for (std::size_t part = 0; part < 16; ++part) {
-    const auto code = static_cast<std::int8_t>(std::min(127, nearest(inverse * scales[part])));
-    block.out[192 + part] = static_cast<Byte>(code);
-    symmetric_levels(block.part(part, 16), scale * static_cast<float>(code), 32, levels + part * 16);
-  }
+  const auto factors = put_q6_k_scales({scales}, block.out);
+  if (!factors) return;
+  for (std::size_t part = 0; part < 16; ++part)
+    symmetric_levels(block.part(part, 16), factors->scales[part], 32, levels + part * 16);
   put_six_bits(block.out, levels);
 }
 
@@ -246,21 +184,12 @@ void iq4_xs(const Block& block) {
       weights = weights_of<32>(block, part, square);
     scales[part] = fit_four_bit(x, weights);
   }
-  const float scale = -extreme(scales) / 32;
-  const float inverse = scale != 0 ? 1 / scale : 0.0F;
-  put_half(block.out, scale);
-  std::fill_n(block.out + 2, 6, Byte{0});
+  const PartFactors inverses = put_iq4_xs_scales({scales}, block.out);
   for (std::size_t part = 0; part < 8; ++part) {
-    const int code = std::clamp(nearest(inverse * scales[part]), -32, 31);
-    const float own = scale * static_cast<float>(code);
-    const float own_inverse = own != 0 ? 1 / own : 0.0F;
     Byte levels[32];
-    for (std::size_t i = 0; i < 32; ++i) levels[i] = nearest_four_bit(own_inverse * block.x[part * 32 + i]);
+    for (std::size_t i = 0; i < 32; ++i)
+      levels[i] = nearest_four_bit(inverses.scales[part] * block.x[part * 32 + i]);
     put_nibbles(block.out + 8 + part * 16, levels);
-    const auto bits = static_cast<unsigned>(code + 32);
-    Byte &low = block.out[4 + part / 2], &high = block.out[2 + part / 4];
-    low = static_cast<Byte>(low | (bits & 15) << (part % 2 * 4));
-    high = static_cast<Byte>(high | (bits >> 4) << (part % 4 * 2));
   }
 }
 
