@@ -30,7 +30,7 @@ struct RowImportance {
 // The blocks equal those of ggml's reference (ggml-quants.c of 2026-08: quantize_row_*_ref without
 // importance, the functions behind ggml_quantize_chunk with it) bit for bit, with any vector instructions:
 // f32 arithmetic from left to right, no fused multiply-add, ties of the searches as there. Infinities are
-// taken as there on x86. Newer versions of ggml differ in two corners: an outlier without importance,
+// taken as there on x86. Newer versions of ggml differ in two corners: an outlier with hardly any importance,
 // millions of times as large as the rest of its block, and a level of IQ4 that is not a number. Blocks of NaN
 // have no meaning, here as there; a NaN is rounded to 0.
 void quantize(DType dtype, std::span<const float> numbers, std::span<std::byte> blocks);

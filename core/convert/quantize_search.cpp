@@ -56,26 +56,31 @@ HWY_INLINE bool all_finite(const float* x, std::size_t count) {
   return hn::AllTrue(kInts, hn::Lt(most, hn::Set(kInts, 0x7F800000)));
 }
 
-// Calls `weigh(number, importance, vector offset)` for the weight of each number.
+// `weigh(i, v)`: the weights of the numbers from position `i` on, which is in groups from `v` on.
 template <class Weigh>
 HWY_INLINE void make_weights(Lanes& lanes, Weigh weigh) {
   for (std::size_t v = 0; v < kGroups; v += hn::Lanes(kFloats))
     for (std::size_t i = v; i < lanes.size * kGroups; i += kGroups)
-      hn::Store(weigh(hn::Load(kFloats, lanes.x + i), hn::Load(kFloats, lanes.importance + i), v), kFloats,
-                lanes.weights + i);
+      hn::Store(weigh(i, v), kFloats, lanes.weights + i);
 }
 HWY_INLINE void square_weights(Lanes& lanes) {
-  make_weights(lanes, [](Floats x, Floats, std::size_t) HWY_ATTR { return hn::Mul(x, x); });
+  make_weights(lanes, [&](std::size_t i, std::size_t) HWY_ATTR {
+    const auto x = hn::Load(kFloats, lanes.x + i);
+    return hn::Mul(x, x);
+  });
 }
 // The importance times about the magnitude. `squares`: of each group's surroundings.
 HWY_INLINE void importance_weights(Lanes& lanes, const float* squares) {
-  make_weights(lanes, [=](Floats x, Floats importance, std::size_t v) HWY_ATTR {
-    return hn::Mul(importance, hn::Sqrt(hn::Add(hn::Load(kFloats, squares + v), hn::Mul(x, x))));
+  make_weights(lanes, [&](std::size_t i, std::size_t v) HWY_ATTR {
+    const auto x = hn::Load(kFloats, lanes.x + i);
+    const auto magnitude = hn::Sqrt(hn::Add(hn::Load(kFloats, squares + v), hn::Mul(x, x)));
+    return hn::Mul(hn::Load(kFloats, lanes.importance + i), magnitude);
   });
 }
 
-// `factor` times the sum of squares of each super-block, for each of its groups.
-HWY_INLINE void super_squares(const Work& work, float factor, float* squares) {
+// `of(sum of squares)` of each super-block, for each of its groups.
+template <class Of>
+HWY_INLINE void super_squares(const Work& work, float* squares, Of of) {
   const std::size_t groups = kSuper / work.lanes.size;
   for (std::size_t g = 0; g < kGroups; g += groups) {
     float sum = 0;
@@ -84,7 +89,7 @@ HWY_INLINE void super_squares(const Work& work, float factor, float* squares) {
         const float number = work.lanes.x[k * kGroups + g + i];
         sum += number * number;
       }
-    std::fill_n(squares + g, groups, factor * sum);
+    std::fill_n(squares + g, groups, of(sum));
   }
 }
 
@@ -136,11 +141,12 @@ struct Q2K {
   static void search(Work& work) {
     HWY_ALIGN float squares[kGroups];
     if (work.weighted) {
-      super_squares(work, 1.0F / kSuper, squares);
+      super_squares(work, squares, [](float sum) HWY_ATTR { return sum / kSuper; });
       importance_weights(work.lanes, squares);
       return fit_affine_lanes<false>(work.lanes, 3, kWeightedSearch, work.found);
     }
-    make_weights(work.lanes, [](Floats x, Floats, std::size_t) HWY_ATTR { return hn::Abs(x); });
+    make_weights(work.lanes, [&](std::size_t i, std::size_t)
+                                 HWY_ATTR { return hn::Abs(hn::Load(kFloats, work.lanes.x + i)); });
     fit_affine_lanes<true>(work.lanes, 3, {-0.5F, 0.1F, 15, true}, work.found);
   }
   static void write(const Work& work, std::size_t, Byte* out) {
@@ -157,7 +163,7 @@ struct Q3K {
   static void search(Work& work) {
     if (!work.weighted) return refine_symmetric_lanes(work.lanes, 4, work.found, work.levels);
     HWY_ALIGN float squares[kGroups];
-    super_squares(work, 2.0F / kSuper, squares);
+    super_squares(work, squares, [](float sum) HWY_ATTR { return 2 * sum / kSuper; });
     importance_weights(work.lanes, squares);
     fit_symmetric_lanes(work.lanes, 4, work.found);
   }
@@ -179,7 +185,7 @@ struct Q3K {
 void search_affine_super(Work& work, int most, const ScaleSearch& search) {
   HWY_ALIGN float squares[kGroups];
   if (work.weighted) {
-    super_squares(work, 2.0F / kSuper, squares);
+    super_squares(work, squares, [](float sum) HWY_ATTR { return 2 * sum / kSuper; });
     importance_weights(work.lanes, squares);
     return fit_affine_lanes<false>(work.lanes, most, kWeightedSearch, work.found);
   }
@@ -187,8 +193,9 @@ void search_affine_super(Work& work, int most, const ScaleSearch& search) {
     const auto mean = hn::Sqrt(hn::Div(group_squares(work.lanes, v), hn::Set(kFloats, 32)));
     hn::Store(mean, kFloats, squares + v);
   }
-  make_weights(work.lanes, [&](Floats x, Floats, std::size_t v)
-                               HWY_ATTR { return hn::Add(hn::Load(kFloats, squares + v), hn::Abs(x)); });
+  make_weights(work.lanes, [&](std::size_t i, std::size_t v) HWY_ATTR {
+    return hn::Add(hn::Load(kFloats, squares + v), hn::Abs(hn::Load(kFloats, work.lanes.x + i)));
+  });
   fit_affine_lanes<false>(work.lanes, most, search, work.found);
 }
 // `first`: the block's first group.
@@ -222,7 +229,8 @@ struct Q6K {
   static constexpr std::size_t kSize = 16, kBlock = 256, kBytesOut = 210;
   static void search(Work& work) {
     if (work.weighted)
-      make_weights(work.lanes, [](Floats, Floats importance, std::size_t) HWY_ATTR { return importance; });
+      make_weights(work.lanes, [&](std::size_t i, std::size_t)
+                                   HWY_ATTR { return hn::Load(kFloats, work.lanes.importance + i); });
     else
       square_weights(work.lanes);
     fit_symmetric_lanes(work.lanes, 32, work.found);
@@ -251,7 +259,7 @@ struct IQ4XS {
   static void search(Work& work) {
     HWY_ALIGN float squares[kGroups];
     if (work.weighted) {
-      super_squares(work, 2.0F / kSuper, squares);
+      super_squares(work, squares, [](float sum) HWY_ATTR { return sum * (2.0F / kSuper); });
       importance_weights(work.lanes, squares);
     } else {
       square_weights(work.lanes);

@@ -183,7 +183,7 @@ std::vector<Floats> adversarial_rows(std::mt19937_64& random) {
   };
   for (const float value : {0.0F, -0.0F, 1.0F, -1.0F, 1e-45F, 3e38F, -3e38F, kInfinity, -kInfinity, kNaN})
     add([&](std::size_t) { return value; });
-  for (const float scale : {1e-44F, 1e-41F, 1e-38F, 1e-20F, 1e20F, 5e37F})
+  for (const float scale : {1e-44F, 1e-41F, 1e-38F, 1e-20F, 1e18F, 1e20F, 5e37F})
     add([&](std::size_t) { return normal(random) * scale; });
   for (const float outlier : {1.0F, 1e4F, -1e6F, 1e30F, -1e30F, 1e-30F, kInfinity, -kInfinity, kNaN, -kNaN}) {
     add([&](std::size_t i) { return i % 97 == 5 ? outlier : normal(random) * 1e-3F; });
@@ -223,7 +223,8 @@ TEST(Quantize, VectorCodeEqualsThePlainDefinition) {
   for (const Golden& type : kGolden)
     for (std::size_t r = 0; r < rows.size(); ++r)
       for (std::size_t w = 0; w < weights.size(); ++w) {
-        if (w > 0 && (!heeds_importance(type.dtype) || (r + w) % 4 != 0)) continue;
+        if (w > 0 && !heeds_importance(type.dtype)) continue;
+        if (w > 2 && (r + w) % 4 != 0) continue;
         const Bytes plain = plainly_quantized(type.dtype, rows[r], weights[w]);
         testing::for_each_vector_target([&](const char* target) {
           EXPECT_EQ(quantized(type.dtype, rows[r], weights[w]), plain)
