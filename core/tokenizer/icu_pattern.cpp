@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kMostDepth = 100;
 
-constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Oniguruma counts the digits and fractions of Latin-1 as well.
+constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u00B2\\u00B3\\u00B9\\u00BC-\\u00BE";
 
 class Rewriter {
  public:

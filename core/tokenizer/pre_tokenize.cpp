@@ -15,7 +15,9 @@ using Kind = PreTokenizerStep::Kind;
 // GPT-2's own expression.
 constexpr std::string_view kByteLevelRegex =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kWhitespaceRegex = R"(\w+|[^\w\s]+)";
+// \w+|[^\w\s]+ as Rust's library reads it.
+constexpr std::string_view kWhitespaceRegex =
+    R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\s]+)";
 
 // Each character that `matches` is a match by itself.
 template <typename Matches>

@@ -155,13 +155,12 @@ std::vector<SentencePieceModel::Part> SentencePieceModel::encode_unigram(std::st
     pieces_.for_each_prefix(text.substr(at), [&](std::size_t length, std::uint32_t id) {
       const VocabularyPiece& piece = tokenizer_.pieces[id];
       if (piece.type == PieceType::unused) return;
-      const auto count = static_cast<float>(length);
       // a user-defined piece scores so much that nothing else is chosen
-      const double score =
-          piece.type == PieceType::user_defined ? count * most_ - 0.1 : static_cast<float>(piece.score);
+      const float score = piece.type == PieceType::user_defined ? static_cast<float>(length) * most_ - 0.1F
+                                                                : static_cast<float>(piece.score);
       Node& node = best[at + length];
-      const double candidate = score + so_far;
-      if (!node.reached || candidate > node.score) node = {id, static_cast<float>(candidate), true, at};
+      const float candidate = score + so_far;
+      if (!node.reached || candidate > node.score) node = {id, candidate, true, at};
       single = single || length == bytes;
     });
     if (!single) {

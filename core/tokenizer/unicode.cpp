@@ -35,6 +35,16 @@ bool in_categories(char32_t character, std::uint32_t mask) {
   return (U_GET_GC_MASK(icu(character)) & mask) != 0;
 }
 
+constexpr std::uint8_t kCategoryUnicode = 8, kNormalFormUnicode = 9, kScriptUnicode = 9;
+
+// Whether Unicode had the character in its version `major`.0. Unassigned characters count: nothing happens to
+// them.
+bool is_known(char32_t character, std::uint8_t major) {
+  UVersionInfo age = {};
+  u_charAge(icu(character), age);
+  return age[0] < major || (age[0] == major && age[1] == 0);
+}
+
 struct ByteLevel {
   std::array<std::string, 256> characters;
   std::array<std::int16_t, 512> bytes;
@@ -104,19 +114,32 @@ void append_character(std::string& text, char32_t character) {
 
 bool is_white_space(char32_t character) { return u_isUWhiteSpace(icu(character)); }
 bool is_numeric(char32_t character) { return in_categories(character, U_GC_N_MASK); }
+bool is_word(char32_t character) {
+  return u_isUAlphabetic(icu(character)) || character == 0x200C || character == 0x200D ||
+         in_categories(character, U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK);
+}
+// Categories of a few characters have changed since the Unicode that the tables are of.
 bool is_punctuation(char32_t character) {
   const bool ascii = (character >= '!' && character <= '/') || (character >= ':' && character <= '@') ||
                      (character >= '[' && character <= '`') || (character >= '{' && character <= '~');
-  return ascii || in_categories(character, U_GC_P_MASK);
+  if (ascii || character < 0x80) return ascii;
+  const bool changed = character == 0x166D || character == 0x111C9;
+  return (changed || in_categories(character, U_GC_P_MASK)) && is_known(character, kCategoryUnicode);
 }
-bool is_word(char32_t character) {
-  return u_isUAlphabetic(icu(character)) ||
-         in_categories(character, U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK);
+bool is_nonspacing_mark(char32_t character) {
+  if (character < 0x300) return false;
+  if (character == 0x1734) return true;
+  if (character == 0x1885 || character == 0x1886 || character == 0xA9BD || character == 0x111C9) return false;
+  return in_categories(character, U_GC_MN_MASK) && is_known(character, kCategoryUnicode);
 }
-bool is_mark(char32_t character) { return in_categories(character, U_GC_M_MASK); }
-bool is_nonspacing_mark(char32_t character) { return in_categories(character, U_GC_MN_MASK); }
 bool is_other(char32_t character) {
-  return in_categories(character, U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CN_MASK | U_GC_CO_MASK);
+  return in_categories(character, U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK) &&
+         is_known(character, kCategoryUnicode);
+}
+bool is_mark(char32_t character) {
+  if (character < 0x300 || character == 0x111C9) return false;
+  if (character == 0x1CF2 || character == 0x1CF3) return true;
+  return in_categories(character, U_GC_M_MASK) && is_known(character, kNormalFormUnicode);
 }
 
 std::string normalized(std::string_view text, NormalForm form) {
@@ -137,10 +160,26 @@ std::string normalized(std::string_view text, NormalForm form) {
       break;
   }
   check(status, "load its normal forms");
+  icu_size(text);
   std::string result;
-  icu::StringByteSink<std::string> sink(&result, icu_size(text));
-  normalizer->normalizeUTF8(0, icu::StringPiece(text.data(), icu_size(text)), sink, nullptr, status);
-  check(status, "normalise a text");
+  result.reserve(text.size());
+  const auto add = [&](std::string_view part) {
+    if (part.empty()) return;
+    icu::StringByteSink<std::string> sink(&result);
+    normalizer->normalizeUTF8(0, icu::StringPiece(part.data(), icu_size(part)), sink, nullptr, status);
+    check(status, "normalise a text");
+  };
+  // a later character neither changes nor lets its neighbours meet
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t from = at;
+    const char32_t character = next_character(text, at);
+    if (character < 0x300 || is_known(character, kNormalFormUnicode)) continue;
+    add(text.substr(begin, from - begin));
+    result += text.substr(from, at - from);
+    begin = at;
+  }
+  add(text.substr(begin));
   return result;
 }
 
@@ -176,11 +215,11 @@ std::vector<std::size_t> grapheme_ends(std::string_view text) {
 }
 
 int split_script(char32_t character) {
-  if (character == ' ') return -1;
+  if (character == ' ' || !is_known(character, kScriptUnicode)) return -1;
   UErrorCode status = U_ZERO_ERROR;
   const UScriptCode script = uscript_getScript(icu(character), &status);
   if (character == 0x30FC || script == USCRIPT_HIRAGANA || script == USCRIPT_KATAKANA) return USCRIPT_HAN;
-  return U_FAILURE(status) ? USCRIPT_UNKNOWN : script;
+  return U_FAILURE(status) || script == USCRIPT_UNKNOWN ? -1 : script;
 }
 
 const std::string& byte_level_character(unsigned char byte) { return byte_level().characters[byte]; }

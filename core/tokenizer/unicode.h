@@ -21,24 +21,26 @@ void append_character(std::string& text, char32_t character);
 bool is_white_space(char32_t character);
 // General categories Nd, Nl and No.
 bool is_numeric(char32_t character);
-// ASCII punctuation and symbols, and the general categories P*.
-bool is_punctuation(char32_t character);
-// \w of regular expressions: Alphabetic, M*, Nd, Pc.
+// What \w matches in Rust's regular expressions: Alphabetic, M*, Nd, Pc, and the two joiners.
 bool is_word(char32_t character);
-bool is_mark(char32_t character);             // M*
-bool is_nonspacing_mark(char32_t character);  // Mn
-// General categories Cc, Cf, Cn, Co.
-bool is_other(char32_t character);
+
+// The following and the normal forms know the characters of an older Unicode, as the libraries behind
+// `tokenizers` do: later ones have no category and are never changed.
+// ASCII punctuation and symbols, and the general categories P* of Unicode 8.
+bool is_punctuation(char32_t character);
+bool is_nonspacing_mark(char32_t character);  // Mn of Unicode 8
+bool is_other(char32_t character);            // Cc, Cf and Co of Unicode 8
+bool is_mark(char32_t character);             // M* of Unicode 9
 
 enum class NormalForm : std::uint8_t { nfc, nfd, nfkc, nfkd };
-// Throws Error{limit} for a text that ICU cannot hold.
+// The normal forms of Unicode 9. Throws Error{limit} for a text that ICU cannot hold.
 std::string normalized(std::string_view text, NormalForm form);
 // Each character in lower case by itself: a final sigma is like any other.
 std::string lower_characters(std::string_view text);
 // Where the extended grapheme clusters of a text end (Unicode annex 29), in ascending order.
 std::vector<std::size_t> grapheme_ends(std::string_view text);
-// A number for the script of a character, as the pre-tokenizer UnicodeScripts sees it: -1 for a space, which
-// belongs to any script, and one number for the three Japanese scripts.
+// A number for the script of a character, as the pre-tokenizer UnicodeScripts sees it: -1 for a space or a
+// character without a script in Unicode 9, which belong to any, and one number for the three Japanese scripts.
 int split_script(char32_t character);
 
 // The visible characters that stand for bytes in byte-level vocabularies (GPT-2's table).
