@@ -40,7 +40,8 @@ std::string lower_characters(std::string_view text);
 // Where the extended grapheme clusters of a text end (Unicode annex 29), in ascending order.
 std::vector<std::size_t> grapheme_ends(std::string_view text);
 // A number for the script of a character, as the pre-tokenizer UnicodeScripts sees it: -1 for a space or a
-// character without a script in Unicode 9, which belong to any, and one number for the three Japanese scripts.
+// character without a script in Unicode 9, which belong to any, and one number for the three Japanese
+// scripts.
 int split_script(char32_t character);
 
 // The visible characters that stand for bytes in byte-level vocabularies (GPT-2's table).

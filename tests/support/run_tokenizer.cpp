@@ -3,10 +3,12 @@
 // lists of ids instead.
 #include "core/base/error.h"
 #include "core/tokenizer/encoder.h"
+#include "core/tokenizer/gguf_tokenizer.h"
 #include "core/tokenizer/read_tokenizer.h"
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -28,8 +30,31 @@ Json read_json(const char* path) {
   return Json::parse(file);
 }
 
+void print_gguf(const std::filesystem::path& folder, const std::string& pre) {
+  const auto open = [&](const std::string& name) {
+    return exists(folder / name) ? std::make_shared<const SourceFile>(SourceFile::open(folder / name))
+                                 : nullptr;
+  };
+  const auto list = [&](const std::string& name) {
+    std::vector<std::string> names;
+    if (exists(folder / name))
+      for (const auto& entry : std::filesystem::directory_iterator(folder / name))
+        names.push_back(entry.path().filename());
+    return names;
+  };
+  Json keys = Json::object();
+  const ModelTokenizer model = read_model_tokenizer(open, list);
+  GgufTokenizerRequest request;
+  request.pre_tokenizer = pre;
+  for (const GgufTokenizerKey& key : gguf_tokenizer(model, request).keys)
+    std::visit([&](const auto& held) { keys[key.name] = held; }, key.value);
+  std::cout << keys << '\n';
+}
+
 void run(int argc, char** argv) {
   const std::string task = argv[1];
+  if (task == "gguf") return print_gguf(argv[2], argc > 3 ? argv[3] : "");
+  if (argc < 4) throw Error(ErrorCode::usage, "ITEMS.json is missing");
   const Tokenizer tokenizer = read_any(argv[2]);
   const Encoder encoder(tokenizer);
   Json results = Json::array();
@@ -46,8 +71,11 @@ void run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
-    std::fputs("usage: run_tokenizer encode|decode FILE ITEMS.json [special]\n", stderr);
+  if (argc < 3) {
+    std::fputs(
+        "usage: run_tokenizer encode|decode FILE ITEMS.json [special]\n       run_tokenizer gguf FOLDER "
+        "[PRE]\n",
+        stderr);
     return 2;
   }
   try {

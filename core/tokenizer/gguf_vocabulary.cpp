@@ -1,0 +1,216 @@
+// Vocabularies in the forms that llama.cpp reads. Ids without a piece get a text of their own, "[PAD7]", and
+// the type unused.
+#include "core/tokenizer/gguf_vocabulary.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/tokenizer/vocabulary.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
+constexpr float kPadScore = -10000, kAddedScore = -1000;
+
+std::int32_t number(PieceType type) { return static_cast<std::int32_t>(type); }
+
+void replace_space(std::string& text) {
+  for (std::size_t at = text.find(kSpace); at != std::string::npos; at = text.find(kSpace, at + 1))
+    text.replace(at, kSpace.size(), " ");
+}
+
+// Tokens that are special in several published models, whose files do not say so.
+bool looks_special(std::string_view text) {
+  if (text == "<pad>" || text == "<mask>" || text == "<2mass>" || text == "[@BOS@]") return true;
+  return (text.starts_with("<|") && text.ends_with("|>")) ||
+         (text.starts_with("<\xEF\xBD\x9C") && text.ends_with("\xEF\xBD\x9C>")) ||
+         (text.starts_with("<unused") && text.ends_with(">"));
+}
+
+std::size_t vocabulary_size(const ModelTokenizer& model, std::optional<std::uint64_t> said,
+                            std::uint64_t otherwise) {
+  const std::uint64_t size = said.value_or(otherwise);
+  if (size > kMostTokens)
+    throw Error(ErrorCode::limit, {.file = (model.json ? *model.json : *model.sentencepiece).file},
+                "config.json's vocab_size {} is above {}", size, format_grouped(kMostTokens));
+  return static_cast<std::size_t>(size);
+}
+
+GgufTokens padded(std::size_t size) {
+  GgufTokens tokens;
+  tokens.texts.reserve(size);
+  for (std::size_t i = 0; i < size; ++i) tokens.texts.push_back(fmt::format("[PAD{}]", i));
+  tokens.scores.assign(size, kPadScore);
+  tokens.types.assign(size, number(PieceType::unused));
+  return tokens;
+}
+
+void set(GgufTokens& tokens, std::uint32_t id, std::string text, float score, PieceType type) {
+  tokens.texts[id] = std::move(text);
+  tokens.scores[id] = score;
+  tokens.types[id] = number(type);
+}
+
+// SentencePiece's pieces; what it calls user-defined counts as normal, as in the converter.
+GgufTokens sentencepiece_base(const ModelTokenizer& model, std::size_t size) {
+  GgufTokens tokens = padded(size);
+  for (const VocabularyPiece& piece : model.sentencepiece->pieces) {
+    if (piece.id >= size) break;
+    const PieceType type = piece.type == PieceType::user_defined ? PieceType::normal : piece.type;
+    set(tokens, piece.id, piece.text, static_cast<float>(piece.score), type);
+  }
+  for (const auto& [text, id] : model.settings.added)
+    if (id < size) set(tokens, id, text, kAddedScore, PieceType::user_defined);
+  return tokens;
+}
+
+// The ids of named and extra special tokens.
+std::set<std::uint32_t> special_ids(const ModelTokenizer& model, const Tokenizer& tokenizer) {
+  std::set<std::uint32_t> ids;
+  const auto add = [&](const std::string& text) {
+    const auto token = std::ranges::find(tokenizer.added, text, &AddedToken::text);
+    if (token != tokenizer.added.end()) ids.insert(token->id);
+  };
+  for (const auto& [name, special] : model.settings.special) add(special.text);
+  for (const auto& [name, text] : model.settings.special_map) add(text);
+  for (const std::string& text : model.settings.extra_special) add(text);
+  return ids;
+}
+
+bool is_byte_piece(std::string_view text) {
+  return text.size() == 6 && text.starts_with("<0x") && text.back() == '>' &&
+         text.find_first_not_of("0123456789abcdefABCDEF", 3) == 5;
+}
+
+}  // namespace
+
+GgufTokens bpe_tokens(const ModelTokenizer& model, const Tokenizer& tokenizer, const Encoder& encoder) {
+  std::unordered_map<std::uint32_t, const AddedToken*> added;
+  for (const AddedToken& token : tokenizer.added) added[token.id] = &token;
+  const Vocabulary vocabulary(tokenizer);
+  std::size_t count = tokenizer.pieces.size();
+  std::uint32_t highest = tokenizer.pieces.empty() ? 0 : tokenizer.pieces.back().id;
+  for (const auto& [id, token] : added) {
+    highest = std::max(highest, id);
+    if (!vocabulary.id(token->text)) ++count;
+  }
+  const std::size_t size = vocabulary_size(model, model.settings.vocabulary_size, count);
+  if (highest >= size)
+    throw Error(ErrorCode::malformed, {.file = tokenizer.file},
+                "has the token id {}, but config.json's vocab_size is {}", highest, size);
+  GgufTokens tokens;
+  for (std::uint32_t id = 0; id < size; ++id) {
+    const auto special = added.find(id);
+    const std::string* const piece = vocabulary.text(id);
+    if (special == added.end()) {
+      tokens.texts.push_back(piece != nullptr ? *piece : fmt::format("[PAD{}]", id));
+      tokens.types.push_back(number(piece != nullptr ? PieceType::normal : PieceType::unused));
+      continue;
+    }
+    const AddedToken& token = *special->second;
+    // llama.cpp looks for these in the text as it is
+    std::string text = token.normalized ? token.text : encoder.decode(encoder.encode(token.text, false));
+    const bool control = token.special || looks_special(text);
+    if (!control) replace_space(text);
+    tokens.texts.push_back(std::move(text));
+    tokens.types.push_back(number(control ? PieceType::control : PieceType::user_defined));
+  }
+  return tokens;
+}
+
+GgufTokens wordpiece_tokens(const ModelTokenizer& model, const Tokenizer& tokenizer, const Encoder& encoder) {
+  GgufTokens tokens = bpe_tokens(model, tokenizer, encoder);
+  for (std::size_t i = 0; i < tokens.texts.size(); ++i) {
+    if (tokens.types[i] == number(PieceType::control)) continue;
+    std::string& text = tokens.texts[i];
+    if (text.starts_with("##")) {
+      text.erase(0, 2);
+    } else {
+      text.insert(0, kSpace);
+    }
+  }
+  return tokens;
+}
+
+GgufTokens sentencepiece_tokens(const ModelTokenizer& model, bool per_layer) {
+  const TokenizerSettings& settings = model.settings;
+  std::optional<std::uint64_t> said = per_layer ? settings.vocabulary_size_per_layer_input : std::nullopt;
+  if (!said) said = settings.vocabulary_size;
+  if (said == 0) said.reset();
+  const std::size_t size = vocabulary_size(model, said, model.sentencepiece->pieces.size());
+  GgufTokens tokens = sentencepiece_base(model, size);
+  for (const AddedToken& token : settings.added_decoder) {
+    if (token.id >= size) continue;
+    const bool control = token.special || looks_special(token.text);
+    std::string text = token.text;
+    if (!control) replace_space(text);
+    set(tokens, token.id, std::move(text), kAddedScore,
+        control ? PieceType::control : PieceType::user_defined);
+  }
+  return tokens;
+}
+
+GgufTokens unigram_tokens(const ModelTokenizer& model) {
+  const std::size_t pieces = model.sentencepiece->pieces.size();
+  const std::size_t size = vocabulary_size(model, model.settings.vocabulary_size, pieces);
+  if (pieces > size)
+    throw Error(ErrorCode::malformed, {.file = model.sentencepiece->file},
+                "has {} pieces, but config.json's vocab_size is {}", pieces, size);
+  return sentencepiece_base(model, size);
+}
+
+GgufTokens llama_bpe_tokens(const ModelTokenizer& model, const Tokenizer& tokenizer) {
+  const std::set<std::uint32_t> special = special_ids(model, tokenizer);
+  GgufTokens tokens;
+  const auto add = [&](std::string text, PieceType type) {
+    tokens.texts.push_back(std::move(text));
+    tokens.scores.push_back(kAddedScore);
+    tokens.types.push_back(number(type));
+  };
+  const std::size_t base = tokenizer.pieces.size();
+  for (std::size_t i = 0; i < base; ++i) {
+    const VocabularyPiece& piece = tokenizer.pieces[i];
+    if (piece.id != i)
+      throw Error(ErrorCode::unsupported, {.file = tokenizer.file}, "its ids have a gap in front of {}",
+                  piece.id);
+    add(piece.text, is_byte_piece(piece.text)    ? PieceType::byte
+                    : special.contains(piece.id) ? PieceType::control
+                                                 : PieceType::normal);
+  }
+  std::vector<AddedToken> added = tokenizer.added;
+  std::ranges::sort(added, {}, &AddedToken::id);
+  for (const AddedToken& token : added)
+    if (token.id >= base)
+      add(token.text, special.contains(token.id) ? PieceType::control : PieceType::user_defined);
+  return tokens;
+}
+
+GgufTokens xlm_roberta_tokens(const ModelTokenizer& model, const Tokenizer& tokenizer) {
+  const std::size_t pieces = tokenizer.pieces.size();
+  const std::size_t size = std::max(vocabulary_size(model, model.settings.vocabulary_size, 0), pieces);
+  GgufTokens tokens = padded(size);
+  const std::set<std::uint32_t> special = special_ids(model, tokenizer);
+  std::set<std::uint32_t> added;
+  std::uint32_t unknown = tokenizer.unknown_id.value_or(3);
+  const auto unk = model.settings.special.find("unk");
+  for (const AddedToken& token : tokenizer.added) {
+    added.insert(token.id);
+    if (unk != model.settings.special.end() && unk->second.text == token.text) unknown = token.id;
+  }
+  for (const VocabularyPiece& piece : tokenizer.pieces) {
+    const PieceType type = piece.id == unknown          ? PieceType::unknown
+                           : special.contains(piece.id) ? PieceType::control
+                           : added.contains(piece.id)   ? PieceType::user_defined
+                                                        : PieceType::normal;
+    set(tokens, piece.id, piece.text, static_cast<float>(piece.score), type);
+  }
+  return tokens;
+}
+
+}  // namespace loadline

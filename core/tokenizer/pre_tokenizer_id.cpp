@@ -1,0 +1,126 @@
+// Looks up the hash of a fixed text's ids in the table that llama.cpp's converter has (its name and version
+// stand in the asset).
+#include "core/tokenizer/pre_tokenizer_id.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "embedded/tokenizers_files.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <openssl/evp.h>
+
+namespace loadline {
+namespace {
+
+using Kind = PreTokenizerStep::Kind;
+
+struct Table {
+  std::string text;
+  std::vector<std::pair<std::string, std::string>> ids;                              // by hash
+  std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> rules;  // steps, ids
+};
+
+const Table& table() {
+  static const Table made = [] {
+    Table read;
+    const auto json = nlohmann::json::parse(embedded::tokenizers_files()[0].bytes);
+    read.text = json.at("text");
+    for (const auto& row : json.at("hashes")) read.ids.emplace_back(row.at("sha256"), row.at("id"));
+    for (const auto& row : json.at("rules")) read.rules.emplace_back(row.at("steps"), row.at("ids"));
+    return read;
+  }();
+  return made;
+}
+
+std::string sha256(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
+  unsigned size = 0;
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1)
+    throw Error(ErrorCode::io, "libcrypto cannot compute SHA-256");
+  std::string shown;
+  for (unsigned i = 0; i < size; ++i) shown += fmt::format("{:02x}", digest[i]);
+  return shown;
+}
+
+std::string_view behavior_name(SplitBehavior behavior) {
+  switch (behavior) {
+    case SplitBehavior::removed:
+      return "removed";
+    case SplitBehavior::isolated:
+      return "isolated";
+    case SplitBehavior::merged_with_previous:
+      return "merged with the previous";
+    case SplitBehavior::merged_with_next:
+      return "merged with the next";
+    case SplitBehavior::contiguous:
+      return "contiguous";
+  }
+  return "";
+}
+
+std::string step_words(const PreTokenizerStep& step) {
+  switch (step.kind) {
+    case Kind::byte_level:
+      return fmt::format("ByteLevel{}{}", step.use_regex ? " with its expression" : "",
+                         step.add_prefix_space ? " and a space in front" : "");
+    case Kind::split:
+      return fmt::format("Split {}{}: {}", behavior_name(step.behavior), step.invert ? " inverted" : "",
+                         step.pattern.text);
+    case Kind::whitespace:
+      return "Whitespace";
+    case Kind::whitespace_split:
+      return "WhitespaceSplit";
+    case Kind::punctuation:
+      return fmt::format("Punctuation {}", behavior_name(step.behavior));
+    case Kind::digits:
+      return step.individual ? "Digits one by one" : "Digits";
+    case Kind::bert:
+      return "BertPreTokenizer";
+    case Kind::metaspace:
+      return "Metaspace";
+    case Kind::char_delimiter:
+      return "CharDelimiterSplit";
+    case Kind::fixed_length:
+      return fmt::format("FixedLength {}", step.length);
+    case Kind::unicode_scripts:
+      return "UnicodeScripts";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> pre_tokenizer_steps(const Tokenizer& tokenizer) {
+  std::vector<std::string> words;
+  for (const PreTokenizerStep& step : tokenizer.pre_tokenizers) words.push_back(step_words(step));
+  return words;
+}
+
+PreTokenizerId pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder) {
+  PreTokenizerId result;
+  result.sha256 = sha256(fmt::format("[{}]", fmt::join(encoder.encode(table().text, true), ", ")));
+  const std::vector<std::string> steps = pre_tokenizer_steps(tokenizer);
+  for (const auto& [rule, ids] : table().rules)
+    if (rule == steps) result.by_rules = ids;
+  for (const auto& [hash, id] : table().ids)
+    if (hash == result.sha256) result.id = id;
+  if (!result.id.empty()) return result;
+  const std::string suggested =
+      result.by_rules.empty() ? "no known pre-tokeniser has its steps"
+                              : fmt::format("its steps are those of {}", join_names(result.by_rules, 6));
+  const Error error(
+      ErrorCode::unsupported, {.file = tokenizer.file},
+      "the pre-tokeniser is not known to llama.cpp: the token ids of its test text have the SHA-256 "
+      "{}, which is in no row of its table; {}. If the vocabulary was trained anew and texts are cut "
+      "as in a known model, state that model's pre-tokeniser; otherwise llama.cpp has to learn it first",
+      result.sha256, suggested);
+  throw result.by_rules.empty() ? error : error.with({"tokenizer-pre", result.by_rules.front()});
+}
+
+}  // namespace loadline

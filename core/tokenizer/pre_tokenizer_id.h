@@ -1,0 +1,27 @@
+// The id by which llama.cpp knows how a tokenizer cuts texts: the GGUF key tokenizer.ggml.pre.
+#pragma once
+
+#include "core/tokenizer/encoder.h"
+#include "core/tokenizer/tokenizer.h"
+
+#include <string>
+#include <vector>
+
+namespace loadline {
+
+struct PreTokenizerId {
+  std::string id = {};
+  std::string sha256 = {};                 // of the ids of the fixed text, in hexadecimal
+  std::vector<std::string> by_rules = {};  // the ids that the pre-tokenizers' steps suggest; may be empty
+};
+
+// Encodes the fixed text of assets/tokenizers/pre_tokenizers.json and looks the hash of its ids up there. The
+// hash depends on the vocabulary too, so a tokenizer that was trained anew is unknown: then throws
+// Error{unsupported} that names the hash, what the rules suggest, and carries the option `tokenizer-pre` as a
+// remedy.
+PreTokenizerId pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder);
+
+// The steps in words, as the rules spell them: "Digits one by one", "ByteLevel".
+std::vector<std::string> pre_tokenizer_steps(const Tokenizer& tokenizer);
+
+}  // namespace loadline
