@@ -24,6 +24,7 @@ struct Family {
     llama,       // SentencePiece, else Llama 2's BPE, else byte-level BPE
     spm,         // SentencePiece
     spm_or_bpe,  // SentencePiece, else byte-level BPE
+    phi3,        // SentencePiece with tokens of tokenizer.json, or GPT-2's BPE
     wordpiece,
     roberta,  // byte-level BPE, else WordPiece
     unigram,  // SentencePiece's Unigram, or its BPE as others have it
@@ -61,6 +62,7 @@ const Family kFamilies[] = {
       "Qwen3ForCausalLM", "Qwen3Model", "Qwen3MoeForCausalLM", "Qwen3VLForConditionalGeneration",
       "Qwen3VLMoeForConditionalGeneration", "DreamModel", "DotsOCRForCausalLM", "MPTForCausalLM",
       "KORMoForCausalLM"}},
+    {Way::phi3, {"Phi3ForCausalLM", "Phi4ForCausalLMV", "PhiMoEForCausalLM"}},
     {Way::wordpiece,
      {"BertModel", "BertForMaskedLM", "CamembertModel", "BertForSequenceClassification", "DistilBertModel",
       "DistilBertForMaskedLM", "DistilBertForSequenceClassification"}},
@@ -138,6 +140,8 @@ GgufVocabulary choose(const ModelTokenizer& model, const Family* family) {
       return GgufVocabulary::sentencepiece;
     case Way::spm_or_bpe:
       return spm ? GgufVocabulary::sentencepiece : bpe;
+    case Way::phi3:
+      return model.settings.tokenizer_class == "GPT2Tokenizer" ? bpe : GgufVocabulary::sentencepiece;
     case Way::wordpiece:
       return GgufVocabulary::wordpiece;
     case Way::roberta:
@@ -216,7 +220,9 @@ class Writer {
         return write_wordpiece();
       case GgufVocabulary::sentencepiece:
         return write_tokens("llama", "default",
-                            sentencepiece_tokens(model_, family_ != nullptr && family_->per_layer));
+                            family_ != nullptr && family_->way == Way::phi3
+                                ? phi3_tokens(model_)
+                                : sentencepiece_tokens(model_, family_ != nullptr && family_->per_layer));
       case GgufVocabulary::unigram:
         return write_unigram();
       case GgufVocabulary::llama_bpe:

@@ -156,6 +156,21 @@ GgufTokens sentencepiece_tokens(const ModelTokenizer& model, bool per_layer) {
   return tokens;
 }
 
+GgufTokens phi3_tokens(const ModelTokenizer& model) {
+  const std::size_t size =
+      vocabulary_size(model, model.settings.vocabulary_size, model.sentencepiece->pieces.size());
+  GgufTokens tokens = sentencepiece_base(model, size);
+  const auto add = [&](const std::vector<AddedToken>& list) {
+    for (const AddedToken& token : list)
+      if (token.id < size)
+        set(tokens, token.id, token.text, kAddedScore,
+            token.special ? PieceType::control : PieceType::user_defined);
+  };
+  add(model.settings.added_decoder);
+  if (model.json) add(model.json->added);
+  return tokens;
+}
+
 GgufTokens unigram_tokens(const ModelTokenizer& model) {
   const std::size_t pieces = model.sentencepiece->pieces.size();
   const std::size_t size = vocabulary_size(model, model.settings.vocabulary_size, pieces);

@@ -21,7 +21,10 @@ struct GgufTokens {
 GgufTokens bpe_tokens(const ModelTokenizer& model, const Tokenizer& tokenizer, const Encoder& encoder);
 // Pieces of byte-level BPE, but words begin with U+2581 and pieces that continue a word have no prefix.
 GgufTokens wordpiece_tokens(const ModelTokenizer& model, const Tokenizer& tokenizer, const Encoder& encoder);
+// `per_layer`: config.json's vocab_size_per_layer_input counts.
 GgufTokens sentencepiece_tokens(const ModelTokenizer& model, bool per_layer);
+// Phi-3's: only files say what is special, and tokenizer.json adds tokens too.
+GgufTokens phi3_tokens(const ModelTokenizer& model);
 // Unigram from SentencePiece's model; tokens of tokenizer_config.json are not added.
 GgufTokens unigram_tokens(const ModelTokenizer& model);
 GgufTokens llama_bpe_tokens(const ModelTokenizer& model, const Tokenizer& tokenizer);

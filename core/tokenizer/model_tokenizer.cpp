@@ -115,7 +115,8 @@ void read_added_decoder(const Settings& config, TokenizerSettings& settings) {
 }
 
 void read_tokenizer_config(const Settings& config, TokenizerSettings& settings) {
-  settings.has_tokenizer_config = !config.json.is_null();
+  // an empty object counts as no file
+  settings.has_tokenizer_config = !config.json.empty();
   if (!settings.has_tokenizer_config) return;
   for (const auto& [key, value] : config.json.items()) {
     const auto name = without_ending(key, "_token");

@@ -15,11 +15,11 @@ namespace loadline {
 namespace {
 
 // ICU counts one unit of time for 10,000 states that it saves.
-constexpr std::int32_t kLeastTime = 2000;
+constexpr std::int32_t kLeastTime = 300;
 constexpr std::size_t kCharactersPerTime = 100;
 constexpr std::int32_t kMostStack = 64 << 20;
 // Searches that save no state are bounded by processor time, which stands still while a process is paused.
-constexpr std::int64_t kLeastNanoseconds = 10'000'000'000;
+constexpr std::int64_t kLeastNanoseconds = 2'000'000'000;
 constexpr std::int64_t kNanosecondsPerCharacter = 20'000;
 constexpr std::uint32_t kCallsPerLook = 64;
 
