@@ -178,6 +178,13 @@ TEST(TokenizerPatterns, MeanTheSameInBothLibraries) {
   EXPECT_EQ(cut("\\\\h+", "g|aF", "gaF"), (Ids{1, 2}));
 }
 
+TEST(TokenizerPatterns, BearLongRunsOfSpaces) {
+  const std::string json = words_json(
+      R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"\\s+$"},"behavior":"Isolated","invert":false},)",
+      "a");
+  EXPECT_EQ(encoded(json, std::string(5000, ' ') + "a").size(), 1U);
+}
+
 TEST(TokenizerSplitting, CutsAsEachBehaviourSays) {
   const auto cut = [](std::string_view behavior, std::string_view words) {
     const std::string step = fmt::format(
