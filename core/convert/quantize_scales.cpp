@@ -76,18 +76,25 @@ PartFactors put_q3_k_scales(const PartScales& parts, std::uint8_t* out) {
   return factors;
 }
 
-PartFactors put_q4_k_scales(const PartScales& parts, std::uint8_t* out) {
+PartFactors put_q4_k_scales(const PartScales& parts, bool bounded, std::uint8_t* out) {
   Byte scales[8], depths[8];
   put_half(out, fit_factors(parts.scales, parts.weights, 63, scales));
   put_half(out + 2, fit_factors(parts.depths, parts.weights, 63, depths));
-  PartFactors factors;
-  for (std::size_t i = 0; i < 8; ++i) {
-    scales[i] = std::min<Byte>(scales[i], 63);
-    depths[i] = std::min<Byte>(depths[i], 63);
-    factors.scales[i] = half_at(out) * static_cast<float>(scales[i]);
-    factors.depths[i] = half_at(out + 2) * static_cast<float>(depths[i]);
-  }
+  if (bounded)
+    for (std::size_t i = 0; i < 8; ++i) {
+      scales[i] = std::min<Byte>(scales[i], 63);
+      depths[i] = std::min<Byte>(depths[i], 63);
+    }
   put_scales_and_minima(out + 4, scales, depths);
+  // as they are read: a code beyond six bits has spoilt that of another part
+  PartFactors factors;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Byte* const codes = out + 4 + i;
+    factors.scales[i] = half_at(out) * static_cast<float>(codes[0] & 63);
+    factors.depths[i] = half_at(out + 2) * static_cast<float>(codes[4] & 63);
+    factors.scales[i + 4] = half_at(out) * static_cast<float>((codes[8] & 15) | codes[0] >> 6 << 4);
+    factors.depths[i + 4] = half_at(out + 2) * static_cast<float>(codes[8] >> 4 | codes[4] >> 6 << 4);
+  }
   return factors;
 }
 

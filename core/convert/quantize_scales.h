@@ -23,7 +23,8 @@ struct PartFactors {
 // Each writes a block's scales, in their place in the block at `out`.
 PartFactors put_q2_k_scales(const PartScales& parts, std::uint8_t* out);
 PartFactors put_q3_k_scales(const PartScales& parts, std::uint8_t* out);
-PartFactors put_q4_k_scales(const PartScales& parts, std::uint8_t* out);  // and Q5_K's
+// Q4_K and Q5_K. Without `bounded`, a negative scale spoils others too, as in ggml's Q4_K with importance.
+PartFactors put_q4_k_scales(const PartScales& parts, bool bounded, std::uint8_t* out);
 // Nothing, and a block of zeros, where all scales are next to nothing.
 std::optional<PartFactors> put_q6_k_scales(const PartScales& parts, std::uint8_t* out);
 // The factors are inverse: 0 for a scale of 0.

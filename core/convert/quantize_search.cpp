@@ -200,7 +200,7 @@ void search_affine_super(Work& work, int most, const ScaleSearch& search) {
 }
 // `first`: the block's first group.
 void write_affine_super(const Work& work, std::size_t first, int most, Byte* out, Byte* levels) {
-  const PartFactors factors = put_q4_k_scales(work.parts(first, 8), out);
+  const PartFactors factors = put_q4_k_scales(work.parts(first, 8), !work.weighted || most == 31, out);
   for (std::size_t g = 0; g < 8; ++g)
     affine_levels(work, first + g, factors.scales[g], factors.depths[g], most, levels + g * 32);
 }

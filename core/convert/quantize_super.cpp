@@ -137,7 +137,8 @@ AffineParts<8> affine_super(const Block& block, int most, const ScaleSearch& sea
     std::ranges::transform(x, weights.begin(), [&](float value) { return mean + std::abs(value); });
     parts.fit(block, part, weights, most, search);
   }
-  const PartFactors factors = put_q4_k_scales(parts.found(block), block.out);
+  const PartFactors factors =
+      put_q4_k_scales(parts.found(block), block.importance == nullptr || most == 31, block.out);
   for (std::size_t part = 0; part < 8; ++part)
     affine_levels(block.part(part, 32), factors.scales[part], factors.depths[part], most,
                   parts.levels + part * 32);

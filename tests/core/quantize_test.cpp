@@ -113,6 +113,20 @@ TEST(Quantize, EqualsGgmlBitForBitOnEveryVectorTarget) {
   });
 }
 
+// With hardly any weights, a fit can give a negative scale, whose code does not fit in six bits. ggml's Q4_K
+// then spoils the code beside it, Q5_K bounds it.
+TEST(Quantize, ScalesBeyondTheirBitsAreGgmls) {
+  const Floats row = generated_row();
+  Floats importance = generated_importance();
+  for (std::size_t i = 0; i < importance.size(); ++i)
+    if (i % 17 != 2) importance[i] = 0;
+  testing::for_each_vector_target([&](const char* target) {
+    EXPECT_EQ(hash_of(quantized(DType::q4_k, row, importance)), 0x49E1BC86A3F44D31) << target;
+    EXPECT_EQ(hash_of(quantized(DType::q5_k, row, importance)), 0x9583D9B3BE32C739) << target;
+    EXPECT_EQ(hash_of(quantized(DType::q2_k, row, importance)), 0x9AE6151E4E6AF455) << target;
+  });
+}
+
 TEST(Quantize, SaysWhichTypesItKnows) {
   for (const DTypeInfo& info : dtype_table()) {
     const auto golden =
@@ -204,11 +218,12 @@ std::vector<Floats> adversarial_rows(std::mt19937_64& random) {
 
 std::vector<Floats> importances(std::mt19937_64& random) {
   std::uniform_real_distribution<float> uniform(0, 1);
-  std::vector<Floats> all(5, Floats(kColumns));
+  std::vector<Floats> all(6, Floats(kColumns));
   for (float& number : all[1]) number = uniform(random);
   for (float& number : all[2]) number = std::max(uniform(random) - 0.3F, 0.0F) * 1e4F;
   for (float& number : all[3]) number = uniform(random) * 1e30F;
   for (float& number : all[4]) number = uniform(random) < 0.01F ? kNaN : uniform(random);
+  for (float& number : all[5]) number = uniform(random) < 0.9F ? 0.0F : uniform(random);
   all[0].clear();
   return all;
 }

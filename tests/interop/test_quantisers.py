@@ -102,10 +102,11 @@ class Quantisers(unittest.TestCase):
                       f"{ours[at].tobytes().hex()}\n{theirs.reshape(ours.shape)[at].tobytes().hex()}")
 
     def importances(self, generator, name):
-        """None, and weights as activations give them: far apart, some of them 0."""
+        """None, and weights as activations give them: far apart, some of them 0, nearly all of them 0."""
         far = (generator.random(COLUMNS) ** 8 * 1e3).astype(numpy.float32)
         holes = numpy.where(generator.random(COLUMNS) < 0.3, 0, generator.random(COLUMNS)).astype(numpy.float32)
-        return [("plain", None)] + ([] if name in IGNORE_IMPORTANCE else [("far apart", far), ("with zeros", holes)])
+        few = numpy.where(generator.random(COLUMNS) < 0.9, 0, generator.random(COLUMNS)).astype(numpy.float32)
+        return [("plain", None)] + ([] if name in IGNORE_IMPORTANCE else [("far apart", far), ("with zeros", holes), ("nearly all zero", few)])
 
     def check(self, name):
         generator = numpy.random.default_rng(1)
