@@ -127,7 +127,7 @@ std::vector<std::size_t> part_sizes(const std::vector<Slot>& slots, std::uint64_
 }
 
 // As llama.cpp's gguf-split names and numbers the parts. The first holds all metadata.
-Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const std::vector<MetaEntry>& keys,
+Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const GgufModelKeys& keys,
                     const ExportOptions& options, GgufShape shape, const std::string& out) {
   shape.part = GgufPart{0, 0, static_cast<std::int32_t>(slots.size())};
   GgufMetadata first = gguf_metadata(graph, slots, shape, keys);

@@ -80,6 +80,9 @@ class Composer {
     std::visit([&](const auto& held) { append(held); }, value);
     result_.entries.push_back({key, value});
   }
+  void add(const GgufTokenizerKey& key) {
+    std::visit([&](const auto& value) { add_value(key.name, value); }, key.value);
+  }
   const std::vector<MetaEntry>& entries() const { return result_.entries; }
   GgufMetadata finish() { return std::move(result_); }
 
@@ -92,6 +95,24 @@ class Composer {
   }
   void append(const std::string& text) { append_string(result_.bytes, text); }
   void append(const MetaArray&) {}
+  template <typename T>
+  void add_value(const std::string& key, const T& value) {
+    add(key, MetaValue(value));
+  }
+  // An array is written at once; importers leave it in the file.
+  template <typename T>
+  void add_value(const std::string& key, const std::vector<T>& values) {
+    const MetaType element = meta_type(MetaValue(T()));
+    ++result_.keys;
+    append_string(result_.bytes, key);
+    append_u32(result_.bytes, type_number(MetaType::array));
+    append_u32(result_.bytes, type_number(element));
+    append_u64(result_.bytes, values.size());
+    const std::uint64_t first = result_.bytes.size();
+    for (const T& value : values) append(value);
+    result_.entries.push_back({key, MetaArray{element, false, FileId{0}, values.size(), first + copied_,
+                                              result_.bytes.size() - first}});
+  }
   void add_array(const std::string& key, const MetaArray& array) {
     if (is_text(graph_, array)) {
       append_u32(result_.bytes, kStringType);
@@ -140,16 +161,17 @@ void add_gguf_keys(Composer& out, const MetaGraph& graph, const std::vector<Slot
 }
 
 void add_first_keys(Composer& out, const MetaGraph& graph, const std::vector<Slot>& slots,
-                    const GgufShape& shape, const std::vector<MetaEntry>& keys) {
-  if (keys.empty()) out.add(std::string(kArchitectureKey), architecture(graph));
-  for (const MetaEntry& entry : keys) out.add(entry.key, entry.value);
+                    const GgufShape& shape, const GgufModelKeys& keys) {
+  if (keys.model.empty()) out.add(std::string(kArchitectureKey), architecture(graph));
+  for (const MetaEntry& entry : keys.model) out.add(entry.key, entry.value);
   if (const std::string name = model_name(graph); is_valid_utf8(name)) out.add("general.name", name);
   out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(shape.alignment));
   if (const auto type = file_type(main_dtype(slots, [](const Slot& slot) { return slot.dtype; })))
     out.add(std::string(kFileTypeKey), *type);
   const auto is_block = [](const Slot& slot) { return dtype_info(slot.dtype).kind == DTypeKind::block; };
-  if (!keys.empty() || std::ranges::any_of(slots, is_block))
+  if (!keys.model.empty() || std::ranges::any_of(slots, is_block))
     out.add("general.quantization_version", kQuantizationVersion);
+  for (const GgufTokenizerKey& key : keys.tokenizer) out.add(key);
 }
 
 void add_part_keys(Composer& out, const GgufPart& part) {
@@ -181,7 +203,7 @@ std::uint64_t gguf_alignment(const MetaGraph& graph) {
 }
 
 GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, const GgufShape& shape,
-                           const std::vector<MetaEntry>& keys) {
+                           const GgufModelKeys& keys) {
   const bool copies = graph.format == "gguf";
   Composer out(graph);
   if (copies)

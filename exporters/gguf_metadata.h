@@ -1,6 +1,7 @@
 // The key-values of an output GGUF file: those of a GGUF source, else the few that readers require.
 #pragma once
 
+#include "core/tokenizer/gguf_tokenizer.h"
 #include "exporters/exporter.h"
 
 #include <cstdint>
@@ -40,6 +41,12 @@ inline constexpr std::uint64_t kDefaultSlack = 4096;
 // Importers keep longer texts in the file.
 inline constexpr std::uint64_t kMostSlack = 1 << 20;
 
+// What the key-values say of a model that is mapped to llama.cpp's names; empty for any other.
+struct GgufModelKeys {
+  std::vector<MetaEntry> model = {};  // general.architecture first; no arrays
+  std::vector<GgufTokenizerKey> tokenizer = {};
+};
+
 // Whether gguf_metadata() keeps this metadata entry of the source.
 bool gguf_carries(const MetaGraph& graph, const MetaEntry& entry);
 // The alignment that a GGUF source states, else the format's default.
@@ -49,9 +56,8 @@ std::uint64_t gguf_alignment(const MetaGraph& graph);
 // order; general.alignment and general.file_type change if the output differs, and split.* keys in a part of
 // a split set. Reads a few bytes of the source file to tell a long text from an array. Throws Error{io}, and
 // Error{limit} for slack that an importer would not read as a text.
-// `keys`: of a model that is mapped to llama.cpp's names, general.architecture first; else empty.
 GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slots, const GgufShape& shape,
-                           const std::vector<MetaEntry>& keys = {});
+                           const GgufModelKeys& keys = {});
 // The key-values of a part of a split set behind the first. `entries` stay empty: the first part has them
 // all.
 GgufMetadata gguf_part_metadata(const GgufPart& part, std::uint64_t alignment);

@@ -9,7 +9,9 @@
 #include "core/forward/gguf_map.h"
 #include "core/graph/filter.h"
 #include "core/graph/find_logical.h"
+#include "core/tokenizer/gguf_tokenizer.h"
 #include "exporters/common.h"
+#include "exporters/model_folder.h"
 
 #include <algorithm>
 #include <limits>
@@ -223,26 +225,86 @@ MetaValue value_of(const MappedKey& key) {
   return static_cast<std::uint32_t>(*whole);
 }
 
+// The configuration of a model that can be mapped.
+struct MappedModel {
+  explicit MappedModel(const MetaGraph& graph)
+      : text(require_config(graph)),
+        config(*text, std::string(kConfigKey)),
+        family(find_gguf_family(config)) {
+    if (family == nullptr)
+      throw Error(ErrorCode::unsupported, {.file = std::string(kConfigKey)},
+                  "the family '{}' has no map to llama.cpp's names", safe_display(config.model_type(), 60))
+          .with({"names", "keep"});
+  }
+  static const std::string* require_config(const MetaGraph& graph) {
+    if (const std::string* const found = find_text(graph, kConfigKey)) return found;
+    throw Error(ErrorCode::unsupported, "no config.json lies beside the weights: llama.cpp's names need it");
+  }
+
+  const std::string* text;
+  ModelConfig config;
+  const GgufFamily* family;
+};
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+  std::vector<std::byte> bytes;
+  append_bytes(bytes, text);
+  return bytes;
+}
+
+// Files of the model's folder; config.json is known already.
+std::vector<GgufTokenizerKey> tokenizer_keys(const MetaGraph& graph, const std::string& config) {
+  const FolderFiles beside = folder_files(graph);
+  const OpenTokenizerFile open = [&](const std::string& name) -> std::shared_ptr<const SourceFile> {
+    if (name == kConfigKey)
+      return std::make_shared<const SourceFile>(SourceFile::from_memory(name, bytes_of(config)));
+    const auto found = std::ranges::find(beside.files, name, &FolderFile::name);
+    if (found == beside.files.end()) return nullptr;
+    return std::make_shared<const SourceFile>(SourceFile::open(found->path));
+  };
+  const ListTokenizerFiles list = [&](const std::string& folder) {
+    std::vector<std::string> names;
+    for (const FolderFile& file : beside.files)
+      if (file.name.starts_with(folder + "/")) names.push_back(file.name.substr(folder.size() + 1));
+    return names;
+  };
+  const ModelTokenizer model = read_model_tokenizer(open, list);
+  if (!model.json && !model.sentencepiece) return {};
+  return gguf_tokenizer(model, {}).keys;
+}
+
+// Without a tokenizer llama.cpp takes the number of tokens from a key of the model.
+void add_no_vocabulary(GgufModelKeys& keys, const std::string& architecture, const ModelConfig& config) {
+  keys.tokenizer.push_back({"tokenizer.ggml.model", std::string("none")});
+  const std::string name = architecture + ".vocab_size";
+  const bool known = std::ranges::any_of(keys.model, [&](const MetaEntry& key) { return key.key == name; });
+  if (const Datum size = config.get("vocab_size"); !known && !size.null())
+    keys.model.push_back({name, value_of({name, GgufType::u32, size})});
+}
+
 }  // namespace
 
+std::vector<std::string> tensors_without_place(const MetaGraph& graph) {
+  const MappedModel mapped(graph);
+  return map_to_gguf(*mapped.family, mapped.config, graph).dropped;
+}
+
 GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options) {
-  const std::string* const text = find_text(graph, kConfigKey);
-  if (text == nullptr)
-    throw Error(ErrorCode::unsupported, "no config.json lies beside the weights: llama.cpp's names need it");
-  const ModelConfig config(*text, std::string(kConfigKey));
-  const GgufFamily* const family = find_gguf_family(config);
-  if (family == nullptr)
-    throw Error(ErrorCode::unsupported, {.file = std::string(kConfigKey)},
-                "the family '{}' has no map to llama.cpp's names", safe_display(config.model_type(), 60))
-        .with({"names", "keep"});
-  const GgufMap map = map_to_gguf(*family, config, graph);
+  const MappedModel mapped(graph);
+  const GgufMap map = map_to_gguf(*mapped.family, mapped.config, graph);
   GgufModel model;
-  model.keys.push_back({"general.architecture", map.architecture});
-  model.keys.push_back({"general.type", std::string("model")});
-  for (const MappedKey& key : map.keys) model.keys.push_back({key.name, value_of(key)});
+  auto& keys = model.keys.model;
+  keys.push_back({"general.architecture", map.architecture});
+  keys.push_back({"general.type", std::string("model")});
+  for (const MappedKey& key : map.keys) keys.push_back({key.name, value_of(key)});
+  model.keys.tokenizer = tokenizer_keys(graph, *mapped.text);
+  if (model.keys.tokenizer.empty()) add_no_vocabulary(model.keys, map.architecture, mapped.config);
+  // what the map says of the tokenizer goes before what its files say
+  for (const MetaEntry& entry : keys)
+    std::erase_if(model.keys.tokenizer, [&](const GgufTokenizerKey& key) { return key.name == entry.key; });
   const auto packed = logical_positions(graph);
   for (const MappedTensor& tensor : map.tensors)
-    model.slots.push_back(slot_of(graph, packed, *family, tensor, options));
+    model.slots.push_back(slot_of(graph, packed, *mapped.family, tensor, options));
   arrange(graph, options, model.slots);
   return model;
 }

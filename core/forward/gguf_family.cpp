@@ -59,10 +59,15 @@ class FamilyParser {
     result_.model_types = texts("model_types");
     result_.classes = texts("classes");
     result_.prefixes = texts("prefix");
+    if (const AssetNode* const spellings = root_.find("spellings"))
+      result_.spellings = spellings->pairs("'spellings'", kMostAssetNames, kMostAssetName);
     result_.f32 = texts("f32");
     result_.drop = texts("drop");
     for_each_field(root_, "let", kMostAssetNames, [&](const std::string& key, const AssetNode& node) {
       result_.let.emplace_back(key, node.expression("'let'"));
+    });
+    for_each_field(root_, "refuse", kMostAssetNames, [&](const std::string& reason, const AssetNode& node) {
+      result_.refuse.emplace_back(reason, node.expression("'refuse'"));
     });
     for (const AssetNode& item : lines("keys"))
       result_.keys.push_back(KeyParser(item.text, item.place).parse());
@@ -87,8 +92,9 @@ class FamilyParser {
   }
 
   void blocks() {
-    constexpr std::string_view kOthers[] = {"architecture", "about",   "model_types", "classes", "let",
-                                            "keys",         "tensors", "prefix",      "f32",     "drop"};
+    constexpr std::string_view kOthers[] = {"architecture", "about",  "model_types", "classes",
+                                            "let",          "keys",   "tensors",     "prefix",
+                                            "spellings",    "refuse", "f32",         "drop"};
     root_.at_most(kMostAssetNames, "an asset");
     for (const std::string& name : root_.keys)
       if (std::ranges::find(kOthers, std::string_view(name)) == std::end(kOthers))

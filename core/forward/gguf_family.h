@@ -6,12 +6,14 @@
 //    "model_types": ["llama", ...],          as in architectures (core/forward/architecture.h)
 //    "classes": ["LlamaForCausalLM", ...],
 //    "let": {"d": "hidden_size", ...},
-//    "prefix": ["model."],                   as in architectures
+//    "prefix": ["model."], "spellings": {},  as in architectures
+//    "refuse": {"norm_topk_prob must be true": "moe and not norm_topk_prob"},   models that would run wrongly
 //    "keys": ["embedding_length u32 = d", ...],       absent where the value is null
 //    "tensors": ["token_embd = model.embed_tokens", "each i in L: layer @blk.{i} = model.layers.{i}", ...],
 //    "layer": ["attn_q = self_attn.q_proj | permute(H)", ...],   other lists are blocks that loops name
 //    "f32": ["*.ffn_gate_inp.weight"],       tensors that stay in F32 whatever the output's type
-//    "drop": ["*.rotary_emb.inv_freq"]}      tensors of the source that have no place in the file
+//    "drop": ["*.rotary_emb.inv_freq"]}      tensors of the source that have no place in the file; "{L}" as
+//    in names
 //
 // Source: llama.cpp's own converter and gguf-py's table of names, compared key by key and tensor by tensor in
 // tests/interop/test_gguf_names.py.
@@ -44,12 +46,14 @@ struct GgufFamily {
   std::vector<std::string> model_types = {};
   std::vector<std::string> classes = {};
   std::vector<std::pair<std::string, Expression>> let = {};
+  std::vector<std::pair<std::string, Expression>> refuse = {};  // a reason, and when it holds
   std::vector<GgufKeyRule> keys = {};
   std::vector<NameRule> tensors = {};
   std::map<std::string, std::vector<NameRule>, std::less<>> blocks = {};
   std::vector<std::string> prefixes = {};  // of names in the source: some files omit or add them
-  std::vector<std::string> f32 = {};       // globs over names in the file
-  std::vector<std::string> drop = {};      // globs over names in the source
+  std::vector<std::pair<std::string, std::string>> spellings = {};  // endings, and those of older files
+  std::vector<std::string> f32 = {};                                // globs over names in the file
+  std::vector<std::string> drop = {};                               // globs over names in the source
 };
 
 // Throws Error{malformed | limit} naming `path`, line and column.

@@ -20,7 +20,7 @@ constexpr std::size_t kMostTensors = 1'000'000;
 class Mapper {
  public:
   Mapper(const GgufFamily& family, const ModelConfig& config, const MetaGraph& graph)
-      : family_(family), config_(config), header_(graph, {family.prefixes, {}}) {
+      : family_(family), config_(config), header_(graph, {family.prefixes, family.spellings}) {
     scope_.name = [this](std::string_view name) { return value_of(name); };
     scope_.call = [this](std::string_view function, std::span<const Datum> arguments) {
       return call(function, arguments);
@@ -29,6 +29,10 @@ class Mapper {
 
   GgufMap map() {
     for (const auto& [name, value] : family_.let) names_[name] = value.evaluate(scope_);
+    for (const auto& [reason, holds] : family_.refuse)
+      if (holds.evaluate(scope_).truth())
+        throw Error(ErrorCode::unsupported, {.file = config_.path()}, "llama.cpp would run it wrongly: {}",
+                    reason);
     const Datum architecture = family_.architecture.evaluate(scope_);
     if (architecture.text() == nullptr)
       family_.architecture.place().fail("the architecture is {}: a text expected", architecture.shown());
@@ -174,11 +178,14 @@ class Mapper {
     for (const auto& group : tied_groups(graph))
       if (std::ranges::any_of(group, [&](TensorId id) { return header_.claimed(id); }))
         for (const TensorId id : group) ties[index(id)] = true;
+    std::vector<std::string> patterns;
+    for (const std::string& pattern : family_.drop)
+      patterns.push_back(expand_name(pattern, family_.architecture.place(), scope_));
     std::vector<TensorId> left;
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
       const TensorId id{static_cast<std::uint32_t>(i)};
       if (header_.claimed(id)) continue;
-      const bool drops = ties[i] || std::ranges::any_of(family_.drop, [&](const std::string& pattern) {
+      const bool drops = ties[i] || std::ranges::any_of(patterns, [&](const std::string& pattern) {
                            return glob_matches(pattern, graph.tensors[i].name);
                          });
       if (drops)

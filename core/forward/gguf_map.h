@@ -39,8 +39,9 @@ struct GgufMap {
   std::vector<std::string> dropped;  // tensors of the model that have no place in the file
 };
 
-// Throws Error{unsupported} naming a tensor of the model that no rule takes, and Error{malformed} for a
-// configuration that does not fit the asset. Tensors on the same bytes count as taken together.
+// Throws Error{unsupported} naming a tensor of the model that no rule takes, or what the asset refuses, and
+// Error{malformed} for a configuration that does not fit the asset. Tensors on the same bytes count as taken
+// together.
 GgufMap map_to_gguf(const GgufFamily& family, const ModelConfig& config, const MetaGraph& graph);
 
 }  // namespace loadline

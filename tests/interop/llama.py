@@ -66,3 +66,46 @@ def logits(path, tokens):
         c.llama_model_free(model)
     numpy.testing.assert_array_equal(*results)
     return results[0]
+
+
+def prompt_logits(path, tokens):
+    """Of every token of the prompt, with attention and its cache in F32: what can be held against a framework."""
+    c, ffi = library()
+    how = c.llama_model_default_params()
+    how.n_gpu_layers, how.check_tensors = 0, True
+    model = c.llama_model_load_from_file(str(path).encode(), how)
+    if model == ffi.NULL:
+        raise RuntimeError(f"llama.cpp did not load {path}")
+    how = c.llama_context_default_params()
+    how.n_ctx, how.n_batch, how.n_ubatch, how.n_threads, how.n_threads_batch = 256, 256, 256, 1, 1
+    how.flash_attn_type, how.type_k, how.type_v = 0, 0, 0
+    context = c.llama_init_from_model(model, how)
+    batch = c.llama_batch_init(len(tokens), 0, 1)
+    batch.n_tokens = len(tokens)
+    for i, token in enumerate(tokens):
+        batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.logits[i] = token, i, 1, 1
+        batch.seq_id[i][0] = 0
+    if context == ffi.NULL or c.llama_decode(context, batch):
+        raise RuntimeError(f"llama.cpp did not run {path}")
+    count = c.llama_vocab_n_tokens(c.llama_model_get_vocab(model))
+    found = numpy.frombuffer(ffi.buffer(c.llama_get_logits(context), 4 * count * len(tokens)), numpy.float32)
+    found = found.reshape(len(tokens), count).copy()
+    c.llama_batch_free(batch)
+    c.llama_free(context)
+    c.llama_model_free(model)
+    return found
+
+
+def token_ids(path, text):
+    """What the file's own tokenizer makes of a text, without special tokens around it."""
+    c, ffi = library()
+    how = c.llama_model_default_params()
+    how.vocab_only = True
+    model = c.llama_model_load_from_file(str(path).encode(), how)
+    if model == ffi.NULL:
+        raise RuntimeError(f"llama.cpp did not load {path}")
+    data = text.encode()
+    out = ffi.new("llama_token[]", len(data) + 8)
+    count = c.llama_tokenize(c.llama_model_get_vocab(model), data, len(data), out, len(data) + 8, False, False)
+    c.llama_model_free(model)
+    return [out[i] for i in range(count)]

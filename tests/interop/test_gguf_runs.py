@@ -1,0 +1,73 @@
+"""llama.cpp runs what we write: every prompt token's logits beside transformers', for each mapped family."""
+
+import importlib.metadata
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import numpy
+import torch
+import transformers
+
+import llama
+import tokenizer_models
+from common import loadline
+from test_gguf_names import configurations, model_of
+
+TOKENS = [1] + [(i * 7919) % 310 + 3 for i in range(40)]
+
+
+@unittest.skipIf(llama.library() is None, "xllamacpp and llama-cpp-py-sync are not installed")
+class GgufRuns(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def model(self, name, config):
+        torch.manual_seed(7)
+        net = model_of(name, config, attn_implementation="eager").eval()
+        for weight in net.parameters():
+            # in Gemma the embedding is scaled up, and GELU is a table of F16 in llama.cpp
+            torch.nn.init.normal_(weight, std=0.05 if name.startswith("gemma") else 0.2)
+        net.save_pretrained(self.folder / name)
+        return net, self.folder / name
+
+    def convert(self, name, *options):
+        out = self.folder / (name + ".gguf")
+        loadline("convert", self.folder / name, out, "--names", "map", "--force", *options)
+        return out
+
+    def test_logits(self):
+        print(f"xllamacpp {llama.version()}, transformers {transformers.__version__}")
+        for name, config in configurations().items():
+            if name in ("bert", "t5", "t5_gated"):
+                continue  # no causal language models
+            net, _ = self.model(name, config)
+            with torch.inference_mode():
+                expected = net(torch.tensor([TOKENS])).logits[0].numpy()
+            found = llama.prompt_logits(self.convert(name, "--outtype", "f32"), TOKENS)
+            difference = float(abs(found - expected).max())
+            print(f"  {name}: largest difference {difference:.1e}, of logits up to {abs(expected).max():.1f}")
+            with self.subTest(name):
+                self.assertLess(difference, 1e-3)
+
+    def test_tokenizer(self):
+        package = tokenizer_models.package_folder("mistral_common")
+        if package is None:
+            self.skipTest("mistral-common is not installed")
+        import sentencepiece
+
+        print(f"sentencepiece {importlib.metadata.version('sentencepiece')}")
+        config = transformers.LlamaConfig(**{**configurations()["llama"].to_dict(), "vocab_size": 32000})
+        net, folder = self.model("llama", config)
+        shutil.copy(package / "data/tokenizer.model.v1", folder / "tokenizer.model")
+        out = self.convert("llama", "--outtype", "f32")
+        judge = sentencepiece.SentencePieceProcessor(str(folder / "tokenizer.model"))
+        for text in ("Hello world", "Wie geht es dir?\n\n  3.14", "日本語 🚀", "x" * 100):
+            self.assertEqual(llama.token_ids(out, text), judge.encode(text), text)
+        tokens = [1, *judge.encode("The load line of a ship says how deep it may sink.")]
+        with torch.inference_mode():
+            expected = net(torch.tensor([tokens])).logits[0].numpy()
+        numpy.testing.assert_allclose(llama.prompt_logits(out, tokens), expected, rtol=0, atol=1e-3)
