@@ -25,13 +25,6 @@ void append_little_endian(std::vector<std::byte>& out, T value) {
     out.push_back(static_cast<std::byte>((value >> (8 * i)) & 0xFF));
 }
 
-std::uint64_t bytes_of(const Name& name, DType dtype, const Shape& shape) {
-  const auto count = element_count(shape);
-  const auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
-  if (!bytes) throw Error(ErrorCode::limit, {.tensor = name}, "its size overflows 64 bits");
-  return *bytes;
-}
-
 // The first tensor that is read for a slot; null for one that is computed from nothing but numbers.
 const Tensor* source_tensor(const MetaGraph& graph, const Slot& slot) {
   for (const RecipeStep& step : slot.recipe.steps) {
@@ -47,7 +40,7 @@ Slot unpacked_slot(const MetaGraph& graph, std::uint32_t packed, DType outtype) 
   Recipe recipe = unpack(packed);
   if (outtype != DType::f32) recipe.then({.kind = StepKind::cast, .dtype = outtype});
   return {weight.name,       outtype, weight.shape,
-          std::move(recipe), 0,       bytes_of(weight.name, outtype, weight.shape)};
+          std::move(recipe), 0,       slot_bytes(weight.name, outtype, weight.shape)};
 }
 
 Slot slot_of(const MetaGraph& graph, TensorId id, const ExportOptions& options) {
@@ -60,8 +53,8 @@ Slot slot_of(const MetaGraph& graph, TensorId id, const ExportOptions& options) 
     if (!can_become_f32(tensor.dtype) || *to != DType::f32)
       slot.recipe.then({.kind = StepKind::cast, .dtype = *to});
   }
-  slot.bytes =
-      slot.dtype == DType::opaque ? tensor_bytes(graph, tensor) : bytes_of(slot.name, slot.dtype, slot.shape);
+  slot.bytes = slot.dtype == DType::opaque ? tensor_bytes(graph, tensor)
+                                           : slot_bytes(slot.name, slot.dtype, slot.shape);
   return slot;
 }
 
@@ -73,7 +66,7 @@ Slot repacked_slot(const MetaGraph& graph, std::uint32_t packed, const Repacking
           blocks.shape,
           std::move(recipe),
           0,
-          bytes_of(weight.name, blocks.dtype, blocks.shape)};
+          slot_bytes(weight.name, blocks.dtype, blocks.shape)};
 }
 
 // A tensor that is written as what a recipe gives.
@@ -85,7 +78,7 @@ Slot computed_slot(const MetaGraph& graph, const Name& name, const Recipe& recip
     slot.dtype = *options.outtype;
     slot.recipe.then({.kind = StepKind::cast, .dtype = slot.dtype});
   }
-  slot.bytes = bytes_of(name, slot.dtype, slot.shape);
+  slot.bytes = slot_bytes(name, slot.dtype, slot.shape);
   return slot;
 }
 
@@ -104,19 +97,15 @@ class SlotList {
 
   std::vector<Slot> list() {
     std::vector<Slot> slots;
-    std::uint64_t sum = 0;
     const std::size_t written = options_.recipes == nullptr
                                     ? graph_.tensors.size()
                                     : std::min(options_.recipes->written, graph_.tensors.size());
     for (std::size_t i = 0; i < written; ++i) {
       auto slot = slot_at(TensorId{static_cast<std::uint32_t>(i)});
       if (!slot) continue;
-      const auto total = checked_add(sum, slot->bytes);
-      if (!total || *total >= kMostBytes)
-        throw Error(ErrorCode::limit, {.tensor = slot->name}, "the tensors add up to more than 2^62 bytes");
-      sum = *total;
       slots.push_back(std::move(*slot));
     }
+    check_total(slots);
     arrange(graph_, options_, slots);
     return slots;
   }
@@ -156,6 +145,23 @@ class SlotList {
 };
 
 }  // namespace
+
+std::uint64_t slot_bytes(const Name& name, DType dtype, const Shape& shape) {
+  const auto count = element_count(shape);
+  const auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
+  if (!bytes) throw Error(ErrorCode::limit, {.tensor = name}, "its size overflows 64 bits");
+  return *bytes;
+}
+
+void check_total(const std::vector<Slot>& slots) {
+  std::uint64_t sum = 0;
+  for (const Slot& slot : slots) {
+    const auto total = checked_add(sum, slot.bytes);
+    if (!total || *total >= kMostBytes)
+      throw Error(ErrorCode::limit, {.tensor = slot.name}, "the tensors add up to more than 2^62 bytes");
+    sum = *total;
+  }
+}
 
 bool can_become(DType dtype, DType outtype) { return can_cast(dtype, outtype) || can_become_f32(dtype); }
 

@@ -14,6 +14,10 @@ namespace loadline {
 std::vector<Slot> output_slots(const MetaGraph& graph, const ExportOptions& options);
 // As output_slots(); without an outtype, packed weights of 4-bit floats become blocks of ggml.
 std::vector<Slot> ggml_slots(const MetaGraph& graph, const ExportOptions& options);
+// The size of a tensor. Throws Error{limit} beyond 64 bits.
+std::uint64_t slot_bytes(const Name& name, DType dtype, const Shape& shape);
+// Throws Error{limit} if the tensors together are too large for the offsets of a file.
+void check_total(const std::vector<Slot>& slots);
 // Puts slots in the order asked for. Tensors of one storage stay together, as they follow in the source.
 void arrange(const MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots);
 // The type in which a slot's tensor is stored in the source, or the first of several.

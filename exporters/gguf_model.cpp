@@ -196,10 +196,9 @@ Slot slot_of(const MetaGraph& graph, const std::vector<std::optional<std::uint32
     recipe.then({.kind = StepKind::cast, .dtype = to});
     form.dtype = to;
   }
-  const auto count = element_count(form.shape);
-  const auto bytes = count ? byte_size(form.dtype, *count) : std::nullopt;
-  if (!bytes || *bytes >> 62 != 0) throw Error(ErrorCode::limit, {.tensor = tensor.name}, "is too large");
-  return {Name(tensor.name), form.dtype, std::move(form.shape), std::move(recipe), 0, *bytes};
+  const Name name(tensor.name);
+  const std::uint64_t bytes = slot_bytes(name, form.dtype, form.shape);
+  return {name, form.dtype, std::move(form.shape), std::move(recipe), 0, bytes};
 }
 
 MetaValue value_of(const MappedKey& key) {
@@ -305,6 +304,7 @@ GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options) {
   const auto packed = logical_positions(graph);
   for (const MappedTensor& tensor : map.tensors)
     model.slots.push_back(slot_of(graph, packed, *mapped.family, tensor, options));
+  check_total(model.slots);
   arrange(graph, options, model.slots);
   return model;
 }

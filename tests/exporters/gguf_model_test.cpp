@@ -105,6 +105,10 @@ TEST(GgufModel, RefusesWhatItCannotMap) {
   graph.metadata.clear();
   EXPECT_NE(refusal(graph).find("config.json"), std::string::npos);
   EXPECT_NE(refusal(llama(R"(, "hidden_act": "relu")")).find("hidden_act 'silu'"), std::string::npos);
+  graph = llama();
+  for (Tensor& tensor : graph.tensors)
+    if (tensor.name.view().find(".mlp.") != std::string::npos) tensor.shape = {1u << 30, 1u << 29};
+  EXPECT_NE(refusal(graph).find("add up to more than 2^62 bytes"), std::string::npos) << refusal(graph);
   // a stack of experts that has a gap
   graph = config_graph(find_preset("mixtral-8x7b")->config_json, "mixtral");
   for (Tensor& tensor : graph.tensors)
