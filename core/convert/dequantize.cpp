@@ -40,6 +40,7 @@
 #include "core/convert/dequantize.h"
 
 #include "core/convert/code_books.h"
+#include "core/convert/four_bit_levels.h"
 #include "core/convert/half.h"
 
 #include <algorithm>
@@ -61,11 +62,6 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using Byte = std::uint8_t;
-
-constexpr std::int8_t kFourBitLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                            1,    13,   25,  38,  53,  69,  89,  113};
-// E2M1 values doubled; the scale is halved instead
-constexpr std::int8_t kE2M1Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 template <typename T>
 T load(const Byte* from) {

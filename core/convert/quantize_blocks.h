@@ -1,6 +1,7 @@
 // The quantisers of single types, and the bytes of their blocks (layouts: core/convert/dequantize.cpp).
 #pragma once
 
+#include "core/convert/four_bit_levels.h"
 #include "core/convert/half.h"
 #include "core/graph/dtype.h"
 
@@ -97,8 +98,5 @@ inline float half_power(std::uint8_t scale) {
 // The unsigned E4M3 scale nearest to `value`, and half of the factor it stands for.
 std::uint8_t e4m3_scale(float value);
 float half_e4m3(std::uint8_t scale);
-
-// E2M1 numbers doubled; the factors are halved instead.
-inline constexpr std::int8_t kE2M1Levels[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 }  // namespace loadline

@@ -2,6 +2,8 @@
 // follow ggml's (ggml-quants.c of 2026-08) addition by addition: another order would give other bits.
 #pragma once
 
+#include "core/convert/four_bit_levels.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -47,10 +49,6 @@ struct AffineFit {
 
 AffineFit fit_affine(std::span<const float> x, std::span<const float> weights, int most,
                      const ScaleSearch& search, Levels levels);
-
-// The numbers of IQ4_NL and IQ4_XS.
-inline constexpr std::int8_t kFourBitLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                                   1,    13,   25,  38,  53,  69,  89,  113};
 
 // The level nearest to `x`, the greater one where two are as near. The last one for NaN, where versions of
 // ggml differ.

@@ -135,9 +135,9 @@ void iq4_nl(const Block& block) {
 // The first of the nearest ones: 0 is never -0.
 Byte nearest_e2m1(float x, float scale) {
   Byte best = 0;
-  float least = std::abs(static_cast<float>(kE2M1Levels[0]) * scale - x);
-  for (std::size_t i = 1; i < std::size(kE2M1Levels); ++i) {
-    const float distance = std::abs(static_cast<float>(kE2M1Levels[i]) * scale - x);
+  float least = std::abs(static_cast<float>(kE2M1Doubled[0]) * scale - x);
+  for (std::size_t i = 1; i < std::size(kE2M1Doubled); ++i) {
+    const float distance = std::abs(static_cast<float>(kE2M1Doubled[i]) * scale - x);
     if (distance < least) {
       least = distance;
       best = static_cast<Byte>(i);
