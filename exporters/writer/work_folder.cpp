@@ -27,12 +27,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = ".loadline-";
+constexpr std::string_view kRecordName = "job.json";
 constexpr std::uint64_t kMostRecord = 64 << 20;
 
 std::string in(const std::string& folder, std::string_view name) {
   return (fs::path(folder) / name).string();
 }
-std::string record_path(const std::string& folder) { return in(folder, "job.json"); }
+std::string record_path(const std::string& folder) { return in(folder, kRecordName); }
 
 bool exists(const std::string& path) {
   std::error_code failure;
@@ -70,6 +71,24 @@ void put_marker(const std::string& path) {
 void remove_file(const std::string& path, std::string_view verb) {
   std::error_code failure;
   if (!fs::remove(path, failure) && failure) throw system_error(path, verb, failure.value());
+}
+
+// Removes a work folder so that whatever a kill leaves of it is understood by a later run: without a record
+// it is rubbish, and a record of work that is in place keeps the marker that says so.
+std::error_code remove_work(const std::string& path) {
+  std::error_code failure;
+  if (!exists(in(path, "publish"))) fs::remove(record_path(path), failure);
+  if (failure) return failure;
+  std::vector<fs::path> rest;
+  for (fs::directory_iterator at(path, failure), end; !failure && at != end; at.increment(failure))
+    if (const std::string name = at->path().filename();
+        name != "publish" && name != "lock" && name != kRecordName)
+      rest.push_back(at->path());
+  for (const fs::path& entry : rest)
+    if (!failure) fs::remove_all(entry, failure);
+  if (!failure) fs::remove(record_path(path), failure);
+  if (!failure) fs::remove_all(path, failure);
+  return failure;
 }
 
 std::string progress_text(const Remains& remains) {
@@ -172,8 +191,7 @@ WorkFolder::~WorkFolder() {
 
 void WorkFolder::remove_if_alone() noexcept {
   if (!lock_ || (!alone_ && !change_lock(lock_, LockKind::exclusive))) return;
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  (void)remove_work(path_);
 }
 
 void WorkFolder::lock(bool shared) {
@@ -278,9 +296,8 @@ void WorkFolder::publish() {
 
 void WorkFolder::remove() {
   keep_ = true;
-  std::error_code failure;
-  fs::remove_all(path_, failure);
-  if (failure) throw system_error(path_, "remove", failure.value());
+  if (const std::error_code failure = remove_work(path_))
+    throw system_error(path_, "remove", failure.value());
 }
 
 Remains examine_remains(const std::string& path) {
@@ -331,7 +348,10 @@ void remove_remains(const Remains& remains, bool discard) {
     throw Error(ErrorCode::usage, place, "holds the only copy of {} ({} bytes) of its source",
                 format_bytes(remains.consumed), remains.consumed);
   std::error_code failure;
-  fs::remove_all(remains.path, failure);
+  if (is_folder(remains.path))
+    failure = remove_work(remains.path);
+  else
+    fs::remove(remains.path, failure);
   if (failure) throw system_error(remains.path, "remove", failure.value());
 }
 

@@ -169,7 +169,11 @@ class Crash:
         self.end(job)
 
     def end(self, job):
-        if contents(self.work) == job.reference and not remains(self.work):
+        left = remains(self.work)
+        if contents(self.work) == job.reference and not any(
+                os.path.exists(os.path.join(self.work, name, "job.json")) for name in left):
+            if left:  # it died while it removed its temporary files
+                self.run("clean", self.work)
             return self.check_done(job)
         if job.parts and contents(self.work):
             self.run("join", self.work)  # its last step had begun
