@@ -5,9 +5,12 @@
 #include "core/base/number.h"
 #include "core/base/option_members.h"
 #include "core/base/text.h"
+#include "core/convert/quantize.h"
+#include "core/graph/filter.h"
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -22,18 +25,57 @@ std::vector<std::string> exporter_ids() {
   for (const Exporter& exporter : exporters()) ids.emplace_back(exporter.id);
   return ids;
 }
-std::vector<std::string> outtypes() { return {"f32", "f16", "bf16"}; }
-DType parse_outtype(const std::string& word) {
-  check_option_choice(word, outtypes());
-  return *dtype_named(word);
+std::vector<std::string> float_types() { return {"f32", "f16", "bf16"}; }
+std::vector<std::string> outtypes() {
+  std::vector<std::string> words = float_types();
+  std::ranges::move(type_policy_names(built_in_type_policies()), std::back_inserter(words));
+  return words;
 }
+// A float is a type, every other word a policy.
+constexpr Access<Request> kOuttype = {[](const Request& request) -> OptionValue {
+                                        if (request.layout.policy != nullptr)
+                                          return request.layout.policy->name;
+                                        if (request.layout.outtype)
+                                          return dtype_word(*request.layout.outtype);
+                                        return {};
+                                      },
+                                      [](Request& request, const OptionValue& value) {
+                                        request.layout.outtype.reset();
+                                        request.layout.policy.reset();
+                                        const auto* const word = std::get_if<std::string>(&value);
+                                        if (word == nullptr || word->empty()) return;
+                                        check_option_choice(*word, outtypes());
+                                        const std::vector<std::string> floats = float_types();
+                                        if (std::ranges::find(floats, *word) != floats.end())
+                                          request.layout.outtype = dtype_named(*word);
+                                        else
+                                          request.layout.policy =
+                                              find_type_policy(built_in_type_policies(), *word);
+                                      },
+                                      true};
 
-std::vector<std::string> name_choices() { return {"keep", "map"}; }
+TypeRule parse_type_rule(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0)
+    throw Error(ErrorCode::usage, "'{}': write FILTER=TYPE, such as attn_v=q8_0", safe_display(text, 60));
+  const std::string word = text.substr(equals + 1);
+  std::vector<std::string> types = float_types();
+  for (const DTypeInfo& row : dtype_table())
+    if (can_quantize(row.id)) types.push_back(dtype_word(row.id));
+  check_option_choice(word, types);
+  TypeRule rule{text.substr(0, equals), *dtype_named(word)};
+  if (TensorFilter(rule.filter).empty())
+    throw Error(ErrorCode::usage, "'{}': its filter is empty", safe_display(text, 60));
+  return rule;
+}
+std::string print_type_rule(const TypeRule& rule) { return rule.filter + "=" + dtype_word(rule.type); }
+
+std::vector<std::string> name_choices() { return {"auto", "keep"}; }
 bool parse_names(const std::string& word) {
   check_option_choice(word, name_choices());
-  return word == "map";
+  return word == "keep";
 }
-std::string names_word(bool maps) { return maps ? "map" : "keep"; }
+std::string names_word(bool keeps) { return keeps ? "keep" : "auto"; }
 
 WriteShare parse_share(const std::string& word) {
   if (word == "auto") return {0, 0};
@@ -55,7 +97,7 @@ std::string print_share(const WriteShare& share) {
 constexpr std::string_view kFormat = "Format";
 constexpr std::string_view kWriting = "Writing";
 
-constexpr std::array<Option<Request>, 17> kOptions = {{
+constexpr std::array<Option<Request>, 20> kOptions = {{
     {.id = "to",
      .group = kFormat,
      .kind = OptionKind::choice,
@@ -71,22 +113,54 @@ constexpr std::array<Option<Request>, 17> kOptions = {{
      .kind = OptionKind::choice,
      .title = "Type",
      .value_name = "TYPE",
-     .brief = "cast floating point tensors: f32, f16 or bf16",
-     .help = "Type that floating point tensors are cast to.",
+     .brief = "f32, f16, bf16; gguf: q8_0, q4_k_m and others",
+     .help = "Type that weights are written in: f32, f16 or bf16 for every format. A GGUF file can be "
+             "quantised, too: the other words choose a type for each of its tensors, as llama.cpp does.",
      .default_text = "as stored",
      .choices = outtypes,
-     .access = access::word<parse_outtype, dtype_word, &Request::layout, &ExportOptions::outtype>},
+     .access = kOuttype},
+    {.id = "type",
+     .group = kFormat,
+     .kind = OptionKind::names,
+     .title = "Types by name",
+     .value_name = "FILTER=TYPE",
+     .brief = "gguf: another type for some tensors; repeatable",
+     .help = "Another type for the tensors that a filter selects, such as attn_v=q8_0 or layer:0-3=q6_k. "
+             "The last that selects a tensor counts. Vectors and norms keep their type.",
+     .access = access::words<parse_type_rule, print_type_rule, &Request::layout, &ExportOptions::types>,
+     .separator = ';'},
+    {.id = "imatrix",
+     .group = kFormat,
+     .kind = OptionKind::text,
+     .title = "Importance matrix",
+     .value_name = "FILE",
+     .brief = "gguf: importance of columns, by llama-imatrix",
+     .help = "A file of llama.cpp's llama-imatrix, which says how much each column of a weight matters. "
+             "Quantised types other than q8_0, tq2_0, mxfp4 and nvfp4 come closer to the model with it.",
+     .access = access::text<&Request::imatrix>},
     {.id = "names",
      .group = kFormat,
      .kind = OptionKind::choice,
      .title = "Names",
      .value_name = "WHICH",
-     .brief = "gguf: keep the model's names, or map to llama.cpp's",
-     .help = "Names of tensors in a GGUF file: keep those of the model, or map them, with keys and forms, to "
-             "what llama.cpp runs.",
-     .default_text = "keep",
+     .brief = "auto (those of the format's programs) or keep",
+     .help = "Names of tensors. With auto, a Hugging Face model written as GGUF gets the names, the keys and "
+             "the forms of tensors that llama.cpp runs, and a GGUF file written as a safetensors folder gets "
+             "those of transformers. With keep, tensors stay as they are in the model.",
+     .default_text = "auto",
      .choices = name_choices,
-     .access = access::word<parse_names, names_word, &Request::layout, &ExportOptions::map_names>},
+     .access = access::word<parse_names, names_word, &Request::layout, &ExportOptions::keep_names>},
+    {.id = "pre_tokenizer",
+     .group = kFormat,
+     .kind = OptionKind::text,
+     .title = "Pre-tokenizer",
+     .value_name = "ID",
+     .brief = "gguf: how texts are cut, as llama.cpp names it",
+     .help =
+         "How the tokenizer cuts texts, as llama.cpp names it: gpt-2, llama-bpe, qwen2 ... Only a tokenizer "
+         "that llama.cpp has no name for needs it.",
+     .default_text = "found by the tokenizer",
+     .access = access::text<&Request::layout, &ExportOptions::pre_tokenizer>},
     {.id = "align",
      .group = kFormat,
      .kind = OptionKind::bytes,
@@ -239,6 +313,7 @@ void check_options_taken(const Exporter& exporter, const ExportOptions& options)
   Request asked;
   asked.layout = options;
   if (!options.order.empty()) asked.order = "given";
+  if (options.importance != nullptr) asked.imatrix = options.importance->path;
   for (const auto& option : kOptions) {
     if (takes_option(exporter, option.id) || same_option(option, asked, unset)) continue;
     std::string others;
@@ -246,6 +321,10 @@ void check_options_taken(const Exporter& exporter, const ExportOptions& options)
       if (takes_option(row, option.id)) others += (others.empty() ? "" : ", ") + std::string(row.id);
     throw Error(ErrorCode::usage, "{}: not an option of {}, but of {}", option.title, exporter.id, others);
   }
+  if (options.policy != nullptr && !exporter.supports(*options.policy->type))
+    throw Error(ErrorCode::unsupported, "{} holds no quantised weights, {} is for gguf", exporter.id,
+                options.policy->name)
+        .with({"outtype", "bf16"});
 }
 
 }  // namespace loadline

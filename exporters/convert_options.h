@@ -12,8 +12,9 @@
 namespace loadline {
 
 struct ConvertRequest {
-  std::string to = {};     // an exporter's id; empty: chosen by the output's extension
-  std::string order = {};  // a word for core/load's written_order(), which gives ExportOptions::order
+  std::string to = {};       // an exporter's id; empty: chosen by the output's extension
+  std::string order = {};    // a word for core/load's written_order(), which gives ExportOptions::order
+  std::string imatrix = {};  // a path for read_importance_matrix(), which gives ExportOptions::importance
   ExportOptions layout = {};
   WriteOptions write = {};
 };

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "core/convert/recipe.h"
+#include "core/forward/type_policy.h"
+#include "core/graph/importance_file.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstddef>
@@ -67,6 +69,9 @@ struct Layout {
   // be taken for parts of this model, so write_layout() replaces all of them or none.
   std::string folder;
   MetaGraph result;
+  std::vector<std::string> left_out = {};    // sentences: what of the source the output lacks
+  std::vector<std::string> held_files = {};  // files of the model's folder whose content is in the output
+  std::vector<Note> notes = {};              // what a person should know of the conversion
 };
 
 // The size of the header, copies included.
@@ -78,6 +83,13 @@ struct TensorRecipes {
   std::unordered_map<std::size_t, Recipe> instead;  // by position; of a packed weight, that of its codes
 };
 
+// Tensors of the output that a filter selects get a type.
+struct TypeRule {
+  std::string filter;  // a text for TensorFilter
+  DType type = DType::opaque;
+  bool operator==(const TypeRule&) const = default;
+};
+
 struct ExportOptions {
   std::optional<DType> outtype;       // of floating, quantised and packed weights; nothing = as stored
   std::uint64_t alignment = 0;        // 0 = the format's own default
@@ -87,12 +99,17 @@ struct ExportOptions {
   // The storages that tensors use, in the order in which the output holds their tensors; empty = the
   // source's.
   std::vector<StorageId> order = {};
-  // Names, keys and forms that llama.cpp runs, instead of the model's own; nothing = the model's own.
-  std::optional<bool> map_names = {};
+  // The model's own names and forms, where the format's programs have others.
+  std::optional<bool> keep_names = {};
+  // How texts are cut, as llama.cpp names it (tokenizer.ggml.pre); empty = found by the tokenizer's files.
+  std::string pre_tokenizer = {};
   bool inline_weights = false;  // one file, where weights else lie in a second one
   // Room for later edits of the metadata; nothing = the format's own.
   std::optional<std::uint64_t> metadata_slack = {};
   std::shared_ptr<const TensorRecipes> recipes = {};
+  TypePolicyPtr policy = {};                              // chooses types instead of `outtype`
+  std::vector<TypeRule> types = {};                       // after the policy; the last that matches wins
+  std::shared_ptr<const ImportanceFile> importance = {};  // for types that use one
 };
 
 // What an output path names.

@@ -14,6 +14,7 @@
 #include "exporters/formats.h"
 #include "exporters/gguf_metadata.h"
 #include "exporters/gguf_model.h"
+#include "exporters/gguf_types.h"
 
 #include <algorithm>
 #include <iterator>
@@ -155,6 +156,27 @@ Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const GgufM
   return layout;
 }
 
+// With the model's own names, which are llama.cpp's if the source is a file for it.
+GgufModel unmapped_model(const MetaGraph& graph, const ExportOptions& options) {
+  GgufModel model = {ggml_slots(graph, options), {}};
+  if (!chooses_types(options)) return model;
+  ExportOptions numbers = options;
+  numbers.outtype = DType::f32;
+  model.numbers = output_slots(graph, numbers);
+  return model;
+}
+
+// Gives each tensor the type that the options choose.
+std::vector<Note> choose_types(const MetaGraph& graph, const ExportOptions& options, GgufModel& model) {
+  if (!chooses_types(options)) return {};
+  auto names = policy_model(graph, model.keys.model, model.numbers);
+  if (names) names->imatrix = options.importance != nullptr;
+  TypedSlots typed = typed_slots(graph, {std::move(model.slots), std::move(model.numbers)}, names, options);
+  model.slots = std::move(typed.slots);
+  model.keys.types = std::move(typed.keys);
+  return std::move(typed.notes);
+}
+
 }  // namespace
 
 bool gguf_supports(DType dtype) { return dtype_info(dtype).ggml >= 0; }
@@ -167,8 +189,8 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
   const GgufShape shape = {.alignment = options.alignment == 0 ? gguf_alignment(graph) : options.alignment,
                            .slack = options.metadata_slack,
                            .part = {}};
-  GgufModel model = options.map_names.value_or(false) ? gguf_model(graph, options)
-                                                      : GgufModel{ggml_slots(graph, options), {}};
+  GgufModel model = maps_names(graph, options) ? gguf_model(graph, options) : unmapped_model(graph, options);
+  std::vector<Note> notes = choose_types(graph, options, model);
   std::vector<Slot> slots = std::move(model.slots);
   for (Slot& slot : slots) check_slot(slot);
   Layout layout = empty_layout();
@@ -176,6 +198,15 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
   if (options.max_shard_bytes != 0 && slots.size() > 1 && layout.files[0].bytes > options.max_shard_bytes)
     layout = split_layout(graph, std::move(slots), model.keys, options, shape, out);
   add_logical(graph, layout.result);
+  if (!model.dropped.empty())
+    layout.left_out = {fmt::format("{} {} not written, llama.cpp has no use for {}: {}",
+                                   counted(model.dropped.size(), "tensor"),
+                                   model.dropped.size() == 1 ? "is" : "are",
+                                   model.dropped.size() == 1 ? "it" : "them", join_names(model.dropped, 3))};
+  layout.held_files = std::move(model.files_read);
+  layout.notes = std::move(notes);
+  for (std::string& note : model.notes)
+    layout.notes.push_back({Severity::info, {}, "llama.cpp: " + std::move(note)});
   return layout;
 }
 

@@ -7,6 +7,7 @@
 #include "core/graph/config_text.h"
 #include "core/io/cursor.h"
 #include "exporters/common.h"
+#include "exporters/gguf_types.h"
 
 #include <algorithm>
 #include <array>
@@ -28,6 +29,7 @@ constexpr std::string_view kSplitKeys = "split.";
 constexpr std::uint64_t kMostTextKept = 16 << 20;  // of one file, by importers
 constexpr std::uint32_t kStringType = 8;
 constexpr std::uint32_t kQuantizationVersion = 2;
+constexpr std::string_view kQuantizationKey = "general.quantization_version";
 
 // The GGUF type number of each MetaType.
 constexpr std::array<std::uint32_t, std::variant_size_v<MetaValue>> kTypeNumbers = {
@@ -48,14 +50,6 @@ std::optional<DType> main_dtype(const std::vector<Slot>& slots, DTypeOf dtype_of
   const auto most =
       std::ranges::max_element(bytes, [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == bytes.end() ? std::nullopt : std::optional(most->first);
-}
-
-// The value of general.file_type for a file of mostly this dtype, if ggml has a number for it.
-std::optional<std::uint32_t> file_type(std::optional<DType> dtype) {
-  if (dtype == DType::f32) return 0;
-  if (dtype == DType::f16) return 1;
-  if (dtype == DType::bf16) return 32;
-  return std::nullopt;
 }
 
 // Tells a long text that an importer left in the file from an array of u8: reads the type before the length.
@@ -139,8 +133,18 @@ class Composer {
   std::uint64_t copied_ = 0;
 };
 
+const MetaEntry* find_entry(const std::vector<MetaEntry>& entries, std::string_view key) {
+  const auto found = std::ranges::find(entries, key, &MetaEntry::key);
+  return found == entries.end() ? nullptr : &*found;
+}
+
+// The number for the type of most bytes.
+std::optional<std::uint32_t> file_type(std::optional<DType> dtype) {
+  return dtype ? gguf_file_type(*dtype) : std::nullopt;
+}
+
 void add_gguf_keys(Composer& out, const MetaGraph& graph, const std::vector<Slot>& slots,
-                   const GgufShape& shape) {
+                   const GgufShape& shape, const std::vector<MetaEntry>& types) {
   const auto before = main_dtype(slots, [&](const Slot& slot) { return stored_dtype(graph, slot); });
   const auto after = main_dtype(slots, [](const Slot& slot) { return slot.dtype; });
   const auto alignment = static_cast<std::uint32_t>(shape.alignment);
@@ -149,6 +153,8 @@ void add_gguf_keys(Composer& out, const MetaGraph& graph, const std::vector<Slot
   for (const MetaEntry& entry : graph.metadata) {
     if (entry.key == kAlignmentKey) {
       out.add(entry.key, alignment);
+    } else if (const MetaEntry* const other = find_entry(types, entry.key)) {
+      out.add(other->key, other->value);
     } else if (entry.key == kFileTypeKey && before != after) {
       if (const auto type = file_type(after)) out.add(entry.key, *type);
     } else if (!(shape.part && entry.key.starts_with(kSplitKeys)) &&
@@ -158,6 +164,8 @@ void add_gguf_keys(Composer& out, const MetaGraph& graph, const std::vector<Slot
   }
   if (find_metadata(graph, kAlignmentKey) == nullptr && shape.alignment != kDefaultAlignment)
     out.add(std::string(kAlignmentKey), alignment);
+  for (const MetaEntry& entry : types)
+    if (find_metadata(graph, entry.key) == nullptr) out.add(entry.key, entry.value);
 }
 
 void add_first_keys(Composer& out, const MetaGraph& graph, const std::vector<Slot>& slots,
@@ -166,11 +174,13 @@ void add_first_keys(Composer& out, const MetaGraph& graph, const std::vector<Slo
   for (const MetaEntry& entry : keys.model) out.add(entry.key, entry.value);
   if (const std::string name = model_name(graph); is_valid_utf8(name)) out.add("general.name", name);
   out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(shape.alignment));
-  if (const auto type = file_type(main_dtype(slots, [](const Slot& slot) { return slot.dtype; })))
-    out.add(std::string(kFileTypeKey), *type);
+  const auto type = file_type(main_dtype(slots, [](const Slot& slot) { return slot.dtype; }));
+  if (type && find_entry(keys.types, kFileTypeKey) == nullptr) out.add(std::string(kFileTypeKey), *type);
   const auto is_block = [](const Slot& slot) { return dtype_info(slot.dtype).kind == DTypeKind::block; };
-  if (!keys.model.empty() || std::ranges::any_of(slots, is_block))
-    out.add("general.quantization_version", kQuantizationVersion);
+  if ((!keys.model.empty() || std::ranges::any_of(slots, is_block)) &&
+      find_entry(keys.types, kQuantizationKey) == nullptr)
+    out.add(std::string(kQuantizationKey), kQuantizationVersion);
+  for (const MetaEntry& entry : keys.types) out.add(entry.key, entry.value);
   for (const GgufTokenizerKey& key : keys.tokenizer) out.add(key);
 }
 
@@ -207,7 +217,7 @@ GgufMetadata gguf_metadata(const MetaGraph& graph, const std::vector<Slot>& slot
   const bool copies = graph.format == "gguf";
   Composer out(graph);
   if (copies)
-    add_gguf_keys(out, graph, slots, shape);
+    add_gguf_keys(out, graph, slots, shape, keys.types);
   else
     add_first_keys(out, graph, slots, shape, keys);
   if (shape.part) add_part_keys(out, *shape.part);

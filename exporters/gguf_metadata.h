@@ -41,10 +41,11 @@ inline constexpr std::uint64_t kDefaultSlack = 4096;
 // Importers keep longer texts in the file.
 inline constexpr std::uint64_t kMostSlack = 1 << 20;
 
-// What the key-values say of a model that is mapped to llama.cpp's names; empty for any other.
+// What the key-values say of a model that is mapped to llama.cpp's names, empty for any other; and of types.
 struct GgufModelKeys {
   std::vector<MetaEntry> model = {};  // general.architecture first; no arrays
   std::vector<GgufTokenizerKey> tokenizer = {};
+  std::vector<MetaEntry> types = {};  // instead of the source's values; no arrays
 };
 
 // Whether gguf_metadata() keeps this metadata entry of the source.

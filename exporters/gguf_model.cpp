@@ -11,11 +11,14 @@
 #include "core/graph/find_logical.h"
 #include "core/tokenizer/gguf_tokenizer.h"
 #include "exporters/common.h"
+#include "exporters/gguf_types.h"
 #include "exporters/model_folder.h"
+#include "exporters/pooling.h"
 
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -26,8 +29,12 @@ namespace {
 class RecipeMaker {
  public:
   RecipeMaker(const MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
-              const MappedTensor& tensor, bool as_stored)
-      : graph_(graph), packed_(packed), tensor_(tensor), as_stored_(as_stored) {}
+              const MappedTensor& tensor, const ExportOptions& options)
+      : graph_(graph),
+        packed_(packed),
+        tensor_(tensor),
+        recipes_(options.recipes.get()),
+        as_stored_(!options.outtype) {}
 
   Recipe make() {
     for (const NameStep& step : tensor_.steps) ends_.push_back(add(step));
@@ -61,7 +68,7 @@ class RecipeMaker {
                     .inputs = {input(step)},
                     .shape = std::vector<std::uint64_t>(step.numbers.begin(), step.numbers.end())});
       case NameStepKind::transpose:
-        if (form(input(step)).shape.size() < 2) return input(step);
+        if (form(input(step)).shape.size() < 2 || turned_.contains(input(step))) return input(step);
         return put({.kind = StepKind::transpose, .inputs = {input(step)}});
       case NameStepKind::add:
         return put(
@@ -72,15 +79,36 @@ class RecipeMaker {
 
   // A packed weight and blocks become numbers, unless they are written as they are stored.
   std::uint32_t source(TensorId id) {
+    if (recipes_ != nullptr)
+      if (const auto found = recipes_->instead.find(index(id)); found != recipes_->instead.end())
+        return recipe_.append(found->second);
     if (const auto packed = packed_[index(id)]) {
-      if (as_stored_ && tensor_.steps.size() == 1 && ggml_repacking(graph_, graph_.logical[*packed]))
-        return put({.kind = StepKind::repack, .packed = *packed});
+      if (const auto blocks = repacking(graph_.logical[*packed])) {
+        const std::uint32_t at = put({.kind = StepKind::repack, .packed = *packed});
+        if (blocks->shape != graph_.logical[*packed].shape) turned_.insert(at);
+        return at;
+      }
       return put({.kind = StepKind::unpack, .packed = *packed});
     }
     const std::uint32_t taken = put({.kind = StepKind::take, .tensor = id});
     const bool blocks = can_become_f32(graph_.tensor(id).dtype);
     if (!blocks || (as_stored_ && tensor_.steps.size() == 1)) return taken;
     return put({.kind = StepKind::dequantise, .inputs = {taken}});
+  }
+
+  // Blocks can go through steps that leave rows whole. Some are stored turned, and need no turning.
+  std::optional<Repacking> repacking(const LogicalTensor& weight) const {
+    const auto has = [&](NameStepKind kind) {
+      return std::ranges::any_of(tensor_.steps, [&](const NameStep& step) { return step.kind == kind; });
+    };
+    const bool whole = std::ranges::all_of(tensor_.steps, [](const NameStep& step) {
+      return step.kind == NameStepKind::source || step.kind == NameStepKind::shape ||
+             step.kind == NameStepKind::part || step.kind == NameStepKind::transpose;
+    });
+    const auto blocks = as_stored_ && whole ? ggml_repacking(graph_, weight) : std::nullopt;
+    const bool turned = blocks && blocks->shape != weight.shape;
+    if (tensor_.steps.size() > 1 && turned != has(NameStepKind::transpose)) return std::nullopt;
+    return blocks;
   }
 
   std::uint32_t joined(const NameStep& step) {
@@ -162,8 +190,10 @@ class RecipeMaker {
   const MetaGraph& graph_;
   const std::vector<std::optional<std::uint32_t>>& packed_;
   const MappedTensor& tensor_;
+  const TensorRecipes* recipes_;
   bool as_stored_;
   Recipe recipe_;
+  std::set<std::uint32_t> turned_;   // repacked weights whose last two dimensions have changed places
   std::vector<std::uint32_t> ends_;  // by step of the mapped tensor: the recipe's step that gives it
 };
 
@@ -185,7 +215,7 @@ DType own_dtype(const MetaGraph& graph, const std::vector<std::optional<std::uin
 
 Slot slot_of(const MetaGraph& graph, const std::vector<std::optional<std::uint32_t>>& packed,
              const GgufFamily& family, const MappedTensor& tensor, const ExportOptions& options) {
-  Recipe recipe = RecipeMaker(graph, packed, tensor, !options.outtype).make();
+  Recipe recipe = RecipeMaker(graph, packed, tensor, options).make();
   Form form = recipe_forms(graph, recipe).back();
   DType to = form.dtype;
   if (can_cast(form.dtype, DType::f32)) {
@@ -224,26 +254,43 @@ MetaValue value_of(const MappedKey& key) {
   return static_cast<std::uint32_t>(*whole);
 }
 
-// The configuration of a model that can be mapped.
+// A model, the configuration that says how it is mapped, and the map.
 struct MappedModel {
-  explicit MappedModel(const MetaGraph& graph)
-      : text(require_config(graph)),
-        config(*text, std::string(kConfigKey)),
-        family(find_gguf_family(config)) {
+  MappedModel(const MetaGraph& graph, const TensorRecipes* recipes)
+      : text(require_config(graph)), config(text, std::string(kConfigKey)), family(find_gguf_family(config)) {
     if (family == nullptr)
       throw Error(ErrorCode::unsupported, {.file = std::string(kConfigKey)},
-                  "the family '{}' has no map to llama.cpp's names", safe_display(config.model_type(), 60))
-          .with({"names", "keep"});
+                  "the family '{}' has no map to llama.cpp's names", safe_display(config.model_type(), 60));
+    if (recipes == nullptr || recipes->written >= graph.tensors.size()) {
+      map = map_to_gguf(*family, config, graph);
+    } else {
+      MetaGraph written = graph;  // without what only recipes read
+      written.tensors.resize(recipes->written);
+      map = map_to_gguf(*family, config, written);
+    }
   }
-  static const std::string* require_config(const MetaGraph& graph) {
-    if (const std::string* const found = find_text(graph, kConfigKey)) return found;
+
+  static const std::string& require_config(const MetaGraph& graph) {
+    if (const std::string* const found = find_text(graph, kConfigKey)) return *found;
     throw Error(ErrorCode::unsupported, "no config.json lies beside the weights: llama.cpp's names need it");
   }
 
-  const std::string* text;
+  const std::string& text;
   ModelConfig config;
   const GgufFamily* family;
+  GgufMap map;
 };
+
+// Whoever cannot have llama.cpp's names can keep the model's.
+MappedModel mapped_model(const MetaGraph& graph, const TensorRecipes* recipes) {
+  try {
+    return {graph, recipes};
+  } catch (const Error& error) {
+    if (error.remedy() || (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::malformed))
+      throw;
+    throw error.with({"names", "keep"});
+  }
+}
 
 std::vector<std::byte> bytes_of(const std::string& text) {
   std::vector<std::byte> bytes;
@@ -252,13 +299,15 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 }
 
 // Files of the model's folder; config.json is known already.
-std::vector<GgufTokenizerKey> tokenizer_keys(const MetaGraph& graph, const std::string& config) {
-  const FolderFiles beside = folder_files(graph);
+std::vector<GgufTokenizerKey> tokenizer_keys(const std::string& config, const std::string& pre_tokenizer,
+                                             const FolderFiles& beside,
+                                             std::vector<std::string>& files_read) {
   const OpenTokenizerFile open = [&](const std::string& name) -> std::shared_ptr<const SourceFile> {
     if (name == kConfigKey)
       return std::make_shared<const SourceFile>(SourceFile::from_memory(name, bytes_of(config)));
     const auto found = std::ranges::find(beside.files, name, &FolderFile::name);
     if (found == beside.files.end()) return nullptr;
+    files_read.push_back(name);
     return std::make_shared<const SourceFile>(SourceFile::open(found->path));
   };
   const ListTokenizerFiles list = [&](const std::string& folder) {
@@ -269,7 +318,7 @@ std::vector<GgufTokenizerKey> tokenizer_keys(const MetaGraph& graph, const std::
   };
   const ModelTokenizer model = read_model_tokenizer(open, list);
   if (!model.json && !model.sentencepiece) return {};
-  return gguf_tokenizer(model, {}).keys;
+  return gguf_tokenizer(model, {.pre_tokenizer = pre_tokenizer}).keys;
 }
 
 // Without a tokenizer llama.cpp takes the number of tokens from a key of the model.
@@ -283,30 +332,56 @@ void add_no_vocabulary(GgufModelKeys& keys, const std::string& architecture, con
 
 }  // namespace
 
-std::vector<std::string> tensors_without_place(const MetaGraph& graph) {
-  const MappedModel mapped(graph);
-  return map_to_gguf(*mapped.family, mapped.config, graph).dropped;
+namespace {
+
+std::vector<Slot> slots_of(const MetaGraph& graph, const MappedModel& mapped, const ExportOptions& options) {
+  std::vector<Slot> slots;
+  const auto packed = logical_positions(graph);
+  for (const MappedTensor& tensor : mapped.map.tensors)
+    slots.push_back(slot_of(graph, packed, *mapped.family, tensor, options));
+  check_total(slots);
+  arrange(graph, options, slots);
+  return slots;
+}
+
+}  // namespace
+
+bool maps_names(const MetaGraph& graph, const ExportOptions& options) {
+  return !options.keep_names.value_or(false) && graph.format != "gguf" && !graph.forward &&
+         find_text(graph, kConfigKey) != nullptr;
 }
 
 GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options) {
-  const MappedModel mapped(graph);
-  const GgufMap map = map_to_gguf(*mapped.family, mapped.config, graph);
+  const MappedModel mapped = mapped_model(graph, options.recipes.get());
+  const GgufMap& map = mapped.map;
   GgufModel model;
   auto& keys = model.keys.model;
   keys.push_back({"general.architecture", map.architecture});
   keys.push_back({"general.type", std::string("model")});
   for (const MappedKey& key : map.keys) keys.push_back({key.name, value_of(key)});
-  model.keys.tokenizer = tokenizer_keys(graph, *mapped.text);
+  model.dropped = map.dropped;
+  model.notes = map.notes;
+  const FolderFiles beside = folder_files(graph);
+  if (const auto pooling = pooling_type(beside.files, model.files_read))
+    keys.push_back({map.architecture + ".pooling_type", *pooling});
+  model.keys.tokenizer = tokenizer_keys(mapped.text, options.pre_tokenizer, beside, model.files_read);
   if (model.keys.tokenizer.empty()) add_no_vocabulary(model.keys, map.architecture, mapped.config);
   // what the map says of the tokenizer goes before what its files say
   for (const MetaEntry& entry : keys)
     std::erase_if(model.keys.tokenizer, [&](const GgufTokenizerKey& key) { return key.name == entry.key; });
-  const auto packed = logical_positions(graph);
-  for (const MappedTensor& tensor : map.tensors)
-    model.slots.push_back(slot_of(graph, packed, *mapped.family, tensor, options));
-  check_total(model.slots);
-  arrange(graph, options, model.slots);
+  model.slots = slots_of(graph, mapped, options);
+  if (chooses_types(options)) {
+    ExportOptions floats;
+    floats.outtype = DType::f32;
+    floats.order = options.order;
+    floats.recipes = options.recipes;
+    model.numbers = slots_of(graph, mapped, floats);
+  }
   return model;
+}
+
+std::vector<Slot> gguf_slots(const MetaGraph& graph, const ExportOptions& options) {
+  return slots_of(graph, mapped_model(graph, options.recipes.get()), options);
 }
 
 }  // namespace loadline

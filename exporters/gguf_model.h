@@ -10,15 +10,22 @@
 namespace loadline {
 
 struct GgufModel {
-  std::vector<Slot> slots;  // without offsets
-  GgufModelKeys keys;
+  std::vector<Slot> slots = {};  // without offsets
+  GgufModelKeys keys = {};
+  std::vector<Slot> numbers = {};            // the same in F32, where chooses_types()
+  std::vector<std::string> notes = {};       // what llama.cpp does in another way than the model
+  std::vector<std::string> dropped = {};     // tensors of the model that are not written
+  std::vector<std::string> files_read = {};  // files of the model's folder that `keys` come from
 };
 
+// Whether a GGUF file of this model has llama.cpp's names: not if they are to be kept, and not for a model
+// without config.json, or whose file lists operators or is a GGUF file itself.
+bool maps_names(const MetaGraph& graph, const ExportOptions& options);
 // A model without a tokenizer gets the vocabulary "none", which llama.cpp runs on token ids. Throws
-// Error{unsupported} for a model without config.json, of a family that no asset describes, or with
-// tensors that have no place in the file.
+// Error{unsupported} for a model of a family that no asset describes, or with tensors that have no place in
+// the file, and Error{malformed} for one that does not fit its configuration.
 GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options);
-// Tensors of the model that such a file has no place for: they are not written. Throws as gguf_model() does.
-std::vector<std::string> tensors_without_place(const MetaGraph& graph);
+// The slots alone, without looking for a tokenizer.
+std::vector<Slot> gguf_slots(const MetaGraph& graph, const ExportOptions& options);
 
 }  // namespace loadline

@@ -4,7 +4,6 @@
 #include "core/base/text.h"
 #include "core/graph/find_logical.h"
 #include "exporters/common.h"
-#include "exporters/gguf_model.h"
 
 #include <set>
 #include <unordered_set>
@@ -98,8 +97,6 @@ std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& export
   const std::vector<std::string> keys = lost_keys(graph, exporter);
   say(keys, "metadata key",
       fmt::format("not written, {} has no place for {}", exporter.id, keys.size() == 1 ? "it" : "them"));
-  if (options.map_names.value_or(false))
-    say(tensors_without_place(graph), "tensor", "not written, llama.cpp has no use for it");
   say(without_scale(graph, exporter), "quantised tensor",
       "written as integers, without scale and zero point");
   say(litert_integers(graph), "integer tensor",

@@ -24,6 +24,9 @@ struct Preflight {
   std::vector<std::string> left_out;  // left_out()
 };
 
+// What a person should know before the conversion: what it leaves out, and the notes of its layout.
+std::vector<std::string> remarks(const Preflight& planned);
+
 // Throws as convert_model() would before it writes, but for targets and room, which check_output() checks.
 Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const ExportOptions& options,
                     const std::string& out);

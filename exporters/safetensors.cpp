@@ -9,6 +9,7 @@
 #include "exporters/cast_config.h"
 #include "exporters/common.h"
 #include "exporters/formats.h"
+#include "exporters/hugging_face_model.h"
 
 #include <algorithm>
 #include <array>
@@ -46,9 +47,8 @@ class LayoutBuilder {
     metadata_ = output_metadata();
   }
 
-  // The tensors in the source's order with their output sizes; offsets are not assigned yet.
-  std::vector<Slot> items() const {
-    std::vector<Slot> items = output_slots(graph_, options_);
+  // Checks what is to be written; offsets are not assigned yet.
+  std::vector<Slot> items(std::vector<Slot> items) const {
     for (const Slot& item : items) {
       if (!safetensors_supports(item.dtype))
         throw Error(ErrorCode::unsupported, {.tensor = item.name}, "safetensors has no dtype {}",
@@ -90,10 +90,10 @@ class LayoutBuilder {
     layout_.files.push_back(std::move(file));
   }
 
-  // `config` is the text of config.json beside the files, if there is one.
-  Layout finish(const MetaValue* config) {
+  // `config` is the text of config.json beside the files; empty if there is none.
+  Layout finish(const std::string& config) {
     layout_.result.metadata = metadata_;
-    if (config != nullptr) layout_.result.metadata.push_back({std::string(kConfigKey), *config});
+    if (!config.empty()) layout_.result.metadata.push_back({std::string(kConfigKey), config});
     add_logical(graph_, layout_.result);
     return std::move(layout_);
   }
@@ -195,27 +195,33 @@ bool safetensors_supports(DType dtype) { return !dtype_info(dtype).safetensors.e
 
 Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   LayoutBuilder builder(graph, options);
-  const std::vector<Slot> items = builder.items();
+  HuggingFaceModel model;
+  if (restores_model(graph, options)) {
+    model = hugging_face_model(graph, options);
+    builder.layout().left_out = model.lost;
+  } else {
+    model.slots = output_slots(graph, options);
+    if (const std::string* const text = find_text(graph, kConfigKey))
+      model.config = options.outtype ? cast_config(*text, *options.outtype, !graph.logical.empty()) : *text;
+  }
+  const std::vector<Slot> items = builder.items(std::move(model.slots));
   if (out.ends_with(".safetensors")) {
     if (options.max_shard_bytes != 0)
       throw Error(ErrorCode::usage, "shards need a folder to go to, '{}' is one file", safe_display(out));
     builder.add_file(items, out);
-    return builder.finish(nullptr);
+    return builder.finish("");
   }
 
   const std::filesystem::path folder(out);
   builder.layout().folder = out;
-  std::optional<MetaValue> config;
-  if (const std::string* const text = find_text(graph, kConfigKey)) {
-    config = options.outtype ? cast_config(*text, *options.outtype, !graph.logical.empty()) : *text;
-    builder.add_text((folder / "config.json").string(), std::get<std::string>(*config));
-  }
+  if (!model.config.empty()) builder.add_text((folder / "config.json").string(), model.config);
+  for (const TextFile& file : model.texts) builder.add_text((folder / file.name).string(), file.text);
   const auto shards = split_items(items, options.max_shard_bytes);
   if (shards.size() == 1)
     builder.add_file(shards.front(), (folder / "model.safetensors").string());
   else
     add_shards(builder, shards, folder);
-  return builder.finish(config ? &*config : nullptr);
+  return builder.finish(model.config);
 }
 
 }  // namespace loadline

@@ -2,13 +2,17 @@
 #include "exporters/synth.h"
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/convert/cast.h"
-#include "exporters/formats.h"
+#include "core/forward/gguf_family.h"
+#include "exporters/exporter.h"
 #include "exporters/writer/work_folder.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 namespace loadline {
@@ -73,18 +77,36 @@ class Values {
   float mean_;
 };
 
+// Whether the file can have the names and keys that llama.cpp runs.
+bool maps_to_gguf(const MetaGraph& shapes) {
+  const std::string* const json = find_text(shapes, kConfigKey);
+  return json != nullptr && find_gguf_family(ModelConfig(*json, std::string(kConfigKey))) != nullptr;
+}
+
+Layout layout_of(const MetaGraph& shapes, const std::string& out, const SynthOptions& options) {
+  constexpr std::string_view kWritten[] = {"safetensors", "torch", "gguf"};
+  if (std::ranges::find(kWritten, options.to) == std::end(kWritten))
+    throw Error(ErrorCode::usage, "synth writes {}, not '{}'", fmt::join(kWritten, ", "),
+                safe_display(options.to, 40));
+  const Exporter& exporter = find_exporter(options.to);
+  ExportOptions layout = {.outtype = {}, .alignment = 0, .max_shard_bytes = options.max_shard_bytes};
+  if (options.to == "safetensors") {
+    if (out.ends_with(".safetensors"))
+      throw Error(ErrorCode::usage, "'{}': synth writes a model folder, not a file", out);
+  } else if (options.to == "gguf") {
+    layout.keep_names = !maps_to_gguf(shapes);
+  }
+  return exporter.layout(shapes, layout, out);
+}
+
 }  // namespace
 
-WriteReport synthesize(const MetaGraph& shapes, const std::string& folder, const SynthOptions& options,
+WriteReport synthesize(const MetaGraph& shapes, const std::string& out, const SynthOptions& options,
                        Progress& progress) {
-  if (folder.empty()) throw Error(ErrorCode::usage, "the output folder has no name");
-  if (folder.ends_with(".safetensors") || folder.ends_with(".gguf"))
-    throw Error(ErrorCode::usage, "'{}': synth writes a model folder, not a file", folder);
-  const ExportOptions layout_options = {
-      .outtype = {}, .alignment = 0, .max_shard_bytes = options.max_shard_bytes};
-  const Layout layout = safetensors_layout(shapes, layout_options, folder);
-  const ReadTensor generate = [&](TensorId id, std::uint64_t offset, std::span<std::byte> out) {
-    Values(shapes.tensor(id), *options.seed).fill(offset, out);
+  if (out.empty()) throw Error(ErrorCode::usage, "the output has no name");
+  const Layout layout = layout_of(shapes, out, options);
+  const ReadTensor generate = [&](TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
+    Values(shapes.tensor(id), *options.seed).fill(offset, bytes);
   };
   // a checkpoint that is made of numbers alone is made again: what an interrupted run has left goes
   if (const std::string remains = WorkFolder::path_of(layout); std::filesystem::exists(remains))

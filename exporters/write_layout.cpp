@@ -183,7 +183,7 @@ class Writer {
     return whole;
   }
 
-  // Headers and pieces; all else is a hole.
+  // Headers, pieces and vectors that no source holds; all else is a hole.
   void write_sparse(const WorkFolder& work) {
     for (std::size_t i = 0; i < layout_.files.size(); ++i) {
       const LayoutFile& file = layout_.files[i];
@@ -200,12 +200,27 @@ class Writer {
         at += bytes.size();
       }
       for (const Piece& piece : file.pieces) part.write_at(piece.offset, piece.bytes);
+      const std::uint64_t computed = write_computed(file, part);
       part.sync();
       progress_.add(file.bytes);
-      report_.bytes_written += end;
+      report_.bytes_written += end + computed;
       report_.tensors += file.slots.size();
       report_.files.push_back({file.path, file.bytes, 0});
     }
+  }
+
+  // Returns their bytes.
+  std::uint64_t write_computed(const LayoutFile& file, OutputFile& part) const {
+    std::uint64_t written = 0;
+    for (const Slot& slot : file.slots) {
+      if (slot.bytes == 0 || !recipe_tensors(source_, slot.recipe).empty()) continue;
+      RecipeReader reader(source_, reader_, slot.recipe, RecipeReader::kLeastMemory);
+      std::vector<std::byte> bytes(static_cast<std::size_t>(slot.bytes));
+      reader.read(0, bytes);
+      part.write_at(slot.offset, bytes);
+      written += slot.bytes;
+    }
+    return written;
   }
 
   void finish(WorkFolder& work) {

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/gguf_names.h"
 #include "core/graph/hf_names.h"
 #include "core/graph/npy_names.h"
 #include "core/io/file_system.h"
@@ -10,6 +11,7 @@
 #include "importers/formats.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace loadline {
@@ -47,12 +49,16 @@ bool is_leftover(std::string_view name) {
          stem.starts_with("rng_state") || stem.starts_with("random_states");
 }
 
+// The rank of GGUF files that go with a model. No file has this name.
+constexpr std::string_view kBesideGguf = "beside a .gguf";
+
 // File names and endings that can be a folder's model, in order of preference.
 constexpr std::string_view kCandidates[] = {"model.safetensors.index.json",
                                             kHfIndexSuffix,
                                             "model.safetensors",
                                             ".safetensors",
                                             ".gguf",
+                                            kBesideGguf,
                                             "pytorch_model.bin.index.json",
                                             kHfTorchIndexSuffix,
                                             "pytorch_model.bin",
@@ -67,12 +73,15 @@ constexpr std::string_view kCandidates[] = {"model.safetensors.index.json",
                                             "config.json"};
 
 std::optional<std::size_t> candidate_rank(std::string_view name) {
+  const bool beside = !gguf_role(name).empty();
   const auto is_kind = [&](std::string_view kind) {
+    if (beside) return false;
     return kind.starts_with('.') ? name.ends_with(kind) : name == kind;
   };
   for (std::size_t rank = 0; rank < std::size(kCandidates); ++rank) {
     const std::vector<std::string_view> kinds = split(kCandidates[rank], ' ');
-    if (std::ranges::any_of(kinds, is_kind)) return is_leftover(name) ? std::size(kCandidates) : rank;
+    if (beside ? kCandidates[rank] == kBesideGguf : std::ranges::any_of(kinds, is_kind))
+      return is_leftover(name) ? std::size(kCandidates) : rank;
   }
   return std::nullopt;
 }
@@ -131,6 +140,24 @@ std::vector<std::string> other_models(const std::vector<std::string>& found) {
   return others;
 }
 
+// The GGUF files that go with the chosen one, if that is the only model of the folder: one of each role.
+// Several of a role are alternatives, as several models are: then none of them is opened.
+std::vector<std::string> gguf_set(const std::vector<std::string>& found) {
+  const std::string& chosen = found.front();
+  if (!chosen.ends_with(".gguf") || !gguf_role(chosen).empty()) return {};
+  std::map<std::string_view, std::vector<std::string>> beside;
+  for (const std::string& name : found) {
+    if (!name.ends_with(".gguf") || name == chosen) continue;
+    const std::string_view role = gguf_role(name);
+    if (role.empty() && !belongs_to(chosen, name)) return {};
+    if (!role.empty()) beside[role].push_back(name);
+  }
+  std::vector<std::string> set;
+  for (auto& [role, names] : beside)
+    if (names.size() == 1) set.push_back(std::move(names.front()));
+  return set;
+}
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 Source resolve_model_folder(const fs::path& path, const ResolveOptions& options) {
@@ -149,6 +176,13 @@ Source resolve_model_folder(const fs::path& path, const ResolveOptions& options)
   if (found.front().ends_with(kNpyExtension))
     std::ranges::copy_if(names, std::back_inserter(source.set),
                          [](const std::string& name) { return name.ends_with(kNpyExtension); });
+
+  if (std::vector<std::string> set = gguf_set(found); !set.empty()) {
+    std::erase_if(found, [&](const std::string& name) { return std::ranges::find(set, name) != set.end(); });
+    source.notes.push_back(make_note(Severity::info, {}, "'{}' is opened together with {}",
+                                     safe_display(found.front()), join_names(set, 3)));
+    source.set = std::move(set);
+  }
 
   const std::string stem = fs::path(found.front()).stem().string();
   const bool alone = stem.ends_with("-of-00001") || stem.ends_with("-of-000001");

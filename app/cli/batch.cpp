@@ -112,10 +112,11 @@ class Batch {
             {"bytes_written", report.bytes_written},
             {"seconds", report.seconds},
             {"verified", report.verified},
-            {"left_out", json_texts(planned.left_out)}},
+            {"left_out", json_texts(planned.left_out)},
+            {"notes", notes_json(planned.layout.notes)}},
            fmt::format("{} in {}{}", format_bytes(report.bytes_written), format_seconds(report.seconds),
                        report.verified ? ", read back and equal" : ""),
-           planned.left_out);
+           remarks(planned));
   }
 
   void finish(std::size_t i, JobState state, const Json& more, const std::string& words,

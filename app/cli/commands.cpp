@@ -12,8 +12,7 @@ constexpr std::array<Command, 20> kCommands = {{
     {"inspect", "Show what is in a model", true, setup_inspect,
      "loadline inspect llama-3-8b --tree\nloadline inspect model.gguf --doctor"},
     {"plan", "Project the memory peaks of ways to load a model", true, setup_plan,
-     "loadline plan llama-3-8b --target rtx-4060-8gb --method all --fits\n"
-     "loadline plan llama-3-8b --method staged_ring --seq 2048"},
+     "loadline plan llama-3-8b --target rtx-4060-8gb --fits --context max"},
     {"rehearse", "Run our own plans in ordinary memory and compare them with the system's counters", true,
      setup_rehearse, "loadline rehearse demo --method sequential,mmap_copy"},
     {"methods", "List the load methods, or explain some", false, setup_methods,
@@ -48,7 +47,8 @@ constexpr std::array<Command, 20> kCommands = {{
     {"devices", "List the GPUs of this machine, and why one is chosen", false, setup_devices,
      "loadline devices\nloadline devices --measure"},
     {"synth", "Make a checkpoint from a configuration alone", true, setup_synth,
-     "loadline synth llama-3-8b llama-3-8b --sparse\nloadline synth demo demo --random 1"},
+     "loadline synth llama-3-8b llama-3-8b --sparse\nloadline synth llama-3-8b llama-3-8b.gguf\nloadline "
+     "synth demo demo --random 1"},
     {"formats", "List what can be read and written", false, setup_formats, "loadline formats"},
     {"help", "Print a page of the manual", false, setup_help, "loadline help\nloadline help planning"},
 }};

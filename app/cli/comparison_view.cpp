@@ -1,6 +1,7 @@
 // Writes what `verify` and `diff` say about tensors.
 #include "app/cli/comparison_view.h"
 
+#include "app/report/match_models.h"
 #include "app/report/wrap.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -200,11 +201,15 @@ bool ComparedModels::share_nothing() const {
 
 ComparedModels compare_for(const Context& context, const MetaGraphPtr& a, const MetaGraphPtr& b,
                            const CompareOptions& options, std::string label) {
-  ComparedModels models{a, b, {}, 0};
+  ComparedModels models{a, b, {}, 0, false};
   Progress progress(context.stop);
   const ProgressLine line(context, std::move(label), progress);
   const auto start = std::chrono::steady_clock::now();
-  models.comparison = compare_models(a, b, options, progress);
+  report::MatchedModels matched = report::match_models(*a, *b);
+  models.mapped = matched.mapped;
+  if (!matched.problem.empty())
+    complain("note: names are compared as stored, llama.cpp's cannot be worked out: " + matched.problem);
+  models.comparison = compare_models(a, b, std::move(matched.match), options, progress);
   models.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return models;
 }
@@ -264,8 +269,8 @@ std::string counts_text(const ComparedModels& models) {
 
 std::string advice_text(const ComparedModels& models, bool has_tolerance) {
   if (models.share_nothing())
-    return "No tensor of A has the name of a tensor of B. Names are compared as stored; a Hugging Face "
-           "model and the GGUF file that llama.cpp's converter makes of it name their tensors differently.";
+    return "No tensor of A has the name of a tensor of B. Names are compared as stored, except for a Hugging "
+           "Face model beside a GGUF file of a family that Loadline can convert.";
   if (!has_tolerance && models.comparison.count(PairState::other_type) > 0)
     return "Tensors of other types are not compared value by value; --tolerance 0 does that.";
   return "";
@@ -273,7 +278,8 @@ std::string advice_text(const ComparedModels& models, bool has_tolerance) {
 
 Json counts_json(const ComparedModels& models) {
   const Comparison& found = models.comparison;
-  return {{"tensors_a", found.match.a.size()},
+  return {{"mapped", models.mapped},
+          {"tensors_a", found.match.a.size()},
           {"tensors_b", found.match.b.size()},
           {"equal", found.count(PairState::equal)},
           {"other_shape", found.count(PairState::other_shape)},

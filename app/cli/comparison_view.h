@@ -31,6 +31,7 @@ struct ComparedModels {
   MetaGraphPtr a, b;
   Comparison comparison;
   double seconds = 0;
+  bool mapped = false;  // a Hugging Face model beside its GGUF file, under llama.cpp's names
 
   bool same() const;
   // No tensor of one has the name of a tensor of the other.

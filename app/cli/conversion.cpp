@@ -5,6 +5,7 @@
 #include "app/cli/rates.h"
 #include "app/cli/shell.h"
 #include "app/cli/table.h"
+#include "app/cli/type_tables.h"
 #include "app/cli/written_files.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -12,7 +13,9 @@
 #include "core/load/written_order.h"
 #include "exporters/convert.h"
 #include "exporters/forecast.h"
+#include "exporters/type_table.h"
 #include "exporters/writer/work_folder.h"
+#include "importers/gguf/importance.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -42,7 +45,13 @@ double seconds_for(const WriteForecast& forecast, const CostModel& costs) {
                   static_cast<double>(forecast.bytes_written) / costs.disk_write);
 }
 
-void print_layout(const Context& context, const Preflight& planned) {
+Json all_notes_json(const Preflight& planned, const MetaGraph& graph) {
+  Json notes = notes_json(graph.notes);
+  for (const Json& note : notes_json(planned.layout.notes)) notes.push_back(note);
+  return notes;
+}
+
+void print_layout(const Context& context, const Preflight& planned, const MetaGraph& graph) {
   Table table({"file", "tensors", "header", "bytes"}, {kLeft, kRight, kRight, kRight});
   for (const LayoutFile& file : planned.layout.files)
     table.row({safe_display(file.path, 100), fmt::format("{}", file.slots.size()),
@@ -50,6 +59,7 @@ void print_layout(const Context& context, const Preflight& planned) {
   fmt::print("{}", table.text(context.colour));
   for (const TypeChange& change : planned.changes)
     fmt::print("{}, {}\n", change_text(change), format_bytes(change.bytes));
+  if (has_blocks(planned.layout)) print_type_tables(context, graph, planned.layout);
 }
 
 // Reports what would be written, and writes nothing. Fails where the conversion would.
@@ -57,7 +67,7 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
             const WriteOptions& write, const Json& more) {
   const Layout& layout = planned.layout;
   // the files are shown even where there is no room for them
-  if (!context.json) print_layout(context, planned);
+  if (!context.json) print_layout(context, planned, graph);
   const WriteForecast forecast = forecast_write(layout, graph, write);
   const auto rates = kept_rates(context);
   const double seconds = seconds_for(forecast, rates ? rates->costs() : CostModel());
@@ -67,7 +77,7 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
                  {"files", Json::array()},
                  {"tensors", layout.result.tensors.size()},
                  {"changes", Json::array()},
-                 {"notes", notes_json(graph.notes)},
+                 {"notes", all_notes_json(planned, graph)},
                  {"left_out", json_texts(planned.left_out)}};
     for (const LayoutFile& file : layout.files)
       json["files"].push_back(
@@ -78,6 +88,7 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
                                  {"unpacked", change.unpacked},
                                  {"tensors", change.tensors},
                                  {"bytes", change.bytes}});
+    json.update(type_tables_json(graph, layout));
     json["bytes_read"] = forecast.bytes_read;
     json["bytes_written"] = forecast.bytes_written;
     json["disk_bytes"] = forecast.disk_bytes;
@@ -89,9 +100,10 @@ int dry_run(const Context& context, const Preflight& planned, const MetaGraph& g
     print_json(json);
     return kDone;
   }
-  fmt::print("Would read {} and write {} in {}, in about {}.\n", format_bytes(forecast.bytes_read),
+  // the rates are the disk's
+  fmt::print("Would read {} and write {} in {}, in {} {}.\n", format_bytes(forecast.bytes_read),
              format_bytes(forecast.bytes_written), counted(layout.files.size(), "file"),
-             format_seconds(seconds));
+             quantises(layout) ? "at least" : "about", format_seconds(seconds));
   fmt::print("{}\n", rates_line(rates));
   fmt::print("Needs about {} of memory and {} of free disk", format_bytes(forecast.memory_bytes),
              format_bytes(forecast.disk_bytes));
@@ -130,13 +142,16 @@ void complete_request(const Context& context, const MetaGraph& graph, ConvertReq
     });
   if (!request.order.empty())
     request.layout.order = written_order(graph, request.order, Progress(context.stop));
+  if (request.layout.policy != nullptr)
+    request.layout.policy = find_type_policy(context.assets()->type_policies, request.layout.policy->name);
+  if (!request.imatrix.empty()) request.layout.importance = read_importance_file(request.imatrix);
 }
 
 int write_conversion(const Context& context, const MetaGraphPtr& graph, const Preflight& planned,
                      const WriteOptions& write, bool only_show, const Json& more) {
   // warns before anything is written
   if (!context.quiet)
-    for (const std::string& loss : planned.left_out) complain("note: " + loss);
+    for (const std::string& remark : remarks(planned)) complain("note: " + remark);
   tell_of_remains(context, planned.layout);
   if (only_show) return dry_run(context, planned, *graph, write, more);
   Progress progress(context.stop);
@@ -157,7 +172,7 @@ int write_conversion(const Context& context, const MetaGraphPtr& graph, const Pr
                  {"memory_budget", write.memory_budget},
                  {"verified", report.verified},
                  {"complete", report.complete},
-                 {"notes", notes_json(graph->notes)},
+                 {"notes", all_notes_json(planned, *graph)},
                  {"left_out", json_texts(planned.left_out)}};
     json.update(more);
     print_json(json);

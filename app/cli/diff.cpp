@@ -195,10 +195,12 @@ int run_diff(const Context& context, const DiffFlags& flags) {
     for (const MetaGraphPtr& graph : {a, b}) require_sound(*graph, "compare the values of");
   diff.models = compare_for(context, a, b, {diff.values, tolerance}, "comparing");
   Progress progress(context.stop);
-  diff.metadata = diff_metadata(*a, *b, progress);
+  if (!diff.models.mapped) diff.metadata = diff_metadata(*a, *b, progress);
   diff.types = type_groups(*a, *b, diff.models.comparison.match);
-  diff.ties_a = ties_missing(*a, *b);
-  diff.ties_b = ties_missing(*b, *a);
+  if (!diff.models.mapped) {
+    diff.ties_a = ties_missing(*a, *b);
+    diff.ties_b = ties_missing(*b, *a);
+  }
   const int code = diff.same() ? kDone : kDifferent;
   if (context.json) {
     print_diff_json(flags, diff);
@@ -211,6 +213,7 @@ int run_diff(const Context& context, const DiffFlags& flags) {
   print_ties("B", diff.ties_b, flags.shared.limit);
   print_metadata_diff(diff, flags.shared.limit);
   fmt::print("\n{}", report::wrapped(counts_text(diff.models), "", kColumns));
+  if (diff.models.mapped) fmt::print("Compared under llama.cpp's names. Metadata was not compared.\n");
   if (!diff.values) fmt::print("Values were not compared.\n");
   if (const std::string advice = advice_text(diff.models, tolerance.has_value() || !diff.values);
       !advice.empty())

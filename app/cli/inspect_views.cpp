@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/graph/config_text.h"
 #include "core/graph/find_logical.h"
+#include "core/graph/gguf_names.h"
 #include "core/graph/module_tree.h"
 #include "core/graph/shares.h"
 #include "core/io/meta_array.h"
@@ -167,8 +168,11 @@ std::string shape_text(const Tensor& tensor) { return fmt::format("[{}]", fmt::j
 Json summary_json(const OpenedModel& opened) {
   const MetaGraph& graph = *opened.graph;
   Json json = {{"format", graph.format}, {"files", Json::array()}};
-  for (const ModelFile& file : graph.files)
+  for (std::uint32_t i = 0; i < graph.files.size(); ++i) {
+    const ModelFile& file = graph.files[i];
     json["files"].push_back({{"path", json_text(file.path)}, {"bytes", file.bytes}});
+    if (const auto role = set_role(graph, FileId{i}); !role.empty()) json["files"].back()["role"] = role;
+  }
   json["tensor_count"] = graph.tensors.size();
   json["parameter_count"] = opened.claims.parameters;
   json["stored_elements"] = stored_elements(graph);
@@ -247,6 +251,11 @@ void print_summary(const OpenedModel& opened) {
                               format_grouped(storage_bytes(graph))));
   line("files", fmt::format("{}, {} on disk, {} of them headers and indexes", graph.files.size(),
                             format_bytes(file_bytes(graph)), format_bytes(header_bytes(graph))));
+  for (std::uint32_t i = 0; i < graph.files.size(); ++i)
+    if (const std::string_view role = set_role(graph, FileId{i}); !role.empty())
+      line(role,
+           fmt::format("{}, {}", safe_display(std::filesystem::path(graph.files[i].path).filename().string()),
+                       format_bytes(graph.files[i].bytes)));
   for (const auto& [name, usage] : usage_of)
     line(name, fmt::format("{}, {}", counted(usage.tensors, "tensor"), format_bytes(usage.bytes)));
   for (const auto& [name, usage] : usage_by_packing(graph))

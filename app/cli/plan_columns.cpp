@@ -36,6 +36,7 @@ class Columns {
     add_peaks();
     add_orders();
     add_verdicts(full_verdicts);
+    add_contexts();
     make_cells();
   }
 
@@ -151,6 +152,12 @@ class Columns {
     add("verdict", kLeft, kNeeded, [this, full](const LoadRow& row) {
       return full ? report::verdict_text(row, view_.bound()) : short_verdict(row);
     });
+  }
+
+  void add_contexts() {
+    if (!view_.answer().context) return;
+    add("largest context", kRight, kNeeded,
+        [](const LoadRow& row) { return row.context_max ? format_grouped(*row.context_max) : "-"; });
   }
 
   std::string short_verdict(const LoadRow& row) const {

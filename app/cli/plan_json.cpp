@@ -108,6 +108,7 @@ Json row_json(const LoadRow& row, const BoundRequest& bound) {
     const std::uint64_t least = row.peaks[index(Space::host)].bytes;
     json["range"]["host"] = {least, std::max(*row.reserved_high, least)};
   }
+  if (bound.request().max_context) json["context_max"] = or_null(row.context_max);
   if (bound.request().require_peak) json["within_required_peak"] = row.over_required_peak == 0;
   return json;
 }
@@ -124,6 +125,12 @@ Json placement_json(const MetaGraph& graph, const Placement& placement) {
     }
     json[std::string(home_id(home))] = bytes;
   }
+  return json;
+}
+
+Json context_json(const ContextAnswer& context) {
+  Json json = {{"positions", or_null(context.positions)}, {"micro_batch", or_null(context.micro_batch)}};
+  if (!context.missing.empty()) json["missing"] = json_text(context.missing);
   return json;
 }
 
@@ -168,6 +175,7 @@ Json plan_json(const PlanView& view) {
                     {"kept", cast.kept}};
   }
   if (Json pass = forward_json(*answer.forward); !pass.is_null()) json["forward"] = std::move(pass);
+  if (answer.context) json["context"] = context_json(*answer.context);
   for (const LoadRow& row : answer.rows) json["rows"].push_back(row_json(row, bound));
   if (answer.advice) {
     json["advice"] = advice_json(*answer.advice, view.path);

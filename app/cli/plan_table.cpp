@@ -206,6 +206,24 @@ std::string deviation_line(const PlanView& view) {
       fmt::join(named, ", "), fmt::join(named, " "));
 }
 
+// How the largest context was counted, or why there is none.
+std::string context_text(const PlanView& view) {
+  const auto& context = view.answer().context;
+  if (!context) return "";
+  if (!context->missing.empty())
+    return fmt::format("Largest context: {}.{}\n", safe_display(context->missing, 300),
+                       view.bound().judged() ? "" : " --target, --device-budget or --host-budget sets one.");
+  std::string text =
+      context->micro_batch
+          ? fmt::format(
+                "The largest context is read in pieces of {}: its cache, and the activations of one piece.",
+                counted(*context->micro_batch, "token"))
+          : "The largest context is read in one pass: its cache, and the activations of all its tokens.";
+  if (context->positions)
+    text += fmt::format(" The model itself has {}.", counted(*context->positions, "position"));
+  return text + "\n";
+}
+
 std::string risk_text(const PlanView& view) {
   std::string text;
   for (const LoadRow& row : view.answer().rows) {
@@ -316,6 +334,7 @@ std::string plan_table(const PlanView& view, bool colour, std::size_t columns) {
     text +=
         fmt::format("Verdicts are by what the allocator '{}' reserves{}.\n", allocator_id(request.allocator),
                     has_own_order(answer.rows) ? "; the order optimal is by the bytes requested" : "");
+  text += context_text(view);
   text += unproven_text(answer.rows) + cache_text(view) + pass_reads_text(view) + risk_text(view) +
           deviation_line(view) + left_out_text(view);
   if (const std::string pass = forward_text(*answer.forward); !pass.empty()) text += "\n" + pass;

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/config_graph.h"
+#include "core/forward/gguf_config.h"
 #include "core/forward/presets.h"
 #include "exporters/convert.h"
 
@@ -23,6 +24,7 @@ struct SynthFlags {
   bool sparse = false;
   std::optional<std::uint64_t> seed;
   std::string max_shard_size;
+  std::string to;
   bool force = false;
 };
 
@@ -52,19 +54,22 @@ Shapes shapes_of(const Context& context, const std::string& config, const std::s
                 preset_list());
   }
   refuse_own_folder(model, out);
-  const MetaValue* text = find_metadata(model, kConfigKey);
+  if (const auto keys = gguf_config(model)) return {config_graph(keys->json, config, *context.assets())};
+  const std::string* const text = find_text(model, kConfigKey);
   if (text == nullptr)
     throw Error(ErrorCode::usage, {.file = config}, "has no config.json to make a model from");
-  return {config_graph(std::get<std::string>(*text), config, *context.assets())};
+  return {config_graph(*text, config, *context.assets())};
 }
 
 int synth(const Context& context, const SynthFlags& options) {
   Shapes shapes = shapes_of(context, options.config, options.out);
   SynthOptions synth_options;
   synth_options.seed = options.seed;
-  synth_options.max_shard_bytes = options.max_shard_size.empty()
-                                      ? shapes.max_shard_bytes
-                                      : parse_size(options.max_shard_size, "--max-shard-size");
+  synth_options.to = options.to.empty() ? std::string(exporter_for_output(options.out).id) : options.to;
+  if (!options.max_shard_size.empty())
+    synth_options.max_shard_bytes = parse_size(options.max_shard_size, "--max-shard-size");
+  else if (synth_options.to == "safetensors")
+    synth_options.max_shard_bytes = shapes.max_shard_bytes;
   synth_options.overwrite = options.force;
 
   Progress progress(context.stop);
@@ -86,9 +91,8 @@ int synth(const Context& context, const SynthFlags& options) {
     print_json(json);
     return kDone;
   }
-  const auto shards = std::ranges::count_if(report.files, [](const WrittenFile& file) {
-    return std::string_view(file.path).ends_with(".safetensors");
-  });
+  const auto shards = std::ranges::count_if(
+      report.files, [](const WrittenFile& file) { return exporter_for(file.path) != nullptr; });
   fmt::print("{}: {}, {} parameters, {} of weights in {}, {}\n", safe_display(options.out),
              counted(shapes.graph.tensors.size(), "tensor"), format_count(parameter_count(shapes.graph)),
              format_bytes(storage_bytes(shapes.graph)),
@@ -104,7 +108,7 @@ Action setup_synth(CLI::App& app) {
   auto options = std::make_shared<SynthFlags>();
   app.add_option("CONFIG", options->config, "config.json, a model that has one, or one of: " + preset_list())
       ->required();
-  app.add_option("OUT", options->out, "model folder to write")->required();
+  app.add_option("OUT", options->out, "model folder to write, or a .gguf or .pt file")->required();
   auto* const sparse =
       app.add_flag("--sparse", options->sparse, "full size without blocks on disk [the default]");
   app.add_option("--random", options->seed, "random weights instead, the same on every machine")
@@ -113,6 +117,8 @@ Action setup_synth(CLI::App& app) {
       ->excludes(sparse);
   app.add_option("--max-shard-size", options->max_shard_size, "files of at most SIZE, such as 5GB")
       ->type_name("SIZE");
+  app.add_option("--to", options->to, "safetensors (a folder), torch or gguf [from the name of OUT]")
+      ->type_name("ID");
   app.add_flag("--force", options->force, "replace existing output");
   return [options](Context& context) { return synth(context, *options); };
 }

@@ -50,11 +50,12 @@ int verify(const Context& context, const ComparisonFlags& flags) {
       fmt::print("{}", report::wrapped(advice, "", context.prose_columns));
     return code;
   }
-  fmt::print("{} equal, {}{}\n", counted(found.match.pairs.size(), "tensor"),
+  fmt::print("{} equal, {}{}{}\n", counted(found.match.pairs.size(), "tensor"),
              options.tolerance ? tolerance_text(*options.tolerance) : "byte for byte",
              found.match.tied > 0 ? fmt::format(", {} of them tied in one model and stored once in the other",
                                                 found.match.tied)
-                                  : "");
+                                  : "",
+             models.mapped ? ", under llama.cpp's names" : "");
   fmt::print("{} compared in {}\n", format_bytes(found.bytes), format_seconds(models.seconds));
   return code;
 }

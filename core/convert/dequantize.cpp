@@ -4,6 +4,7 @@
 //   type    elements  bytes in order                                             value
 //   Q1_0    128       d, 16 of bits, lowest first                                d if set, else -d
 //   Q2_0     64       d, 16 of 2 bits, lowest first                              d (q - 1)
+//   PQ2_0   128       d, 32 of 2 bits, lowest first                              d (q - 1)
 //   Q4_0     32       d, 16 of nibbles                                           d (q - 8)
 //   Q4_1     32       d, m, 16 of nibbles                                        d q + m
 //   Q5_0     32       d, u32 of fifth bits, 16 of nibbles                        d (q - 16)
@@ -148,10 +149,11 @@ void q1_0(const Byte* b, float* out) {
   for (int i = 0; i < 128; ++i) q[i] = static_cast<std::int8_t>((b[2 + i / 8] >> (i % 8)) & 1 ? 1 : -1);
   scaled(half(b), 0, q, 128, out);
 }
-void q2_0(const Byte* b, float* out) {
-  std::int8_t q[64];
-  for (int i = 0; i < 64; ++i) q[i] = static_cast<std::int8_t>((b[2 + i / 4] >> (i % 4 * 2)) & 3);
-  scaled(half(b), 1, q, 64, out);
+template <int kElements>
+void pairs_of_bits(const Byte* b, float* out) {
+  std::int8_t q[kElements];
+  for (int i = 0; i < kElements; ++i) q[i] = static_cast<std::int8_t>((b[2 + i / 4] >> (i % 4 * 2)) & 3);
+  scaled(half(b), 1, q, kElements, out);
 }
 void q4_0(const Byte* b, float* out) { scaled(half(b), 8, Nibbles(b + 2).q, 32, out); }
 void q4_1(const Byte* b, float* out) { shifted(half(b), half(b + 2), Nibbles(b + 4).q, 32, out); }
@@ -422,20 +424,21 @@ struct Row {
   DType dtype;
   void (*run)(const Byte* blocks, std::size_t bytes, float* out);
 };
-constexpr Row kRows[] = {{DType::q1_0, every<q1_0, 18, 128>},       {DType::q2_0, every<q2_0, 18, 64>},
-                         {DType::q4_0, every<q4_0, 18, 32>},        {DType::q4_1, every<q4_1, 20, 32>},
-                         {DType::q5_0, every<q5_0, 22, 32>},        {DType::q5_1, every<q5_1, 24, 32>},
-                         {DType::q8_0, every<q8_0, 34, 32>},        {DType::q8_1, every<q8_1, 36, 32>},
-                         {DType::q2_k, every<q2_k, 84, 256>},       {DType::q3_k, every<q3_k, 110, 256>},
-                         {DType::q4_k, every<q4_k, 144, 256>},      {DType::q5_k, every<q5_k, 176, 256>},
-                         {DType::q6_k, every<q6_k, 210, 256>},      {DType::q8_k, every<q8_k, 292, 256>},
-                         {DType::iq4_nl, every<iq4_nl, 18, 32>},    {DType::iq4_xs, every<iq4_xs, 136, 256>},
-                         {DType::tq1_0, every<tq1_0, 54, 256>},     {DType::tq2_0, every<tq2_0, 66, 256>},
-                         {DType::iq2_xxs, every<iq2_xxs, 66, 256>}, {DType::iq2_xs, every<iq2_xs, 74, 256>},
-                         {DType::iq2_s, every<iq2_s, 82, 256>},     {DType::iq3_xxs, every<iq3_xxs, 98, 256>},
-                         {DType::iq3_s, every<iq3_s, 110, 256>},    {DType::iq1_s, every<iq1_s, 50, 256>},
-                         {DType::iq1_m, every<iq1_m, 56, 256>},     {DType::mxfp4, every<mxfp4, 17, 32>},
-                         {DType::nvfp4, every<nvfp4, 36, 64>}};
+constexpr Row kRows[] = {
+    {DType::q1_0, every<q1_0, 18, 128>},       {DType::q2_0, every<pairs_of_bits<64>, 18, 64>},
+    {DType::q4_0, every<q4_0, 18, 32>},        {DType::q4_1, every<q4_1, 20, 32>},
+    {DType::q5_0, every<q5_0, 22, 32>},        {DType::q5_1, every<q5_1, 24, 32>},
+    {DType::q8_0, every<q8_0, 34, 32>},        {DType::q8_1, every<q8_1, 36, 32>},
+    {DType::q2_k, every<q2_k, 84, 256>},       {DType::q3_k, every<q3_k, 110, 256>},
+    {DType::q4_k, every<q4_k, 144, 256>},      {DType::q5_k, every<q5_k, 176, 256>},
+    {DType::q6_k, every<q6_k, 210, 256>},      {DType::q8_k, every<q8_k, 292, 256>},
+    {DType::iq4_nl, every<iq4_nl, 18, 32>},    {DType::iq4_xs, every<iq4_xs, 136, 256>},
+    {DType::tq1_0, every<tq1_0, 54, 256>},     {DType::tq2_0, every<tq2_0, 66, 256>},
+    {DType::iq2_xxs, every<iq2_xxs, 66, 256>}, {DType::iq2_xs, every<iq2_xs, 74, 256>},
+    {DType::iq2_s, every<iq2_s, 82, 256>},     {DType::iq3_xxs, every<iq3_xxs, 98, 256>},
+    {DType::iq3_s, every<iq3_s, 110, 256>},    {DType::iq1_s, every<iq1_s, 50, 256>},
+    {DType::iq1_m, every<iq1_m, 56, 256>},     {DType::mxfp4, every<mxfp4, 17, 32>},
+    {DType::nvfp4, every<nvfp4, 36, 64>},      {DType::pq2_0, every<pairs_of_bits<128>, 34, 128>}};
 
 }  // namespace
 

@@ -202,6 +202,15 @@ Recipe& Recipe::then(RecipeStep step) {
   return *this;
 }
 
+std::uint32_t Recipe::append(const Recipe& other) {
+  const auto first = static_cast<std::uint32_t>(steps.size());
+  for (RecipeStep step : other.steps) {
+    for (std::uint32_t& input : step.inputs) input += first;
+    steps.push_back(std::move(step));
+  }
+  return static_cast<std::uint32_t>(steps.size() - 1);
+}
+
 Recipe take(TensorId tensor) { return {{{.kind = StepKind::take, .tensor = tensor}}}; }
 Recipe unpack(std::uint32_t packed) { return {{{.kind = StepKind::unpack, .packed = packed}}}; }
 

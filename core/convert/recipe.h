@@ -60,6 +60,8 @@ struct Recipe {
 
   // Adds a step with one input, the last step.
   Recipe& then(RecipeStep step);
+  // Adds the steps of another recipe; the position of the step that gives its result.
+  std::uint32_t append(const Recipe& other);
 };
 Recipe take(TensorId tensor);
 Recipe unpack(std::uint32_t packed);

@@ -82,6 +82,7 @@ void merge_in_place(ForwardGraph& graph, const std::vector<InPlace>& in_place) {
     for (const ValueId id : graph.ops[i].inputs) last_use[root(id)] = i;
     for (const ValueId id : graph.ops[i].held) last_use[root(id)] = i;
   }
+  for (const ValueId id : graph.outputs) last_use[root(id)] = graph.ops.size();
   for (const auto [at, preferred] : in_place) {
     const Op& op = graph.ops[at];
     if (op.outputs.empty()) continue;

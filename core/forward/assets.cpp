@@ -21,8 +21,10 @@ std::shared_ptr<const ForwardAssets> built_in_assets() {
     auto all = std::make_shared<ForwardAssets>();
     const auto architectures = built_in_architectures();
     const auto profiles = built_in_profiles();
+    const auto policies = built_in_type_policies();
     all->architectures.assign(architectures.begin(), architectures.end());
     all->profiles.assign(profiles.begin(), profiles.end());
+    all->type_policies.assign(policies.begin(), policies.end());
     return std::shared_ptr<const ForwardAssets>(std::move(all));
   }();
   return assets;
@@ -33,6 +35,7 @@ std::shared_ptr<const ForwardAssets> load_assets(const std::string& folder) {
   all->own_architectures = add_folder(folder + "/architectures", all->architectures, &Architecture::family,
                                       parse_architecture, all->faults);
   add_folder(folder + "/profiles", all->profiles, &Profile::id, parse_profile, all->faults);
+  add_folder(folder + "/types", all->type_policies, &TypePolicy::name, parse_type_policy, all->faults);
   return all;
 }
 

@@ -1,8 +1,9 @@
-// The architectures and profiles that the program knows: the built-in ones and a user's own.
+// The architectures, profiles and type policies that the program knows: the built-in ones and a user's own.
 #pragma once
 
 #include "core/forward/architecture.h"
 #include "core/forward/profile.h"
+#include "core/forward/type_policy.h"
 
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@ struct ForwardAssets {
   std::vector<Architecture> architectures = {};  // a user's own come first
   std::size_t own_architectures = 0;             // number of the user's own
   std::vector<Profile> profiles = {};
+  std::vector<TypePolicy> type_policies = {};
   std::vector<std::string> faults = {};  // error messages of the files that were left out
 
   // The architecture for this configuration; null if there is none. A user's own that matches by class name
@@ -30,9 +32,9 @@ std::shared_ptr<const ForwardAssets> built_in_assets();
 // Loads the assets when they are first needed. An empty function means the built-in assets.
 using AssetsLoader = std::function<std::shared_ptr<const ForwardAssets>()>;
 
-// The built-in assets and every folder/architectures/*.json and folder/profiles/*.json. A file replaces the
-// built-in asset of the same family or profile name. A missing folder adds nothing. A file that does not
-// parse is left out, and its error is in `faults`.
+// The built-in assets and every file folder/KIND/*.json, where KIND is architectures, profiles or types. A
+// file replaces the built-in asset of the same family, profile or policy name. A missing folder adds nothing.
+// A file that does not parse is left out, and its error is in `faults`.
 std::shared_ptr<const ForwardAssets> load_assets(const std::string& folder);
 
 }  // namespace loadline

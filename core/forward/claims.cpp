@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/gguf_binding.h"
 #include "core/forward/parameters.h"
 #include "core/forward/pass_notes.h"
 
@@ -28,26 +29,38 @@ std::string doubts(const BoundModel& bound, const MetaGraph& graph) {
   return "";
 }
 
+namespace {
+
+void claim(ModelClaims& result, const MetaGraph& graph, BoundModel bound, std::uint64_t parameters) {
+  result.family = bound.architecture->family;
+  if (doubts(bound, graph).empty()) result.parameters = parameters;
+  const std::unordered_set<std::string_view> known(graph.missing.begin(), graph.missing.end());
+  for (std::string& name : bound.claims.missing)
+    if (!known.contains(name)) result.missing.push_back(std::move(name));
+  result.unclaimed = std::move(bound.claims.unclaimed);
+  result.notes = std::move(bound.claims.disagreements);
+  for (std::string& note : left_out(*bound.architecture, bound.config))
+    result.notes.push_back({Severity::info, {}, std::move(note)});
+}
+
+}  // namespace
+
 ModelClaims model_claims(const MetaGraph& graph, const ForwardAssets& assets) {
   ModelClaims result;
   result.missing = graph.missing;
   const std::string* const json = find_text(graph, kConfigKey);
   try {
     // an ONNX export beside a config.json names its tensors differently
-    const bool checkpoint = !graph.forward && graph.format != "onnx";
-    if (json != nullptr && checkpoint) {
-      const ModelConfig config(*json, std::string(kConfigKey));
-      if (const Architecture* const architecture = assets.architecture(config)) {
-        result.family = architecture->family;
-        BoundModel bound = bind_architecture(*architecture, config, &graph);
-        if (doubts(bound, graph).empty()) result.parameters = parameters(bound, graph);
-        const std::unordered_set<std::string_view> known(graph.missing.begin(), graph.missing.end());
-        for (std::string& name : bound.claims.missing)
-          if (!known.contains(name)) result.missing.push_back(std::move(name));
-        result.unclaimed = std::move(bound.claims.unclaimed);
-        result.notes = std::move(bound.claims.disagreements);
-        for (std::string& note : left_out(*architecture, config))
-          result.notes.push_back({Severity::info, {}, std::move(note)});
+    const bool checkpoint = !graph.forward && graph.format != "onnx" && graph.format != "gguf";
+    if (const auto config = gguf_config(graph)) {
+      GgufBinding binding = bind_gguf(*config, graph, assets);
+      claim(result, graph, std::move(binding.bound), binding.parameters);
+    } else if (json != nullptr && checkpoint) {
+      const ModelConfig config_json(*json, std::string(kConfigKey));
+      if (const Architecture* const architecture = assets.architecture(config_json)) {
+        BoundModel bound = bind_architecture(*architecture, config_json, &graph);
+        const std::uint64_t count = parameters(bound, graph);
+        claim(result, graph, std::move(bound), count);
       }
     }
   } catch (const Error& error) {

@@ -7,6 +7,7 @@
 #include "core/forward/claims.h"
 #include "core/forward/estimate.h"
 #include "core/forward/file_graph.h"
+#include "core/forward/gguf_binding.h"
 #include "core/forward/lower.h"
 #include "core/forward/pass_notes.h"
 
@@ -17,32 +18,65 @@
 namespace loadline {
 namespace {
 
-// Fills in the model from a configuration and its asset. If it throws, the estimate stays in `model`.
-void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
-              const ForwardAssets& assets, const Profile& profile) {
+std::string without_asset(std::string_view name) {
+  return fmt::format("no asset for {}: sizes only; the manual tells how to add one",
+                     name.empty() ? "this model" : safe_display(name, 60));
+}
+
+void estimate(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config) {
   model.cache_bytes_per_token = estimated_cache_per_token(config);
   model.activation_bound_per_token = activation_bound_per_token(graph, config);
   if (model.cache_bytes_per_token) model.source = ForwardSource::estimate;
-  const Architecture* const architecture = assets.architecture(config);
-  if (architecture == nullptr) {
-    const std::vector<std::string> classes = config.architectures();
-    const std::string name = classes.empty() ? config.model_type() : classes.front();
-    model.remark = fmt::format("no asset for {}: sizes only; the manual tells how to add one",
-                               name.empty() ? "this model" : safe_display(name, 60));
-    return;
-  }
-  model.family = architecture->family;
-  model.bound = bind_architecture(*architecture, config, &graph, profile.flags);
+}
+
+// Lowers the bound architecture, unless the files leave doubts about it.
+void run_architecture(ForwardModel& model, const MetaGraph& graph, const Profile& profile) {
+  model.family = model.bound->architecture->family;
   model.remark = doubts(*model.bound, graph);
   if (!model.remark.empty()) return;
   model.source = ForwardSource::architecture;
   model.activation_bound_per_token.reset();  // the operators give exact figures
   model.profile = profile.id;
   model.allocator = profile.allocator;
+  model.micro_batch = profile.micro_batch;
   model.graph = lower(*model.bound, profile);
   model.lives = lifetimes(*model.graph);
   // states that do not grow, and a cache of fixed size, are not counted
   model.cache_bytes_per_token = cache_growth(model, 1, 0);
+}
+
+// Fills in the model from a configuration and its asset. If it throws, the estimate stays in `model`.
+void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
+              const ForwardAssets& assets, const Profile& profile) {
+  estimate(model, graph, config);
+  const Architecture* const architecture = assets.architecture(config);
+  if (architecture == nullptr) {
+    const std::vector<std::string> classes = config.architectures();
+    model.remark = without_asset(classes.empty() ? config.model_type() : classes.front());
+    return;
+  }
+  model.family = architecture->family;
+  model.bound = bind_architecture(*architecture, config, &graph, profile.flags);
+  run_architecture(model, graph, profile);
+}
+
+// The same for a GGUF file, whose keys are its configuration.
+void describe_gguf(ForwardModel& model, const MetaGraph& graph, const ForwardAssets& assets,
+                   Profile profile) {
+  const std::string path = graph.files.empty() ? "" : graph.files.front().path;
+  if (const auto usual = usual_gguf_config(graph)) estimate(model, graph, ModelConfig(usual->json, path));
+  const std::optional<GgufConfig> config = gguf_config(graph);
+  if (!config) {
+    const std::string* const name = find_text(graph, "general.architecture");
+    const bool known = name != nullptr && find_gguf_reader(*name) != nullptr;
+    model.remark =
+        known ? fmt::format("the file has no keys of a '{}' model: sizes only", safe_display(*name, 60))
+              : without_asset(name == nullptr ? "" : *name);
+    return;
+  }
+  profile.flags = flags_for(*config, std::move(profile.flags));
+  model.bound = bind_gguf(*config, graph, assets, profile.flags).bound;
+  run_architecture(model, graph, profile);
 }
 
 // Throws for a profile that is not for this model's operators. Operators that no profile is for accept any
@@ -93,13 +127,16 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
     return model;
   }
   const std::string* const json = find_text(graph, kConfigKey);
-  if (json == nullptr) {
-    model.remark = graph.format == "gguf" ? "the forward pass of GGUF files is not known yet: sizes only"
-                                          : "no config.json lies beside the weights: sizes only";
+  const bool gguf = json == nullptr && graph.format == "gguf";
+  if (json == nullptr && !gguf) {
+    model.remark = "no config.json lies beside the weights: sizes only";
     return model;
   }
   try {
-    describe(model, graph, ModelConfig(*json, "config.json"), assets, profile);
+    if (gguf)
+      describe_gguf(model, graph, assets, profile);
+    else
+      describe(model, graph, ModelConfig(*json, "config.json"), assets, profile);
   } catch (const Error& error) {
     // a fault in the profile must be corrected by its author, so it is not hidden behind an estimate
     if (error.place().file == profile.path) throw;
@@ -116,8 +153,9 @@ bool runs(const Profile& profile, const MetaGraph& graph) {
 }
 
 const Profile& default_profile(const ForwardAssets& assets, const MetaGraph& graph) {
-  const auto found = std::ranges::find_if(
-      assets.profiles, [&](const Profile& one) { return graph.forward && runs(one, graph); });
+  const auto found = std::ranges::find_if(assets.profiles, [&](const Profile& one) {
+    return graph.forward ? runs(one, graph) : one.default_for == graph.format;
+  });
   return found == assets.profiles.end() ? assets.profile("fused") : *found;
 }
 

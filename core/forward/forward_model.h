@@ -27,6 +27,7 @@ struct ForwardModel {
   std::string family = {};   // of the asset
   std::string profile = {};  // applied to the operators; empty if none applies to a file's own operators
   AllocatorModel allocator = AllocatorModel::exact;
+  std::uint64_t micro_batch = 0;         // of the profile; 0: a text is read in one pass
   std::string remark = {};               // why information is missing
   std::optional<BoundModel> bound = {};  // of an architecture, even if the architecture was rejected
   std::optional<ForwardGraph> graph = {};
@@ -48,8 +49,8 @@ ForwardModel forward_model(const MetaGraph& graph, const ForwardAssets& assets, 
 // Whether the profile is for the operators of this model: for the file's format if the file lists operators,
 // else for architectures.
 bool runs(const Profile& profile, const MetaGraph& graph);
-// The profile for a model if the user chooses none: the first profile for the operators of its file, or
-// "fused" if there is none.
+// The profile for a model if the user chooses none: the first profile for the operators of its file, else the
+// first that names its format, or "fused" if there is none.
 const Profile& default_profile(const ForwardAssets& assets, const MetaGraph& graph);
 
 // The options of a pass: a profile, and settings that override the profile's.

@@ -26,24 +26,51 @@ struct TypeWord {
 constexpr TypeWord kTypes[] = {
     {"u32", GgufType::u32}, {"f32", GgufType::f32}, {"bool", GgufType::boolean}, {"str", GgufType::text}};
 
+struct ConfigWord {
+  std::string_view word;
+  ConfigType type;
+};
+constexpr ConfigWord kConfigTypes[] = {{"int", ConfigType::whole},    {"real", ConfigType::real},
+                                       {"bool", ConfigType::boolean}, {"str", ConfigType::text},
+                                       {"list", ConfigType::list},    {"let", ConfigType::local}};
+
 // "embedding_length u32 = d"
 class KeyParser : public AssetScanner {
  public:
   using AssetScanner::AssetScanner;
+
+  template <typename Row, std::size_t count>
+  auto type(const Row (&rows)[count]) {
+    const std::string found = word("a type");
+    const auto known = std::ranges::find(rows, std::string_view(found), &Row::word);
+    if (known == std::end(rows)) fail("there is no type '{}'", safe_display(found, 40));
+    return known->type;
+  }
+  Expression value() {
+    expect('=');
+    Expression found = expression();
+    skip_space();
+    if (!at_end()) fail("nothing more expected here");
+    return found;
+  }
 
   GgufKeyRule parse() {
     GgufKeyRule rule;
     skip_space();
     rule.name = name();
     rule.whole = rule.name.starts_with("general.") || rule.name.starts_with("tokenizer.");
-    const std::string type = word("a type");
-    const auto known = std::ranges::find(kTypes, std::string_view(type), &TypeWord::word);
-    if (known == std::end(kTypes)) fail("there is no type '{}'", safe_display(type, 40));
-    rule.type = known->type;
-    expect('=');
-    rule.value = expression();
+    rule.type = type(kTypes);
+    rule.value = value();
+    return rule;
+  }
+
+  ConfigRule parse_config() {
+    ConfigRule rule;
     skip_space();
-    if (!at_end()) fail("nothing more expected here");
+    rule.name = name();
+    rule.type = type(kConfigTypes);
+    rule.write_null = take('?');
+    rule.value = value();
     return rule;
   }
 };
@@ -63,16 +90,19 @@ class FamilyParser {
       result_.spellings = spellings->pairs("'spellings'", kMostAssetNames, kMostAssetName);
     result_.f32 = texts("f32");
     result_.drop = texts("drop");
-    for_each_field(root_, "let", kMostAssetNames, [&](const std::string& key, const AssetNode& node) {
-      result_.let.emplace_back(key, node.expression("'let'"));
-    });
-    for_each_field(root_, "refuse", kMostAssetNames, [&](const std::string& reason, const AssetNode& node) {
-      result_.refuse.emplace_back(reason, node.expression("'refuse'"));
-    });
+    result_.reads = texts("reads");
+    result_.let = expressions("let");
+    result_.refuse = expressions("refuse");
+    result_.notes = expressions("notes");
+    result_.remarks = expressions("remarks");
+    result_.flags = expressions("flags");
     for (const AssetNode& item : lines("keys"))
       result_.keys.push_back(KeyParser(item.text, item.place).parse());
     for (const AssetNode& item : lines("tensors"))
       result_.tensors.push_back(parse_name_rule(item.text, item.place));
+    if (root_.find("config") != nullptr)
+      for (const AssetNode& item : lines("config"))
+        result_.config.push_back(KeyParser(item.text, item.place).parse_config());
     blocks();
     return std::move(result_);
   }
@@ -83,6 +113,13 @@ class FamilyParser {
     return list == nullptr ? std::vector<std::string>()
                            : list->texts(fmt::format("'{}'", key), kMostAssetNames, kMostAssetName);
   }
+  std::vector<std::pair<std::string, Expression>> expressions(std::string_view key) {
+    std::vector<std::pair<std::string, Expression>> found;
+    for_each_field(root_, key, kMostAssetNames, [&](const std::string& name, const AssetNode& node) {
+      found.emplace_back(name, node.expression(fmt::format("'{}'", key)));
+    });
+    return found;
+  }
   const std::vector<AssetNode>& lines(std::string_view key) {
     const AssetNode& list = root_.at(key);
     const std::string what = fmt::format("'{}'", key);
@@ -92,9 +129,10 @@ class FamilyParser {
   }
 
   void blocks() {
-    constexpr std::string_view kOthers[] = {"architecture", "about",  "model_types", "classes",
-                                            "let",          "keys",   "tensors",     "prefix",
-                                            "spellings",    "refuse", "f32",         "drop"};
+    constexpr std::string_view kOthers[] = {"architecture", "about",   "model_types", "classes",   "let",
+                                            "keys",         "tensors", "prefix",      "spellings", "refuse",
+                                            "notes",        "f32",     "drop",        "reads",     "config",
+                                            "remarks",      "flags"};
     root_.at_most(kMostAssetNames, "an asset");
     for (const std::string& name : root_.keys)
       if (std::ranges::find(kOthers, std::string_view(name)) == std::end(kOthers))
@@ -138,6 +176,12 @@ const GgufFamily* find_gguf_family(const ModelConfig& config) {
       if (has(family.classes, name)) return &family;
   for (const GgufFamily& family : families)
     if (has(family.model_types, config.model_type())) return &family;
+  return nullptr;
+}
+
+const GgufFamily* find_gguf_reader(std::string_view architecture) {
+  for (const GgufFamily& family : built_in_gguf_families())
+    if (std::ranges::find(family.reads, architecture) != family.reads.end()) return &family;
   return nullptr;
 }
 

@@ -33,6 +33,8 @@ class Mapper {
       if (holds.evaluate(scope_).truth())
         throw Error(ErrorCode::unsupported, {.file = config_.path()}, "llama.cpp would run it wrongly: {}",
                     reason);
+    for (const auto& [note, holds] : family_.notes)
+      if (holds.evaluate(scope_).truth()) map_.notes.push_back(note);
     const Datum architecture = family_.architecture.evaluate(scope_);
     if (architecture.text() == nullptr)
       family_.architecture.place().fail("the architecture is {}: a text expected", architecture.shown());

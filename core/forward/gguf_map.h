@@ -36,6 +36,7 @@ struct GgufMap {
   std::string architecture;
   std::vector<MappedKey> keys;
   std::vector<MappedTensor> tensors;
+  std::vector<std::string> notes;    // what llama.cpp does in another way than the model
   std::vector<std::string> dropped;  // tensors of the model that have no place in the file
 };
 

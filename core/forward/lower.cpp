@@ -48,16 +48,9 @@ class Lowering {
     constants_.insert_or_assign("ce", Datum(bytes_of(cache_)));
     values_.resize(model_.values.size());
     for (std::size_t i = 0; i < model_.inputs.size(); ++i) add_input(i);
-    for (const SharedValue& shared : profile_.shared) {
-      const SizePoly bytes = size_of(shared.bytes);
-      if (bytes == SizePoly(0)) continue;
-      const bool used =
-          std::ranges::any_of(model_.ops, [&](const BoundOp& op) { return is_for(shared, op); });
-      if (!used) continue;
-      shared_.emplace_back(&shared, add_value(shared.name, DType::u8, {bytes}, Lane::activation));
-      graph_.inputs.push_back(shared_.back().second);
-    }
-    for (const BoundOp& op : model_.ops) add_op(op);
+    shared_.resize(profile_.shared.size());
+    const std::size_t rows_at = output_rows_at();
+    for (std::size_t i = 0; i < model_.ops.size(); ++i) add_op(model_.ops[i], i == rows_at);
     if (!model_.ops.empty())
       for (const std::uint32_t output : model_.ops.back().outputs) graph_.outputs.push_back(*values_[output]);
     hold(graph_, turns_, until_);
@@ -73,13 +66,55 @@ class Lowering {
     for (const auto& [name, value] : op.attributes) locals_.insert_or_assign(name, value);
   }
 
-  bool is_for(const SharedValue& shared, const BoundOp& op) {
-    if (std::ranges::find(shared.ops, op.line->op) == shared.ops.end()) return false;
-    if (shared.condition.text().empty()) return true;
+  // The names that a rule sees of an operator whose outputs have their shapes.
+  void see(const BoundOp& op) {
     see_attributes(op);
-    const bool used = shared.condition.evaluate(scope_).truth();
-    locals_.clear();
-    return used;
+    locals_.insert_or_assign("weights", Datum(static_cast<std::int64_t>(op.weights.size())));
+    if (!op.inputs.empty()) {
+      const Sizes& first = shape(0);
+      SizePoly rows(1);
+      for (std::size_t i = 0; i + 1 < first.size(); ++i) rows = product(rows, first[i]);
+      locals_.insert_or_assign("input", Datum(model_.values[op.inputs[0]]));
+      locals_.insert_or_assign("n", Datum(rows));
+      locals_.insert_or_assign("c", Datum(first.empty() ? SizePoly(1) : first.back()));
+      const Sizes& second = shape(op.inputs.size() > 1 ? 1 : 0);
+      locals_.insert_or_assign("also", Datum(second.empty() ? SizePoly(1) : second.back()));
+      locals_.insert_or_assign("t", Datum(second.size() > 1 ? second[second.size() - 2] : SizePoly(1)));
+      const auto window = windows_.find(op.inputs.size() > 1 ? op.inputs[1] : op.inputs[0]);
+      locals_.insert_or_assign("within", Datum(window == windows_.end() ? 0 : window->second));
+    }
+    if (!op.outputs.empty()) {
+      const Sizes& first = *graph_.value(*values_[op.outputs[0]]).shape;
+      locals_.insert_or_assign("o", Datum(first.empty() ? SizePoly(1) : first.back()));
+    }
+  }
+
+  // Adds the shared values that this operator uses to its inputs. Its first user gives each its size.
+  void add_shared(const BoundOp& op, Op& lowered) {
+    for (std::size_t i = 0; i < shared_.size(); ++i) {
+      const SharedValue& shared = profile_.shared[i];
+      if (std::ranges::find(shared.ops, op.line->op) == shared.ops.end()) continue;
+      if (!shared.condition.text().empty() && !shared.condition.evaluate(scope_).truth()) continue;
+      if (!shared_[i]) {
+        const SizePoly bytes = size_of(shared.bytes);
+        if (bytes == SizePoly(0)) continue;
+        shared_[i] = add_value(shared.name, DType::u8, {bytes}, Lane::activation);
+        graph_.inputs.push_back(*shared_[i]);
+        if (shared.to_end) graph_.outputs.push_back(*shared_[i]);
+      }
+      lowered.inputs.push_back(*shared_[i]);
+    }
+  }
+
+  // The position of the operator whose inputs an engine takes rows of; that of no operator if it takes none.
+  std::size_t output_rows_at() const {
+    const auto is = [](std::string_view kind) {
+      return [kind](const BoundOp& op) { return op.line->op == kind; };
+    };
+    if (profile_.output_rows_at.empty()) return model_.ops.size();
+    const auto last = std::find_if(model_.ops.rbegin(), model_.ops.rend(), is("attn")).base();
+    return static_cast<std::size_t>(std::find_if(last, model_.ops.end(), is(profile_.output_rows_at)) -
+                                    model_.ops.begin());
   }
 
   template <typename... Values>
@@ -368,8 +403,22 @@ class Lowering {
                              return rule.name == known.name;
                            }));
 
-  void add_op(const BoundOp& op) {
+  // Copies the rows of each input that go into the output.
+  void take_rows(const BoundOp& op) {
+    for (const std::uint32_t input : op.inputs) {
+      Value copy = graph_.value(*values_[input]);
+      if (copy.lane != Lane::activation || !copy.shape) continue;
+      Op take = {.kind = "take", .name = op.name, .inputs = {*values_[input]}, .weights = {}, .outputs = {}};
+      values_[input] = add_value(copy.name + ".rows", *copy.dtype, *copy.shape, Lane::activation);
+      take.outputs = {*values_[input]};
+      graph_.ops.push_back(std::move(take));
+      turns_.push_back(op.turn);
+    }
+  }
+
+  void add_op(const BoundOp& op, bool of_output_rows) {
     op_ = &op;
+    if (of_output_rows) take_rows(op);
     const auto row = std::ranges::find_if(kRules, [&](const Rule& one) { return one.name == op.line->op; });
     if (row == kRules.end())
       fail("there is no operator '{}'; there are: {}", safe_display(op.line->op, 40), operator_list());
@@ -378,12 +427,9 @@ class Lowering {
     lowered.kind = op.line->op;
     lowered.name = op.name;
     for (const std::uint32_t input : op.inputs) lowered.inputs.push_back(*values_[input]);
-    for (const auto& [shared, value] : shared_)
-      if (is_for(*shared, op)) lowered.inputs.push_back(value);
-    for (const BoundWeight& weight : op.weights) {
-      if (weight.tensor) lowered.weights.push_back(*weight.tensor);
-      lowered.weights.insert(lowered.weights.end(), weight.companions.begin(), weight.companions.end());
-    }
+    see(op);
+    add_shared(op, lowered);
+    lowered.weights = tensors_of(op);
     for (const std::uint32_t output : op.outputs) {
       if (!values_[output]) fail("'{}' does not give so many results", op.line->op);
       lowered.outputs.push_back(*values_[output]);
@@ -391,6 +437,21 @@ class Lowering {
     apply_rule(op, lowered);
     graph_.ops.push_back(std::move(lowered));
     turns_.push_back(op.turn);
+  }
+
+  // Each once: a GGUF file stacks the weights of all experts.
+  static std::vector<TensorId> tensors_of(const BoundOp& op) {
+    std::vector<TensorId> ids;
+    const auto add = [&](TensorId id) {
+      constexpr std::size_t kFew = 8;  // of a stack; an expert's own weight never repeats
+      const auto begin = ids.size() < kFew ? ids.begin() : ids.end() - kFew;
+      if (std::find(begin, ids.end(), id) == ids.end()) ids.push_back(id);
+    };
+    for (const BoundWeight& weight : op.weights) {
+      if (weight.tensor) add(*weight.tensor);
+      for (const TensorId id : weight.companions) add(id);
+    }
+    return ids;
   }
 
   std::vector<ValueId> temporaries(const BoundOp& op, const std::vector<Expression>& sizes) {
@@ -404,6 +465,23 @@ class Lowering {
     return ids;
   }
 
+  ValueId root_of(ValueId id) const { return graph_.value(id).memory_of.value_or(id); }
+
+  // Operators before this one, each with one result that the next one uses.
+  void add_stages(const BoundOp& op, const OpRule& rule, Op& lowered) {
+    for (const ValueId id : temporaries(op, rule.stages)) {
+      Op stage = {.kind = lowered.kind,
+                  .name = lowered.name,
+                  .inputs = std::move(lowered.inputs),
+                  .weights = std::move(lowered.weights),
+                  .outputs = {id}};
+      graph_.ops.push_back(std::move(stage));
+      turns_.push_back(op.turn);
+      lowered.inputs = {id};
+      lowered.weights.clear();
+    }
+  }
+
   // Temporaries that outlive their operator.
   void keep(const BoundOp& op, const std::vector<Expression>& sizes, const char* until, Op& lowered) {
     std::vector<ValueId> kept = temporaries(op, sizes);
@@ -414,23 +492,10 @@ class Lowering {
 
   void apply_rule(const BoundOp& op, Op& lowered) {
     const OpRule& rule = profile_.rule(op.line->op);
-    see_attributes(op);
-    locals_.insert_or_assign("weights", Datum(static_cast<std::int64_t>(op.weights.size())));
-    if (!op.inputs.empty()) {
-      const Sizes& first = shape(0);
-      SizePoly rows(1);
-      for (std::size_t i = 0; i + 1 < first.size(); ++i) rows = product(rows, first[i]);
-      locals_.insert_or_assign("n", Datum(rows));
-      locals_.insert_or_assign("c", Datum(first.empty() ? SizePoly(1) : first.back()));
-      const Sizes& second = shape(op.inputs.size() > 1 ? 1 : 0);
-      locals_.insert_or_assign("t", Datum(second.size() > 1 ? second[second.size() - 2] : SizePoly(1)));
-      const auto window = windows_.find(op.inputs.size() > 1 ? op.inputs[1] : op.inputs[0]);
-      locals_.insert_or_assign("within", Datum(window == windows_.end() ? 0 : window->second));
-    }
-    if (!lowered.outputs.empty()) {
-      const Sizes& first = *graph_.value(lowered.outputs[0]).shape;
-      locals_.insert_or_assign("o", Datum(first.empty() ? SizePoly(1) : first.back()));
-    }
+    see(op);
+    if (const auto input = input_number(rule.view, scope_); input && *input < op.inputs.size())
+      graph_.values[static_cast<std::size_t>(lowered.outputs.at(0))].memory_of =
+          root_of(*values_[op.inputs[*input]]);
     if (!rule.before.empty()) {
       Op first = {
           .kind = lowered.kind, .name = lowered.name, .inputs = lowered.inputs, .weights = {}, .outputs = {}};
@@ -438,7 +503,14 @@ class Lowering {
       graph_.ops.push_back(std::move(first));
       turns_.push_back(op.turn);
     }
+    if (!rule.stages.empty()) add_stages(op, rule, lowered);
     lowered.temporaries = temporaries(op, rule.temporaries);
+    for (const ValueId id : temporaries(op, rule.to_end)) {
+      lowered.temporaries.push_back(id);
+      graph_.outputs.push_back(id);
+    }
+    if (rule.output_to_end.evaluate(scope_).truth())
+      graph_.outputs.insert(graph_.outputs.end(), lowered.outputs.begin(), lowered.outputs.end());
     if (rule.without.evaluate(scope_).truth())
       for (const ValueId id : lowered.outputs)
         graph_.values[static_cast<std::size_t>(id)].shape = Sizes{SizePoly(0)};
@@ -467,8 +539,8 @@ class Lowering {
   SizePoly total_;                                    // S + P
   ForwardGraph graph_;
   std::vector<std::optional<ValueId>> values_;  // by number of the value in the BoundModel
-  std::vector<std::pair<const SharedValue*, ValueId>> shared_;
-  std::vector<std::uint32_t> turns_;  // of each operator: BoundOp::turn
+  std::vector<std::optional<ValueId>> shared_;  // parallel to the profile's; those that are used
+  std::vector<std::uint32_t> turns_;            // of each operator: BoundOp::turn
   std::vector<Until> until_;
   std::vector<InPlace> in_place_;
   std::map<std::uint32_t, std::int64_t> windows_;  // of cached values, by number in the BoundModel

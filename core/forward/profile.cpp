@@ -36,8 +36,8 @@ std::optional<DType> dtype(const AssetNode& root, std::string_view key) {
 OpRule rule(const AssetNode& node) {
   OpRule result;
   node.as(Kind::object, "an operator")
-      .allow(
-          {"before", "kept", "temporaries", "in_place", "without", "until", "view", "returned", "windowed"});
+      .allow({"before", "kept", "temporaries", "in_place", "without", "until", "view", "returned", "windowed",
+              "stages", "to_end", "output_to_end"});
   const auto sizes = [&](const char* key) {
     std::vector<Expression> list;
     const AssetNode* const found = node.find(key);
@@ -56,16 +56,30 @@ OpRule rule(const AssetNode& node) {
   result.without = find_expression(node, "without");
   result.view = find_expression(node, "view");
   result.windowed = find_expression(node, "windowed");
+  result.stages = sizes("stages");
+  result.to_end = sizes("to_end");
+  result.output_to_end = find_expression(node, "output_to_end");
   return result;
 }
 
 SharedValue shared(const std::string& name, const AssetNode& node) {
-  node.as(Kind::object, "a shared value").allow({"bytes", "ops", "if"});
+  node.as(Kind::object, "a shared value").allow({"bytes", "ops", "if", "to_end"});
   const AssetNode* const bytes = node.find("bytes");
   const AssetNode* const ops = node.find("ops");
   if (bytes == nullptr || ops == nullptr) node.place.fail("'bytes' and 'ops' expected");
   return {name, bytes->expression("'bytes'"), find_expression(node, "if"),
-          ops->texts("'ops'", kMostAssetNames, kMostAssetName)};
+          ops->texts("'ops'", kMostAssetNames, kMostAssetName),
+          find_expression(node, "to_end").evaluate({}).truth()};
+}
+
+std::uint64_t token_count(const AssetNode& root, std::string_view key) {
+  const Expression expression = find_expression(root, key);
+  const Datum value = expression.evaluate({});
+  if (value.null()) return 0;
+  constexpr std::int64_t kMost = 1 << 24;
+  if (value.number() == nullptr || *value.number() < 0 || *value.number() > kMost)
+    expression.place().fail("'{}' is {}: a whole number from 0 to {} expected", key, value.shown(), kMost);
+  return static_cast<std::uint64_t>(*value.number());
 }
 
 AllocatorModel pass_allocator(const AssetNode& root) {
@@ -105,7 +119,8 @@ std::optional<std::size_t> input_number(const Expression& rule, const Scope& sco
 Profile parse_profile(std::string_view json, const std::string& path) {
   const AssetNode root = parse_asset(json, path);
   root.allow({"profile", "about", "operators", "activation", "cache", "logits", "allocator", "order",
-              "shared", "reuse", "hold_block_inputs", "flags", "ops"});
+              "shared", "reuse", "hold_block_inputs", "flags", "ops", "default_for", "micro_batch",
+              "output_rows_at"});
   Profile profile;
   profile.path = path;
   const AssetNode* const id = root.find("profile");
@@ -115,6 +130,13 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   if (const AssetNode* const operators = root.find("operators"))
     profile.format = operators->name("'operators'", kMostAssetName);
   if (profile.format == "asset") profile.format.clear();
+  if (const AssetNode* const format = root.find("default_for"))
+    profile.default_for = format->name("'default_for'", kMostAssetName);
+  if (const AssetNode* const at = root.find("output_rows_at")) {
+    profile.output_rows_at = at->name("'output_rows_at'", kMostAssetName);
+    check_operator(profile, profile.output_rows_at, at->place);
+  }
+  profile.micro_batch = token_count(root, "micro_batch");
   profile.activation = dtype(root, "activation");
   profile.cache = dtype(root, "cache");
   const std::string logits = text(root, "logits", "last");

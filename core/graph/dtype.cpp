@@ -74,6 +74,7 @@ constexpr std::array<DTypeInfo, kDTypeCount> kTable = {{
     {D::nvfp4,   "NVFP4",   K::block,  64,  36, "", "", 40, -1, -1, -1, -1, ""},
     {D::q1_0,    "Q1_0",    K::block, 128,  18, "", "", 41, -1, -1, -1, -1, ""},
     {D::q2_0,    "Q2_0",    K::block,  64,  18, "", "", 42, -1, -1, -1, -1, ""},
+    {D::pq2_0,   "PQ2_0",   K::block, 128,  34, "", "", 142, -1, -1, -1, -1, ""},
 }};
 // clang-format on
 

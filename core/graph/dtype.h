@@ -66,8 +66,9 @@ enum class DType : std::uint8_t {
   nvfp4,
   q1_0,
   q2_0,
+  pq2_0,  // Q2_0 in blocks of 128; older files give it the number of Q2_0 (importers/gguf/gguf_file.cpp)
 };
-inline constexpr int kDTypeCount = static_cast<int>(DType::q2_0) + 1;
+inline constexpr int kDTypeCount = static_cast<int>(DType::pq2_0) + 1;
 
 enum class DTypeKind : std::uint8_t { opaque, boolean, integer, floating, complex, text, block };
 
@@ -91,8 +92,8 @@ struct DTypeInfo {
 };
 
 // Every row, in the order of the enum. Facts: safetensors 0.8 tensor.rs, ggml.h (type ids up to
-// 42), onnx.in.proto, ExecuTorch scalar_type.fbs, LiteRT schema 3 (codes up to 22), torch.export schema of
-// torch 2.13.
+// 42; 142: PrismML's llama.cpp), onnx.in.proto, ExecuTorch scalar_type.fbs, LiteRT schema 3 (codes up to 22),
+// torch.export schema of torch 2.13.
 std::span<const DTypeInfo> dtype_table();
 const DTypeInfo& dtype_info(DType id);
 

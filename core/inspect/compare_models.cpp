@@ -42,23 +42,51 @@ bool is_number_type(const Weight& weight) {
   return weight.packed || type.kind == DTypeKind::floating || can_dequantize(weight.dtype);
 }
 
+// One tensor, as its file has it.
+bool is_stored(const Weight& weight) { return !weight.packed && !weight.recipe; }
+
 // Elements of a weight; for a type without a fixed size, its bytes.
 std::uint64_t element_total(const MetaGraph& graph, const Weight& weight) {
   return dtype_info(weight.dtype).block_elements == 0 ? weight_bytes(graph, weight)
                                                       : element_count(weight.shape).value_or(0);
 }
 
-// Encodings that can only be read from front to back.
+// Whether what a weight is read from can only be read from front to back.
 bool is_stream(const MetaGraph& graph, const Weight& weight) {
-  const Encoding encoding = graph.storage(graph.tensor(weight.tensor).storage).encoding;
-  return encoding != Encoding::plain && encoding != Encoding::byte_swapped;
+  const auto of = [&](TensorId id) {
+    const Encoding encoding = graph.storage(graph.tensor(id).storage).encoding;
+    return encoding != Encoding::plain && encoding != Encoding::byte_swapped;
+  };
+  return weight.recipe ? std::ranges::any_of(recipe_tensors(graph, *weight.recipe), of) : of(weight.tensor);
 }
+
+// The bytes of a weight of one model, as stored or as computed. For one thread.
+class ByteStream {
+ public:
+  ByteStream(const MetaGraph& graph, const ReadTensor& read, const Weight& weight)
+      : read_(read), tensor_(weight.tensor) {
+    if (weight.recipe) computed_.emplace(graph, read, *weight.recipe, kRecipeMemory);
+  }
+  ByteStream(const ReadTensor& read, TensorId tensor) : read_(read), tensor_(tensor) {}
+
+  void read(std::uint64_t offset, std::span<std::byte> out) {
+    if (computed_)
+      computed_->read(offset, out);
+    else
+      read_(tensor_, offset, out);
+  }
+
+ private:
+  const ReadTensor& read_;
+  TensorId tensor_;
+  std::optional<RecipeReader> computed_;
+};
 
 // The numbers of a weight of one model. For one thread.
 class NumberStream {
  public:
   NumberStream(const MetaGraph& graph, const ReadTensor& read, const Weight& weight)
-      : read_(read), weight_(weight) {
+      : bytes_of_(graph, read, weight), dtype_(weight.dtype) {
     if (weight.packed)
       unpacked_.emplace(graph, read, unpack(*weight.packed), kRecipeMemory);
     else
@@ -73,16 +101,16 @@ class NumberStream {
       unpacked_->read(first * sizeof(float), std::as_writable_bytes(std::span(floats_)));
       std::ranges::copy(floats_, doubles_.begin());
     } else {
-      bytes_.resize(static_cast<std::size_t>(packed_byte_size(weight_.dtype, count).value()));
-      read_(weight_.tensor, byte_size(weight_.dtype, first).value(), bytes_);
+      bytes_.resize(static_cast<std::size_t>(packed_byte_size(dtype_, count).value()));
+      bytes_of_.read(byte_size(dtype_, first).value(), bytes_);
       numbers_->read(bytes_, doubles_);
     }
     return doubles_;
   }
 
  private:
-  ReadTensor read_;
-  const Weight& weight_;
+  ByteStream bytes_of_;
+  DType dtype_;
   std::optional<RecipeReader> unpacked_;
   std::optional<Numbers> numbers_;
   std::vector<std::byte> bytes_;
@@ -165,7 +193,7 @@ class Comparer {
 
   // An earlier pair of tensors on the same bytes: tied weights.
   std::optional<std::uint32_t> same_bytes_before(std::uint32_t pair) {
-    if (a(pair).packed || b(pair).packed) return std::nullopt;
+    if (!is_stored(a(pair)) || !is_stored(b(pair))) return std::nullopt;
     const Tensor &x = a_->tensor(a(pair).tensor), &y = b_->tensor(b(pair).tensor);
     const auto [found, added] = seen_.try_emplace(std::tuple(x.storage, x.offset, y.storage, y.offset), pair);
     if (added) return std::nullopt;
@@ -179,7 +207,7 @@ class Comparer {
 
   // Whether both are the same bytes of one file.
   bool is_one_range(const Weight& of_a, const Weight& of_b) {
-    if (of_a.packed || of_b.packed || of_a.dtype != of_b.dtype) return false;
+    if (!is_stored(of_a) || !is_stored(of_b) || of_a.dtype != of_b.dtype) return false;
     const Tensor &x = a_->tensor(of_a.tensor), &y = b_->tensor(of_b.tensor);
     const Storage &s = a_->storage(x.storage), &t = b_->storage(y.storage);
     if (s.encoding != Encoding::plain || t.encoding != Encoding::plain || s.file == kNoFile ||
@@ -228,11 +256,10 @@ class Comparer {
     };
   }
 
-  // Reads a range of two tensors of one type; calls `differ(first, count, bytes of a, bytes of b)` for pieces
+  // Reads a range of two weights of one type; calls `differ(first, count, bytes of a, bytes of b)` for pieces
   // of it that are not equal.
   template <typename Differ>
-  static void read_both(DType dtype, TensorId id_a, TensorId id_b, const Part& part, const ReadTensor& read_a,
-                        const ReadTensor& read_b, Differ differ) {
+  static void read_both(DType dtype, ByteStream of_a, ByteStream of_b, const Part& part, Differ differ) {
     const DTypeInfo& type = dtype_info(dtype);
     const std::uint64_t unit = std::max<std::uint32_t>(type.block_elements, 1);
     const std::uint64_t unit_bytes = std::max<std::uint32_t>(type.block_bytes, 1);
@@ -244,8 +271,8 @@ class Comparer {
       const std::uint64_t offset = (part.first + done) / unit * unit_bytes;
       const auto bytes = static_cast<std::size_t>((count + unit - 1) / unit * unit_bytes);
       const std::span to_a(x.get(), bytes), to_b(y.get(), bytes);
-      read_a(id_a, offset, to_a);
-      read_b(id_b, offset, to_b);
+      of_a.read(offset, to_a);
+      of_b.read(offset, to_b);
       if (std::memcmp(to_a.data(), to_b.data(), bytes) != 0) differ(part.first + done, count, to_a, to_b);
       done += count;
     }
@@ -254,7 +281,7 @@ class Comparer {
   void compare_bytes(const Weight& of_a, const Weight& of_b, const Part& part, const ReadTensor& read_a,
                      const ReadTensor& read_b, DifferenceTally& tally) const {
     const bool numbers = options_.tolerance && is_number_type(of_a);
-    read_both(of_a.dtype, of_a.tensor, of_b.tensor, part, read_a, read_b,
+    read_both(of_a.dtype, ByteStream(*a_, read_a, of_a), ByteStream(*b_, read_b, of_b), part,
               [&](std::uint64_t first, std::uint64_t count, std::span<const std::byte> x,
                   std::span<const std::byte> y) {
                 if (numbers)
@@ -292,7 +319,7 @@ class Comparer {
     const std::uint64_t bytes = tensor_bytes(*a_, of_a);
     if (bytes != tensor_bytes(*b_, of_b)) return false;
     bool same = true;
-    read_both(DType::opaque, x, y, {0, 0, bytes}, read_a, read_b,
+    read_both(DType::opaque, ByteStream(read_a, x), ByteStream(read_b, y), {0, 0, bytes},
               [&](std::uint64_t, std::uint64_t, auto, auto) { same = false; });
     return same;
   }
@@ -333,9 +360,14 @@ std::uint64_t Comparison::count(PairState state) const {
 }
 
 Comparison compare_models(const MetaGraphPtr& a, const MetaGraphPtr& b, const CompareOptions& options,
-                          Progress& progress, const MapName& map_name) {
+                          Progress& progress) {
+  return compare_models(a, b, match_weights(*a, *b), options, progress);
+}
+
+Comparison compare_models(const MetaGraphPtr& a, const MetaGraphPtr& b, Matching match,
+                          const CompareOptions& options, Progress& progress) {
   Comparison result;
-  result.match = match_weights(*a, *b, map_name);
+  result.match = std::move(match);
   Comparer(a, b, options, progress, result).run();
   return result;
 }

@@ -69,6 +69,9 @@ struct Comparison {
 // Reads both models in a fixed memory, on several threads. Throws Error{io | malformed} if a file cannot be
 // read or decoded, and Error{cancelled}.
 Comparison compare_models(const MetaGraphPtr& a, const MetaGraphPtr& b, const CompareOptions& options,
-                          Progress& progress, const MapName& map_name = {});
+                          Progress& progress);
+// With the weights to compare, as match_weights() pairs them.
+Comparison compare_models(const MetaGraphPtr& a, const MetaGraphPtr& b, Matching match,
+                          const CompareOptions& options, Progress& progress);
 
 }  // namespace loadline

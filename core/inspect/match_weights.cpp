@@ -36,19 +36,18 @@ std::vector<std::uint32_t> group_of_tensor(const MetaGraph& graph,
 }
 
 // Pairs weights of one model, `alone`, with weights of the other through the names they are tied to.
-// `map` gives the other model's name.
-template <typename Map, typename Add>
+template <typename Add>
 void pair_tied(const MetaGraph& graph, const std::vector<Weight>& weights,
-               const std::vector<Weight>& of_other, std::vector<std::uint32_t>& alone, Map map, Add add) {
+               const std::vector<Weight>& of_other, std::vector<std::uint32_t>& alone, Add add) {
   const auto groups = tied_groups(graph);
   if (groups.empty() || alone.empty()) return;
   const auto group = group_of_tensor(graph, groups);
   const NameIndex other = index_of(of_other);
   std::erase_if(alone, [&](std::uint32_t position) {
     const Weight& weight = weights[position];
-    if (weight.packed || group[index(weight.tensor)] == kNone) return false;
+    if (weight.packed || weight.recipe || group[index(weight.tensor)] == kNone) return false;
     for (const TensorId id : groups[group[index(weight.tensor)]])
-      if (const auto found = find(of_other, other, map(graph.tensor(id).name.view()))) {
+      if (const auto found = find(of_other, other, graph.tensor(id).name.view())) {
         add(position, *found);
         return true;
       }
@@ -66,7 +65,7 @@ std::vector<Weight> model_weights(const MetaGraph& graph) {
     const TensorId id{i};
     if (!packed[i]) {
       const Tensor& tensor = graph.tensors[i];
-      weights.push_back({tensor.name, tensor.dtype, tensor.shape, id, {}});
+      weights.push_back({tensor.name, tensor.dtype, tensor.shape, id});
     } else if (const LogicalTensor& weight = graph.logical[*packed[i]]; weight.codes == id) {
       weights.push_back({weight.name, weight.dtype, weight.shape, id, packed[i]});
     }
@@ -74,7 +73,19 @@ std::vector<Weight> model_weights(const MetaGraph& graph) {
   return weights;
 }
 
+Weight computed_weight(const MetaGraph& graph, Name name, Recipe recipe) {
+  Form form = recipe_forms(graph, recipe).back();
+  const std::vector<TensorId> read = recipe_tensors(graph, recipe);
+  return {std::move(name),
+          form.dtype,
+          std::move(form.shape),
+          read.empty() ? TensorId{} : read.front(),
+          {},
+          std::make_shared<const Recipe>(std::move(recipe))};
+}
+
 std::uint64_t weight_bytes(const MetaGraph& graph, const Weight& weight) {
+  if (weight.recipe) return byte_size(weight.dtype, element_count(weight.shape).value_or(0)).value_or(0);
   return weight.packed ? packed_bytes(graph, graph.logical[*weight.packed])
                        : tensor_bytes(graph, graph.tensor(weight.tensor));
 }
@@ -85,18 +96,19 @@ std::string weight_type(const MetaGraph& graph, const Weight& weight) {
   return fmt::format("{} {}-bit", packing_name(packed.packing), packed.bits);
 }
 
-Matching match_weights(const MetaGraph& a, const MetaGraph& b, const MapName& map_name) {
+Matching match_weights(const MetaGraph& a, const MetaGraph& b) {
+  return match_weights(a, model_weights(a), b, model_weights(b));
+}
+
+Matching match_weights(const MetaGraph& a, std::vector<Weight> of_a, const MetaGraph& b,
+                       std::vector<Weight> of_b) {
   Matching result;
-  result.a = model_weights(a);
-  result.b = model_weights(b);
+  result.a = std::move(of_a);
+  result.b = std::move(of_b);
   const NameIndex names = index_of(result.b);
-  const auto name_in_b = [&](std::string_view name) { return map_name ? map_name(name) : std::string(name); };
   std::vector<bool> paired(result.b.size(), false);
   for (std::uint32_t i = 0; i < result.a.size(); ++i) {
-    const Name& name = result.a[i].name;
-    const auto found = map_name ? find(result.b, names, map_name(name.view()))
-                                : names.find(name.view(), name.hash(),
-                                             [&](std::uint32_t at) { return result.b[at].name.view(); });
+    const auto found = find(result.b, names, result.a[i].name.view());
     if (found && !paired[*found]) {
       paired[*found] = true;
       result.pairs.push_back({i, *found});
@@ -108,18 +120,12 @@ Matching match_weights(const MetaGraph& a, const MetaGraph& b, const MapName& ma
     if (!paired[i]) result.only_b.push_back(i);
 
   const std::size_t by_name = result.pairs.size();
-  pair_tied(a, result.a, result.b, result.only_a, name_in_b, [&](std::uint32_t of_a, std::uint32_t of_b) {
-    result.pairs.push_back({of_a, of_b});
+  pair_tied(a, result.a, result.b, result.only_a, [&](std::uint32_t in_a, std::uint32_t in_b) {
+    result.pairs.push_back({in_a, in_b});
   });
-  // names of b are looked up among the names that a's weights have in b
-  std::vector<Weight> renamed = result.a;
-  if (map_name)
-    for (Weight& weight : renamed) weight.name = Name(map_name(weight.name.view()));
-  pair_tied(
-      b, result.b, renamed, result.only_b, [](std::string_view name) { return std::string(name); },
-      [&](std::uint32_t of_b, std::uint32_t of_a) {
-        result.pairs.push_back({of_a, of_b});
-      });
+  pair_tied(b, result.b, result.a, result.only_b, [&](std::uint32_t in_b, std::uint32_t in_a) {
+    result.pairs.push_back({in_a, in_b});
+  });
   result.tied = result.pairs.size() - by_name;
   std::ranges::stable_sort(result.pairs, {}, &WeightPair::a);
   return result;

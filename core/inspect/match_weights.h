@@ -1,10 +1,11 @@
 // Pairs the weights of two models by name.
 #pragma once
 
+#include "core/convert/recipe.h"
 #include "core/graph/meta_graph.h"
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,17 +13,22 @@
 
 namespace loadline {
 
-// One weight as models are compared: a stored tensor, or several stored tensors that make up a packed weight.
+// One weight as models are compared: a stored tensor, several stored tensors that make up a packed weight, or
+// what a conversion would make of stored tensors.
 struct Weight {
   Name name;
   DType dtype = DType::opaque;  // as stored; of a packed weight, the type that its numbers had
   Shape shape;
-  TensorId tensor{};                    // of a packed weight, its codes
-  std::optional<std::uint32_t> packed;  // a position in MetaGraph::logical
+  TensorId tensor{};                         // of a packed weight, its codes
+  std::optional<std::uint32_t> packed = {};  // a position in MetaGraph::logical
+  std::shared_ptr<const Recipe> recipe =
+      {};  // of a weight that is computed; then `tensor` is one that it reads
 };
 // In the order of their first tensor in the graph.
 std::vector<Weight> model_weights(const MetaGraph& graph);
-// Bytes in the files: of a packed weight, of all its parts.
+// A weight with that name, computed by `recipe`. Throws as recipe_forms() does.
+Weight computed_weight(const MetaGraph& graph, Name name, Recipe recipe);
+// Bytes in the files: of a packed weight, of all its parts; of a computed weight, bytes of the result.
 std::uint64_t weight_bytes(const MetaGraph& graph, const Weight& weight);
 // "BF16", "Q4_K", "GPTQ 4-bit".
 std::string weight_type(const MetaGraph& graph, const Weight& weight);
@@ -39,12 +45,12 @@ struct Matching {
   std::uint64_t tied = 0;
 };
 
-// The name in the second model of a weight of the first one. An empty function leaves names as they are.
-using MapName = std::function<std::string(std::string_view name_of_a)>;
-
 // A weight pairs with the weight of the same name. Without one, it pairs with any weight of the other model
 // whose name it shares bytes with in its own model: a converted file stores tied weights once.
-Matching match_weights(const MetaGraph& a, const MetaGraph& b, const MapName& map_name = {});
+Matching match_weights(const MetaGraph& a, const MetaGraph& b);
+// With the weights to compare: those of the models under other names, or computed ones.
+Matching match_weights(const MetaGraph& a, std::vector<Weight> of_a, const MetaGraph& b,
+                       std::vector<Weight> of_b);
 
 // Whether two weights are packed in the same way: same packing, width and parts, of the same types and
 // shapes. Names of parts do not count.

@@ -144,6 +144,8 @@ LoadAnswer answer(const MetaGraph& graph, const LoadRequest& request, const Load
       project_rows(graph, *result.bound, result.bound->methods, result.forward->pass(), options, progress);
   if (std::ranges::all_of(result.rows, [](const LoadRow& row) { return row.refusal.has_value(); }))
     throw *result.rows.front().refusal;
+  if (request.max_context)
+    result.context = find_contexts(graph, *result.bound, *result.forward, result.rows, progress);
   if (!options.advise) return result;
   result.advice = find_advice(graph, result, progress);
   if (request.methods.empty() && result.bound->judged() && !result.any_fits())

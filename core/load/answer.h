@@ -4,6 +4,7 @@
 #include "core/base/progress.h"
 #include "core/load/advice.h"
 #include "core/load/bind_request.h"
+#include "core/load/largest_context.h"
 #include "core/load/request_pass.h"
 #include "core/load/rows.h"
 
@@ -30,7 +31,8 @@ struct LoadAdvice {
 struct LoadAnswer {
   std::shared_ptr<const BoundRequest> bound;
   std::shared_ptr<const RequestPass> forward;
-  std::vector<LoadRow> rows;  // method by method, each in the requested orders
+  std::vector<LoadRow> rows;                  // method by method, each in the requested orders
+  std::optional<ContextAnswer> context = {};  // if the request asks for the largest context
   // Absent if every row fits, or without any budget or required peak.
   std::optional<LoadAdvice> advice = {};
   // Methods outside the default set that fit. Filled only if the request names no method and no row fits.

@@ -61,6 +61,8 @@ DType parse_value_type(const std::string& name) {
   check_option_choice(lower_case(name), value_type_words());
   return *type;
 }
+constexpr std::string_view kMaxContext = "max";
+Words context_words() { return {std::string(kMaxContext)}; }
 bool all_logits(const std::string& rows) { return rows == "all"; }
 std::string_view logits_word(bool all) { return all ? "all" : "last"; }
 
@@ -96,7 +98,7 @@ using load_groups::kSimulated;
 using load_groups::kWhich;
 constexpr std::uint64_t kMostCount = INT64_MAX;
 
-constexpr std::array<LoadOption, 33> kOptions = {{
+constexpr std::array<LoadOption, 34> kOptions = {{
     {{.id = "method",
       .group = kWhich,
       .kind = OptionKind::names,
@@ -380,7 +382,7 @@ constexpr std::array<LoadOption, 33> kOptions = {{
       .least = 1,
       .most = kMostTokens},
      kPack,
-     {.needs = "seq"}},
+     {.needs = "seq,context"}},
     {{.id = "past",
       .group = kPass,
       .kind = OptionKind::count,
@@ -393,6 +395,24 @@ constexpr std::array<LoadOption, 33> kOptions = {{
       .most = kMostTokens},
      kPack,
      {.needs = "seq"}},
+    {{.id = "context",
+      .group = kPass,
+      .kind = OptionKind::choice,
+      .title = "Context",
+      .value_name = "max",
+      .brief = "find the largest context that fits",
+      .help =
+          "max: finds the largest context that each load leaves room for in the budgets, read in pieces of "
+          "as many new tokens as are given, or as the profile reads at once.",
+      .choices = context_words,
+      .access = {[](const Request& r) {
+                   return r.max_context ? OptionValue(std::string(kMaxContext)) : OptionValue();
+                 },
+                 [](Request& r, const OptionValue& value) {
+                   r.max_context = !std::holds_alternative<std::monostate>(value);
+                 },
+                 true}},
+     kPlan},
     {{.id = "dim",
       .group = kPass,
       .kind = OptionKind::names,
@@ -410,11 +430,11 @@ constexpr std::array<LoadOption, 33> kOptions = {{
       .value_name = "ID",
       .brief = "how a framework runs operators",
       .help = "How a framework runs operators: fused, ggml, hf_eager, hf_sdpa, onnxruntime, or your own.",
-      .default_text = "onnxruntime for an ONNX file's own operators, else fused",
+      .default_text = "onnxruntime for an ONNX file's own operators, ggml for GGUF, else fused",
       .choices = profile_words,
       .access = access::text<&Request::forward, &ForwardOptions::profile>},
      kPack,
-     {.needs = "seq,dim"}},
+     {.needs = "seq,dim,context"}},
     {{.id = "activation_dtype",
       .group = kPass,
       .kind = OptionKind::choice,
@@ -426,7 +446,7 @@ constexpr std::array<LoadOption, 33> kOptions = {{
       .choices = value_type_words,
       .access = access::word<parse_value_type, dtype_word, &Request::forward, &ForwardOptions::activation>},
      kPack,
-     {.needs = "seq,dim"}},
+     {.needs = "seq,dim,context"}},
     {{.id = "cache_dtype",
       .group = kPass,
       .kind = OptionKind::choice,
@@ -449,7 +469,7 @@ constexpr std::array<LoadOption, 33> kOptions = {{
       .choices = logits_words,
       .access = access::word<all_logits, logits_word, &Request::forward, &ForwardOptions::all_logits>},
      kPack,
-     {.needs = "seq"}},
+     {.needs = "seq,context"}},
     {{.id = "allocator",
       .group = kSimulated,
       .kind = OptionKind::choice,

@@ -17,14 +17,19 @@ bool has_any(std::string_view name, std::initializer_list<std::string_view> part
 }
 
 // Encoders and vision towers run before the stack that attends to them.
-int stack_rank(std::string_view name) { return has_any(name, {"encoder", "vision", "visual"}) ? 0 : 1; }
+// Draft models and layers that predict further tokens run behind it.
+int stack_rank(std::string_view name) {
+  if (name.starts_with("draft.") || name.starts_with("mtp.")) return 2;
+  return has_any(name, {"encoder", "vision", "visual", "mmproj"}) ? 0 : 1;
+}
 
 std::string unit_label(Phase phase, int stack, std::uint64_t number) {
   constexpr std::array<std::string_view, 5> kLabels = {"embedding", "layer ", "the rest", "final norm",
                                                        "head"};
   const std::string label(kLabels[static_cast<std::size_t>(phase)]);
   if (phase != Phase::layer) return label;
-  return (stack == 0 ? "encoder " : "") + label + std::to_string(number);
+  constexpr std::array<std::string_view, 3> kStacks = {"encoder ", "", "draft "};
+  return std::string(kStacks[static_cast<std::size_t>(stack)]) + label + std::to_string(number);
 }
 
 Phase phase_outside_layers(std::string_view name) {

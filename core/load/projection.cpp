@@ -74,6 +74,7 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
     chosen.request.activation_bytes += forward_peak(*pass);
     chosen.request.sequence = 0;
     chosen.request.sizes.clear();
+    chosen.request.max_context = false;
   }
   projection.plan = make_plan(graph, method, storages, chosen);
   progress.check_cancelled();

@@ -38,7 +38,7 @@ void check_request(const LoadRequest& request) {
         fmt::format("activations of {} are over the limit of 1 EiB", format_bytes(request.activation_bytes)));
   if (request.workers == 0 || request.workers > 1024)
     throw Error(ErrorCode::usage, "{} loading threads; there are 1 to 1024", request.workers);
-  if (request.activation_bytes > 0 && asks_for_pass(request))
+  if (request.activation_bytes > 0 && (asks_for_pass(request) || request.max_context))
     refuse("a size of activations and a forward pass exclude each other: the pass has its own activations");
   if (int{request.gpu_layers.has_value()} + int{request.auto_map.has_value()} + int{!request.place.empty()} >
       1)

@@ -73,6 +73,7 @@ struct LoadRequest {
   std::uint64_t batch = 1;
   std::uint64_t sequence = 0;          // new tokens per sequence; 0: no pass
   std::uint64_t past = 0;              // cached tokens per sequence
+  bool max_context = false;            // find the largest context that each load leaves room for
   std::vector<SizeChoice> sizes = {};  // values for an ONNX file's named sizes
   ForwardOptions forward = {};
 

@@ -70,9 +70,10 @@ struct LoadRow {
   PassReads pass_reads = {};
   std::uint64_t reread = 0;
   BudgetVerdict verdict = {};
-  std::string first_over = {};           // label of verdict.block; not escaped
-  std::uint64_t over_required_peak = 0;  // excess of the judged peak over it
-  std::optional<Error> refusal = {};     // why the load cannot be done; if set, there are no figures
+  std::string first_over = {};                    // label of verdict.block; not escaped
+  std::uint64_t over_required_peak = 0;           // excess of the judged peak over it
+  std::optional<std::uint64_t> context_max = {};  // of find_contexts(); 0: not even one token
+  std::optional<Error> refusal = {};              // why the load cannot be done; if set, there are no figures
 
   bool fits() const { return !refusal && verdict.fits() && over_required_peak == 0; }
   // The largest excess over any budget or the required peak; 0 if there is none.

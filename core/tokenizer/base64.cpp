@@ -26,4 +26,13 @@ std::optional<std::string> base64_bytes(std::string_view text) {
   return bytes;
 }
 
+std::string base64_text(std::string_view bytes) {
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // libcrypto writes a NUL behind it
+  const int size =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  text.resize(static_cast<std::size_t>(size));
+  return text;
+}
+
 }  // namespace loadline

@@ -102,6 +102,12 @@ std::vector<std::string> pre_tokenizer_steps(const Tokenizer& tokenizer) {
   return words;
 }
 
+std::optional<std::vector<std::string>> steps_of_pre_tokenizer(std::string_view id) {
+  for (const auto& [rule, ids] : table().rules)
+    if (std::ranges::find(ids, id) != ids.end()) return rule;
+  return std::nullopt;
+}
+
 PreTokenizerId pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder) {
   PreTokenizerId result;
   result.sha256 = sha256(fmt::format("[{}]", fmt::join(encoder.encode(table().text, true), ", ")));
@@ -120,7 +126,7 @@ PreTokenizerId pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encod
       "{}, which is in no row of its table; {}. If the vocabulary was trained anew and texts are cut "
       "as in a known model, state that model's pre-tokeniser; otherwise llama.cpp has to learn it first",
       result.sha256, suggested);
-  throw result.by_rules.empty() ? error : error.with({"tokenizer-pre", result.by_rules.front()});
+  throw result.by_rules.empty() ? error : error.with({"pre_tokenizer", result.by_rules.front()});
 }
 
 }  // namespace loadline

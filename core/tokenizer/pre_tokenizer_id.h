@@ -4,7 +4,9 @@
 #include "core/tokenizer/encoder.h"
 #include "core/tokenizer/tokenizer.h"
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline {
@@ -17,9 +19,12 @@ struct PreTokenizerId {
 
 // Encodes the fixed text of assets/tokenizers/pre_tokenizers.json and looks the hash of its ids up there. The
 // hash depends on the vocabulary too, so a tokenizer that was trained anew is unknown: then throws
-// Error{unsupported} that names the hash, what the rules suggest, and carries the option `tokenizer-pre` as a
+// Error{unsupported} that names the hash, what the rules suggest, and carries the option `pre_tokenizer` as a
 // remedy.
 PreTokenizerId pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder);
+
+// The steps of the first rule that names this id, for the way back; nothing if no rule does.
+std::optional<std::vector<std::string>> steps_of_pre_tokenizer(std::string_view id);
 
 // The steps in words, as the rules spell them: "Digits one by one", "ByteLevel".
 std::vector<std::string> pre_tokenizer_steps(const Tokenizer& tokenizer);

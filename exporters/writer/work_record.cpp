@@ -42,6 +42,8 @@ class Identity {
           step.a, step.b, std::bit_cast<std::uint64_t>(step.value), static_cast<std::uint64_t>(step.dtype)})
       add(value);
     add_all(step.shape);
+    add(std::as_bytes(std::span(step.numbers)));
+    if (step.importance != nullptr) add(std::as_bytes(std::span(step.importance->weights)));
   }
 
   void add(const LayoutFile& file) {

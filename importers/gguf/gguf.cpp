@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/text_hash.h"
+#include "core/graph/gguf_names.h"
 #include "importers/file_graph.h"
 #include "importers/formats.h"
 #include "importers/gguf/gguf_file.h"
@@ -95,7 +96,25 @@ Match sniff_gguf(std::string_view head, std::string_view) {
   return head.starts_with("GGUF") ? Match::yes : Match::no;
 }
 
-MetaGraph read_gguf(const Source& source) {
+namespace {
+
+// Adds the tensors of a file that goes with the model, under its role.
+void add_beside(MetaGraph& graph, const SourceFile& file, std::string_view role) {
+  GgufFile beside = read_gguf_file(file);
+  if (beside.split && beside.split->count > 1)
+    throw Error(ErrorCode::unsupported, {.file = file.path()},
+                "is part {} of {}: a file that goes with a model must be whole", beside.split->number + 1,
+                beside.split->count);
+  const FileId id{static_cast<std::uint32_t>(graph.files.size())};
+  graph.files.push_back(beside.graph.files.front());
+  for (Tensor& tensor : beside.graph.tensors)
+    tensor.name = Name(fmt::format("{}.{}", role, tensor.name.view()));
+  for (Note& note : beside.graph.notes)
+    if (note.tensor) note.tensor = fmt::format("{}.{}", role, *note.tensor);
+  append_weights(graph, beside.graph, id);
+}
+
+MetaGraph read_model(const Source& source) {
   GgufFile file = read_gguf_file(*source.file);
   if (!file.split) return std::move(file.graph);
   const GgufSplit split = *file.split;
@@ -109,6 +128,15 @@ MetaGraph read_gguf(const Source& source) {
                   "is part {} of {} but not named '...{}': the other parts cannot be found", split.number + 1,
                   split.count, part_name("", split.number, split.count));
   return std::move(file.graph);
+}
+
+}  // namespace
+
+MetaGraph read_gguf(const Source& source) {
+  MetaGraph graph = read_model(source);
+  for (const std::string& name : source.set)
+    if (const auto file = source.open_sibling(name)) add_beside(graph, *file, gguf_role(name));
+  return graph;
 }
 
 }  // namespace loadline

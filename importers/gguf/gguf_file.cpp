@@ -13,6 +13,7 @@
 #include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/declared_transform.h"
 #include "core/graph/name_index.h"
 #include "core/io/cursor.h"
 #include "core/io/meta_array.h"
@@ -38,6 +39,8 @@ constexpr std::uint64_t kMostAlignment = std::uint64_t{1} << 26;
 // Longer texts stay in the file, and so do all texts after the first kMostTextKept bytes of text.
 constexpr std::uint64_t kMostText = 1 << 20;
 constexpr std::uint64_t kMostTextKept = 16 << 20;
+// Two layouts have this number: that of ggml, and one that files had before ggml gave the number away.
+constexpr std::int64_t kTwoBitNumber = 42;
 // The least that one takes in the file.
 constexpr std::uint64_t kLeastKeyValue = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kLeastTensor = 8 + 4 + 8;
@@ -78,6 +81,11 @@ class FileReader : GraphReader {
     read_alignment();
     read_tensors();
     place_tensors();
+    if (const MetaEntry* const key = declared_transform(graph_))
+      graph_.note(
+          Severity::warning, {},
+          "the key '{}' says that weights are stored rotated: programs that do not undo it give nonsense",
+          safe_display(key->key, 100));
     auto split = read_split();
     return {std::move(graph_), split};
   }
@@ -244,11 +252,49 @@ class FileReader : GraphReader {
     infos_.push_back(std::move(info));
   }
 
+  // Nothing for an unknown type.
+  std::optional<DType> dtype_of(const TensorInfo& info) const {
+    return info.type == kTwoBitNumber ? two_bit_ : dtype_from(&DTypeInfo::ggml, info.type);
+  }
+
+  // Whether tensors of kTwoBitNumber, in that layout, end where the next tensors begin.
+  bool two_bit_fits(DType layout, const std::vector<std::uint64_t>& offsets, std::uint64_t data_bytes) const {
+    return std::ranges::all_of(infos_, [&](const TensorInfo& info) {
+      if (info.type != kTwoBitNumber) return true;
+      const auto count = element_count(info.shape);
+      const auto bytes = count ? byte_size(layout, *count) : std::nullopt;
+      const auto padded = bytes ? checked_align_up(*bytes, alignment_) : std::nullopt;
+      if (!padded || info.shape.empty() || info.shape.back() % dtype_info(layout).block_elements != 0)
+        return false;
+      const auto next = std::ranges::upper_bound(offsets, info.offset);
+      if (next != offsets.end()) return *next - info.offset == *padded;
+      return range_fits(info.offset, *bytes, data_bytes);
+    });
+  }
+
+  void choose_two_bit_layout(std::uint64_t data_bytes) {
+    const auto of_number = [](const TensorInfo& info) { return info.type == kTwoBitNumber; };
+    if (std::ranges::none_of(infos_, of_number)) return;
+    std::vector<std::uint64_t> offsets;
+    for (const TensorInfo& info : infos_) offsets.push_back(info.offset);
+    std::ranges::sort(offsets);
+    two_bit_.reset();
+    if (two_bit_fits(DType::q2_0, offsets, data_bytes)) {
+      two_bit_ = DType::q2_0;
+    } else if (two_bit_fits(DType::pq2_0, offsets, data_bytes)) {
+      two_bit_ = DType::pq2_0;
+      graph_.note(
+          Severity::info, {},
+          "tensors of type 42 are blocks of 128 numbers in 34 bytes by their offsets, not ggml's of 64 "
+          "in 18");
+    }
+  }
+
   // The bytes that dtype, shape and block size need; nothing for an unknown type.
   std::optional<std::uint64_t> needed_bytes(const TensorInfo& info) const {
     const auto count = element_count(info.shape);
     if (!count) throw at_tensor(info, "the shape [{}] overflows 64 bits", fmt::join(info.shape, ","));
-    const auto dtype = dtype_from(&DTypeInfo::ggml, info.type);
+    const auto dtype = dtype_of(info);
     if (!dtype) return std::nullopt;
     const DTypeInfo& type = dtype_info(*dtype);
     if (const std::uint64_t row = info.shape.empty() ? 1 : info.shape.back(); row % type.block_elements != 0)
@@ -267,6 +313,7 @@ class FileReader : GraphReader {
       throw in_.malformed(header_end, "the data would begin at byte {}, the file has {}",
                           data_start.value_or(0), file_.size());
     const std::uint64_t data_bytes = file_.size() - *data_start;
+    choose_two_bit_layout(data_bytes);
     for (TensorInfo& info : infos_) {
       info.bytes = needed_bytes(info);
       if (!range_fits(info.offset, info.bytes.value_or(0), data_bytes))
@@ -295,7 +342,12 @@ class FileReader : GraphReader {
       TensorInfo& info = infos_[i];
       if (!info.bytes) {  // an unknown type takes the bytes up to the next tensor
         info.bytes = (i + 1 < infos_.size() ? infos_[i + 1].offset : data_bytes) - info.offset;
-        graph_.note(Severity::warning, info.name, "unknown tensor type {}: shown as bytes", info.type);
+        if (info.type == kTwoBitNumber)
+          graph_.note(Severity::warning, info.name,
+                      "type 42 is 64 numbers in 18 bytes or 128 in 34, and the offsets fit neither: shown as "
+                      "bytes");
+        else
+          graph_.note(Severity::warning, info.name, "unknown tensor type {}: shown as bytes", info.type);
       }
       if (info.offset < end && last_end_ > info.offset)
         throw at_tensor(info, "its data begins at {}, overlapping what ends at {}", info.offset, last_end_);
@@ -311,7 +363,7 @@ class FileReader : GraphReader {
   }
 
   void add_tensor(const TensorInfo& info, std::uint64_t data_start) {
-    const DType dtype = dtype_from(&DTypeInfo::ggml, info.type).value_or(DType::opaque);
+    const DType dtype = dtype_of(info).value_or(DType::opaque);
     const DTypeInfo& type = dtype_info(dtype);
     Storage storage = plain_storage(FileId{0}, data_start + info.offset, *info.bytes);
     const bool bytes_only =
@@ -344,6 +396,7 @@ class FileReader : GraphReader {
   std::uint64_t alignment_ = kDefaultAlignment;
   std::uint64_t text_kept_ = 0;
   std::uint64_t last_end_ = 0;         // of the tensor before, not padded
+  std::optional<DType> two_bit_ = {};  // of tensors of kTwoBitNumber
   std::vector<std::uint64_t> key_at_;  // the byte of each of the metadata
   std::vector<TensorInfo> infos_;
 };

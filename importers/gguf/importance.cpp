@@ -184,4 +184,9 @@ ImportanceMatrix read_importance_matrix(const SourceFile& file) {
   return checked(BinaryImportance(file).read(), file);
 }
 
+std::shared_ptr<const ImportanceFile> read_importance_file(const std::string& path) {
+  return std::make_shared<const ImportanceFile>(
+      ImportanceFile{path, read_importance_matrix(SourceFile::open(path))});
+}
+
 }  // namespace loadline

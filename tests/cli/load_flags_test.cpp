@@ -90,8 +90,8 @@ TEST(LoadFlags, EightMethodsAreShownByDefault) {
 }
 
 TEST(LoadFlags, NamesTheCompanyThatIsMissing) {
-  EXPECT_EQ(refusal({"--profile", "fused"}), "--profile changes nothing without --seq or --dim");
-  EXPECT_EQ(refusal({"--batch", "2"}), "--batch changes nothing without --seq");
+  EXPECT_EQ(refusal({"--profile", "fused"}), "--profile changes nothing without --seq or --dim or --context");
+  EXPECT_EQ(refusal({"--batch", "2"}), "--batch changes nothing without --seq or --context");
   EXPECT_EQ(refusal({"--profile", "fused", "--dim", "batch=2"}), "");
 }
 

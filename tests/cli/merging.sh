@@ -32,7 +32,7 @@ run 0 merge base lora out
 says "lora: 1 weight merged, 0 replaced"
 run 0 verify out wanted.safetensors
 [ -f out/tokenizer.json ] && [ -f out/config.json ] || fail "the folder is not whole"
-run 0 merge base lora/adapter_model.safetensors out.gguf --verify --quiet
+run 0 merge base lora/adapter_model.safetensors out.gguf --names keep --verify --quiet
 run 0 verify out.gguf wanted.safetensors
 run 0 merge base lora out.npz --json --outtype f16 --dry-run
 says '"merged": 1'

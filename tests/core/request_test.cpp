@@ -41,6 +41,7 @@ const std::vector<std::pair<std::string_view, std::string>>& other_values() {
       {"seq", "16"},
       {"batch", "2"},
       {"past", "5"},
+      {"context", "max"},
       {"dim", "height=224; width=3"},
       {"profile", "fused"},
       {"activation_dtype", "bf16"},

@@ -88,7 +88,8 @@ TEST(Dequantize, SaysWhichTypesItKnows) {
     if (can_dequantize(info.id)) ++known;
     if (info.kind != DTypeKind::block) EXPECT_FALSE(can_dequantize(info.id)) << info.name;
   }
-  EXPECT_EQ(known, static_cast<int>(kReference.size()) + 4);  // and Q1_0, Q2_0, Q8_1, Q8_K: not in gguf-py
+  EXPECT_EQ(known,
+            static_cast<int>(kReference.size()) + 5);  // and Q1_0, Q2_0, PQ2_0, Q8_1, Q8_K: not in gguf-py
 }
 
 Bytes block(std::initializer_list<std::pair<int, int>> runs) {
@@ -127,6 +128,10 @@ TEST(Dequantize, BlocksByHand) {
   // d = 1 (0x3C00): elements 0, 1 and 8 are set; numbers 3, 0, 0, 0 and then 1s
   const auto q1_0 = dequantized(DType::q1_0, block({{0x00, 1}, {0x3C, 1}, {0x03, 1}, {0x01, 1}, {0, 14}}));
   for (std::size_t i = 0; i < 128; ++i) EXPECT_EQ(q1_0[i], i < 2 || i == 8 ? 1.0f : -1.0f) << i;
+  const auto pq2_0 = dequantized(DType::pq2_0, block({{0x00, 1}, {0x3C, 1}, {0x55, 31}, {0x80, 1}}));
+  EXPECT_EQ(pq2_0[0], 0.0f);
+  EXPECT_EQ(pq2_0[124], -1.0f);
+  EXPECT_EQ(pq2_0[127], 1.0f);
   const auto q2_0 = dequantized(DType::q2_0, block({{0x00, 1}, {0x3C, 1}, {0x03, 1}, {0x55, 15}}));
   EXPECT_EQ(q2_0[0], 2.0f);
   EXPECT_EQ(q2_0[1], -1.0f);

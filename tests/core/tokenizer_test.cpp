@@ -369,7 +369,7 @@ TEST(TokenizerGguf, TellsWhatItCannotName) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("SHA-256 "), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("its steps are those of 'gpt-2'"), std::string::npos);
-    EXPECT_EQ(error.remedy(), (Remedy{"tokenizer-pre", "gpt-2"}));
+    EXPECT_EQ(error.remedy(), (Remedy{"pre_tokenizer", "gpt-2"}));
   }
   GgufTokenizerRequest request;
   request.pre_tokenizer = "gpt-2";

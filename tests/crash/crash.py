@@ -72,7 +72,7 @@ class Crash:
         with open(os.path.join(self.source, "tokenizer.json"), "w") as file:
             file.write("{}")
         self.source_contents = contents(self.source)
-        self.jobs = [Job("single", "out.gguf", ["--outtype", "f16"]),
+        self.jobs = [Job("single", "out.gguf", ["--outtype", "f16", "--names", "keep"]),
                      Job("sharded", ".", ["--max-shard-size", "30MB"]),
                      Job("consume", ".", ["--max-shard-size", "30MB", "--consume"], consumes=True),
                      Job("consume one file", "out.safetensors", ["--consume"], consumes=True),

@@ -112,7 +112,7 @@ TEST(EditGguf, NewKeysNeedATypeAndOldOnesKeepTheirs) {
   EXPECT_TRUE(says(file.fault({add("mine", "u128", "1")}), "no type is called 'u128'"));
   EXPECT_TRUE(says(file.fault({add("u8", "u16", "1")}), "'u8' is of type u8, not u16"));
   EXPECT_TRUE(says(file.fault({add("scores", "f32", "1")}), "is of type f32[], not f32"));
-  file.edit({remove("tokenizer.ggml.tokens"), add("mine", "u32", "5"), add("u8", "u8", "9"),
+  file.edit({remove("tokenizer.ggml.tokens"), remove("scores"), add("mine", "u32", "5"), add("u8", "u8", "9"),
              add("n", "string[]", R"(["a","b"])"), add("e", "u8[]", "[]")});
   EXPECT_EQ(file.text("mine"), "5");
   EXPECT_EQ(file.text("n"), "2 strings");

@@ -4,6 +4,7 @@
 #include "core/convert/cast.h"
 #include "core/convert/codes.h"
 #include "core/io/storage_reader.h"
+#include "exporters/convert_options.h"
 #include "importers/resolve.h"
 
 #include <cstring>
@@ -57,9 +58,14 @@ const Tensor& tensor_named(const MetaGraph& graph, const std::string& name) {
   throw std::runtime_error("no tensor " + name);
 }
 
-void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& options,
+void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& asked,
                 std::string_view to) {
   const Exporter& exporter = to.empty() ? exporter_for_output(out) : find_exporter(to);
+  const ExportOptions options = [&] {
+    ExportOptions kept = asked;
+    if (takes_option(exporter, "names")) kept.keep_names = true;
+    return kept;
+  }();
   const Layout layout = exporter.layout(*graph, options, out);
   convert(graph, out, options, {}, &exporter);
   std::vector<std::string> written;

@@ -25,8 +25,8 @@ std::string tensor_content(const MetaGraphPtr& graph, const Tensor& tensor);
 const Tensor& tensor_named(const MetaGraph& graph, const std::string& name);
 
 // import(write(layout)) == layout.result, every tensor's bytes are what they were, and a second run writes
-// the same files. `to`: an exporter's id; empty: by the output's name.
-void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& options = {},
+// the same files. Names are kept. `to`: an exporter's id; empty: by the output's name.
+void expect_law(const MetaGraphPtr& graph, const std::string& out, const ExportOptions& asked = {},
                 std::string_view to = "");
 
 }  // namespace loadline::export_tests

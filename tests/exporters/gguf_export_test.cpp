@@ -173,6 +173,7 @@ TEST(GgufExport, SplitSetsObeyTheRoundTripLaw) {
   for (const std::uint64_t alignment : {0u, 4096u}) {
     ExportOptions options = {.outtype = {}, .alignment = alignment, .max_shard_bytes = 1};
     options.metadata_slack = 100;
+    options.keep_names = true;
     const std::string out = folder / fmt::format("out/{}.gguf", alignment);
     expect_law(plain, out, options);
     const Layout layout = find_exporter("gguf").layout(*plain, options, out);
@@ -331,8 +332,10 @@ TEST(GgufExport, LaysTensorsOutContiguouslyAndPadded) {
   const TemporaryFolder folder;
   const MetaGraphPtr graph = plain_model(folder);
   for (const std::uint64_t alignment : {0u, 64u, 4096u}) {
-    const Layout layout = find_exporter("gguf").layout(
-        *graph, {.outtype = {}, .alignment = alignment, .max_shard_bytes = 0}, "o.gguf");
+    ExportOptions options;
+    options.alignment = alignment;
+    options.keep_names = true;
+    const Layout layout = find_exporter("gguf").layout(*graph, options, "o.gguf");
     const std::uint64_t unit = alignment == 0 ? 32 : alignment;
     std::uint64_t at = layout.files[0].header.size();
     EXPECT_EQ(at % unit, 0u);

@@ -19,12 +19,6 @@
 namespace loadline {
 namespace {
 
-ExportOptions mapped() {
-  ExportOptions options;
-  options.map_names = true;
-  return options;
-}
-
 MetaGraph llama(const std::string& more = "") {
   return config_graph(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64,
     "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -35,7 +29,7 @@ MetaGraph llama(const std::string& more = "") {
 
 std::string refusal(const MetaGraph& graph) {
   try {
-    gguf_model(graph, mapped());
+    gguf_model(graph, ExportOptions());
   } catch (const Error& error) {
     return error.what();
   }
@@ -51,7 +45,7 @@ TEST(GgufModel, PublishedModelsKeepTheirNumbers) {
     if (family == nullptr) continue;
     ++families;
     const MetaGraph graph = config_graph(preset.config_json, std::string(preset.id));
-    const GgufModel model = gguf_model(graph, mapped());
+    const GgufModel model = gguf_model(graph, ExportOptions());
     const GgufMap map = map_to_gguf(*family, config, graph);
     const std::set<std::string> dropped(map.dropped.begin(), map.dropped.end());
     std::uint64_t source = 0, file = 0;
@@ -77,14 +71,15 @@ TEST(GgufModel, PublishedModelsKeepTheirNumbers) {
 TEST(GgufModel, ObeysTheRoundTripLaw) {
   const testing::TemporaryFolder folder;
   const MetaGraphPtr demo = export_tests::plain_model(folder);
-  EXPECT_THROW(export_tests::convert(demo, folder / "o.gguf", mapped()), Error);  // a family without a map
+  EXPECT_THROW(export_tests::convert(demo, folder / "o.gguf", ExportOptions()),
+               Error);  // a family without a map
   Progress progress;
   synthesize(llama(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
     "high_freq_factor": 4, "original_max_position_embeddings": 64})"),
              folder / "m", {.seed = 1, .max_shard_bytes = 100'000, .overwrite = false}, progress);
   const MetaGraphPtr model = export_tests::open(folder / "m");
   for (const std::optional<DType> type : {std::optional<DType>(), std::optional(DType::f16)}) {
-    ExportOptions options = mapped();
+    ExportOptions options = ExportOptions();
     options.outtype = type;
     export_tests::convert(model, folder / "o.gguf", options, {.overwrite = true});
     const MetaGraph read = *export_tests::open(folder / "o.gguf");

@@ -72,7 +72,9 @@ TEST(ModelFolder, FilesCanBeLinked) {
 TEST(ModelFolder, WhatASingleFileLosesIsTold) {
   const TemporaryFolder folder;
   const MetaGraphPtr graph = full_folder(folder);
-  const auto losses = preflight(*graph, find_exporter("gguf"), {}, folder / "o.gguf").left_out;
+  ExportOptions keep;
+  keep.keep_names = true;
+  const auto losses = preflight(*graph, find_exporter("gguf"), keep, folder / "o.gguf").left_out;
   ASSERT_EQ(losses.size(), 2u);
   EXPECT_EQ(
       losses[0],
@@ -81,7 +83,7 @@ TEST(ModelFolder, WhatASingleFileLosesIsTold) {
   EXPECT_EQ(
       losses[1],
       "3 files of the model's folder are not copied: 'onnx/model.onnx', 'optimizer.pt', 'pytorch_model.bin'");
-  ExportOptions strict;
+  ExportOptions strict = keep;
   strict.strict = true;
   EXPECT_THROW(preflight(*graph, find_exporter("gguf"), strict, folder / "o.gguf"), Error);
 }

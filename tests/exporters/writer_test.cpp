@@ -87,11 +87,13 @@ TEST(Writer, LeavesExistingTargetsAloneUnlessForced) {
   const TemporaryFolder folder;
   const MetaGraphPtr graph = plain_model(folder);
   write_file(folder / "out/o.gguf", "precious");
-  EXPECT_THROW(convert(graph, folder / "out/o.gguf"), Error);
+  ExportOptions keep;
+  keep.keep_names = true;
+  EXPECT_THROW(convert(graph, folder / "out/o.gguf", keep), Error);
   EXPECT_EQ(read_file(folder / "out/o.gguf"), "precious");
   WriteOptions force;
   force.overwrite = true;
-  convert(graph, folder / "out/o.gguf", {}, force);
+  convert(graph, folder / "out/o.gguf", keep, force);
   EXPECT_EQ(read_file(folder / "out/o.gguf").substr(0, 4), "GGUF");
 }
 
@@ -148,7 +150,9 @@ TEST(Writer, KeepsTheModeOfWhatItReplaces) {
   fs::permissions(folder / "o.gguf", fs::perms::owner_read | fs::perms::owner_write);
   WriteOptions force;
   force.overwrite = true;
-  convert(plain_model(folder), folder / "o.gguf", {}, force);
+  ExportOptions keep;
+  keep.keep_names = true;
+  convert(plain_model(folder), folder / "o.gguf", keep, force);
   EXPECT_EQ(fs::status(folder / "o.gguf").permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 

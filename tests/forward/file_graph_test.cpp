@@ -489,7 +489,7 @@ TEST(ForwardModel, WhyAFileHasNoOperatorsIsTold) {
   EXPECT_EQ(remark(), "the operators are left out: Relu uses 'x'");
   graph = {};
   graph.format = "gguf";
-  EXPECT_EQ(remark(), "the forward pass of GGUF files is not known yet: sizes only");
+  EXPECT_EQ(remark(), "no asset for this model: sizes only; the manual tells how to add one");
 }
 
 }  // namespace

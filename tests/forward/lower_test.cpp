@@ -431,8 +431,8 @@ std::string llama_config(std::uint64_t d, std::uint64_t layers, std::uint64_t he
       d, layers, heads, kv, ffn, vocabulary);
 }
 
-// llama.cpp prints these at its start ("KV self size", "compute buffer size"), 512 tokens at a time and
-// without flash attention; the closed form is that of the notes on architectures.
+// llama.cpp (of xllamacpp 2026.10.11549) prints these for sparse files of the shapes, 512 tokens at a time
+// and without flash attention. tests/interop/test_llama_memory.py asks it again.
 TEST(Ggml, ComputeBuffersAreThoseThatLlamaCppPrints) {
   struct Printed {
     const char* name;
@@ -440,13 +440,14 @@ TEST(Ggml, ComputeBuffersAreThoseThatLlamaCppPrints) {
     double cache, compute;  // MiB
   };
   const Printed rows[] = {
-      {"Llama-2-7B", 4096, 32, 32, 32, 11'008, 32'000, 2048, 1024.00, 164.01},
-      {"Llama-2-7B", 4096, 32, 32, 32, 11'008, 32'000, 4096, 2048.00, 296.01},
-      {"Llama-3-8B", 4096, 32, 32, 8, 14'336, 128'256, 512, 64.00, 258.50},
-      {"Llama-3-8B", 4096, 32, 32, 8, 14'336, 128'256, 2048, 256.00, 258.50},
-      {"Llama-3.1-8B", 4096, 32, 32, 8, 14'336, 128'256, 8192, 1024.00, 560.00},
-      {"Mistral-7B", 4096, 32, 32, 8, 14'336, 32'000, 2048, 256.00, 164.00},
-      {"Qwen2.5-7B", 3584, 28, 28, 4, 18'944, 152'064, 2048, 112.00, 304.00},
+      {"Llama-2-7B", 4096, 32, 32, 32, 11'008, 32'000, 2048, 1024.00, 196.02},
+      {"Llama-2-7B", 4096, 32, 32, 32, 11'008, 32'000, 8192, 4096.00, 592.02},
+      {"Llama-3-8B", 4096, 32, 32, 8, 14'336, 128'256, 512, 64.00, 295.52},
+      {"Llama-3-8B", 4096, 32, 32, 8, 14'336, 128'256, 2048, 256.00, 298.52},
+      {"Llama-3-8B", 4096, 32, 32, 8, 14'336, 128'256, 8192, 1024.00, 580.02},
+      {"Mistral-7B", 4096, 32, 32, 8, 14'336, 32'000, 512, 64.00, 129.02},
+      {"Mistral-7B", 4096, 32, 32, 8, 14'336, 32'000, 2048, 256.00, 184.02},
+      {"Qwen2.5-7B", 3584, 28, 28, 4, 18'944, 152'064, 2048, 112.00, 338.02},
   };
   for (const Printed& row : rows) {
     const Lowered model = lowered(llama_config(row.d, row.layers, row.heads, row.kv, row.ffn, row.vocabulary),
@@ -460,9 +461,6 @@ TEST(Ggml, ComputeBuffersAreThoseThatLlamaCppPrints) {
     const std::uint64_t compute =
         reserved_bytes(allocations_of(model.forward, lives, sizes), AllocatorModel::ggml);
     EXPECT_NEAR(mib(compute), row.compute, 0.1) << row.name << " " << row.context;
-    const std::uint64_t closed =
-        4 * kBatch * std::max(row.heads * row.context + row.context + 4 * row.d, row.vocabulary + row.d);
-    EXPECT_NEAR(mib(compute), mib(closed), 0.1) << row.name << " " << row.context;
   }
 }
 

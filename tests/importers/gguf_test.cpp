@@ -216,6 +216,50 @@ TEST(GgufSplit, AWrongTotalOrNameIsNoted) {
   EXPECT_NE(renamed.notes[0].text.find("the other parts cannot be found"), std::string::npos);
 }
 
+// Two layouts have the number 42: 64 numbers in 18 bytes, and 128 in 34.
+TEST(Gguf, OffsetsTellTheLayoutOfType42) {
+  const auto open_with = [](std::uint64_t bytes) {
+    GgufBuilder builder;
+    builder.tensor_at("a", {256, 4}, 42, 0).tensor_at("n", {8}, 0, (bytes + 31) / 32 * 32);
+    return read(builder.data((bytes + 31) / 32 * 32 + 32).bytes());
+  };
+  const MetaGraph ggml = open_with(16 * 18);
+  EXPECT_EQ(ggml.tensors[0].dtype, DType::q2_0);
+  EXPECT_TRUE(ggml.notes.empty());
+  const MetaGraph other = open_with(8 * 34);
+  EXPECT_EQ(other.tensors[0].dtype, DType::q2_0);  // 288 and 272 bytes are both padded to 288
+  const auto two = [](std::uint64_t bytes) {
+    GgufBuilder builder;
+    builder.tensor_at("a", {256, 8}, 42, 0).tensor_at("b", {256, 8}, 42, bytes).data(bytes + 576);
+    return read(builder.bytes());
+  };
+  EXPECT_EQ(two(32 * 18).tensors[1].dtype, DType::q2_0);
+  const MetaGraph wide = two(16 * 34);
+  EXPECT_EQ(wide.tensors[0].dtype, DType::pq2_0);
+  EXPECT_EQ(wide.storages[0].bytes, 16u * 34u);
+  ASSERT_FALSE(wide.notes.empty());
+  EXPECT_NE(wide.notes[0].text.find("blocks of 128 numbers in 34 bytes"), std::string::npos);
+  const MetaGraph neither = two(608);
+  EXPECT_EQ(neither.tensors[0].dtype, DType::opaque);
+  EXPECT_EQ(neither.storages[0].bytes, 608u);
+  EXPECT_NE(neither.notes[0].text.find("the offsets fit neither"), std::string::npos);
+  // rows of 64 have no blocks of 128
+  GgufBuilder narrow;
+  narrow.tensor_at("a", {64, 32}, 42, 0).tensor_at("b", {64, 32}, 42, 16 * 34).data(2048);
+  EXPECT_EQ(read(narrow.bytes()).tensors[0].dtype, DType::opaque);
+}
+
+TEST(Gguf, NotesRotatedWeights) {
+  for (const char* const key : {"prism.hadamard.version", "quant.rotated", "spinquant.r1"}) {
+    const MetaGraph graph = read(GgufBuilder().key(key, 1U).tensor("t", {1}, 0, 4).bytes());
+    ASSERT_EQ(graph.notes.size(), 1u) << key;
+    EXPECT_EQ(graph.notes[0].severity, Severity::warning);
+    EXPECT_NE(graph.notes[0].text.find(key), std::string::npos);
+  }
+  for (const char* const key : {"llama.rope.freq_base", "llama.rotary_dim", "tokenizer.transformers"})
+    EXPECT_TRUE(read(GgufBuilder().key(key, 1U).tensor("t", {1}, 0, 4).bytes()).notes.empty()) << key;
+}
+
 // Section 7 of the format notes, the reference's own list, and llama.cpp's test-gguf.
 std::vector<Hostile> hostile_table() {
   const GgufBuilder b;

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/presets.h"
+#include "core/graph/gguf_names.h"
 #include "importers/containment.h"
 #include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"
@@ -480,6 +481,47 @@ TEST(Folder, WhatBelongsTogetherIsNotNamedAsLeftOut) {
   const MetaGraph graph = open_model(folder.path().string(), {});
   EXPECT_EQ(graph.tensors.size(), 2u);
   EXPECT_TRUE(graph.notes.empty());
+}
+
+std::string small_gguf(std::string_view tensor) {
+  testing::GgufBuilder file;
+  file.key("general.architecture", "llama");
+  file.tensor(tensor, {8}, 0, 32);
+  return file.bytes();
+}
+
+// The names of the tensors of a folder with these GGUF files.
+std::vector<std::string> tensors_of(const std::vector<std::string>& files) {
+  const TemporaryFolder folder;
+  for (const std::string& name : files) write_file(folder / name, small_gguf("token_embd.weight"));
+  std::vector<std::string> names;
+  for (const Tensor& tensor : open_model(folder.path().string(), {}).tensors)
+    names.push_back(tensor.name.str());
+  return names;
+}
+
+TEST(Folder, AModelOpensWithItsProjectorAndItsDraft) {
+  using Names = std::vector<std::string>;
+  const Names set = {"token_embd.weight", "draft.token_embd.weight", "mmproj.token_embd.weight"};
+  EXPECT_EQ(tensors_of({"model.gguf", "mmproj-model-f16.gguf", "model-draft.gguf"}), set);
+  const Names alone = {"token_embd.weight"};
+  // several quantisations of a model, or of its projector, are alternatives
+  EXPECT_EQ(tensors_of({"model-Q4_0.gguf", "model-Q8_0.gguf", "mmproj.gguf"}), alone);
+  EXPECT_EQ(tensors_of({"model.gguf", "mmproj-F16.gguf", "mmproj-F32.gguf"}), alone);
+  EXPECT_EQ(tensors_of({"mmproj-F16.gguf"}), alone);
+  EXPECT_EQ(tensors_of({"model.gguf", "rough-drafts.gguf"}), alone);
+
+  const TemporaryFolder folder;
+  write_file(folder / "a-model.gguf", small_gguf("a"));
+  write_file(folder / "MMPROJ-a.gguf", small_gguf("b"));
+  const MetaGraph graph = open_model(folder.path().string(), {});
+  ASSERT_EQ(graph.files.size(), 2u);
+  EXPECT_EQ(set_role(graph, FileId{1}), "mmproj");
+  EXPECT_EQ(set_role(graph, FileId{0}), "");
+  EXPECT_TRUE(has_note(graph, Severity::info, "'a-model.gguf' is opened together with 'MMPROJ-a.gguf'"));
+  EXPECT_EQ(open_model(folder / "a-model.gguf", {}).files.size(), 1u);
+  write_file(folder / "MMPROJ-a.gguf", "GGUF");
+  EXPECT_THROW(open_model(folder.path().string(), {}), Error);
 }
 
 }  // namespace

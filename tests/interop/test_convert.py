@@ -100,7 +100,7 @@ class Convert(unittest.TestCase):
                 continue
             with self.subTest(name):
                 path, _, plain = packings.save(self.folder, name)
-                loadline("convert", path, self.folder / f"{name}.gguf", "--verify")
+                loadline("convert", path, self.folder / f"{name}.gguf", "--names", "keep", "--verify")
                 loadline("convert", path, self.folder / f"{name}-f32.safetensors", "--outtype", "f32")
                 floats = load_file(self.folder / f"{name}-f32.safetensors")
                 tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(self.folder / f"{name}.gguf").tensors}
@@ -115,6 +115,32 @@ class Convert(unittest.TestCase):
                     half = packings.rounded_to(name) == "bf16"
                     numpy.testing.assert_allclose(numbers, plain[weight], rtol=2**-8 if half else 3e-7)
 
+    def test_alternating_experts_of_gpt_oss_become_blocks(self):
+        """Under llama.cpp's names gates and ups are cut apart; their blocks are those of the model."""
+        from safetensors.torch import save_file
+
+        config = dict(model_type="gpt_oss", architectures=["GptOssForCausalLM"], hidden_size=64, intermediate_size=96,
+                      num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, head_dim=16, vocab_size=320,
+                      num_local_experts=4, num_experts_per_tok=2, sliding_window=64, max_position_embeddings=256,
+                      torch_dtype="bfloat16", quantization_config={"quant_method": "mxfp4"})
+        (self.folder / "oss.json").write_text(json.dumps(config))
+        source = self.folder / "oss-whole"
+        loadline("synth", self.folder / "oss.json", source, "--random", "1")
+        weights = load_file(source / "model.safetensors")
+        save_file({name: (weight % 20 + 110).to(torch.uint8) if name.endswith("_scales") else weight
+                   for name, weight in weights.items()}, source / "model.safetensors", metadata={"format": "pt"})
+        loadline("convert", source, self.folder / "oss-whole.gguf")
+        loadline("convert", source, self.folder / "oss-whole.safetensors", "--outtype", "f32")
+        floats = load_file(self.folder / "oss-whole.safetensors")
+        tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(self.folder / "oss-whole.gguf").tensors}
+        both = floats["model.layers.0.mlp.experts.gate_up_proj"].transpose(1, 2)
+        for name, wanted in (("gate", both[:, 0::2]), ("up", both[:, 1::2]),
+                             ("down", floats["model.layers.0.mlp.experts.down_proj"].transpose(1, 2))):
+            tensor = tensors[f"blk.0.ffn_{name}_exps.weight"]
+            self.assertEqual(tensor.tensor_type.name, "MXFP4")
+            found = gguf.dequantize(tensor.data, tensor.tensor_type).reshape(wanted.shape)
+            self.assertTrue(torch.equal(torch.from_numpy(found), wanted), name)
+
     def test_experts_of_gpt_oss_become_blocks(self):
         from safetensors.torch import save_file
 
@@ -126,7 +152,7 @@ class Convert(unittest.TestCase):
         save_file({"model.layers.0.mlp.experts.gate_up_proj_blocks": codes, "model.layers.0.mlp.experts.gate_up_proj_scales": scales},
                   source / "model.safetensors")
         (source / "config.json").write_text(json.dumps({"model_type": "gpt_oss", "quantization_config": {"quant_method": "mxfp4"}}))
-        loadline("convert", source, self.folder / "oss.gguf")
+        loadline("convert", source, self.folder / "oss.gguf", "--names", "keep")
         (tensor,) = gguf.GGUFReader(self.folder / "oss.gguf").tensors
         self.assertEqual((tensor.name, tensor.tensor_type.name), ("model.layers.0.mlp.experts.gate_up_proj", "MXFP4"))
         values = numpy.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])

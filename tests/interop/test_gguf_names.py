@@ -32,6 +32,13 @@ LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "long_factor": [1.0 + i 
         "short_factor": [1.0 + i / 16 for i in range(8)], "original_max_position_embeddings": 256}
 
 
+# What Nomic's own files say, which the converter reads.
+NOMIC = dict(n_embd=64, n_layer=2, n_head=4, n_inner=96, n_positions=2048, max_trained_positions=2048, prenorm=False,
+             activation_function="swiglu", causal=False, qkv_proj_bias=False, mlp_fc1_bias=False, mlp_fc2_bias=False,
+             rotary_emb_fraction=1.0, rotary_emb_interleaved=False, rotary_emb_scale_base=None, rotary_emb_base=1000,
+             layer_norm_epsilon=1e-12)
+
+
 def configurations():
     t = transformers
     return {
@@ -64,6 +71,10 @@ def configurations():
         "deepseek_v3": t.DeepseekV3Config(**LATENT, q_lora_rank=24, n_group=2, topk_group=1, norm_topk_prob=True,
                                           scoring_func="sigmoid"),
         "gpt2": t.GPT2Config(vocab_size=320, n_embd=64, n_layer=2, n_head=4, n_positions=256),
+        "gpt_oss": t.GptOssConfig(**{**SMALL, "hidden_size": 96}, head_dim=16, num_local_experts=4, num_experts_per_tok=2,
+                                  sliding_window=64, rope_parameters=YARN),
+        "nomic_bert": t.NomicBertConfig(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+                                        num_attention_heads=4, max_position_embeddings=512),
         "bert": t.BertConfig(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
                              num_attention_heads=4, max_position_embeddings=256),
         "t5": t.T5Config(vocab_size=320, d_model=64, d_kv=16, d_ff=96, num_layers=2, num_heads=4,
@@ -78,11 +89,11 @@ def configurations():
 def model_of(name, config, **more):
     if name.startswith("t5"):
         return transformers.T5ForConditionalGeneration(config)
-    return (transformers.AutoModel if name == "bert" else transformers.AutoModelForCausalLM).from_config(config, **more)
+    return (transformers.AutoModel if name.endswith("bert") else transformers.AutoModelForCausalLM).from_config(config, **more)
 
 
 # What the two files say on purpose differently.
-OURS = {"loadline.slack", "general.alignment", "tokenizer.ggml.model"}
+OURS = {"loadline.slack", "general.alignment", "tokenizer.ggml.model", "tokenizer.ggml.token_type_count"}
 NAMED_BY_FOLDER = {"general.name", "general.size_label", "general.basename", "general.finetune"}
 
 
@@ -106,6 +117,9 @@ class GgufNames(unittest.TestCase):
                 torch.nn.init.normal_(weight, std=0.2)
             folder = self.folder / name
             model.to(dtype).save_pretrained(folder)
+            if name == "nomic_bert":
+                path = folder / "config.json"
+                path.write_text(json.dumps(dict(json.loads(path.read_text()), **NOMIC)))
             if name == "gpt2":  # transformers 5 leaves it out, the converter wants it
                 path = folder / "config.json"
                 path.write_text(json.dumps(dict(json.loads(path.read_text()), n_ctx=256)))
@@ -135,7 +149,7 @@ class GgufNames(unittest.TestCase):
               f"{len(models)} models")
         for name, folder in models:
             out = self.folder / (name + ".gguf")
-            loadline("convert", folder, out, "--names", "map", "--outtype", outtype, "--verify")
+            loadline("convert", folder, out, "--outtype", outtype, "--verify")
             self.expect_equal(name, gguf.GGUFReader(self.folder / (name + ".reference.gguf")), gguf.GGUFReader(out))
 
     def test_half(self):

@@ -147,12 +147,12 @@ class Interop(unittest.TestCase):
         loadline("convert", source, self.path / "out.safetensors", "--verify")
         with safe_open(self.path / "out.safetensors", framework="pt") as file:
             self.assert_same(expected, {name: file.get_tensor(name) for name in file.keys()})
-        loadline("convert", source, self.path / "out.gguf", "--verify")
+        loadline("convert", source, self.path / "out.gguf", "--names", "keep", "--verify")
         reader = self.assert_gguf(self.path / "out.gguf", expected)
         self.assertEqual(reader.get_field("general.architecture").contents(), "bert")
         self.assertEqual(reader.get_field("general.alignment").contents(), 32)
 
-        loadline("convert", source, self.path / "half.gguf", "--outtype", "f16", "--align", "4096")
+        loadline("convert", source, self.path / "half.gguf", "--names", "keep", "--outtype", "f16", "--align", "4096")
         half = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in expected.items()}
         self.assert_gguf(self.path / "half.gguf", half)
 

@@ -29,6 +29,7 @@ def without_tokenizer():
             pass  # a family that needs a newer gguf than the package brings
     for model_class in ModelBase._model_classes[ModelType.TEXT].values():
         model_class.set_vocab = lambda self: None
+    importlib.import_module("conversion.bert").NomicBertModel._is_tokenizer_xlmroberta = lambda self: False
     gemma = importlib.import_module("conversion.gemma").Gemma3Model
 
     def modify(self, data, name, block):

@@ -228,8 +228,11 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
                    : fmt::format("{} {} {}, {}", from, verb, dtype_info(change.to).name, bytes),
                ui.theme->text);
   }
-  for (const std::string& loss : document.convert_fit.or_empty().left_out)
+  const Preflight& planned = document.convert_fit.or_empty();
+  for (const std::string& loss : planned.left_out)
     badge_line(ui, "left out", ui.theme->warning, loss, ui.theme->text);
+  for (const Note& note : planned.layout.notes)
+    badge_line(ui, "note", ui.theme->warning, note.text, ui.theme->text);
   draw_room(workspace, ui);
   if (workspace.conversion.busy()) draw_progress(workspace, ui);
   if (const auto done = workspace.converted()) draw_written(workspace, *done, ui);

@@ -1,8 +1,10 @@
 // A conversion and its target path.
 #pragma once
 
+#include "core/forward/assets.h"
 #include "core/load/written_order.h"
 #include "exporters/convert_options.h"
+#include "importers/gguf/importance.h"
 
 #include <string>
 
@@ -13,10 +15,14 @@ struct ConvertTask {
   std::string out = {};
 };
 
-// What the exporter needs to know for this model: the order by name becomes a list.
+// What the exporter needs to know for this model: the order by name becomes a list, the user's own policy
+// replaces a built-in one, and the importance matrix is read.
 inline ExportOptions layout_options(const MetaGraph& graph, const ConvertRequest& request,
-                                    const Progress& progress) {
+                                    const ForwardAssets& assets, const Progress& progress) {
   ExportOptions options = request.layout;
+  if (options.policy != nullptr)
+    options.policy = find_type_policy(assets.type_policies, options.policy->name);
+  if (!request.imatrix.empty()) options.importance = read_importance_file(request.imatrix);
   if (!request.order.empty()) options.order = written_order(graph, request.order, progress);
   return options;
 }

@@ -19,10 +19,11 @@ void Document::weigh_convert(const ConvertTask& task) {
   convert_fit.reset();
   if (!model || !use_misfit(*model).empty() || task.out.empty()) return;
   const Exporter& exporter = find_exporter(task.request.to);
-  convert_fit.ask(
-      shared_.jobs, "Laying out the new file", [graph = model->graph, &exporter, task](Progress& progress) {
-        return preflight(*graph, exporter, layout_options(*graph, task.request, progress), task.out);
-      });
+  convert_fit.ask(shared_.jobs, "Laying out the new file",
+                  [graph = model->graph, &exporter, task, assets = shared_.assets](Progress& progress) {
+                    return preflight(*graph, exporter,
+                                     layout_options(*graph, task.request, *assets, progress), task.out);
+                  });
 }
 
 std::string diagnosis_error(const Document& document) {

@@ -1,6 +1,7 @@
 // The operations that move bytes or query the system: convert, upload, devices, disks, folders.
 #include "app/gui/session/fits.h"
 #include "app/gui/session/workspace.h"
+#include "app/report/match_models.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/inspect/compare_models.h"
@@ -20,13 +21,13 @@ namespace {
 ConversionCheck compare_with_source(const MetaGraphPtr& source, const MetaGraphPtr& result, std::uint64_t id,
                                     Progress& progress) {
   ConversionCheck check{.document = id};
-  const Matching matching = match_weights(*source, *result);
+  Matching matching = report::match_models(*source, *result).match;
   check.numbers = std::ranges::any_of(matching.pairs, [&](const WeightPair& pair) {
     return weight_type(*source, matching.a[pair.a]) != weight_type(*result, matching.b[pair.b]);
   });
   CompareOptions options;
   if (check.numbers) options.tolerance = Tolerance{kCastTolerance, kCastTolerance};
-  const Comparison compared = compare_models(source, result, options, progress);
+  const Comparison compared = compare_models(source, result, std::move(matching), options, progress);
   check.weights = compared.match.a.size();
   check.equal = compared.count(PairState::equal);
   check.missing = compared.match.only_a.size();
@@ -51,8 +52,9 @@ void Workspace::convert(const ConvertTask& task) {
   checking.reset();
   conversion.ask(
       shared.jobs, "Converting to " + std::string(exporter.id),
-      [graph = model->graph, &exporter, task, id = document().id](Progress& progress) {
-        const ExportOptions options = layout_options(*graph, task.request, progress);
+      [graph = model->graph, &exporter, task, id = document().id,
+       assets = shared.assets](Progress& progress) {
+        const ExportOptions options = layout_options(*graph, task.request, *assets, progress);
         return Conversion{id, convert_model(graph, exporter, options, task.out, task.request.write, progress),
                           task.out};
       },

@@ -1,0 +1,36 @@
+// Maps one of the models where that is possible.
+#include "app/report/match_models.h"
+
+#include "core/base/error.h"
+#include "exporters/counterparts.h"
+
+#include <utility>
+
+namespace loadline::report {
+namespace {
+
+std::vector<Weight> weights_of(const MetaGraph& graph, const MetaGraph& other, bool& mapped) {
+  auto slots = counterparts(graph, other);
+  if (!slots) return model_weights(graph);
+  mapped = true;
+  std::vector<Weight> weights;
+  for (Slot& slot : *slots)
+    weights.push_back(computed_weight(graph, std::move(slot.name), std::move(slot.recipe)));
+  return weights;
+}
+
+}  // namespace
+
+MatchedModels match_models(const MetaGraph& a, const MetaGraph& b) {
+  MatchedModels result;
+  try {
+    std::vector<Weight> of_a = weights_of(a, b, result.mapped), of_b = weights_of(b, a, result.mapped);
+    result.match = match_weights(a, std::move(of_a), b, std::move(of_b));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::malformed) throw;
+    result = {match_weights(a, b), false, error.what()};
+  }
+  return result;
+}
+
+}  // namespace loadline::report

@@ -1,0 +1,119 @@
+// The map to llama.cpp's names, read backwards: config.json from the file's keys, the tensors that it asks
+// for, and for each the recipe that undoes what the map did.
+#include "exporters/hugging_face_model.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/convert/cast.h"
+#include "core/convert/invert_recipe.h"
+#include "core/forward/config_graph.h"
+#include "core/forward/gguf_config.h"
+#include "core/forward/gguf_map.h"
+#include "core/tokenizer/hugging_face_tokenizer.h"
+#include "exporters/cast_config.h"
+#include "exporters/common.h"
+#include "exporters/counterparts.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace loadline {
+namespace {
+
+constexpr std::size_t kMostNamed = 3;
+
+// The type that most numbers of the file have, BF16 for quantised ones.
+DType type_of(const MetaGraph& graph) {
+  std::map<DType, std::uint64_t> numbers;
+  for (const Tensor& tensor : graph.tensors) {
+    const bool plain = tensor.dtype == DType::f32 || tensor.dtype == DType::f16;
+    numbers[plain ? tensor.dtype : DType::bf16] += element_count(tensor.shape).value_or(0);
+  }
+  if (numbers.empty()) return DType::bf16;
+  return std::ranges::max_element(numbers, {}, [](const auto& row) { return row.second; })->first;
+}
+
+// The tensors of the file, with the recipes over the model that make them.
+std::vector<ConvertedTensor> converted_tensors(const MetaGraph& gguf, std::vector<Slot> slots,
+                                               std::vector<bool>& used) {
+  std::unordered_map<std::string_view, std::uint32_t> places;
+  for (std::uint32_t i = 0; i < gguf.tensors.size(); ++i) places.emplace(gguf.tensors[i].name.view(), i);
+  std::vector<ConvertedTensor> converted;
+  for (Slot& slot : slots) {
+    const auto found = places.find(slot.name.view());
+    if (found == places.end()) continue;
+    const Shape& shape = gguf.tensors[found->second].shape;
+    if (shape != slot.shape)
+      throw Error(ErrorCode::malformed, {.file = gguf.files.front().path, .tensor = slot.name.str()},
+                  "has the shape [{}], the file's keys say [{}]", fmt::join(shape, ", "),
+                  fmt::join(slot.shape, ", "));
+    used[found->second] = true;
+    converted.push_back({TensorId{found->second}, std::move(slot.recipe)});
+  }
+  return converted;
+}
+
+Slot restored_slot(const MetaGraph& model, TensorId id, const MetaGraph& gguf, Recipe recipe, DType outtype) {
+  const Tensor& tensor = model.tensor(id);
+  const Form form = recipe_forms(gguf, recipe).back();
+  DType to = form.dtype;
+  if (form.dtype != outtype && can_cast(form.dtype, outtype)) {
+    recipe.then({.kind = StepKind::cast, .dtype = outtype});
+    to = outtype;
+  }
+  const std::uint64_t bytes = slot_bytes(tensor.name, to, tensor.shape);
+  return {tensor.name, to, tensor.shape, std::move(recipe), 0, bytes};
+}
+
+}  // namespace
+
+bool restores_model(const MetaGraph& graph, const ExportOptions& options) {
+  return !options.keep_names.value_or(false) && graph.format == "gguf" && gguf_config(graph).has_value();
+}
+
+HuggingFaceModel hugging_face_model(const MetaGraph& graph, const ExportOptions& options) {
+  const GgufConfig config = gguf_config(graph).value();
+  const DType type = options.outtype.value_or(type_of(graph));
+  HuggingFaceModel result;
+  result.config = cast_config(config.json, type, true);
+  result.lost = config.remarks;
+  const MetaGraph model = config_graph(result.config, std::string(kConfigKey));
+  std::vector<bool> used(graph.tensors.size(), false);
+  const RecipeInverter back(model, graph, converted_tensors(graph, counterparts(model, graph).value(), used));
+  const std::vector<std::string> dropped =
+      map_to_gguf(*config.family, ModelConfig(result.config, std::string(kConfigKey)), model).dropped;
+  for (std::uint32_t i = 0; i < model.tensors.size(); ++i) {
+    const TensorId id{i};
+    auto recipe = back.recipe_for(id);
+    if (!recipe && std::ranges::find(dropped, model.tensor(id).name.str()) != dropped.end()) continue;
+    if (!recipe)
+      throw Error(ErrorCode::unsupported,
+                  {.file = graph.files.front().path, .tensor = model.tensor(id).name.str()},
+                  "the file does not hold this tensor of the model that its keys describe");
+    result.slots.push_back(restored_slot(model, id, graph, std::move(*recipe), type));
+  }
+  if (!dropped.empty())
+    result.lost.push_back(fmt::format("{} of the model {} not in the file, llama.cpp has no use for {}: {}",
+                                      counted(dropped.size(), "tensor"), dropped.size() == 1 ? "is" : "are",
+                                      dropped.size() == 1 ? "it" : "them", join_names(dropped, kMostNamed)));
+  std::vector<std::string> unused;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (!used[i]) unused.push_back(graph.tensors[i].name.str());
+  if (!unused.empty())
+    result.lost.push_back(fmt::format("{} {} not written, the model's own names have no place for {}: {}",
+                                      counted(unused.size(), "tensor"), unused.size() == 1 ? "is" : "are",
+                                      unused.size() == 1 ? "it" : "them", join_names(unused, kMostNamed)));
+  HuggingFaceTokenizer tokenizer = hugging_face_tokenizer(graph);
+  for (HuggingFaceTokenizer::File& file : tokenizer.files)
+    result.texts.push_back({std::move(file.name), std::move(file.text)});
+  std::ranges::move(tokenizer.lost, std::back_inserter(result.lost));
+  check_total(result.slots);
+  arrange(graph, options, result.slots);
+  return result;
+}
+
+}  // namespace loadline

@@ -1,0 +1,104 @@
+// GGUF files as Hugging Face folders. That transformers loads them is for tests/interop/test_gguf_back.py.
+#include "exporters/hugging_face_model.h"
+
+#include "core/base/error.h"
+#include "core/forward/config_graph.h"
+#include "core/forward/model_config.h"
+#include "exporters/synth.h"
+#include "tests/exporters/export_support.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+namespace loadline {
+namespace {
+
+using export_tests::convert;
+using export_tests::open;
+using testing::TemporaryFolder;
+
+class HuggingFaceModels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Progress progress;
+    synthesize(
+        config_graph(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64,
+      "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+      "vocab_size": 320, "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "torch_dtype": "bfloat16",
+      "tie_word_embeddings": false})",
+                     "config.json"),
+        folder_ / "m", {.seed = 1, .max_shard_bytes = 0, .overwrite = false}, progress);
+    model_ = open(folder_ / "m");
+    convert(model_, folder_ / "m.gguf", {});
+    gguf_ = open(folder_ / "m.gguf");
+  }
+
+  std::string refusal(const std::function<void(MetaGraph&)>& change) const {
+    MetaGraph graph = *gguf_;
+    change(graph);
+    try {
+      (void)hugging_face_model(graph, {});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  TemporaryFolder folder_;
+  MetaGraphPtr model_, gguf_;
+};
+
+Tensor& named(MetaGraph& graph, std::string_view name) {
+  return *std::ranges::find_if(graph.tensors,
+                               [&](const Tensor& tensor) { return tensor.name.view() == name; });
+}
+
+TEST_F(HuggingFaceModels, AreWhatTheFilesWereMadeOf) {
+  convert(gguf_, folder_ / "back", {});
+  const MetaGraphPtr back = open(folder_ / "back");
+  ASSERT_EQ(back->tensors.size(), model_->tensors.size());
+  for (const Tensor& tensor : model_->tensors) {
+    const Tensor& restored = export_tests::tensor_named(*back, tensor.name.str());
+    EXPECT_EQ(restored.dtype, DType::bf16);
+    EXPECT_EQ(export_tests::tensor_content(back, restored), export_tests::tensor_content(model_, tensor))
+        << tensor.name.view();
+  }
+  const ModelConfig config(*find_text(*back, kConfigKey), "config.json");
+  EXPECT_EQ(config.model_type(), "llama");
+  EXPECT_EQ(config.get("num_key_value_heads"), Datum(std::int64_t{2}));
+  EXPECT_EQ(config.text("torch_dtype", ""), "bfloat16");
+}
+
+TEST_F(HuggingFaceModels, KeepTheFilesNamesIfAsked) {
+  ExportOptions options;
+  options.keep_names = true;
+  EXPECT_FALSE(restores_model(*gguf_, options));
+  convert(gguf_, folder_ / "kept", options);
+  EXPECT_EQ(export_tests::tensor_named(*open(folder_ / "kept"), "blk.0.attn_q.weight").dtype, DType::bf16);
+}
+
+TEST_F(HuggingFaceModels, FilesThatDoNotFitTheirKeysAreErrors) {
+  EXPECT_EQ(refusal([](MetaGraph&) {}), "");
+  EXPECT_NE(refusal([](MetaGraph& graph) {
+              named(graph, "blk.1.ffn_up.weight").name = Name("elsewhere");
+            }).find("'model.layers.1.mlp.up_proj.weight': the file does not hold"),
+            std::string::npos);
+  EXPECT_NE(refusal([](MetaGraph& graph) {
+              named(graph, "blk.1.ffn_up.weight").shape = {96, 63};
+            }).find("has the shape [96, 63], the file's keys say [96, 64]"),
+            std::string::npos);
+}
+
+TEST_F(HuggingFaceModels, TensorsWithoutAPlaceAreNamed) {
+  MetaGraph graph = *gguf_;
+  graph.tensors.push_back(graph.tensors.front());
+  graph.tensors.back().name = Name("blk.0.another.weight");
+  const std::vector<std::string> lost = hugging_face_model(graph, {}).lost;
+  EXPECT_TRUE(std::ranges::any_of(lost, [](const std::string& sentence) {
+    return sentence.find("blk.0.another.weight") != std::string::npos;
+  }));
+}
+
+}  // namespace
+}  // namespace loadline
