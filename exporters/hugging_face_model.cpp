@@ -9,7 +9,6 @@
 #include "core/forward/config_graph.h"
 #include "core/forward/gguf_config.h"
 #include "core/forward/gguf_map.h"
-#include "core/tokenizer/hugging_face_tokenizer.h"
 #include "exporters/cast_config.h"
 #include "exporters/common.h"
 #include "exporters/counterparts.h"
@@ -71,12 +70,10 @@ Slot restored_slot(const MetaGraph& model, TensorId id, const MetaGraph& gguf, R
 
 }  // namespace
 
-bool restores_model(const MetaGraph& graph, const ExportOptions& options) {
-  return !options.keep_names.value_or(false) && graph.format == "gguf" && gguf_config(graph).has_value();
-}
-
-HuggingFaceModel hugging_face_model(const MetaGraph& graph, const ExportOptions& options) {
-  const GgufConfig config = gguf_config(graph).value();
+std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const ExportOptions& options) {
+  const auto found = options.keep_names.value_or(false) ? std::nullopt : gguf_config(graph);
+  if (!found) return std::nullopt;
+  const GgufConfig& config = *found;
   const DType type = options.outtype.value_or(type_of(graph));
   HuggingFaceModel result;
   result.config = cast_config(config.json, type, true);
@@ -108,8 +105,7 @@ HuggingFaceModel hugging_face_model(const MetaGraph& graph, const ExportOptions&
                                       counted(unused.size(), "tensor"), unused.size() == 1 ? "is" : "are",
                                       unused.size() == 1 ? "it" : "them", join_names(unused, kMostNamed)));
   HuggingFaceTokenizer tokenizer = hugging_face_tokenizer(graph);
-  for (HuggingFaceTokenizer::File& file : tokenizer.files)
-    result.texts.push_back({std::move(file.name), std::move(file.text)});
+  result.texts = std::move(tokenizer.files);
   std::ranges::move(tokenizer.lost, std::back_inserter(result.lost));
   check_total(result.slots);
   arrange(graph, options, result.slots);

@@ -196,8 +196,8 @@ bool safetensors_supports(DType dtype) { return !dtype_info(dtype).safetensors.e
 Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   LayoutBuilder builder(graph, options);
   HuggingFaceModel model;
-  if (restores_model(graph, options)) {
-    model = hugging_face_model(graph, options);
+  if (auto restored = hugging_face_model(graph, options)) {
+    model = std::move(*restored);
     builder.layout().left_out = model.lost;
   } else {
     model.slots = output_slots(graph, options);
@@ -215,7 +215,7 @@ Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, 
   const std::filesystem::path folder(out);
   builder.layout().folder = out;
   if (!model.config.empty()) builder.add_text((folder / "config.json").string(), model.config);
-  for (const TextFile& file : model.texts) builder.add_text((folder / file.name).string(), file.text);
+  for (const auto& file : model.texts) builder.add_text((folder / file.name).string(), file.text);
   const auto shards = split_items(items, options.max_shard_bytes);
   if (shards.size() == 1)
     builder.add_file(shards.front(), (folder / "model.safetensors").string());
