@@ -77,6 +77,9 @@ class Chain:
             dtype = chance.choice(sorted(FLOATS))
             self.add(value.to(FLOATS[dtype]), kind, [at], dtype=dtype)
 
+# modelopt knows none; bitsandbytes reads code 8 of FP4 as -0 from its table and as 0 in its code for some processors.
+WITHOUT_NEGATIVE_ZERO = ("modelopt-nvfp4", "bitsandbytes-fp4")
+
 
 class Recipes(unittest.TestCase):
     def setUp(self):
@@ -144,8 +147,9 @@ class Recipes(unittest.TestCase):
                     if dtype:  # the library rounds to the type that the weight had
                         steps.append({"kind": "cast", "inputs": [0], "dtype": dtype})
                         numbers = numbers.to(FLOATS[dtype])
-                    if name == "modelopt-nvfp4":  # it knows no negative zero
+                    if name in WITHOUT_NEGATIVE_ZERO:
                         steps.append({"kind": "add_constant", "inputs": [len(steps) - 1], "value": 0})
+                        numbers = numbers + 0
                     for piece in (1000, 1 << 24):
                         told = self.run_chain(path, folder, steps, 0, piece)
                         self.assertEqual(told, raw(numbers), f"{weight}: {packings.difference(told, numbers)}")
