@@ -1,3 +1,20 @@
+# What the headers of embedded files share.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/embedded/embedded/file.h @ONLY CONTENT [[
+// A file embedded at build time.
+#pragma once
+
+#include <string_view>
+
+namespace loadline::embedded {
+
+struct File {
+  std::string_view name;  // base name
+  std::string_view bytes;
+};
+
+}  // namespace loadline::embedded
+]])
+
 # Embeds files as byte arrays.
 # loadline_embed(TARGET HEADER FILE...) makes a static library TARGET with `HEADER` (included as
 # "embedded/HEADER"), which declares loadline::embedded_file(name) over the files' base names.

@@ -5,14 +5,10 @@ file(WRITE ${HEADER} "// Files embedded at build time, by base name.
 #pragma once
 
 #include <span>
-#include <string_view>
+
+#include \"embedded/file.h\"
 
 namespace loadline::embedded {
-
-struct File {
-  std::string_view name;
-  std::string_view bytes;
-};
 
 // In the order of the build file.
 std::span<const File> ${STEM}();
