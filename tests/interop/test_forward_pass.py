@@ -41,6 +41,8 @@ def configs():
     return {
         "llama": t.LlamaConfig(**small, num_hidden_layers=4, num_key_value_heads=2, intermediate_size=704),
         "qwen3": t.Qwen3Config(**small, num_hidden_layers=3, num_key_value_heads=4, head_dim=48, intermediate_size=600),
+        "olmo2": t.Olmo2Config(**small, num_hidden_layers=3, num_key_value_heads=4, intermediate_size=600),
+        "smollm3": t.SmolLM3Config(**small, num_hidden_layers=5, num_key_value_heads=2, intermediate_size=600, pad_token_id=0),
         "gemma2": t.Gemma2Config(**small, num_hidden_layers=4, num_key_value_heads=4, head_dim=32,
                                  intermediate_size=600, sliding_window=4096),
         "gpt2": t.GPT2Config(n_embd=192, n_layer=3, n_head=6, vocab_size=700, n_positions=1024),

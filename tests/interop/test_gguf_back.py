@@ -17,8 +17,6 @@ from test_gguf_names import configurations, model_of
 
 # Gemma's norms are stored as 1 + w: the sum is rounded in F32.
 CLOSE = {"gemma", "gemma2", "gemma3"}
-# Nothing lists the tensors of these families: the conversion is an error.
-WITHOUT_ARCHITECTURE = {"smollm3", "olmo2"}
 # The file has the frequencies of llama3 scaling, but not the settings that they came from: taken as Llama 3's.
 GUESSED = {"llama3"}
 # Mistral and Llama are one architecture in a GGUF file.
@@ -40,8 +38,6 @@ class GgufBack(unittest.TestCase):
     def test_numbers(self):
         print(f"transformers {transformers.__version__}, safetensors {safetensors.__version__}")
         for name, config in configurations().items():
-            if name in WITHOUT_ARCHITECTURE:
-                continue
             with self.subTest(name):
                 torch.manual_seed(3)
                 net = model_of(name, config)
@@ -69,7 +65,7 @@ class GgufBack(unittest.TestCase):
         """What transformers computes with the restored folder, configuration and all."""
         tokens = torch.tensor([[1] + [(i * 7919) % 310 + 3 for i in range(20)]])
         for name, config in configurations().items():
-            if name.startswith("t5") or name.endswith("bert") or name in WITHOUT_ARCHITECTURE | GUESSED:
+            if name.startswith("t5") or name.endswith("bert") or name in GUESSED:
                 continue
             with self.subTest(name):
                 torch.manual_seed(3)

@@ -14,7 +14,6 @@ import test_gguf_names
 from common import loadline
 from test_gguf_names import CONVERTER, HERE
 
-NO_OPERATORS = {"smollm3", "olmo2"}  # families that no architecture file describes
 POOLER = {"bert"}  # has a weight that llama.cpp's files lack
 
 
@@ -34,7 +33,7 @@ class GgufModels(unittest.TestCase):
             with self.subTest(name):
                 passes = [json.loads(loadline("plan", path, "--method", "direct", "--seq", "16", "--profile", "fused",
                                               "--json"))["forward"] for path in (source, file)]
-                self.assertEqual(passes[1]["source"], "estimate" if name in NO_OPERATORS else "architecture")
+                self.assertEqual(passes[1]["source"], "architecture")
                 for key in ("kv_bytes", "activation_peak", "activation_peak_op"):
                     self.assertEqual(passes[1].get(key), passes[0].get(key), key)
                 models_read = [json.loads(loadline("inspect", path, "--json")) for path in (source, file)]
