@@ -71,7 +71,9 @@ struct Layout {
   MetaGraph result;
   std::vector<std::string> left_out = {};    // sentences: what of the source the output lacks
   std::vector<std::string> held_files = {};  // files of the model's folder whose content is in the output
-  std::vector<Note> notes = {};              // what a person should know of the conversion
+  std::vector<std::string> held_keys =
+      {};                        // of the model's metadata, whose content is elsewhere in the output
+  std::vector<Note> notes = {};  // what a person should know of the conversion
 };
 
 // The size of the header, copies included.

@@ -30,6 +30,20 @@ constexpr std::uint64_t kMostTextKept = 16 << 20;  // of one file, by importers
 constexpr std::uint32_t kStringType = 8;
 constexpr std::uint32_t kQuantizationVersion = 2;
 constexpr std::string_view kQuantizationKey = "general.quantization_version";
+constexpr std::size_t kMostKey = 200;
+constexpr std::size_t kMostDescription = 1 << 20;
+constexpr std::string_view kNameKey = "general.name";
+constexpr std::array<std::string_view, 6> kOfTheFile = {kAlignmentKey, kFileTypeKey,     kArchitectureKey,
+                                                        kSlackKey,     kQuantizationKey, "general.type"};
+
+// A text of another format's file that says who made the model, what it is called and the like, under the key
+// that GGUF has for it: what was a GGUF file before has them.
+bool is_description(const MetaEntry& entry) {
+  const auto* const text = std::get_if<std::string>(&entry.value);
+  return text != nullptr && text->size() <= kMostDescription && entry.key.size() <= kMostKey &&
+         entry.key.starts_with("general.") && !is_of_the_file(entry.key) && is_valid_utf8(entry.key) &&
+         is_valid_utf8(*text);
+}
 
 // The GGUF type number of each MetaType.
 constexpr std::array<std::uint32_t, std::variant_size_v<MetaValue>> kTypeNumbers = {
@@ -172,7 +186,11 @@ void add_first_keys(Composer& out, const MetaGraph& graph, const std::vector<Slo
                     const GgufShape& shape, const GgufModelKeys& keys) {
   if (keys.model.empty()) out.add(std::string(kArchitectureKey), architecture(graph));
   for (const MetaEntry& entry : keys.model) out.add(entry.key, entry.value);
-  if (const std::string name = model_name(graph); is_valid_utf8(name)) out.add("general.name", name);
+  const bool named = find_text(graph, kNameKey) != nullptr;
+  if (const std::string name = model_name(graph); !named && is_valid_utf8(name))
+    out.add(std::string(kNameKey), name);
+  for (const MetaEntry& entry : graph.metadata)
+    if (is_description(entry)) out.add(entry.key, entry.value);
   out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(shape.alignment));
   const auto type = file_type(main_dtype(slots, [](const Slot& slot) { return slot.dtype; }));
   if (type && find_entry(keys.types, kFileTypeKey) == nullptr) out.add(std::string(kFileTypeKey), *type);
@@ -203,7 +221,13 @@ void add_slack(Composer& out, std::uint64_t bytes) {
 
 }  // namespace
 
-bool gguf_carries(const MetaGraph& graph, const MetaEntry&) { return graph.format == "gguf"; }
+bool gguf_carries(const MetaGraph& graph, const MetaEntry& entry) {
+  return graph.format == "gguf" || is_description(entry);
+}
+
+bool is_of_the_file(std::string_view key) {
+  return std::ranges::find(kOfTheFile, key) != kOfTheFile.end() || key.starts_with(kSplitKeys);
+}
 
 std::uint64_t gguf_alignment(const MetaGraph& graph) {
   const MetaValue* const value = graph.format == "gguf" ? find_metadata(graph, kAlignmentKey) : nullptr;

@@ -50,6 +50,9 @@ struct GgufModelKeys {
 
 // Whether gguf_metadata() keeps this metadata entry of the source.
 bool gguf_carries(const MetaGraph& graph, const MetaEntry& entry);
+
+// A key of a GGUF file that tells how the file is written, not what its model is.
+bool is_of_the_file(std::string_view key);
 // The alignment that a GGUF source states, else the format's default.
 std::uint64_t gguf_alignment(const MetaGraph& graph);
 

@@ -12,6 +12,7 @@
 #include "exporters/cast_config.h"
 #include "exporters/common.h"
 #include "exporters/counterparts.h"
+#include "exporters/gguf_metadata.h"
 
 #include <algorithm>
 #include <map>
@@ -105,6 +106,10 @@ std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const
                                       counted(unused.size(), "tensor"), unused.size() == 1 ? "is" : "are",
                                       unused.size() == 1 ? "it" : "them", join_names(unused, kMostNamed)));
   HuggingFaceTokenizer tokenizer = hugging_face_tokenizer(graph);
+  result.held_keys = config.keys;
+  for (const MetaEntry& entry : graph.metadata)
+    if (is_of_the_file(entry.key) || (!tokenizer.files.empty() && entry.key.starts_with("tokenizer.")))
+      result.held_keys.push_back(entry.key);
   result.texts = std::move(tokenizer.files);
   std::ranges::move(tokenizer.lost, std::back_inserter(result.lost));
   check_total(result.slots);

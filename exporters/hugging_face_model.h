@@ -14,6 +14,8 @@ struct HuggingFaceModel {
   std::vector<Slot> slots = {};                        // without offsets
   std::string config = {};                             // config.json
   std::vector<HuggingFaceTokenizer::File> texts = {};  // beside it
+  std::vector<std::string> held_keys =
+      {};  // of the file's metadata, whose content is in those, or which tell of the file alone
   std::vector<std::string> lost = {};  // sentences: what the file does not say, or cannot be said
 };
 

@@ -27,10 +27,13 @@ std::vector<std::string> tied_names(const MetaGraph& graph) {
   return names;
 }
 
-std::vector<std::string> lost_keys(const MetaGraph& graph, const Exporter& exporter) {
+std::vector<std::string> lost_keys(const MetaGraph& graph, const Exporter& exporter,
+                                   const std::vector<std::string>& held) {
+  const std::unordered_set<std::string_view> elsewhere(held.begin(), held.end());
   std::vector<std::string> keys;
   for (const MetaEntry& entry : graph.metadata)
-    if (entry.key != kConfigKey && !exporter.carries(graph, entry)) keys.push_back(entry.key);
+    if (entry.key != kConfigKey && !elsewhere.contains(entry.key) && !exporter.carries(graph, entry))
+      keys.push_back(entry.key);
   return keys;
 }
 
@@ -86,7 +89,7 @@ std::string not_cast(const MetaGraph& graph, const ExportOptions& options) {
 }  // namespace
 
 std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& exporter,
-                                  const ExportOptions& options) {
+                                  const ExportOptions& options, const std::vector<std::string>& held_keys) {
   std::vector<std::string> sentences;
   const auto say = [&](const std::vector<std::string>& names, std::string_view noun, std::string_view what) {
     if (!names.empty())
@@ -94,7 +97,7 @@ std::vector<std::string> left_out(const MetaGraph& graph, const Exporter& export
           fmt::format("{} {}: {}", counted_are(names.size(), noun), what, join_names(names, kMostNamed)));
   };
   if (!exporter.keeps_ties) say(tied_names(graph), "tensor", "tied to another and written once");
-  const std::vector<std::string> keys = lost_keys(graph, exporter);
+  const std::vector<std::string> keys = lost_keys(graph, exporter, held_keys);
   say(keys, "metadata key",
       fmt::format("not written, {} has no place for {}", exporter.id, keys.size() == 1 ? "it" : "them"));
   say(without_scale(graph, exporter), "quantised tensor",

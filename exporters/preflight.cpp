@@ -94,7 +94,7 @@ Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const Expo
   for (const auto& [types, change] : changes) result.changes.push_back(change);
   std::ranges::stable_sort(result.changes,
                            [](const TypeChange& a, const TypeChange& b) { return a.bytes > b.bytes; });
-  result.left_out = left_out(graph, exporter, options);
+  result.left_out = left_out(graph, exporter, options, result.layout.held_keys);
   std::ranges::copy(result.layout.left_out, std::back_inserter(result.left_out));
   add_files_left_out(result.layout, beside, result.left_out);
   if (options.strict && !result.left_out.empty())

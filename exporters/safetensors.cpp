@@ -41,9 +41,12 @@ std::size_t alignment_rank(DType dtype) {
 
 class LayoutBuilder {
  public:
-  LayoutBuilder(const MetaGraph& graph, const ExportOptions& options) : graph_(graph), options_(options) {
+  // `held_keys`: metadata that other files of the output hold.
+  LayoutBuilder(const MetaGraph& graph, const ExportOptions& options, std::vector<std::string> held_keys)
+      : graph_(graph), options_(options) {
     check_alignment(options.alignment);
     layout_.result.format = "safetensors";
+    layout_.held_keys = std::move(held_keys);
     metadata_ = output_metadata();
   }
 
@@ -105,7 +108,9 @@ class LayoutBuilder {
   std::vector<MetaEntry> output_metadata() const {
     std::vector<MetaEntry> entries;
     for (const MetaEntry& entry : graph_.metadata)
-      if (entry.key != kConfigKey && safetensors_carries(graph_, entry)) entries.push_back(entry);
+      if (entry.key != kConfigKey && safetensors_carries(graph_, entry) &&
+          std::ranges::find(layout_.held_keys, entry.key) == layout_.held_keys.end())
+        entries.push_back(entry);
     if (find_metadata(graph_, "format") == nullptr) entries.push_back({"format", std::string("pt")});
     return entries;
   }
@@ -194,18 +199,20 @@ bool safetensors_carries(const MetaGraph&, const MetaEntry& entry) {
 bool safetensors_supports(DType dtype) { return !dtype_info(dtype).safetensors.empty(); }
 
 Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, const std::string& out) {
-  LayoutBuilder builder(graph, options);
-  HuggingFaceModel model;
-  if (auto restored = hugging_face_model(graph, options)) {
-    model = std::move(*restored);
-    builder.layout().left_out = model.lost;
-  } else {
+  auto restored = hugging_face_model(graph, options);
+  const bool is_restored = restored.has_value();
+  HuggingFaceModel model = is_restored ? std::move(*restored) : HuggingFaceModel();
+  const bool is_file = out.ends_with(".safetensors");
+  if (is_file) model.held_keys.clear();  // nothing lies beside it
+  LayoutBuilder builder(graph, options, model.held_keys);
+  builder.layout().left_out = model.lost;
+  if (!is_restored) {
     model.slots = output_slots(graph, options);
     if (const std::string* const text = find_text(graph, kConfigKey))
       model.config = options.outtype ? cast_config(*text, *options.outtype, !graph.logical.empty()) : *text;
   }
   const std::vector<Slot> items = builder.items(std::move(model.slots));
-  if (out.ends_with(".safetensors")) {
+  if (is_file) {
     if (options.max_shard_bytes != 0)
       throw Error(ErrorCode::usage, "shards need a folder to go to, '{}' is one file", safe_display(out));
     builder.add_file(items, out);

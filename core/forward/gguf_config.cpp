@@ -74,6 +74,7 @@ class Reading {
     for (const auto& [remark, holds] : family_.remarks)
       if (holds.evaluate(scope_).truth()) config.remarks.push_back(remark);
     for (const auto& [name, value] : family_.flags) config.flags.emplace_back(name, value.evaluate(scope_));
+    config.keys = found_;
     return config;
   }
 
@@ -82,8 +83,10 @@ class Reading {
   Datum value_of(std::string_view name) const {
     if (const auto found = names_.find(name); found != names_.end()) return found->second;
     if (const auto known = keys_.find(name); known != keys_.end()) return known->second;
-    const MetaValue* value = find_metadata(header_.graph(), prefix_ + std::string(name));
-    if (value == nullptr) value = find_metadata(header_.graph(), name);
+    std::string key = prefix_ + std::string(name);
+    const MetaValue* value = find_metadata(header_.graph(), key);
+    if (value == nullptr) value = find_metadata(header_.graph(), key = name);
+    if (value != nullptr) found_.push_back(std::move(key));
     Datum result = value == nullptr ? Datum() : datum_of(*value);
     if (const auto* const array = value == nullptr ? nullptr : std::get_if<MetaArray>(value))
       if (array->element != MetaType::string && array->count <= kMostNumbers) result = numbers(*array);
@@ -237,6 +240,7 @@ class Reading {
   std::uint64_t work_ = kMostWork;
   std::map<std::string, Datum, std::less<>> names_;         // of earlier lines
   mutable std::map<std::string, Datum, std::less<>> keys_;  // that were read
+  mutable std::vector<std::string> found_;                  // of these, the file's
 };
 
 std::optional<GgufConfig> read_config(const MetaGraph& graph, const GgufFamily* family,

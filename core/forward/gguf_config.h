@@ -13,7 +13,8 @@ namespace loadline {
 
 struct GgufConfig {
   const GgufFamily* family = nullptr;
-  std::string json = {};  // an object, as a config.json that transformers reads
+  std::string json = {};               // an object, as a config.json that transformers reads
+  std::vector<std::string> keys = {};  // of the file's metadata, that it was made from
   // Settings that the file cannot say: what they are taken to be, in words.
   std::vector<std::string> remarks = {};
   // Names for the conditions of architectures that depend on how the file stores its weights ("latent": 0).

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/model_config.h"
+#include "exporters/preflight.h"
 #include "exporters/synth.h"
 #include "tests/exporters/export_support.h"
 
@@ -68,6 +69,23 @@ TEST_F(HuggingFaceModels, AreWhatTheFilesWereMadeOf) {
   EXPECT_EQ(config.model_type(), "llama");
   EXPECT_EQ(config.get("num_key_value_heads"), Datum(std::int64_t{2}));
   EXPECT_EQ(config.text("torch_dtype", ""), "bfloat16");
+}
+
+TEST_F(HuggingFaceModels, KeepWhatTheFileSaysOfItself) {
+  MetaGraph graph = *gguf_;
+  graph.metadata.push_back({"general.license", std::string("apache-2.0")});
+  graph.metadata.push_back({"llama.of_no_family", std::uint32_t{7}});
+  const auto gguf = std::make_shared<const MetaGraph>(std::move(graph));
+  const Preflight planned = preflight(*gguf, find_exporter("safetensors"), {}, folder_ / "back");
+  ASSERT_EQ(planned.left_out.size(), 2u) << ::testing::PrintToString(planned.left_out);
+  EXPECT_EQ(planned.left_out.front(),
+            "1 metadata key is not written, safetensors has no place for it: 'llama.of_no_family'");
+  convert(gguf, folder_ / "back", {});
+  const MetaGraphPtr back = open(folder_ / "back");
+  EXPECT_EQ(*find_text(*back, "general.license"), "apache-2.0");
+  EXPECT_EQ(find_metadata(*back, "general.architecture"), nullptr);
+  convert(back, folder_ / "again.gguf", {});
+  EXPECT_EQ(*find_text(*open(folder_ / "again.gguf"), "general.license"), "apache-2.0");
 }
 
 TEST_F(HuggingFaceModels, KeepTheFilesNamesIfAsked) {
