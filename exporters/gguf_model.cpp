@@ -231,29 +231,6 @@ Slot slot_of(const MetaGraph& graph, const std::vector<std::optional<std::uint32
   return {name, form.dtype, std::move(form.shape), std::move(recipe), 0, bytes};
 }
 
-MetaValue value_of(const MappedKey& key) {
-  const auto fail = [&]() -> Error {
-    return Error(ErrorCode::malformed, {.file = std::string(kConfigKey)}, "'{}' would be {}", key.name,
-                 key.value.shown());
-  };
-  const std::int64_t* const whole = key.value.number();
-  switch (key.type) {
-    case GgufType::text:
-      if (key.value.text() == nullptr) throw fail();
-      return *key.value.text();
-    case GgufType::boolean:
-      return key.value.truth();
-    case GgufType::f32:
-      if (whole != nullptr) return static_cast<float>(*whole);
-      if (key.value.real() == nullptr) throw fail();
-      return static_cast<float>(*key.value.real());
-    case GgufType::u32:
-      break;
-  }
-  if (whole == nullptr || *whole < 0 || *whole > std::numeric_limits<std::uint32_t>::max()) throw fail();
-  return static_cast<std::uint32_t>(*whole);
-}
-
 // A model, the configuration that says how it is mapped, and the map.
 struct MappedModel {
   MappedModel(const MetaGraph& graph, const TensorRecipes* recipes)
@@ -327,7 +304,7 @@ void add_no_vocabulary(GgufModelKeys& keys, const std::string& architecture, con
   const std::string name = architecture + ".vocab_size";
   const bool known = std::ranges::any_of(keys.model, [&](const MetaEntry& key) { return key.key == name; });
   if (const Datum size = config.get("vocab_size"); !known && !size.null())
-    keys.model.push_back({name, value_of({name, GgufType::u32, size})});
+    keys.model.push_back({name, key_value({name, GgufType::u32, size})});
 }
 
 }  // namespace
@@ -346,6 +323,29 @@ std::vector<Slot> slots_of(const MetaGraph& graph, const MappedModel& mapped, co
 
 }  // namespace
 
+MetaValue key_value(const MappedKey& key) {
+  const auto fail = [&]() -> Error {
+    return Error(ErrorCode::malformed, {.file = std::string(kConfigKey)}, "'{}' would be {}", key.name,
+                 key.value.shown());
+  };
+  const std::int64_t* const whole = key.value.number();
+  switch (key.type) {
+    case GgufType::text:
+      if (key.value.text() == nullptr) throw fail();
+      return *key.value.text();
+    case GgufType::boolean:
+      return key.value.truth();
+    case GgufType::f32:
+      if (whole != nullptr) return static_cast<float>(*whole);
+      if (key.value.real() == nullptr) throw fail();
+      return static_cast<float>(*key.value.real());
+    case GgufType::u32:
+      break;
+  }
+  if (whole == nullptr || *whole < 0 || *whole > std::numeric_limits<std::uint32_t>::max()) throw fail();
+  return static_cast<std::uint32_t>(*whole);
+}
+
 bool maps_names(const MetaGraph& graph, const ExportOptions& options) {
   return !options.keep_names.value_or(false) && graph.format != "gguf" && !graph.forward &&
          find_text(graph, kConfigKey) != nullptr;
@@ -358,7 +358,7 @@ GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options) {
   auto& keys = model.keys.model;
   keys.push_back({"general.architecture", map.architecture});
   keys.push_back({"general.type", std::string("model")});
-  for (const MappedKey& key : map.keys) keys.push_back({key.name, value_of(key)});
+  for (const MappedKey& key : map.keys) keys.push_back({key.name, key_value(key)});
   model.dropped = map.dropped;
   model.notes = map.notes;
   const FolderFiles beside = folder_files(graph);

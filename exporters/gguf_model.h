@@ -1,6 +1,7 @@
 // A Hugging Face model as the tensors and keys that llama.cpp runs: core/forward/gguf_map, made into recipes.
 #pragma once
 
+#include "core/forward/gguf_map.h"
 #include "exporters/exporter.h"
 #include "exporters/gguf_metadata.h"
 
@@ -25,6 +26,8 @@ bool maps_names(const MetaGraph& graph, const ExportOptions& options);
 // Error{unsupported} for a model of a family that no asset describes, or with tensors that have no place in
 // the file, and Error{malformed} for one that does not fit its configuration.
 GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options);
+// The value of a key as the file has it. Throws Error{malformed} for a value that its type cannot hold.
+MetaValue key_value(const MappedKey& key);
 // The slots alone, without looking for a tokenizer.
 std::vector<Slot> gguf_slots(const MetaGraph& graph, const ExportOptions& options);
 

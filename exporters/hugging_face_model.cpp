@@ -13,6 +13,7 @@
 #include "exporters/common.h"
 #include "exporters/counterparts.h"
 #include "exporters/gguf_metadata.h"
+#include "exporters/gguf_model.h"
 
 #include <algorithm>
 #include <map>
@@ -82,8 +83,9 @@ std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const
   const MetaGraph model = config_graph(result.config, std::string(kConfigKey));
   std::vector<bool> used(graph.tensors.size(), false);
   const RecipeInverter back(model, graph, converted_tensors(graph, counterparts(model, graph).value(), used));
-  const std::vector<std::string> dropped =
-      map_to_gguf(*config.family, ModelConfig(result.config, std::string(kConfigKey)), model).dropped;
+  const GgufMap forth =
+      map_to_gguf(*config.family, ModelConfig(result.config, std::string(kConfigKey)), model);
+  const std::vector<std::string>& dropped = forth.dropped;
   for (std::uint32_t i = 0; i < model.tensors.size(); ++i) {
     const TensorId id{i};
     auto recipe = back.recipe_for(id);
@@ -107,6 +109,10 @@ std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const
                                       unused.size() == 1 ? "it" : "them", join_names(unused, kMostNamed)));
   HuggingFaceTokenizer tokenizer = hugging_face_tokenizer(graph);
   result.held_keys = config.keys;
+  // the way forth makes the same of the configuration
+  for (const MappedKey& key : forth.keys)
+    if (const MetaValue* const value = find_metadata(graph, key.name); value && *value == key_value(key))
+      result.held_keys.push_back(key.name);
   for (const MetaEntry& entry : graph.metadata)
     if (is_of_the_file(entry.key) || (!tokenizer.files.empty() && entry.key.starts_with("tokenizer.")))
       result.held_keys.push_back(entry.key);
