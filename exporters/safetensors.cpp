@@ -15,6 +15,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -106,10 +107,10 @@ class LayoutBuilder {
  private:
   // The __metadata__ of the source, and the "format" key that transformers needs.
   std::vector<MetaEntry> output_metadata() const {
+    const std::unordered_set<std::string_view> elsewhere(layout_.held_keys.begin(), layout_.held_keys.end());
     std::vector<MetaEntry> entries;
     for (const MetaEntry& entry : graph_.metadata)
-      if (entry.key != kConfigKey && safetensors_carries(graph_, entry) &&
-          std::ranges::find(layout_.held_keys, entry.key) == layout_.held_keys.end())
+      if (entry.key != kConfigKey && safetensors_carries(graph_, entry) && !elsewhere.contains(entry.key))
         entries.push_back(entry);
     if (find_metadata(graph_, "format") == nullptr) entries.push_back({"format", std::string("pt")});
     return entries;
