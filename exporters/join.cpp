@@ -31,9 +31,17 @@ std::vector<Remains> find_work(const std::string& out) {
   return all;
 }
 
-Checkpoint complete_part(const WorkFolder& work, std::size_t i) {
+// Logs are removed after all files are in place: a run that died meanwhile has left some.
+bool is_in_place(const WorkFolder& work, std::size_t i) {
+  std::error_code failure;
+  return work.publishing() && !fs::exists(work.part(i)) &&
+         fs::file_size(work.target(i), failure) == work.record().files[i].bytes && !failure;
+}
+
+Checkpoint complete_part(const WorkFolder& work, std::size_t i, const Progress& progress) {
   const WorkFile& file = work.record().files[i];
   const auto log = read_part_log(work.log(i));
+  if (log.empty() && is_in_place(work, i)) return {file.bytes, file_hash(work.target(i), progress)};
   const std::uint64_t have = log.empty() ? 0 : log.back().at;
   if (log.empty() || have != file.bytes)
     throw Error(ErrorCode::usage, {.file = work.target(i)},
@@ -53,7 +61,7 @@ WriteReport join_parts(const std::string& out, bool overwrite, Progress& progres
   WorkFolder work(found.front().path);
   WriteReport report;
   for (std::size_t i = 0; i < work.record().files.size(); ++i) {
-    const Checkpoint whole = complete_part(work, i);
+    const Checkpoint whole = complete_part(work, i, progress);
     progress.add_total(whole.at);
     report.files.push_back({work.target(i), whole.at, whole.xxh3});
   }

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -221,6 +222,34 @@ TEST_F(Resume, AnInterruptedLastStepIsEnded) {
     EXPECT_EQ(contents(folder_ / "out"), contents(folder_ / "whole"));
     fs::remove_all(folder_ / "out");
     fs::copy(copy / "kept", folder_ / "out", fs::copy_options::recursive);
+  }
+}
+
+// Temporary files go one by one, and logs may go before the record.
+TEST_F(Resume, ARemovalThatWasInterruptedIsEnded) {
+  const Layout whole = layout("whole", "safetensors", kTensor), out = layout("out", "safetensors", kTensor);
+  write(whole, {});
+  for (const bool complete : {true, false}) {
+    WriteOptions share = small_steps();
+    share.share = WriteShare{0, 1};
+    EXPECT_FALSE(write(out, share).complete);
+    const std::string work = WorkFolder::path_of(out);
+    write_file(work + "/publish", "");
+    for (std::size_t i = 0; i < out.files.size(); ++i) {
+      const std::string part = fmt::format("{}/{:05}.part", work, i);
+      if (complete || i > 0) fs::rename(part, out.files[i].path);
+    }
+    fs::remove(work + "/00000.log");
+    Progress progress;
+    if (!complete) {  // a file that is not in place needs its log
+      EXPECT_THROW(join_parts(out.folder, false, progress), Error);
+      continue;
+    }
+    EXPECT_EQ(join_parts(out.folder, false, progress).files.size(), out.files.size());
+    EXPECT_FALSE(fs::exists(work));
+    for (std::size_t i = 0; i < out.files.size(); ++i)
+      EXPECT_EQ(read_file(out.files[i].path), read_file(whole.files[i].path));
+    fs::remove_all(out.folder);
   }
 }
 
