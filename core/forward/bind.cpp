@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/header.h"
+#include "core/forward/settings_read.h"
 #include "core/graph/filter.h"
 
 #include <algorithm>
@@ -54,11 +55,11 @@ class Binder {
       for (const Datum& name : *kept.list())
         if (name.text() != nullptr) unquantised_.insert(*name.text());
     for (const auto& [name, value] : architecture_.let) {
-      read_.clear();
+      read_.begin_line();
       const Datum result = value.evaluate(scope_);
       if (result.null()) value.place().fail("'{}' is missing", safe_display(value.text(), 60));
       names_.insert_or_assign(name, result);
-      defined_by_.insert_or_assign(name, keys_read());
+      read_.define(name);
       model_.constants.emplace_back(name, result);
     }
     tied_ = architecture_.tie.evaluate(scope_).truth();
@@ -74,39 +75,21 @@ class Binder {
     return std::move(model_);
   }
 
-  // The keys of the configuration that the last line depends on, each once; absent keys are left out.
-  std::vector<std::string> keys_read() const {
-    std::vector<std::string> keys;
-    const auto add = [&](const std::string& key) {
-      constexpr std::size_t kMostKeys = 8;
-      if (keys.size() < kMostKeys && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
-    };
-    for (const std::string& name : read_) {
-      if (const auto defined = defined_by_.find(name); defined != defined_by_.end())
-        for (const std::string& key : defined->second) add(key);
-      else if (const auto known = configured_.find(name); known != configured_.end() && !known->second.null())
-        add(name);
-    }
-    return keys;
-  }
+  const SettingsRead& settings_read() const { return read_; }
 
  private:
-  // Records a name that an expression reads in the current line, for messages.
-  void note(std::string_view name) const {
-    constexpr std::size_t kMostRead = 16;
-    if (read_.size() < kMostRead && std::ranges::find(read_, name) == read_.end()) read_.emplace_back(name);
-  }
-
   Datum name_value(std::string_view name) const {
-    note(name);
     if (sizes_ && name.size() == 1)
       if (const auto size = pass_size(name[0])) return Datum(*size);
+    read_.note(name);
     const auto found = names_.find(name);
     if (found != names_.end()) return found->second;
     // cached: a list in the configuration may be long and read in every layer
     const auto known = configured_.find(name);
     if (known != configured_.end()) return known->second;
-    return configured_.emplace(std::string(name), model_.config.get(name)).first->second;
+    const Datum& value = configured_.emplace(std::string(name), model_.config.get(name)).first->second;
+    read_.is_setting(name, !value.null());
+    return value;
   }
 
   // The sizes of a pass (B, S, P, T) as symbols for attributes; they get numbers when a pass is evaluated.
@@ -181,7 +164,7 @@ class Binder {
     for (const OpLine& line : architecture_.block(block)) {
       if (++lines_ > kMostLines)
         throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops with more than 100,000 lines");
-      read_.clear();
+      read_.begin_line();
       if (line.condition.text() != "" && !line.condition.evaluate(scope_).truth()) continue;
       const bool stored = stored_only || line.stored_only;
       if (line.kind == OpLine::Kind::each)
@@ -449,9 +432,8 @@ class Binder {
   std::unordered_set<std::string> unquantised_;
   std::uint64_t total_ = 0;
   std::size_t tensors_ = 0;
-  mutable std::vector<std::string> read_;                                    // see note()
-  std::map<std::string, std::vector<std::string>, std::less<>> defined_by_;  // keys that a "let" read
-  mutable std::map<std::string, Datum, std::less<>> configured_;             // values of keys that were read
+  mutable SettingsRead read_;                                     // by expressions, for messages
+  mutable std::map<std::string, Datum, std::less<>> configured_;  // values of keys that were read
   std::size_t lines_ = 0;
   std::uint64_t work_ = kMostWork;
   std::uint32_t turns_ = 0, turn_ = 0;  // see BoundOp
@@ -465,18 +447,6 @@ class Binder {
   bool sizes_ = false;   // inside an attribute: B, S, P and T are known
 };
 
-// Reorders "FILE: line 1, column 2: DETAIL": DETAIL comes first. Adds the keys that may be at fault.
-std::string misfit(std::string_view message, const std::string& path, const std::vector<std::string>& keys) {
-  const std::string begin = path + ": line ";
-  const std::size_t end = message.starts_with(begin) ? message.find(": ", begin.size()) : message.npos;
-  if (end == message.npos) return fmt::format("does not fit the architecture: {}", message);
-  std::string names;
-  for (const std::string& key : keys)
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", safe_display(key, 60));
-  return fmt::format("does not fit the architecture: {} ({}{})", message.substr(end + 2),
-                     message.substr(0, end), names.empty() ? "" : ", which reads " + names);
-}
-
 }  // namespace
 
 BoundModel bind_architecture(const Architecture& architecture, const ModelConfig& config,
@@ -488,7 +458,7 @@ BoundModel bind_architecture(const Architecture& architecture, const ModelConfig
   } catch (const Error& error) {
     // assets are tested, so blame the configuration for a fault in the asset's place
     if (error.place().file != architecture.path) throw;
-    throw config.fail(misfit(error.what(), architecture.path, binder.keys_read()), error.code());
+    throw config.fail(binder.settings_read().misfit(error.what(), architecture.path), error.code());
   }
 }
 

@@ -1,10 +1,12 @@
 // Goes through the rules in order and claims the tensors that they take.
 #include "core/forward/gguf_map.h"
 
+#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/header.h"
 #include "core/forward/op_line.h"
 #include "core/forward/rope_values.h"
+#include "core/forward/settings_read.h"
 #include "core/graph/filter.h"
 
 #include <algorithm>
@@ -28,7 +30,12 @@ class Mapper {
   }
 
   GgufMap map() {
-    for (const auto& [name, value] : family_.let) names_[name] = value.evaluate(scope_);
+    for (const auto& [name, value] : family_.let) {
+      read_.begin_line();
+      names_[name] = value.evaluate(scope_);
+      read_.define(name);
+    }
+    read_.begin_line();
     for (const auto& [reason, holds] : family_.refuse)
       if (holds.evaluate(scope_).truth())
         throw Error(ErrorCode::unsupported, {.file = config_.path()}, "llama.cpp would run it wrongly: {}",
@@ -39,19 +46,26 @@ class Mapper {
     if (architecture.text() == nullptr)
       family_.architecture.place().fail("the architecture is {}: a text expected", architecture.shown());
     map_.architecture = *architecture.text();
-    for (const GgufKeyRule& rule : family_.keys)
+    for (const GgufKeyRule& rule : family_.keys) {
+      read_.begin_line();
       if (Datum value = rule.value.evaluate(scope_); !value.null())
         map_.keys.push_back(
             {rule.whole ? rule.name : map_.architecture + "." + rule.name, rule.type, std::move(value)});
+    }
     for (const NameRule& rule : family_.tensors) apply(rule, "", "");
     check_all_taken();
     return std::move(map_);
   }
 
+  const SettingsRead& settings_read() const { return read_; }
+
  private:
-  Datum value_of(std::string_view name) const {
-    const auto found = names_.find(name);
-    return found != names_.end() ? found->second : config_.get(name);
+  Datum value_of(std::string_view name) {
+    read_.note(name);
+    if (const auto found = names_.find(name); found != names_.end()) return found->second;
+    Datum value = config_.get(name);
+    read_.is_setting(name, !value.null());
+    return value;
   }
 
   // has('NAME'): whether the model holds that tensor.
@@ -66,6 +80,7 @@ class Mapper {
   }
 
   void apply(const NameRule& rule, const std::string& to, const std::string& from) {
+    read_.begin_line();
     if (!rule.loop()) {
       if (holds(rule.condition)) map_tensor(rule, to, from);
       return;
@@ -207,13 +222,21 @@ class Mapper {
   Header header_;
   Scope scope_;
   std::map<std::string, Datum, std::less<>> names_;  // "let" and loop variables
+  SettingsRead read_;
   GgufMap map_;
 };
 
 }  // namespace
 
 GgufMap map_to_gguf(const GgufFamily& family, const ModelConfig& config, const MetaGraph& graph) {
-  return Mapper(family, config, graph).map();
+  Mapper mapper(family, config, graph);
+  try {
+    return mapper.map();
+  } catch (const Error& error) {
+    // assets are tested: the configuration is at fault
+    if (error.place().file != family.path) throw;
+    throw config.fail(mapper.settings_read().misfit(error.what(), family.path), error.code());
+  }
 }
 
 }  // namespace loadline

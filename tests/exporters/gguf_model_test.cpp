@@ -101,6 +101,14 @@ TEST(GgufModel, RefusesWhatItCannotMap) {
   EXPECT_NE(refusal(graph).find("config.json"), std::string::npos);
   EXPECT_NE(refusal(llama(R"(, "hidden_act": "relu")")).find("hidden_act 'silu'"), std::string::npos);
   graph = llama();
+  // a setting is missing: the message names it, and not only the name that the asset gives it
+  std::string config = *find_text(graph, kConfigKey);
+  config.replace(config.find("num_attention_heads"), 19, "number_of_them_____");
+  graph.metadata.front().value = config;
+  EXPECT_TRUE(refusal(graph).starts_with("config.json: does not fit the architecture: 'H' is missing"))
+      << refusal(graph);
+  EXPECT_NE(refusal(graph).find("not set: 'head_dim', 'num_attention_heads'"), std::string::npos);
+  graph = llama();
   for (Tensor& tensor : graph.tensors)
     if (tensor.name.view().find(".mlp.") != std::string::npos) tensor.shape = {1u << 30, 1u << 29};
   EXPECT_NE(refusal(graph).find("add up to more than 2^62 bytes"), std::string::npos) << refusal(graph);
