@@ -3,6 +3,7 @@
 
 #include "core/convert/recipe.h"
 #include "exporters/common.h"
+#include "exporters/gguf_metadata.h"
 #include "exporters/gguf_model.h"
 
 #include <algorithm>
@@ -123,16 +124,36 @@ class Fitter {
   std::unordered_map<std::string, std::size_t> places_;
 };
 
+// Whether `gguf` is a file that uses llama.cpp's names, and `model` has a map to them.
+bool are_counterparts(const MetaGraph& model, const MetaGraph& gguf) {
+  if (gguf.format != "gguf" || !maps_names(model, {})) return false;
+  std::unordered_set<std::string_view> names;
+  for (const Tensor& tensor : model.tensors) names.insert(tensor.name.view());
+  return std::ranges::none_of(gguf.tensors,
+                              [&](const Tensor& tensor) { return names.contains(tensor.name.view()); });
+}
+
 }  // namespace
 
 std::optional<std::vector<Slot>> counterparts(const MetaGraph& model, const MetaGraph& gguf) {
-  if (gguf.format != "gguf" || !maps_names(model, {})) return std::nullopt;
-  std::unordered_set<std::string_view> names;
-  for (const Tensor& tensor : model.tensors) names.insert(tensor.name.view());
-  if (std::ranges::any_of(gguf.tensors,
-                          [&](const Tensor& tensor) { return names.contains(tensor.name.view()); }))
-    return std::nullopt;
+  if (!are_counterparts(model, gguf)) return std::nullopt;
   return Fitter(model, gguf, gguf_slots(model, {})).fit();
+}
+
+bool says_how_it_runs(std::string_view key) {
+  if (key.starts_with("general.")) return key == "general.architecture";
+  return !is_of_the_file(key) && !key.starts_with("loadline.");
+}
+
+std::optional<CounterpartKeys> counterpart_keys(const MetaGraph& model, const MetaGraph& gguf) {
+  if (!are_counterparts(model, gguf)) return std::nullopt;
+  Layout layout = find_exporter("gguf").layout(model, {}, "a GGUF file of the model");
+  LayoutFile& file = layout.files.front();
+  CounterpartKeys keys{{}, SourceFile::from_memory(file.path, std::move(file.header))};
+  keys.graph.format = layout.result.format;
+  for (MetaEntry& entry : layout.result.metadata)
+    if (says_how_it_runs(entry.key)) keys.graph.metadata.push_back(std::move(entry));
+  return keys;
 }
 
 }  // namespace loadline

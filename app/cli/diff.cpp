@@ -2,6 +2,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/comparison_view.h"
 #include "app/cli/table.h"
+#include "app/report/match_models.h"
 #include "app/report/wrap.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -195,7 +196,10 @@ int run_diff(const Context& context, const DiffFlags& flags) {
     for (const MetaGraphPtr& graph : {a, b}) require_sound(*graph, "compare the values of");
   diff.models = compare_for(context, a, b, {diff.values, tolerance}, "comparing");
   Progress progress(context.stop);
-  if (!diff.models.mapped) diff.metadata = diff_metadata(*a, *b, progress);
+  std::string problem;
+  diff.metadata = diff.models.mapped ? report::diff_model_metadata(*a, *b, progress, problem)
+                                     : diff_metadata(*a, *b, progress);
+  if (!problem.empty()) complain("note: metadata is not compared: " + problem);
   diff.types = type_groups(*a, *b, diff.models.comparison.match);
   if (!diff.models.mapped) {
     diff.ties_a = ties_missing(*a, *b);
@@ -213,7 +217,10 @@ int run_diff(const Context& context, const DiffFlags& flags) {
   print_ties("B", diff.ties_b, flags.shared.limit);
   print_metadata_diff(diff, flags.shared.limit);
   fmt::print("\n{}", report::wrapped(counts_text(diff.models), "", kColumns));
-  if (diff.models.mapped) fmt::print("Compared under llama.cpp's names. Metadata was not compared.\n");
+  if (diff.models.mapped)
+    fmt::print("{}", report::wrapped("Compared under llama.cpp's names: tensors, and the keys that say how "
+                                     "the model runs. Descriptions (general.*) were not compared.",
+                                     "", kColumns));
   if (!diff.values) fmt::print("Values were not compared.\n");
   if (const std::string advice = advice_text(diff.models, tolerance.has_value() || !diff.values);
       !advice.empty())

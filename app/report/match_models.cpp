@@ -19,6 +19,15 @@ std::vector<Weight> weights_of(const MetaGraph& graph, const MetaGraph& other, b
   return weights;
 }
 
+MetaGraph running_keys(const MetaGraph& graph) {
+  MetaGraph keys;
+  keys.format = graph.format;
+  keys.files = graph.files;
+  for (const MetaEntry& entry : graph.metadata)
+    if (says_how_it_runs(entry.key)) keys.metadata.push_back(entry);
+  return keys;
+}
+
 }  // namespace
 
 MatchedModels match_models(const MetaGraph& a, const MetaGraph& b) {
@@ -31,6 +40,21 @@ MatchedModels match_models(const MetaGraph& a, const MetaGraph& b) {
     result = {match_weights(a, b), false, error.what()};
   }
   return result;
+}
+
+std::vector<MetadataDifference> diff_model_metadata(const MetaGraph& a, const MetaGraph& b,
+                                                    Progress& progress, std::string& problem) {
+  try {
+    if (const auto of_a = counterpart_keys(a, b))
+      return diff_metadata({of_a->graph, &of_a->header}, running_keys(b), progress);
+    if (const auto of_b = counterpart_keys(b, a))
+      return diff_metadata(running_keys(a), {of_b->graph, &of_b->header}, progress);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::malformed) throw;
+    problem = error.what();
+    return {};
+  }
+  return diff_metadata(a, b, progress);
 }
 
 }  // namespace loadline::report

@@ -1,9 +1,12 @@
 // The weights of two models side by side, also of a Hugging Face model and its GGUF file.
 #pragma once
 
+#include "core/base/progress.h"
+#include "core/inspect/diff_metadata.h"
 #include "core/inspect/match_weights.h"
 
 #include <string>
+#include <vector>
 
 namespace loadline::report {
 
@@ -16,5 +19,11 @@ struct MatchedModels {
 // As match_weights(), but where one model is a GGUF file and the other has a map to llama.cpp's names, the
 // weights of the other are what its GGUF file should hold.
 MatchedModels match_models(const MetaGraph& a, const MetaGraph& b);
+
+// As diff_metadata(), but where match_models() maps one of the models, its keys are those that its GGUF file
+// should hold, and keys that describe a model or depend on types and files are left out. Nothing, with the
+// reason in `problem`, where those keys cannot be worked out.
+std::vector<MetadataDifference> diff_model_metadata(const MetaGraph& a, const MetaGraph& b,
+                                                    Progress& progress, std::string& problem);
 
 }  // namespace loadline::report

@@ -102,20 +102,20 @@ void diff_settings(const Settings& a, const Settings& b, std::vector<MetadataDif
 
 class MetadataDiff {
  public:
-  MetadataDiff(const MetaGraph& a, const MetaGraph& b, Progress& progress)
+  MetadataDiff(const MetadataSource& a, const MetadataSource& b, Progress& progress)
       : a_(a), b_(b), progress_(progress) {}
 
   std::vector<MetadataDifference> run() {
-    const auto settings_a = config_settings(find_text(a_, kConfigKey));
-    const auto settings_b = config_settings(find_text(b_, kConfigKey));
+    const auto settings_a = config_settings(find_text(a_.graph, kConfigKey));
+    const auto settings_b = config_settings(find_text(b_.graph, kConfigKey));
     const bool by_setting = settings_a && settings_b;
     const auto compared = [&](const MetaEntry& entry) {
       return entry.key != kSlackKey && (!by_setting || entry.key != kConfigKey);
     };
     std::map<std::string_view, const MetaValue*> of_b;
-    for (const MetaEntry& entry : b_.metadata)
+    for (const MetaEntry& entry : b_.graph.metadata)
       if (compared(entry)) of_b.emplace(entry.key, &entry.value);
-    for (const MetaEntry& entry : a_.metadata) {
+    for (const MetaEntry& entry : a_.graph.metadata) {
       if (!compared(entry)) continue;
       const auto other = of_b.find(entry.key);
       if (other == of_b.end()) {
@@ -125,7 +125,7 @@ class MetadataDiff {
       diff_values(entry.key, entry.value, *other->second);
       of_b.erase(other);
     }
-    for (const MetaEntry& entry : b_.metadata)
+    for (const MetaEntry& entry : b_.graph.metadata)
       if (of_b.contains(entry.key)) found_.push_back({entry.key, {}, scalar_text(entry.value)});
     if (by_setting) diff_settings(*settings_a, *settings_b, found_);
     return std::move(found_);
@@ -144,10 +144,14 @@ class MetadataDiff {
     if (of_a != of_b) found_.push_back({key, of_a, of_b});
   }
 
+  static MetaArrayReader reader(const MetadataSource& of, const MetaArray& array) {
+    return of.header != nullptr ? MetaArrayReader(*of.header, array) : MetaArrayReader(of.graph, array);
+  }
+
   void diff_arrays(const std::string& key, const MetaArray& a, const MetaArray& b) {
     std::string of_a = meta_text(a), of_b = meta_text(b);
     if (a.element == b.element) {
-      MetaArrayReader x(a_, a), y(b_, b);
+      MetaArrayReader x = reader(a_, a), y = reader(b_, b);
       std::optional<std::pair<MetaValue, MetaValue>> first;
       while (!first && x.remaining() > 0 && y.remaining() > 0) {
         progress_.check_cancelled();
@@ -165,14 +169,15 @@ class MetadataDiff {
     found_.push_back({key, of_a, of_b});
   }
 
-  const MetaGraph &a_, &b_;
+  const MetadataSource &a_, &b_;
   Progress& progress_;
   std::vector<MetadataDifference> found_;
 };
 
 }  // namespace
 
-std::vector<MetadataDifference> diff_metadata(const MetaGraph& a, const MetaGraph& b, Progress& progress) {
+std::vector<MetadataDifference> diff_metadata(const MetadataSource& a, const MetadataSource& b,
+                                              Progress& progress) {
   return MetadataDiff(a, b, progress).run();
 }
 

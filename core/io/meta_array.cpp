@@ -2,6 +2,7 @@
 #include "core/io/meta_array.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace loadline {
 namespace {
@@ -46,9 +47,11 @@ MetaValue read_element(Cursor& cursor, MetaType type) {
 }  // namespace
 
 MetaArrayReader::MetaArrayReader(const MetaGraph& graph, const MetaArray& array)
-    : array_(array),
-      file_(SourceFile::open(graph.file(array.file).path)),
-      cursor_(file_, array.offset, array.offset + array.bytes) {
+    : MetaArrayReader(SourceFile::open(graph.file(array.file).path), array) {}
+MetaArrayReader::MetaArrayReader(const SourceFile& file, const MetaArray& array)
+    : MetaArrayReader(file.part(file.path(), 0, file.size()), array) {}
+MetaArrayReader::MetaArrayReader(SourceFile&& file, const MetaArray& array)
+    : array_(array), file_(std::move(file)), cursor_(file_, array.offset, array.offset + array.bytes) {
   cursor_.set_big_endian(array.big_endian);
 }
 

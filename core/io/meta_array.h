@@ -21,6 +21,8 @@ class MetaArrayReader {
  public:
   // Opens the file by the path in the graph. Throws Error{io}.
   MetaArrayReader(const MetaGraph& graph, const MetaArray& array);
+  // Of a file that is open already, or that is in memory. Throws Error{io | malformed}.
+  MetaArrayReader(const SourceFile& file, const MetaArray& array);
   MetaArrayReader(const MetaArrayReader&) = delete;
   MetaArrayReader& operator=(const MetaArrayReader&) = delete;
 
@@ -34,6 +36,8 @@ class MetaArrayReader {
   MetaValue next();
 
  private:
+  MetaArrayReader(SourceFile&& file, const MetaArray& array);
+
   MetaArray array_;
   SourceFile file_;
   Cursor cursor_;
