@@ -8,6 +8,7 @@
 #include "core/io/cursor.h"
 #include "exporters/common.h"
 #include "exporters/gguf_types.h"
+#include "exporters/size_label.h"
 
 #include <algorithm>
 #include <array>
@@ -33,6 +34,7 @@ constexpr std::string_view kQuantizationKey = "general.quantization_version";
 constexpr std::size_t kMostKey = 200;
 constexpr std::size_t kMostDescription = 1 << 20;
 constexpr std::string_view kNameKey = "general.name";
+constexpr std::string_view kSizeKey = "general.size_label";
 constexpr std::array<std::string_view, 6> kOfTheFile = {kAlignmentKey, kFileTypeKey,     kArchitectureKey,
                                                         kSlackKey,     kQuantizationKey, "general.type"};
 
@@ -191,6 +193,8 @@ void add_first_keys(Composer& out, const MetaGraph& graph, const std::vector<Slo
     out.add(std::string(kNameKey), name);
   for (const MetaEntry& entry : graph.metadata)
     if (is_description(entry)) out.add(entry.key, entry.value);
+  if (!keys.model.empty() && find_text(graph, kSizeKey) == nullptr)
+    out.add(std::string(kSizeKey), size_label(slots));
   out.add(std::string(kAlignmentKey), static_cast<std::uint32_t>(shape.alignment));
   const auto type = file_type(main_dtype(slots, [](const Slot& slot) { return slot.dtype; }));
   if (type && find_entry(keys.types, kFileTypeKey) == nullptr) out.add(std::string(kFileTypeKey), *type);

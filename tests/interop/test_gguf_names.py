@@ -94,7 +94,7 @@ def model_of(name, config, **more):
 
 # What the two files say on purpose differently.
 OURS = {"loadline.slack", "general.alignment", "tokenizer.ggml.model", "tokenizer.ggml.token_type_count"}
-NAMED_BY_FOLDER = {"general.name", "general.size_label", "general.basename", "general.finetune"}
+NAMED_BY_FOLDER = {"general.name", "general.basename", "general.finetune"}
 
 
 def keys_of(reader):
