@@ -12,12 +12,13 @@ namespace loadline {
 class BestFit {
  public:
   // Everything from `base` on is unused.
-  explicit BestFit(std::uint64_t base = 0) : end_(base) {}
+  explicit BestFit(std::uint64_t base = 0, Holes::Of equals = Holes::Of::first)
+      : end_(base), equals_(equals) {}
 
   // The offset of `bytes` in the smallest hole that is large enough, else at the end of the used part.
   std::uint64_t take(std::uint64_t bytes, std::uint64_t alignment = 1) {
     // a hole of this size contains an aligned start at any offset
-    const auto hole = holes_.take(bytes + (alignment - 1));
+    const auto hole = holes_.take(bytes + (alignment - 1), equals_);
     const std::uint64_t from = hole ? hole->place.offset : end_;
     const std::uint64_t start = align_up(from, alignment);
     if (start > from) holes_.add({{0, from}, start - from});
@@ -41,6 +42,7 @@ class BestFit {
  private:
   Holes holes_;
   std::uint64_t end_;
+  Holes::Of equals_;
 };
 
 }  // namespace loadline

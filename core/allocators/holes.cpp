@@ -5,9 +5,11 @@
 
 namespace loadline {
 
-std::optional<Hole> Holes::take(std::uint64_t bytes) {
-  const auto best = by_size_.lower_bound({bytes, Place{}});
+std::optional<Hole> Holes::take(std::uint64_t bytes, Of equals) {
+  auto best = by_size_.lower_bound({bytes, Place{}});
   if (best == by_size_.end()) return std::nullopt;
+  constexpr Place kLast = {UINT64_MAX, UINT64_MAX};
+  if (equals == Of::last) best = std::prev(by_size_.upper_bound({best->first, kLast}));
   const Hole hole = {best->second, best->first};
   remove(hole.place);
   return hole;

@@ -26,8 +26,9 @@ struct Hole {
 // No two holes touch. Each call takes logarithmic time.
 class Holes {
  public:
-  // Removes and returns the smallest hole of at least `bytes` bytes; the first of equals.
-  std::optional<Hole> take(std::uint64_t bytes);
+  enum class Of : std::uint8_t { first, last };  // of equal holes, that with the lowest or the highest place
+  // Removes and returns the smallest hole of at least `bytes` bytes.
+  std::optional<Hole> take(std::uint64_t bytes, Of equals = Of::first);
   // Adds a free range and merges it with the holes that it touches. Returns the resulting hole.
   Hole add(Hole hole);
   // Removes the hole that begins at `place`.

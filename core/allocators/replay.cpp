@@ -38,8 +38,8 @@ std::uint64_t exact_bytes(std::span<const Allocation> lives) {
   return most;
 }
 
-std::uint64_t best_fit_bytes(std::span<const Allocation> lives, std::uint64_t alignment) {
-  BestFit buffer;
+std::uint64_t best_fit_bytes(std::span<const Allocation> lives, std::uint64_t alignment, Holes::Of equals) {
+  BestFit buffer(0, equals);
   std::uint64_t most = 0;
   std::vector<std::uint64_t> offsets(lives.size());
   const auto allocate = [&](std::size_t i) {
@@ -55,7 +55,7 @@ std::uint64_t pattern_bytes(std::span<const Allocation> lives) {
   constexpr std::uint64_t kAlignment = 256;
   std::vector<Allocation> planned, beside;
   for (const Allocation& life : lives) (life.planned ? planned : beside).push_back(life);
-  return exact_bytes(beside) + best_fit_bytes(planned, kAlignment);
+  return exact_bytes(beside) + best_fit_bytes(planned, kAlignment, Holes::Of::first);
 }
 
 std::uint64_t torch_bytes(std::span<const Allocation> lives) {
@@ -73,7 +73,7 @@ std::uint64_t reserved_bytes(std::span<const Allocation> lives, AllocatorModel m
   constexpr std::uint64_t kGgmlAlignment = 32;
   switch (model) {
     case AllocatorModel::ggml:
-      return best_fit_bytes(lives, kGgmlAlignment);
+      return best_fit_bytes(lives, kGgmlAlignment, Holes::Of::last);
     case AllocatorModel::onnxruntime:
       return pattern_bytes(lives);
     case AllocatorModel::torch:

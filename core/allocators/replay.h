@@ -19,9 +19,9 @@ struct Allocation {
 
 // The most bytes held at any time. Each tick in turn allocates the values that begin with it, in the order of
 // `lives`, then frees those that end with it. `model` must be one for forward passes. The sum of all sizes
-// must be below 2^62. Sources: ggml/src/ggml-alloc.c (blocks of 32 bytes, the last hole only if no other
-// fits); onnxruntime/core/framework/mem_pattern_planner.h (blocks of 256 bytes; the buffer is held
-// throughout, from the second run on); for torch see torch_cache.h.
+// must be below 2^62. Sources: ggml/src/ggml-alloc.c (blocks of 32 bytes, the last of equal holes, the hole
+// at the end only if no other fits); onnxruntime/core/framework/mem_pattern_planner.h (blocks of 256 bytes;
+// the buffer is held throughout, from the second run on); for torch see torch_cache.h.
 std::uint64_t reserved_bytes(std::span<const Allocation> lives, AllocatorModel model);
 
 }  // namespace loadline

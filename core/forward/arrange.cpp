@@ -60,10 +60,11 @@ void hold_block_inputs(ForwardGraph& graph, std::span<const std::uint32_t> turns
   }
 }
 
-void put_inputs_first(ForwardGraph& graph, std::vector<InPlace>& in_place) {
+void put_inputs_first(ForwardGraph& graph, std::span<const std::uint32_t> early,
+                      std::vector<InPlace>& in_place) {
   std::vector<Op> ops;
   std::vector<std::size_t> place(graph.ops.size());
-  for (const std::uint32_t at : op_order(graph, OpOrder::inputs_first)) {
+  for (const std::uint32_t at : op_order(graph.ops, graph.outputs, OpOrder::inputs_first, early)) {
     place[at] = ops.size();
     ops.push_back(std::move(graph.ops[at]));
   }

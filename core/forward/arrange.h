@@ -28,8 +28,10 @@ struct InPlace {
   std::size_t op = 0;
   std::size_t input = 0;
 };
-// Sorts the operators as OpOrder::inputs_first says, and updates the positions in `in_place`.
-void put_inputs_first(ForwardGraph& graph, std::vector<InPlace>& in_place);
+// Sorts the operators as OpOrder::inputs_first says, those at the positions `early` and what they need first.
+// Updates the positions in `in_place`.
+void put_inputs_first(ForwardGraph& graph, std::span<const std::uint32_t> early,
+                      std::vector<InPlace>& in_place);
 // Lets outputs reuse the memory of an input that nothing needs any more. `in_place` is sorted by operator.
 void merge_in_place(ForwardGraph& graph, const std::vector<InPlace>& in_place);
 

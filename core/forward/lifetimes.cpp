@@ -113,9 +113,12 @@ std::vector<Allocation> allocations_of(const ForwardGraph& graph, std::span<cons
                                        std::span<const std::optional<std::uint64_t>> sizes) {
   std::vector<Allocation> result(lives.size());
   for (std::size_t i = 0; i < lives.size(); ++i)
-    result[i] = {lives[i].first, lives[i].end, sizes[i].value_or(0), graph.values[i].lane != Lane::temporary};
+    result[i] = {lives[i].first + 1, lives[i].end + 1, sizes[i].value_or(0),
+                 graph.values[i].lane != Lane::temporary};
   for (const auto* ids : {&graph.inputs, &graph.outputs})
     for (const ValueId id : *ids) result[position(id)].planned = false;
+  for (const ValueId id : graph.inputs)
+    if (Allocation& input = result[position(id)]; !lives[position(id)].empty()) input.first = 0;
   return result;
 }
 

@@ -55,8 +55,8 @@ struct ForwardPeak {
 ForwardPeak forward_peak(const ForwardGraph& graph, std::span<const LaneBytes> usage,
                          std::span<const std::optional<std::uint64_t>> sizes);
 
-// The lifetimes as input of an allocator model: ticks are operators, values of unknown size have 0 bytes.
-// Parallel to `lives`.
+// The lifetimes as input of an allocator model: inputs begin in tick 0, operator i runs in tick i + 1, values
+// of unknown size have 0 bytes. Parallel to `lives`.
 std::vector<Allocation> allocations_of(const ForwardGraph& graph, std::span<const OpRange> lives,
                                        std::span<const std::optional<std::uint64_t>> sizes);
 

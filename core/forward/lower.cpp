@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -47,6 +48,7 @@ class Lowering {
     constants_.insert_or_assign("e", Datum(bytes_of(activation_)));
     constants_.insert_or_assign("ce", Datum(bytes_of(cache_)));
     values_.resize(model_.values.size());
+    made_by_.resize(model_.values.size());
     for (std::size_t i = 0; i < model_.inputs.size(); ++i) add_input(i);
     shared_.resize(profile_.shared.size());
     const std::size_t rows_at = output_rows_at();
@@ -55,7 +57,7 @@ class Lowering {
       for (const std::uint32_t output : model_.ops.back().outputs) graph_.outputs.push_back(*values_[output]);
     hold(graph_, turns_, until_);
     if (profile_.hold_block_inputs) hold_block_inputs(graph_, turns_);
-    if (profile_.order == OpOrder::inputs_first) put_inputs_first(graph_, in_place_);
+    if (profile_.order == OpOrder::inputs_first) put_inputs_first(graph_, early_, in_place_);
     merge_in_place(graph_, in_place_);
     return std::move(graph_);
   }
@@ -74,7 +76,8 @@ class Lowering {
       const Sizes& first = shape(0);
       SizePoly rows(1);
       for (std::size_t i = 0; i + 1 < first.size(); ++i) rows = product(rows, first[i]);
-      locals_.insert_or_assign("input", Datum(model_.values[op.inputs[0]]));
+      const std::string& name = model_.values[op.inputs[0]];
+      locals_.insert_or_assign("input", Datum(name.substr(0, name.find('.'))));
       locals_.insert_or_assign("n", Datum(rows));
       locals_.insert_or_assign("c", Datum(first.empty() ? SizePoly(1) : first.back()));
       const Sizes& second = shape(op.inputs.size() > 1 ? 1 : 0);
@@ -82,11 +85,29 @@ class Lowering {
       locals_.insert_or_assign("t", Datum(second.size() > 1 ? second[second.size() - 2] : SizePoly(1)));
       const auto window = windows_.find(op.inputs.size() > 1 ? op.inputs[1] : op.inputs[0]);
       locals_.insert_or_assign("within", Datum(window == windows_.end() ? 0 : window->second));
+      const std::string_view other = op.inputs.size() > 1 ? made_by_[op.inputs[1]] : std::string_view();
+      locals_.insert_or_assign("other", Datum(std::string(other)));
+      locals_.insert_or_assign("in_heads", Datum(std::int64_t{in_heads_.contains(op.inputs[0])}));
+      locals_.insert_or_assign("parts", Datum(parts(op)));
     }
     if (!op.outputs.empty()) {
       const Sizes& first = *graph_.value(*values_[op.outputs[0]]).shape;
       locals_.insert_or_assign("o", Datum(first.empty() ? SizePoly(1) : first.back()));
     }
+  }
+
+  // The number of equal parts of its input's width that a norm works on; 1 for other operators.
+  std::int64_t parts(const BoundOp& op) const {
+    const auto in_width = width(0);
+    if (op.line->op != "norm" || !in_width || op.weights.empty() || op.weights[0].shape.empty()) return 1;
+    return *in_width / std::max(std::int64_t{1}, static_cast<std::int64_t>(op.weights[0].shape.back()));
+  }
+
+  // Notes the results whose rows are seen as heads from here on.
+  void see_heads(const BoundOp& op) {
+    if (op.inputs.empty() || op.outputs.empty()) return;
+    const bool passed_on = op.line->op == "scale" && in_heads_.contains(op.inputs[0]);
+    if (op.line->op == "rope" || parts(op) > 1 || passed_on) in_heads_.insert(op.outputs[0]);
   }
 
   // Adds the shared values that this operator uses to its inputs. Its first user gives each its size.
@@ -271,6 +292,7 @@ class Lowering {
     const Shape& stored = weight(0).shape;
     if (stored.empty()) fail("a weight of no dimensions");
     const Datum* const layout = attribute("layout");
+    if (attribute("cols") != nullptr) return out(0, with_last(0, size_attribute("cols")));
     Sizes result = with_last(0, size(layout != nullptr ? stored.back() : stored.front()));
     const std::uint64_t takes = layout != nullptr ? stored.front() : stored.back();
     if (const auto in_width = width(0);
@@ -311,11 +333,13 @@ class Lowering {
   }
   // Concatenates along the width, or along the rows.
   void concat(const BoundOp&) {
-    if (attribute("rows") == nullptr) return out(0, with_last(0, size_attribute("cols")));
+    const DType dtype = in(0).dtype.value_or(activation_);
+    if (attribute("rows") == nullptr)
+      return out(0, with_last(0, size_attribute("cols")), dtype, Lane::activation);
     Sizes result = attribute("cols") == nullptr ? shape(0) : with_last(0, size_attribute("cols"));
     if (result.size() < 2) fail("'concat' with rows needs an input that has rows");
     result[result.size() - 2] = size_attribute("rows");
-    out(0, std::move(result));
+    out(0, std::move(result), dtype, Lane::activation);
   }
   // [rows, positions, width]. The positions are all tokens, or limited by a window, or a fixed number; with
   // "once" they are the input's, written by the first pass.
@@ -435,6 +459,8 @@ class Lowering {
       lowered.outputs.push_back(*values_[output]);
     }
     apply_rule(op, lowered);
+    see_heads(op);
+    for (const std::uint32_t output : op.outputs) made_by_[output] = op.line->op;
     graph_.ops.push_back(std::move(lowered));
     turns_.push_back(op.turn);
   }
@@ -496,6 +522,9 @@ class Lowering {
     if (const auto input = input_number(rule.view, scope_); input && *input < op.inputs.size())
       graph_.values[static_cast<std::size_t>(lowered.outputs.at(0))].memory_of =
           root_of(*values_[op.inputs[*input]]);
+    if (const auto first = input_number(rule.first, scope_); first && *first < lowered.inputs.size())
+      std::rotate(lowered.inputs.begin(), lowered.inputs.begin() + static_cast<std::ptrdiff_t>(*first),
+                  lowered.inputs.end());
     if (!rule.before.empty()) {
       Op first = {
           .kind = lowered.kind, .name = lowered.name, .inputs = lowered.inputs, .weights = {}, .outputs = {}};
@@ -525,6 +554,7 @@ class Lowering {
     keep(op, rule.returned, "next", lowered);
     if (const auto input = input_number(rule.in_place, scope_))
       in_place_.push_back({graph_.ops.size(), *input});
+    if (rule.early.evaluate(scope_).truth()) early_.push_back(static_cast<std::uint32_t>(graph_.ops.size()));
     locals_.clear();
   }
 
@@ -539,11 +569,14 @@ class Lowering {
   SizePoly total_;                                    // S + P
   ForwardGraph graph_;
   std::vector<std::optional<ValueId>> values_;  // by number of the value in the BoundModel
+  std::vector<std::string_view> made_by_;       // operators, by that number; empty for an input
   std::vector<std::optional<ValueId>> shared_;  // parallel to the profile's; those that are used
   std::vector<std::uint32_t> turns_;            // of each operator: BoundOp::turn
   std::vector<Until> until_;
   std::vector<InPlace> in_place_;
+  std::vector<std::uint32_t> early_;               // positions in the graph
   std::map<std::uint32_t, std::int64_t> windows_;  // of cached values, by number in the BoundModel
+  std::set<std::uint32_t> in_heads_;               // values whose rows are seen as heads, by number there
   const BoundOp* op_ = nullptr;
 };
 

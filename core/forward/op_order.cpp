@@ -31,9 +31,10 @@ class Makers {
 
 // The operators at which the walks begin; the last one is taken first.
 std::vector<std::uint32_t> roots(std::span<const Op> ops, std::span<const ValueId> outputs,
-                                 const Makers& makers, OpOrder order) {
+                                 const Makers& makers, OpOrder order, std::span<const std::uint32_t> early) {
   std::vector<std::uint32_t> found;
   if (order == OpOrder::inputs_first) {
+    found.assign(early.begin(), early.end());
     for (const ValueId id : outputs)
       if (const std::uint32_t op = makers.of(id); op != kNone) found.push_back(op);
     for (std::uint32_t i = 0; i < ops.size(); ++i) found.push_back(i);  // operators that no output needs
@@ -55,8 +56,8 @@ std::vector<std::uint32_t> op_order(const ForwardGraph& graph, OpOrder order) {
   return op_order(graph.ops, graph.outputs, order);
 }
 
-std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const ValueId> outputs,
-                                    OpOrder order) {
+std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const ValueId> outputs, OpOrder order,
+                                    std::span<const std::uint32_t> early) {
   std::vector<std::uint32_t> placed;
   if (order == OpOrder::listed) {
     placed.resize(ops.size());
@@ -69,7 +70,7 @@ std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const Val
     bool inputs_are_placed;
   };
   std::vector<Entry> stack;
-  for (const std::uint32_t op : roots(ops, outputs, makers, order)) stack.push_back({op, false});
+  for (const std::uint32_t op : roots(ops, outputs, makers, order, early)) stack.push_back({op, false});
   std::vector<bool> met(ops.size(), false);
   std::vector<bool> is_placed(ops.size(), false);
   const auto place = [&](std::uint32_t op) {

@@ -20,7 +20,9 @@ enum class OpOrder : std::uint8_t {
 // Positions in graph.ops, each once. Every operator comes after those that make its inputs, if they are
 // listed in such an order.
 std::vector<std::uint32_t> op_order(const ForwardGraph& graph, OpOrder order);
-// The same for a list of operators that make `outputs`, such as those of a body.
-std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const ValueId> outputs, OpOrder order);
+// The same for a list of operators that make `outputs`, such as those of a body. inputs_first begins with the
+// operators at the positions `early`, in this order, and what they need.
+std::vector<std::uint32_t> op_order(std::span<const Op> ops, std::span<const ValueId> outputs, OpOrder order,
+                                    std::span<const std::uint32_t> early = {});
 
 }  // namespace loadline

@@ -14,6 +14,9 @@ struct OperatorInfo {
 
 // One row for each operator; lower.cpp has the rules, in the same order.
 //
+//   cols   linear: the width of the result, where each head has its own part of the weight
+//   rank   attn: the width of the latent vectors that take the place of keys and values
+//
 // The attributes for profiles describe how the modules of transformers are written:
 //   freed, stays, kept, inner, local   how long a result is referenced: not beyond its use; to the end of the
 //                                      loop; to the end of the turn; a norm inside a module; a local name,
@@ -32,11 +35,11 @@ struct OperatorInfo {
 inline constexpr std::array<OperatorInfo, 19> kOperators = {{
     {"embed", "freed offset"},
     {"norm", "stays kept inner local"},
-    {"linear", "rows layout local kept apart"},
+    {"linear", "rows layout cols local kept apart"},
     {"table", "cols dims"},
     {"rope", "local"},
     {"cache", "window fixed once"},
-    {"attn", "heads kv dim vdim causal upcast sinks position_bias scores returned shared_kv copied"},
+    {"attn", "heads kv dim vdim rank causal upcast sinks position_bias scores returned shared_kv copied"},
     {"act", "steps kept"},
     {"mul", ""},
     {"add", "stays"},

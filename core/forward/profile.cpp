@@ -37,7 +37,7 @@ OpRule rule(const AssetNode& node) {
   OpRule result;
   node.as(Kind::object, "an operator")
       .allow({"before", "kept", "temporaries", "in_place", "without", "until", "view", "returned", "windowed",
-              "stages", "to_end", "output_to_end"});
+              "stages", "to_end", "output_to_end", "first", "early"});
   const auto sizes = [&](const char* key) {
     std::vector<Expression> list;
     const AssetNode* const found = node.find(key);
@@ -58,6 +58,8 @@ OpRule rule(const AssetNode& node) {
   result.windowed = find_expression(node, "windowed");
   result.stages = sizes("stages");
   result.to_end = sizes("to_end");
+  result.first = find_expression(node, "first");
+  result.early = find_expression(node, "early");
   result.output_to_end = find_expression(node, "output_to_end");
   return result;
 }

@@ -25,14 +25,17 @@
 //    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
 //                     "before": ["8*n*c"], "kept": [], "returned": [], "windowed": "S + P",
 //                     "until": "'add'", "view": "0", "stages": ["8*n*c"], "to_end": [],
-//                     "output_to_end": "0"}, ...}}
+//                     "output_to_end": "0", "first": "0", "early": "0"}, ...}}
 //
 // Expressions of an operator see these names:
 //   B, S, P, T = S + P   the sizes of the pass
 //   n, c                 the rows of the first input, and their width
 //   o                    the width of the first output
 //   weights              the number of weights; a bias counts as one
-//   also, input          the width of the second input, and the name of the first one
+//   also, input          the width of the second input, and the name of the first one in its line
+//   other                the operator that made the second input; '' for an input of the model
+//   in_heads             1: the rows of the first input are seen as heads, because of an earlier operator
+//   parts                the number of equal parts of its input's width that a norm works on
 //   t, within            the positions that the second input holds, and the window of its cache (0: none)
 //   e, ce                the bytes of an element of an activation, and of the cache
 //   and the operator's attributes and the names of the asset.
@@ -66,6 +69,9 @@ struct OpRule {
   std::vector<Expression> kept = {};         // bytes each; alive from now to the end of the turn
   std::vector<Expression> returned = {};     // bytes each; alive from now to the end of the next turn
   std::vector<Expression> temporaries = {};  // bytes each; alive together with the outputs
+  // 1, 2...: the operator names that input first, then those behind it, then those before it.
+  Expression first = {};
+  Expression early = {};  // true: with 'inputs_first', it comes before all that only the results need
   // 1, 2...: the output reuses the memory of an input that dies with the operator, preferably of that input.
   Expression in_place = {};
   Expression view = {};  // 1, 2...: the output is a view of that input

@@ -354,6 +354,22 @@ TEST(OpOrder, OneWithoutOutputsWaitsForItsInputs) {
   EXPECT_EQ(op_order(graph, OpOrder::inputs_first), (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
+TEST(OpOrder, WhatIsEarlyComesFirstWithWhatItNeeds) {
+  const ForwardGraph graph = Builder()
+                                 .op("Make", {"x"}, "a")
+                                 .op("Make", {"x"}, "b")
+                                 .op("Make", {"a"}, "c")
+                                 .op("Sum", {"b", "c"}, "y")
+                                 .returns({"y"})
+                                 .graph();
+  const auto with = [&](std::span<const std::uint32_t> early) {
+    return op_order(graph.ops, graph.outputs, OpOrder::inputs_first, early);
+  };
+  EXPECT_EQ(with({}), (std::vector<std::uint32_t>{1, 0, 2, 3}));
+  const std::uint32_t early[] = {2};
+  EXPECT_EQ(with(early), (std::vector<std::uint32_t>{0, 2, 1, 3}));
+}
+
 // No order makes an operator run before its inputs, and no sharing lets two values that are needed at the
 // same time have one place, unless one is a view of the other.
 TEST(FileGraph, NothingIsOverwrittenWhileItIsNeeded) {

@@ -277,6 +277,43 @@ TEST(Lower, RulesSeeHowManyWeightsAnOperatorHas) {
   EXPECT_EQ(graph.ops[3].temporaries.size(), 1u);
 }
 
+TEST(Lower, RulesSeeWhatWasMadeBefore) {
+  const Architecture architecture = parse_architecture(
+      R"({"family":"f","main":["x = embed ids @w[9, 6]","p = embed pos @p[9, 6]","x = add x p","q = norm x @n[6]",
+          "q = rope q","k = norm x @m[3]","k = rope k","x = add x k"]})",
+      "f.json");
+  const BoundModel bound = bind_architecture(architecture, ModelConfig("{}", "c.json"), nullptr);
+  const ForwardGraph graph = lower(bound, profile_with(R"({"norm":{"temporaries":["parts == 2 ? 8 : 0"]},
+                                    "rope":{"temporaries":["in_heads ? 8 : 0"]},
+                                    "add":{"temporaries":["input == 'x' and other != 'embed' ? 8 : 0"],
+                                           "first":"other == 'rope' ? 2 : 0"}})"));
+  std::vector<std::size_t> temporaries;
+  for (const Op& op : graph.ops) temporaries.push_back(op.temporaries.size());
+  EXPECT_EQ(temporaries, (std::vector<std::size_t>{0, 0, 0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(graph.ops[2].inputs[0], graph.ops[0].outputs[0]);  // as listed
+  EXPECT_EQ(graph.ops[7].inputs[0], graph.ops[6].outputs[0]);  // the second input first
+  EXPECT_EQ(graph.ops[7].inputs[1], graph.ops[2].outputs[0]);
+}
+
+// llama.cpp multiplies the queries by each head's part of kv_b_proj, so that one latent vector per position
+// is both key and value.
+TEST(Lower, LatentAttentionIsAbsorbed) {
+  const std::string_view config = find_preset("deepseek-v2-lite")->config_json;
+  const auto widest = [&](const char* profile, std::string_view kind) {
+    const Lowered model = lowered(config, profile_of(profile));
+    const auto sizes = value_sizes(model.forward, symbol_values(model.forward, 1, 1, 1023));
+    std::uint64_t most = 0;
+    for (const Op& op : model.forward.ops)
+      if (op.kind == kind)
+        for (const ValueId id : op.outputs)
+          most = std::max(most, sizes[static_cast<std::size_t>(id)].value_or(0));
+    return most;
+  };
+  EXPECT_EQ(widest("ggml", "concat"), 2u * 1024 * 512);        // the latent vectors, as cached in F16
+  EXPECT_EQ(widest("fused", "concat"), 2u * 1024 * 16 * 192);  // the keys of 16 heads in BF16
+  EXPECT_EQ(widest("ggml", "cache"), widest("fused", "cache") + 2u * 1024 * 64);
+}
+
 // transformers copies the keys and values of a layer to append to them: the copied ones are there until then.
 TEST(Lower, AppendingToACacheCopiesIt) {
   const std::string config = R"({"model_type":"llama","hidden_size":8,"num_hidden_layers":2,

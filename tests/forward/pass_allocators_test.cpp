@@ -27,7 +27,7 @@ TEST(PassAllocators, APatternIsOneBufferBesideInputsAndOutputs) {
             4000u + 400);
 }
 
-// The smallest hole that takes it, the first of equals, and the end only if none does: against a plain
+// The smallest hole that takes it, the last of equals, and the end only if none does: against a plain
 // search.
 TEST(PassAllocators, BestFitAgreesWithAPlainSearch) {
   std::mt19937 random(5);
@@ -56,7 +56,7 @@ TEST(PassAllocators, BestFitAgreesWithAPlainSearch) {
         std::uint64_t at = blocks.empty() ? 0 : blocks.back().end, waste = UINT64_MAX, free_from = 0;
         for (const Block& block : blocks) {
           const std::uint64_t gap = block.begin - free_from;
-          if (gap >= bytes && gap - bytes < waste) {
+          if (gap >= bytes && gap - bytes <= waste) {
             waste = gap - bytes;
             at = free_from;
           }
