@@ -25,8 +25,17 @@ std::string values_text(const ForwardModel& model, const ForwardFigures& figures
   return text;
 }
 
-// Once attention windows are full, each token adds fewer bytes to the cache.
+// Once attention windows are full, each token adds fewer bytes to the cache. Recurrent states are beside it.
 std::string windows_text(const ForwardModel& model) {
+  if (const auto& estimate = model.cache_estimate) {
+    std::string text;
+    if (estimate->windowed_per_token > 0)
+      text = fmt::format(" until windows of {} are full, then {}", format_grouped(estimate->window),
+                         format_grouped(estimate->per_token));
+    if (estimate->state > 0)
+      text += fmt::format(", and {} of states that do not grow", format_bytes(estimate->state));
+    return text;
+  }
   const std::uint64_t window = widest_window(model);
   const auto growth = window == 0 || window > kMostTokens ? std::nullopt : cache_growth(model, 1, window);
   if (!growth || growth == model.cache_bytes_per_token) return "";
@@ -64,8 +73,9 @@ std::string estimates_text(const RequestPass& pass) {
                     format_bytes(*pass.activation_bound()));
   if (pass.model().cache_bytes_per_token.value_or(0) > 0)
     text += fmt::format(
-        "  cache {} afterwards, an estimate from config.json: {} bytes per token of each sequence\n",
-        format_bytes(pass.estimated_cache()), format_grouped(*pass.model().cache_bytes_per_token));
+        "  cache {} afterwards, an estimate from the usual keys: {} bytes per token of each sequence{}\n",
+        format_bytes(pass.estimated_cache()), format_grouped(*pass.model().cache_bytes_per_token),
+        windows_text(pass.model()));
   return text + fmt::format("  {}\n", pass.model().remark);
 }
 
@@ -162,10 +172,10 @@ std::string forward_text(const RequestPass& pass) {
   std::string text;
   if (pass.figures()) text += figures_text(pass);
   if (pass.model().cache_bytes_per_token.value_or(0) > 0)
-    text +=
-        fmt::format("{}: {} bytes per token of each sequence{}{}\n", pass.figures() ? "  cache" : "Cache",
-                    format_grouped(*pass.model().cache_bytes_per_token), windows_text(pass.model()),
-                    pass.model().source == ForwardSource::estimate ? " (an estimate from config.json)" : "");
+    text += fmt::format(
+        "{}: {} bytes per token of each sequence{}{}\n", pass.figures() ? "  cache" : "Cache",
+        format_grouped(*pass.model().cache_bytes_per_token), windows_text(pass.model()),
+        pass.model().source == ForwardSource::estimate ? " (an estimate from the usual keys)" : "");
   for (const std::string& note : pass.notes()) text += fmt::format("  note: {}\n", note);
   if (!pass.model().remark.empty()) text += fmt::format("Forward pass: {}\n", pass.model().remark);
   return text;

@@ -130,6 +130,7 @@ Json placement_json(const MetaGraph& graph, const Placement& placement) {
 
 Json context_json(const ContextAnswer& context) {
   Json json = {{"positions", or_null(context.positions)}, {"micro_batch", or_null(context.micro_batch)}};
+  if (context.cache_only) json["cache_only"] = true;
   if (!context.missing.empty()) json["missing"] = json_text(context.missing);
   return json;
 }

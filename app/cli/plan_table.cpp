@@ -213,6 +213,8 @@ std::string context_text(const PlanView& view) {
   if (!context->missing.empty())
     return fmt::format("Largest context: {}.{}\n", safe_display(context->missing, 300),
                        view.bound().judged() ? "" : " --target, --device-budget or --host-budget sets one.");
+  if (context->cache_only)
+    return "The largest context is an upper bound: it counts an estimate of the cache, and no activations.\n";
   std::string text =
       context->micro_batch
           ? fmt::format(

@@ -23,10 +23,13 @@ std::string without_asset(std::string_view name) {
                      name.empty() ? "this model" : safe_display(name, 60));
 }
 
-void estimate(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config) {
-  model.cache_bytes_per_token = estimated_cache_per_token(config);
+void estimate(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
+              const Profile& profile) {
+  model.cache_estimate = estimated_cache(config, profile.cache);
   model.activation_bound_per_token = activation_bound_per_token(graph, config);
-  if (model.cache_bytes_per_token) model.source = ForwardSource::estimate;
+  if (!model.cache_estimate) return;
+  model.cache_bytes_per_token = model.cache_estimate->per_token + model.cache_estimate->windowed_per_token;
+  model.source = ForwardSource::estimate;
 }
 
 // Lowers the bound architecture, unless the files leave doubts about it.
@@ -36,6 +39,7 @@ void run_architecture(ForwardModel& model, const MetaGraph& graph, const Profile
   if (!model.remark.empty()) return;
   model.source = ForwardSource::architecture;
   model.activation_bound_per_token.reset();  // the operators give exact figures
+  model.cache_estimate.reset();
   model.profile = profile.id;
   model.allocator = profile.allocator;
   model.micro_batch = profile.micro_batch;
@@ -48,7 +52,7 @@ void run_architecture(ForwardModel& model, const MetaGraph& graph, const Profile
 // Fills in the model from a configuration and its asset. If it throws, the estimate stays in `model`.
 void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& config,
               const ForwardAssets& assets, const Profile& profile) {
-  estimate(model, graph, config);
+  estimate(model, graph, config, profile);
   const Architecture* const architecture = assets.architecture(config);
   if (architecture == nullptr) {
     const std::vector<std::string> classes = config.architectures();
@@ -64,7 +68,8 @@ void describe(ForwardModel& model, const MetaGraph& graph, const ModelConfig& co
 void describe_gguf(ForwardModel& model, const MetaGraph& graph, const ForwardAssets& assets,
                    Profile profile) {
   const std::string path = graph.files.empty() ? "" : graph.files.front().path;
-  if (const auto usual = usual_gguf_config(graph)) estimate(model, graph, ModelConfig(usual->json, path));
+  if (const auto usual = usual_gguf_config(graph))
+    estimate(model, graph, ModelConfig(usual->json, path), profile);
   const std::optional<GgufConfig> config = gguf_config(graph);
   if (!config) {
     const std::string* const name = find_text(graph, "general.architecture");

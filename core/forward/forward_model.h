@@ -3,6 +3,7 @@
 
 #include "core/forward/assets.h"
 #include "core/forward/bind.h"
+#include "core/forward/estimate.h"
 #include "core/forward/lifetimes.h"
 #include "core/graph/meta_graph.h"
 
@@ -35,6 +36,7 @@ struct ForwardModel {
   // Cache bytes that one more token of one sequence adds while no window is full: exact for an architecture;
   // for an estimate, from the usual keys.
   std::optional<std::uint64_t> cache_bytes_per_token = {};
+  std::optional<CacheEstimate> cache_estimate = {};  // if the source is an estimate
   // Without a graph: a lower bound of the activation bytes that one more new token adds (estimate.h).
   std::optional<std::uint64_t> activation_bound_per_token = {};
 };

@@ -1,6 +1,7 @@
 // Finds the bytes that a load leaves free, then the longest pass that fits into them by bisection.
 #include "core/load/largest_context.h"
 
+#include "core/base/checked.h"
 #include "core/base/error.h"
 #include "core/forward/model_config.h"
 #include "core/load/compare.h"
@@ -36,6 +37,10 @@ class PassBytes {
   std::uint64_t bytes(std::uint64_t tokens) {
     const auto [known, fresh] = known_.try_emplace(tokens, UINT64_MAX);
     if (!fresh) return known->second;
+    if (!pass_.model().graph) {
+      const auto each = pass_.model().cache_estimate->bytes(tokens);
+      return known->second = each ? checked_mul(*each, pass_.batch()).value_or(UINT64_MAX) : UINT64_MAX;
+    }
     const std::uint64_t last = std::min(tokens, micro_batch_.value_or(tokens));
     try {
       const ForwardGraph& graph = *pass_.model().graph;
@@ -113,6 +118,8 @@ std::optional<std::uint64_t> positions_of(const ForwardModel& model) {
 std::string missing(const BoundRequest& bound, const RequestPass& pass) {
   if (!bound.judged()) return "it needs a budget";
   const ForwardModel& model = pass.model();
+  if (!model.graph && model.cache_estimate)
+    return model.cache_bytes_per_token == 0u ? "the cache of the model does not grow with the tokens" : "";
   if (!model.graph || model.graph->ops.empty())
     return model.remark.empty() ? "the model's operators are not known" : model.remark;
   if (!depends_on_tokens(*model.graph)) return "no size of the model depends on the tokens";
@@ -125,9 +132,10 @@ ContextAnswer find_contexts(const MetaGraph& graph, const BoundRequest& bound, c
                             std::span<LoadRow> rows, Progress& progress) {
   ContextAnswer answer{.missing = missing(bound, pass), .positions = positions_of(pass.model())};
   if (!answer.missing.empty()) return answer;
+  answer.cache_only = !pass.model().graph;
   const std::uint64_t chosen =
       bound.request().sequence > 0 ? bound.request().sequence : pass.model().micro_batch;
-  if (chosen > 0) answer.micro_batch = chosen;
+  if (chosen > 0 && !answer.cache_only) answer.micro_batch = chosen;
 
   LoadInputs load = bound.inputs;
   load.request.sequence = kMostTokens;  // a pass follows, but is not part of these projections

@@ -18,6 +18,8 @@ struct ContextAnswer {
   std::optional<std::uint64_t> positions = {};  // that the model itself has, from its configuration
   std::optional<std::uint64_t> micro_batch =
       {};  // new tokens of the counted pass at most; absent: all tokens
+  // The operators are not known: only the estimated cache is counted, so that the figures are upper bounds.
+  bool cache_only = false;
 };
 
 // Sets LoadRow::context_max of every row that is not refused: the most tokens of each sequence, up to

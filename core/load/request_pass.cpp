@@ -74,8 +74,9 @@ void RequestPass::choose_sizes(const LoadRequest& request) {
 }
 
 std::uint64_t RequestPass::estimated_cache() const {
-  const auto tokens = checked_mul(batch_, sequence_ + past_);
-  const auto bytes = tokens ? checked_mul(*tokens, model_.cache_bytes_per_token.value_or(0)) : std::nullopt;
+  const auto tokens = checked_add(sequence_, past_);
+  const auto each = tokens && model_.cache_estimate ? model_.cache_estimate->bytes(*tokens) : std::nullopt;
+  const auto bytes = each ? checked_mul(*each, batch_) : std::nullopt;
   if (!bytes) throw Error(ErrorCode::limit, "the cache of this pass exceeds 64 bits");
   return *bytes;
 }

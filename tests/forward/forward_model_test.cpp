@@ -102,6 +102,59 @@ TEST(ForwardModel, AnUnknownFamilyGivesAnEstimateOfItsCache) {
   EXPECT_EQ(model_of(graph).source, ForwardSource::nothing);
 }
 
+CacheEstimate cache_of(std::string_view fields) {
+  const std::string config = fmt::format(
+      R"({{"num_hidden_layers":4,"hidden_size":64,"num_attention_heads":8,"dtype":"float16",{}}})", fields);
+  return estimated_cache(ModelConfig(config, "config.json")).value();
+}
+
+TEST(CacheEstimate, LayersMayDiffer) {
+  const auto each = [](std::uint64_t bytes) { return CacheEstimate{.per_token = bytes}; };
+  constexpr std::uint64_t kHead = 2 * 2 * 8;  // key and value of 8 numbers in 2 bytes
+  EXPECT_EQ(cache_of(R"("x":0)"), each(4 * 8 * kHead));
+  EXPECT_EQ(cache_of(R"("num_key_value_heads":2)"), each(4 * 2 * kHead));
+  EXPECT_EQ(cache_of(R"("num_key_value_heads":[0,2,0,1])"), each(3 * kHead));
+  EXPECT_EQ(cache_of(R"("num_key_value_heads":[0,2,0,1],"pads_values":1)"), each(3 * kHead / 2 + 2 * kHead));
+  EXPECT_EQ(cache_of(R"("num_key_value_heads":[1,2])"), each(4 * 8 * kHead));  // a list of too few layers
+  EXPECT_EQ(cache_of(R"("head_dim":16,"v_head_dim":0)"), each(4 * 8 * kHead));
+  EXPECT_EQ(cache_of(R"("full_attention_interval":4)"), each(8 * kHead));
+  EXPECT_EQ(cache_of(R"("num_kv_shared_layers":3)"), each(8 * kHead));
+  EXPECT_EQ(cache_of(R"("num_kv_shared_layers":9)"), each(0));
+  EXPECT_EQ(cache_of(R"("layer_types":["linear_attention","mamba","conv","full_attention"])"),
+            each(8 * kHead));
+}
+
+TEST(CacheEstimate, WindowsAndStates) {
+  const CacheEstimate windows = cache_of(
+      R"("sliding_window":100,"layer_types":["sliding_attention","sliding_attention","full_attention","mamba"])");
+  EXPECT_EQ(windows, (CacheEstimate{.per_token = 256, .windowed_per_token = 512, .window = 100}));
+  EXPECT_EQ(windows.bytes(10), 10u * 768);
+  EXPECT_EQ(windows.bytes(1000), 1000u * 256 + 100 * 512);
+  EXPECT_EQ(windows.bytes(UINT64_MAX), std::nullopt);
+  EXPECT_EQ(cache_of(R"("sliding_window":100,"sliding_window_pattern":2)").windowed_per_token, 512u);
+  EXPECT_EQ(cache_of(R"("sliding_window":100,"sliding_window_pattern":[1,1,0,1],"swa_head_dim":4)")
+                .windowed_per_token,
+            3u * 8 * 2 * (4 + 8));
+  EXPECT_EQ(cache_of(R"("sliding_window":100)").windowed_per_token, 0u);  // no key tells which layers
+  // beside attention in every layer, or in the layers without
+  EXPECT_EQ(cache_of(R"("recurrent_state":10)").state, 4u * 40);
+  EXPECT_EQ(cache_of(R"("recurrent_state":10,"full_attention_interval":2)").state, 2u * 40);
+  EXPECT_EQ(cache_of(R"("recurrent_state":10,"num_key_value_heads":[0,0,0,1])").bytes(5), 5u * 32 + 3 * 40);
+}
+
+TEST(CacheEstimate, WhatTheKeysDoNotSayIsNotGuessed) {
+  const auto of = [](std::string_view config) {
+    return estimated_cache(ModelConfig(std::string(config), "config.json"));
+  };
+  EXPECT_FALSE(of("{}"));
+  EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":64})"));
+  EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":65,"num_attention_heads":8})"));
+  EXPECT_FALSE(of(R"({"num_hidden_layers":4000000000,"hidden_size":64,"num_attention_heads":8})"));
+  EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":64,"num_attention_heads":-8})"));
+  const auto widest = of(R"({"num_hidden_layers":65536,"head_dim":16777216,"num_attention_heads":16777216})");
+  EXPECT_FALSE(widest && widest->bytes(1'000'000));
+}
+
 void add_weight(MetaGraph& graph, std::string_view name, const Shape& shape, DType dtype = DType::bf16) {
   graph.storages.push_back(shapes_only_storage(*byte_size(dtype, *element_count(shape))));
   graph.tensors.push_back(

@@ -98,6 +98,29 @@ TEST(LargestContext, SaysWhatIsMissing) {
   EXPECT_THROW(ask(graph, request), Error);
 }
 
+// Without operators, the estimate of the cache gives an upper bound.
+TEST(LargestContext, IsAnUpperBoundByTheCacheAlone) {
+  MetaGraph graph = model();
+  const auto config = [&](std::string_view more) {
+    graph.metadata[0].value = fmt::format(
+        R"({{"architectures":["New"],"num_hidden_layers":2,"num_attention_heads":2,"hidden_size":16,)"
+        R"("dtype":"float16"{}}})",
+        more);
+  };
+  LoadRequest request;
+  request.max_context = true;
+  request.batch = 3;
+  request.methods = {"direct"};
+  request.device_budget = storage_bytes(graph) + 100'000;
+  config("");
+  const LoadAnswer found = ask(graph, request);
+  EXPECT_TRUE(found.context->cache_only);
+  EXPECT_FALSE(found.context->micro_batch);
+  EXPECT_EQ(found.rows[0].context_max, 100'000u / (3 * 2 * 2 * 16 * 2));
+  config(R"(,"num_key_value_heads":[2,0],"layer_types":["mamba","mamba"],"recurrent_state":4)");
+  EXPECT_EQ(ask(graph, request).context->missing, "the cache of the model does not grow with the tokens");
+}
+
 TEST(LargestContext, IsNothingWhereTheLoadDoesNotFit) {
   const MetaGraph graph = model();
   LoadRequest request;

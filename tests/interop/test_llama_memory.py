@@ -2,10 +2,12 @@
 
 import json
 import pathlib
+import re
 import tempfile
 import unittest
 
 import llama
+import unmapped_models
 from common import loadline
 
 # configuration: contexts
@@ -40,3 +42,22 @@ class LlamaMemory(unittest.TestCase):
                     self.assertAlmostEqual(cache, told["cache"], delta=0.006)
                     self.assertAlmostEqual(compute, told["compute"], delta=EXACT)
             path.unlink()
+
+    def test_estimates(self):
+        """Caches of architectures that Loadline has no map of, from the usual keys alone."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for write in unmapped_models.ALL:
+            path = pathlib.Path(folder.name) / (write.__name__ + ".gguf")
+            write(path)
+            for context in (512, 2048):
+                text = llama.buffer_sizes(path, context)["text"]
+                parts = [float(size) for size in re.findall(r"(?:llama_kv_cache|llama_memory_recurrent): size =\s+([0-9.]+) MiB", text)]
+                answer = json.loads(loadline("plan", path, "--method", "direct", "--seq", 512, "--past", context - 512, "--json"))
+                cache = answer["forward"]["kv_bytes"] / 2**20
+                print(f"  {write.__name__} {context}: {cache:.4f}, llama.cpp {' + '.join(map(str, parts))} MiB")
+                with self.subTest(name=write.__name__, context=context):
+                    self.assertEqual(answer["forward"]["source"], "estimate")
+                    self.assertGreater(len(parts), 0)
+                    self.assertAlmostEqual(cache, sum(parts), delta=0.0051 * len(parts))  # it prints two digits
+
