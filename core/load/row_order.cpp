@@ -15,7 +15,7 @@ std::uint64_t peak_in(const LoadRow& row) {
   return row.peaks[index(space)].bytes;
 }
 
-constexpr std::array<RowSortName, 13> kSorts = {
+constexpr std::array<RowSortName, 14> kSorts = {
     {{"fit", RowSort::fit},
      {"table", RowSort::table},
      {"method", RowSort::method},
@@ -28,6 +28,8 @@ constexpr std::array<RowSortName, 13> kSorts = {
      {"unified", RowSort::unified, [](const LoadRow& row) { return row.unified.bytes; }},
      {"jumps", RowSort::jumps, [](const LoadRow& row) -> std::uint64_t { return row.reads.jumps; }},
      {"time", RowSort::time},
+     {"context", RowSort::context,
+      [](const LoadRow& row) { return UINT64_MAX - row.context_max.value_or(0); }},
      {"verdict", RowSort::verdict, [](const LoadRow& row) { return row.most_over(); }}}};
 
 // The largest share of any budget that is used: that of the space with the least room.

@@ -102,6 +102,7 @@ enum class RowSort : std::uint8_t {
   unified,  // all four spaces together
   jumps,
   time,
+  context,  // by the largest context, the largest first
   verdict,  // by excess over the budgets
 };
 struct RowSortName {

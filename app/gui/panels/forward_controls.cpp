@@ -54,6 +54,7 @@ void forward_controls(Document& document, const Ui& ui, OptionControls& controls
   bool first = true;
   for (const LoadOption& option : load_options()) {
     if (option.group != load_groups::kPass || option.offered_to(LoadUser::upload)) continue;
+    if (option.id == "context") continue;  // it judges loads, and stands beside their budgets
     if (option.id == "dim") {
       named_sizes(document, ui, first);
     } else if (look_of(document, option)) {

@@ -16,9 +16,10 @@ namespace loadline::gui {
 namespace {
 
 // As they stand side by side.
-constexpr std::array<RowSort, 11> kColumns = {
-    RowSort::method,  RowSort::order,   RowSort::held,  RowSort::device, RowSort::host,   RowSort::page_cache,
-    RowSort::staging, RowSort::unified, RowSort::jumps, RowSort::time,   RowSort::verdict};
+constexpr std::array<RowSort, 12> kColumns = {RowSort::method,  RowSort::order,   RowSort::held,
+                                              RowSort::device,  RowSort::host,    RowSort::page_cache,
+                                              RowSort::staging, RowSort::unified, RowSort::jumps,
+                                              RowSort::time,    RowSort::context, RowSort::verdict};
 
 struct Figure {
   RowSort column = RowSort::device;
@@ -131,6 +132,8 @@ void draw_row(Workspace& workspace, const Ui& ui, const LoadRow& row, std::size_
     right_aligned(format_grouped(row.reads.jumps), chosen ? ui.theme->text : ui.theme->muted);
   if (ImGui::TableNextColumn() && !row.refusal)
     right_aligned(format_seconds(row.seconds), chosen ? ui.theme->text : ui.theme->muted);
+  if (ImGui::TableNextColumn() && row.context_max)
+    right_aligned(format_grouped(*row.context_max), chosen ? ui.theme->text : ui.theme->muted);
   verdict_cell(document, ui, row);
 }
 
@@ -170,6 +173,11 @@ void row_card(const Document& document, const Ui& ui, const LoadRow& row) {
     const BoundRequest& bound = *document.comparison.value()->answer.bound;
     if (!bound.judged()) return;
     text_colored(row.fits() ? ui.theme->good : ui.theme->bad, report::verdict_text(row, bound));
+    if (row.context_max)
+      muted(ui, fmt::format("Room for a context of {}{}", counted(*row.context_max, "token"),
+                            document.comparison.value()->answer.context->cache_only
+                                ? " at most, by an estimate of the cache alone"
+                                : ""));
     if (row.reserved) muted(ui, "Budgets are held against what the allocator takes.");
   });
 }
@@ -208,7 +216,9 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   if (!ImGui::BeginTable("comparison", static_cast<int>(kColumns.size()), kFlags, size)) return;
   const BoundRequest& bound = *document.comparison.value()->answer.bound;
   const bool unified = bound.memory == MemoryKind::unified;
-  const float width = size.x;
+  const auto& context = document.comparison.value()->answer.context;
+  const bool contexts = context && context->missing.empty();
+  const float width = size.x - (contexts ? ui.px(80) : 0);  // for the columns that there is room for
   // in the order of kColumns
   const auto column = [&](const char* title, float room, RowSort sort, bool there, bool stretch = false) {
     ImGuiTableColumnFlags flags =
@@ -225,6 +235,7 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   }
   column("Jumps", 48, RowSort::jumps, width >= ui.px(880));
   column("Time", 62, RowSort::time, width >= ui.px(560));
+  column("Context", 64, RowSort::context, contexts);
   const bool verdicts = bound.judged() || has_refusal(document.comparison.value()->answer.rows);
   column(verdicts ? "Verdict###verdict" : "Peak law###verdict", 1, RowSort::verdict, true, true);
   ImGui::TableSetupScrollFreeze(1, 1);

@@ -53,6 +53,7 @@ void memory_options(Document& document, const Ui& ui, OptionControls& controls) 
     if ((option.group == load_groups::kFit || option.group == load_groups::kSimulated) &&
         option.id != "memory")
       controls.draw(document, ui, option);
+  controls.draw(document, ui, *find_load_option("context"));
 }
 
 void method_options(Document& document, const Ui& ui, OptionControls& controls) {
