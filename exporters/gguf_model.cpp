@@ -16,6 +16,7 @@
 #include "exporters/pooling.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -276,9 +277,8 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 }
 
 // Files of the model's folder; config.json is known already.
-std::vector<GgufTokenizerKey> tokenizer_keys(const std::string& config, const std::string& pre_tokenizer,
-                                             const FolderFiles& beside,
-                                             std::vector<std::string>& files_read) {
+GgufTokenizer tokenizer_of(const std::string& config, const std::string& pre_tokenizer,
+                           const FolderFiles& beside, std::vector<std::string>& files_read) {
   const OpenTokenizerFile open = [&](const std::string& name) -> std::shared_ptr<const SourceFile> {
     if (name == kConfigKey)
       return std::make_shared<const SourceFile>(SourceFile::from_memory(name, bytes_of(config)));
@@ -295,7 +295,7 @@ std::vector<GgufTokenizerKey> tokenizer_keys(const std::string& config, const st
   };
   const ModelTokenizer model = read_model_tokenizer(open, list);
   if (!model.json && !model.sentencepiece) return {};
-  return gguf_tokenizer(model, {.pre_tokenizer = pre_tokenizer}).keys;
+  return gguf_tokenizer(model, {.pre_tokenizer = pre_tokenizer});
 }
 
 // Without a tokenizer llama.cpp takes the number of tokens from a key of the model.
@@ -364,7 +364,9 @@ GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options) {
   const FolderFiles beside = folder_files(graph);
   if (const auto pooling = pooling_type(beside.files, model.files_read))
     keys.push_back({map.architecture + ".pooling_type", *pooling});
-  model.keys.tokenizer = tokenizer_keys(mapped.text, options.pre_tokenizer, beside, model.files_read);
+  GgufTokenizer tokenizer = tokenizer_of(mapped.text, options.pre_tokenizer, beside, model.files_read);
+  std::ranges::move(tokenizer.notes, std::back_inserter(model.notes));
+  model.keys.tokenizer = std::move(tokenizer.keys);
   if (model.keys.tokenizer.empty()) add_no_vocabulary(model.keys, map.architecture, mapped.config);
   // what the map says of the tokenizer goes before what its files say
   for (const MetaEntry& entry : keys)

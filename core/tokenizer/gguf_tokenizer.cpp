@@ -7,6 +7,7 @@
 #include "core/tokenizer/encoder.h"
 #include "core/tokenizer/gguf_special.h"
 #include "core/tokenizer/gguf_vocabulary.h"
+#include "core/tokenizer/pre_tokenizer_id.h"
 
 #include <algorithm>
 #include <initializer_list>
@@ -235,9 +236,11 @@ class Writer {
   }
 
   std::string pre_tokenizer(const Tokenizer& tokenizer, const Encoder& encoder) {
-    if (!request_.pre_tokenizer.empty()) return request_.pre_tokenizer;
-    result_.pre_tokenizer = pre_tokenizer_id(tokenizer, encoder);
-    return result_.pre_tokenizer->id;
+    std::string id = request_.pre_tokenizer;
+    if (id.empty()) id = pre_tokenizer_id(tokenizer, encoder).id;
+    if (std::string doubt = pre_tokenizer_doubt(id, tokenizer); !doubt.empty())
+      result_.notes.push_back(std::move(doubt));
+    return id;
   }
 
   void write_bpe() {

@@ -3,10 +3,8 @@
 #pragma once
 
 #include "core/tokenizer/model_tokenizer.h"
-#include "core/tokenizer/pre_tokenizer_id.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -39,9 +37,9 @@ struct GgufTokenizerRequest {
 };
 
 struct GgufTokenizer {
-  GgufVocabulary vocabulary = GgufVocabulary::bpe;   // never automatic
-  std::vector<GgufTokenizerKey> keys = {};           // no name occurs twice
-  std::optional<PreTokenizerId> pre_tokenizer = {};  // if it was looked up
+  GgufVocabulary vocabulary = GgufVocabulary::bpe;  // never automatic
+  std::vector<GgufTokenizerKey> keys = {};          // no name occurs twice
+  std::vector<std::string> notes = {};              // sentences about llama.cpp: what may go wrong there
 };
 
 // The same keys and values as llama.cpp's converter writes. Throws Error{unsupported | malformed | limit}

@@ -20,6 +20,8 @@ namespace {
 
 using Kind = PreTokenizerStep::Kind;
 
+constexpr std::string_view kNoRules = "default";  // what llama.cpp takes where a file states none
+
 struct Table {
   std::string text;
   std::vector<std::pair<std::string, std::string>> ids;                              // by hash
@@ -94,6 +96,13 @@ std::string step_words(const PreTokenizerStep& step) {
   return "";
 }
 
+// The ids of the rule with these steps; none if there is no such rule.
+std::vector<std::string> ids_of_steps(const std::vector<std::string>& steps) {
+  for (const auto& [rule, ids] : table().rules)
+    if (rule == steps) return ids;
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> pre_tokenizer_steps(const Tokenizer& tokenizer) {
@@ -108,12 +117,25 @@ std::optional<std::vector<std::string>> steps_of_pre_tokenizer(std::string_view 
   return std::nullopt;
 }
 
+std::string pre_tokenizer_doubt(std::string_view id, const Tokenizer& tokenizer) {
+  const std::vector<std::string> found = ids_of_steps(pre_tokenizer_steps(tokenizer));
+  if (std::ranges::find(found, id) != found.end()) return {};
+  if (!steps_of_pre_tokenizer(id)) {
+    const bool known = std::ranges::any_of(table().ids, [&](const auto& row) { return row.second == id; });
+    if (known || id == kNoRules) return {};
+    return fmt::format("it may refuse the file: its converter knows no pre-tokeniser '{}'",
+                       safe_display(id, 60));
+  }
+  const std::string others = found.empty() ? "" : fmt::format(", but those of {}", join_names(found, 3));
+  return fmt::format(
+      "it will cut texts as '{}' does, but the steps of tokenizer.json are not those known of '{}'{}", id, id,
+      others);
+}
+
 PreTokenizerId pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder) {
   PreTokenizerId result;
   result.sha256 = sha256(fmt::format("[{}]", fmt::join(encoder.encode(table().text, true), ", ")));
-  const std::vector<std::string> steps = pre_tokenizer_steps(tokenizer);
-  for (const auto& [rule, ids] : table().rules)
-    if (rule == steps) result.by_rules = ids;
+  result.by_rules = ids_of_steps(pre_tokenizer_steps(tokenizer));
   for (const auto& [hash, id] : table().ids)
     if (hash == result.sha256) result.id = id;
   if (!result.id.empty()) return result;

@@ -23,6 +23,11 @@ struct PreTokenizerId {
 // remedy.
 PreTokenizerId pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder);
 
+// What speaks against this id for the tokenizer, as a sentence about llama.cpp; empty if nothing does. A hash
+// of one text, or whoever states an id, may be wrong: the rules are asked independently, where one names the
+// id.
+std::string pre_tokenizer_doubt(std::string_view id, const Tokenizer& tokenizer);
+
 // The steps of the first rule that names this id, for the way back; nothing if no rule does.
 std::optional<std::vector<std::string>> steps_of_pre_tokenizer(std::string_view id);
 

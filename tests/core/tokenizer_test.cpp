@@ -377,6 +377,18 @@ TEST(TokenizerGguf, TellsWhatItCannotName) {
   EXPECT_EQ(keys.at("ggml.pre"), "gpt-2");
   EXPECT_EQ(keys.at("ggml.tokens"), R"(["a", "b", "ab", "[PAD3]"])");
   EXPECT_EQ(keys.at("ggml.merges"), R"(["a b"])");
+  // a stated id is held against the steps
+  const auto notes_with = [&](std::string id) {
+    return fmt::format("{}", fmt::join(gguf_tokenizer(model, {.pre_tokenizer = std::move(id)}).notes, "; "));
+  };
+  EXPECT_EQ(notes_with("gpt-2"), "");
+  EXPECT_EQ(notes_with("default"), "");
+  EXPECT_EQ(notes_with("viking"), "");  // known, but no rule tells its steps
+  EXPECT_EQ(notes_with("nonsense"),
+            "it may refuse the file: its converter knows no pre-tokeniser 'nonsense'");
+  EXPECT_EQ(notes_with("llama-bpe"),
+            "it will cut texts as 'llama-bpe' does, but the steps of tokenizer.json are not those known of "
+            "'llama-bpe', but those of 'gpt-2', 'phi-2', 'roberta-bpe' and 11 more");
   const auto error_with = [&](std::string_view config) {
     return testing::error_of([&] {
       gguf_tokenizer(model_of({{"tokenizer.json", bytes}, {"config.json", std::string(config)}}), request);
