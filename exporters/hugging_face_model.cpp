@@ -81,8 +81,10 @@ std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const
   result.config = cast_config(config.json, type, true);
   result.lost = config.remarks;
   const MetaGraph model = config_graph(result.config, std::string(kConfigKey));
+  auto forms = counterparts(model, graph);
+  if (!forms) return std::nullopt;
   std::vector<bool> used(graph.tensors.size(), false);
-  const RecipeInverter back(model, graph, converted_tensors(graph, counterparts(model, graph).value(), used));
+  const RecipeInverter back(model, graph, converted_tensors(graph, std::move(*forms), used));
   const GgufMap forth =
       map_to_gguf(*config.family, ModelConfig(result.config, std::string(kConfigKey)), model);
   const std::vector<std::string>& dropped = forth.dropped;

@@ -19,10 +19,11 @@ struct HuggingFaceModel {
   std::vector<std::string> lost = {};  // sentences: what the file does not say, or cannot be said
 };
 
-// Nothing for a model that is no GGUF file of a family that has a map, and where names are to be kept. Every
-// tensor becomes `options.outtype`; without one, the type that most numbers of the file have, and BF16 for
-// quantised ones. Reads the tokenizer's arrays from the file. Throws Error{unsupported | malformed} for
-// tensors that are missing, or of other shapes than the file's keys say.
+// Nothing for a model that is no GGUF file of a family that has a map, where names are to be kept, and for a
+// file with tensors under the Hugging Face model's own names. Every tensor becomes `options.outtype`; without
+// one, the type that most numbers of the file have, and BF16 for quantised ones. Reads the tokenizer's arrays
+// from the file. Throws Error{unsupported | malformed} for tensors that are missing, or of other shapes than
+// the file's keys say.
 std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const ExportOptions& options);
 
 }  // namespace loadline

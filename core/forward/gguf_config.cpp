@@ -243,19 +243,6 @@ class Reading {
   mutable std::vector<std::string> found_;                  // of these, the file's
 };
 
-std::optional<GgufConfig> read_config(const MetaGraph& graph, const GgufFamily* family,
-                                      const std::string& architecture) {
-  if (family == nullptr) return std::nullopt;
-  const std::string path = graph.files.empty() ? "" : graph.files.front().path;
-  try {
-    return Reading(graph, *family, architecture).read();
-  } catch (const Error& error) {
-    if (error.place().file != family->path) throw;
-    throw Error(error.code(), {.file = path}, "its keys do not fit the family '{}': {}",
-                safe_display(architecture, 60), error.what());
-  }
-}
-
 // Null for another format, and without the keys of an architecture: some files keep the names of a
 // checkpoint.
 const std::string* architecture_of(const MetaGraph& graph) {
@@ -268,16 +255,28 @@ const std::string* architecture_of(const MetaGraph& graph) {
 
 }  // namespace
 
+std::optional<GgufConfig> gguf_config(const MetaGraph& graph, const GgufFamily& family) {
+  const std::string* const architecture = architecture_of(graph);
+  if (architecture == nullptr) return std::nullopt;
+  const std::string path = graph.files.empty() ? "" : graph.files.front().path;
+  try {
+    return Reading(graph, family, *architecture).read();
+  } catch (const Error& error) {
+    if (error.place().file != family.path) throw;
+    throw Error(error.code(), {.file = path}, "its keys do not fit the family '{}': {}",
+                safe_display(*architecture, 60), error.what());
+  }
+}
+
 std::optional<GgufConfig> gguf_config(const MetaGraph& graph) {
   const std::string* const architecture = architecture_of(graph);
   if (architecture == nullptr || *architecture == kAnyArchitecture) return std::nullopt;
-  return read_config(graph, find_gguf_reader(*architecture), *architecture);
+  const GgufFamily* const family = find_gguf_reader(*architecture);
+  return family == nullptr ? std::nullopt : gguf_config(graph, *family);
 }
 
 std::optional<GgufConfig> usual_gguf_config(const MetaGraph& graph) {
-  const std::string* const architecture = architecture_of(graph);
-  if (architecture == nullptr) return std::nullopt;
-  return read_config(graph, find_gguf_reader(kAnyArchitecture), *architecture);
+  return gguf_config(graph, *find_gguf_reader(kAnyArchitecture));
 }
 
 }  // namespace loadline

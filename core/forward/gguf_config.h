@@ -25,6 +25,8 @@ struct GgufConfig {
 // keys of that architecture. Arrays of metadata are read from the file if the family asks for them. Throws
 // Error{malformed | limit} naming the file and the key that does not fit, and Error{io}.
 std::optional<GgufConfig> gguf_config(const MetaGraph& graph);
+// The same with this family, whatever it reads.
+std::optional<GgufConfig> gguf_config(const MetaGraph& graph, const GgufFamily& family);
 // The keys that most architectures have, for an estimate; for a GGUF file of any architecture. Throws as
 // gguf_config() does.
 std::optional<GgufConfig> usual_gguf_config(const MetaGraph& graph);

@@ -96,6 +96,12 @@ TEST_F(HuggingFaceModels, KeepTheFilesNamesIfAsked) {
   EXPECT_EQ(export_tests::tensor_named(*open(folder_ / "kept"), "blk.0.attn_q.weight").dtype, DType::bf16);
 }
 
+TEST_F(HuggingFaceModels, TheModelsOwnNamesAreKept) {
+  MetaGraph graph = *gguf_;
+  named(graph, "blk.1.ffn_up.weight").name = Name("model.layers.1.mlp.up_proj.weight");
+  EXPECT_FALSE(hugging_face_model(graph, {}));
+}
+
 TEST_F(HuggingFaceModels, FilesThatDoNotFitTheirKeysAreErrors) {
   EXPECT_EQ(refusal([](MetaGraph&) {}), "");
   EXPECT_NE(refusal([](MetaGraph& graph) {
