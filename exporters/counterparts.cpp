@@ -1,6 +1,7 @@
 // Maps the model, then joins or cuts what the file has fused or split.
 #include "exporters/counterparts.h"
 
+#include "core/base/error.h"
 #include "core/convert/recipe.h"
 #include "exporters/common.h"
 #include "exporters/gguf_metadata.h"
@@ -147,12 +148,25 @@ bool says_how_it_runs(std::string_view key) {
 
 std::optional<CounterpartKeys> counterpart_keys(const MetaGraph& model, const MetaGraph& gguf) {
   if (!are_counterparts(model, gguf)) return std::nullopt;
-  Layout layout = find_exporter("gguf").layout(model, {}, "a GGUF file of the model");
+  constexpr const char* kFile = "a GGUF file of the model";
+  const Exporter& exporter = find_exporter("gguf");
+  Layout layout;
+  std::string problem;
+  try {
+    layout = exporter.layout(model, {}, kFile);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::malformed) throw;
+    problem = error.what();
+    ExportOptions options;
+    options.tokenizer = false;
+    layout = exporter.layout(model, options, kFile);
+  }
   LayoutFile& file = layout.files.front();
-  CounterpartKeys keys{{}, SourceFile::from_memory(file.path, std::move(file.header))};
+  CounterpartKeys keys{{}, SourceFile::from_memory(file.path, std::move(file.header)), problem};
   keys.graph.format = layout.result.format;
   for (MetaEntry& entry : layout.result.metadata)
-    if (says_how_it_runs(entry.key)) keys.graph.metadata.push_back(std::move(entry));
+    if (says_how_it_runs(entry.key) && (problem.empty() || !entry.key.starts_with("tokenizer.")))
+      keys.graph.metadata.push_back(std::move(entry));
   return keys;
 }
 

@@ -19,10 +19,11 @@ std::optional<std::vector<Slot>> counterparts(const MetaGraph& model, const Meta
 // The keys that a GGUF file of `model` has and that say how the model runs: general.architecture, the
 // architecture's own, and the tokenizer's. Those that describe or depend on types and files are left out.
 // Arrays lie in `header`, which stands for the file. Nothing where counterparts() gives nothing; throws as
-// the exporter's layout() does.
+// the exporter's layout() does without a tokenizer.
 struct CounterpartKeys {
   MetaGraph graph;  // metadata alone
   SourceFile header;
+  std::string problem = {};  // why the tokenizer's keys are not among them; empty if they are
 };
 std::optional<CounterpartKeys> counterpart_keys(const MetaGraph& model, const MetaGraph& gguf);
 // Whether counterpart_keys() has keys like this one.

@@ -105,6 +105,8 @@ struct ExportOptions {
   std::optional<bool> keep_names = {};
   // How texts are cut, as llama.cpp names it (tokenizer.ggml.pre); empty = found by the tokenizer's files.
   std::string pre_tokenizer = {};
+  bool tokenizer = true;      // whether GGUF files get the tokenizer's keys; only comparisons leave them out
+  bool follow_links = false;  // out of the model's folder, to files that lie beside the weights
   bool inline_weights = false;  // one file, where weights else lie in a second one
   // Room for later edits of the metadata; nothing = the format's own.
   std::optional<std::uint64_t> metadata_slack = {};

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -156,14 +157,39 @@ Layout split_layout(const MetaGraph& graph, std::vector<Slot> slots, const GgufM
   return layout;
 }
 
+// Vectors, norms and the like of a file for llama.cpp, which expects them in F32, stay so in every type.
+void keep_f32(const MetaGraph& graph, const ExportOptions& options, std::vector<Slot>& slots) {
+  ExportOptions as_stored = options;
+  as_stored.outtype.reset();
+  std::unordered_map<std::string, Slot> stored;
+  for (Slot& slot : ggml_slots(graph, as_stored))
+    if (slot.dtype == DType::f32) {
+      std::string name = slot.name.str();
+      stored.emplace(std::move(name), std::move(slot));
+    }
+  const TypePolicyPtr policy = common_type_policy(built_in_type_policies());
+  for (Slot& slot : slots)
+    if (const auto found = stored.find(slot.name.str());
+        found != stored.end() && !may_change(*policy, {slot.name.view(), slot.shape}))
+      slot = std::move(found->second);
+}
+
 // With the model's own names, which are llama.cpp's if the source is a file for it.
 GgufModel unmapped_model(const MetaGraph& graph, const ExportOptions& options) {
   GgufModel model = {ggml_slots(graph, options), {}};
+  if (graph.format == "gguf" && options.outtype && policy_model(graph, {}, model.slots))
+    keep_f32(graph, options, model.slots);
   if (!chooses_types(options)) return model;
   ExportOptions numbers = options;
   numbers.outtype = DType::f32;
   model.numbers = output_slots(graph, numbers);
   return model;
+}
+
+// Names of a Hugging Face model that were to become llama.cpp's, and cannot.
+bool lacks_config(const MetaGraph& graph, const ExportOptions& options) {
+  return !options.keep_names.value_or(false) && graph.format != "gguf" && !graph.forward &&
+         find_text(graph, kConfigKey) == nullptr;
 }
 
 // Gives each tensor the type that the options choose.
@@ -191,6 +217,11 @@ Layout gguf_layout(const MetaGraph& graph, const ExportOptions& options, const s
                            .part = {}};
   GgufModel model = maps_names(graph, options) ? gguf_model(graph, options) : unmapped_model(graph, options);
   std::vector<Note> notes = choose_types(graph, options, model);
+  if (lacks_config(graph, options))
+    notes.push_back(
+        make_note(Severity::info, {},
+                  "no config.json lies beside the weights: the file keeps the model's own names, and "
+                  "llama.cpp does not run it"));
   std::vector<Slot> slots = std::move(model.slots);
   for (Slot& slot : slots) check_slot(slot);
   Layout layout = empty_layout();

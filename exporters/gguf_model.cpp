@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/convert/cast.h"
 #include "core/convert/repack.h"
+#include "core/forward/config_graph.h"
 #include "core/forward/gguf_map.h"
 #include "core/graph/filter.h"
 #include "core/graph/find_logical.h"
@@ -20,8 +21,10 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <unordered_map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace loadline {
 namespace {
@@ -86,7 +89,7 @@ class RecipeMaker {
     if (const auto packed = packed_[index(id)]) {
       if (const auto blocks = repacking(graph_.logical[*packed])) {
         const std::uint32_t at = put({.kind = StepKind::repack, .packed = *packed});
-        if (blocks->shape != graph_.logical[*packed].shape) turned_.insert(at);
+        if (blocks->turned) turned_.insert(at);
         return at;
       }
       return put({.kind = StepKind::unpack, .packed = *packed});
@@ -107,8 +110,8 @@ class RecipeMaker {
              step.kind == NameStepKind::part || step.kind == NameStepKind::transpose;
     });
     const auto blocks = as_stored_ && whole ? ggml_repacking(graph_, weight) : std::nullopt;
-    const bool turned = blocks && blocks->shape != weight.shape;
-    if (tensor_.steps.size() > 1 && turned != has(NameStepKind::transpose)) return std::nullopt;
+    if (blocks && tensor_.steps.size() > 1 && blocks->turned != has(NameStepKind::transpose))
+      return std::nullopt;
     return blocks;
   }
 
@@ -298,6 +301,17 @@ GgufTokenizer tokenizer_of(const std::string& config, const std::string& pre_tok
   return gguf_tokenizer(model, {.pre_tokenizer = pre_tokenizer});
 }
 
+void note_no_tokenizer(const FolderFiles& beside, std::vector<std::string>& notes) {
+  std::string note =
+      "no tokenizer.json and no tokenizer.model lie beside the weights: the file takes token ids alone";
+  for (const std::string& name : beside.left_out)
+    if (name == "tokenizer.json" || name == "tokenizer.model")
+      note = fmt::format(
+          "'{}' is a link out of the model's folder, which is not followed: the file takes token ids alone",
+          name);
+  notes.push_back(std::move(note));
+}
+
 // Without a tokenizer llama.cpp takes the number of tokens from a key of the model.
 void add_no_vocabulary(GgufModelKeys& keys, const std::string& architecture, const ModelConfig& config) {
   keys.tokenizer.push_back({"tokenizer.ggml.model", std::string("none")});
@@ -307,9 +321,11 @@ void add_no_vocabulary(GgufModelKeys& keys, const std::string& architecture, con
     keys.model.push_back({name, key_value({name, GgufType::u32, size})});
 }
 
-}  // namespace
-
-namespace {
+// The first tensor of the model that goes into this one of the file.
+std::string_view source_of(const GgufMap& map, std::string_view name) {
+  const auto found = std::ranges::find(map.tensors, name, &MappedTensor::name);
+  return found == map.tensors.end() ? name : std::string_view(found->steps.front().name);
+}
 
 std::vector<Slot> slots_of(const MetaGraph& graph, const MappedModel& mapped, const ExportOptions& options) {
   std::vector<Slot> slots;
@@ -319,6 +335,38 @@ std::vector<Slot> slots_of(const MetaGraph& graph, const MappedModel& mapped, co
   check_total(slots);
   arrange(graph, options, slots);
   return slots;
+}
+
+// A file that lacks a tensor, or has one of another shape, would run wrongly or not at all. A model without
+// its head is one: llama.cpp then takes the embedding.
+void check_complete(const MappedModel& mapped, const std::vector<Slot>& slots) {
+  MetaGraph whole;
+  try {
+    whole = config_graph(mapped.text, std::string(kConfigKey));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return;
+  }
+  const MappedModel wanted(whole, nullptr);
+  std::unordered_map<std::string_view, const Slot*> held;
+  for (const Slot& slot : slots) held.emplace(slot.name.view(), &slot);
+  const std::vector<Slot> expected = slots_of(whole, wanted, {});
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto found = held.find(expected[i].name.view());
+    const auto fail = [&](const std::string& detail) {
+      throw Error(ErrorCode::malformed, {.file = std::string(kConfigKey), .tensor = expected[i].name.str()},
+                  detail)
+          .with({"names", "keep"});
+    };
+    if (found == held.end()) {
+      if (expected[i].name.view().starts_with("output.")) continue;
+      fail(fmt::format("config.json describes a model with this tensor ('{}'), and the files hold none",
+                       safe_display(source_of(wanted.map, expected[i].name.view()), 100)));
+    }
+    if (found->second->shape != expected[i].shape)
+      fail(fmt::format("has the shape [{}], config.json says [{}]", fmt::join(found->second->shape, ", "),
+                       fmt::join(expected[i].shape, ", ")));
+  }
 }
 
 }  // namespace
@@ -361,17 +409,21 @@ GgufModel gguf_model(const MetaGraph& graph, const ExportOptions& options) {
   for (const MappedKey& key : map.keys) keys.push_back({key.name, key_value(key)});
   model.dropped = map.dropped;
   model.notes = map.notes;
-  const FolderFiles beside = folder_files(graph);
+  const FolderFiles beside = folder_files(graph, options.follow_links);
   if (const auto pooling = pooling_type(beside.files, model.files_read))
     keys.push_back({map.architecture + ".pooling_type", *pooling});
-  GgufTokenizer tokenizer = tokenizer_of(mapped.text, options.pre_tokenizer, beside, model.files_read);
+  GgufTokenizer tokenizer;
+  if (options.tokenizer)
+    tokenizer = tokenizer_of(mapped.text, options.pre_tokenizer, beside, model.files_read);
   std::ranges::move(tokenizer.notes, std::back_inserter(model.notes));
   model.keys.tokenizer = std::move(tokenizer.keys);
+  if (model.keys.tokenizer.empty() && options.tokenizer) note_no_tokenizer(beside, model.notes);
   if (model.keys.tokenizer.empty()) add_no_vocabulary(model.keys, map.architecture, mapped.config);
   // what the map says of the tokenizer goes before what its files say
   for (const MetaEntry& entry : keys)
     std::erase_if(model.keys.tokenizer, [&](const GgufTokenizerKey& key) { return key.name == entry.key; });
   model.slots = slots_of(graph, mapped, options);
+  check_complete(mapped, model.slots);
   if (chooses_types(options)) {
     ExportOptions floats;
     floats.outtype = DType::f32;

@@ -66,11 +66,16 @@ class TypeChooser {
               const ExportOptions& options)
       : graph_(graph), forms_(std::move(forms)), names_(names), options_(options) {
     common_ = common_type_policy(built_in_type_policies());
-    if (options.policy != nullptr && !names && !options.policy->plain)
-      throw Error(ErrorCode::unsupported,
-                  "the types of {} go by llama.cpp's names of tensors, and this output keeps the model's own",
-                  options.policy->name)
-          .with({"names", "auto"});
+    if (options.policy != nullptr && !names && !options.policy->plain) {
+      const bool chosen = options.keep_names.value_or(false);
+      const Error error(
+          ErrorCode::unsupported,
+          "the types of {} go by llama.cpp's names of tensors, and this output keeps the model's own{}",
+          options.policy->name,
+          chosen || find_text(graph, kConfigKey) != nullptr ? ""
+                                                            : ": no config.json lies beside the weights");
+      throw chosen ? error.with({"names", "auto"}) : error;
+    }
     for (const Slot& slot : forms_.stored) stored_.emplace(slot.name.view(), &slot);
     for (const LogicalTensor& weight : graph.logical) packed_.emplace(weight.name, &weight);
   }

@@ -9,6 +9,7 @@
 #include "core/forward/config_graph.h"
 #include "core/forward/gguf_config.h"
 #include "core/forward/gguf_map.h"
+#include "core/graph/module_tree.h"
 #include "exporters/cast_config.h"
 #include "exporters/common.h"
 #include "exporters/counterparts.h"
@@ -58,6 +59,34 @@ std::vector<ConvertedTensor> converted_tensors(const MetaGraph& gguf, std::vecto
   return converted;
 }
 
+std::optional<std::uint64_t> whole_number(const MetaValue& value) {
+  return std::visit(
+      [](const auto& one) -> std::optional<std::uint64_t> {
+        using Type = std::decay_t<decltype(one)>;
+        if constexpr (std::is_integral_v<Type> && !std::is_same_v<Type, bool>)
+          return one < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(one));
+        else
+          return std::nullopt;
+      },
+      value);
+}
+
+// A tensor of a layer that the keys do not count would be lost with all of its layer.
+void check_layers(const MetaGraph& gguf, const std::vector<std::string>& unused) {
+  const std::string* const architecture = find_text(gguf, "general.architecture");
+  const MetaEntry* count = nullptr;
+  for (const MetaEntry& entry : gguf.metadata)
+    if (architecture != nullptr && entry.key == *architecture + ".block_count") count = &entry;
+  if (count == nullptr) return;
+  for (const std::string& name : unused) {
+    const std::optional<std::uint64_t> layer = name.starts_with("blk.") ? layer_number(name) : std::nullopt;
+    const auto layers = whole_number(count->value);
+    if (layer && layers && *layer >= *layers)
+      throw Error(ErrorCode::malformed, {.file = gguf.files.front().path, .tensor = name},
+                  "is of layer {}, and the key '{}' says that there are {}", *layer, count->key, *layers);
+  }
+}
+
 Slot restored_slot(const MetaGraph& model, TensorId id, const MetaGraph& gguf, Recipe recipe, DType outtype) {
   const Tensor& tensor = model.tensor(id);
   const Form form = recipe_forms(gguf, recipe).back();
@@ -79,14 +108,15 @@ std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const
   const DType type = options.outtype.value_or(type_of(graph));
   HuggingFaceModel result;
   result.config = cast_config(config.json, type, true);
-  result.lost = config.remarks;
-  const MetaGraph model = config_graph(result.config, std::string(kConfigKey));
+  result.remarks = config.remarks;
+  // the keys there are what may be wrong
+  const std::string path = graph.files.empty() ? std::string(kConfigKey) : graph.files.front().path;
+  const MetaGraph model = config_graph(result.config, path);
   auto forms = counterparts(model, graph);
   if (!forms) return std::nullopt;
   std::vector<bool> used(graph.tensors.size(), false);
   const RecipeInverter back(model, graph, converted_tensors(graph, std::move(*forms), used));
-  const GgufMap forth =
-      map_to_gguf(*config.family, ModelConfig(result.config, std::string(kConfigKey)), model);
+  const GgufMap forth = map_to_gguf(*config.family, ModelConfig(result.config, path), model);
   const std::vector<std::string>& dropped = forth.dropped;
   for (std::uint32_t i = 0; i < model.tensors.size(); ++i) {
     const TensorId id{i};
@@ -105,6 +135,7 @@ std::optional<HuggingFaceModel> hugging_face_model(const MetaGraph& graph, const
   std::vector<std::string> unused;
   for (std::size_t i = 0; i < used.size(); ++i)
     if (!used[i]) unused.push_back(graph.tensors[i].name.str());
+  check_layers(graph, unused);
   if (!unused.empty())
     result.lost.push_back(fmt::format("{} {} not written, the model's own names have no place for {}: {}",
                                       counted(unused.size(), "tensor"), unused.size() == 1 ? "is" : "are",

@@ -16,7 +16,8 @@ struct HuggingFaceModel {
   std::vector<HuggingFaceTokenizer::File> texts = {};  // beside it
   std::vector<std::string> held_keys =
       {};  // of the file's metadata, whose content is in those, or which tell of the file alone
-  std::vector<std::string> lost = {};  // sentences: what the file does not say, or cannot be said
+  std::vector<std::string> remarks = {};  // sentences: what settings that no key says are taken to be
+  std::vector<std::string> lost = {};     // sentences: what the file does not say, or cannot be said
 };
 
 // Nothing for a model that is no GGUF file of a family that has a map, where names are to be kept, and for a

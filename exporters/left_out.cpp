@@ -27,12 +27,18 @@ std::vector<std::string> tied_names(const MetaGraph& graph) {
   return names;
 }
 
+// "format": "pt" names the framework that wrote a safetensors file: no other file needs to say so.
+bool tells_of_framework(const MetaGraph& graph, const MetaEntry& entry) {
+  return graph.format == "safetensors" && entry.key == "format";
+}
+
 std::vector<std::string> lost_keys(const MetaGraph& graph, const Exporter& exporter,
                                    const std::vector<std::string>& held) {
   const std::unordered_set<std::string_view> elsewhere(held.begin(), held.end());
   std::vector<std::string> keys;
   for (const MetaEntry& entry : graph.metadata)
-    if (entry.key != kConfigKey && !elsewhere.contains(entry.key) && !exporter.carries(graph, entry))
+    if (entry.key != kConfigKey && !tells_of_framework(graph, entry) && !elsewhere.contains(entry.key) &&
+        !exporter.carries(graph, entry))
       keys.push_back(entry.key);
   return keys;
 }

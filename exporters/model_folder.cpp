@@ -29,7 +29,8 @@ bool holds_weights(std::string_view name) {
 
 class Lister {
  public:
-  Lister(const MetaGraph& graph, fs::path folder) : graph_(graph), folder_(std::move(folder)) {
+  Lister(const MetaGraph& graph, fs::path folder, bool follow_links)
+      : graph_(graph), folder_(std::move(folder)), follow_links_(follow_links) {
     std::error_code ignored;
     real_ = fs::canonical(folder_, ignored);
   }
@@ -71,7 +72,7 @@ class Lister {
     std::error_code failure;
     if (name == kConfigKey || is_own(entry)) return;
     const std::uintmax_t bytes = entry.file_size(failure);
-    if (holds_weights(name) || failure || !stays_inside(entry.path()))
+    if (holds_weights(name) || failure || !(follow_links_ || stays_inside(entry.path())))
       return result_.left_out.push_back(name);
     result_.files.push_back({name, entry.path().string(), bytes});
   }
@@ -98,18 +99,19 @@ class Lister {
   const MetaGraph& graph_;
   const fs::path folder_;
   fs::path real_;
+  const bool follow_links_;
   std::size_t entries_ = 0;
   FolderFiles result_;
 };
 
 }  // namespace
 
-FolderFiles folder_files(const MetaGraph& graph) {
+FolderFiles folder_files(const MetaGraph& graph, bool follow_links) {
   if (graph.files.empty() || find_text(graph, kConfigKey) == nullptr) return {};
   fs::path folder = fs::path(graph.files.front().path).parent_path();
   if (folder.empty()) folder = ".";
   if (!is_folder(folder.string())) return {};
-  return Lister(graph, std::move(folder)).list();
+  return Lister(graph, std::move(folder), follow_links).list();
 }
 
 void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool link) {

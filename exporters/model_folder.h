@@ -22,8 +22,9 @@ struct FolderFiles {
 
 // Lists the folder that a model's files lie in, and its sub-folders. config.json, the model's own weights and
 // indexes, hidden files and Python's caches count as neither. Nothing for a model without a config.json: its
-// folder is any folder. Throws Error{limit} for more than 10,000 entries.
-FolderFiles folder_files(const MetaGraph& graph);
+// folder is any folder. Links out of the folder are left out, unless they are to be followed. Throws
+// Error{limit} for more than 10,000 entries.
+FolderFiles folder_files(const MetaGraph& graph, bool follow_links);
 
 // Adds copies of the files, or other names for them, to a layout that writes a folder, before all others.
 void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool link);

@@ -81,7 +81,7 @@ Preflight preflight(const MetaGraph& graph, const Exporter& exporter, const Expo
   if (options.link_files && result.layout.folder.empty())
     throw Error(ErrorCode::usage, {.file = out},
                 "is a single file: only folders have files that can be linked");
-  const FolderFiles beside = folder_files(graph);
+  const FolderFiles beside = folder_files(graph, options.follow_links);
   if (!result.layout.folder.empty()) add_folder_files(result.layout, beside.files, options.link_files);
   std::map<std::tuple<DType, DType, bool>, TypeChange> changes;
   for (const LayoutFile& file : result.layout.files)

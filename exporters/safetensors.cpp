@@ -54,9 +54,11 @@ class LayoutBuilder {
   // Checks what is to be written; offsets are not assigned yet.
   std::vector<Slot> items(std::vector<Slot> items) const {
     for (const Slot& item : items) {
-      if (!safetensors_supports(item.dtype))
-        throw Error(ErrorCode::unsupported, {.tensor = item.name}, "safetensors has no dtype {}",
-                    dtype_info(item.dtype).name);
+      if (!safetensors_supports(item.dtype)) {
+        const Error error(ErrorCode::unsupported, {.tensor = item.name}, "safetensors has no dtype {}",
+                          dtype_info(item.dtype).name);
+        throw can_become_f32(item.dtype) ? error.with({"outtype", "bf16"}) : error;
+      }
       if (!is_valid_utf8(item.name) || item.name == "__metadata__")
         throw Error(ErrorCode::unsupported, {.tensor = item.name},
                     "safetensors names are UTF-8 and not '__metadata__'");
@@ -190,6 +192,15 @@ void add_shards(LayoutBuilder& builder, const std::vector<std::vector<Slot>>& sh
   builder.layout().result.files.front() = {path, text.size()};
 }
 
+void note_own_names(const MetaGraph& gguf, Layout& layout) {
+  const std::string* const architecture = find_text(gguf, "general.architecture");
+  layout.notes.push_back(
+      make_note(Severity::info, {},
+                "a GGUF file of the architecture '{}' keeps its names, and gets no config.json: "
+                "no map leads from these tensors to Hugging Face's names",
+                safe_display(architecture == nullptr ? "" : *architecture, 60)));
+}
+
 }  // namespace
 
 bool safetensors_carries(const MetaGraph&, const MetaEntry& entry) {
@@ -207,6 +218,10 @@ Layout safetensors_layout(const MetaGraph& graph, const ExportOptions& options, 
   if (is_file) model.held_keys.clear();  // nothing lies beside it
   LayoutBuilder builder(graph, options, model.held_keys);
   builder.layout().left_out = model.lost;
+  for (const std::string& remark : model.remarks)
+    builder.layout().notes.push_back({Severity::info, {}, remark});
+  if (!is_restored && graph.format == "gguf" && !options.keep_names.value_or(false))
+    note_own_names(graph, builder.layout());
   if (!is_restored) {
     model.slots = output_slots(graph, options);
     if (const std::string* const text = find_text(graph, kConfigKey))

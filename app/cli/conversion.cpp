@@ -144,6 +144,7 @@ void complete_request(const Context& context, const MetaGraph& graph, ConvertReq
     request.layout.order = written_order(graph, request.order, Progress(context.stop));
   if (request.layout.policy != nullptr)
     request.layout.policy = find_type_policy(context.assets()->type_policies, request.layout.policy->name);
+  request.layout.follow_links = context.follow_links;
   if (!request.imatrix.empty()) request.layout.importance = read_importance_file(request.imatrix);
 }
 

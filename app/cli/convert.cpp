@@ -7,6 +7,8 @@
 #include "app/cli/option_flags.h"
 #include "exporters/join.h"
 
+#include <optional>
+
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -15,7 +17,7 @@ namespace {
 
 struct ConvertFlags {
   std::string in;
-  std::string out;
+  std::optional<std::string> out;
   OptionFlags flags;
   bool dry_run = false;
 };
@@ -23,15 +25,17 @@ struct ConvertFlags {
 int convert(const Context& context, const ConvertFlags& options) {
   ConvertRequest request;
   for (const auto& option : convert_options()) options.flags.apply(option, request);
-  const Exporter& exporter = chosen_exporter(request.to, options.out);
+  // an empty variable of a script
+  if (options.out && options.out->empty()) throw Error(ErrorCode::usage, "the output has no name");
+  const std::string given = options.out.value_or("");
+  const Exporter& exporter = chosen_exporter(request.to, given);
   // its source may be gone already
-  if (request.write.resume && !options.out.empty() && waits_for_last_step(options.out))
-    return run_join(context, options.out, request.write.overwrite);
+  if (request.write.resume && !given.empty() && waits_for_last_step(given))
+    return run_join(context, given, request.write.overwrite);
   const MetaGraphPtr graph = open_for(context, options.in);
   complete_request(context, *graph, request);
-  const std::string out = options.out.empty()
-                              ? output_name(model_name(*graph), exporter, exporter.kind(request.layout))
-                              : options.out;
+  const std::string out =
+      given.empty() ? output_name(model_name(*graph), exporter, exporter.kind(request.layout)) : given;
   const Preflight planned = preflight(*graph, exporter, request.layout, out);
   return write_conversion(context, graph, planned, request.write, options.dry_run, Json::object());
 }

@@ -199,7 +199,7 @@ int run_diff(const Context& context, const DiffFlags& flags) {
   std::string problem;
   diff.metadata = diff.models.mapped ? report::diff_model_metadata(*a, *b, progress, problem)
                                      : diff_metadata(*a, *b, progress);
-  if (!problem.empty()) complain("note: metadata is not compared: " + problem);
+  if (!problem.empty()) complain("note: not all metadata is compared: " + problem);
   diff.types = type_groups(*a, *b, diff.models.comparison.match);
   if (!diff.models.mapped) {
     diff.ties_a = ties_missing(*a, *b);

@@ -36,10 +36,13 @@ std::string windows_text(const ForwardModel& model) {
       text += fmt::format(", and {} of states that do not grow", format_bytes(estimate->state));
     return text;
   }
+  // some profiles keep windows in room of their own, which is padded
+  constexpr std::uint64_t kFull = kMostTokens / 2;
   const std::uint64_t window = widest_window(model);
-  const auto growth = window == 0 || window > kMostTokens ? std::nullopt : cache_growth(model, 1, window);
+  if (window > kFull) return "";
+  const auto growth = cache_growth(model, 1, kFull);
   if (!growth || growth == model.cache_bytes_per_token) return "";
-  return fmt::format(" until windows of {} are full, then {}", format_grouped(window),
+  return fmt::format(" until windows{} are full, then {}", window > 0 ? " of " + format_grouped(window) : "",
                      format_grouped(*growth));
 }
 

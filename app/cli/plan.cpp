@@ -123,7 +123,13 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   show(context, options,
        {*graph, flags.path(), pictured, !request.rates.empty(), options.explain, options.alive, hidden,
         request.methods.empty() ? methods().size() - asked.size() : 0, context.prose_columns});
-  return fits ? kDone : kNoFit;
+  if (!fits) return kNoFit;
+  // what is missing may not fit
+  return pictured.answer.bound->judged() &&
+                 std::ranges::any_of(graph->notes,
+                                     [](const Note& note) { return note.severity == Severity::error; })
+             ? kFailed
+             : kDone;
 }
 
 void add_show_options(CLI::App& app, PlanFlags& options) {

@@ -156,8 +156,10 @@ class Columns {
 
   void add_contexts() {
     if (!view_.answer().context) return;
-    add("largest context", kRight, kNeeded,
-        [](const LoadRow& row) { return row.context_max ? format_grouped(*row.context_max) : "-"; });
+    add("largest context", kRight, kNeeded, [](const LoadRow& row) {
+      if (!row.context_max) return std::string("-");
+      return format_grouped(*row.context_max) + (*row.context_max == kMostTokens ? " or more" : "");
+    });
   }
 
   std::string short_verdict(const LoadRow& row) const {

@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/gguf_config.h"
+#include "core/forward/gguf_family.h"
 #include "core/forward/presets.h"
 #include "exporters/convert.h"
 
@@ -61,6 +62,11 @@ Shapes shapes_of(const Context& context, const std::string& config, const std::s
   return {config_graph(*text, config, *context.assets())};
 }
 
+bool has_map(const MetaGraph& graph) {
+  const std::string* const text = find_text(graph, kConfigKey);
+  return text != nullptr && find_gguf_family(ModelConfig(*text, std::string(kConfigKey))) != nullptr;
+}
+
 int synth(const Context& context, const SynthFlags& options) {
   Shapes shapes = shapes_of(context, options.config, options.out);
   SynthOptions synth_options;
@@ -72,12 +78,19 @@ int synth(const Context& context, const SynthFlags& options) {
     synth_options.max_shard_bytes = shapes.max_shard_bytes;
   synth_options.overwrite = options.force;
 
+  if (synth_options.to == "gguf" && !has_map(shapes.graph))
+    complain(
+        "note: this family has no map to llama.cpp's names: the file gets the model's own names, and "
+        "llama.cpp "
+        "does not run it");
   Progress progress(context.stop);
   WriteReport report;
   {
     const ProgressLine line(context, "writing", progress);
     report = synthesize(shapes.graph, options.out, synth_options, progress);
   }
+  // experts are stacked there, and what llama.cpp has no use for is left out
+  if (synth_options.to == "gguf") shapes.graph = open_model(report.files.front().path, {});
   if (context.json) {
     Json json = {{"files", Json::array()},
                  {"tensors", shapes.graph.tensors.size()},

@@ -19,12 +19,13 @@ std::vector<Weight> weights_of(const MetaGraph& graph, const MetaGraph& other, b
   return weights;
 }
 
-MetaGraph running_keys(const MetaGraph& graph) {
+MetaGraph running_keys(const MetaGraph& graph, bool tokenizer) {
   MetaGraph keys;
   keys.format = graph.format;
   keys.files = graph.files;
   for (const MetaEntry& entry : graph.metadata)
-    if (says_how_it_runs(entry.key)) keys.metadata.push_back(entry);
+    if (says_how_it_runs(entry.key) && (tokenizer || !entry.key.starts_with("tokenizer.")))
+      keys.metadata.push_back(entry);
   return keys;
 }
 
@@ -45,10 +46,14 @@ MatchedModels match_models(const MetaGraph& a, const MetaGraph& b) {
 std::vector<MetadataDifference> diff_model_metadata(const MetaGraph& a, const MetaGraph& b,
                                                     Progress& progress, std::string& problem) {
   try {
-    if (const auto of_a = counterpart_keys(a, b))
-      return diff_metadata({of_a->graph, &of_a->header}, running_keys(b), progress);
-    if (const auto of_b = counterpart_keys(b, a))
-      return diff_metadata(running_keys(a), {of_b->graph, &of_b->header}, progress);
+    if (const auto of_a = counterpart_keys(a, b)) {
+      problem = of_a->problem;
+      return diff_metadata({of_a->graph, &of_a->header}, running_keys(b, problem.empty()), progress);
+    }
+    if (const auto of_b = counterpart_keys(b, a)) {
+      problem = of_b->problem;
+      return diff_metadata(running_keys(a, problem.empty()), {of_b->graph, &of_b->header}, progress);
+    }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::malformed) throw;
     problem = error.what();

@@ -21,8 +21,8 @@ struct MatchedModels {
 MatchedModels match_models(const MetaGraph& a, const MetaGraph& b);
 
 // As diff_metadata(), but where match_models() maps one of the models, its keys are those that its GGUF file
-// should hold, and keys that describe a model or depend on types and files are left out. Nothing, with the
-// reason in `problem`, where those keys cannot be worked out.
+// should hold, and keys that describe a model or depend on types and files are left out. Where keys cannot
+// be worked out, `problem` says why: the tokenizer's are left out then, or all of them.
 std::vector<MetadataDifference> diff_model_metadata(const MetaGraph& a, const MetaGraph& b,
                                                     Progress& progress, std::string& problem);
 

@@ -117,7 +117,7 @@ void check_option_number(std::uint64_t value, std::uint64_t least, std::uint64_t
 
 void check_option_choice(std::string_view word, const std::vector<std::string>& choices) {
   if (std::ranges::find(choices, word) != choices.end()) return;
-  const std::string_view meant = nearest_word(word, {choices.begin(), choices.end()});
+  const std::string_view meant = nearest_word(lower_case(word), {choices.begin(), choices.end()});
   throw Error(ErrorCode::usage, "'{}' is none of: {}{}", safe_display(word, 60), fmt::join(choices, ", "),
               meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }

@@ -46,6 +46,7 @@ std::optional<Repacking> ggml_repacking(const MetaGraph& graph, const LogicalTen
   if (weight.packing == WeightPacking::mxfp4) {
     if (weight.shape.size() < 2) return std::nullopt;
     std::swap(result.shape[weight.shape.size() - 1], result.shape[weight.shape.size() - 2]);
+    result.turned = true;
   }
   const Tensor &codes = graph.tensor(weight.codes), &factors = graph.tensor(*scales);
   const bool fits = result.shape.back() % dtype_info(*dtype).block_elements == 0 && *count > 0 &&

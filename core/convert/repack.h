@@ -16,6 +16,7 @@ struct Repacking {
   Shape shape;  // of the rows that are stored: with MXFP4 of gpt-oss, outputs x inputs
   TensorId codes{}, scales{};
   std::uint32_t group = 0;  // numbers for each scale
+  bool turned = false;      // the rows are columns of the weight: its last two dimensions have changed places
 };
 
 // Nothing for packings of other numbers, and where rows do not fill whole blocks. Scales of the whole weight

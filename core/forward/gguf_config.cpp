@@ -62,6 +62,7 @@ class Reading {
   }
 
   GgufConfig read() {
+    check_lists();
     GgufConfig config{.family = &family_};
     Json root = Json::object();
     for (const ConfigRule& rule : family_.config) {
@@ -79,6 +80,24 @@ class Reading {
   }
 
  private:
+  // llama.cpp refuses a file whose lists have another length than the model has layers.
+  void check_lists() const {
+    const MetaValue* const layers = find_metadata(header_.graph(), prefix_ + "block_count");
+    const Datum count = layers == nullptr ? Datum() : datum_of(*layers);
+    if (count.number() == nullptr) return;
+    for (const char* const name :
+         {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
+      const MetaValue* const value = find_metadata(header_.graph(), prefix_ + name);
+      const auto* const list = value == nullptr ? nullptr : std::get_if<MetaArray>(value);
+      if (list != nullptr &&
+          static_cast<std::int64_t>(std::min<std::uint64_t>(list->count, INT64_MAX)) != *count.number())
+        throw Error(ErrorCode::malformed,
+                    {.file = header_.graph().files.empty() ? "" : header_.graph().files.front().path},
+                    "the key '{}{}' has {} numbers, the model has {} layers", prefix_, name, list->count,
+                    *count.number());
+    }
+  }
+
   // A line before this one, a key of the architecture, or a whole key.
   Datum value_of(std::string_view name) const {
     if (const auto found = names_.find(name); found != names_.end()) return found->second;

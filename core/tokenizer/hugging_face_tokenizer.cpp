@@ -74,7 +74,7 @@ class Writer {
     if (known) {
       result_.files.push_back({"tokenizer.json", tokenizer_json()});
       result_.files.push_back({"tokenizer_config.json", settings().dump(2) + "\n"});
-    } else if (keys_.model != "none" && !keys_.model.empty()) {
+    } else if (keys_.model != "none" && !keys_.model.empty() && result_.lost.empty()) {
       result_.lost.push_back(
           fmt::format("tokenizer.json is not written: there is no way back from a vocabulary '{}'",
                       safe_display(keys_.model, 40)));

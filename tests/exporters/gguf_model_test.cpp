@@ -68,6 +68,39 @@ TEST(GgufModel, PublishedModelsKeepTheirNumbers) {
   EXPECT_GE(families, 10u);
 }
 
+// Their down projections are square: the shape does not tell that the blocks are turned.
+TEST(GgufModel, BlocksOfExpertsStayBlocks) {
+  const GgufModel model =
+      gguf_model(config_graph(find_preset("gpt-oss-20b")->config_json, "config.json"), ExportOptions());
+  std::size_t experts = 0;
+  for (const Slot& slot : model.slots) {
+    if (!slot.name.view().ends_with("_exps.weight")) continue;
+    EXPECT_EQ(slot.dtype, DType::mxfp4) << slot.name.view();
+    ++experts;
+  }
+  EXPECT_EQ(experts, 24u * 3);
+}
+
+TEST(GgufModel, TensorsThatTheConfigurationDoesNotDescribeAreErrors) {
+  const auto with_config = [](MetaGraph graph, std::string_view from, std::string_view to) {
+    for (MetaEntry& entry : graph.metadata)
+      if (auto* const text = std::get_if<std::string>(&entry.value);
+          text != nullptr && entry.key == kConfigKey)
+        text->replace(text->find(from), from.size(), to);
+    return refusal(graph);
+  };
+  EXPECT_NE(with_config(llama(), "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3")
+                .find("'blk.2.attn_norm.weight': config.json describes a model with this tensor "
+                      "('model.layers.2.input_layernorm.weight'), and the files hold none"),
+            std::string::npos);
+  EXPECT_NE(with_config(llama(), "\"intermediate_size\": 96", "\"intermediate_size\": 128")
+                .find("has the shape [96, 64], config.json says [128, 64]"),
+            std::string::npos);
+  MetaGraph without = llama();
+  std::erase_if(without.tensors, [](const Tensor& tensor) { return tensor.name.view() == "lm_head.weight"; });
+  EXPECT_EQ(refusal(without), "") << "a model without its head takes the embedding";
+}
+
 TEST(GgufModel, ObeysTheRoundTripLaw) {
   const testing::TemporaryFolder folder;
   const MetaGraphPtr demo = export_tests::plain_model(folder);

@@ -4,6 +4,8 @@
 #include "core/base/error.h"
 #include "core/forward/config_graph.h"
 #include "core/forward/model_config.h"
+#include "exporters/counterparts.h"
+#include "exporters/counterparts.h"
 #include "exporters/preflight.h"
 #include "exporters/synth.h"
 #include "tests/exporters/export_support.h"
@@ -77,7 +79,7 @@ TEST_F(HuggingFaceModels, KeepWhatTheFileSaysOfItself) {
   graph.metadata.push_back({"llama.of_no_family", std::uint32_t{7}});
   const auto gguf = std::make_shared<const MetaGraph>(std::move(graph));
   const Preflight planned = preflight(*gguf, find_exporter("safetensors"), {}, folder_ / "back");
-  ASSERT_EQ(planned.left_out.size(), 2u) << ::testing::PrintToString(planned.left_out);
+  ASSERT_EQ(planned.left_out.size(), 1u) << ::testing::PrintToString(planned.left_out);
   EXPECT_EQ(planned.left_out.front(),
             "1 metadata key is not written, safetensors has no place for it: 'llama.of_no_family'");
   convert(gguf, folder_ / "back", {});
@@ -112,6 +114,35 @@ TEST_F(HuggingFaceModels, FilesThatDoNotFitTheirKeysAreErrors) {
               named(graph, "blk.1.ffn_up.weight").shape = {96, 63};
             }).find("has the shape [96, 63], the file's keys say [96, 64]"),
             std::string::npos);
+}
+
+TEST_F(HuggingFaceModels, LayersThatTheKeysDoNotCountAreErrors) {
+  const std::string error = refusal([](MetaGraph& graph) {
+    std::ranges::find(graph.metadata, "llama.block_count", &MetaEntry::key)->value = std::uint32_t{1};
+  });
+  EXPECT_NE(error.find("is of layer 1, and the key 'llama.block_count' says that there are 1"),
+            std::string::npos)
+      << error;
+}
+
+TEST_F(HuggingFaceModels, VectorsStayF32InEveryFloatType) {
+  ExportOptions half;
+  half.outtype = DType::f16;
+  convert(gguf_, folder_ / "half.gguf", half);
+  const MetaGraphPtr read = open(folder_ / "half.gguf");
+  EXPECT_EQ(export_tests::tensor_named(*read, "blk.0.attn_norm.weight").dtype, DType::f32);
+  EXPECT_EQ(export_tests::tensor_named(*read, "blk.0.attn_q.weight").dtype, DType::f16);
+}
+
+TEST_F(HuggingFaceModels, KeysAreComparedWithoutATokenizerToo) {
+  testing::write_file(folder_ / "m/tokenizer.json",
+                      R"({"pre_tokenizer": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": {"a": 0},
+                          "merges": []}})");
+  const auto keys = counterpart_keys(*open(folder_ / "m"), *gguf_);
+  ASSERT_TRUE(keys);
+  EXPECT_NE(keys->problem.find("SHA-256"), std::string::npos) << keys->problem;
+  EXPECT_TRUE(find_metadata(keys->graph, "llama.block_count"));
+  EXPECT_FALSE(find_metadata(keys->graph, "tokenizer.ggml.model"));
 }
 
 TEST_F(HuggingFaceModels, TensorsWithoutAPlaceAreNamed) {

@@ -40,7 +40,7 @@ std::vector<std::string> names(const std::vector<FolderFile>& files) {
 TEST(ModelFolder, FilesBesideTheWeightsAreCopied) {
   const TemporaryFolder folder;
   const MetaGraphPtr graph = full_folder(folder);
-  const FolderFiles found = folder_files(*graph);
+  const FolderFiles found = folder_files(*graph, false);
   EXPECT_EQ(names(found.files), (std::vector<std::string>{"1_Pooling/config.json", "README.md",
                                                           "modeling_x.py", "tokenizer.json"}));
   EXPECT_EQ(found.left_out,
@@ -95,7 +95,7 @@ TEST(ModelFolder, LinksOutOfItAreLeftOut) {
   fs::create_symlink("../secret", folder / "in/vocab.txt");
   fs::create_symlink(".", folder / "in/circle");
   fs::create_symlink("model.safetensors", folder / "in/inside.txt");
-  const FolderFiles found = folder_files(*graph);
+  const FolderFiles found = folder_files(*graph, false);
   EXPECT_EQ(found.left_out, (std::vector<std::string>{"circle/", "vocab.txt"}));
   EXPECT_EQ(names(found.files), std::vector<std::string>{"inside.txt"});
 }
