@@ -138,7 +138,7 @@ void select(Workspace& workspace, const std::string& name) {
   workspace.document().select(TensorId{static_cast<std::uint32_t>(found - tensors.begin())});
 }
 
-void deselect(Workspace& workspace, const std::string&) { workspace.document().select(std::nullopt); }
+void deselect(Workspace& workspace, const std::string&) { workspace.document().select({}); }
 
 void zoom(Workspace& workspace, const std::string& path) {
   const ModuleTree& tree = model_of(workspace).tree;
@@ -156,7 +156,50 @@ void set_color(Workspace& workspace, const std::string& mode) {
   workspace.settings.color_by = static_cast<ColorBy>(position(mode, kColorNames, "colouring"));
 }
 
-void find_tensor(Workspace& workspace, const std::string&) { workspace.settings.panel = "tensors"; }
+void find_tensor(Workspace& workspace, const std::string&) {
+  workspace.settings.layout.show_tree = true;
+  workspace.wants_filter = true;
+}
+
+void go_back(Workspace& workspace, const std::string&) { workspace.document().go_back(); }
+void go_forward(Workspace& workspace, const std::string&) { workspace.document().go_forward(); }
+
+void select_module(Workspace& workspace, const std::string& path) {
+  const ModuleTree& tree = model_of(workspace).tree;
+  for (std::uint32_t i = 0; i < tree.nodes.size(); ++i)
+    if (module_path(tree, NodeId{i}) == path) return workspace.document().select(NodeId{i});
+  refuse(fmt::format("no module '{}'", path));
+}
+
+// A step of the load, its end, or its peak.
+void set_time(Workspace& workspace, const std::string& text) {
+  Document& document = workspace.document();
+  if (!document.projection.value()) refuse("no load is projected");
+  const std::size_t steps = document.projection.value()->plan.steps.size();
+  if (text == "peak") return document.set_step(std::nullopt);
+  document.set_step(text == "end" ? steps : parse_number<std::size_t>(text, 0, steps));
+}
+
+void show_advice(Workspace& workspace, const std::string&) { workspace.wants_advice = true; }
+
+// Takes over the Nth change that the advice lists.
+void apply_advice(Workspace& workspace, const std::string& text) {
+  Document& document = workspace.document();
+  const auto& answer = document.advice.value();
+  if (!document.advised() || !answer || !answer->advice) refuse("no advice is listed: advice shows it");
+  const std::vector<AdvisedLoad>& loads = answer->advice->advice.loads;
+  if (loads.empty()) refuse("no change makes it fit");
+  document.apply(loads[parse_number<std::size_t>(text, 1, loads.size()) - 1]);
+}
+
+bool can_take_back(const Workspace& workspace) { return workspace.document().can_take_back(); }
+void take_back(Workspace& workspace, const std::string&) { workspace.document().take_back(); }
+
+template <bool Layout::*part>
+void show_part(Workspace& workspace, const std::string& word) {
+  bool& shown = workspace.settings.layout.*part;
+  shown = word.empty() ? !shown : on_or_off(word);
+}
 
 void filter(Workspace& workspace, const std::string& terms) {
   workspace.document().set_filter(terms);
@@ -363,13 +406,25 @@ constexpr auto kActions = std::to_array<Action>({
     {"manual", "Show the manual", "F1", kOptional, always, show_manual},
     {"theme", "Switch between dark and light", "Ctrl+T", kOptional, always, set_theme},
 
+    {"tree", "Show or hide the tree", "Ctrl+B", kOptional, always, show_part<&Layout::show_tree>},
+    {"inspector", "Show or hide the inspector", "Ctrl+I", kOptional, always,
+     show_part<&Layout::show_inspector>},
+    {"timeline", "Show or hide the timeline", "Ctrl+J", kOptional, always, show_part<&Layout::show_timeline>},
+    {"advice", "Say what would make it fit", "F2", kNone, has_model, show_advice},
+    {"apply-advice", "Take over a change of the advice", "", kRequired, has_model, apply_advice},
+    {"take-back", "Take the change back", "", kNone, can_take_back, take_back},
+    {"time", "Move the time cursor", "", kRequired, has_model, set_time},
+
     {"select", "Select a tensor", "", kRequired, has_model, select},
+    {"select-module", "Select a module", "", kRequired, has_model, select_module},
+    {"back", "Select what was selected before", "Alt+Left", kNone, has_model, go_back},
+    {"forward", "Select what was selected after it", "Alt+Right", kNone, has_model, go_forward},
     {"deselect", "Select nothing", "Escape", kNone, has_model, deselect},
     {"zoom", "Show a module in the map", "", kOptional, has_model, zoom},
     {"zoom-out", "Show the module around it in the map", "Backspace", kNone, has_model, zoom_out},
     {"color", "Colour the map", "", kRequired, always, set_color},
-    {"find-tensor", "Find a tensor", "Ctrl+F", kNone, always, find_tensor},
-    {"filter", "Filter the tensors", "", kOptional, always, filter},
+    {"find-tensor", "Filter the tensors", "Ctrl+F", kNone, has_model, find_tensor},
+    {"filter", "Show the tensors that pass a filter", "", kOptional, always, filter},
     {"sort", "Sort the tensors", "", kRequired, always, sort},
     {"find", "Search in the panel shown", "", kOptional, always, find},
 

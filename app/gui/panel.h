@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace loadline::gui {
 
@@ -35,6 +36,9 @@ class Panel {
 struct PanelRow {
   std::string_view id;
   std::string_view title;
+  // The tab that holds it, beside other views of the same matter; empty: a sheet over the panel, which a
+  // button of the toolbar opens.
+  std::string_view tab;
   std::string_view manual;  // the manual's topic about the panel
   bool own_cards;           // the panel draws its own cards; else the shell draws one behind it
   std::unique_ptr<Panel> (*make)();
@@ -44,5 +48,9 @@ struct PanelRow {
 std::span<const PanelRow> panels();
 // The panel with this id. Throws Error{usage} that lists the ids, or gives the new id for a former one.
 const PanelRow& find_panel(std::string_view id);
+// The titles of the tabs, from left to right.
+std::span<const std::string_view> tabs();
+// The panels of a tab, in the order of the table. Throws nothing: an unknown tab has none.
+std::vector<const PanelRow*> panels_of(std::string_view tab);
 
 }  // namespace loadline::gui

@@ -11,25 +11,26 @@
 namespace loadline::gui {
 namespace {
 
+constexpr std::array<std::string_view, 6> kTabs = {"Map", "Load", "Methods", "Forward", "Arena", "Files"};
+
 constexpr auto kPanels = std::to_array<PanelRow>({
-    {"explore", "Explore", "getting-started", true, make_explore_panel},
-    {"map", "Map", "getting-started", false, make_map_panel},
-    {"timeline", "Timeline", "planning", false, make_timeline_panel},
-    {"methods", "Methods", "planning", false, make_methods_panel},
-    {"operators", "Operators", "forward-passes", false, make_operators_panel},
-    {"lifetimes", "Lifetimes", "forward-passes", false, make_lifetimes_panel},
-    {"arena", "Arena", "packing", false, make_arena_panel},
-    {"tensors", "Tensors", "getting-started", false, make_tensors_panel},
-    {"model", "Model", "formats", true, make_model_panel},
-    {"metadata", "Metadata", "formats", true, make_metadata_panel},
-    {"findings", "Findings", "formats", true, make_findings_panel},
-    {"convert", "Convert", "converting", true, make_convert_panel},
-    {"upload", "Upload", "uploading", true, make_upload_panel},
+    {"map", "Map", "Map", "getting-started", false, make_map_panel},
+    {"tensors", "Tensors", "Map", "getting-started", false, make_tensors_panel},
+    {"load", "Load", "Load", "planning", false, make_load_panel},
+    {"methods", "Methods", "Methods", "planning", false, make_methods_panel},
+    {"operators", "Operators", "Forward", "forward-passes", false, make_operators_panel},
+    {"lifetimes", "Lifetimes", "Forward", "forward-passes", false, make_lifetimes_panel},
+    {"arena", "Arena", "Arena", "packing", false, make_arena_panel},
+    {"model", "Model", "Files", "formats", true, make_model_panel},
+    {"metadata", "Metadata", "Files", "formats", true, make_metadata_panel},
+    {"findings", "Findings", "Files", "formats", true, make_findings_panel},
+    {"convert", "Convert", "", "converting", true, make_convert_panel},
+    {"upload", "Upload", "", "uploading", true, make_upload_panel},
 });
 
 // Former ids of panels, and their present ids.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kFormerIds = {
-    {{"treemap", "map"}, {"overview", "model"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kFormerIds = {
+    {{"treemap", "map"}, {"overview", "model"}, {"explore", "map"}, {"timeline", "load"}}};
 
 }  // namespace
 
@@ -39,6 +40,15 @@ void Panel::draw(Workspace& workspace, const Ui& ui) {
 }
 
 std::span<const PanelRow> panels() { return kPanels; }
+
+std::span<const std::string_view> tabs() { return kTabs; }
+
+std::vector<const PanelRow*> panels_of(std::string_view tab) {
+  std::vector<const PanelRow*> rows;
+  for (const PanelRow& row : kPanels)
+    if (row.tab == tab) rows.push_back(&row);
+  return rows;
+}
 
 const PanelRow& find_panel(std::string_view id) {
   const auto found = std::ranges::find_if(kPanels, [&](const PanelRow& row) { return row.id == id; });

@@ -8,32 +8,58 @@
 #include "app/gui/window/window.h"
 
 #include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
 
 namespace loadline::gui {
 namespace {
 
-constexpr float kHeader = 54;
-constexpr float kDetails = 64;
-constexpr float kStatus = 28;
-constexpr float kMargin = 12;
+constexpr float kToolbar = 48;
+constexpr float kJobs = 26;
+constexpr float kMargin = 10;
+constexpr float kGap = 6;
+// Logical sizes below which a part tells nothing.
+constexpr float kLeastTree = 180, kLeastInspector = 200, kLeastMain = 430, kLeastTimeline = 110,
+                kLeastUpper = 190;
 
 constexpr ImGuiWindowFlags kShellFlags =
     ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
     ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
 
-// On both sides of a tab's title: less where there is less room.
-float tab_padding(const Ui& ui) {
-  const FontScope font(ui.fonts.strong);  // the wider one
-  float titles = 0;
-  for (const PanelRow& row : panels()) titles += text_width(row.title);
-  const float slack = ImGui::GetContentRegionAvail().x - titles;
-  return std::clamp(slack / static_cast<float>(2 * panels().size()), ui.px(3), ui.px(12));
+// A title, underlined while it is shown; true when it was clicked.
+bool draw_tab(const Ui& ui, std::string_view title, bool current, float pad) {
+  const float height = ui.px(32);
+  const FontScope font(current ? ui.fonts.strong : ui.fonts.body);
+  const ImVec2 size = ImGui::CalcTextSize(title.data(), title.data() + title.size());
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const IdScope scope(title);
+  const bool clicked = ImGui::InvisibleButton("tab", {size.x + 2 * pad, height});
+  const bool hot = ImGui::IsItemHovered();
+  const ImVec2 pen = {at.x + pad, at.y + (height - size.y) / 2 - ui.px(1)};
+  put_text(pen, current || hot ? ui.theme->text : ui.theme->muted, title);
+  if (current)
+    ImGui::GetWindowDrawList()->AddRectFilled({pen.x, at.y + height - ui.px(4)},
+                                              {pen.x + size.x, at.y + height - ui.px(1)}, ui.theme->accent,
+                                              ui.px(1.5f));
+  return clicked;
+}
+
+// The panel of the tab that was shown last, else its first.
+void show_tab(Workspace& workspace, std::string_view tab) {
+  const auto last = workspace.settings.last_in_tab.find(tab);
+  workspace.settings.panel =
+      last != workspace.settings.last_in_tab.end() ? last->second : std::string(panels_of(tab).front()->id);
 }
 
 }  // namespace
 
 Shell::Shell(Workspace& workspace)
-    : workspace_(workspace), tree_(make_tree_panel()), start_(make_start_panel()) {}
+    : workspace_(workspace),
+      tree_(make_tree_panel()),
+      inspector_(make_inspector_panel()),
+      timeline_(make_timeline_panel()),
+      start_(make_start_panel()) {}
 
 Panel& Shell::panel(std::string_view id) {
   const auto found = panels_.find(id);
@@ -42,6 +68,8 @@ Panel& Shell::panel(std::string_view id) {
 }
 
 void Shell::handle_shortcuts() {
+  for (std::size_t i = 0; i < tabs().size(); ++i)
+    if (shortcut_pressed(fmt::format("Ctrl+{}", i + 1))) show_tab(workspace_, tabs()[i]);
   if (!workspace_.manual.empty() && shortcut_pressed("Escape")) {
     workspace_.manual.clear();
     return;
@@ -60,6 +88,7 @@ void Shell::draw(const Ui& ui) {
   if (seen_model_ != workspace_.document().id) {
     seen_model_ = workspace_.document().id;
     for (const auto& [id, panel] : panels_) panel->forget();
+    for (Panel* const panel : {tree_.get(), inspector_.get(), timeline_.get()}) panel->forget();
   }
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
@@ -67,11 +96,11 @@ void Shell::draw(const Ui& ui) {
   ImGui::Begin("shell", nullptr, kShellFlags);
   ImGui::PopStyleVar();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  draw_header(ui, ui.px(kHeader));
-  ImGui::SetCursorPos({ui.px(kMargin), ui.px(kHeader)});
-  draw_body(ui, room.y - ui.px(kHeader + kStatus));
-  ImGui::SetCursorPos({0, room.y - ui.px(kStatus)});
-  draw_status(ui);
+  toolbar_.draw(workspace_, ui, ui.px(kToolbar));
+  ImGui::SetCursorPos({ui.px(kMargin), ui.px(kToolbar)});
+  draw_body(ui, {room.x - 2 * ui.px(kMargin), room.y - ui.px(kToolbar + kJobs)});
+  ImGui::SetCursorPos({0, room.y - ui.px(kJobs)});
+  draw_jobs(ui, ui.px(kJobs));
   if (workspace_.wants_browser) {
     workspace_.wants_browser = false;
     browser_.open(workspace_);
@@ -81,42 +110,89 @@ void Shell::draw(const Ui& ui) {
   ImGui::End();
 }
 
-void Shell::draw_body(const Ui& ui, float height) {
-  const float width = ImGui::GetContentRegionAvail().x - ui.px(kMargin);
-  if (!workspace_.document().model) {
-    const ChildScope body("body", {width, height});
-    draw_notices(ui);
-    const bool arena = workspace_.settings.panel == "arena";  // it needs no model
-    const CardScope card(ui, "start", {0, 0}, arena);
-    return (arena ? panel("arena") : *start_).draw(workspace_, ui);
-  }
-  const float details = ui.px(kDetails);
-  const float gap = ui.px(8);
+void Shell::draw_start(const Ui& ui, ImVec2 size) {
+  const ChildScope body("body", size);
+  draw_notices(ui);
+  const bool arena = workspace_.settings.panel == "arena";  // it needs no model
+  const CardScope card(ui, "start", {0, 0}, arena);
+  (arena ? panel("arena") : *start_).draw(workspace_, ui);
+}
+
+void Shell::draw_body(const Ui& ui, ImVec2 size) {
+  if (!workspace_.document().model) return draw_start(ui, size);
+  Layout& layout = workspace_.settings.layout;
+  const float gap = ui.px(kGap);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-  const ChildScope child("body", {width, height});
-  const float most = std::max(ui.px(200), std::min(width * 0.4f, width - ui.px(680)));
-  const float tree = std::min(
-      tree_width_ > 0 ? ui.px(tree_width_) : std::clamp(width * 0.22f, ui.px(236), ui.px(430)), most);
-  const float upper = height - details - gap;
+  const ChildScope child("body", size);
+  // the lower part gives way first: below this the panels would show nothing
+  const float most_low = std::max(ui.px(kLeastTimeline), size.y - ui.px(kLeastUpper) - gap);
+  const float wanted =
+      layout.timeline > 0 ? ui.px(layout.timeline) : std::clamp(size.y * 0.31f, ui.px(150), ui.px(340));
+  const float low = layout.show_timeline ? std::min(wanted, most_low) : 0;
+  const float upper = size.y - (low > 0 ? low + gap : 0);
+  const float spare = size.x - ui.px(kLeastMain) - 2 * gap;
+  const bool two = spare >= ui.px(kLeastTree + kLeastInspector);
+  const float tree_most =
+      std::max(ui.px(kLeastTree), std::min(size.x * 0.4f, spare - ui.px(kLeastInspector)));
+  const float tree = layout.show_tree ? std::clamp(layout.tree > 0 ? ui.px(layout.tree) : size.x * 0.19f,
+                                                   ui.px(kLeastTree), tree_most)
+                                      : 0;
+  const float side_most = std::max(ui.px(kLeastInspector), std::min(size.x * 0.4f, spare - tree));
+  // where both have no room, the inspector goes: the tree leads to everything
+  const float side = layout.show_inspector && (two || tree == 0)
+                         ? std::clamp(layout.inspector > 0 ? ui.px(layout.inspector) : size.x * 0.2f,
+                                      ui.px(kLeastInspector), side_most)
+                         : 0;
   ImGui::BeginChild("upper", {0, upper});
   ImGui::PopStyleVar();
-  {
-    const CardScope card(ui, "tree", {tree, 0});
-    tree_->draw(workspace_, ui);
+  const StyleScope none(ImGuiStyleVar_ItemSpacing, ImGui::GetStyle().ItemSpacing);
+  if (tree > 0) {
+    {
+      const CardScope card(ui, "tree", {tree, 0});
+      tree_->draw(workspace_, ui);
+    }
+    ImGui::SameLine(0, 0);
+    const float dragged = splitter(ui, "tree width", tree, ui.px(kLeastTree), tree_most, true);
+    if (dragged != tree) layout.tree = dragged / ui.scale;
+    ImGui::SameLine(0, 0);
   }
-  ImGui::SameLine(0, 0);
-  const float dragged = splitter(ui, "tree width", tree, ui.px(200), most, true);
-  if (dragged != tree) tree_width_ = dragged / ui.scale;
-  ImGui::SameLine(0, 0);
   {
-    const ChildScope main("main");
-    draw_tabs(ui);
-    draw_notices(ui);
-    draw_panel(ui);
+    const float width = ImGui::GetContentRegionAvail().x - (side > 0 ? side + gap : 0);
+    const ChildScope main("main", {std::max(width, ui.px(40)), 0});
+    draw_main(ui);
+  }
+  if (side > 0) {
+    ImGui::SameLine(0, 0);
+    const float dragged =
+        splitter(ui, "inspector width", side, ui.px(kLeastInspector), side_most, true, true);
+    if (dragged != side) layout.inspector = dragged / ui.scale;
+    ImGui::SameLine(0, 0);
+    const CardScope card(ui, "inspector", {0, 0});
+    inspector_->draw(workspace_, ui);
   }
   ImGui::EndChild();
-  ImGui::SetCursorPosY(upper + gap);
-  draw_details(ui);
+  if (low <= 0) return;
+  ImGui::SetCursorPosY(upper);
+  {
+    const StyleScope tight(ImGuiStyleVar_ItemSpacing, {0, 0});
+    const float dragged = splitter(ui, "timeline height", low, ui.px(kLeastTimeline), most_low, false, true);
+    if (dragged != low) layout.timeline = dragged / ui.scale;
+  }
+  const CardScope card(ui, "timeline", {0, 0});
+  timeline_->draw(workspace_, ui);
+}
+
+void Shell::draw_main(const Ui& ui) {
+  const PanelRow& row = find_panel(workspace_.settings.panel);
+  if (!row.tab.empty()) {
+    last_panel_ = row.id;
+    workspace_.settings.last_in_tab.insert_or_assign(std::string(row.tab), std::string(row.id));
+    draw_tabs(ui);
+  } else {
+    draw_sheet_title(ui);
+  }
+  draw_notices(ui);
+  draw_panel(ui);
 }
 
 void Shell::draw_panel(const Ui& ui) {
@@ -127,27 +203,46 @@ void Shell::draw_panel(const Ui& ui) {
 }
 
 void Shell::draw_tabs(const Ui& ui) {
-  const Theme& theme = *ui.theme;
-  const float height = ui.px(34);
-  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(6)});
-  const float pad = tab_padding(ui);
-  for (const PanelRow& row : panels()) {
-    const bool current = workspace_.settings.panel == row.id;
-    const FontScope font(current ? ui.fonts.strong : ui.fonts.body);
-    const ImVec2 size = ImGui::CalcTextSize(row.title.data(), row.title.data() + row.title.size());
-    const float width = size.x + 2 * pad;
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    if (ImGui::InvisibleButton(row.id.data(), {width, height})) workspace_.settings.panel = row.id;
-    const bool hot = ImGui::IsItemHovered();
-    const ImVec2 pen = {at.x + pad, at.y + (height - size.y) / 2 - ui.px(1)};
-    put_text(pen, current || hot ? theme.text : theme.muted, row.title);
-    if (current)
-      ImGui::GetWindowDrawList()->AddRectFilled({pen.x, at.y + height - ui.px(4)},
-                                                {pen.x + size.x, at.y + height - ui.px(1)}, theme.accent,
-                                                ui.px(1.5f));
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(4)});
+  const PanelRow& now = find_panel(workspace_.settings.panel);
+  const float start = ImGui::GetCursorPosX(), room = ImGui::GetContentRegionAvail().x;
+  for (std::size_t i = 0; i < tabs().size(); ++i) {
+    const std::string_view tab = tabs()[i];
+    if (draw_tab(ui, tab, tab == now.tab, ui.px(room > ui.px(560) ? 11 : 7))) show_tab(workspace_, tab);
+    tooltip(ui, fmt::format("{} (Ctrl+{})", tab, i + 1));
     ImGui::SameLine(0, 0);
   }
-  ImGui::NewLine();
+  const std::vector<const PanelRow*> views = panels_of(now.tab);
+  if (views.size() < 2) return ImGui::NewLine();
+  std::vector<std::string_view> titles;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    titles.push_back(views[i]->title);
+    if (views[i] == &now) at = i;
+  }
+  const FontScope font(ui.fonts.small);
+  const StyleScope frame(ImGuiStyleVar_FramePadding, {ui.px(7), ui.px(3)});
+  const float width = segmented_width(ui, titles);
+  ImGui::SameLine(std::max(ImGui::GetCursorPosX(), start + room - width));
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ui.px(2));
+  if (const std::size_t picked = segmented(ui, "views", titles, at); picked != at)
+    workspace_.settings.panel = views[picked]->id;
+  ImGui::SetCursorPosY(ui.px(36));
+}
+
+// A sheet lies over the panel until it is closed.
+void Shell::draw_sheet_title(const Ui& ui) {
+  const PanelRow& row = find_panel(workspace_.settings.panel);
+  const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(10), ui.px(4)});
+  {
+    const FontScope font(ui.fonts.strong);
+    control_text(row.title, ui.theme->text);
+  }
+  const std::string_view back = find_panel(last_panel_).title;
+  ImGui::SameLine(0, ui.px(12));
+  if (button(ui, fmt::format("Back to {}", back), ButtonKind::ghost) ||
+      (shortcut_pressed("Escape") && !ImGui::GetIO().WantTextInput))
+    workspace_.settings.panel = last_panel_;
 }
 
 }  // namespace loadline::gui

@@ -377,7 +377,28 @@ void empty_state(const Ui& ui, std::string_view title, std::string_view hint) {
   centered(ui.fonts.body, ui.theme->muted, hint, middle + ui.px(26));
 }
 
-float splitter(const Ui& ui, const char* id, float width, float least, float most, bool vertical) {
+bool icon_button(const Ui& ui, const char* id, std::string_view hint,
+                 const std::function<void(ImVec2 center, ImU32 color)>& paint) {
+  const float side = ImGui::GetFrameHeight();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const bool pressed = ImGui::InvisibleButton(id, {side, side});
+  const bool hot = ImGui::IsItemHovered();
+  if (hot)
+    ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + side, at.y + side}, ui.theme->hovered, ui.px(6));
+  paint(ImVec2{at.x + side / 2, at.y + side / 2}, hot ? ui.theme->text : ui.theme->muted);
+  tooltip(ui, hint);
+  return pressed;
+}
+
+void paint_cross(const Ui& ui, ImVec2 center, ImU32 color) {
+  const float r = ui.px(4.5f);
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddLine({center.x - r, center.y - r}, {center.x + r, center.y + r}, color, ui.px(1.6f));
+  draw->AddLine({center.x - r, center.y + r}, {center.x + r, center.y - r}, color, ui.px(1.6f));
+}
+
+float splitter(const Ui& ui, const char* id, float width, float least, float most, bool vertical,
+               bool behind) {
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float thickness = ui.px(8);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -390,7 +411,8 @@ float splitter(const Ui& ui, const char* id, float width, float least, float mos
     const ImVec2 reach = vertical ? ImVec2{0, ui.px(18)} : ImVec2{ui.px(18), 0};
     ImGui::GetWindowDrawList()->AddLine(middle - reach, middle + reach, ui.theme->accent, ui.px(3));
   }
-  if (ImGui::IsItemActive()) width += vertical ? ImGui::GetIO().MouseDelta.x : ImGui::GetIO().MouseDelta.y;
+  const float moved = vertical ? ImGui::GetIO().MouseDelta.x : ImGui::GetIO().MouseDelta.y;
+  if (ImGui::IsItemActive()) width += behind ? -moved : moved;
   return std::clamp(width, least, std::max(least, most));
 }
 

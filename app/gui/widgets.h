@@ -142,6 +142,10 @@ class SortArrows {
 bool link(const Ui& ui, const char* id, std::string_view words, float width = 0, bool cut_front = false);
 
 enum class ButtonKind { normal, primary, ghost };
+// A square button drawn by `paint(center, color)`, with a tooltip.
+bool icon_button(const Ui& ui, const char* id, std::string_view hint,
+                 const std::function<void(ImVec2 center, ImU32 color)>& paint);
+void paint_cross(const Ui& ui, ImVec2 center, ImU32 color);
 bool button(const Ui& ui, std::string_view label, ButtonKind kind = ButtonKind::normal, bool enabled = true);
 // A row of exclusive choices; returns the index after this frame.
 float segmented_width(const Ui& ui, std::span<const std::string_view> labels);
@@ -201,8 +205,9 @@ void parts_bar(const Ui& ui, std::span<const Part> parts, float height);
 
 // The content of an empty panel.
 void empty_state(const Ui& ui, std::string_view title, std::string_view hint);
-// A vertical bar to drag; returns the new value of `width`.
-float splitter(const Ui& ui, const char* id, float width, float least, float most, bool vertical);
+// A bar to drag; returns the new value of `width`, which is what lies before it, or `behind` it.
+float splitter(const Ui& ui, const char* id, float width, float least, float most, bool vertical,
+               bool behind = false);
 
 // A tooltip for the last item; nothing if the text is empty.
 void tooltip(const Ui& ui, std::string_view text);

@@ -5,7 +5,6 @@
 #include "core/forward/config_graph.h"
 #include "core/forward/model_config.h"
 #include "exporters/counterparts.h"
-#include "exporters/counterparts.h"
 #include "exporters/preflight.h"
 #include "exporters/synth.h"
 #include "tests/exporters/export_support.h"

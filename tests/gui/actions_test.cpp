@@ -116,15 +116,21 @@ TEST_F(Keys, run_the_actions_that_name_them) {
   const bool dark = workspace_.settings.dark;
   press("theme");
   EXPECT_NE(workspace_.settings.dark, dark);
-  press("find-tensor");
-  EXPECT_EQ(workspace_.settings.panel, "tensors");
   workspace_.document().select(TensorId{3});
   press("deselect");
-  EXPECT_FALSE(workspace_.document().selection());
+  EXPECT_FALSE(workspace_.document().selected_tensor());
   const NodeId below = workspace_.document().model->tree.root().children.front();
   workspace_.document().zoom(below);
   press("zoom-out");
   EXPECT_EQ(workspace_.document().zoomed(), kRootNode);
+  workspace_.document().select(TensorId{3});
+  press("find-tensor");
+  app_.frame();
+  EXPECT_TRUE(ImGui::GetIO().WantTextInput) << "the filter has the keyboard";
+  press("deselect");
+  EXPECT_TRUE(workspace_.document().selected_tensor()) << "Escape leaves the filter first";
+  press("tree");
+  EXPECT_FALSE(workspace_.settings.layout.show_tree);
   press("close");
   EXPECT_FALSE(workspace_.document().model);
   press("browse");
@@ -147,7 +153,7 @@ TEST_F(Keys, show_the_manual_s_page_about_the_panel_and_close_it) {
     workspace_.document().select(TensorId{3});
     press("deselect");  // closes the manual alone
     EXPECT_EQ(workspace_.manual, "");
-    EXPECT_TRUE(workspace_.document().selection());
+    EXPECT_TRUE(workspace_.document().selected_tensor());
   }
   EXPECT_THROW(find_action("manual")->run(workspace_, "cookery"), Error);
 }

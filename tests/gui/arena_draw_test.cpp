@@ -168,9 +168,9 @@ TEST(ArenaPanel, AClickSelectsTheTensorThatLiesThere) {
   GuiApp app(*window, "");
   app.workspace().show(llama_70b_graph(), "");
   play(app, "wait\npanel arena\narena-time 0.1\narena device\nwait\nframes 2\n");
-  for (int y = 300; y < 600 && !app.workspace().document().selection(); y += 40)
+  for (int y = 300; y < 600 && !app.workspace().document().selected_tensor(); y += 40)
     play(app, "click 1100 " + std::to_string(y) + "\n");
-  EXPECT_TRUE(app.workspace().document().selection());
+  EXPECT_TRUE(app.workspace().document().selected_tensor());
   play(app, "frames 2\n");  // with its outline
 }
 
@@ -178,12 +178,12 @@ TEST(ArenaPanel, IsAPageOfItsOwnWithoutAModel) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   play(app, "demo\nwait\npanel arena\nwait\nclose\n");
-  EXPECT_EQ(app.workspace().settings.panel, "explore") << "the start page, not an example nobody asked for";
+  EXPECT_EQ(app.workspace().settings.panel, "map") << "the start page, not an example nobody asked for";
   play(app, "panel arena\nwait\nframes 2\n");
   EXPECT_EQ(app.workspace().document().arena->scene()->of->source, ArenaSource::example);
   for (int y = 66; y < 100 && app.workspace().settings.panel == "arena"; y += 6)
     play(app, "click 60 " + std::to_string(y) + "\n");
-  EXPECT_EQ(app.workspace().settings.panel, "explore") << "the button that leads back";
+  EXPECT_EQ(app.workspace().settings.panel, "map") << "the button that leads back";
   play(app, "frames 2\n");
   for (int y = 280; y < 440 && app.workspace().settings.panel != "arena"; y += 12)
     play(app, "click 790 " + std::to_string(y) + "\n");

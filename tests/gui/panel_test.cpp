@@ -1,6 +1,7 @@
 // What is to be seen in each panel, drawn alone: a panel that draws nothing, or something else, fails here.
 #include "app/gui/panel.h"
 
+#include "app/gui/panels/panels.h"
 #include "app/gui/window/window.h"
 #include "tests/gui/drawn_text.h"
 #include "tests/gui/null_window.h"
@@ -112,10 +113,9 @@ void expect_words(const char* state, const std::vector<Expected>& expected) {
 
 TEST(PanelTexts, say_what_is_in_a_model) {
   expect_words("llama_70b",
-               {{"explore", {"layers 127.50 GiB", "Device peak 131.42 GiB", "Alive at the peak"}},
-                {"map", {"Role", "Shard", "layers 127.50 GiB", "attention 22.50 GiB", "norm 2.52 MiB"}},
-                {"timeline", {"staged_ring", "Device peak 131.42 GiB", "Alive at the peak 131.48 GiB"}},
-                {"methods", {"Peak law", "to_device", "mmap_assign", "staged_ring", "Every order"}},
+               {{"map", {"Role", "Shard", "layers 127.50 GiB", "attention 22.50 GiB", "norm 2.52 MiB"}},
+                {"load", {"staged_ring in file order", "Device", "Staging"}},
+                {"methods", {"Peak law", "layer_streaming", "staged_ring", "Every order"}},
                 {"operators", {"1,364 operators", "layers.0-79", "input_layernorm", "lm_head"}},
                 {"lifetimes", {"Activations 92.25 MiB", "327,680 bytes per token", "Alive at the peak"}},
                 {"arena", {"Buffers 1,286", "Lower bound 92.25 MiB", "Forward pas"}},
@@ -128,9 +128,8 @@ TEST(PanelTexts, say_what_is_in_a_model) {
 }
 
 TEST(PanelTexts, say_what_will_be_there_without_a_model) {
-  expect_words("empty", {{"explore", {"No model is open", "tensor by tensor", "step by step"}},
-                         {"map", {"No model is open", "tensor by tensor"}},
-                         {"timeline", {"No model is open", "step by step"}},
+  expect_words("empty", {{"map", {"No model is open", "tensor by tensor"}},
+                         {"load", {"No model is open", "block by block"}},
                          {"methods", {"No model is open", "Every way of loading it"}},
                          {"operators", {"No model is open", "What it computes"}},
                          {"lifetimes", {"No model is open", "is alive"}},
@@ -150,9 +149,9 @@ TEST(PanelTexts, follow_what_is_chosen) {
   const auto shows = [&](const char* panel, const char* words) {
     return stage.draw(std::string_view(panel)).text.find(without_blanks(words)) != std::string::npos;
   };
-  EXPECT_FALSE(shows("timeline", "sequential"));
+  EXPECT_FALSE(shows("load", "sequential"));
   document.set_option("method", "sequential");
-  EXPECT_TRUE(shows("timeline", "sequential"));
+  EXPECT_TRUE(shows("load", "sequential"));
   document.set_filter("layer:3");
   EXPECT_TRUE(shows("tensors", "9 of 723 tensors"));
   document.select(document.table().rows.front());
@@ -160,6 +159,42 @@ TEST(PanelTexts, follow_what_is_chosen) {
   EXPECT_FALSE(shows("tensors", "model.layers.4.input_layernorm.weight"));
   stage.workspace.settings.color_by = ColorBy::dtype;
   EXPECT_TRUE(shows("map", "BF16 131.42 GiB"));
+}
+
+TEST(PanelTexts, of_the_parts_around_the_panels) {
+  Stage stage;
+  stage.workspace.show(llama_70b_graph(), "");
+  Document& document = stage.workspace.document();
+  const auto inspector = make_inspector_panel(), timeline = make_timeline_panel(), tree = make_tree_panel();
+  const auto shows = [&](Panel& panel, const char* words, ImVec2 size = {420, 700}) {
+    return stage.draw(panel, size).text.find(without_blanks(words)) != std::string::npos;
+  };
+  const ImVec2 wide = {1200, 240};
+  EXPECT_TRUE(shows(*timeline, "device peak 131.42 GiB", wide));
+  EXPECT_TRUE(shows(*timeline, "host peak 64.00 MiB", wide));
+  EXPECT_FALSE(shows(*timeline, "budget", wide));
+  document.set_option("device_budget", "160GiB");
+  EXPECT_TRUE(shows(*timeline, "160 GiB budget", wide));
+  EXPECT_TRUE(shows(*inspector, "Parameters 70.6 B"));
+  EXPECT_TRUE(shows(*inspector, "Alive at the peak 131.48 GiB"));
+  document.set_step(0);
+  EXPECT_TRUE(shows(*inspector, "Alive at step 0"));
+  document.select(TensorId{0});
+  EXPECT_TRUE(shows(*inspector, "model.embed_tokens.weight"));
+  EXPECT_TRUE(shows(*inspector, "At byte"));
+  EXPECT_TRUE(shows(*timeline, "selected", wide));
+  document.select(document.model->tree.root().children.front());
+  EXPECT_TRUE(shows(*inspector, "Show in the map"));
+  document.select(LoadOf{"to_device", "file"});
+  EXPECT_TRUE(shows(*inspector, "Peak law"));
+  document.select(OperatorAt{5});
+  EXPECT_TRUE(shows(*inspector, "Takes"));
+  document.select(BlockId{0});
+  EXPECT_TRUE(shows(*inspector, "Alive"));
+  document.set_filter("layer:3");
+  EXPECT_TRUE(shows(*tree, "9 of 723 tensors"));
+  document.set_filter("size:");
+  EXPECT_TRUE(shows(*tree, "size"));
 }
 
 }  // namespace

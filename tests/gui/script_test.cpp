@@ -75,7 +75,7 @@ TEST(Script, failing_commands_name_their_line) {
   EXPECT_EQ(play("size 12x99999\n"), "s: line 1: '12' is not a number between 320 and 16384");
   EXPECT_EQ(play("scale nan\n"), "s: line 1: 'nan' is not a number between 0.5 and 4");
   EXPECT_EQ(play("theme blue\n"), "s: line 1: no theme 'blue'; there are: dark, light");
-  EXPECT_NE(play("panel nowhere\n").find("there are: explore"), std::string::npos);
+  EXPECT_NE(play("panel nowhere\n").find("there are: map"), std::string::npos);
   EXPECT_EQ(play("panel treemap\n"), "s: line 1: no panel 'treemap': it is called map");
   EXPECT_EQ(play("panel overview\n"), "s: line 1: no panel 'overview': it is called model");
   EXPECT_NE(play("method teleport\n").find("line 1"), std::string::npos);
@@ -128,7 +128,8 @@ TEST(Script, drives_the_workspace) {
   EXPECT_EQ(workspace.document().projection.value()->order, "largest");
   EXPECT_EQ(workspace.document().asked().request.staging_bytes, 128u << 20);
   EXPECT_EQ(workspace.document().asked().request.slots, 8u);
-  EXPECT_EQ(workspace.document().model->tensor(*workspace.document().selection()).name, "lm_head.weight");
+  EXPECT_EQ(workspace.document().model->tensor(*workspace.document().selected_tensor()).name,
+            "lm_head.weight");
   EXPECT_EQ(module_path(workspace.document().model->tree, workspace.document().zoomed()), "model.layers");
   EXPECT_EQ(workspace.settings.color_by, ColorBy::shard);
 }

@@ -123,16 +123,16 @@ TEST(Workspace, measures_the_disk_of_a_file_that_is_not_there) {
 TEST(Workspace, selection_and_zoom_stay_inside_the_model) {
   Workspace workspace("");
   workspace.document().select(TensorId{3});
-  EXPECT_FALSE(workspace.document().selection());
+  EXPECT_FALSE(workspace.document().selected_tensor());
   workspace.show(tiny_graph(), "");
   workspace.document().select(TensorId{2});
-  EXPECT_EQ(workspace.document().selection(), TensorId{2});
+  EXPECT_EQ(workspace.document().selected_tensor(), TensorId{2});
   workspace.document().select(TensorId{99});
-  EXPECT_EQ(workspace.document().selection(), TensorId{2});
+  EXPECT_EQ(workspace.document().selected_tensor(), TensorId{2});
   workspace.document().zoom(NodeId{99});
   EXPECT_EQ(workspace.document().zoomed(), kRootNode);
   workspace.close_model();
-  EXPECT_FALSE(workspace.document().selection());
+  EXPECT_FALSE(workspace.document().selected_tensor());
   EXPECT_TRUE(workspace.document().table().rows.empty());
   settle(workspace);
   EXPECT_FALSE(workspace.document().projection.value());

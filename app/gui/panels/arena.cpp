@@ -229,10 +229,10 @@ void ArenaPanel::outline(const Ui& ui, const Layout& at, std::uint32_t buffer, I
 
 void ArenaPanel::paint_selection(const Document& document, const Ui& ui, const Layout& at) {
   const ArenaProblem& problem = *scene_->of;
-  if (!document.selection() || problem.blocks.empty()) return;
-  if (selected_of_ != scene_ || selected_ != document.selection()) {
+  if (!document.selected_tensor() || problem.blocks.empty()) return;
+  if (selected_of_ != scene_ || selected_ != document.selected_tensor()) {
     selected_of_ = scene_;
-    selected_ = document.selection();
+    selected_ = document.selected_tensor();
     selected_buffers_.clear();
     const StorageId storage = problem.of.model->tensor(*selected_).storage;
     for (std::uint32_t i = 0; i < problem.blocks.size(); ++i)

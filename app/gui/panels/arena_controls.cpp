@@ -75,7 +75,7 @@ void pick_arena(ArenaWork& work, const Ui& ui) {
 void ArenaControls::draw(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (!document.model) {
-    if (button(ui, "Start page", ButtonKind::ghost)) workspace.settings.panel = "explore";
+    if (button(ui, "Start page", ButtonKind::ghost)) workspace.settings.panel = "map";
     ImGui::SameLine(0, ui.px(8));
   }
   pick_source(workspace, ui);

@@ -56,7 +56,7 @@ void draw_finding(Workspace& workspace, const Ui& ui, const Finding& finding) {
   if (finding.example)
     labelled("as in", [&] {
       const FontScope font(ui.fonts.mono);
-      if (link(ui, "example", model.tensor(*finding.example).name)) document.select(finding.example);
+      if (link(ui, "example", model.tensor(*finding.example).name)) document.select(*finding.example);
     });
   if (!finding.files.empty())
     labelled("files", [&] { paragraph(ui, shown(join_names(finding.files, 4)), ui.theme->text); });

@@ -132,7 +132,7 @@ void LifetimesPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("plot", size);
   LifetimesPlot::Frame frame{inside_axes(ui, at, at + size, kLanesAxisWidth), range_, shown_everything_,
-                             document.selection()};
+                             document.selected_tensor()};
   handle_mouse(document, ui, frame);
   ImGui::PushClipRect(at, at + size, true);
   plot_.draw(ui, frame);
@@ -202,7 +202,7 @@ void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
 
 void LifetimesPanel::draw_row(Document& document, const Ui& ui, const PassRow& row) {
   const bool weight = row.lane == PassLane::weights;
-  const bool selected = weight && document.selection() && index(*document.selection()) == row.id;
+  const bool selected = weight && document.selected_tensor() && index(*document.selected_tensor()) == row.id;
   const std::string bytes = figures_ || weight ? format_bytes(row.bytes) : "?";
   if (marked_row(ui, selected, pass_lane_color(*ui.theme, row.lane), row_name(plot_.data(), row), bytes,
                  selected ? ui.theme->text : ui.theme->muted) &&

@@ -296,9 +296,9 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
 }
 
 void MapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at) {
-  if (!document.selection()) return;
+  if (!document.selected_tensor()) return;
   const Model& model = *document.model;
-  const NodeId node = model.nodes[index(*document.selection())];
+  const NodeId node = model.nodes[index(*document.selected_tensor())];
   // its own tile, or else the innermost one that it is part of
   auto tile = std::find_if(tiles_.rbegin(), tiles_.rend(), [&](const Tile& candidate) {
     return candidate.kind == TileKind::tensor && candidate.node == node;
@@ -333,7 +333,7 @@ void MapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
     document.zoom(tile->kind == TileKind::tensor ? node.parent : tile->node);
   else if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && tile->kind == TileKind::tensor && node.tensor)
-    document.select(node.tensor);
+    document.select(selected_or_nothing(node.tensor));
 }
 
 void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {

@@ -37,7 +37,6 @@ class MethodsPanel final : public Panel {
 void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   draw_toolbar(workspace, ui);
-  memory_options(document, ui, controls_);
   if (document.comparison.value()->answer.rows.empty())
     return empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",
                        "Each one is planned and run on the modelled machine.");
@@ -78,12 +77,8 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
 
 void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  const bool narrow = ImGui::GetContentRegionAvail().x < ui.px(840);
-  method_and_order(workspace, ui, ui.px(narrow ? 156 : 176), ui.px(narrow ? 84 : 96));
   Asked asked = document.asked();
-  const std::array<std::string_view, 2> orders = {narrow ? "This" : "This order",
-                                                  narrow ? "Every" : "Every order"};
-  continue_line(ui, 8, segmented_width(ui, orders));
+  constexpr std::array<std::string_view, 2> orders = {"This order", "Every order"};
   const bool every = segmented(ui, "orders", orders, asked.every_order ? 1 : 0) == 1;
   tooltip(ui, "Whether the rows are of the chosen order alone, or of each method in each order");
   if (std::exchange(asked.every_order, every) != every) workspace.attempt([&] { document.ask(asked); });
@@ -92,6 +87,11 @@ void MethodsPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   continue_line(ui, 10, segmented_width(ui, kViews));
   workspace.settings.compare_view = static_cast<CompareView>(
       segmented(ui, "view", kViews, static_cast<std::size_t>(workspace.settings.compare_view)));
+  const auto& answer = document.comparison.value()->answer;
+  if (workspace.settings.compare_view == CompareView::table && answer.bound && answer.bound->judged()) {
+    continue_line(ui, 10, text_width("Fits only") + ui.px(30));
+    checkbox(ui, "Fits only", &workspace.settings.fits_only);
+  }
   continue_line(ui, 10, text_width("Save") + ui.px(24));
   draw_export(workspace, ui);
 }

@@ -121,7 +121,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (ImGui::InvisibleButton("cell", size)) choose_row(workspace, row);
   const bool hot = ImGui::IsItemHovered();
-  if (hot && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) workspace.settings.panel = "timeline";
+  if (hot && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) workspace.settings.panel = "load";
   const ImVec2 pad = {ui.px(8), ui.px(6)};
   const ImVec2 high = at + size;
   const FontScope font(ui.fonts.small);

@@ -62,9 +62,9 @@ void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
                           : "Unfolds the module to its tensors");
   ImGui::SameLine(0, 0);
   const auto owner = model.owners[index(item.storages.front())];
-  const bool selected = item.tensor && document.selection() == owner;
+  const bool selected = item.tensor && document.selected_tensor() == owner;
   if (ImGui::Selectable("##item", selected, 0, {width - arrow, height}) && item.tensor)
-    document.select(owner);
+    document.select(*owner);
   if (ImGui::BeginDragDropSource(ImGuiDragDropFlags_SourceNoHoldToOpenOthers)) {
     ImGui::SetDragDropPayload(kPayload, &at, sizeof at);
     text(elided(shown(name), ui.px(360)));

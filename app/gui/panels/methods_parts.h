@@ -23,6 +23,7 @@ class MethodsTable {
 
   std::shared_ptr<const report::PicturedAnswer> seen_;  // what `at_` is of
   CompareSort sorted_;
+  bool fits_only_ = false;
   std::vector<std::size_t> at_;
   double most_ = 1;
   SortArrows arrows_;

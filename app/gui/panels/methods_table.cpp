@@ -29,10 +29,10 @@ struct Figure {
 };
 constexpr std::array<Figure, 6> kFigures = {{{RowSort::held, "Must hold", 0},
                                              {RowSort::device, "Device", 0, Space::device},
-                                             {RowSort::host, "Host", 0, Space::host},
-                                             {RowSort::page_cache, "Page cache", 0, Space::page_cache},
-                                             {RowSort::staging, "Staging", 600, Space::staging},
-                                             {RowSort::unified, "Unified", 800}}};
+                                             {RowSort::host, "Host", 430, Space::host},
+                                             {RowSort::page_cache, "Page cache", 620, Space::page_cache},
+                                             {RowSort::staging, "Staging", 760, Space::staging},
+                                             {RowSort::unified, "Unified", 900}}};
 
 const RowPeak& peak_of(const LoadRow& row, const Figure& figure) {
   if (figure.space) return row.peaks[index(*figure.space)];
@@ -122,7 +122,7 @@ void draw_row(Workspace& workspace, const Ui& ui, const LoadRow& row, std::size_
       &shown_method(document.asked()) == row.method && shown_order(document.asked()) == row.order;
   if (table_row(chosen, ImGui::GetTextLineHeight() + ui.px(2.5f))) choose_row(workspace, row);
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
-    workspace.settings.panel = "timeline";
+    workspace.settings.panel = "load";
   row_card(document, ui, row);
   text_colored(row.refusal && !chosen ? ui.theme->muted : ui.theme->text,
                elided(row.method->id, ImGui::GetContentRegionAvail().x));
@@ -149,6 +149,7 @@ void choose_row(Workspace& workspace, const LoadRow& row) {
   asked.request.methods = {std::string(row.method->id)};
   asked.request.orders = {row.order};
   workspace.attempt([&] { document.ask(asked); });
+  document.select(LoadOf{std::string(row.method->id), row.order});
 }
 
 void row_card(const Document& document, const Ui& ui, const LoadRow& row) {
@@ -185,12 +186,15 @@ void row_card(const Document& document, const Ui& ui, const LoadRow& row) {
 void MethodsTable::refresh(const Workspace& workspace) {
   const Document& document = workspace.document();
   const auto& rows = document.comparison.value()->answer.rows;
+  const bool fits_only = workspace.settings.fits_only && document.comparison.value()->answer.bound->judged();
   if (seen_ == document.comparison.value() && sorted_ == workspace.settings.compare_sort &&
-      at_.size() == rows.size())
+      fits_only_ == fits_only)
     return;
+  fits_only_ = fits_only;
   seen_ = document.comparison.value();
   sorted_ = workspace.settings.compare_sort;
   at_ = sorted_rows(rows, *seen_->answer.bound, sorted_.by, sorted_.ascending);
+  if (fits_only) std::erase_if(at_, [&](std::size_t i) { return !rows[i].fits(); });
   most_ = 1;
   for (const LoadRow& row : rows)
     for (const Figure& figure : kFigures)
@@ -198,15 +202,17 @@ void MethodsTable::refresh(const Workspace& workspace) {
         most_ = std::max(most_, static_cast<double>(peak_of(row, figure).bytes));
 }
 
-// 0 is the order of the table itself, which no arrow stands for.
-ImGuiID sort_id(RowSort sort) { return sort == RowSort::table ? 0 : static_cast<ImGuiID>(sort) + 1; }
+// 0 is an order that no arrow stands for: what fits first, or the order of the table itself.
+ImGuiID sort_id(RowSort sort) {
+  return sort == RowSort::table || sort == RowSort::fit ? 0 : static_cast<ImGuiID>(sort) + 1;
+}
 
 void MethodsTable::agree_on_sort(CompareSort& sort) {
   std::optional<std::size_t> at;
   if (const auto found = std::ranges::find(kColumns, sort.by); found != kColumns.end())
     at = static_cast<std::size_t>(found - kColumns.begin());
   if (const auto arrow = arrows_.agree({sort_id(sort.by), sort.ascending}, at))
-    sort = {arrow->column == 0 ? RowSort::table : static_cast<RowSort>(arrow->column - 1), arrow->ascending};
+    sort = {arrow->column == 0 ? RowSort::fit : static_cast<RowSort>(arrow->column - 1), arrow->ascending};
 }
 
 void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
@@ -242,6 +248,11 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   draw_headers(ui, workspace.settings.compare_sort);
   agree_on_sort(workspace.settings.compare_sort);
   refresh(workspace);
+  if (at_.empty()) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    muted(ui, "Nothing fits");
+  }
   for_rows_in_sight(at_.size(), [&](std::size_t i) {
     draw_row(workspace, ui, document.comparison.value()->answer.rows[at_[i]], at_[i], most_);
   });

@@ -160,9 +160,11 @@ void OptionControls::draw(Document& document, const Ui& ui, const LoadOption& op
   draw_in_line(document, ui, *look, width);
 }
 
-void OptionControls::draw_bare(Document& document, const Ui& ui, const LoadOption& option) {
-  const std::optional<OptionLook> look = look_of(document, option);
+void OptionControls::draw_bare(Document& document, const Ui& ui, const LoadOption& option,
+                               std::string_view unset) {
+  std::optional<OptionLook> look = look_of(document, option);
   if (!look) return;
+  if (!unset.empty() && look->in_force.empty()) look->default_text = unset;
   const float width = width_of(ui, *look);
   continue_line(ui, 8, width);
   draw_in_line(document, ui, *look, width);

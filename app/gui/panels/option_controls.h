@@ -59,8 +59,8 @@ class OptionControls {
  public:
   // Draws a label and the control, on the same line if they fit.
   void draw(Document& document, const Ui& ui, const LoadOption& option, bool first = false);
-  // Draws the control alone, on the same line if it fits.
-  void draw_bare(Document& document, const Ui& ui, const LoadOption& option);
+  // Draws the control alone, on the same line if it fits. `unset`: what stands there while no value is set.
+  void draw_bare(Document& document, const Ui& ui, const LoadOption& option, std::string_view unset = {});
   // Draws a line of a form. `set` receives the new word, and may throw Error.
   using Set = std::function<void(std::string_view word)>;
   void draw_line(const Ui& ui, const OptionLook& look, const Set& set);

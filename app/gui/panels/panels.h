@@ -5,11 +5,10 @@
 
 namespace loadline::gui {
 
-std::unique_ptr<Panel> make_explore_panel();
 std::unique_ptr<Panel> make_map_panel();
-std::unique_ptr<Panel> make_timeline_panel();
 std::unique_ptr<Panel> make_lifetimes_panel();
 std::unique_ptr<Panel> make_arena_panel();
+std::unique_ptr<Panel> make_load_panel();
 std::unique_ptr<Panel> make_methods_panel();
 std::unique_ptr<Panel> make_tensors_panel();
 std::unique_ptr<Panel> make_model_panel();
@@ -20,6 +19,8 @@ std::unique_ptr<Panel> make_convert_panel();
 std::unique_ptr<Panel> make_upload_panel();
 // Not in the table of tabs: they have fixed places in the window.
 std::unique_ptr<Panel> make_tree_panel();
+std::unique_ptr<Panel> make_inspector_panel();
+std::unique_ptr<Panel> make_timeline_panel();
 std::unique_ptr<Panel> make_start_panel();
 
 }  // namespace loadline::gui

@@ -46,16 +46,6 @@ void method_and_order(Workspace& workspace, const Ui& ui, float method_width, fl
   workspace.attempt([&] { document.set_option("order", labels[*other]); });
 }
 
-void memory_options(Document& document, const Ui& ui, OptionControls& controls) {
-  // the kind of memory comes first: it says what the budgets are of
-  controls.draw(document, ui, *find_load_option("memory"), true);
-  for (const LoadOption& option : load_options())
-    if ((option.group == load_groups::kFit || option.group == load_groups::kSimulated) &&
-        option.id != "memory")
-      controls.draw(document, ui, option);
-  controls.draw(document, ui, *find_load_option("context"));
-}
-
 void method_options(Document& document, const Ui& ui, OptionControls& controls) {
   for (const LoadOption& option : load_options())
     if (is_setting(option) && is_offered(document, option)) controls.draw(document, ui, option);

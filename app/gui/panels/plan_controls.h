@@ -10,9 +10,7 @@ namespace loadline::gui {
 // Draws the choices of method and order side by side.
 void method_and_order(Workspace& workspace, const Ui& ui, float method_width, float order_width);
 
-// Draws the options of memory, budgets and simulation, side by side on as many lines as they need.
-void memory_options(Document& document, const Ui& ui, OptionControls& controls);
-// Draws the options that the chosen method takes, likewise.
+// Draws the options that the chosen method takes, side by side on as many lines as they need.
 void method_options(Document& document, const Ui& ui, OptionControls& controls);
 // Draws the options of an upload by the chosen method, one below the other.
 void upload_options(Document& document, const Ui& ui, OptionControls& controls);

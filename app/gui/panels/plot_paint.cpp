@@ -103,7 +103,7 @@ void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::s
   }
   taken.push_back(flag);
   ImGui::GetWindowDrawList()->AddRectFilled(flag.low, flag.high, color, ui.px(5));
-  put_text(flag.low + pad, text_on(color), label);
+  put_text(flag.low + pad, color == ui.theme->raised ? ui.theme->text : text_on(color), label);
 }
 
 void paint_tick(const Ui& ui, const PlotArea& area, float x, std::string_view label) {

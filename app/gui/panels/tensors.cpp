@@ -2,14 +2,12 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
-#include "core/graph/filter.h"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <imgui_stdlib.h>
 
 namespace loadline::gui {
 namespace {
@@ -54,7 +52,6 @@ class TensorsPanel final : public Panel {
   void scroll_to_selection(const Document& document);
   void move_selection(Document& document);
 
-  std::string filter_;
   std::uint64_t seen_selection_ = 0;
   std::uint64_t seen_model_ = 0;
   TableSort seen_sort_;
@@ -74,33 +71,22 @@ void TensorsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (document.model->graph->tensors.empty())
     return empty_state(ui, "This model has no tensors", "Its files hold none.");
   if (document.table().rows.empty())
-    return empty_state(ui, "No tensor matches",
-                       "The filter box lists its terms under the mouse: dtype:bf16 layer:0-7 size:>100MiB");
+    return empty_state(
+        ui, "No tensor matches",
+        "The filter above the tree lists its terms under the mouse: dtype:bf16 layer:0-7 size:>100MiB");
   draw_rows(workspace, ui);
 }
 
 void TensorsPanel::draw_filter(Document& document, const Ui& ui) {
-  filter_ = document.table().filter;
-  ImGui::SetNextItemWidth(std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.5f));
-  {
-    const ColorScope color(ImGuiCol_Border, ui.theme->bad);  // seen around a wrong filter only
-    const StyleScope frame(ImGuiStyleVar_FrameBorderSize, document.table().error.empty() ? 0 : ui.px(1));
-    if (ImGui::InputTextWithHint("##filter", "Filter: q_proj dtype:bf16 layer:12 size:>100MiB", &filter_))
-      document.set_filter(filter_);
-  }
-  if (!ImGui::IsItemActive()) tooltip(ui, filter_help());
-  if (!document.table().filter.empty()) {
-    ImGui::SameLine(0, ui.px(6));
-    if (button(ui, "Clear", ButtonKind::ghost)) document.set_filter("");
-  }
   const TableView& table = document.table();
   const std::string count = table.applied.empty()
                                 ? counted(table.rows.size(), "tensor")
                                 : fmt::format("{} of {}", format_grouped(table.rows.size()),
                                               counted(document.model->graph->tensors.size(), "tensor"));
-  ImGui::SameLine(0, ui.px(14));
   control_text(fmt::format("{}, {}", count, format_bytes(table.bytes)), ui.theme->muted);
-  if (!table.error.empty()) paragraph(ui, shown(table.error), ui.theme->bad);
+  if (table.filter.empty()) return;
+  ImGui::SameLine(0, ui.px(10));
+  if (button(ui, "Show all", ButtonKind::ghost)) document.set_filter("");
 }
 
 void TensorsPanel::agree_on_sort(Document& document) {
@@ -113,9 +99,9 @@ void TensorsPanel::agree_on_sort(Document& document) {
 }
 
 void TensorsPanel::move_selection(Document& document) {
-  if (!document.selection()) return;
+  if (!document.selected_tensor()) return;
   const auto& rows = document.table().rows;
-  const auto found = std::ranges::find(rows, *document.selection());
+  const auto found = std::ranges::find(rows, *document.selected_tensor());
   if (found == rows.end()) return;
   const auto at = static_cast<std::size_t>(found - rows.begin());
   if (const std::size_t now = moved_by_keys(at, rows.size()); now != at) document.select(rows[now]);
@@ -129,7 +115,8 @@ void TensorsPanel::scroll_to_selection(const Document& document) {
   seen_selection_ = document.selections();
   seen_model_ = document.id;
   const auto& rows = document.table().rows;
-  const auto at = document.selection() ? std::ranges::find(rows, *document.selection()) : rows.end();
+  const auto at =
+      document.selected_tensor() ? std::ranges::find(rows, *document.selected_tensor()) : rows.end();
   if (at != rows.end()) scroll_to_row(static_cast<std::size_t>(at - rows.begin()));
 }
 
@@ -181,7 +168,7 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
   const Storage& storage = model.graph->storage(tensor.storage);
   const std::uint64_t bytes = model.bytes[index(id)];
   const IdScope scope(index(id));
-  const bool selected = document.selection() == id;
+  const bool selected = document.selected_tensor() == id;
   if (table_row(selected)) document.select(id);
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
     document.zoom(model.tree.node(model.nodes[index(id)]).parent);

@@ -1,8 +1,13 @@
 // Turns usage points into step curves over steps or seconds.
 #include "app/gui/panels/timeline_data.h"
 
+#include "core/base/text.h"
+
 #include <algorithm>
-#include <numeric>
+#include <span>
+#include <variant>
+
+#include <fmt/format.h>
 
 namespace loadline::gui {
 namespace {
@@ -11,22 +16,47 @@ double x_of(const UsagePoint& point, TimeAxis axis) {
   return axis == TimeAxis::steps ? static_cast<double>(point.step) : point.seconds;
 }
 
-void add_spaces(TimelineCurves& curves, const Timeline& timeline) {
-  for (auto& curve : curves.spaces) curve.reserve(timeline.usage.size());
-  for (auto& curve : curves.stacked) curve.reserve(timeline.usage.size());
+std::vector<Space> spaces_of(TimelineShape shape, bool above) {
+  if (shape == TimelineShape::stacked)
+    return above ? std::vector<Space>(kStackOrder.begin(), kStackOrder.end()) : std::vector<Space>();
+  return above ? std::vector{Space::device} : std::vector{Space::host, Space::staging, Space::page_cache};
+}
+
+std::vector<view::CurvePoint> sum_curve(const Timeline& timeline, std::span<const Space> spaces,
+                                        TimeAxis axis) {
+  std::vector<view::CurvePoint> points;
+  points.reserve(timeline.usage.size());
   for (const UsagePoint& point : timeline.usage) {
-    const double x = x_of(point, curves.axis);
     double sum = 0;
-    for (std::size_t level = 0; level < kSpaceCount; ++level) {
-      const std::size_t space = index(kStackOrder[level]);
-      const auto bytes = static_cast<double>(point.bytes[space]);
-      sum += bytes;
-      curves.spaces[space].push_back({x, bytes});
-      curves.stacked[level].push_back({x, sum});
-      curves.most[space] = std::max(curves.most[space], bytes);
-    }
-    curves.most_stacked = std::max(curves.most_stacked, sum);
+    for (const Space space : spaces) sum += static_cast<double>(point.bytes[index(space)]);
+    points.push_back({x_of(point, axis), sum});
   }
+  return points;
+}
+
+double most_of(std::span<const view::CurvePoint> curve) {
+  double most = 0;
+  for (const view::CurvePoint& point : curve) most = std::max(most, point.y);
+  return most;
+}
+
+TimelineSide make_side(const Timeline& timeline, const Timeline* measured, std::vector<Space> spaces,
+                       TimeAxis axis) {
+  TimelineSide side;
+  unsigned counted = 0;
+  for (const Space space : spaces) {
+    if (space != Space::page_cache) counted |= 1u << index(space);
+    if (timeline.peaks[index(space)].bytes > 0) side.spaces.push_back(space);
+  }
+  for (std::size_t i = 1; i <= side.spaces.size(); ++i)
+    side.sums.push_back(sum_curve(timeline, std::span(side.spaces).first(i), axis));
+  if (side.spaces.empty()) return side;
+  side.most = most_of(side.sums.back());
+  side.peak = peak_over(timeline, counted);
+  if (measured == nullptr) return side;
+  side.measured = sum_curve(*measured, side.spaces, axis);
+  side.most = std::max(side.most, most_of(side.measured));
+  return side;
 }
 
 // Samples carry the machine's clock only. The usage of the same run says which step that was.
@@ -37,28 +67,6 @@ double x_of_sample(const Timeline& run, TimeAxis axis, double seconds, double en
   return after == run.usage.end() ? end : static_cast<double>(std::prev(after)->step);
 }
 
-void add_measured(TimelineCurves& curves, const Timeline& run, std::size_t steps) {
-  MeasuredCurve ledger{"measured: allocated", true, {}};
-  for (const UsagePoint& point : run.usage) {
-    const std::uint64_t sum = std::accumulate(point.bytes.begin(), point.bytes.end(), std::uint64_t{0});
-    const double x = x_of(point, curves.axis);
-    ledger.points.push_back({x, static_cast<double>(sum)});
-    for (std::size_t space = 0; space < kSpaceCount; ++space)
-      curves.measured_spaces[space].push_back({x, static_cast<double>(point.bytes[space])});
-  }
-  MeasuredCurve process{"measured: process", false, {}};
-  for (const MemorySample& sample : run.measured) {
-    const double x = x_of_sample(run, curves.axis, sample.seconds, static_cast<double>(steps));
-    process.points.push_back({x, static_cast<double>(sample.memory.rss_anon + sample.memory.rss_shmem)});
-  }
-  for (MeasuredCurve* curve : {&ledger, &process}) {
-    if (curve->points.empty()) continue;
-    for (const view::CurvePoint& point : curve->points)
-      curves.most_measured = std::max(curves.most_measured, point.y);
-    curves.measured.push_back(std::move(*curve));
-  }
-}
-
 }  // namespace
 
 std::string_view space_title(Space space) {
@@ -66,17 +74,26 @@ std::string_view space_title(Space space) {
   return kTitles[index(space)];
 }
 
-TimelineCurves timeline_curves(const Projection& projection, const UploadResult* upload, TimeAxis axis) {
+TimelineCurves timeline_curves(const Projection& projection, const UploadResult* upload, const Budget& budget,
+                               TimeAxis axis, TimelineShape shape) {
   TimelineCurves curves;
   curves.axis = axis;
+  curves.shape = shape;
   const std::size_t steps = projection.plan.steps.size();
   curves.modelled_length = axis == TimeAxis::steps ? static_cast<double>(steps) : projection.timeline.seconds;
   curves.length = curves.modelled_length;
-  add_spaces(curves, projection.timeline);
-  if (upload != nullptr) {
-    add_measured(curves, upload->report.measured, steps);
-    if (axis == TimeAxis::seconds) curves.length = std::max(curves.length, upload->report.measured.seconds);
-  }
+  const Timeline* const measured = upload == nullptr ? nullptr : &upload->report.measured;
+  for (const bool above : {true, false})
+    curves.sides[above ? 0 : 1] = make_side(projection.timeline, measured, spaces_of(shape, above), axis);
+  curves.sides[0].budget = shape == TimelineShape::stacked ? budget.unified : budget.device;
+  curves.sides[1].budget = budget.host;
+  if (measured == nullptr) return curves;
+  if (axis == TimeAxis::seconds) curves.length = std::max(curves.length, measured->seconds);
+  if (shape == TimelineShape::split) return curves;
+  for (const MemorySample& sample : measured->measured)
+    curves.process.push_back({x_of_sample(*measured, axis, sample.seconds, static_cast<double>(steps)),
+                              static_cast<double>(sample.memory.rss_anon + sample.memory.rss_shmem)});
+  curves.sides[0].most = std::max(curves.sides[0].most, most_of(curves.process));
   return curves;
 }
 
@@ -94,6 +111,23 @@ std::size_t step_at_x(const Projection& projection, TimeAxis axis, double x) {
   const auto& usage = projection.timeline.usage;
   const auto after = std::ranges::upper_bound(usage, x, {}, &UsagePoint::seconds);
   return after == usage.begin() ? 0 : std::prev(after)->step;
+}
+
+std::string step_text(const Model& model, const Projection& projection, std::size_t step) {
+  const Plan& plan = projection.plan;
+  if (step >= plan.steps.size()) return {};
+  constexpr std::array<std::string_view, 3> kVerbs = {"allocate", "copy", "free"};
+  const Step& now = plan.steps[step];
+  const Block& block = plan.block(now.block);
+  const auto* const storage = std::get_if<StorageId>(&now.from);
+  const bool reads = now.verb == Verb::copy && storage != nullptr;
+  // into a slot of a ring: what is read says more than where it goes
+  const auto owner = reads ? model.owners[index(*storage)] : std::nullopt;
+  const std::string name =
+      owner ? model.tensor(*owner).name.str() : block_label(block, *model.graph, model.owners);
+  const std::string_view verb =
+      reads && block.space != Space::page_cache ? "read" : kVerbs[static_cast<std::size_t>(now.verb)];
+  return fmt::format("{} {}, {}", verb, safe_display(name, 60), space_name(block.space));
 }
 
 }  // namespace loadline::gui

@@ -2,12 +2,15 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
+#include "core/graph/filter.h"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <imgui_stdlib.h>
 
 namespace loadline::gui {
 namespace {
@@ -45,15 +48,6 @@ void describe(const Model& model, const Ui& ui, NodeId id) {
   if (!node.children.empty()) muted(ui, "Double click to see it on the map.");
 }
 
-// Says why some lines are dimmed, and offers to clear the filter.
-void draw_filter(Document& document, const Ui& ui) {
-  if (document.table().applied.empty()) return;
-  ImGui::SameLine(0, ui.px(12));
-  const bool clear = link(ui, "filter", "filter: " + document.table().applied);
-  tooltip(ui, "Lit here and on the map: what passes the filter of the table. Click to clear it.");
-  if (clear) document.set_filter("");
-}
-
 class TreePanel final : public Panel {
  public:
   void draw_content(Workspace& workspace, const Ui& ui) override;
@@ -63,6 +57,7 @@ class TreePanel final : public Panel {
   void reveal(const Document& document);
   void unfold(const Model& model);
   void draw_line(Document& document, const Ui& ui, const Line& line);
+  void draw_filter(Workspace& workspace, const Ui& ui);
 
   std::uint64_t seen_model_ = 0;
   std::uint64_t seen_selection_ = 0;
@@ -71,7 +66,38 @@ class TreePanel final : public Panel {
   std::vector<Line> lines_;  // of the open part, top to bottom
   bool stale_ = true;
   std::optional<NodeId> scroll_to_;
+  std::string filter_;
 };
+
+// What passes is lit here and on the map, and is what the table lists.
+void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  const TableView& table = document.table();
+  const bool filtered = !table.filter.empty();
+  filter_ = table.filter;
+  const float cross = filtered ? ImGui::GetFrameHeight() : 0;
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - cross);
+  if (std::exchange(workspace.wants_filter, false)) ImGui::SetKeyboardFocusHere();
+  {
+    const ColorScope color(ImGuiCol_Border, ui.theme->bad);  // seen around a wrong filter only
+    const StyleScope frame(ImGuiStyleVar_FrameBorderSize, table.error.empty() ? 0 : ui.px(1));
+    if (ImGui::InputTextWithHint("##filter", "Filter: q_proj layer:12", &filter_))
+      document.set_filter(filter_);
+  }
+  if (!ImGui::IsItemActive()) tooltip(ui, filter_help());
+  if (filtered) {
+    ImGui::SameLine(0, 0);
+    if (icon_button(ui, "clear", "Clear the filter",
+                    [&](ImVec2 center, ImU32 ink) { paint_cross(ui, center, ink); }))
+      document.set_filter("");
+  }
+  if (!table.error.empty()) return paragraph(ui, shown(table.error), ui.theme->bad);
+  if (table.applied.empty()) return;
+  small_text(ui,
+             fmt::format("{} of {}, {}", format_grouped(table.rows.size()),
+                         counted(document.model->graph->tensors.size(), "tensor"), format_bytes(table.bytes)),
+             ui.theme->muted);
+}
 
 void TreePanel::reset(const Document& document) {
   seen_model_ = document.id;
@@ -91,9 +117,11 @@ void TreePanel::reset(const Document& document) {
 
 void TreePanel::reveal(const Document& document) {
   seen_selection_ = document.selections();
-  if (!document.selection()) return;
   const Model& model = *document.model;
-  const NodeId node = model.nodes[index(*document.selection())];
+  const auto tensor = document.selected_tensor();
+  const auto* const module = std::get_if<NodeId>(&document.selected());
+  if (!tensor && module == nullptr) return;
+  const NodeId node = tensor ? model.nodes[index(*tensor)] : end_of_chain(model.tree, *module);
   for (NodeId at = node; at != kRootNode;) {
     at = model.tree.node(at).parent;
     open_[index(at)] = true;
@@ -127,9 +155,8 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (seen_selection_ != document.selections() || seen_scale_ != ui.scale) reveal(document);
   seen_scale_ = ui.scale;
   if (stale_) unfold(*document.model);
-  heading(ui, "Modules");
+  draw_filter(workspace, ui);
   const FontScope font(ui.fonts.small);
-  draw_filter(document, ui);
   const ChildScope child("lines");
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float height = ImGui::GetFontSize() + ui.px(9);
@@ -149,7 +176,8 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const Model& model = *document.model;
   const ModuleNode& node = model.tree.node(line.node);
   const bool branch = !node.children.empty();
-  const bool selected = node.tensor && document.selection() == node.tensor;
+  const bool selected = (node.tensor && document.selected_tensor() == node.tensor) ||
+                        document.selected() == Selected(line.node);
   const float height = ImGui::GetFontSize() + ui.px(9);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
@@ -159,10 +187,8 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
       document.zoom(line.node);
     else if (branch)
       open_[index(line.node)] = !open_[index(line.node)], stale_ = true;
-    if (node.tensor && !branch) {
-      document.select(node.tensor);
-      seen_selection_ = document.selections();  // it is in sight already
-    }
+    document.select(node.tensor && !branch ? Selected(*node.tensor) : Selected(line.node));
+    seen_selection_ = document.selections();  // it is in sight already
   }
   const double share = share_of(node.bytes, model.weight_bytes);
   hover_card(ui, [&] { describe(model, ui, line.node); });

@@ -305,7 +305,8 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
   draw_peaks(ui, result.projection->timeline, &report.measured);
   if (plotted_ != workspace.uploaded()) {
     plotted_ = workspace.uploaded();
-    plot_.set_curves(timeline_curves(*result.projection, plotted_.get(), TimeAxis::steps));
+    plot_.set_curves(
+        timeline_curves(*result.projection, plotted_.get(), {}, TimeAxis::steps, TimelineShape::stacked), {});
   }
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -313,7 +314,7 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
   legend_entry(ui, ui.theme->highlight, "measured: allocated", "");
   ImGui::SameLine(0, ui.px(16));
   legend_entry(ui, ui.theme->accent, "measured: process", "");
-  plot_.draw(ui, {inside_axes(ui, at + ImVec2{0, ui.px(22)}, at + room, kPlotAxisWidth), {}, false});
+  plot_.draw(ui, {inside_axes(ui, at + ImVec2{0, ui.px(22)}, at + room, kPlotAxisWidth), {}});
 }
 
 }  // namespace

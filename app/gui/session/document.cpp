@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/graph/shares.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace loadline::gui {
@@ -38,11 +39,51 @@ Document::Kept Document::hand_over() {
   return {std::move(asked_), table_.column, table_.ascending, std::move(arena)};
 }
 
-void Document::select(std::optional<TensorId> tensor) {
-  if (model && tensor && index(*tensor) >= model->graph->tensors.size()) return;
-  selection_ = model ? tensor : std::nullopt;
+bool Document::exists(const Selected& what) const {
+  if (!model) return std::holds_alternative<std::monostate>(what);
+  if (const auto* const tensor = std::get_if<TensorId>(&what))
+    return index(*tensor) < model->graph->tensors.size();
+  if (const auto* const module = std::get_if<NodeId>(&what)) return index(*module) < model->tree.nodes.size();
+  if (const auto* const block = std::get_if<BlockId>(&what))
+    return projection.value() && index(*block) < projection.value()->plan.blocks.size();
+  if (const auto* const op = std::get_if<OperatorAt>(&what))
+    return forward.value() && forward.value()->forward() != nullptr &&
+           op->at < forward.value()->forward()->ops.size();
+  return true;
+}
+
+void Document::select(Selected what) {
+  if (!exists(what)) return;
+  history_.select(std::move(what));
   ++selections_;
 }
+
+void Document::go_back() {
+  history_.go_back();
+  ++selections_;
+}
+
+void Document::go_forward() {
+  history_.go_forward();
+  ++selections_;
+}
+
+std::optional<TensorId> Document::selected_tensor() const {
+  if (const auto* const tensor = std::get_if<TensorId>(&selected())) return *tensor;
+  const auto* const block = std::get_if<BlockId>(&selected());
+  if (block == nullptr || !projection.value() || index(*block) >= projection.value()->plan.blocks.size())
+    return std::nullopt;
+  const auto storage = projection.value()->plan.block(*block).storage;
+  return storage ? model->owners[index(*storage)] : std::nullopt;
+}
+
+std::size_t Document::step() const {
+  if (!projection.value()) return 0;
+  return std::min(step_.value_or(projection.value()->timeline.unified.step),
+                  projection.value()->plan.steps.size());
+}
+
+void Document::set_step(std::optional<std::size_t> step) { step_ = step; }
 
 void Document::zoom(NodeId module) {
   if (!model || index(module) >= model->tree.nodes.size()) return;

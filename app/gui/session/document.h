@@ -10,6 +10,7 @@
 #include "app/gui/session/metadata_view.h"
 #include "app/gui/session/model.h"
 #include "app/gui/session/order_list.h"
+#include "app/gui/session/selection.h"
 #include "app/gui/session/shared.h"
 #include "core/inspect/doctor.h"
 #include "core/load/projection.h"
@@ -55,11 +56,21 @@ class Document {
   // Moves the state out for the next document. Afterwards this document may only be destroyed.
   Kept hand_over();
 
-  // Selection and zoom. Tensors and modules that the model does not have are ignored.
-  void select(std::optional<TensorId> tensor);
-  std::optional<TensorId> selection() const { return selection_; }
-  // Counts the calls of select(). Lists scroll to the selection when it changes.
+  // Selection and zoom, which every panel shares. What the model does not have is ignored.
+  void select(Selected what);
+  const Selected& selected() const { return history_.now(); }
+  // The selected tensor, or the tensor of the selected block.
+  std::optional<TensorId> selected_tensor() const;
+  // Counts the changes of the selection. Lists scroll to it when it changes.
   std::uint64_t selections() const { return selections_; }
+  bool can_go_back() const { return history_.can_go_back(); }
+  bool can_go_forward() const { return history_.can_go_forward(); }
+  void go_back();
+  void go_forward();
+  // The time cursor: a step of the projection, the peak's until the user moves it. 0 without a projection.
+  std::size_t step() const;
+  void set_step(std::optional<std::size_t> step);  // nothing: back to the peak
+  bool at_peak() const { return !step_; }
   void zoom(NodeId module);  // the module that the map shows
   NodeId zoomed() const { return zoomed_; }
   void set_filter(std::string filter);
@@ -78,6 +89,18 @@ class Document {
   BoundMemory memory() const;
   // The timeline's request bound to the model, which must not be null.
   BoundRequest bound() const;
+  // The row of the comparison that the timeline shows; null while there is none.
+  const LoadRow* row() const;
+  // Searches for changes that make the load fit, unless that is known already; the result is in `advice`.
+  void advise();
+  // Whether `advice` belongs to what is asked now.
+  bool advised() const { return advised_ == asked_; }
+  // Takes the changes over; take_back() undoes that while nothing else was asked since.
+  void apply(const AdvisedLoad& load);
+  void take_back();
+  bool can_take_back() const { return applied_ == asked_; }
+  // Projects an advised load, to be shown over the timeline; null ends that.
+  void preview(const AdvisedLoad* load);
   // Lists the chosen order in `order`, for the order editor, unless it is listed already.
   void list_order();
   // Makes the edited list the custom order, and chooses it.
@@ -109,6 +132,8 @@ class Document {
   Latest<ForwardScene> forward;
   Latest<Projection> projection;
   Latest<report::PicturedAnswer> comparison;  // of all methods; never null
+  Latest<LoadAnswer> advice;                  // of the load that was asked when advise() was called
+  Latest<Projection> previewed;               // null without a preview
   Latest<OrderList> order;                    // the order last listed; never null
   Latest<std::vector<Finding>> findings;
   // For the conversion last weighed: the parts of the model that the file would lose, in sentences. The error
@@ -117,12 +142,14 @@ class Document {
   std::unique_ptr<ArenaWork> arena;  // never null
 
   // The state of panels.
+  std::optional<std::size_t> hovered_step;      // of the timeline, under the mouse
   std::set<std::string, std::less<>> overlaid;  // methods in the overlay of curves; empty: a default choice
   std::string operator_search;
   std::optional<std::size_t> operator_shown;  // position in the forward graph
   std::vector<Remedy> wants_convert;          // options that the convert panel takes over when next drawn
 
  private:
+  bool exists(const Selected& what) const;
   void refresh_table();
   void check(const Asked& asked) const;
   void lower();
@@ -135,11 +162,15 @@ class Document {
   void compare();
 
   Shared& shared_;
-  std::optional<TensorId> selection_;
+  SelectionHistory history_;
   std::uint64_t selections_ = 0;
+  std::optional<std::size_t> step_;  // of the cursor, if it was moved from the peak
   NodeId zoomed_ = kRootNode;
   TableView table_;
   Asked asked_;
+  std::optional<Asked> advised_;             // what `advice` belongs to
+  std::optional<Asked> applied_, restored_;  // what apply() made, and of what
+  std::optional<Asked> previewing_;
   std::shared_ptr<const StorageOrder> custom_;
   std::shared_ptr<PassMemo> passes_ = std::make_shared<PassMemo>();
   std::optional<LoadQuestion> planned_, compared_;

@@ -150,6 +150,11 @@ void Document::plan() {
       [task = task(*planned_)](Progress& progress) { return project_load(task, progress); },
       [this] {
         shared_.notices.take_back(plan_failure_);
+        step_.reset();
+        // the blocks of the projection before are gone
+        history_.replace([](Selected what) {
+          return std::holds_alternative<BlockId>(what) ? Selected() : std::move(what);
+        });
         if (projection.error() != nullptr) {
           projection.drop();
           plan_failure_ = shared_.notices.fail("project the load", *projection.error(), id);

@@ -61,4 +61,10 @@ report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress) {
                                 std::move(forward), progress);
 }
 
+LoadAnswer advise_load(const LoadTask& task, Progress& progress) {
+  auto forward = task.passes->find(*task.graph, task.question.request, task.assets);
+  return answer(*task.graph, task.question.request, environment_of(task), {.advise = true},
+                std::move(forward), progress);
+}
+
 }  // namespace loadline::gui

@@ -3,6 +3,7 @@
 
 #include "app/gui/session/asked.h"
 #include "app/report/pictured_answer.h"
+#include "core/load/answer.h"
 #include "core/load/bind_request.h"
 #include "core/load/request_pass.h"
 
@@ -42,5 +43,7 @@ StorageOrder first_order(const LoadTask& task, const Progress& progress);
 Projection project_load(const LoadTask& task, Progress& progress);
 // The comparison of all methods and orders of the question, with curves.
 report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress);
+// Changes that make the load fit its budgets (core/load/advice.h); none if it fits.
+LoadAnswer advise_load(const LoadTask& task, Progress& progress);
 
 }  // namespace loadline::gui

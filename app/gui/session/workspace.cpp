@@ -72,7 +72,7 @@ void Workspace::show(MetaGraphPtr graph, std::string path) {
 
 void Workspace::close_model() {
   opening.reset();
-  if (settings.panel == "arena") settings.panel = "explore";  // without a model it is a page of its own
+  if (settings.panel == "arena") settings.panel = "map";  // without a model it is a page of its own
   adopt(nullptr);
 }
 

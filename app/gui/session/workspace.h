@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,18 +33,29 @@ inline constexpr std::array<std::string_view, 4> kColorNames = {"role", "dtype",
 enum class CompareView : std::uint8_t { table, curves, overlay, order };
 inline constexpr std::array<std::string_view, 4> kCompareViewNames = {"table", "curves", "overlay", "order"};
 struct CompareSort {
-  RowSort by = RowSort::table;
+  RowSort by = RowSort::fit;
   bool ascending = true;
   bool operator==(const CompareSort&) const = default;
 };
 
+// The parts of the window. Sizes are logical; 0 follows the window until the user drags the part.
+struct Layout {
+  float tree = 0, inspector = 0, timeline = 0;
+  bool show_tree = true, show_inspector = true, show_timeline = true;
+  bool operator==(const Layout&) const = default;
+};
+
 // Display settings that do not depend on the model.
 struct Settings {
-  std::string panel = "explore";
+  std::string panel = "map";
+  std::map<std::string, std::string, std::less<>> last_in_tab =
+      {};  // the panel of each tab that was shown last
+  Layout layout;
   bool dark = true;
   ColorBy color_by = ColorBy::role;
   CompareView compare_view = CompareView::table;
   CompareSort compare_sort;
+  bool fits_only = false;          // the comparison leaves out what does not fit
   bool operators_as_list = false;  // else as modules
   bool fold_operators = true;      // repeated modules share one line
   bool verify_upload = true;
@@ -133,7 +145,9 @@ class Workspace {
   Settings settings;
   bool wants_browser = false;  // the file browser opens at the next frame
   bool wants_quit = false;
-  std::string manual;  // the topic of the manual that is shown; empty: none
+  bool wants_advice = false;  // the sheet behind the verdict opens at the next frame
+  bool wants_filter = false;  // the filter gets the keyboard at the next frame
+  std::string manual;         // the topic of the manual that is shown; empty: none
   Latest<Model> opening;
   Latest<Conversion> conversion;
   Latest<UploadResult> uploading;

@@ -34,7 +34,9 @@ bool shortcut_pressed(std::string_view shortcut) {
   if (shortcut == "Escape") return list_key_pressed(ListKey::escape);
   if (shortcut == "Backspace") return list_key_pressed(ListKey::backspace);
   constexpr int kF1 = 290;  // as GLFW has it
-  if (shortcut == "F1") return ImGui::IsKeyPressed(kF1, false);
+  if (shortcut.size() == 2 && shortcut[0] == 'F') return ImGui::IsKeyPressed(kF1 + shortcut[1] - '1', false);
+  if (shortcut == "Alt+Left") return ImGui::GetIO().KeyAlt && list_key_pressed(ListKey::left);
+  if (shortcut == "Alt+Right") return ImGui::GetIO().KeyAlt && list_key_pressed(ListKey::right);
   if (!ImGui::GetIO().KeyCtrl || !shortcut.starts_with(kControl)) return false;
   // until version 1.87 KeysDown is indexed by the codes of the platform; GLFW's letters are ASCII
   return ImGui::IsKeyPressed(shortcut[kControl.size()], false);

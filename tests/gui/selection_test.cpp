@@ -1,0 +1,135 @@
+// The coordinates that all views share: what is selected, when it is, and the advice that changes the
+// request.
+#include "app/gui/session/verdict.h"
+#include "app/gui/session/workspace.h"
+#include "tests/gui/sample_graphs.h"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace loadline::gui {
+namespace {
+
+void settle(Workspace& workspace) {
+  while (workspace.busy())
+    if (!workspace.poll()) std::this_thread::yield();
+  workspace.poll();
+}
+
+TEST(Selection, GoesBackAndForward) {
+  Workspace workspace("");
+  workspace.show(tiny_graph(), "");
+  Document& document = workspace.document();
+  EXPECT_FALSE(document.can_go_back());
+  document.select(TensorId{0});
+  document.select(kRootNode);
+  document.select(TensorId{1});
+  document.go_back();
+  EXPECT_EQ(document.selected(), Selected(kRootNode));
+  EXPECT_FALSE(document.selected_tensor());
+  document.go_back();
+  EXPECT_EQ(document.selected_tensor(), TensorId{0});
+  document.go_forward();
+  EXPECT_EQ(document.selected(), Selected(kRootNode));
+  document.select(TensorId{2});  // what came after is gone
+  EXPECT_FALSE(document.can_go_forward());
+  document.select(TensorId{2});  // the same once more is no step
+  document.go_back();
+  EXPECT_EQ(document.selected(), Selected(kRootNode));
+  document.select(NodeId{9999});
+  EXPECT_EQ(document.selected(), Selected(kRootNode)) << "what the model does not have is ignored";
+}
+
+TEST(Selection, IsBounded) {
+  SelectionHistory history;
+  for (std::uint32_t i = 0; i < 1000; ++i) history.select(TensorId{i});
+  EXPECT_EQ(history.now(), Selected(TensorId{999}));
+  int steps = 0;
+  for (; history.can_go_back(); ++steps) history.go_back();
+  EXPECT_EQ(steps, 199);
+}
+
+TEST(Selection, OfABlockEndsWithItsProjection) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  Document& document = workspace.document();
+  document.select(BlockId{0});
+  EXPECT_EQ(document.selected(), Selected(BlockId{0}));
+  document.set_option("method", "to_device");
+  settle(workspace);
+  EXPECT_EQ(document.selected(), Selected());
+}
+
+TEST(TimeCursor, IsAtThePeakUntilItIsMoved) {
+  Workspace workspace("");
+  EXPECT_EQ(workspace.document().step(), 0u);
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  Document& document = workspace.document();
+  EXPECT_EQ(document.step(), document.projection.value()->timeline.unified.step);
+  document.set_step(3);
+  EXPECT_EQ(document.step(), 3u);
+  EXPECT_FALSE(document.at_peak());
+  document.set_step(SIZE_MAX);
+  EXPECT_EQ(document.step(), document.projection.value()->plan.steps.size());
+  document.set_option("method", "to_device");
+  settle(workspace);
+  EXPECT_TRUE(document.at_peak()) << "another load has other steps";
+}
+
+TEST(Verdicts, SayByHowMuchALoadFits) {
+  Workspace workspace("");
+  EXPECT_EQ(verdict_of(workspace.document()).state, Verdict::State::unknown);
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  Document& document = workspace.document();
+  EXPECT_EQ(verdict_of(document).words, "no budget");
+  document.set_option("device_budget", "160GiB");
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::fits);
+  EXPECT_EQ(verdict_of(document).words, "fits, 28.58 GiB left");
+  document.set_option("method", "state_dict");
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::over);
+  EXPECT_EQ(verdict_of(document).words, "102.83 GiB over");
+  EXPECT_FALSE(verdict_of(document).first.empty());
+}
+
+TEST(Verdicts, AdviceIsTakenOverAndBack) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  Document& document = workspace.document();
+  document.set_option("method", "state_dict");
+  document.set_option("device_budget", "160GiB");
+  settle(workspace);
+  const Asked before = document.asked();
+  EXPECT_FALSE(document.advised());
+  document.advise();
+  settle(workspace);
+  ASSERT_TRUE(document.advised());
+  ASSERT_TRUE(document.advice.value());
+  ASSERT_TRUE(document.advice.value()->advice);
+  const auto answer = document.advice.value();
+  const std::vector<AdvisedLoad>& loads = answer->advice->advice.loads;
+  ASSERT_FALSE(loads.empty());
+  document.preview(&loads.front());
+  settle(workspace);
+  ASSERT_TRUE(document.previewed.value());
+  EXPECT_EQ(document.previewed.value()->method, loads.front().method);
+  document.preview(nullptr);
+  EXPECT_FALSE(document.previewed.value());
+  document.apply(loads.front());
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::fits) << verdict_of(document).words;
+  EXPECT_EQ(&shown_method(document.asked()), loads.front().method);
+  EXPECT_FALSE(document.advised()) << "it is of the load before";
+  ASSERT_TRUE(document.can_take_back());
+  document.take_back();
+  EXPECT_EQ(document.asked(), before);
+  EXPECT_FALSE(document.can_take_back());
+}
+
+}  // namespace
+}  // namespace loadline::gui
