@@ -180,6 +180,32 @@ void set_time(Workspace& workspace, const std::string& text) {
   document.set_step(text == "end" ? steps : parse_number<std::size_t>(text, 0, steps));
 }
 
+void play(Workspace& workspace, const std::string& word) {
+  Document& document = workspace.document();
+  if (!document.projection.value()) refuse("no load is projected");
+  document.play(word.empty() ? !document.playing : on_or_off(word));
+}
+
+void set_speed(Workspace& workspace, const std::string& text) {
+  workspace.document().play_speed = parse_number<double>(text, 0.01, 100);
+}
+void faster(Workspace& workspace, const std::string&) {
+  double& speed = workspace.document().play_speed;
+  speed = std::min(16.0, speed * 2);
+}
+void slower(Workspace& workspace, const std::string&) {
+  double& speed = workspace.document().play_speed;
+  speed = std::max(1.0 / 16, speed / 2);
+}
+
+template <int by>
+void move_time(Workspace& workspace, const std::string&) {
+  Document& document = workspace.document();
+  if (!document.projection.value()) return;
+  const std::size_t now = document.step(), steps = document.projection.value()->plan.steps.size();
+  document.set_step(by < 0 ? now - std::min<std::size_t>(now, -by) : std::min(steps, now + by));
+}
+
 void show_advice(Workspace& workspace, const std::string&) { workspace.wants_advice = true; }
 
 // Takes over the Nth change that the advice lists.
@@ -414,6 +440,12 @@ constexpr auto kActions = std::to_array<Action>({
     {"apply-advice", "Take over a change of the advice", "", kRequired, has_model, apply_advice},
     {"take-back", "Take the change back", "", kNone, can_take_back, take_back},
     {"time", "Move the time cursor", "", kRequired, has_model, set_time},
+    {"play", "Play the load, or stop", "Space", kOptional, has_model, play},
+    {"speed", "Set the speed of the play", "", kRequired, has_model, set_speed},
+    {"slower", "Play slower", "J", kNone, has_model, slower},
+    {"faster", "Play faster", "L", kNone, has_model, faster},
+    {"step-back", "Move the time cursor back", ",", kNone, has_model, move_time<-1>},
+    {"step-on", "Move the time cursor on", ".", kNone, has_model, move_time<1>},
 
     {"select", "Select a tensor", "", kRequired, has_model, select},
     {"select-module", "Select a module", "", kRequired, has_model, select_module},

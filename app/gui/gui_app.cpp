@@ -4,6 +4,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
+#include <imgui.h>
+
 namespace loadline::gui {
 
 GuiApp::GuiApp(Window& window, std::string hub_cache, std::stop_token stop,
@@ -53,6 +55,8 @@ void GuiApp::frame() {
   refresh_style();
   window_.frame([&] { shell_.draw(ui_); });
 }
+
+bool GuiApp::types() const { return ImGui::GetIO().WantTextInput; }
 
 void GuiApp::check_open() const {
   if (stop_.stop_requested()) throw Error(ErrorCode::cancelled, "interrupted");

@@ -33,6 +33,9 @@ class GuiApp {
   }
   // Throws Error{cancelled} once the window is to close, to end work whose result would not be seen.
   void check_open() const;
+  // Whether something moves by itself, and whether a text field shows its cursor.
+  bool moves() const { return workspace_.document().arena->view.playing || workspace_.document().playing; }
+  bool types() const;
 
  private:
   void refresh_style();

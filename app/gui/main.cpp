@@ -10,8 +10,10 @@ namespace loadline::gui {
 namespace {
 
 // Seconds to wait for events: a job's progress is redrawn ten times a second, a blinking cursor twice.
+// Nothing else changes without an event; results of jobs are events.
 constexpr double kBusyWait = 0.1;
-constexpr double kIdleWait = 0.5;
+constexpr double kTypingWait = 0.5;
+constexpr double kIdleWait = 3600;
 constexpr double kMovingWait = 0.03;
 constexpr std::uint64_t kMostScriptBytes = 1 << 20;
 
@@ -29,7 +31,8 @@ void throw_failures(const Workspace& workspace) {
     if (notice.severity == Severity::error) throw Error(ErrorCode::io, notice.text);
 }
 
-void run_until_closed(GuiApp& app) {
+void run_until_closed(GuiApp& app, const std::stop_token& stop) {
+  const std::stop_callback wake(stop, app.window().waker());
   // after an event ImGui takes a frame or two until everything has followed it
   constexpr int kAfterEvent = 3;
   int frames = kAfterEvent;
@@ -38,9 +41,10 @@ void run_until_closed(GuiApp& app) {
       app.frame();
       app.window().wait_events(0);
     }
-    const double wait = app.workspace().document().arena->view.playing ? kMovingWait
-                        : app.workspace().busy()                       ? kBusyWait
-                                                                       : kIdleWait;
+    const double wait = app.moves()              ? kMovingWait
+                        : app.workspace().busy() ? kBusyWait
+                        : app.types()            ? kTypingWait
+                                                 : kIdleWait;
     frames = app.window().wait_events(wait) ? kAfterEvent : 1;
   }
 }
@@ -66,7 +70,7 @@ int run_gui(const GuiRequest& request) {
   bool quit = false;
   if (!script.empty()) quit = play_script(app, script, request.script);
   if (!offscreen) {
-    if (!quit) run_until_closed(app);
+    if (!quit) run_until_closed(app, request.stop);
     return 0;
   }
   app.settle();

@@ -85,6 +85,7 @@ void Shell::handle_shortcuts() {
 
 void Shell::draw(const Ui& ui) {
   handle_shortcuts();
+  workspace_.document().advance(static_cast<double>(ImGui::GetIO().DeltaTime));
   if (seen_model_ != workspace_.document().id) {
     seen_model_ = workspace_.document().id;
     for (const auto& [id, panel] : panels_) panel->forget();

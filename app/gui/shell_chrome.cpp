@@ -69,17 +69,18 @@ void Shell::draw_notices(const Ui& ui) {
                              model->errors > 1 ? fmt::format("  and {} more", model->errors - 1) : ""),
                  -1, nullptr);
   }
-  std::optional<std::pair<std::size_t, Answer>> answered;
+  // the newest stands for all: others come to sight as it is dismissed
   const std::vector<Notice>& all = workspace_.shared.notices.all();
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (const Answer answer = notice_strip(ui, all[i].severity, all[i].text, static_cast<int>(i), &all[i]);
-        answer != Answer::none)
-      answered = {i, answer};
-  if (!answered) return;
-  const Notice notice = all[answered->first];
-  workspace_.shared.notices.dismiss(answered->first);
-  if (answered->second == Answer::mend)
-    workspace_.attempt([&] { workspace_.mend({*notice.remedy}, notice.path); });
+  if (all.empty()) return;
+  const std::size_t newest = all.size() - 1;
+  const std::string words =
+      newest == 0 ? all[newest].text
+                  : fmt::format("{}  ({} behind it)", all[newest].text, counted(newest, "older message"));
+  const Answer answer = notice_strip(ui, all[newest].severity, words, static_cast<int>(newest), &all[newest]);
+  if (answer == Answer::none) return;
+  const Notice notice = all[newest];
+  workspace_.shared.notices.dismiss(newest);
+  if (answer == Answer::mend) workspace_.attempt([&] { workspace_.mend({*notice.remedy}, notice.path); });
 }
 
 // Jobs with a bar each; else what the window waits for.

@@ -31,8 +31,8 @@ struct Theme {
   ImU32 good = 0;
   ImU32 warning = 0;
   ImU32 bad = 0;
-  ImU32 neutral = 0;  // categories without a colour: aggregates, "other"
-  PerSpace<ImU32> spaces = {};
+  ImU32 neutral = 0;            // categories without a colour: aggregates, "other"
+  PerSpace<ImU32> spaces = {};  // of a family apart from that of the roles: both stand in one picture
   std::array<ImU32, 8> categories = {};
   std::array<ImU32, kRoleCount> roles = {};  // by Role
 

@@ -79,6 +79,36 @@ TEST(TimeCursor, IsAtThePeakUntilItIsMoved) {
   EXPECT_TRUE(document.at_peak()) << "another load has other steps";
 }
 
+TEST(TimeCursor, PlaysTheLoadToItsEnd) {
+  Workspace workspace("");
+  workspace.document().play(true);
+  EXPECT_FALSE(workspace.document().playing) << "there is no load";
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  Document& document = workspace.document();
+  const std::size_t steps = document.projection.value()->plan.steps.size();
+  document.play(true);
+  EXPECT_EQ(document.step(), 0u);
+  document.advance(1);
+  const std::size_t after = document.step();
+  EXPECT_GT(after, steps / 10);
+  EXPECT_LT(after, steps / 6);
+  document.play_speed = 2;
+  document.advance(1);
+  EXPECT_NEAR(static_cast<double>(document.step()), 3.0 * static_cast<double>(after), 3);
+  document.set_step(5);  // a person takes the cursor: the play goes on from there
+  document.advance(0.001);
+  EXPECT_LT(document.step(), 20u);
+  document.advance(100);
+  EXPECT_EQ(document.step(), steps);
+  EXPECT_FALSE(document.playing);
+  document.play(true);
+  EXPECT_EQ(document.step(), 0u) << "from the end it begins anew";
+  document.set_option("method", "to_device");
+  settle(workspace);
+  EXPECT_FALSE(document.playing);
+}
+
 TEST(Verdicts, SayByHowMuchALoadFits) {
   Workspace workspace("");
   EXPECT_EQ(verdict_of(workspace.document()).state, Verdict::State::unknown);

@@ -2,12 +2,14 @@
 #include "app/gui/panels/map_paint.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/plot_paint.h"
+#include "app/gui/panels/timeline_data.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 #include "core/view/treemap.h"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 
@@ -112,7 +114,10 @@ class MapPanel final : public Panel {
   void draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size);
   void draw_legend(const Workspace& workspace, const Ui& ui);
   void draw_tiles(const Document& document, const Ui& ui, ImVec2 at);
+  void fill_tile(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low, ImVec2 high) const;
+  void refresh_spaces(const Document& document);
   void draw_labels(const Document& document, const Ui& ui, ImVec2 at);
+  ImU32 ink_of(const Document& document, const Ui& ui, std::size_t tile) const;
   void draw_selection(const Document& document, const Ui& ui, ImVec2 at);
   void handle_mouse(Document& document, const Ui& ui, ImVec2 at);
   static ImU32 dimmed(const Ui& ui, ImU32 color) { return mix(ui.theme->panel, color, 0.18f); }
@@ -145,6 +150,10 @@ class MapPanel final : public Panel {
   std::vector<ImU32> colors_;    // parallel to tiles_
   std::vector<int> categories_;  // parallel to tiles_: what the legend calls it, -1 = nothing
   int dimmed_except_ = -1;       // category under the mouse in the legend
+  // Where each storage is at the time cursor; empty while the cursor rests at the peak.
+  std::vector<std::uint8_t> spaces_;
+  std::shared_ptr<const Projection> spaces_of_;
+  std::size_t spaces_at_ = 0;
 };
 
 void MapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
@@ -221,6 +230,7 @@ void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   lay_out(document, ui, {std::floor(size.x), std::floor(size.y)});
   color_tiles(workspace, ui);
+  refresh_spaces(document);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("map", size);
   ImGui::PushClipRect(at, at + size, true);
@@ -230,6 +240,39 @@ void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
   draw_selection(document, ui, at);
   handle_mouse(document, ui, at);
   ImGui::PopClipRect();
+}
+
+// While the cursor is moved, colours say where the bytes are instead of what they are.
+void MapPanel::refresh_spaces(const Document& document) {
+  const bool moved = document.projection.value() && (!document.at_peak() || document.hovered_step);
+  if (!moved) {
+    spaces_.clear();
+    spaces_of_.reset();
+    return;
+  }
+  const std::size_t step = document.hovered_step.value_or(document.step());
+  if (spaces_of_ == document.projection.value() && spaces_at_ == step) return;
+  spaces_of_ = document.projection.value();
+  spaces_at_ = step;
+  spaces_ = gui::spaces_at(*spaces_of_, document.model->graph->storages.size(), step);
+}
+
+// Side by side where the tensor is in several spaces at once.
+void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low,
+                         ImVec2 high) const {
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  const auto tensor = document.model->tree.node(tile.node).tensor;
+  // of many small ones together: what most of a load does to all
+  std::uint8_t held = 0;
+  if (tensor) held = spaces_[index(document.model->tensor(*tensor).storage)];
+  const auto count = static_cast<float>(std::popcount(held));
+  float left = low.x;
+  for (const Space space : kStackOrder) {
+    if ((held >> index(space) & 1u) == 0) continue;
+    const float right = std::round(left + (high.x - low.x) / count);
+    draw->AddRectFilled({left, low.y}, {std::min(right, high.x), high.y}, ui.theme->spaces[index(space)]);
+    left = right;
+  }
 }
 
 void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
@@ -245,11 +288,22 @@ void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
       continue;
     }
     const bool filtered_out = !lit.empty() && !lit[index(tiles_[i].node)];
-    const ImU32 color = filtered_out ? dimmed(ui, colors_[i]) : color_of(ui, i);
+    const bool timed = !spaces_.empty();
+    const ImU32 color = filtered_out || timed ? dimmed(ui, colors_[i]) : color_of(ui, i);
     const ImU32 bright = mix(color, IM_COL32_WHITE, 0.10f);
     const ImU32 deep = mix(color, IM_COL32_BLACK, 0.14f);
     draw->AddRectFilledMultiColor(low, high, bright, color, deep, color);
+    if (timed && !filtered_out) fill_tile(document, ui, tiles_[i], low, high);
   }
+}
+
+ImU32 MapPanel::ink_of(const Document& document, const Ui& ui, std::size_t tile) const {
+  if (spaces_.empty()) return text_on(color_of(ui, tile));
+  const auto tensor = document.model->tree.node(tiles_[tile].node).tensor;
+  const std::uint8_t held = tensor ? spaces_[index(document.model->tensor(*tensor).storage)] : 0;
+  for (const Space space : kStackOrder)
+    if ((held >> index(space) & 1u) != 0) return text_on(ui.theme->spaces[index(space)]);
+  return ui.theme->muted;
 }
 
 void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
@@ -284,7 +338,7 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
       continue;
     }
     if (w < ui.px(44) || h < line + ui.px(4)) continue;
-    const ImU32 ink = text_on(color_of(ui, i));
+    const ImU32 ink = ink_of(document, ui, i);
     const std::string name = shown(leaf_label(model, tile));
     // half a name in a narrow tile tells nothing
     if (w < ui.px(76) && text_width(name) > w - 2 * pad) continue;
@@ -348,6 +402,13 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
     if (legend_entry(ui, color, words, figure)) dimmed_except_ = category;
   };
   const Theme& theme = *ui.theme;
+  if (!spaces_.empty()) {
+    for (const Space space : kStackOrder)
+      if (const std::uint64_t bytes = usage_at(spaces_of_->timeline, spaces_at_, 1u << index(space));
+          spaces_of_->timeline.peaks[index(space)].bytes > 0)
+        entry(-1, theme.spaces[index(space)], space_title(space), format_bytes(bytes));
+    return entry(-1, dimmed(ui, theme.neutral), "not in memory", "");
+  }
   switch (workspace.settings.color_by) {
     case ColorBy::role:
       for (std::size_t i = 0; i < kRoleCount; ++i)

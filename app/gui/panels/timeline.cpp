@@ -49,6 +49,7 @@ class TimelinePanel final : public Panel {
   void draw_content(Workspace& workspace, const Ui& ui) override;
   void refresh(const Workspace& workspace);
   void draw_header(Workspace& workspace, const Ui& ui);
+  void draw_play(Document& document, const Ui& ui);
   void draw_legend(const Ui& ui, float right);
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   void draw_peaks(const Ui& ui, const TimelinePlot::Frame& frame);
@@ -116,6 +117,7 @@ void TimelinePanel::draw_header(Workspace& workspace, const Ui& ui) {
                          (pass ? gap + segmented_width(ui, kEnds) : 0);
   const float start = ImGui::GetCursorPosX();
   const float right = start + ImGui::GetContentRegionAvail().x - controls;
+  draw_play(document, ui);
   draw_legend(ui, right - ui.px(12));
   ImGui::SameLine(right);
   ImGui::SetCursorPosX(right);
@@ -129,6 +131,26 @@ void TimelinePanel::draw_header(Workspace& workspace, const Ui& ui) {
   if (!pass) return;
   ImGui::SameLine(0, gap);
   draw_first_token(workspace, ui);
+}
+
+void TimelinePanel::draw_play(Document& document, const Ui& ui) {
+  const bool pressed = icon_button(
+      ui, "play", document.playing ? "Stop (Space)" : "Play the load (Space)", [&](ImVec2 center, ImU32 ink) {
+        ImDrawList* draw = ImGui::GetWindowDrawList();
+        const float r = ui.px(5);
+        if (!document.playing)
+          return draw->AddTriangleFilled({center.x - r * 0.7f, center.y - r},
+                                         {center.x - r * 0.7f, center.y + r}, {center.x + r, center.y}, ink);
+        draw->AddRectFilled({center.x - r, center.y - r}, {center.x - r / 3, center.y + r}, ink);
+        draw->AddRectFilled({center.x + r / 3, center.y - r}, {center.x + r, center.y + r}, ink);
+      });
+  if (pressed) document.play(!document.playing);
+  ImGui::SameLine(0, ui.px(2));
+  const std::string speed = fmt::format("{:g}x", document.play_speed);
+  if (button(ui, speed, ButtonKind::ghost))
+    document.play_speed = document.play_speed >= 4 ? 0.5 : document.play_speed * 2;
+  tooltip(ui, "Speed of the play; J slower, L faster");
+  ImGui::SameLine(0, ui.px(10));
 }
 
 void TimelinePanel::draw_legend(const Ui& ui, float right) {
@@ -155,7 +177,7 @@ void TimelinePanel::draw_legend(const Ui& ui, float right) {
   if (!plot_.curves().sides[0].measured.empty() || !plot_.curves().sides[1].measured.empty())
     entry(ui.theme->highlight, "measured: allocated", "", "What the upload allocated");
   if (!plot_.curves().process.empty())
-    entry(ui.theme->accent, "measured: process", "", "What the system counted for this process");
+    entry(ui.theme->good, "measured: process", "", "What the system counted for this process");
 }
 
 void TimelinePanel::draw_peaks(const Ui& ui, const TimelinePlot::Frame& frame) {

@@ -113,6 +113,18 @@ std::size_t step_at_x(const Projection& projection, TimeAxis axis, double x) {
   return after == usage.begin() ? 0 : std::prev(after)->step;
 }
 
+std::vector<std::uint8_t> spaces_at(const Projection& projection, std::size_t storages, std::size_t step) {
+  std::vector<std::uint8_t> alive(storages, 0);
+  const Plan& plan = projection.plan;
+  for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
+    const Block& block = plan.blocks[i];
+    const Lifetime& life = projection.timeline.lifetimes[i];
+    if (!block.storage || life.from_step == kNever || life.from_step > step || life.to_step <= step) continue;
+    alive[index(*block.storage)] |= static_cast<std::uint8_t>(1u << index(block.space));
+  }
+  return alive;
+}
+
 std::string step_text(const Model& model, const Projection& projection, std::size_t step) {
   const Plan& plan = projection.plan;
   if (step >= plan.steps.size()) return {};

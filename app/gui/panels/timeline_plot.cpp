@@ -209,7 +209,7 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
     }
     draw_line(ui, places[i], columns.ghost, ui.theme->text, 1.5f);
     draw_line(ui, places[i], columns.measured, ui.theme->highlight, 2.0f);
-    if (i == 0) draw_line(ui, places[i], process_columns_, ui.theme->accent, 1.6f);
+    if (i == 0) draw_line(ui, places[i], process_columns_, ui.theme->good, 1.6f);
   }
   for (std::size_t i = 0; i < places.size(); ++i)
     if (!curves_.sides[i].spaces.empty()) draw_lines_of_levels(ui, places[i], curves_.sides[i]);

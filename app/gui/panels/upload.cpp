@@ -313,7 +313,7 @@ void UploadPanel::draw_result(const Workspace& workspace, const Ui& ui, const Up
   if (room.y < ui.px(110)) return;
   legend_entry(ui, ui.theme->highlight, "measured: allocated", "");
   ImGui::SameLine(0, ui.px(16));
-  legend_entry(ui, ui.theme->accent, "measured: process", "");
+  legend_entry(ui, ui.theme->good, "measured: process", "");
   plot_.draw(ui, {inside_axes(ui, at + ImVec2{0, ui.px(22)}, at + room, kPlotAxisWidth), {}});
 }
 

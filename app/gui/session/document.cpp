@@ -122,6 +122,28 @@ void Document::refresh_table() {
   table_.bytes = sum(shares(*model->graph, table_.rows)).bytes;
 }
 
+void Document::play(bool on) {
+  playing = on && projection.value() != nullptr;
+  if (!playing) return;
+  if (at_peak() || step() >= projection.value()->plan.steps.size()) step_ = 0;
+  played_ = static_cast<double>(*step_);
+}
+
+void Document::advance(double seconds) {
+  if (!playing) return;
+  if (!projection.value()) {
+    playing = false;
+    return;
+  }
+  constexpr double kWhole = 8;  // seconds, at the speed 1
+  const auto steps = static_cast<double>(projection.value()->plan.steps.size());
+  // somebody may have moved the cursor
+  if (static_cast<std::size_t>(played_) != step()) played_ = static_cast<double>(step());
+  played_ = std::min(steps, played_ + seconds * play_speed * steps / kWhole);
+  step_ = static_cast<std::size_t>(played_);
+  if (played_ >= steps) playing = false;
+}
+
 ArenaModel arena_model(const Document& document) {
   return {document.model, document.projection.value(), document.forward.value(), document.figures()};
 }

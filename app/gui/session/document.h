@@ -71,6 +71,10 @@ class Document {
   std::size_t step() const;
   void set_step(std::optional<std::size_t> step);  // nothing: back to the peak
   bool at_peak() const { return !step_; }
+  // Plays the load from the cursor, or from its start if that is at the end; moves the cursor by the time
+  // that has passed.
+  void play(bool on);
+  void advance(double seconds);
   void zoom(NodeId module);  // the module that the map shows
   NodeId zoomed() const { return zoomed_; }
   void set_filter(std::string filter);
@@ -142,7 +146,9 @@ class Document {
   std::unique_ptr<ArenaWork> arena;  // never null
 
   // The state of panels.
-  std::optional<std::size_t> hovered_step;      // of the timeline, under the mouse
+  std::optional<std::size_t> hovered_step;  // of the timeline, under the mouse
+  bool playing = false;                     // the time cursor moves by itself
+  double play_speed = 1;
   std::set<std::string, std::less<>> overlaid;  // methods in the overlay of curves; empty: a default choice
   std::string operator_search;
   std::optional<std::size_t> operator_shown;  // position in the forward graph
@@ -165,6 +171,7 @@ class Document {
   SelectionHistory history_;
   std::uint64_t selections_ = 0;
   std::optional<std::size_t> step_;  // of the cursor, if it was moved from the peak
+  double played_ = 0;                // steps of the play, with fractions
   NodeId zoomed_ = kRootNode;
   TableView table_;
   Asked asked_;

@@ -151,6 +151,7 @@ void Document::plan() {
       [this] {
         shared_.notices.take_back(plan_failure_);
         step_.reset();
+        playing = false;
         // the blocks of the projection before are gone
         history_.replace([](Selected what) {
           return std::holds_alternative<BlockId>(what) ? Selected() : std::move(what);

@@ -1,4 +1,5 @@
 // The window on a desktop: GLFW for the window and its events, a Vulkan swapchain for the picture.
+#include "app/gui/window/input_queue.h"
 #include "app/gui/window/swapchain.h"
 #include "app/gui/window/vulkan.h"
 #include "core/base/error.h"
@@ -80,12 +81,9 @@ class DesktopWindow final : public Window {
         slots_{{FrameSlot(device_), FrameSlot(device_)}},
         forced_scale_(options.scale) {
     limit_size();
-    ImGui_ImplGlfw_InitForVulkan(window_.get(), true);
+    ImGui_ImplGlfw_InitForVulkan(window_.get(), false);
     glfwSetWindowUserPointer(window_.get(), this);
-    glfwSetDropCallback(window_.get(), [](GLFWwindow* window, int count, const char** paths) {
-      auto* self = static_cast<DesktopWindow*>(glfwGetWindowUserPointer(window));
-      self->dropped_.insert(self->dropped_.end(), paths, paths + count);
-    });
+    listen();
   }
 
   ~DesktopWindow() override {
@@ -96,6 +94,7 @@ class DesktopWindow final : public Window {
 
   void frame(const std::function<void()>& build) override {
     if (!prepare_swapchain()) return;
+    keyboard_.deliver([this](const InputEvent& event) { hand_on(event); });
     ImGui_ImplVulkan_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     ImGui::NewFrame();
@@ -150,11 +149,12 @@ class DesktopWindow final : public Window {
   void set_title(const std::string& title) override { glfwSetWindowTitle(window_.get(), title.c_str()); }
   bool wait_events(double seconds) override {
     const double start = glfwGetTime();
+    if (!keyboard_.empty()) seconds = 0;  // the next frame has something to learn
     if (seconds > 0)
       glfwWaitEventsTimeout(seconds);
     else
       glfwPollEvents();
-    return glfwGetTime() - start < seconds;
+    return !keyboard_.empty() || glfwGetTime() - start < seconds;
   }
   std::vector<std::string> take_dropped() override { return std::exchange(dropped_, {}); }
   std::function<void()> waker() override {
@@ -163,6 +163,40 @@ class DesktopWindow final : public Window {
   std::vector<std::string> validation_messages() const override { return device_.validation_messages(); }
 
  private:
+  static DesktopWindow& of(GLFWwindow* window) {
+    return *static_cast<DesktopWindow*>(glfwGetWindowUserPointer(window));
+  }
+
+  // As ImGui's backend would, but for the keyboard.
+  void listen() {
+    GLFWwindow* const window = window_.get();
+    glfwSetWindowFocusCallback(window, ImGui_ImplGlfw_WindowFocusCallback);
+    glfwSetCursorEnterCallback(window, ImGui_ImplGlfw_CursorEnterCallback);
+    glfwSetMouseButtonCallback(window, ImGui_ImplGlfw_MouseButtonCallback);
+    glfwSetScrollCallback(window, ImGui_ImplGlfw_ScrollCallback);
+    glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int scancode, int action, int modifiers) {
+      if (action == GLFW_REPEAT || key < 0) return;  // ImGui repeats by itself
+      const bool shortcut =
+          (modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_ALT)) != 0 || (key >= GLFW_KEY_F1 && key <= GLFW_KEY_F25);
+      const bool modifier = key >= GLFW_KEY_LEFT_SHIFT && key <= GLFW_KEY_RIGHT_SUPER;
+      of(from).keyboard_.push({action == GLFW_PRESS ? InputEvent::Kind::press : InputEvent::Kind::release,
+                               key, scancode, modifiers, shortcut && !modifier});
+    });
+    glfwSetCharCallback(window, [](GLFWwindow* from, unsigned int point) {
+      of(from).keyboard_.push({InputEvent::Kind::character, static_cast<int>(point), 0, 0, false});
+    });
+    glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
+      of(from).dropped_.insert(of(from).dropped_.end(), paths, paths + count);
+    });
+  }
+
+  void hand_on(const InputEvent& event) {
+    if (event.kind == InputEvent::Kind::character)
+      return ImGui_ImplGlfw_CharCallback(window_.get(), static_cast<unsigned int>(event.code));
+    const int action = event.kind == InputEvent::Kind::press ? GLFW_PRESS : GLFW_RELEASE;
+    ImGui_ImplGlfw_KeyCallback(window_.get(), event.code, event.scancode, action, event.modifiers);
+  }
+
   VkSurfaceKHR make_surface(VkInstance instance) {
     VkSurfaceKHR surface = VK_NULL_HANDLE;
     check(glfwCreateWindowSurface(instance, window_.get(), nullptr, &surface), "making the window drawable");
@@ -261,6 +295,7 @@ class DesktopWindow final : public Window {
   float forced_scale_ = 0;
   float limited_at_ = 0;  // the scale that the least size was made for
   std::vector<std::string> dropped_;
+  InputQueue keyboard_;
 };
 
 }  // namespace

@@ -35,6 +35,8 @@ bool shortcut_pressed(std::string_view shortcut) {
   if (shortcut == "Backspace") return list_key_pressed(ListKey::backspace);
   constexpr int kF1 = 290;  // as GLFW has it
   if (shortcut.size() == 2 && shortcut[0] == 'F') return ImGui::IsKeyPressed(kF1 + shortcut[1] - '1', false);
+  if (shortcut == "Space") return ImGui::IsKeyPressed(' ', false);
+  if (shortcut.size() == 1) return !ImGui::GetIO().KeyCtrl && ImGui::IsKeyPressed(shortcut[0], true);
   if (shortcut == "Alt+Left") return ImGui::GetIO().KeyAlt && list_key_pressed(ListKey::left);
   if (shortcut == "Alt+Right") return ImGui::GetIO().KeyAlt && list_key_pressed(ListKey::right);
   if (!ImGui::GetIO().KeyCtrl || !shortcut.starts_with(kControl)) return false;
