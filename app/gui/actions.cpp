@@ -108,6 +108,9 @@ void mend(Workspace& workspace, const std::string&) {
   refuse("no message offers a remedy");
 }
 
+void show_palette(Workspace& workspace, const std::string&) { workspace.wants_palette = true; }
+void show_keys(Workspace& workspace, const std::string&) { workspace.shows_keys = true; }
+
 void show_manual(Workspace& workspace, const std::string& topic) {
   const std::string_view wanted = topic.empty() ? find_panel(workspace.settings.panel).manual : topic;
   workspace.manual = report::find_manual_page(wanted).id;
@@ -198,12 +201,12 @@ void slower(Workspace& workspace, const std::string&) {
   speed = std::max(1.0 / 16, speed / 2);
 }
 
-template <int by>
+template <bool on>
 void move_time(Workspace& workspace, const std::string&) {
   Document& document = workspace.document();
   if (!document.projection.value()) return;
   const std::size_t now = document.step(), steps = document.projection.value()->plan.steps.size();
-  document.set_step(by < 0 ? now - std::min<std::size_t>(now, -by) : std::min(steps, now + by));
+  document.set_step(on ? std::min(steps, now + 1) : now - std::min<std::size_t>(now, 1));
 }
 
 void show_advice(Workspace& workspace, const std::string&) { workspace.wants_advice = true; }
@@ -429,6 +432,8 @@ constexpr auto kActions = std::to_array<Action>({
     {"save-request", "Save what is asked as a request", "", kRequired, always, save_request},
     {"mend", "Do what the newest message offers", "", kNone, has_remedy, mend},
     {"panel", "Show a panel", "", kRequired, always, show_panel},
+    {"palette", "Run anything by its name", "Ctrl+P", kNone, always, show_palette},
+    {"keys", "Show all keys", "?", kNone, always, show_keys},
     {"manual", "Show the manual", "F1", kOptional, always, show_manual},
     {"theme", "Switch between dark and light", "Ctrl+T", kOptional, always, set_theme},
 
@@ -444,8 +449,8 @@ constexpr auto kActions = std::to_array<Action>({
     {"speed", "Set the speed of the play", "", kRequired, has_model, set_speed},
     {"slower", "Play slower", "J", kNone, has_model, slower},
     {"faster", "Play faster", "L", kNone, has_model, faster},
-    {"step-back", "Move the time cursor back", ",", kNone, has_model, move_time<-1>},
-    {"step-on", "Move the time cursor on", ".", kNone, has_model, move_time<1>},
+    {"step-back", "Move the time cursor back", ",", kNone, has_model, move_time<false>},
+    {"step-on", "Move the time cursor on", ".", kNone, has_model, move_time<true>},
 
     {"select", "Select a tensor", "", kRequired, has_model, select},
     {"select-module", "Select a module", "", kRequired, has_model, select_module},

@@ -68,12 +68,13 @@ Panel& Shell::panel(std::string_view id) {
 }
 
 void Shell::handle_shortcuts() {
-  for (std::size_t i = 0; i < tabs().size(); ++i)
-    if (shortcut_pressed(fmt::format("Ctrl+{}", i + 1))) show_tab(workspace_, tabs()[i]);
   if (!workspace_.manual.empty() && shortcut_pressed("Escape")) {
     workspace_.manual.clear();
     return;
   }
+  if (palette_.is_open() || workspace_.shows_keys) return;
+  for (std::size_t i = 0; i < tabs().size(); ++i)
+    if (shortcut_pressed(fmt::format("Ctrl+{}", i + 1))) show_tab(workspace_, tabs()[i]);
   const bool typing = browser_.is_open() || ImGui::GetIO().WantTextInput;
   for (const Action& action : actions()) {
     if (action.shortcut.empty() || !shortcut_pressed(action.shortcut) || !action.enabled(workspace_))
@@ -108,6 +109,8 @@ void Shell::draw(const Ui& ui) {
   }
   browser_.draw(workspace_, ui);
   draw_manual(workspace_, ui);
+  palette_.draw(workspace_, ui);
+  draw_keys(workspace_, ui);
   ImGui::End();
 }
 

@@ -1,6 +1,7 @@
 // The frame around the panels: toolbar, module tree, tabs, notices, inspector, timeline, jobs line.
 #pragma once
 
+#include "app/gui/palette.h"
 #include "app/gui/panel.h"
 #include "app/gui/panels/file_browser.h"
 #include "app/gui/session/workspace.h"
@@ -37,6 +38,7 @@ class Shell {
   std::map<std::string, std::unique_ptr<Panel>, std::less<>> panels_;  // made at first use
   std::unique_ptr<Panel> tree_, inspector_, timeline_, start_;
   Toolbar toolbar_;
+  Palette palette_;
   FileBrowser browser_;
   std::string last_panel_ = "map";  // below a sheet
   std::uint64_t seen_model_ = 0;    // the id of the document that panels have seen

@@ -90,8 +90,9 @@ void Shell::draw_jobs(const Ui& ui, float height) {
   const float y = ImGui::GetCursorPosY() + (height - ImGui::GetFontSize()) / 2;
   ImGui::SetCursorPos({ui.px(18), y});
   const std::vector<JobView> jobs = workspace_.shared.jobs.view();
-  const std::string_view right =
-      workspace_.document().model ? "F1 manual   F2 does it fit?   Ctrl+F filter" : "F1 manual";
+  const std::string_view right = workspace_.document().model
+                                     ? "Ctrl+P anything   F2 does it fit?   Ctrl+F filter   ? keys"
+                                     : "Ctrl+P anything   F1 manual   ? keys";
   const float right_width = text_width(right);
   if (jobs.empty()) muted(ui, "Ready");
   for (const JobView& job : jobs) {

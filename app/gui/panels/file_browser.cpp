@@ -49,9 +49,9 @@ void FileBrowser::handle_keys(Workspace& workspace) {
   const auto& entries = workspace.folder().entries;
   if (list_key_pressed(ListKey::escape)) open_ = false;
   if (workspace.listing.busy()) return;  // the list is not yet the one of the folder asked for
-  if (ImGui::IsAnyItemActive()) return;  // the path is being typed
   if (list_key_pressed(ListKey::down) && current_ + 1 < entries.size()) ++current_, scroll_ = true;
   if (list_key_pressed(ListKey::up) && current_ > 0) --current_, scroll_ = true;
+  if (ImGui::IsAnyItemActive()) return;  // the other keys are the path's
   if (list_key_pressed(ListKey::left) || list_key_pressed(ListKey::backspace))
     go(workspace, parent_folder(workspace.folder().path));
   if (list_key_pressed(ListKey::right) && current_ < entries.size() && entries[current_].folder)
@@ -72,6 +72,7 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   ImGui::SetNextWindowSize(size);
   ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
   if (appearing_) ImGui::OpenPopup("Open a model");
+  focus_ = focus_ || appearing_;
   appearing_ = false;
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(18), ui.px(16)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(10));
@@ -88,16 +89,20 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   if (button(ui, "\xE2\x86\x91 Up")) go(workspace, parent_folder(workspace.folder().path));
   ImGui::SameLine();
   ImGui::SetNextItemWidth(-ui.px(1));
+  if (focus_) ImGui::SetKeyboardFocusHere();
+  focus_ = false;
   const bool typed = ImGui::InputTextWithHint("##path", "a file, a model folder or org/name", &path_,
                                               ImGuiInputTextFlags_EnterReturnsTrue);
-  if (typed && !path_.empty()) {
+  if (typed && path_ == listed_) {
+    enter(workspace, current_);  // nothing was typed: the list is meant
+  } else if (typed && !path_.empty()) {
     std::error_code failed;
-    const bool plain_folder =
-        std::filesystem::is_directory(path_, failed) && path_ != workspace.folder().path;
-    if (plain_folder)
+    if (std::filesystem::is_directory(path_, failed) && !is_model_folder(path_)) {
       go(workspace, path_);
-    else
+      focus_ = true;
+    } else {
       open_model(workspace, path_);
+    }
   }
   if (!workspace.listing.error_text().empty())
     paragraph(ui, shown(workspace.listing.error_text()), ui.theme->bad);

@@ -25,6 +25,7 @@ class FileBrowser {
 
   bool open_ = false;
   bool appearing_ = false;
+  bool focus_ = false;  // the path gets the keyboard at the next frame
   std::string path_;    // the line at the top
   std::string listed_;  // the folder that path_ was set from
   std::size_t current_ = 0;

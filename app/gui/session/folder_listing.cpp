@@ -24,15 +24,17 @@ bool is_model_file(std::string_view name) {
   });
 }
 
-// Whether a folder is opened as one model: it has an index, a configuration, the snapshots of a cache, or one
+}  // namespace
+
+// It has an index, a configuration, the snapshots of a cache, or one
 // weight file and no subfolders. Other folders are listed instead.
-bool is_model_folder(const fs::path& path) {
+bool is_model_folder(const std::string& path) {
   constexpr int kMostLookedAt = 256;
   std::error_code failed;
   int left = kMostLookedAt;
   int weights = 0;
   bool folders = false;
-  fs::directory_iterator entry(path, fs::directory_options::none, failed);
+  fs::directory_iterator entry(fs::path(path), fs::directory_options::none, failed);
   for (; !failed && entry != fs::directory_iterator() && left > 0; entry.increment(failed), --left) {
     const std::string name = entry->path().filename().string();
     std::error_code unknown;
@@ -47,8 +49,6 @@ bool is_model_folder(const fs::path& path) {
   }
   return weights == 1 && !folders;
 }
-
-}  // namespace
 
 FolderListing list_folder(const std::string& path) {
   std::error_code failed;
@@ -67,7 +67,8 @@ FolderListing list_folder(const std::string& path) {
     row.name = name;
     row.folder = entry->is_directory(unknown);
     // a packing problem is no model, but it can be opened
-    row.model = row.folder ? is_model_folder(entry->path()) : is_model_file(name) || name.ends_with(".csv");
+    row.model =
+        row.folder ? is_model_folder(entry->path().string()) : is_model_file(name) || name.ends_with(".csv");
     if (!row.folder) {
       const std::uintmax_t bytes = entry->file_size(unknown);
       row.bytes = unknown ? 0 : bytes;

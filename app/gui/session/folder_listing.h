@@ -25,6 +25,9 @@ inline constexpr std::size_t kMostEntries = 5000;
 // Lists a folder without hidden entries. Throws Error{io}.
 FolderListing list_folder(const std::string& path);
 
+// Whether a folder is opened as one model.
+bool is_model_folder(const std::string& path);
+
 // The parent folder; the root is its own parent.
 std::string parent_folder(const std::string& path);
 

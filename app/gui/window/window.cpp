@@ -1,6 +1,7 @@
 // The ImGui context and what its version calls keys.
 #include "app/gui/window/window.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -35,6 +36,10 @@ bool shortcut_pressed(std::string_view shortcut) {
   if (shortcut == "Backspace") return list_key_pressed(ListKey::backspace);
   constexpr int kF1 = 290;  // as GLFW has it
   if (shortcut.size() == 2 && shortcut[0] == 'F') return ImGui::IsKeyPressed(kF1 + shortcut[1] - '1', false);
+  if (shortcut == "?") {  // on whichever key it lies
+    const auto& typed = ImGui::GetIO().InputQueueCharacters;
+    return std::find(typed.begin(), typed.end(), ImWchar{'?'}) != typed.end();
+  }
   if (shortcut == "Space") return ImGui::IsKeyPressed(' ', false);
   if (shortcut.size() == 1) return !ImGui::GetIO().KeyCtrl && ImGui::IsKeyPressed(shortcut[0], true);
   if (shortcut == "Alt+Left") return ImGui::GetIO().KeyAlt && list_key_pressed(ListKey::left);

@@ -1,0 +1,133 @@
+// A field over a list; the arrows move in the list while the field has the keyboard.
+#include "app/gui/palette.h"
+
+#include "app/gui/actions.h"
+#include "app/gui/panel.h"
+#include "app/gui/widgets.h"
+#include "app/gui/window/window.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <imgui_stdlib.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::size_t kMostItems = 60;
+constexpr ImGuiWindowFlags kSheet = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                    ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
+
+// Over everything else, in the middle, `width` wide; ends with ImGui::End().
+void begin_sheet(const Ui& ui, const char* id, float width, float height) {
+  const ImVec2 screen = ImGui::GetIO().DisplaySize;
+  ImGui::SetNextWindowPos({screen.x / 2, ui.px(64)}, ImGuiCond_Always, {0.5f, 0});
+  ImGui::SetNextWindowSize({std::min(width, screen.x - ui.px(40)), std::min(height, screen.y - ui.px(90))});
+  ImGui::SetNextWindowFocus();
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(12)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(10));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.theme->panel);
+  ImGui::Begin(id, nullptr, kSheet);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(3);
+}
+
+}  // namespace
+
+void Palette::refresh(const Workspace& workspace) {
+  if (listed_ == typed_ && !items_.empty() && document_ == workspace.document().id) return;
+  listed_ = typed_;
+  document_ = workspace.document().id;
+  items_ = palette_items(workspace, typed_, kMostItems);
+  current_ = 0;
+}
+
+void Palette::run(Workspace& workspace, std::size_t at) {
+  if (at >= items_.size()) return;
+  const PaletteItem item = items_[at];
+  if (item.needs_more) {
+    typed_ = item.word + " ";
+    return;
+  }
+  open_ = false;
+  workspace.attempt([&] { run_item(workspace, item); });
+}
+
+void Palette::draw(Workspace& workspace, const Ui& ui) {
+  bool appearing = false;
+  if (std::exchange(workspace.wants_palette, false)) {
+    appearing = true;
+    open_ = true;
+    typed_.clear();
+    items_.clear();
+  }
+  if (!open_) return;
+  refresh(workspace);
+  begin_sheet(ui, "palette", ui.px(620), ui.px(430));
+  if (appearing || !ImGui::IsAnyItemActive()) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-1);
+  const bool entered =
+      ImGui::InputTextWithHint("##typed", "An action, an option, a panel, a tensor, a module", &typed_,
+                               ImGuiInputTextFlags_EnterReturnsTrue);
+  if (list_key_pressed(ListKey::down) && current_ + 1 < items_.size()) ++current_;
+  if (list_key_pressed(ListKey::up) && current_ > 0) --current_;
+  refresh(workspace);
+  {
+    const ChildScope child("items");
+    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
+    const float height = ImGui::GetFontSize() + ui.px(10);
+    if (items_.empty()) muted(ui, "Nothing is called that");
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      const IdScope scope(i);
+      const ImVec2 at = ImGui::GetCursorScreenPos();
+      const float width = ImGui::GetContentRegionAvail().x;
+      if (ImGui::Selectable("##item", i == current_, 0, {width, height})) run(workspace, i);
+      if (!open_ || i >= items_.size()) break;
+      const float y = at.y + ui.px(5);
+      const std::string hint = items_[i].needs_more ? "..." : shown(items_[i].hint);
+      put_text({at.x + ui.px(8), y}, ui.theme->text,
+               elided(shown(items_[i].title), width - text_width(hint) - ui.px(30)));
+      put_text_before(at.x + width - ui.px(8), y, ui.theme->muted, hint);
+      if (i == current_ && (list_key_pressed(ListKey::down) || list_key_pressed(ListKey::up)))
+        ImGui::SetScrollHereY(0.5f);
+    }
+  }
+  if (list_key_pressed(ListKey::escape) ||
+      (ImGui::IsMouseClicked(0) && !ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows)))
+    open_ = false;
+  ImGui::End();
+  if (open_ && entered) run(workspace, current_);
+}
+
+void draw_keys(Workspace& workspace, const Ui& ui) {
+  if (!workspace.shows_keys) return;
+  begin_sheet(ui, "keys", ui.px(620), ui.px(560));
+  {
+    const FontScope font(ui.fonts.strong);
+    text("Keys");
+  }
+  const auto line = [&](std::string_view key, std::string_view words) {
+    const float start = ImGui::GetCursorPosX();
+    text_colored(ui.theme->accent, key);
+    ImGui::SameLine(start + ui.px(130));
+    text(words);
+  };
+  {
+    const ChildScope child("list");
+    for (std::size_t i = 0; i < tabs().size(); ++i)
+      line(fmt::format("Ctrl+{}", i + 1), fmt::format("Show {}", tabs()[i]));
+    for (const Action& action : actions())
+      if (!action.shortcut.empty()) line(action.shortcut, action.title);
+    line("Arrows", "Move in lists and in the file dialog");
+    line("Mouse wheel", "Zoom the timeline, Load, Lifetimes and Arena; the right button moves them");
+    line("Double click", "Show a module in the map; unzoom a plot");
+  }
+  if (list_key_pressed(ListKey::escape) ||
+      (ImGui::IsMouseClicked(0) && !ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows)))
+    workspace.shows_keys = false;
+  ImGui::End();
+}
+
+}  // namespace loadline::gui

@@ -1,0 +1,154 @@
+// Ranks everything that has a name by what was typed.
+#include "app/gui/palette_items.h"
+
+#include "app/gui/actions.h"
+#include "app/gui/panel.h"
+#include "core/base/text.h"
+#include "core/load/load_options.h"
+#include "core/load/methods.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr int kWholeLine = 30;  // after titles that begin with what was typed
+
+bool begins_word(std::string_view text, std::size_t at) {
+  return at == 0 || std::isalnum(static_cast<unsigned char>(text[at - 1])) == 0;
+}
+
+class Collector {
+ public:
+  Collector(std::string_view typed, std::size_t most) : typed_(typed), most_(most) {}
+
+  void add(PaletteItem item, int penalty) {
+    if (const auto rank = match_rank(item.title, typed_)) keep(std::move(item), *rank + penalty);
+  }
+  // Makes the item only if its title matches: there may be a million.
+  template <typename Make>
+  void add(std::string_view title, int penalty, Make make) {
+    const auto rank = match_rank(title, typed_);
+    if (rank && (ranked_.size() < kKept || *rank + penalty < worst_)) keep(make(), *rank + penalty);
+  }
+  void keep(PaletteItem item, int rank) {
+    ranked_.emplace_back(rank, std::move(item));
+    worst_ = std::max(worst_, rank);
+    if (ranked_.size() > 2 * kKept) shrink(kKept);
+  }
+  std::vector<PaletteItem> best() {
+    shrink(most_);
+    std::vector<PaletteItem> items;
+    for (auto& [rank, item] : ranked_) items.push_back(std::move(item));
+    return items;
+  }
+
+ private:
+  static constexpr std::size_t kKept = 200;
+  void shrink(std::size_t to) {
+    std::ranges::stable_sort(ranked_, {}, [](const auto& entry) { return entry.first; });
+    if (ranked_.size() > to) ranked_.resize(to);
+    worst_ = ranked_.empty() ? 0 : ranked_.back().first;
+  }
+
+  std::string typed_;
+  std::size_t most_;
+  std::vector<std::pair<int, PaletteItem>> ranked_;
+  int worst_ = 0;
+};
+
+void add_actions(const Workspace& workspace, Collector& found) {
+  for (const Action& action : actions()) {
+    if (!action.enabled(workspace)) continue;
+    found.add({std::string(action.title), std::string(action.shortcut), std::string(action.id), "",
+               action.argument == Argument::required},
+              0);
+  }
+  for (const PanelRow& row : panels())
+    found.add({fmt::format("Show {}", row.title), "panel", "panel", std::string(row.id)}, 1);
+}
+
+void add_options(Collector& found) {
+  for (const Method& method : methods())
+    found.add({fmt::format("Method {}", method.id), "load", "method", std::string(method.id)}, 2);
+  for (const LoadOption& option : load_options()) {
+    if (option.choices != nullptr && option.id != "method") {
+      for (const std::string& word : option.choices())
+        found.add({fmt::format("{} {}", option.title, word), "option", std::string(option.id), word}, 3);
+    } else {
+      found.add({std::string(option.title), "option", std::string(option.id), "", true}, 3);
+    }
+  }
+}
+
+void add_names(const Workspace& workspace, Collector& found) {
+  if (!workspace.document().model) return;
+  const Model& model = *workspace.document().model;
+  for (const Tensor& tensor : model.graph->tensors)
+    found.add(tensor.name.view(), 6, [&] {
+      return PaletteItem{tensor.name.str(), "tensor", "select", tensor.name.str()};
+    });
+  for (std::uint32_t i = 1; i < model.tree.nodes.size(); ++i) {
+    const ModuleNode& node = model.tree.nodes[i];
+    if (node.children.empty()) continue;
+    found.add(node.name, 6, [&] {
+      const std::string path = module_path(model.tree, NodeId{i});
+      return PaletteItem{path, "module", "select-module", path};
+    });
+  }
+}
+
+}  // namespace
+
+std::optional<int> match_rank(std::string_view text, std::string_view typed) {
+  if (typed.empty()) return 0;
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  const auto found = std::search(text.begin(), text.end(), typed.begin(), typed.end(), same);
+  const auto length = static_cast<int>(std::min<std::size_t>(text.size(), 200));
+  if (found != text.end()) {
+    const auto at = static_cast<std::size_t>(found - text.begin());
+    return (at == 0 ? 0 : begins_word(text, at) ? 20 : 60) + length / 8;
+  }
+  // letters in order: the more of them begin words, the better
+  std::size_t next = 0;
+  int loose = 0;
+  for (std::size_t i = 0; i < text.size() && next < typed.size(); ++i) {
+    if (!same(text[i], typed[next])) continue;
+    loose += begins_word(text, i) ? 1 : 6;
+    ++next;
+  }
+  return next == typed.size() ? std::optional(120 + loose + length / 8) : std::nullopt;
+}
+
+std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_view typed, std::size_t most) {
+  Collector found(typed, most);
+  // a word and its argument: what a script would say
+  const std::size_t space = typed.find(' ');
+  const std::string word(typed.substr(0, space));
+  const Action* const action = find_action(word);
+  const bool known =
+      (action != nullptr && action->argument != Argument::none) || find_load_option(word) != nullptr;
+  if (space != std::string_view::npos && space + 1 < typed.size() && known) {
+    const std::string_view title = action != nullptr ? action->title : find_load_option(word)->title;
+    found.keep({fmt::format("{}: {}", title, typed.substr(space + 1)), "Enter", word,
+                std::string(typed.substr(space + 1))},
+               kWholeLine);
+  }
+  add_actions(workspace, found);
+  add_options(found);
+  if (!typed.empty()) add_names(workspace, found);
+  return found.best();
+}
+
+void run_item(Workspace& workspace, const PaletteItem& item) {
+  if (const Action* const action = find_action(item.word)) return action->run(workspace, item.argument);
+  workspace.document().set_option(item.word, item.argument);
+}
+
+}  // namespace loadline::gui
