@@ -20,6 +20,7 @@ struct GuiRequest {
   bool offscreen = false;  // play the script without a window and without a display
   std::string panel;       // id of the panel to show first; empty = the default
   std::string hub_cache;   // for org/name
+  std::string state_file;  // what the window remembers; empty: nothing
   std::shared_ptr<const ForwardAssets>
       assets;                          // what a configuration alone may be of; null: what is built in
   std::vector<Target> targets;         // data sheets to choose a budget from; empty: those built in
@@ -28,6 +29,8 @@ struct GuiRequest {
   int height = 800;
   std::stop_token stop;  // requested by Ctrl-C: the window closes as if its close button was pressed
   bool dark = true;
+  bool theme_given = false;  // else the theme is the one remembered
+  bool size_given = false;
   float scale = 0;  // 0 = what the monitor says (1 for a screenshot)
 };
 

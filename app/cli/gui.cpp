@@ -38,14 +38,13 @@ Action setup_gui(CLI::App& app) {
   auto* const script = app.add_option("--script", request.script, "play a file of commands");
   app.add_flag("--offscreen", request.offscreen, "play the script without a display")->needs(script);
   app.add_option("--panel", request.panel, "panel to show first");
-  app.add_option("--size", options->size, "logical size of the window")->capture_default_str();
-  app.add_option("--theme", options->theme, "dark or light")
-      ->check(CLI::IsMember({"dark", "light"}))
-      ->capture_default_str();
+  auto* const size = app.add_option("--size", options->size, "logical size of the window [as remembered]");
+  auto* const theme = app.add_option("--theme", options->theme, "dark or light [as remembered]")
+                          ->check(CLI::IsMember({"dark", "light"}));
   app.add_option("--scale", request.scale, "pixels per logical pixel [the monitor's]")
       ->check(number_range(0.5, 4));
   app.footer("`loadline help scripting` lists the words of a script.");
-  return [options](Context& context) {
+  return [options, size, theme](Context& context) {
     if (context.run_gui == nullptr) throw Error(ErrorCode::unsupported, "built without the window");
     GuiRequest& wanted = options->request;
     parse_window_size(options->size, wanted);
@@ -53,7 +52,10 @@ Action setup_gui(CLI::App& app) {
       throw Error(ErrorCode::usage, "--screenshot {}: pictures are PNG files",
                   safe_display(wanted.screenshot));
     wanted.dark = options->theme == "dark";
+    wanted.size_given = size->count() > 0;
+    wanted.theme_given = theme->count() > 0;
     wanted.hub_cache = context.hub_cache;
+    if (!context.config_folder.empty()) wanted.state_file = context.config_folder + "/window.json";
     wanted.assets = context.assets();
     const Targets targets = load_targets(context.config_folder);
     if (!context.quiet)

@@ -58,6 +58,11 @@ void GuiApp::frame() {
 
 bool GuiApp::types() const { return ImGui::GetIO().WantTextInput; }
 
+ImVec2 GuiApp::display_size() const {
+  const ImVec2 pixels = ImGui::GetIO().DisplaySize;
+  return {pixels.x / ui_.scale, pixels.y / ui_.scale};
+}
+
 void GuiApp::check_open() const {
   if (stop_.stop_requested()) throw Error(ErrorCode::cancelled, "interrupted");
   if (wants_close()) throw Error(ErrorCode::cancelled, "the window was closed");

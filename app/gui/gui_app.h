@@ -36,6 +36,7 @@ class GuiApp {
   // Whether something moves by itself, and whether a text field shows its cursor.
   bool moves() const { return workspace_.document().arena->view.playing || workspace_.document().playing; }
   bool types() const;
+  ImVec2 display_size() const;  // logical, of the last frame
 
  private:
   void refresh_style();

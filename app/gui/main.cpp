@@ -3,6 +3,7 @@
 
 #include "app/gui/gui_app.h"
 #include "app/gui/script.h"
+#include "app/gui/session/window_state.h"
 #include "core/base/error.h"
 #include "core/io/source_file.h"
 
@@ -49,18 +50,46 @@ void run_until_closed(GuiApp& app, const std::stop_token& stop) {
   }
 }
 
+// A picture or a script shows the same everywhere: only a window that a person looks at remembers.
+bool remembers(const GuiRequest& request) { return !request.state_file.empty() && request.script.empty(); }
+
+void take_state(Workspace& workspace, const GuiRequest& request, const WindowState& state) {
+  if (!request.theme_given) workspace.settings.dark = state.dark;
+  workspace.settings.layout = state.layout;
+  workspace.recent = state.recent;
+}
+
+void keep_state(GuiApp& app, const GuiRequest& request) {
+  const Workspace& workspace = app.workspace();
+  const ImVec2 size = app.display_size();
+  const WindowState state = {workspace.settings.dark, workspace.settings.layout, static_cast<int>(size.x),
+                             static_cast<int>(size.y), workspace.recent};
+  try {
+    write_state(state, request.state_file);
+  } catch (const Error&) {
+    // a window that cannot be remembered is not worth a message while it closes
+  }
+}
+
 }  // namespace
 
 int run_gui(const GuiRequest& request) {
   if (!request.panel.empty()) find_panel(request.panel);
   std::vector<ScriptLine> script;
   if (!request.script.empty()) script = parse_script(read_text(request.script), request.script);
-  const WindowOptions options = {.width = request.width, .height = request.height, .scale = request.scale};
   const bool offscreen = request.offscreen || !request.screenshot.empty();
+  const bool keeps = !offscreen && remembers(request);
+  const WindowState state = keeps ? read_state(request.state_file) : WindowState();
+  WindowOptions options = {.width = request.width, .height = request.height, .scale = request.scale};
+  if (keeps && !request.size_given && state.width >= kLeastWidth && state.height >= kLeastHeight) {
+    options.width = state.width;
+    options.height = state.height;
+  }
   const std::unique_ptr<Window> window =
       offscreen ? open_offscreen_window(options) : open_desktop_window(options);
   GuiApp app(*window, request.hub_cache, request.stop, request.assets);
   app.workspace().settings.dark = request.dark;
+  if (keeps) take_state(app.workspace(), request, state);
   if (!request.targets.empty())
     app.workspace().shared.targets = std::make_shared<const std::vector<Target>>(request.targets);
   app.workspace().shared.rates = request.rates;
@@ -71,6 +100,7 @@ int run_gui(const GuiRequest& request) {
   if (!script.empty()) quit = play_script(app, script, request.script);
   if (!offscreen) {
     if (!quit) run_until_closed(app, request.stop);
+    if (keeps) keep_state(app, request);
     return 0;
   }
   app.settle();

@@ -72,6 +72,11 @@ void add_actions(const Workspace& workspace, Collector& found) {
     found.add({fmt::format("Show {}", row.title), "panel", "panel", std::string(row.id)}, 1);
 }
 
+void add_recent(const Workspace& workspace, Collector& found) {
+  for (const std::string& path : workspace.recent)
+    found.add({fmt::format("Open {}", path), "opened before", "open", path}, 4);
+}
+
 void add_options(Collector& found) {
   for (const Method& method : methods())
     found.add({fmt::format("Method {}", method.id), "load", "method", std::string(method.id)}, 2);
@@ -142,6 +147,7 @@ std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_v
   }
   add_actions(workspace, found);
   add_options(found);
+  add_recent(workspace, found);
   if (!typed.empty()) add_names(workspace, found);
   return found.best();
 }

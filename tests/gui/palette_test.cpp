@@ -50,7 +50,7 @@ TEST(Palette, RunsWhatAScriptWouldSay) {
   EXPECT_EQ(workspace.document().asked().request.device_budget, std::uint64_t{80} << 30);
   run_item(workspace, find(workspace, "show tensors").at(0));
   EXPECT_EQ(workspace.settings.panel, "tensors");
-  EXPECT_THROW(run_item(workspace, find(workspace, "select nothing").at(0)), Error);
+  EXPECT_THROW(run_item(workspace, find(workspace, "select no_such_tensor").at(0)), Error);
 }
 
 TEST(Palette, IsDrawnOverEverything) {

@@ -3,13 +3,27 @@
 
 #include "app/gui/session/demo_folder.h"
 #include "app/gui/session/requests.h"
+#include "app/gui/session/window_state.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "importers/open_options.h"
 
+#include <filesystem>
 #include <utility>
 
 namespace loadline::gui {
+
+namespace {
+
+// A path that is none (org/name) stays what it is.
+std::string absolute_path(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) return path;
+  const std::string whole = std::filesystem::absolute(path, failed).lexically_normal().string();
+  return failed ? path : whole;
+}
+
+}  // namespace
 
 Workspace::Workspace(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets)
     : hub_cache_(std::move(hub_cache)) {
@@ -42,6 +56,7 @@ void Workspace::ask_open(std::string name, std::string path, std::function<std::
           shared.notices.fail("open", *opening.error(), document().id, path);
         } else {
           adopt(opening.value());
+          if (!path.empty()) remember(recent, absolute_path(path));
           if (const auto wanted = std::exchange(wanted_, std::nullopt))
             attempt([&] { document().ask(asked_by(*wanted)); });
         }

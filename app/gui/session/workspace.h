@@ -145,11 +145,12 @@ class Workspace {
   Settings settings;
   bool wants_browser = false;  // the file browser opens at the next frame
   bool wants_quit = false;
-  bool wants_advice = false;   // the sheet behind the verdict opens at the next frame
-  bool wants_palette = false;  // the palette opens at the next frame
-  bool shows_keys = false;     // the sheet of keys is shown
-  bool wants_filter = false;   // the filter gets the keyboard at the next frame
-  std::string manual;          // the topic of the manual that is shown; empty: none
+  bool wants_advice = false;        // the sheet behind the verdict opens at the next frame
+  bool wants_palette = false;       // the palette opens at the next frame
+  bool shows_keys = false;          // the sheet of keys is shown
+  bool wants_filter = false;        // the filter gets the keyboard at the next frame
+  std::vector<std::string> recent;  // paths of models, the last one opened first
+  std::string manual;               // the topic of the manual that is shown; empty: none
   Latest<Model> opening;
   Latest<Conversion> conversion;
   Latest<UploadResult> uploading;
