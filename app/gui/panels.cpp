@@ -11,7 +11,8 @@
 namespace loadline::gui {
 namespace {
 
-constexpr std::array<std::string_view, 6> kTabs = {"Map", "Load", "Methods", "Forward", "Arena", "Files"};
+constexpr std::array<std::string_view, 7> kTabs = {"Map",   "Load",   "Methods", "Forward",
+                                                   "Arena", "Values", "Files"};
 
 constexpr auto kPanels = std::to_array<PanelRow>({
     {"map", "Map", "Map", "getting-started", false, make_map_panel},
@@ -21,6 +22,7 @@ constexpr auto kPanels = std::to_array<PanelRow>({
     {"operators", "Operators", "Forward", "forward-passes", false, make_operators_panel},
     {"lifetimes", "Lifetimes", "Forward", "forward-passes", false, make_lifetimes_panel},
     {"arena", "Arena", "Arena", "packing", false, make_arena_panel},
+    {"values", "Values", "Values", "formats", false, make_values_panel},
     {"model", "Model", "Files", "formats", true, make_model_panel},
     {"metadata", "Metadata", "Files", "formats", true, make_metadata_panel},
     {"findings", "Findings", "Files", "formats", true, make_findings_panel},

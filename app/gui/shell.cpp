@@ -227,7 +227,15 @@ void Shell::draw_tabs(const Ui& ui) {
   const FontScope font(ui.fonts.small);
   const StyleScope frame(ImGuiStyleVar_FramePadding, {ui.px(7), ui.px(3)});
   const float width = segmented_width(ui, titles);
-  ImGui::SameLine(std::max(ImGui::GetCursorPosX(), start + room - width));
+  const float right = start + room - width;
+  if (ImGui::GetCursorPosX() > right) {  // no room beside the tabs
+    ImGui::NewLine();
+    ImGui::SetCursorPosX(std::max(start, right));
+    if (const std::size_t picked = segmented(ui, "views", titles, at); picked != at)
+      workspace_.settings.panel = views[picked]->id;
+    return;
+  }
+  ImGui::SameLine(right);
   ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ui.px(2));
   if (const std::size_t picked = segmented(ui, "views", titles, at); picked != at)
     workspace_.settings.panel = views[picked]->id;

@@ -120,6 +120,7 @@ TEST(PanelTexts, say_what_is_in_a_model) {
                 {"lifetimes", {"Activations 92.25 MiB", "327,680 bytes per token", "Alive at the peak"}},
                 {"arena", {"Buffers 1,286", "Lower bound 92.25 MiB", "Forward pas"}},
                 {"tensors", {"723 tensors, 131.42 GiB", "model.embed_tokens.weight", "2,101,346,304"}},
+                {"values", {"No tensor is selected"}},
                 {"model", {"141,107,412,992 bytes", "70,553,706,496", "model-13.safetensors"}},
                 {"metadata", {"1 key", "config.json", "LlamaForCausalLM"}},
                 {"findings", {"Look into the files", "Opening it found nothing odd"}},
@@ -135,6 +136,7 @@ TEST(PanelTexts, say_what_will_be_there_without_a_model) {
                          {"lifetimes", {"No model is open", "is alive"}},
                          {"arena", {"Example: greedy fails", "Buffers 10", "Lower bound 1.00 MiB"}},
                          {"tensors", {"No model is open", "Its tensors"}},
+                         {"values", {"No model is open", "numbers of the selected tensor"}},
                          {"model", {"No model is open", "Its figures"}},
                          {"metadata", {"No model is open", "say of themselves"}},
                          {"findings", {"No model is open", "wrong with its files"}},
@@ -159,6 +161,40 @@ TEST(PanelTexts, follow_what_is_chosen) {
   EXPECT_FALSE(shows("tensors", "model.layers.4.input_layernorm.weight"));
   stage.workspace.settings.color_by = ColorBy::dtype;
   EXPECT_TRUE(shows("map", "BF16 131.42 GiB"));
+}
+
+TEST(PanelTexts, of_the_values_of_a_tensor) {
+  Stage stage;
+  stage.workspace.open_demo();
+  stage.draw("values");
+  Document& document = stage.workspace.document();
+  ASSERT_TRUE(document.model);
+  const auto shows = [&](const char* words) {
+    return stage.draw("values").text.find(without_blanks(words)) != std::string::npos;
+  };
+  document.select(TensorId{0});
+  EXPECT_TRUE(shows("Deviation"));
+  ASSERT_TRUE(document.values.picture.value());
+  const auto cells = document.values.picture.value()->cells;
+  EXPECT_EQ(cells.mean.size(), cells.height * cells.width);
+  const CellRange whole = document.values.range();
+  document.values.zoom({0, 4, 0, 4});
+  stage.draw("values");
+  EXPECT_EQ(document.values.cells()->range, (CellRange{0, 4, 0, 4}));
+  document.values.zoom(whole);
+  EXPECT_EQ(document.values.cells()->range, whole);
+  document.values.keep(TensorId{0});
+  TensorId other{0};  // another of the same shape
+  for (std::uint32_t i = 1; i < document.model->graph->tensors.size() && other == TensorId{0}; ++i)
+    for (std::uint32_t k = 1; k < i; ++k)
+      if (document.model->graph->tensors[i].shape == document.model->graph->tensors[k].shape) {
+        document.values.keep(TensorId{k});
+        other = TensorId{i};
+        break;
+      }
+  document.select(other);
+  EXPECT_TRUE(shows("relative error"));
+  EXPECT_TRUE(shows("Let go"));
 }
 
 TEST(PanelTexts, of_the_parts_around_the_panels) {

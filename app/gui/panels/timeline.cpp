@@ -115,12 +115,13 @@ void TimelinePanel::draw_header(Workspace& workspace, const Ui& ui) {
   const bool pass = has_pass(document);
   const float controls = segmented_width(ui, kShapes) + gap + segmented_width(ui, kAxes) +
                          (pass ? gap + segmented_width(ui, kEnds) : 0);
+  const float top = ImGui::GetCursorPosY();
   const float start = ImGui::GetCursorPosX();
   const float right = start + ImGui::GetContentRegionAvail().x - controls;
   draw_play(document, ui);
   draw_legend(ui, right - ui.px(12));
   ImGui::SameLine(right);
-  ImGui::SetCursorPosX(right);
+  ImGui::SetCursorPos({right, top});
   const TimelineShape shape = key_.shape;
   const auto picked =
       static_cast<TimelineShape>(segmented(ui, "shape", kShapes, static_cast<std::size_t>(shape)));
@@ -156,12 +157,13 @@ void TimelinePanel::draw_play(Document& document, const Ui& ui) {
 void TimelinePanel::draw_legend(const Ui& ui, float right) {
   const auto room_for = [&](float width) { return ImGui::GetCursorPosX() + width <= right; };
   bool first = true;
+  const float top = ImGui::GetCursorPosY();
   const auto entry = [&](ImU32 color, std::string_view words, const std::string& figure,
                          const std::string& hint) {
     if (!first) ImGui::SameLine(0, ui.px(16));
     if (!room_for(legend_width(ui, words, figure))) return ImGui::Dummy({0, 0});
     first = false;
-    ImGui::AlignTextToFramePadding();
+    ImGui::SetCursorPosY(top + ImGui::GetStyle().FramePadding.y);  // in line with the buttons
     legend_entry(ui, color, words, figure);
     tooltip(ui, hint);
   };

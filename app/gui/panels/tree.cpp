@@ -200,7 +200,9 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const bool with_percent = width > ui.px(290);
   const bool with_parameters = width > ui.px(370);
   const float percent_width = with_percent ? ui.px(52) : 0;
-  const float size_width = ui.px(78) + (with_parameters ? ui.px(64) : 0);
+  // deep in a narrow tree the name goes first
+  const bool with_size = width - indent - ui.px(96) > ui.px(44);
+  const float size_width = with_size ? ui.px(78) + (with_parameters ? ui.px(64) : 0) : 0;
   // modules without a tensor that passes the table's filter are dimmed
   const std::vector<bool>& lit = document.table().lit;
   const bool dimmed = !selected && !lit.empty() && !lit[index(line.node)];
@@ -210,7 +212,9 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const float right = at.x + width - ui.px(4);
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   if (with_percent) put_text_before(right, y, second, percent_text(share));
-  put_text_before(right - percent_width, y, with_percent ? ui.theme->text : second, format_bytes(node.bytes));
+  if (with_size)
+    put_text_before(right - percent_width, y, with_percent ? ui.theme->text : second,
+                    format_bytes(node.bytes));
   if (with_parameters)
     put_text_before(right - percent_width - ui.px(78), y, second, format_count(node.parameters));
   // a hairline of the share under the name

@@ -22,6 +22,7 @@ Document::Document(Shared& shared, ModelPtr shown, Kept kept)
     : id(++shared.documents),
       model(std::move(shown)),
       metadata(shared.jobs, model ? model->graph : nullptr),
+      values(shared.jobs, model ? model->graph : nullptr),
       arena(kept_arena(shared, std::move(kept.arena))),
       shared_(shared),
       asked_(of_any_model(std::move(kept.asked))) {

@@ -12,6 +12,7 @@
 #include "app/gui/session/order_list.h"
 #include "app/gui/session/selection.h"
 #include "app/gui/session/shared.h"
+#include "app/gui/session/values_view.h"
 #include "core/inspect/doctor.h"
 #include "core/load/projection.h"
 #include "exporters/preflight.h"
@@ -133,6 +134,7 @@ class Document {
   const std::uint64_t id;  // increases with every document: caches with another id are stale
   const ModelPtr model;
   MetadataView metadata;
+  ValuesView values;
   Latest<ForwardScene> forward;
   Latest<Projection> projection;
   Latest<report::PicturedAnswer> comparison;  // of all methods; never null

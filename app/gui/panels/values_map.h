@@ -1,0 +1,19 @@
+// The heat map of a tensor's values: cells, their scale, and zooming with the mouse.
+#pragma once
+
+#include "app/gui/session/values_view.h"
+#include "app/gui/ui.h"
+
+namespace loadline::gui {
+
+// What a cell stands for.
+enum class CellValue : std::uint8_t { mean, largest };
+
+// Draws the cells of the view's range into `size` pixels at the cursor. The wheel zooms at the place under
+// the mouse, a double click shows everything.
+void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue show);
+
+// Draws a square of counts, from low to high in both directions, darker where there are more.
+void draw_scatter(const ValueComparison& comparison, const Ui& ui, ImVec2 size);
+
+}  // namespace loadline::gui
