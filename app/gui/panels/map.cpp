@@ -154,6 +154,7 @@ class MapPanel final : public Panel {
   std::vector<std::uint8_t> spaces_;
   std::shared_ptr<const Projection> spaces_of_;
   std::size_t spaces_at_ = 0;
+  std::vector<PerSpace<std::uint64_t>> held_;  // per node of the tree, at the same moment
 };
 
 void MapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
@@ -254,23 +255,42 @@ void MapPanel::refresh_spaces(const Document& document) {
   if (spaces_of_ == document.projection.value() && spaces_at_ == step) return;
   spaces_of_ = document.projection.value();
   spaces_at_ = step;
-  spaces_ = gui::spaces_at(*spaces_of_, document.model->graph->storages.size(), step);
+  const Model& model = *document.model;
+  spaces_ = gui::spaces_at(*spaces_of_, model.graph->storages.size(), step);
+  // bytes of each node and all below it, children after their parents
+  held_.assign(model.tree.nodes.size(), {});
+  for (std::size_t i = model.tree.nodes.size(); i-- > 0;) {
+    const ModuleNode& node = model.tree.nodes[i];
+    if (node.tensor) {
+      const std::uint8_t held = spaces_[index(model.tensor(*node.tensor).storage)];
+      for (std::size_t space = 0; space < kSpaceCount; ++space)
+        if ((held >> space & 1u) != 0) held_[i][space] += model.bytes[index(*node.tensor)];
+    }
+    if (i == index(kRootNode)) break;
+    for (std::size_t space = 0; space < kSpaceCount; ++space)
+      held_[index(node.parent)][space] += held_[i][space];
+  }
 }
 
-// Side by side where the tensor is in several spaces at once.
+// Side by side where the tensor is in several spaces at once. Of many small ones together, each space takes
+// the share of bytes that it holds; what is left over is in no memory.
 void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low,
                          ImVec2 high) const {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const auto tensor = document.model->tree.node(tile.node).tensor;
-  // of many small ones together: what most of a load does to all
-  std::uint8_t held = 0;
-  if (tensor) held = spaces_[index(document.model->tensor(*tensor).storage)];
-  const auto count = static_cast<float>(std::popcount(held));
+  const ModuleNode& node = document.model->tree.node(tile.node);
+  const PerSpace<std::uint64_t>& held = held_[index(tile.node)];
+  std::uint64_t sum = 0;
+  for (const std::uint64_t bytes : held) sum += bytes;
+  // a tensor's copies share its tile; modules keep room for what is nowhere
+  const auto whole = static_cast<double>(node.tensor ? sum : std::max(sum, node.bytes));
+  if (!(whole > 0)) return;
+  double filled = 0;
   float left = low.x;
   for (const Space space : kStackOrder) {
-    if ((held >> index(space) & 1u) == 0) continue;
-    const float right = std::round(left + (high.x - low.x) / count);
-    draw->AddRectFilled({left, low.y}, {std::min(right, high.x), high.y}, ui.theme->spaces[index(space)]);
+    if (held[index(space)] == 0) continue;
+    filled += static_cast<double>(held[index(space)]) / whole;
+    const float right = std::min(high.x, std::round(low.x + (high.x - low.x) * static_cast<float>(filled)));
+    if (right > left) draw->AddRectFilled({left, low.y}, {right, high.y}, ui.theme->spaces[index(space)]);
     left = right;
   }
 }
