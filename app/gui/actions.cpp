@@ -3,6 +3,7 @@
 
 #include "app/gui/panel.h"
 #include "app/gui/script_words.h"
+#include "app/gui/session/selection_text.h"
 #include "app/report/manual.h"
 #include "core/base/text.h"
 
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <imgui.h>
 
 namespace loadline::gui {
 namespace {
@@ -162,6 +164,12 @@ void set_color(Workspace& workspace, const std::string& mode) {
 void find_tensor(Workspace& workspace, const std::string&) {
   workspace.settings.layout.show_tree = true;
   workspace.wants_filter = true;
+}
+
+void copy(Workspace& workspace, const std::string& form) {
+  model_of(workspace);
+  const std::size_t chosen = form.empty() ? 0 : position(form, kCopyFormNames, "form");
+  ImGui::SetClipboardText(selection_text(workspace.document(), static_cast<CopyForm>(chosen)).c_str());
 }
 
 void go_back(Workspace& workspace, const std::string&) { workspace.document().go_back(); }
@@ -454,6 +462,7 @@ constexpr auto kActions = std::to_array<Action>({
 
     {"select", "Select a tensor", "", kRequired, has_model, select},
     {"select-module", "Select a module", "", kRequired, has_model, select_module},
+    {"copy", "Copy what is selected", "Ctrl+Shift+C", kOptional, has_model, copy},
     {"back", "Select what was selected before", "Alt+Left", kNone, has_model, go_back},
     {"forward", "Select what was selected after it", "Alt+Right", kNone, has_model, go_forward},
     {"deselect", "Select nothing", "Escape", kNone, has_model, deselect},

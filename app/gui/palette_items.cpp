@@ -68,6 +68,9 @@ void add_actions(const Workspace& workspace, Collector& found) {
                action.argument == Argument::required},
               0);
   }
+  if (workspace.document().model)
+    for (const std::string_view form : {"json", "markdown"})
+      found.add({fmt::format("Copy what is selected as {}", form), "action", "copy", std::string(form)}, 1);
   for (const PanelRow& row : panels())
     found.add({fmt::format("Show {}", row.title), "panel", "panel", std::string(row.id)}, 1);
 }
@@ -75,6 +78,8 @@ void add_actions(const Workspace& workspace, Collector& found) {
 void add_recent(const Workspace& workspace, Collector& found) {
   for (const std::string& path : workspace.recent)
     found.add({fmt::format("Open {}", path), "opened before", "open", path}, 4);
+  for (const std::string& name : workspace.cached.or_empty())
+    found.add({fmt::format("Open {}", name), "in the cache", "open", name}, 4);
 }
 
 void add_options(Collector& found) {

@@ -21,7 +21,7 @@ class Tensors {
   TensorId add(const std::vector<T>& values, DType dtype, Shape shape) {
     const std::uint64_t offset = bytes_.size();
     bytes_.resize(bytes_.size() + values.size() * sizeof(T));
-    std::memcpy(bytes_.data() + offset, values.data(), values.size() * sizeof(T));
+    if (!values.empty()) std::memcpy(bytes_.data() + offset, values.data(), values.size() * sizeof(T));
     const StorageId storage = graph_.add_storage(plain_storage(FileId{0}, offset, values.size() * sizeof(T)));
     graph_.tensors.push_back(
         {Name("t" + std::to_string(graph_.tensors.size())), dtype, std::move(shape), {}, storage, 0});

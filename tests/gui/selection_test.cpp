@@ -1,9 +1,13 @@
 // The coordinates that all views share: what is selected, when it is, and the advice that changes the
 // request.
+#include "app/gui/session/folder_listing.h"
+#include "app/gui/session/selection_text.h"
 #include "app/gui/session/verdict.h"
 #include "app/gui/session/workspace.h"
 #include "tests/gui/sample_graphs.h"
+#include "tests/support/builders.h"
 
+#include <filesystem>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -60,6 +64,41 @@ TEST(Selection, OfABlockEndsWithItsProjection) {
   document.set_option("method", "to_device");
   settle(workspace);
   EXPECT_EQ(document.selected(), Selected());
+}
+
+TEST(Selection, IsCopiedInThreeForms) {
+  Workspace workspace("");
+  EXPECT_EQ(selection_text(workspace.document(), CopyForm::text), "");
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  Document& document = workspace.document();
+  EXPECT_NE(selection_text(document, CopyForm::text).find("tensors: 723\n"), std::string::npos);
+  document.select(TensorId{1});
+  EXPECT_NE(
+      selection_text(document, CopyForm::json).find("\"tensor\": \"model.layers.0.input_layernorm.weight\""),
+      std::string::npos);
+  EXPECT_NE(selection_text(document, CopyForm::markdown).find("| dtype | BF16 |\n"), std::string::npos);
+  document.select(document.model->tree.root().children.front());
+  EXPECT_NE(selection_text(document, CopyForm::text).find("module: "), std::string::npos);
+  document.select(LoadOf{"to_device", "file"});
+  EXPECT_NE(selection_text(document, CopyForm::text).find("device: 141107412992\n"), std::string::npos);
+  document.select(OperatorAt{0});
+  EXPECT_NE(selection_text(document, CopyForm::text).find("operator: 0\n"), std::string::npos);
+  document.select(BlockId{0});
+  EXPECT_NE(selection_text(document, CopyForm::text).find("memory: device\n"), std::string::npos);
+}
+
+TEST(Cache, ListsTheModelsThatHaveSnapshots) {
+  const loadline::testing::TemporaryFolder folder;
+  for (const char* const name : {"models--org--b", "models--org--a--x", "models--gpt2", "datasets--org--c"})
+    std::filesystem::create_directories(std::filesystem::path(folder / name) / "snapshots");
+  std::filesystem::create_directories(folder / "models--org--empty");
+  EXPECT_EQ(list_cache(folder.path().string()), (std::vector<std::string>{"gpt2", "org/a--x", "org/b"}));
+  EXPECT_TRUE(list_cache("/nonexistent").empty());
+  Workspace workspace(folder.path().string());
+  workspace.find_cached();
+  settle(workspace);
+  EXPECT_EQ(workspace.cached.or_empty().size(), 3u);
 }
 
 TEST(TimeCursor, IsAtThePeakUntilItIsMoved) {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace loadline::gui {
 namespace {
@@ -29,7 +31,9 @@ class StartPanel final : public Panel {
     centered(ui.fonts.body, ui.theme->muted,
              busy ? "Reading the headers" : "or drop a file or a model folder anywhere in this window",
              room.x, top + ui.px(250));
-    if (!workspace.recent.empty()) return draw_recent(workspace, ui, origin, room, top + ui.px(290));
+    workspace.find_cached();
+    if (!workspace.recent.empty() || !workspace.cached.or_empty().empty())
+      return draw_known(workspace, ui, origin, room, top + ui.px(290));
     std::string formats;
     for (const Importer& importer : importers())
       formats += (formats.empty() ? "" : ", ") + std::string(importer.name);
@@ -41,28 +45,39 @@ class StartPanel final : public Panel {
   }
 
  private:
-  // The models opened last, in the middle; a click opens one.
-  static void draw_recent(Workspace& workspace, const Ui& ui, ImVec2 origin, ImVec2 room, float top) {
-    const float width = std::min(ui.px(560), room.x - ui.px(48));
-    const float line = ImGui::GetFontSize() + ui.px(12);
-    const auto fits = static_cast<std::size_t>(std::max(1.0f, (room.y - top - ui.px(24)) / line));
-    ImGui::SetCursorScreenPos(origin + ImVec2{(room.x - width) / 2, top});
-    const ChildScope child("recent",
-                           {width, line * static_cast<float>(std::min(fits, workspace.recent.size()))});
-    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
-    for (std::size_t i = 0; i < std::min(fits, workspace.recent.size()); ++i) {
-      const std::string path = workspace.recent[i];  // opening it moves it
-      const IdScope scope(i);
-      const ImVec2 at = ImGui::GetCursorScreenPos();
-      if (ImGui::Selectable("##path", false, 0, {width, line})) workspace.open(path);
+  // The models opened last, then those of the cache, in the middle; a click opens one.
+  static void draw_known(Workspace& workspace, const Ui& ui, ImVec2 origin, ImVec2 room, float top) {
+    struct Line {
+      std::string open, name, place;
+    };
+    std::vector<Line> lines;
+    for (const std::string& path : workspace.recent) {
       const std::filesystem::path whole(path);
-      const std::string name =
-          shown((whole.filename().empty() ? whole.parent_path() : whole).filename().string());
-      put_text({at.x + ui.px(10), at.y + ui.px(6)}, ui.theme->text, elided(name, width * 0.45f));
-      const FontScope font(ui.fonts.small);
-      put_text_before(at.x + width - ui.px(10), at.y + ui.px(7), ui.theme->muted,
-                      elided_front(shown(whole.parent_path().string()), width * 0.5f));
+      const std::filesystem::path named = whole.filename().empty() ? whole.parent_path() : whole;
+      lines.push_back({path, named.filename().string(), named.parent_path().string()});
     }
+    for (const std::string& name : workspace.cached.or_empty())
+      if (std::ranges::find(workspace.recent, name) == workspace.recent.end())
+        lines.push_back({name, name, "in the cache"});
+    const float width = std::min(ui.px(560), room.x - ui.px(48));
+    const float height = ImGui::GetFontSize() + ui.px(12);
+    ImGui::SetCursorScreenPos(origin + ImVec2{(room.x - width) / 2, top});
+    const float most = std::max(height, room.y - top - ui.px(16));
+    const ChildScope child("known", {width, std::min(most, height * static_cast<float>(lines.size()))});
+    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
+    for_rows_in_sight(
+        lines.size(),
+        [&](std::size_t i) {
+          const IdScope scope(i);
+          const ImVec2 at = ImGui::GetCursorScreenPos();
+          if (ImGui::Selectable("##path", false, 0, {width, height})) workspace.open(lines[i].open);
+          put_text({at.x + ui.px(10), at.y + ui.px(6)}, ui.theme->text,
+                   elided(shown(lines[i].name), width * 0.5f));
+          const FontScope font(ui.fonts.small);
+          put_text_before(at.x + width - ui.px(14), at.y + ui.px(7), ui.theme->muted,
+                          elided_front(shown(lines[i].place), width * 0.45f));
+        },
+        height);
   }
 
   static void draw_buttons(Workspace& workspace, const Ui& ui, float room) {

@@ -25,6 +25,9 @@ inline constexpr std::size_t kMostEntries = 5000;
 // Lists a folder without hidden entries. Throws Error{io}.
 FolderListing list_folder(const std::string& path);
 
+// The models in a hub cache, as org/name, by name; empty for a folder that is none or cannot be read.
+std::vector<std::string> list_cache(const std::string& hub_cache);
+
 // Whether a folder is opened as one model.
 bool is_model_folder(const std::string& path);
 

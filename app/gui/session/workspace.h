@@ -128,6 +128,8 @@ class Workspace {
   void choose_device(std::string device);
   // Measures the free space for a file at `path`.
   void measure_disk(const std::string& path);
+  // Lists the models of the hub cache in `cached`, once.
+  void find_cached();
   // Lists a folder for the file browser. A failure is in listing.error().
   void browse(const std::string& folder);
   const FolderListing& folder() const { return listing.or_empty(); }  // last listed
@@ -157,6 +159,7 @@ class Workspace {
   Latest<ConversionCheck> checking;
   Latest<DiskSpace> disk;  // as last measured; null while it is unknown
   Latest<FolderListing> listing;
+  Latest<std::vector<std::string>> cached;  // org/name
 
  private:
   void ask_open(std::string name, std::string path, std::function<std::string(Progress&)> locate,

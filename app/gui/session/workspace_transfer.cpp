@@ -162,6 +162,12 @@ void Workspace::measure_disk(const std::string& path) {
       });
 }
 
+void Workspace::find_cached() {
+  if (cached.value() || cached.busy() || hub_cache_.empty()) return;
+  cached.ask(shared.jobs, "Looking into the cache",
+             [folder = hub_cache_](Progress&) { return list_cache(folder); });
+}
+
 void Workspace::browse(const std::string& folder) {
   listing.ask(shared.jobs, "Listing a folder", [folder](Progress&) { return list_folder(folder); });
 }

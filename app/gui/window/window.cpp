@@ -45,6 +45,10 @@ bool shortcut_pressed(std::string_view shortcut) {
   if (shortcut == "Alt+Left") return ImGui::GetIO().KeyAlt && list_key_pressed(ListKey::left);
   if (shortcut == "Alt+Right") return ImGui::GetIO().KeyAlt && list_key_pressed(ListKey::right);
   if (!ImGui::GetIO().KeyCtrl || !shortcut.starts_with(kControl)) return false;
+  constexpr std::string_view kShifted = "Ctrl+Shift+";
+  const bool shifted = shortcut.starts_with(kShifted);
+  if (ImGui::GetIO().KeyShift != shifted) return false;
+  if (shifted) return ImGui::IsKeyPressed(shortcut[kShifted.size()], false);
   // until version 1.87 KeysDown is indexed by the codes of the platform; GLFW's letters are ASCII
   return ImGui::IsKeyPressed(shortcut[kControl.size()], false);
 }
