@@ -134,6 +134,16 @@ void set_theme(Workspace& workspace, const std::string& name) {
   dark = name.empty() ? !dark : position(name, kThemes, "theme") == 0;
 }
 
+constexpr float kLeastScale = 0.75f, kMostScale = 4;
+
+void larger(Workspace& workspace, const std::string&) {
+  workspace.settings.scale = std::min(kMostScale, workspace.settings.shown_scale * 1.125f);
+}
+void smaller(Workspace& workspace, const std::string&) {
+  workspace.settings.scale = std::max(kLeastScale, workspace.settings.shown_scale / 1.125f);
+}
+void usual_size(Workspace& workspace, const std::string&) { workspace.settings.scale = 0; }
+
 // Tensors and modules.
 
 void select(Workspace& workspace, const std::string& name) {
@@ -444,6 +454,10 @@ constexpr auto kActions = std::to_array<Action>({
     {"keys", "Show all keys", "?", kNone, always, show_keys},
     {"manual", "Show the manual", "F1", kOptional, always, show_manual},
     {"theme", "Switch between dark and light", "Ctrl+T", kOptional, always, set_theme},
+
+    {"larger", "Make everything larger", "Ctrl+=", kNone, always, larger},
+    {"smaller", "Make everything smaller", "Ctrl+-", kNone, always, smaller},
+    {"usual-size", "Make everything as large as the monitor says", "Ctrl+0", kNone, always, usual_size},
 
     {"tree", "Show or hide the tree", "Ctrl+B", kOptional, always, show_part<&Layout::show_tree>},
     {"inspector", "Show or hide the inspector", "Ctrl+I", kOptional, always,

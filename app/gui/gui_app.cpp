@@ -20,7 +20,12 @@ GuiApp::GuiApp(Window& window, std::string hub_cache, std::stop_token stop,
 GuiApp::~GuiApp() { workspace_.shared.jobs.set_wake({}); }
 
 void GuiApp::refresh_style() {
+  if (workspace_.settings.scale != chosen_scale_) {
+    chosen_scale_ = workspace_.settings.scale;
+    window_.set_scale(chosen_scale_);
+  }
   const float scale = window_.scale();
+  workspace_.settings.shown_scale = scale;
   if (scale != styled_scale_) {
     ui_.fonts = load_fonts(scale);
     window_.upload_fonts();

@@ -49,6 +49,7 @@ class GuiApp {
   Ui ui_;
   std::optional<bool> styled_dark_;
   float styled_scale_ = 0;
+  float chosen_scale_ = 0;  // that the window was given
   std::string title_;
 };
 

@@ -56,14 +56,15 @@ bool remembers(const GuiRequest& request) { return !request.state_file.empty() &
 void take_state(Workspace& workspace, const GuiRequest& request, const WindowState& state) {
   if (!request.theme_given) workspace.settings.dark = state.dark;
   workspace.settings.layout = state.layout;
+  if (request.scale <= 0) workspace.settings.scale = state.scale;
   workspace.recent = state.recent;
 }
 
 void keep_state(GuiApp& app, const GuiRequest& request) {
   const Workspace& workspace = app.workspace();
   const ImVec2 size = app.display_size();
-  const WindowState state = {workspace.settings.dark, workspace.settings.layout, static_cast<int>(size.x),
-                             static_cast<int>(size.y), workspace.recent};
+  const WindowState state = {workspace.settings.dark,  workspace.settings.layout, workspace.settings.scale,
+                             static_cast<int>(size.x), static_cast<int>(size.y),  workspace.recent};
   try {
     write_state(state, request.state_file);
   } catch (const Error&) {

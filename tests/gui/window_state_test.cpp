@@ -20,6 +20,7 @@ WindowState sample() {
                   .show_tree = true,
                   .show_inspector = false,
                   .show_timeline = true};
+  state.scale = 1.5f;
   state.width = 1600;
   state.height = 900;
   state.recent = {"/models/a b", "org/name"};
@@ -38,7 +39,8 @@ TEST(WindowState, ComesBack) {
 TEST(WindowState, ForgivesWhatItCannotRead) {
   for (const char* const text :
        {"", "{", "[]", "null", "\xff\xfe", "{\"dark\": 7}", "{\"tree\": \"wide\"}", "{\"tree\": -5}",
-        "{\"tree\": 1e300}", "{\"width\": -1}", "{\"recent\": 3}", "{\"recent\": [1, null, {}]}"})
+        "{\"scale\": 100}", "{\"scale\": 0.01}", "{\"tree\": 1e300}", "{\"width\": -1}", "{\"recent\": 3}",
+        "{\"recent\": [1, null, {}]}"})
     EXPECT_EQ(parse_state(text), WindowState()) << text;
   std::string many = "{\"recent\": [";
   for (int i = 0; i < 100; ++i) many += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\"";

@@ -41,6 +41,7 @@ std::string state_text(const WindowState& state) {
   for (const std::string& path : state.recent)
     if (is_valid_utf8(path)) recent.push_back(path);
   const Json json = {{"dark", state.dark},
+                     {"scale", state.scale},
                      {"tree", state.layout.tree},
                      {"inspector", state.layout.inspector},
                      {"timeline", state.layout.timeline},
@@ -58,6 +59,7 @@ WindowState parse_state(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return state;
   state.dark = flag(json, "dark", state.dark);
+  if (const float scale = size(json, "scale"); scale >= 0.5f && scale <= 4) state.scale = scale;
   state.layout.tree = size(json, "tree");
   state.layout.inspector = size(json, "inspector");
   state.layout.timeline = size(json, "timeline");

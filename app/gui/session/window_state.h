@@ -15,6 +15,7 @@ inline constexpr std::size_t kMostRecent = 12;
 struct WindowState {
   bool dark = true;
   Layout layout;
+  float scale = 0;                  // as Settings::scale
   int width = 0, height = 0;        // logical; 0: never shown
   std::vector<std::string> recent;  // paths, the last one first
   bool operator==(const WindowState&) const = default;

@@ -51,6 +51,8 @@ struct Settings {
   std::map<std::string, std::string, std::less<>> last_in_tab =
       {};  // the panel of each tab that was shown last
   Layout layout;
+  float scale = 0;        // pixels per logical unit that the user chose; 0: the monitor's
+  float shown_scale = 1;  // that of the last frame
   bool dark = true;
   ColorBy color_by = ColorBy::role;
   CompareView compare_view = CompareView::table;
