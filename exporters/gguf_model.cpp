@@ -350,22 +350,20 @@ void check_complete(const MappedModel& mapped, const std::vector<Slot>& slots) {
   const MappedModel wanted(whole, nullptr);
   std::unordered_map<std::string_view, const Slot*> held;
   for (const Slot& slot : slots) held.emplace(slot.name.view(), &slot);
-  const std::vector<Slot> expected = slots_of(whole, wanted, {});
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const auto found = held.find(expected[i].name.view());
+  for (const Slot& slot : slots_of(whole, wanted, {})) {
+    const auto found = held.find(slot.name.view());
     const auto fail = [&](const std::string& detail) {
-      throw Error(ErrorCode::malformed, {.file = std::string(kConfigKey), .tensor = expected[i].name.str()},
-                  detail)
+      throw Error(ErrorCode::malformed, {.file = std::string(kConfigKey), .tensor = slot.name.str()}, detail)
           .with({"names", "keep"});
     };
     if (found == held.end()) {
-      if (expected[i].name.view().starts_with("output.")) continue;
+      if (slot.name.view().starts_with("output.")) continue;
       fail(fmt::format("config.json describes a model with this tensor ('{}'), and the files hold none",
-                       safe_display(source_of(wanted.map, expected[i].name.view()), 100)));
+                       safe_display(source_of(wanted.map, slot.name.view()), 100)));
     }
-    if (found->second->shape != expected[i].shape)
+    if (found->second->shape != slot.shape)
       fail(fmt::format("has the shape [{}], config.json says [{}]", fmt::join(found->second->shape, ", "),
-                       fmt::join(expected[i].shape, ", ")));
+                       fmt::join(slot.shape, ", ")));
   }
 }
 

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
+#include <functional>
+#include <unordered_map>
+#include <utility>
 
 namespace loadline {
 namespace {
@@ -19,16 +21,29 @@ std::string_view take_segment(std::string_view& path, bool last) {
   return segment;
 }
 
+struct ChildKey {
+  NodeId parent{};
+  std::string_view name;
+  bool operator==(const ChildKey&) const = default;
+};
+struct ChildHash {
+  std::size_t operator()(const ChildKey& key) const {
+    return std::hash<std::string_view>()(key.name) ^ (index(key.parent) * 0x9e3779b97f4a7c15u);
+  }
+};
+
 }  // namespace
 
 ModuleTree module_tree(const MetaGraph& graph, std::span<const TensorId> tensors) {
   ModuleTree tree;
   tree.nodes.emplace_back();
-  std::map<std::pair<std::uint32_t, std::string_view>, NodeId> known;
+  tree.nodes.reserve(tensors.size() + tensors.size() / 4 + 1);
+  std::unordered_map<ChildKey, NodeId, ChildHash> known;
+  known.reserve(tensors.size() + tensors.size() / 4);
 
   const auto child_of = [&](NodeId parent, std::string_view name) {
-    const auto [place, fresh] = known.try_emplace({static_cast<std::uint32_t>(parent), name},
-                                                  NodeId{static_cast<std::uint32_t>(tree.nodes.size())});
+    const auto [place, fresh] =
+        known.try_emplace({parent, name}, NodeId{static_cast<std::uint32_t>(tree.nodes.size())});
     if (fresh) {
       ModuleNode node;
       node.name = std::string(name);
@@ -40,14 +55,25 @@ ModuleTree module_tree(const MetaGraph& graph, std::span<const TensorId> tensors
   };
 
   const std::vector<Share> parts = shares(graph, tensors);
+  // neighbours share most of their path: it is looked up only from where it differs
+  std::vector<std::pair<std::string_view, NodeId>> path_before;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = graph.tensor(tensors[i]);
     std::string_view rest = tensor.name;
     NodeId at = kRootNode;
     bool more = true;
+    bool same = true;
     for (std::size_t depth = 1; more; ++depth) {
       more = depth < kMostDepth && rest.find('.') != std::string_view::npos;
-      at = child_of(at, take_segment(rest, !more));
+      const std::string_view segment = take_segment(rest, !more);
+      same = same && depth <= path_before.size() && path_before[depth - 1].first == segment;
+      if (same) {
+        at = path_before[depth - 1].second;
+        continue;
+      }
+      path_before.resize(depth - 1);
+      at = child_of(at, segment);
+      path_before.emplace_back(segment, at);
     }
     ModuleNode& leaf = tree.nodes[index(at)];
     leaf.tensor = tensors[i];

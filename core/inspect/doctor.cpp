@@ -353,10 +353,22 @@ class Doctor {
   void duplicates() {
     constexpr std::uint64_t kLeast = kPage;
     std::map<std::uint64_t, std::vector<std::size_t>> by_size;
-    for (std::size_t i = 0; i < graph_.storages.size(); ++i)
-      if (in_file(graph_.storages[i]) && graph_.storages[i].bytes >= kLeast &&
-          graph_.storages[i].encoding != Encoding::unreadable)
-        by_size[graph_.storages[i].bytes].push_back(i);
+    Finding unwritten = {.id = "unwritten",
+                         .severity = Severity::warning,
+                         .remedy = "write the weights there; a plan of the load needs none"};
+    for (std::size_t i = 0; i < graph_.storages.size(); ++i) {
+      const Storage& storage = graph_.storages[i];
+      if (!in_file(storage) || storage.bytes < kLeast || storage.encoding == Encoding::unreadable) continue;
+      progress_.check_cancelled();
+      if (reader_.file_of(StorageId{static_cast<std::uint32_t>(i)}).has_data(storage.offset, storage.bytes))
+        by_size[storage.bytes].push_back(i);
+      else
+        count(unwritten, i);
+    }
+    add(unwritten,
+        fmt::format("{} in holes of sparse files: nothing was ever written there",
+                    counted_with(unwritten.count, "storage", "lies", "lie")),
+        fmt::format("{} of weights are zeros", format_bytes(unwritten.bytes)));
     std::vector<std::vector<std::size_t>> groups;
     for (auto& [bytes, alike] : by_size)
       if (alike.size() > 1) groups.push_back(std::move(alike));

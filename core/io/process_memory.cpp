@@ -10,6 +10,9 @@
 #include <string_view>
 
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <unistd.h>
 
 namespace loadline {
@@ -68,5 +71,11 @@ std::optional<std::uint64_t> available_system_memory() {
 }
 
 std::uint64_t read_bytes_counter() { return number_after(read_proc("/proc/self/io"), "rchar:"); }
+
+void release_free_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
 
 }  // namespace loadline

@@ -24,6 +24,10 @@ std::uint64_t peak_resident_bytes();
 // group (cgroup v2) if that is less. Nothing if the system does not tell.
 std::optional<std::uint64_t> available_system_memory();
 
+// Gives memory that was freed back to the system, where the allocator keeps it: each thread that worked has
+// kept some. A hint; takes milliseconds.
+void release_free_memory();
+
 // Bytes this process has read through system calls so far, from /proc/self/io (rchar).
 std::uint64_t read_bytes_counter();
 

@@ -84,6 +84,20 @@ void SourceFile::will_read(std::uint64_t offset, std::uint64_t bytes) const {
                     POSIX_FADV_WILLNEED);
 }
 
+bool SourceFile::has_data(std::uint64_t offset, std::uint64_t bytes) const {
+#ifdef SEEK_DATA
+  if (!fd_ || bytes == 0) return true;
+  // reads name their own place, so that the descriptor's may move
+  const off_t next = ::lseek(fd_.get(), static_cast<off_t>(base_ + offset), SEEK_DATA);
+  if (next < 0) return errno != ENXIO;  // past the last data; any other error: unknown
+  return static_cast<std::uint64_t>(next) < base_ + offset + bytes;
+#else
+  (void)offset;
+  (void)bytes;
+  return true;
+#endif
+}
+
 std::string SourceFile::text_at(std::uint64_t offset, std::uint64_t bytes) const {
   std::string text(static_cast<std::size_t>(bytes), '\0');
   read_at(offset, std::as_writable_bytes(std::span(text)));

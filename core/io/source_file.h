@@ -36,6 +36,9 @@ class SourceFile {
   void read_at(std::uint64_t offset, std::span<std::byte> out) const;
   // Asks the system to read the range ahead, without waiting for it.
   void will_read(std::uint64_t offset, std::uint64_t bytes) const;
+  // False if the range is known to lie in a hole of a sparse file, where nothing was ever written and zeros
+  // are read.
+  bool has_data(std::uint64_t offset, std::uint64_t bytes) const;
   // Bytes [offset, offset + bytes) as a string. Throws as read_at does.
   std::string text_at(std::uint64_t offset, std::uint64_t bytes) const;
 

@@ -5,6 +5,7 @@
 #include "core/load/optimal_order.h"
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -104,7 +105,8 @@ class Comparison {
     // a counter shared by all threads would slow every copy down
     Progress own(progress_.stop_token());
     try {
-      projection = project(graph_, *methods_[load.method], "", *load.storages, inputs_, own, pass_);
+      projection =
+          project(graph_, *methods_[load.method], "", *load.storages, inputs_, own, pass_, take_used());
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
       progress_.add(1);
@@ -116,6 +118,16 @@ class Comparison {
       projection->order_proven = is_own(order) ? std::optional(own_[load.method]->proven) : std::nullopt;
       taker_.take(load.method * orders_.size() + order, *projection);
     }
+    const std::lock_guard lock(mutex_);
+    used_.push_back(std::move(*projection));
+  }
+  // The memory of an earlier projection, if one is free.
+  Projection take_used() {
+    const std::lock_guard lock(mutex_);
+    if (used_.empty()) return {};
+    Projection used = std::move(used_.back());
+    used_.pop_back();
+    return used;
   }
 
   void refuse(std::size_t method, const std::vector<std::size_t>& orders, const Error& error) const {
@@ -133,6 +145,8 @@ class Comparison {
   std::vector<Sequence> sequences_;               // for every method
   std::vector<std::size_t> own_orders_;           // orders that each method makes for itself
   std::vector<std::optional<OptimalOrder>> own_;  // by method; absent if it was refused
+  std::mutex mutex_;
+  std::vector<Projection> used_;  // at most one for each thread
 };
 
 }  // namespace
@@ -148,7 +162,12 @@ void compare(const MetaGraph& graph, std::span<const Method* const> methods,
              std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress) {
   constexpr std::size_t kMostThreads = 4;
-  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  constexpr std::size_t kBytesOfStorage = 600;  // of a projection with two blocks for each
+  constexpr std::size_t kMostBytes = std::size_t{512} << 20;
+  const std::size_t fitting =
+      kMostBytes / (kBytesOfStorage * std::max<std::size_t>(graph.storages.size(), 1));
+  const std::size_t threads = std::clamp<std::size_t>(
+      std::min<std::size_t>(std::thread::hardware_concurrency(), fitting), 1, kMostThreads);
   compare(graph, methods, orders, inputs, pass, taker, progress, threads);
 }
 

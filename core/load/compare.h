@@ -27,7 +27,8 @@ struct RowTaker {
 void compare(const MetaGraph& graph, std::span<const Method* const> methods,
              std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress, std::size_t threads);
-// With one thread per core, at most four: each thread holds a projection in memory.
+// With one thread per core, at most four, and fewer where projections are large: each thread holds one in
+// memory.
 void compare(const MetaGraph& graph, std::span<const Method* const> methods,
              std::span<const OrderChoice> orders, const LoadInputs& inputs, const ForwardPass* pass,
              const RowTaker& taker, Progress& progress);

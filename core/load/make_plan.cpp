@@ -3,13 +3,15 @@
 #include "core/load/method_builder.h"
 #include "core/load/methods.h"
 
+#include <utility>
+
 namespace loadline {
 std::uint32_t loading_threads(const LoadInputs& inputs) {
   return inputs.placement.leaves_on_disk() ? 1 : inputs.request.workers;
 }
 
 Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder& order,
-               const LoadInputs& inputs) {
+               const LoadInputs& inputs, Plan used) {
   check_request(inputs.request);
   if (inputs.request.cast && !method.traits.casts)
     throw Error(ErrorCode::unsupported, "weights are loaded as they are stored");
@@ -21,7 +23,7 @@ Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder&
                                             : "no automatic map of this loader");
   if (!method.traits.disk && inputs.placement.leaves_on_disk())
     throw Error(ErrorCode::unsupported, "weights cannot stay on disk");
-  MethodBuilder builder(graph, order, inputs);
+  MethodBuilder builder(graph, order, inputs, std::move(used));
   return method.make(builder);
 }
 

@@ -10,17 +10,22 @@
 #include "core/load/storage_cast.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace loadline {
 
-MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs)
-    : graph_(graph), inputs_(inputs) {
+MethodBuilder::MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs,
+                             Plan used)
+    : graph_(graph), inputs_(inputs), plan_(std::move(used)) {
   check_request(inputs.request);
   if (inputs.request.cast) casts_ = storage_casts(graph, *inputs.request.cast);
   for (const StorageId id : order)
     if (graph.storage(id).bytes > 0) order_.push_back(id);
+  plan_.blocks.clear();
+  plan_.steps.clear();
+  plan_.marks.clear();
   // room for the largest plans, so that they do not move while they grow; untouched memory costs nothing
   plan_.blocks.reserve(4 * order_.size());
   plan_.steps.reserve(12 * order_.size());

@@ -10,8 +10,8 @@ namespace loadline {
 // A plan under construction for the storages that have bytes, in load order.
 class MethodBuilder {
  public:
-  // Throws Error{usage} as check_request() does.
-  MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs);
+  // `used` as in make_plan(). Throws Error{usage} as check_request() does.
+  MethodBuilder(const MetaGraph& graph, const StorageOrder& order, const LoadInputs& inputs, Plan used = {});
 
   const MetaGraph& graph() const { return graph_; }
   const StorageOrder& order() const { return order_; }

@@ -70,8 +70,9 @@ void refuse_old_method(std::string_view id);
 // Throws Error{usage} that lists the ids, or as refuse_old_method().
 const Method& find_method(std::string_view id);
 // The method's plan. Throws Error{usage} as check_request() does, Error{unsupported} for a cast or a
-// placement that the method does not support, Error{limit} if the plan itself would be too large.
+// placement that the method does not support, Error{limit} if the plan itself would be too large. The plan
+// takes over the memory of `used`, whose contents are dropped.
 Plan make_plan(const MetaGraph& graph, const Method& method, const StorageOrder& order,
-               const LoadInputs& inputs);
+               const LoadInputs& inputs, Plan used = {});
 
 }  // namespace loadline

@@ -61,7 +61,7 @@ Projection project(const MetaGraph& graph, const Method& method, const Order& or
 
 Projection project(const MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
-                   const ForwardPass* pass) {
+                   const ForwardPass* pass, Projection used) {
   progress.check_cancelled();
   Projection projection;
   projection.method = &method;
@@ -76,7 +76,7 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
     chosen.request.sizes.clear();
     chosen.request.max_context = false;
   }
-  projection.plan = make_plan(graph, method, storages, chosen);
+  projection.plan = make_plan(graph, method, storages, chosen, std::move(used.plan));
   progress.check_cancelled();
   if (pass != nullptr && !ahead)
     append_forward_pass(projection.plan, *pass,
@@ -87,7 +87,7 @@ Projection project(const MetaGraph& graph, const Method& method, std::string ord
   if (inputs.request.allocator == AllocatorModel::vulkan)
     expected = padded_peaks(projection.plan, BlockPoolRules{}.alignment);
   DryMachine machine(inputs.costs, inputs.request.allocator, expected);
-  projection.timeline = run(projection.plan, machine, progress);
+  projection.timeline = run(projection.plan, machine, progress, std::move(used.timeline));
   projection.maps_files = method.traits.imports ||
                           projection.timeline.peaks[index(Space::page_cache)].bytes > 0 ||
                           (method.traits.views && !inputs.placement.all_on_device());

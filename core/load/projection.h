@@ -35,10 +35,11 @@ struct Projection {
 Projection project(const MetaGraph& graph, const Method& method, const Order& order, const LoadInputs& inputs,
                    Progress& progress, const ForwardPass* pass = nullptr);
 // The same for a given sequence `storages`, named `order`: for a custom order, or a sequence made once for
-// several methods.
+// several methods. The projection takes over the memory of `used`, whose contents are dropped: at a million
+// tensors, fresh memory costs more than all the rest.
 Projection project(const MetaGraph& graph, const Method& method, std::string order,
                    const StorageOrder& storages, const LoadInputs& inputs, Progress& progress,
-                   const ForwardPass* pass = nullptr);
+                   const ForwardPass* pass = nullptr, Projection used = {});
 Projection project(const MetaGraph& graph, const Method& method, const Order& order,
                    const LoadInputs& inputs);
 

@@ -11,12 +11,17 @@ DryMachine::DryMachine(CostModel costs, AllocatorModel allocator, const PerSpace
 }
 
 void DryMachine::alloc(BlockId id, const Block& block) {
-  if (blocks_.size() <= index(id)) blocks_.resize(index(id) + 1);
-  blocks_[index(id)] = {block.space, reader_};
+  if (spaces_.size() <= index(id)) spaces_.resize(index(id) + 1);
+  spaces_[index(id)] = block.space;
   if (books_) books_->alloc(id, block);
 }
 
-void DryMachine::wait_for(BlockId id) { reader_ = std::max(reader_, blocks_[index(id)].busy_until); }
+void DryMachine::set_busy(BlockId id, double until) {
+  if (busy_until_.size() <= index(id)) busy_until_.resize(std::max(index(id) + 1, spaces_.size()));
+  busy_until_[index(id)] = until;
+}
+
+void DryMachine::wait_for(BlockId id) { reader_ = std::max(reader_, busy_until(id)); }
 
 double DryMachine::rate(Space from, Space to) const {
   const bool from_device = from == Space::device, to_device = to == Space::device;
@@ -34,13 +39,11 @@ void DryMachine::copy(const Step& step, const Block& to) {
     return;
   }
   const BlockId from = std::get<BlockId>(step.from);
-  const Space from_space = blocks_[index(from)].space;
+  const Space from_space = spaces_[index(from)];
   if (from_space == Space::staging && to.space == Space::device && !step.cast) {
-    double& source_busy = blocks_[index(from)].busy_until;
-    double& target_busy = blocks_[index(step.block)].busy_until;
-    link_ = std::max({link_, reader_, source_busy, target_busy}) + bytes / costs_.link;
-    source_busy = target_busy = link_;
-    return;
+    link_ = std::max({link_, reader_, busy_until(from), busy_until(step.block)}) + bytes / costs_.link;
+    set_busy(from, link_);
+    return set_busy(step.block, link_);
   }
   wait_for(from);
   wait_for(step.block);

@@ -44,18 +44,18 @@ class DryMachine final : public Machine {
   std::optional<std::uint64_t> allocated_peak() const override;
 
  private:
-  struct BlockState {
-    Space space = Space::host;
-    double busy_until = 0;
-  };
+  // When the copies in flight on a block end; 0 for a block that never had any.
+  double busy_until(BlockId id) const { return index(id) < busy_until_.size() ? busy_until_[index(id)] : 0; }
+  void set_busy(BlockId id, double until);
   void wait_for(BlockId id);
   double rate(Space from, Space to) const;
   double cast_seconds(const Step& step) const;
 
   CostModel costs_;
-  double reader_ = 0;  // the clock of the thread that runs the plan
-  double link_ = 0;    // when the transfer engine is free again
-  std::vector<BlockState> blocks_;
+  double reader_ = 0;                    // the clock of the thread that runs the plan
+  double link_ = 0;                      // when the transfer engine is free again
+  std::vector<Space> spaces_;            // by block
+  std::vector<double> busy_until_;       // by block, up to the last that was ever in flight
   std::optional<AllocatorBooks> books_;  // absent for AllocatorModel::exact
 };
 

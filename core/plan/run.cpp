@@ -50,7 +50,7 @@ void find_peaks(Timeline& timeline) {
 
 }  // namespace
 
-Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
+Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline used) {
   std::uint64_t total = 0;
   std::size_t points = 0;
   for (const Step& step : plan.steps) {
@@ -60,6 +60,10 @@ Timeline run(const Plan& plan, Machine& machine, Progress& progress) {
   progress.add_total(total);
 
   Timeline timeline;
+  timeline.usage = std::move(used.usage);
+  timeline.usage.clear();
+  timeline.lifetimes = std::move(used.lifetimes);
+  timeline.lifetimes.clear();
   timeline.usage.reserve(points);
   prefer_large_pages(timeline.usage.data(), points * sizeof(UsagePoint));
   timeline.lifetimes.reserve(plan.blocks.size());

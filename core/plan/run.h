@@ -46,8 +46,8 @@ class Machine {
 // Runs every step in order and drains. Progress counts the bytes of copies (total included). Throws
 // Error{cancelled} between steps, and whatever the machine throws. The plan must have passed check_plan.
 // Usage counts requested bytes: from the machine's live_bytes() if it has them (measurement), else from the
-// plan (projection).
-Timeline run(const Plan& plan, Machine& machine, Progress& progress);
+// plan (projection). The timeline takes over the memory of `used`, whose contents are dropped.
+Timeline run(const Plan& plan, Machine& machine, Progress& progress, Timeline used = {});
 Timeline run(const Plan& plan, Machine& machine);
 
 }  // namespace loadline

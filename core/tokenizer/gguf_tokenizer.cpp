@@ -237,7 +237,7 @@ class Writer {
 
   std::string pre_tokenizer(const Tokenizer& tokenizer, const Encoder& encoder) {
     std::string id = request_.pre_tokenizer;
-    if (id.empty()) id = pre_tokenizer_id(tokenizer, encoder).id;
+    if (id.empty()) id = pre_tokenizer_id(tokenizer, encoder);
     if (std::string doubt = pre_tokenizer_doubt(id, tokenizer); !doubt.empty())
       result_.notes.push_back(std::move(doubt));
     return id;

@@ -132,23 +132,23 @@ std::string pre_tokenizer_doubt(std::string_view id, const Tokenizer& tokenizer)
       others);
 }
 
-PreTokenizerId pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder) {
-  PreTokenizerId result;
-  result.sha256 = sha256(fmt::format("[{}]", fmt::join(encoder.encode(table().text, true), ", ")));
-  result.by_rules = ids_of_steps(pre_tokenizer_steps(tokenizer));
-  for (const auto& [hash, id] : table().ids)
-    if (hash == result.sha256) result.id = id;
-  if (!result.id.empty()) return result;
-  const std::string suggested =
-      result.by_rules.empty() ? "no known pre-tokeniser has its steps"
-                              : fmt::format("its steps are those of {}", join_names(result.by_rules, 6));
+std::string pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder) {
+  const std::string hash = sha256(fmt::format("[{}]", fmt::join(encoder.encode(table().text, true), ", ")));
+  const std::vector<std::string> by_rules = ids_of_steps(pre_tokenizer_steps(tokenizer));
+  // Some hashes are in two rows (BGE and Jina v2, both BERT's): llama.cpp's converter takes the last one.
+  const auto& ids = table().ids;
+  const auto found = std::find_if(ids.rbegin(), ids.rend(), [&](const auto& row) { return row.first == hash; });
+  if (found != ids.rend()) return found->second;
+  const std::string suggested = by_rules.empty()
+                                    ? "no known pre-tokeniser has its steps"
+                                    : fmt::format("its steps are those of {}", join_names(by_rules, 6));
   const Error error(
       ErrorCode::unsupported, {.file = tokenizer.file},
       "the pre-tokeniser is not known to llama.cpp: the token ids of its test text have the SHA-256 "
       "{}, which is in no row of its table; {}. If the vocabulary was trained anew and texts are cut "
       "as in a known model, state that model's pre-tokeniser; otherwise llama.cpp has to learn it first",
-      result.sha256, suggested);
-  throw result.by_rules.empty() ? error : error.with({"pre_tokenizer", result.by_rules.front()});
+      hash, suggested);
+  throw by_rules.empty() ? error : error.with({"pre_tokenizer", by_rules.front()});
 }
 
 }  // namespace loadline

@@ -11,17 +11,11 @@
 
 namespace loadline {
 
-struct PreTokenizerId {
-  std::string id = {};
-  std::string sha256 = {};                 // of the ids of the fixed text, in hexadecimal
-  std::vector<std::string> by_rules = {};  // the ids that the pre-tokenizers' steps suggest; may be empty
-};
-
 // Encodes the fixed text of assets/tokenizers/pre_tokenizers.json and looks the hash of its ids up there. The
 // hash depends on the vocabulary too, so a tokenizer that was trained anew is unknown: then throws
 // Error{unsupported} that names the hash, what the rules suggest, and carries the option `pre_tokenizer` as a
 // remedy.
-PreTokenizerId pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder);
+std::string pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder);
 
 // What speaks against this id for the tokenizer, as a sentence about llama.cpp; empty if nothing does. A hash
 // of one text, or whoever states an id, may be wrong: the rules are asked independently, where one names the

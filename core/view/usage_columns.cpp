@@ -66,25 +66,35 @@ std::vector<AliveAt> alive_at_steps(const Timeline& timeline, const Plan& plan,
   };
   std::vector<AliveAt> result(moments.size());
   std::vector<std::ptrdiff_t> change(moments.size() + 1);  // of the count, at each moment
-  std::vector<Seen> seen;
+  // of blocks that come and go between the same moments, no list names more than the largest
+  std::vector<std::vector<Seen>> between(moments.size() * (moments.size() + 1));
+  const auto larger = [](const Seen& a, const Seen& b) {
+    return std::pair(b.bytes, a.block) < std::pair(a.bytes, b.block);
+  };
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
     const Lifetime& life = timeline.lifetimes[i];
     if ((mask & space_bit(plan.blocks[i].space)) == 0 || life.from_step == kNever) continue;
     const std::size_t from = moment_at(life.from_step);
     const std::size_t to = life.to_step == kNever ? moments.size() : moment_at(life.to_step);
     if (from >= to) continue;  // most blocks of a load: they come and go between two moments
-    seen.push_back({plan.blocks[i].bytes, BlockId{static_cast<std::uint32_t>(i)}, from, to});
     ++change[from];
     --change[to];
+    const Seen block = {plan.blocks[i].bytes, BlockId{static_cast<std::uint32_t>(i)}, from, to};
+    std::vector<Seen>& alike = between[from * (moments.size() + 1) + to];
+    if (alike.size() == most) {
+      if (most == 0 || !larger(block, alike.back())) continue;
+      alike.pop_back();
+    }
+    alike.insert(std::ranges::upper_bound(alike, block, larger), block);
   }
   std::ptrdiff_t count = 0;
   for (std::size_t i = 0; i < moments.size(); ++i)
     result[i].count = static_cast<std::size_t>(count += change[i]);
 
   if (most == 0) return result;
-  std::ranges::sort(seen, [](const Seen& a, const Seen& b) {
-    return std::pair(b.bytes, a.block) < std::pair(a.bytes, b.block);
-  });
+  std::vector<Seen> seen;
+  for (const std::vector<Seen>& alike : between) seen.insert(seen.end(), alike.begin(), alike.end());
+  std::ranges::sort(seen, larger);
   // open[i]: a moment at or after i; the lists from i up to it are full
   std::vector<std::size_t> open(moments.size() + 1);
   std::iota(open.begin(), open.end(), std::size_t{0});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -55,6 +56,28 @@ TEST(Doctor, FindsNothingInAWellMadeFile) {
       .tensor("layers.0.w", DType::f32, 2048, 8192)
       .tensor("lm_head", DType::f32, 2048, 16384);
   EXPECT_TRUE(model.findings().empty());
+}
+
+TEST(Doctor, HolesOfSparseFilesAreNotRead) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "sparse.bin";
+  constexpr std::uint64_t kEach = std::uint64_t{1} << 36;  // more than could be read in a test
+  write_file(path, std::string(8192, 'x'));
+  std::filesystem::resize_file(path, 8192 + 2 * kEach);
+  auto graph = std::make_shared<MetaGraph>();
+  graph->files.push_back({path, 8192 + 2 * kEach});
+  for (const auto& [offset, bytes] :
+       {std::pair(std::uint64_t{0}, std::uint64_t{8192}), {8192, kEach}, {8192 + kEach, kEach}}) {
+    graph->storages.push_back(plain_storage(FileId{0}, offset, bytes));
+    const auto id = static_cast<std::uint32_t>(graph->tensors.size());
+    graph->tensors.push_back({"t" + std::to_string(id), DType::u8, {bytes}, {}, StorageId{id}, 0});
+  }
+  Progress progress;
+  const std::vector<Finding> findings = diagnose(StorageReader(graph), progress);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "unwritten");
+  EXPECT_EQ(findings[0].count, 2u);
+  EXPECT_EQ(findings[0].bytes, 2 * kEach);
 }
 
 TEST(Doctor, Alignment) {
@@ -120,6 +143,11 @@ TEST(Doctor, LargeDuplicatesAreTakenBySamples) {
   Model model(1);
   const std::string path = model.folder() / "m.bin";
   std::filesystem::resize_file(path, 2 * kEach);
+  // a hole with nothing in it would not be read at all
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  for (const std::uint64_t at : {std::uint64_t{0}, kEach})
+    file.seekp(static_cast<std::streamoff>(at)).put('x');
+  file.close();
   model.graph().files = {{path, 2 * kEach}};
   model.tensor("x", DType::u8, kEach, 0).tensor("y", DType::u8, kEach, kEach);
   EXPECT_EQ(model.finding("duplicates").bytes, kEach);
