@@ -14,7 +14,8 @@
 namespace loadline {
 
 struct GuiRequest {
-  std::string path;        // model to open; empty = start page
+  std::vector<std::string> paths = {};  // models to open; none = start page
+  std::string request;     // file of a load request, for the last of them or the model that it names
   std::string screenshot;  // PNG to write offscreen instead of opening a window; needs no display
   std::string script;      // file of commands to play (app/gui/script.h)
   bool offscreen = false;  // play the script without a window and without a display
@@ -29,7 +30,8 @@ struct GuiRequest {
   int height = 800;
   std::stop_token stop;  // requested by Ctrl-C: the window closes as if its close button was pressed
   bool dark = true;
-  bool theme_given = false;  // else the theme is the one remembered
+  bool follows_desktop = false;  // the theme is the desktop's, dark until that is known
+  bool theme_given = false;      // else the theme is the one remembered
   bool size_given = false;
   float scale = 0;  // 0 = what the monitor says (1 for a screenshot)
 };

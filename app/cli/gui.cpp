@@ -33,14 +33,16 @@ void parse_window_size(const std::string& text, GuiRequest& request) {
 Action setup_gui(CLI::App& app) {
   auto options = std::make_shared<GuiFlags>();
   GuiRequest& request = options->request;
-  app.add_option("PATH", request.path, "model to open");
+  app.add_option("PATH", request.paths, "models to open, each in a tab");
+  app.add_option("--request", request.request, "open a saved request: its model, or the last PATH");
   app.add_option("--screenshot", request.screenshot, "draw one frame into this PNG, without a display");
   auto* const script = app.add_option("--script", request.script, "play a file of commands");
   app.add_flag("--offscreen", request.offscreen, "play the script without a display")->needs(script);
   app.add_option("--panel", request.panel, "panel to show first");
   auto* const size = app.add_option("--size", options->size, "logical size of the window [as remembered]");
-  auto* const theme = app.add_option("--theme", options->theme, "dark or light [as remembered]")
-                          ->check(CLI::IsMember({"dark", "light"}));
+  auto* const theme =
+      app.add_option("--theme", options->theme, "dark, light, or the system's [as remembered]")
+          ->check(CLI::IsMember({"dark", "light", "system"}));
   app.add_option("--scale", request.scale, "pixels per logical pixel [the monitor's]")
       ->check(number_range(0.5, 4));
   app.footer("`loadline help scripting` lists the words of a script.");
@@ -51,7 +53,8 @@ Action setup_gui(CLI::App& app) {
     if (!wanted.screenshot.empty() && !wanted.screenshot.ends_with(".png"))
       throw Error(ErrorCode::usage, "--screenshot {}: pictures are PNG files",
                   safe_display(wanted.screenshot));
-    wanted.dark = options->theme == "dark";
+    wanted.dark = options->theme != "light";
+    wanted.follows_desktop = options->theme == "system";
     wanted.size_given = size->count() > 0;
     wanted.theme_given = theme->count() > 0;
     wanted.hub_cache = context.hub_cache;

@@ -81,8 +81,7 @@ int synth(const Context& context, const SynthFlags& options) {
   if (synth_options.to == "gguf" && !has_map(shapes.graph))
     complain(
         "note: this family has no map to llama.cpp's names: the file gets the model's own names, and "
-        "llama.cpp "
-        "does not run it");
+        "llama.cpp does not run it");
   Progress progress(context.stop);
   WriteReport report;
   {

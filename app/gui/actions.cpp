@@ -1,6 +1,7 @@
 // The table of actions, one function each.
 #include "app/gui/actions.h"
 
+#include "app/gui/export_words.h"
 #include "app/gui/panel.h"
 #include "app/gui/script_words.h"
 #include "app/gui/session/selection_text.h"
@@ -23,6 +24,8 @@ namespace {
 bool always(const Workspace&) { return true; }
 
 bool has_model(const Workspace& workspace) { return workspace.document().model != nullptr; }
+
+bool has_several(const Workspace& workspace) { return workspace.documents().size() > 1; }
 
 bool has_array(const Workspace& workspace) { return workspace.document().metadata.array() != nullptr; }
 
@@ -119,6 +122,42 @@ void show_manual(Workspace& workspace, const std::string& topic) {
 }
 void demo(Workspace& workspace, const std::string&) { workspace.open_demo(); }
 void close(Workspace& workspace, const std::string&) { workspace.close_model(); }
+void favourite(Workspace& workspace, const std::string&) { workspace.toggle_favourite(); }
+void reload(Workspace& workspace, const std::string&) { workspace.reload(); }
+
+template <bool on>
+void show_beside(Workspace& workspace, const std::string&) {
+  const std::size_t all = workspace.documents().size(), now = workspace.shown_document();
+  workspace.show_document((now + (on ? 1 : all - 1)) % all);
+}
+void show_tab(Workspace& workspace, const std::string& text) {
+  workspace.show_document(parse_number<std::size_t>(text, 1, workspace.documents().size()) - 1);
+}
+// Against the Nth open model, else against the one beside this.
+template <bool values>
+void diff(Workspace& workspace, const std::string& text) {
+  const auto& documents = workspace.documents();
+  const std::size_t beside = workspace.shown_document() == 0 ? 1 : workspace.shown_document() - 1;
+  const std::size_t at = text.empty() ? beside : parse_number<std::size_t>(text, 1, documents.size()) - 1;
+  if (at == workspace.shown_document()) refuse("that is the model shown");
+  workspace.document().diff.begin(documents[at]->model, values);
+  workspace.settings.panel = "diff";
+}
+void end_diff(Workspace& workspace, const std::string&) { workspace.document().diff.end(); }
+bool has_diff(const Workspace& workspace) { return workspace.document().diff.there() != nullptr; }
+void export_view(Workspace& workspace, const std::string& text) {
+  if (!text.empty()) {
+    workspace.wants_export = view_request(text);
+    return;
+  }
+  workspace.palette_text = fmt::format("export {}.png", workspace.settings.panel);
+  workspace.wants_palette = true;
+}
+void export_play(Workspace& workspace, const std::string& text) {
+  ExportRequest request = play_request(text);
+  if (!workspace.document().projection.value()) refuse("no load is projected");
+  workspace.wants_export = std::move(request);
+}
 void quit(Workspace& workspace, const std::string&) { workspace.wants_quit = true; }
 
 void browse(Workspace& workspace, const std::string& folder) {
@@ -129,9 +168,11 @@ void browse(Workspace& workspace, const std::string& folder) {
 void show_panel(Workspace& workspace, const std::string& id) { workspace.settings.panel = find_panel(id).id; }
 
 void set_theme(Workspace& workspace, const std::string& name) {
-  constexpr std::array<std::string_view, 2> kThemes = {"dark", "light"};
-  bool& dark = workspace.settings.dark;
-  dark = name.empty() ? !dark : position(name, kThemes, "theme") == 0;
+  constexpr std::array<std::string_view, 3> kThemes = {"dark", "light", "system"};
+  Settings& settings = workspace.settings;
+  const std::size_t theme = name.empty() ? (settings.dark ? 1 : 0) : position(name, kThemes, "theme");
+  settings.follows_desktop = theme == 2;
+  if (!settings.follows_desktop) settings.dark = theme == 0;
 }
 
 constexpr float kLeastScale = 0.75f, kMostScale = 4;
@@ -147,19 +188,25 @@ void usual_size(Workspace& workspace, const std::string&) { workspace.settings.s
 // Tensors and modules.
 
 void select(Workspace& workspace, const std::string& name) {
-  const auto& tensors = model_of(workspace).graph->tensors;
-  const auto found = std::ranges::find_if(tensors, [&](const Tensor& t) { return t.name == name; });
-  if (found == tensors.end()) refuse(fmt::format("no tensor '{}'", name));
-  workspace.document().select(TensorId{static_cast<std::uint32_t>(found - tensors.begin())});
+  const auto tensor = find_tensor(model_of(workspace), name);
+  if (!tensor) refuse(fmt::format("no tensor '{}'", name));
+  workspace.document().select(*tensor);
 }
 
 void deselect(Workspace& workspace, const std::string&) { workspace.document().select({}); }
 
-void zoom(Workspace& workspace, const std::string& path) {
+NodeId module_called(const Workspace& workspace, const std::string& path) {
   const ModuleTree& tree = model_of(workspace).tree;
   for (std::uint32_t i = 0; i < tree.nodes.size(); ++i)
-    if (module_path(tree, NodeId{i}) == path) return workspace.document().zoom(NodeId{i});
+    if (module_path(tree, NodeId{i}) == path) return NodeId{i};
   refuse(fmt::format("no module '{}'", path));
+}
+
+void zoom(Workspace& workspace, const std::string& path) {
+  workspace.document().zoom(module_called(workspace, path));
+}
+void select_module(Workspace& workspace, const std::string& path) {
+  workspace.document().select(module_called(workspace, path));
 }
 
 void zoom_out(Workspace& workspace, const std::string&) {
@@ -171,7 +218,7 @@ void set_color(Workspace& workspace, const std::string& mode) {
   workspace.settings.color_by = static_cast<ColorBy>(position(mode, kColorNames, "colouring"));
 }
 
-void find_tensor(Workspace& workspace, const std::string&) {
+void edit_filter(Workspace& workspace, const std::string&) {
   workspace.settings.layout.show_tree = true;
   workspace.wants_filter = true;
 }
@@ -184,13 +231,6 @@ void copy(Workspace& workspace, const std::string& form) {
 
 void go_back(Workspace& workspace, const std::string&) { workspace.document().go_back(); }
 void go_forward(Workspace& workspace, const std::string&) { workspace.document().go_forward(); }
-
-void select_module(Workspace& workspace, const std::string& path) {
-  const ModuleTree& tree = model_of(workspace).tree;
-  for (std::uint32_t i = 0; i < tree.nodes.size(); ++i)
-    if (module_path(tree, NodeId{i}) == path) return workspace.document().select(NodeId{i});
-  refuse(fmt::format("no module '{}'", path));
-}
 
 // A step of the load, its end, or its peak.
 void set_time(Workspace& workspace, const std::string& text) {
@@ -225,6 +265,10 @@ void move_time(Workspace& workspace, const std::string&) {
   if (!document.projection.value()) return;
   const std::size_t now = document.step(), steps = document.projection.value()->plan.steps.size();
   document.set_step(on ? std::min(steps, now + 1) : now - std::min<std::size_t>(now, 1));
+}
+
+void play_beside(Workspace& workspace, const std::string& method) {
+  workspace.document().set_beside(method == "none" ? "" : method);
 }
 
 void show_advice(Workspace& workspace, const std::string&) { workspace.wants_advice = true; }
@@ -445,6 +489,17 @@ constexpr auto kActions = std::to_array<Action>({
     {"browse", "Open a model", "Ctrl+O", kOptional, always, browse},
     {"demo", "Open the demo model", "", kNone, always, demo},
     {"close", "Close the model", "Ctrl+W", kNone, always, close},
+    {"favourite", "Keep the model on the start page, or drop it", "", kNone, has_model, favourite},
+    {"reload", "Read the model again from its files", "F5", kNone, has_model, reload},
+    {"next-model", "Show the next model", "Ctrl+Tab", kNone, has_several, show_beside<true>},
+    {"previous-model", "Show the previous model", "Ctrl+Shift+Tab", kNone, has_several, show_beside<false>},
+    {"tab", "Show one of the open models", "", kRequired, has_several, show_tab},
+    {"diff", "Compare with another open model", "Ctrl+D", kOptional, has_several, diff<false>},
+    {"diff-values", "Compare values with another open model", "", kOptional, has_several, diff<true>},
+    {"end-diff", "Compare with no model", "", kNone, has_diff, end_diff},
+    {"export", "Write what is seen to a .png, .svg or .csv file", "Ctrl+E", kOptional, always, export_view},
+    {"export-play", "Write the play of the load to a .gif file or a series of .png files", "", kRequired,
+     has_model, export_play},
     {"quit", "Quit", "Ctrl+Q", kNone, always, quit},
     {"open-request", "Open a saved request", "", kRequired, always, open_request},
     {"save-request", "Save what is asked as a request", "", kRequired, always, save_request},
@@ -468,6 +523,7 @@ constexpr auto kActions = std::to_array<Action>({
     {"take-back", "Take the change back", "", kNone, can_take_back, take_back},
     {"time", "Move the time cursor", "", kRequired, has_model, set_time},
     {"play", "Play the load, or stop", "Space", kOptional, has_model, play},
+    {"beside", "Play another method in step", "", kRequired, has_model, play_beside},
     {"speed", "Set the speed of the play", "", kRequired, has_model, set_speed},
     {"slower", "Play slower", "J", kNone, has_model, slower},
     {"faster", "Play faster", "L", kNone, has_model, faster},
@@ -483,7 +539,7 @@ constexpr auto kActions = std::to_array<Action>({
     {"zoom", "Show a module in the map", "", kOptional, has_model, zoom},
     {"zoom-out", "Show the module around it in the map", "Backspace", kNone, has_model, zoom_out},
     {"color", "Colour the map", "", kRequired, always, set_color},
-    {"find-tensor", "Filter the tensors", "Ctrl+F", kNone, has_model, find_tensor},
+    {"find-tensor", "Filter the tensors", "Ctrl+F", kNone, has_model, edit_filter},
     {"filter", "Show the tensors that pass a filter", "", kOptional, always, filter},
     {"sort", "Sort the tensors", "", kRequired, always, sort},
     {"find", "Search in the panel shown", "", kOptional, always, find},

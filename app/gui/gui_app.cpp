@@ -1,8 +1,11 @@
 // One frame: apply the style if it changed, take in finished jobs, draw.
 #include "app/gui/gui_app.h"
 
+#include "app/gui/window/desktop_theme.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+
+#include <utility>
 
 #include <imgui.h>
 
@@ -14,10 +17,10 @@ GuiApp::GuiApp(Window& window, std::string hub_cache, std::stop_token stop,
       stop_(std::move(stop)),
       workspace_(std::move(hub_cache), std::move(assets)),
       shell_(workspace_) {
-  workspace_.shared.jobs.set_wake(window_.waker());
+  workspace_.set_wake(window_.waker());
 }
 
-GuiApp::~GuiApp() { workspace_.shared.jobs.set_wake({}); }
+GuiApp::~GuiApp() { workspace_.set_wake({}); }
 
 void GuiApp::refresh_style() {
   if (workspace_.settings.scale != chosen_scale_) {
@@ -38,18 +41,27 @@ void GuiApp::refresh_style() {
   apply_theme(*ui_.theme, scale);
 }
 
+// Asks once, when that begins; a desktop that does not answer leaves the theme as it is.
+void GuiApp::follow_desktop() {
+  const bool follows = workspace_.settings.follows_desktop;
+  if (std::exchange(followed_desktop_, follows) || !follows) return;
+  desktop_dark_.ask(
+      workspace_.shared.jobs, "Asking the desktop for its theme",
+      [](Progress&) { return desktop_prefers_dark(); },
+      [this] {
+        if (desktop_dark_.value() && *desktop_dark_.value() && workspace_.settings.follows_desktop)
+          workspace_.settings.dark = **desktop_dark_.value();
+      });
+}
+
 void GuiApp::take_dropped() {
-  const std::vector<std::string> dropped = window_.take_dropped();
-  if (!dropped.empty()) workspace_.open(dropped.front());
-  if (dropped.size() > 1)
-    workspace_.shared.notices.add(
-        Severity::info,
-        "Several files were dropped: only the first one is opened. Drop the folder of a model instead.");
+  for (const std::string& path : window_.take_dropped()) workspace_.open(path);
 }
 
 void GuiApp::frame() {
   workspace_.poll();
   take_dropped();
+  follow_desktop();
   const std::string title = workspace_.document().model
                                 ? safe_display(workspace_.document().model->name) + " - Loadline"
                                 : "Loadline";
@@ -58,7 +70,10 @@ void GuiApp::frame() {
     window_.set_title(title);
   }
   refresh_style();
+  if (std::exchange(workspace_.wants_attention, false)) window_.request_attention();
+  export_.before_frame(workspace_);
   window_.frame([&] { shell_.draw(ui_); });
+  export_.after_frame(workspace_, window_, ui_, shell_.panel_rect(), shell_.timeline_rect());
 }
 
 bool GuiApp::types() const { return ImGui::GetIO().WantTextInput; }

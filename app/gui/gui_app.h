@@ -3,6 +3,7 @@
 
 #include "app/gui/session/workspace.h"
 #include "app/gui/shell.h"
+#include "app/gui/view_export.h"
 #include "app/gui/window/window.h"
 
 #include <optional>
@@ -34,20 +35,27 @@ class GuiApp {
   // Throws Error{cancelled} once the window is to close, to end work whose result would not be seen.
   void check_open() const;
   // Whether something moves by itself, and whether a text field shows its cursor.
-  bool moves() const { return workspace_.document().arena->view.playing || workspace_.document().playing; }
+  bool moves() const {
+    return workspace_.document().arena->view.playing || workspace_.document().playing ||
+           workspace_.wants_export;
+  }
   bool types() const;
   ImVec2 display_size() const;  // logical, of the last frame
 
  private:
   void refresh_style();
   void take_dropped();
+  void follow_desktop();
 
   Window& window_;
   std::stop_token stop_;
   Workspace workspace_;
   Shell shell_;
+  ViewExport export_;
   Ui ui_;
   std::optional<bool> styled_dark_;
+  bool followed_desktop_ = false;  // in the last frame
+  Latest<std::optional<bool>> desktop_dark_;
   float styled_scale_ = 0;
   float chosen_scale_ = 0;  // that the window was given
   std::string title_;

@@ -54,17 +54,31 @@ void run_until_closed(GuiApp& app, const std::stop_token& stop) {
 bool remembers(const GuiRequest& request) { return !request.state_file.empty() && request.script.empty(); }
 
 void take_state(Workspace& workspace, const GuiRequest& request, const WindowState& state) {
-  if (!request.theme_given) workspace.settings.dark = state.dark;
+  if (!request.theme_given) {
+    workspace.settings.dark = state.dark;
+    workspace.settings.follows_desktop = state.follows_desktop;
+  }
   workspace.settings.layout = state.layout;
   if (request.scale <= 0) workspace.settings.scale = state.scale;
   workspace.recent = state.recent;
+  workspace.favourites = state.favourites;
+}
+
+// The last model is shown; the request is about that one.
+void open_models(Workspace& workspace, const GuiRequest& request) {
+  const std::size_t all = request.paths.size();
+  for (std::size_t i = 0; i < all; ++i)
+    if (i + 1 < all || request.request.empty()) workspace.open(request.paths[i]);
+  if (!request.request.empty()) workspace.open_request(request.request, all > 0 ? request.paths.back() : "");
 }
 
 void keep_state(GuiApp& app, const GuiRequest& request) {
   const Workspace& workspace = app.workspace();
   const ImVec2 size = app.display_size();
-  const WindowState state = {workspace.settings.dark,  workspace.settings.layout, workspace.settings.scale,
-                             static_cast<int>(size.x), static_cast<int>(size.y),  workspace.recent};
+  const WindowState state = {workspace.settings.dark,   workspace.settings.follows_desktop,
+                             workspace.settings.layout, workspace.settings.scale,
+                             static_cast<int>(size.x),  static_cast<int>(size.y),
+                             workspace.recent,          workspace.favourites};
   try {
     write_state(state, request.state_file);
   } catch (const Error&) {
@@ -90,12 +104,13 @@ int run_gui(const GuiRequest& request) {
       offscreen ? open_offscreen_window(options) : open_desktop_window(options);
   GuiApp app(*window, request.hub_cache, request.stop, request.assets);
   app.workspace().settings.dark = request.dark;
+  app.workspace().settings.follows_desktop = request.follows_desktop;
   if (keeps) take_state(app.workspace(), request, state);
   if (!request.targets.empty())
     app.workspace().shared.targets = std::make_shared<const std::vector<Target>>(request.targets);
   app.workspace().shared.rates = request.rates;
   if (!request.panel.empty()) app.workspace().settings.panel = request.panel;
-  if (!request.path.empty()) app.workspace().open(request.path);
+  open_models(app.workspace(), request);
 
   bool quit = false;
   if (!script.empty()) quit = play_script(app, script, request.script);

@@ -34,6 +34,13 @@ void begin_sheet(const Ui& ui, const char* id, float width, float height) {
   ImGui::PopStyleVar(3);
 }
 
+// ImGui leaves the caret where it was when the text of a field is replaced.
+int caret_to_end(ImGuiInputTextCallbackData* data) {
+  if (std::exchange(*static_cast<bool*>(data->UserData), false))
+    data->CursorPos = data->SelectionStart = data->SelectionEnd = data->BufTextLen;
+  return 0;
+}
+
 }  // namespace
 
 void Palette::refresh(const Workspace& workspace) {
@@ -49,6 +56,7 @@ void Palette::run(Workspace& workspace, std::size_t at) {
   const PaletteItem item = items_[at];
   if (item.needs_more) {
     typed_ = item.word + " ";
+    to_end_ = true;
     return;
   }
   open_ = false;
@@ -60,7 +68,8 @@ void Palette::draw(Workspace& workspace, const Ui& ui) {
   if (std::exchange(workspace.wants_palette, false)) {
     appearing = true;
     open_ = true;
-    typed_.clear();
+    typed_ = std::exchange(workspace.palette_text, {});
+    to_end_ = true;
     items_.clear();
   }
   if (!open_) return;
@@ -68,9 +77,9 @@ void Palette::draw(Workspace& workspace, const Ui& ui) {
   begin_sheet(ui, "palette", ui.px(620), ui.px(430));
   if (appearing || !ImGui::IsAnyItemActive()) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  const bool entered =
-      ImGui::InputTextWithHint("##typed", "An action, an option, a panel, a tensor, a module", &typed_,
-                               ImGuiInputTextFlags_EnterReturnsTrue);
+  const bool entered = ImGui::InputTextWithHint(
+      "##typed", "An action, an option, a panel, a tensor, a module", &typed_,
+      ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CallbackAlways, caret_to_end, &to_end_);
   if (list_key_pressed(ListKey::down) && current_ + 1 < items_.size()) ++current_;
   if (list_key_pressed(ListKey::up) && current_ > 0) --current_;
   refresh(workspace);
@@ -116,6 +125,9 @@ void draw_keys(Workspace& workspace, const Ui& ui) {
   };
   {
     const ChildScope child("list");
+    const float lines = 3 * ImGui::GetTextLineHeightWithSpacing();
+    if (list_key_pressed(ListKey::down)) ImGui::SetScrollY(ImGui::GetScrollY() + lines);
+    if (list_key_pressed(ListKey::up)) ImGui::SetScrollY(ImGui::GetScrollY() - lines);
     for (std::size_t i = 0; i < tabs().size(); ++i)
       line(fmt::format("Ctrl+{}", i + 1), fmt::format("Show {}", tabs()[i]));
     for (const Action& action : actions())

@@ -21,6 +21,7 @@ class Palette {
   void run(Workspace& workspace, std::size_t at);
 
   bool open_ = false;
+  bool to_end_ = false;  // the caret goes behind a text that was put into the field
   std::string typed_, listed_;
   std::vector<PaletteItem> items_;
   std::size_t current_ = 0;

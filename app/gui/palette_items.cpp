@@ -71,11 +71,23 @@ void add_actions(const Workspace& workspace, Collector& found) {
   if (workspace.document().model)
     for (const std::string_view form : {"json", "markdown"})
       found.add({fmt::format("Copy what is selected as {}", form), "action", "copy", std::string(form)}, 1);
+  found.add({"Use the system's theme", "action", "theme", "system"}, 1);
   for (const PanelRow& row : panels())
     found.add({fmt::format("Show {}", row.title), "panel", "panel", std::string(row.id)}, 1);
 }
 
+void add_open(const Workspace& workspace, Collector& found) {
+  const auto& documents = workspace.documents();
+  for (std::size_t i = 0; i < documents.size() && documents.size() > 1; ++i)
+    if (documents[i]->model && i != workspace.shown_document())
+      found.add({fmt::format("Go to {}", tab_title(workspace, *documents[i])), "open model", "tab",
+                 fmt::format("{}", i + 1)},
+                2);
+}
+
 void add_recent(const Workspace& workspace, Collector& found) {
+  for (const std::string& path : workspace.favourites)
+    found.add({fmt::format("Open {}", path), "favourite", "open", path}, 3);
   for (const std::string& path : workspace.recent)
     found.add({fmt::format("Open {}", path), "opened before", "open", path}, 4);
   for (const std::string& name : workspace.cached.or_empty())
@@ -152,14 +164,17 @@ std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_v
   }
   add_actions(workspace, found);
   add_options(found);
+  add_open(workspace, found);
   add_recent(workspace, found);
   if (!typed.empty()) add_names(workspace, found);
   return found.best();
 }
 
 void run_item(Workspace& workspace, const PaletteItem& item) {
-  if (const Action* const action = find_action(item.word)) return action->run(workspace, item.argument);
-  workspace.document().set_option(item.word, item.argument);
+  // a blank typed behind the last word is no part of it
+  const std::string argument = item.argument.substr(0, item.argument.find_last_not_of(' ') + 1);
+  if (const Action* const action = find_action(item.word)) return action->run(workspace, argument);
+  workspace.document().set_option(item.word, argument);
 }
 
 }  // namespace loadline::gui

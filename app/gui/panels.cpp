@@ -28,6 +28,7 @@ constexpr auto kPanels = std::to_array<PanelRow>({
     {"findings", "Findings", "Files", "formats", true, make_findings_panel},
     {"convert", "Convert", "", "converting", true, make_convert_panel},
     {"upload", "Upload", "", "uploading", true, make_upload_panel},
+    {"diff", "Diff", "", "comparing", true, make_diff_panel},
 });
 
 // Former ids of panels, and their present ids.

@@ -3,6 +3,7 @@
 
 #include "app/gui/actions.h"
 #include "app/gui/manual_window.h"
+#include "app/gui/model_tabs.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "app/gui/window/window.h"
@@ -75,8 +76,12 @@ void Shell::handle_shortcuts() {
   if (palette_.is_open() || workspace_.shows_keys) return;
   for (std::size_t i = 0; i < tabs().size(); ++i)
     if (shortcut_pressed(fmt::format("Ctrl+{}", i + 1))) show_tab(workspace_, tabs()[i]);
+  // the key closes what is in front, and leaves what is behind it
+  const bool in_front =
+      ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   const bool typing = browser_.is_open() || ImGui::GetIO().WantTextInput;
   for (const Action& action : actions()) {
+    if (in_front && action.shortcut == "Escape") continue;
     if (action.shortcut.empty() || !shortcut_pressed(action.shortcut) || !action.enabled(workspace_))
       continue;
     const bool types_nothing = action.shortcut.starts_with("Ctrl+") || action.shortcut.starts_with('F');
@@ -86,6 +91,7 @@ void Shell::handle_shortcuts() {
 
 void Shell::draw(const Ui& ui) {
   handle_shortcuts();
+  workspace_.document().begin_frame();
   workspace_.document().advance(static_cast<double>(ImGui::GetIO().DeltaTime));
   if (seen_model_ != workspace_.document().id) {
     seen_model_ = workspace_.document().id;
@@ -99,8 +105,11 @@ void Shell::draw(const Ui& ui) {
   ImGui::PopStyleVar();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   toolbar_.draw(workspace_, ui, ui.px(kToolbar));
+  const float tabs = model_tabs_height(workspace_, ui);
   ImGui::SetCursorPos({ui.px(kMargin), ui.px(kToolbar)});
-  draw_body(ui, {room.x - 2 * ui.px(kMargin), room.y - ui.px(kToolbar + kJobs)});
+  if (tabs > 0) draw_model_tabs(workspace_, ui, room.x - 2 * ui.px(kMargin));
+  ImGui::SetCursorPos({ui.px(kMargin), ui.px(kToolbar) + tabs});
+  draw_body(ui, {room.x - 2 * ui.px(kMargin), room.y - ui.px(kToolbar + kJobs) - tabs});
   ImGui::SetCursorPos({0, room.y - ui.px(kJobs)});
   draw_jobs(ui, ui.px(kJobs));
   if (workspace_.wants_browser) {
@@ -182,6 +191,8 @@ void Shell::draw_body(const Ui& ui, ImVec2 size) {
     const float dragged = splitter(ui, "timeline height", low, ui.px(kLeastTimeline), most_low, false, true);
     if (dragged != low) layout.timeline = dragged / ui.scale;
   }
+  timeline_rect_.low = ImGui::GetCursorScreenPos();
+  timeline_rect_.high = timeline_rect_.low + ImGui::GetContentRegionAvail();
   const CardScope card(ui, "timeline", {0, 0});
   timeline_->draw(workspace_, ui);
 }
@@ -200,6 +211,8 @@ void Shell::draw_main(const Ui& ui) {
 }
 
 void Shell::draw_panel(const Ui& ui) {
+  panel_rect_.low = ImGui::GetCursorScreenPos();
+  panel_rect_.high = panel_rect_.low + ImGui::GetContentRegionAvail();
   if (find_panel(workspace_.settings.panel).own_cards)
     return panel(workspace_.settings.panel).draw(workspace_, ui);
   const CardScope card(ui, "panel", {0, 0});
@@ -228,18 +241,17 @@ void Shell::draw_tabs(const Ui& ui) {
   const StyleScope frame(ImGuiStyleVar_FramePadding, {ui.px(7), ui.px(3)});
   const float width = segmented_width(ui, titles);
   const float right = start + room - width;
-  if (ImGui::GetCursorPosX() > right) {  // no room beside the tabs
+  const bool beside = ImGui::GetCursorPosX() <= right;
+  if (beside) {
+    ImGui::SameLine(right);
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ui.px(2));
+  } else {
     ImGui::NewLine();
     ImGui::SetCursorPosX(std::max(start, right));
-    if (const std::size_t picked = segmented(ui, "views", titles, at); picked != at)
-      workspace_.settings.panel = views[picked]->id;
-    return;
   }
-  ImGui::SameLine(right);
-  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ui.px(2));
   if (const std::size_t picked = segmented(ui, "views", titles, at); picked != at)
     workspace_.settings.panel = views[picked]->id;
-  ImGui::SetCursorPosY(ui.px(36));
+  if (beside) ImGui::SetCursorPosY(ui.px(36));
 }
 
 // A sheet lies over the panel until it is closed.

@@ -7,6 +7,7 @@
 #include "app/gui/session/workspace.h"
 #include "app/gui/toolbar.h"
 #include "app/gui/ui.h"
+#include "app/gui/view_export.h"
 
 #include <map>
 #include <memory>
@@ -21,6 +22,9 @@ class Shell {
 
   // Draws one frame over the whole display.
   void draw(const Ui& ui);
+  // Where the panel and the timeline were drawn last, in pixels.
+  const ViewRect& panel_rect() const { return panel_rect_; }
+  const ViewRect& timeline_rect() const { return timeline_rect_; }
 
  private:
   void handle_shortcuts();
@@ -37,6 +41,7 @@ class Shell {
   Workspace& workspace_;
   std::map<std::string, std::unique_ptr<Panel>, std::less<>> panels_;  // made at first use
   std::unique_ptr<Panel> tree_, inspector_, timeline_, start_;
+  ViewRect panel_rect_, timeline_rect_;
   Toolbar toolbar_;
   Palette palette_;
   FileBrowser browser_;

@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <utility>
@@ -90,11 +91,21 @@ void Shell::draw_jobs(const Ui& ui, float height) {
   const float y = ImGui::GetCursorPosY() + (height - ImGui::GetFontSize()) / 2;
   ImGui::SetCursorPos({ui.px(18), y});
   const std::vector<JobView> jobs = workspace_.shared.jobs.view();
-  const std::string_view right = workspace_.document().model
-                                     ? "Ctrl+P anything   F2 does it fit?   Ctrl+F filter   ? keys"
-                                     : "Ctrl+P anything   F1 manual   ? keys";
-  const float right_width = text_width(right);
-  if (jobs.empty()) muted(ui, "Ready");
+  struct Hint {
+    std::string_view words, action;
+    bool needs_model;
+  };
+  constexpr auto kHints = std::to_array<Hint>({{"Ctrl+P anything", "palette", false},
+                                               {"F2 does it fit?", "advice", true},
+                                               {"Ctrl+E export", "export", true},
+                                               {"F1 manual", "manual", false},
+                                               {"? keys", "keys", false}});
+  const float between = ui.px(14);
+  float right_width = -between;
+  for (const Hint& hint : kHints)
+    if (!hint.needs_model || workspace_.document().model) right_width += text_width(hint.words) + between;
+  if (jobs.empty())
+    muted(ui, elided(workspace_.done.empty() ? "Ready" : workspace_.done, width - right_width - ui.px(54)));
   for (const JobView& job : jobs) {
     if (ImGui::GetCursorPosX() + ui.px(280) > width - right_width - ui.px(36)) break;
     const IdScope scope(static_cast<int>(job.id));
@@ -115,7 +126,15 @@ void Shell::draw_jobs(const Ui& ui, float height) {
     ImGui::SameLine(0, ui.px(14));
   }
   ImGui::SetCursorPos({width - right_width - ui.px(18), y});
-  muted(ui, right);
+  for (const Hint& hint : kHints) {
+    if (hint.needs_model && !workspace_.document().model) continue;
+    const IdScope scope(hint.action);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float room = text_width(hint.words);
+    if (ImGui::InvisibleButton("hint", {room, ImGui::GetFontSize()})) run_action(workspace_, hint.action);
+    put_text(at, ImGui::IsItemHovered() ? ui.theme->text : ui.theme->muted, hint.words);
+    ImGui::SameLine(0, between);
+  }
 }
 
 }  // namespace loadline::gui

@@ -6,6 +6,7 @@
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/session/verdict.h"
 #include "app/gui/widgets.h"
+#include "app/gui/window/window.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -36,10 +37,10 @@ bool draw_theme_button(const Workspace& workspace, const Ui& ui) {
 
 void Toolbar::draw_model(const Workspace& workspace, const Ui& ui, float room) {
   const Model& model = *workspace.document().model;
-  const std::string facts =
-      fmt::format("{}   {}   {}   {}", format_bytes(model.weight_bytes), format_count(model.parameters),
-                  model.dtypes.empty() ? "" : dtype_info(model.dtypes.front().dtype).name,
-                  counted(model.graph->files.size(), "file"));
+  const std::string facts = fmt::format(
+      "{}   {}   {}   {}", format_bytes(model.weight_bytes), format_count(workspace.document().parameters()),
+      model.dtypes.empty() ? "" : dtype_info(model.dtypes.front().dtype).name,
+      counted(model.graph->files.size(), "file"));
   const float y = ImGui::GetCursorPosY();
   const FontScope strong(ui.fonts.strong);
   const float name = std::min(text_width(shown(model.name)), std::max(ui.px(80), room));
@@ -86,6 +87,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   const bool open = ImGui::BeginPopup("advice");
   if (open) {
     draw_advice(workspace, ui);
+    if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
     ImGui::EndPopup();
   }
   if (advice_open_ && !open) workspace.document().preview(nullptr);
@@ -99,6 +101,7 @@ void Toolbar::draw_options(Workspace& workspace, const Ui& ui) {
   ImGui::SetNextWindowSize({ui.px(460), std::min(ui.px(560), ImGui::GetIO().DisplaySize.y - ui.px(80))});
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
   if (!ImGui::BeginPopup("options")) return;
+  if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
   std::string_view group;
   for (const LoadOption& option : load_options()) {
     if (option.group == load_groups::kWhich) continue;

@@ -3,6 +3,7 @@
 #include "app/gui/session/workspace.h"
 #include "importers/resolve.h"
 #include "tests/gui/sample_graphs.h"
+#include "tests/gui/settle.h"
 #include "tests/support/builders.h"
 #include "tests/support/gguf_builder.h"
 
@@ -18,11 +19,6 @@ namespace {
 using loadline::testing::GgufBuilder;
 using loadline::testing::TemporaryFolder;
 using loadline::testing::write_file;
-
-void settle(Workspace& workspace) {
-  while (workspace.busy())
-    if (!workspace.poll()) std::this_thread::yield();
-}
 
 class Vocabulary : public ::testing::Test {
  protected:

@@ -4,20 +4,15 @@
 #include "core/forward/config_graph.h"
 #include "core/forward/lifetimes.h"
 #include "tests/gui/sample_graphs.h"
+#include "tests/gui/settle.h"
 
 #include <algorithm>
 #include <array>
-#include <thread>
 
 #include <gtest/gtest.h>
 
 namespace loadline::gui {
 namespace {
-
-void settle(Workspace& workspace) {
-  while (workspace.busy())
-    if (!workspace.poll()) std::this_thread::yield();
-}
 
 std::shared_ptr<const ForwardScene> scene_of(const char* preset, const ForwardOptions& options = {}) {
   Progress progress;

@@ -4,22 +4,17 @@
 #include "core/load/load_options.h"
 #include "core/load/order_file.h"
 #include "tests/gui/sample_graphs.h"
+#include "tests/gui/settle.h"
 #include "tests/support/builders.h"
 
 #include <algorithm>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include <gtest/gtest.h>
 
 namespace loadline::gui {
 namespace {
-
-void settle(Workspace& workspace) {
-  while (workspace.busy())
-    if (!workspace.poll()) std::this_thread::yield();
-}
 
 void choose(Workspace& workspace, const std::function<void(Asked&)>& change) {
   Asked asked = workspace.document().asked();

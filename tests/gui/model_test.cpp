@@ -60,7 +60,7 @@ TEST(Model, views_count_once) {
   for (const DTypeShare& share : model->dtypes) by_type += share.bytes;
   EXPECT_EQ(by_type, model->weight_bytes);
   EXPECT_EQ(model->tree.root().bytes, model->weight_bytes);
-  EXPECT_EQ(model->tree.root().parameters, model->parameters);
+  EXPECT_EQ(model->tree.root().parameters, parameter_count(*model->graph));
 }
 
 TEST(Model, filters_combine) {

@@ -17,9 +17,7 @@ class NullWindow final : public StillWindow {
     if (!ImGui::GetIO().Fonts->IsBuilt()) upload_fonts();
     build_frame(build);
   }
-  void save_png(const std::string&) override {
-    throw Error(ErrorCode::unsupported, "window: this window draws nothing");
-  }
+  Picture picture() override { throw Error(ErrorCode::unsupported, "window: this window draws nothing"); }
   void upload_fonts() override {
     unsigned char* pixels = nullptr;
     int width = 0;

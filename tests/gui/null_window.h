@@ -7,7 +7,7 @@
 
 namespace loadline::gui {
 
-// save_png() throws Error{unsupported}.
+// picture() throws Error{unsupported}.
 std::unique_ptr<Window> open_null_window(const WindowOptions& options);
 
 }  // namespace loadline::gui

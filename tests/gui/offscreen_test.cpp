@@ -110,10 +110,10 @@ TEST_F(Offscreen, requests_that_cannot_be_met_throw) {
   GuiRequest request;
   request.screenshot = picture("never");
   std::filesystem::remove(request.screenshot);
-  request.path = "/nonexistent/model";
+  request.paths = {"/nonexistent/model"};
   EXPECT_THROW(run_gui(request), Error);
   EXPECT_FALSE(std::filesystem::exists(request.screenshot));
-  request.path.clear();
+  request.paths.clear();
   request.panel = "nowhere";
   EXPECT_THROW(run_gui(request), Error);
   request.panel.clear();

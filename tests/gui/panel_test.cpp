@@ -125,7 +125,8 @@ TEST(PanelTexts, say_what_is_in_a_model) {
                 {"metadata", {"1 key", "config.json", "LlamaForCausalLM"}},
                 {"findings", {"Look into the files", "Opening it found nothing odd"}},
                 {"convert", {"Write as", "723 tensors, 131.42 GiB, from 30 files", "Replace files"}},
-                {"upload", {"Upload to", "Staging ring 64MiB", "Projected", "131.42 GiB"}}});
+                {"upload", {"Upload to", "Staging ring 64MiB", "Projected", "131.42 GiB"}},
+                {"diff", {"Only one model is open"}}});
 }
 
 TEST(PanelTexts, say_what_will_be_there_without_a_model) {
@@ -141,7 +142,29 @@ TEST(PanelTexts, say_what_will_be_there_without_a_model) {
                          {"metadata", {"No model is open", "say of themselves"}},
                          {"findings", {"No model is open", "wrong with its files"}},
                          {"convert", {"No model is open", "mmap-friendly file"}},
-                         {"upload", {"No model is open", "to a GPU"}}});
+                         {"upload", {"No model is open", "to a GPU"}},
+                         {"diff", {"No model is open", "another one beside it"}}});
+}
+
+TEST(PanelTexts, say_what_differs_between_two_models) {
+  Stage stage;
+  stage.workspace.show(preset_graph("demo"), "");
+  stage.workspace.show(tiny_graph(), "");
+  const Seen seen = stage.draw("diff");
+  for (const char* const word :
+       {"against model", "differ 76", "only here 1", "only there 73", "model.embed_tokens.weight"})
+    EXPECT_NE(seen.text.find(without_blanks(word)), std::string::npos) << word << " is not in " << seen.text;
+}
+
+TEST(PanelTexts, list_the_differences_again_after_another_tab) {
+  Stage stage;
+  stage.workspace.show(preset_graph("demo"), "");
+  stage.workspace.show(tiny_graph(), "");
+  const auto panel = find_panel("diff").make();
+  const std::string before = stage.draw(*panel).text;
+  panel->forget();  // another tab was shown, and nothing of its differences was there yet
+  EXPECT_EQ(stage.draw(*panel).text, before);
+  EXPECT_NE(before.find("onlythere"), std::string::npos);
 }
 
 TEST(PanelTexts, follow_what_is_chosen) {

@@ -74,7 +74,7 @@ TEST(Script, failing_commands_name_their_line) {
   EXPECT_EQ(play("size 12\n"), "s: line 1: '12' is not WIDTHxHEIGHT");
   EXPECT_EQ(play("size 12x99999\n"), "s: line 1: '12' is not a number between 320 and 16384");
   EXPECT_EQ(play("scale nan\n"), "s: line 1: 'nan' is not a number between 0.5 and 4");
-  EXPECT_EQ(play("theme blue\n"), "s: line 1: no theme 'blue'; there are: dark, light");
+  EXPECT_EQ(play("theme blue\n"), "s: line 1: no theme 'blue'; there are: dark, light, system");
   EXPECT_NE(play("panel nowhere\n").find("there are: map"), std::string::npos);
   EXPECT_EQ(play("panel treemap\n"), "s: line 1: no panel 'treemap': it is called map");
   EXPECT_EQ(play("panel overview\n"), "s: line 1: no panel 'overview': it is called model");
@@ -257,6 +257,15 @@ TEST(Theme, categories_carry_labels_and_stand_out) {
     for (int i = 0; i <= 20; ++i)
       EXPECT_GE(contrast(text_on(theme->ramp(i / 20.0)), theme->ramp(i / 20.0)), 4.5);
   }
+}
+
+TEST(Scale, comes_back_to_what_it_was_where_no_monitor_says) {
+  const auto window = open_null_window({.scale = 1.5f});
+  GuiApp app(*window, "");
+  play_script(app, parse_script("frames 1\nlarger\nframes 1\n", "s"), "s");
+  EXPECT_GT(window->scale(), 1.5f);
+  play_script(app, parse_script("usual-size\nframes 1\n", "s"), "s");
+  EXPECT_EQ(window->scale(), 1.5f);
 }
 
 }  // namespace

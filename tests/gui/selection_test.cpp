@@ -5,21 +5,15 @@
 #include "app/gui/session/verdict.h"
 #include "app/gui/session/workspace.h"
 #include "tests/gui/sample_graphs.h"
+#include "tests/gui/settle.h"
 #include "tests/support/builders.h"
 
 #include <filesystem>
-#include <thread>
 
 #include <gtest/gtest.h>
 
 namespace loadline::gui {
 namespace {
-
-void settle(Workspace& workspace) {
-  while (workspace.busy())
-    if (!workspace.poll()) std::this_thread::yield();
-  workspace.poll();
-}
 
 TEST(Selection, GoesBackAndForward) {
   Workspace workspace("");
@@ -164,6 +158,39 @@ TEST(Verdicts, SayByHowMuchALoadFits) {
   EXPECT_EQ(verdict_of(document).state, Verdict::State::over);
   EXPECT_EQ(verdict_of(document).words, "102.83 GiB over");
   EXPECT_FALSE(verdict_of(document).first.empty());
+}
+
+TEST(Verdicts, OfALargeModelNeedNoComparison) {
+  Workspace workspace("");
+  workspace.show(many_tensors(200'001), "");
+  workspace.document().set_option("device_budget", "160GiB");
+  settle(workspace);
+  const Document& document = workspace.document();
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::fits);
+  EXPECT_TRUE(document.comparison.value()->answer.rows.empty());
+  workspace.document().want_comparison();
+  workspace.document().want_comparison();
+  EXPECT_TRUE(document.comparison.busy());
+  workspace.shared.jobs.cancel_all();
+  settle(workspace);
+}
+
+TEST(Verdicts, AreOfTheRowInTheComparison) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  for (const char* const method : {"staged_ring", "state_dict", "mmap_copy", "executorch_after"}) {
+    workspace.document().set_option("method", method);
+    workspace.document().set_option("host_budget", "20GiB");
+    settle(workspace);
+    const JudgedLoad* const judged = workspace.document().judged_load();
+    ASSERT_NE(judged, nullptr);
+    for (const LoadRow& row : workspace.document().comparison.value()->answer.rows) {
+      if (row.method->id != method) continue;
+      EXPECT_EQ(row.fits(), judged->row.fits()) << method;
+      EXPECT_EQ(row.most_over(), judged->row.most_over()) << method;
+      EXPECT_EQ(row.held, judged->row.held) << method;
+    }
+  }
 }
 
 TEST(Verdicts, AdviceIsTakenOverAndBack) {

@@ -14,6 +14,8 @@ namespace {
 WindowState sample() {
   WindowState state;
   state.dark = false;
+  state.follows_desktop = false;
+  state.favourites = {"/models/kept"};
   state.layout = {.tree = 210.5f,
                   .inspector = 300,
                   .timeline = 0,

@@ -2,6 +2,7 @@
 #include "app/gui/session/workspace.h"
 
 #include "tests/gui/sample_graphs.h"
+#include "tests/gui/settle.h"
 #include "tests/support/builders.h"
 
 #include <chrono>
@@ -13,11 +14,6 @@
 
 namespace loadline::gui {
 namespace {
-
-void settle(Workspace& workspace) {
-  while (workspace.busy())
-    if (!workspace.poll()) std::this_thread::yield();
-}
 
 TEST(Workspace, plans_what_it_shows) {
   Workspace workspace("");
@@ -167,7 +163,7 @@ TEST(Workspace, notices_go_with_the_model_they_are_about) {
   settle(workspace);
   workspace.shared.notices.add(Severity::info, "of no model");
   ASSERT_EQ(workspace.shared.notices.all().size(), 2u);
-  workspace.show(tiny_graph(), "");
+  workspace.close_model();
   ASSERT_EQ(workspace.shared.notices.all().size(), 1u);
   EXPECT_EQ(workspace.shared.notices.all()[0].text, "of no model");
 }
@@ -185,16 +181,6 @@ TEST(Workspace, what_was_cancelled_can_be_projected_again) {
   workspace.document().ask(workspace.document().asked());
   EXPECT_FALSE(workspace.busy());
   EXPECT_EQ(workspace.document().projection.value(), before);
-}
-
-TEST(Workspace, only_the_newest_open_counts) {
-  Workspace workspace("");
-  workspace.open("/nonexistent/one");
-  workspace.open("/nonexistent/two");
-  workspace.show(tiny_graph(), "shown");
-  settle(workspace);
-  EXPECT_EQ(workspace.document().model->path, "shown");
-  EXPECT_TRUE(workspace.shared.notices.all().empty());
 }
 
 TEST(Workspace, unsound_models_are_shown_but_not_used) {

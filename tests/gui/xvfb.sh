@@ -2,7 +2,7 @@
 # Runs a command with a display of its own, or says why not and exits 77 (skipped).
 command -v Xvfb >/dev/null || { echo "skipped: Xvfb is not installed"; exit 77; }
 folder=$(mktemp -d)
-Xvfb -displayfd 3 -screen 0 1600x1000x24 -nolisten tcp 3>"$folder/number" 2>"$folder/log" &
+Xvfb -displayfd 3 -screen 0 1600x1000x24 -nolisten tcp -noreset 3>"$folder/number" 2>"$folder/log" &
 server=$!
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null; rm -rf "$folder"' EXIT
 while [ ! -s "$folder/number" ]; do

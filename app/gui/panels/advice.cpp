@@ -42,7 +42,10 @@ bool draw_change(Workspace& workspace, const Ui& ui, const AdvisedLoad& load, st
   const ImVec2 start = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
   ImGui::SetCursorPosX(left + width - ui.px(72));
-  if (button(ui, "Apply", ButtonKind::primary)) workspace.attempt([&] { document.apply(load); });
+  if (button(ui, "Apply", ButtonKind::primary)) {
+    workspace.attempt([&] { document.apply(load); });
+    ImGui::CloseCurrentPopup();
+  }
   const float below = ImGui::GetCursorPosY();
   ImGui::SetCursorScreenPos(start);
   ImGui::PushTextWrapPos(left + width - ui.px(84));
@@ -81,8 +84,8 @@ void draw_found(Workspace& workspace, const Ui& ui, const LoadAdvice& found) {
 void draw_advice(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const Verdict verdict = verdict_of(document);
-  const LoadRow* const row = document.row();
-  if (row == nullptr) return muted(ui, "The load is being projected.");
+  if (document.judged_load() == nullptr) return muted(ui, "The load is being projected.");
+  const LoadRow* const row = &document.judged_load()->row;
   heading(ui, fmt::format("{} in {} order", row->method->id, row->order));
   if (!row->refusal) muted(ui, peaks_text(peaks_of(*row)));
   text_colored(verdict.state == Verdict::State::over   ? ui.theme->bad

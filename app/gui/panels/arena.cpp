@@ -178,7 +178,7 @@ void ArenaPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
 // Where the lower bound comes from; and the buffer that ends highest, where that is higher.
 std::optional<float> ArenaPanel::paint_binding(const Ui& ui, const Layout& at) const {
   const auto highest = chart().highest();
-  if (highest && packing().height > packing().lower_bound) outline(ui, at, *highest, ui.theme->bad, 2);
+  if (highest && packing().height > packing().lower_bound) outline(ui, at, *highest, ui.theme->warning, 2);
   const auto lower = static_cast<double>(packing().bound_ticks.lower);
   const auto upper = static_cast<double>(packing().bound_ticks.upper);
   if (lower >= upper || upper <= at.plot.sight.x0 || lower >= at.plot.sight.x1) return std::nullopt;
@@ -215,7 +215,7 @@ void ArenaPanel::paint_levels(const Ui& ui, const Layout& at, std::vector<PlotAr
   if (arena.height == arena.lower_bound)
     return level(arena.height, ui.theme->good, true,
                  fmt::format("height = lower bound {}", format_bytes(arena.height)));
-  level(arena.height, ui.theme->bad, true, fmt::format("height {}", format_bytes(arena.height)));
+  level(arena.height, ui.theme->warning, true, fmt::format("height {}", format_bytes(arena.height)));
   level(arena.lower_bound, ui.theme->good, true,
         fmt::format("lower bound {}", format_bytes(arena.lower_bound)));
 }

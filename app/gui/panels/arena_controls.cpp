@@ -164,7 +164,7 @@ void arena_figures(const Document& document, const Ui& ui, const ArenaScene& sce
       !greedy  ? "none known in time"
       : higher ? fmt::format("{}, +{}", format_bytes(*greedy), over_text(*greedy, arena.height))
                : format_bytes(*greedy),
-      higher ? theme.bad : theme.text,
+      higher ? theme.warning : theme.text,
       (greedy ? bytes(*greedy) + ": " : "") + "by size, each buffer where it fits best");
   put("Found by", scene.packing.algorithm.empty() ? "pins" : scene.packing.algorithm, theme.text,
       counted(scene.packing.nodes, "decision") + " of exact search");

@@ -142,7 +142,7 @@ void ConvertPanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (!document.wants_convert.empty()) {
     workspace.attempt([&] { take(document.wants_convert); });
     document.wants_convert.clear();
-    suggest(document);
+    if (out_ == suggested_) suggest(document);  // another format ends otherwise
   }
   // a tensor may have no place in the format, or the options none in the exporter
   if (std::vector<std::string> now = form(); weighed_ != now) {

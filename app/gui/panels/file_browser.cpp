@@ -16,6 +16,7 @@ namespace loadline::gui {
 void FileBrowser::open(Workspace& workspace) {
   open_ = true;
   appearing_ = true;
+  path_ = listed_;  // not what was typed the last time
   std::error_code failed;
   if (workspace.folder().path.empty() && !workspace.listing.busy())
     go(workspace, std::filesystem::current_path(failed).string());

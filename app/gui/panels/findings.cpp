@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -138,10 +139,19 @@ void FindingsPanel::draw_content(Workspace& workspace, const Ui& ui) {
       continue;
     }
     const IdScope scope(i);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const bool selectable = item.from == Item::From::finding;
+    const auto* const selected = std::get_if<FindingAt>(&document.selected());
+    if (selectable && selected != nullptr && selected->at == item.at)
+      ImGui::GetWindowDrawList()->AddRectFilled(at, at + ImVec2{width, item.height}, ui.theme->selected,
+                                                ui.px(4));
     {
       const GroupScope group;
       draw_item(workspace, ui, item);
     }
+    if (selectable && ImGui::IsItemHovered() && !ImGui::IsAnyItemActive() &&
+        ImGui::IsMouseClicked(ImGuiMouseButton_Left))
+      document.select(FindingAt{item.at});
     item.height = ImGui::GetItemRectSize().y;
     item.width = width;
   }

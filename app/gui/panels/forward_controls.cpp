@@ -3,6 +3,7 @@
 
 #include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
+#include "app/gui/window/window.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -49,8 +50,9 @@ void named_sizes(Document& document, const Ui& ui, bool& first) {
 
 }  // namespace
 
-void forward_controls(Document& document, const Ui& ui, OptionControls& controls) {
-  if (!document.forward.value() || document.forward.value()->forward() == nullptr) return;
+namespace {
+
+void all_controls(Document& document, const Ui& ui, OptionControls& controls) {
   bool first = true;
   for (const LoadOption& option : load_options()) {
     if (option.group != load_groups::kPass || option.offered_to(LoadUser::upload)) continue;
@@ -60,6 +62,28 @@ void forward_controls(Document& document, const Ui& ui, OptionControls& controls
     } else if (look_of(document, option)) {
       controls.draw(document, ui, option, std::exchange(first, false));
     }
+  }
+}
+
+}  // namespace
+
+// Where a panel is low, behind a button: the plot needs the lines.
+void forward_controls(Document& document, const Ui& ui, OptionControls& controls) {
+  if (!document.forward.value() || document.forward.value()->forward() == nullptr) return;
+  constexpr float kRoomy = 440;
+  if (ImGui::GetContentRegionAvail().y >= ui.px(kRoomy)) return all_controls(document, ui, controls);
+  const LoadRequest& request = document.asked().request;
+  const std::string& profile = document.forward.value()->options.profile;
+  const std::string words = fmt::format("Pass: {}, batch {}{}{}", counted(request.sequence, "new token"),
+                                        request.batch, profile.empty() ? "" : ", ", profile);
+  if (button(ui, words)) ImGui::OpenPopup("pass");
+  tooltip(ui, "The sizes, the types and the profile of the forward pass");
+  ImGui::SetNextWindowSize({std::min(ui.px(560), ImGui::GetIO().DisplaySize.x - ui.px(40)), 0});
+  const StyleScope padding(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(12)});
+  if (ImGui::BeginPopup("pass")) {
+    all_controls(document, ui, controls);
+    if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
+    ImGui::EndPopup();
   }
 }
 

@@ -41,6 +41,7 @@ class InspectorPanel final : public Panel {
   void draw_header(Document& document, const Ui& ui);
   void draw_selected(Workspace& workspace, const Ui& ui);
   void draw_model(const Document& document, const Ui& ui);
+  static void draw_finding(Workspace& workspace, const Ui& ui, std::size_t at);
   void draw_tensor(Workspace& workspace, const Ui& ui, TensorId id);
   void draw_lifetimes(const Document& document, const Ui& ui, StorageId storage);
   void draw_module(Workspace& workspace, const Ui& ui, NodeId id);
@@ -54,7 +55,7 @@ class InspectorPanel final : public Panel {
 
 std::string_view kind_of(const Selected& selected) {
   constexpr std::array<std::string_view, std::variant_size_v<Selected>> kKinds = {
-      "Model", "Tensor", "Module", "Operator", "Block", "Load"};
+      "Model", "Tensor", "Module", "Operator", "Block", "Load", "Finding"};
   return kKinds[selected.index()];
 }
 
@@ -81,7 +82,7 @@ void InspectorPanel::draw_model(const Document& document, const Ui& ui) {
   }
   const FontScope font(ui.fonts.small);
   row(ui, "Weights", format_bytes(model.weight_bytes), format_grouped(model.weight_bytes) + " bytes");
-  row(ui, "Parameters", format_count(model.parameters), format_grouped(model.parameters));
+  row(ui, "Parameters", format_count(document.parameters()), format_grouped(document.parameters()));
   row(ui, "Tensors", format_grouped(model.graph->tensors.size()));
   std::string types;
   for (const DTypeShare& share : model.dtypes)
@@ -109,6 +110,22 @@ void InspectorPanel::draw_lifetimes(const Document& document, const Ui& ui, Stor
         stays ? "It is alive when the load has ended" : "");
     ++shown_rows;
   }
+}
+
+void InspectorPanel::draw_finding(Workspace& workspace, const Ui& ui, std::size_t at) {
+  Document& document = workspace.document();
+  if (!document.findings.value() || at >= document.findings.value()->size())
+    return muted(ui, "The finding is of an earlier look into the files.");
+  const Finding& finding = (*document.findings.value())[at];
+  badge_line(ui, severity_name(finding.severity), severity_color(*ui.theme, finding.severity),
+             shown(finding.text), ui.theme->text);
+  const FontScope font(ui.fonts.small);
+  if (!finding.cost.empty()) paragraph(ui, "Costs: " + shown(finding.cost), ui.theme->text);
+  if (!finding.remedy.empty()) paragraph(ui, "Mend: " + shown(finding.remedy), ui.theme->text);
+  if (!finding.example) return;
+  muted(ui, "For example");
+  if (link(ui, "example", shown(document.model->tensor(*finding.example).name)))
+    document.select(*finding.example);
 }
 
 void InspectorPanel::draw_tensor(Workspace& workspace, const Ui& ui, TensorId id) {
@@ -259,6 +276,8 @@ void InspectorPanel::draw_selected(Workspace& workspace, const Ui& ui) {
   const Selected selected = document.selected();  // a click may change it
   if (const auto* const tensor = std::get_if<TensorId>(&selected)) return draw_tensor(workspace, ui, *tensor);
   if (const auto* const module = std::get_if<NodeId>(&selected)) return draw_module(workspace, ui, *module);
+  if (const auto* const finding = std::get_if<FindingAt>(&selected))
+    return draw_finding(workspace, ui, finding->at);
   if (const auto* const op = std::get_if<OperatorAt>(&selected)) return draw_operator(workspace, ui, op->at);
   if (const auto* const block = std::get_if<BlockId>(&selected)) return draw_block(document, ui, *block);
   if (const auto* const load = std::get_if<LoadOf>(&selected)) return draw_load(workspace, ui, *load);

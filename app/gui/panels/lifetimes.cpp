@@ -138,7 +138,7 @@ void LifetimesPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   plot_.draw(ui, frame);
   if (figures_) {
     const std::uint32_t peak = figures_->peak.op;
-    plot_.mark(ui, frame, peak, ui.theme->bad, fmt::format("Peak {}", format_bytes(figures_->peak.bytes)));
+    plot_.mark(ui, frame, peak, ui.theme->text, fmt::format("Peak {}", format_bytes(figures_->peak.bytes)));
     if (cursor_ != peak) plot_.mark(ui, frame, cursor_, ui.theme->text, "");
   }
   ImGui::PopClipRect();

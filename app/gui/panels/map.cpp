@@ -3,15 +3,17 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/panels/plot_paint.h"
 #include "app/gui/panels/timeline_data.h"
+#include "app/gui/session/held_bytes.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
 #include "core/view/treemap.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <filesystem>
+#include <optional>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -115,9 +117,13 @@ class MapPanel final : public Panel {
   void draw_legend(const Workspace& workspace, const Ui& ui);
   void draw_tiles(const Document& document, const Ui& ui, ImVec2 at);
   void fill_tile(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low, ImVec2 high) const;
-  void refresh_spaces(const Document& document);
+  void refresh_held(const Document& document);
+  const HeldBytes& held() const { return helds_[half_]; }
+  void draw_part(Document& document, const Ui& ui, ImVec2 size);
+  void draw_moment(const Projection& projection, const Ui& ui, ImVec2 at, float width) const;
   void draw_labels(const Document& document, const Ui& ui, ImVec2 at);
   ImU32 ink_of(const Document& document, const Ui& ui, std::size_t tile) const;
+  std::optional<Rect> place_of(const ModuleTree& tree, NodeId node) const;
   void draw_selection(const Document& document, const Ui& ui, ImVec2 at);
   void handle_mouse(Document& document, const Ui& ui, ImVec2 at);
   static ImU32 dimmed(const Ui& ui, ImU32 color) { return mix(ui.theme->panel, color, 0.18f); }
@@ -141,6 +147,7 @@ class MapPanel final : public Panel {
   struct ColorKey {
     Key tiles;
     ColorBy mode = ColorBy::role;
+    std::shared_ptr<const ModelDiff> diff = nullptr;
     bool dark = true;
     bool operator==(const ColorKey&) const = default;
   };
@@ -150,11 +157,9 @@ class MapPanel final : public Panel {
   std::vector<ImU32> colors_;    // parallel to tiles_
   std::vector<int> categories_;  // parallel to tiles_: what the legend calls it, -1 = nothing
   int dimmed_except_ = -1;       // category under the mouse in the legend
-  // Where each storage is at the time cursor; empty while the cursor rests at the peak.
-  std::vector<std::uint8_t> spaces_;
-  std::shared_ptr<const Projection> spaces_of_;
-  std::size_t spaces_at_ = 0;
-  std::vector<PerSpace<std::uint64_t>> held_;  // per node of the tree, at the same moment
+  // At the time cursor; empty while that rests at the peak. The second is of the load played in step.
+  std::array<HeldBytes, 2> helds_;
+  std::size_t half_ = 0;  // the part that is being drawn
 };
 
 void MapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
@@ -192,7 +197,10 @@ void ramp_legend(const Ui& ui, const std::string& last) {
 
 void MapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
-  const ColorKey key = {key_, workspace.settings.color_by, ui.theme->dark};
+  const ModelDiff* const diff =
+      workspace.settings.color_by == ColorBy::diff ? document.diff.result.value().get() : nullptr;
+  const ColorKey key = {key_, workspace.settings.color_by, diff ? document.diff.result.value() : nullptr,
+                        ui.theme->dark};
   if (key == color_key_ && colors_.size() == tiles_.size()) return;
   color_key_ = key;
   const Model& model = *document.model;
@@ -202,7 +210,11 @@ void MapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
     const Tile& tile = tiles_[i];
     const auto tensor = model.tree.node(tile.node).tensor;
     Paint paint;
-    if (tile.kind == TileKind::tensor && tensor)
+    if (tile.kind == TileKind::tensor && tensor && diff != nullptr)
+      paint = paint_of_difference(*diff, *ui.theme, *tensor);
+    else if (tile.kind == TileKind::aggregate && diff != nullptr)
+      paint = paint_of_difference(*diff, *ui.theme, tile.node);
+    else if (tile.kind == TileKind::tensor && tensor)
       paint = paint_of(model, *ui.theme, workspace.settings.color_by, *tensor);
     else if (tile.kind == TileKind::aggregate)
       paint = paint_of_module(model, *ui.theme, workspace.settings.color_by, tile.node);
@@ -216,23 +228,53 @@ void MapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
 
 void MapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
-  constexpr std::array<std::string_view, kColorNames.size()> labels = {"Role", "Dtype", "Layer", "Shard"};
+  constexpr std::array<std::string_view, kColorNames.size()> all = {"Role", "Dtype", "Layer", "Shard",
+                                                                    "Diff"};
+  const std::span<const std::string_view> labels(all.data(), all.size() - (document.diff.there() ? 0 : 1));
   const float modes_width = segmented_width(ui, labels);
   const float start = ImGui::GetCursorPosX();
   const float room = ImGui::GetContentRegionAvail().x;
   draw_breadcrumb(document, ui, room - modes_width - ui.px(16));
   ImGui::SameLine(start + room - modes_width);
   ImGui::SetCursorPosX(start + room - modes_width);
-  const auto mode = static_cast<std::size_t>(workspace.settings.color_by);
+  const std::size_t mode = std::min(static_cast<std::size_t>(workspace.settings.color_by), labels.size());
   workspace.settings.color_by = static_cast<ColorBy>(segmented(ui, "color", labels, mode));
 }
 
+// Once, or twice side by side: the load, and the one that is played in step with it.
 void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
-  lay_out(document, ui, {std::floor(size.x), std::floor(size.y)});
+  const bool two = document.beside.value() && document.projection.value();
+  const float gap = two ? ui.px(12) : 0, title = two ? ImGui::GetTextLineHeightWithSpacing() : 0;
+  const ImVec2 part = {std::floor((size.x - gap) / (two ? 2 : 1)), std::floor(size.y - title)};
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  lay_out(document, ui, part);
   color_tiles(workspace, ui);
-  refresh_spaces(document);
+  refresh_held(document);
+  for (half_ = 0; half_ < (two ? 2u : 1u); ++half_) {
+    const ImVec2 at = start + ImVec2{half_ == 0 ? 0 : part.x + gap, 0};
+    if (two)
+      draw_moment(half_ == 0 ? *document.projection.value() : *document.beside.value(), ui, at, part.x);
+    ImGui::SetCursorScreenPos(at + ImVec2{0, title});
+    draw_part(document, ui, part);
+  }
+  half_ = 0;
+}
+
+// Above each of two maps: the method, and what it holds now.
+void MapPanel::draw_moment(const Projection& projection, const Ui& ui, ImVec2 at, float width) const {
+  const std::size_t step = held().empty() ? 0 : held().step();
+  const bool ended = held().empty() || step + 1 >= projection.plan.steps.size();
+  const std::string held_now = format_bytes(usage_at(projection.timeline, step, kAllSpaces));
+  const FontScope font(ui.fonts.small);
+  const std::string figure = ended ? held_now + ", done" : held_now;
+  put_text(at, ui.theme->text, elided(projection.method->id, width - text_width(figure) - ui.px(10)));
+  put_text_before(at.x + width, at.y, ui.theme->muted, figure);
+}
+
+void MapPanel::draw_part(Document& document, const Ui& ui, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
+  const IdScope scope(half_);
   ImGui::InvisibleButton("map", size);
   ImGui::PushClipRect(at, at + size, true);
   if (tiles_.empty()) ImGui::GetWindowDrawList()->AddRectFilled(at, at + size, ui.theme->raised);
@@ -244,32 +286,16 @@ void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
 }
 
 // While the cursor is moved, colours say where the bytes are instead of what they are.
-void MapPanel::refresh_spaces(const Document& document) {
-  const bool moved = document.projection.value() && (!document.at_peak() || document.hovered_step);
-  if (!moved) {
-    spaces_.clear();
-    spaces_of_.reset();
-    return;
-  }
+void MapPanel::refresh_held(const Document& document) {
+  const bool two = document.beside.value() != nullptr;
+  const bool moved = document.projection.value() && (two || !document.at_peak() || document.hovered_step);
+  if (!moved || !two) helds_[1].clear();
+  if (!moved) return helds_[0].clear();
   const std::size_t step = document.hovered_step.value_or(document.step());
-  if (spaces_of_ == document.projection.value() && spaces_at_ == step) return;
-  spaces_of_ = document.projection.value();
-  spaces_at_ = step;
-  const Model& model = *document.model;
-  spaces_ = gui::spaces_at(*spaces_of_, model.graph->storages.size(), step);
-  // bytes of each node and all below it, children after their parents
-  held_.assign(model.tree.nodes.size(), {});
-  for (std::size_t i = model.tree.nodes.size(); i-- > 0;) {
-    const ModuleNode& node = model.tree.nodes[i];
-    if (node.tensor) {
-      const std::uint8_t held = spaces_[index(model.tensor(*node.tensor).storage)];
-      for (std::size_t space = 0; space < kSpaceCount; ++space)
-        if ((held >> space & 1u) != 0) held_[i][space] += model.bytes[index(*node.tensor)];
-    }
-    if (i == index(kRootNode)) break;
-    for (std::size_t space = 0; space < kSpaceCount; ++space)
-      held_[index(node.parent)][space] += held_[i][space];
-  }
+  helds_[0].move_to(document.model, document.projection.value(), step);
+  if (two)
+    helds_[1].move_to(document.model, document.beside.value(),
+                      step_in_step(*document.projection.value(), step, *document.beside.value()));
 }
 
 // Side by side where the tensor is in several spaces at once. Of many small ones together, each space takes
@@ -278,17 +304,17 @@ void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& til
                          ImVec2 high) const {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const ModuleNode& node = document.model->tree.node(tile.node);
-  const PerSpace<std::uint64_t>& held = held_[index(tile.node)];
+  const PerSpace<std::uint64_t>& in = held().at(tile.node);
   std::uint64_t sum = 0;
-  for (const std::uint64_t bytes : held) sum += bytes;
-  // a tensor's copies share its tile; modules keep room for what is nowhere
-  const auto whole = static_cast<double>(node.tensor ? sum : std::max(sum, node.bytes));
+  for (const std::uint64_t bytes : in) sum += bytes;
+  // copies share the tile; room stays for what has not arrived
+  const auto whole = static_cast<double>(std::max(sum, node.bytes));
   if (!(whole > 0)) return;
   double filled = 0;
   float left = low.x;
   for (const Space space : kStackOrder) {
-    if (held[index(space)] == 0) continue;
-    filled += static_cast<double>(held[index(space)]) / whole;
+    if (in[index(space)] == 0) continue;
+    filled += static_cast<double>(in[index(space)]) / whole;
     const float right = std::min(high.x, std::round(low.x + (high.x - low.x) * static_cast<float>(filled)));
     if (right > left) draw->AddRectFilled({left, low.y}, {right, high.y}, ui.theme->spaces[index(space)]);
     left = right;
@@ -308,7 +334,7 @@ void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
       continue;
     }
     const bool filtered_out = !lit.empty() && !lit[index(tiles_[i].node)];
-    const bool timed = !spaces_.empty();
+    const bool timed = !held().empty();
     const ImU32 color = filtered_out || timed ? dimmed(ui, colors_[i]) : color_of(ui, i);
     const ImU32 bright = mix(color, IM_COL32_WHITE, 0.10f);
     const ImU32 deep = mix(color, IM_COL32_BLACK, 0.14f);
@@ -318,11 +344,12 @@ void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
 }
 
 ImU32 MapPanel::ink_of(const Document& document, const Ui& ui, std::size_t tile) const {
-  if (spaces_.empty()) return text_on(color_of(ui, tile));
-  const auto tensor = document.model->tree.node(tiles_[tile].node).tensor;
-  const std::uint8_t held = tensor ? spaces_[index(document.model->tensor(*tensor).storage)] : 0;
+  if (held().empty()) return text_on(color_of(ui, tile));
+  // where part may be nowhere the ground is mixed
+  const ModuleNode& node = document.model->tree.node(tiles_[tile].node);
   for (const Space space : kStackOrder)
-    if ((held >> index(space) & 1u) != 0) return text_on(ui.theme->spaces[index(space)]);
+    if (node.tensor && held().at(tiles_[tile].node)[index(space)] >= node.bytes)
+      return text_on(ui.theme->spaces[index(space)]);
   return ui.theme->muted;
 }
 
@@ -369,24 +396,52 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
   }
 }
 
-void MapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at) {
-  if (!document.selected_tensor()) return;
-  const Model& model = *document.model;
-  const NodeId node = model.nodes[index(*document.selected_tensor())];
-  // its own tile, or else the innermost one that it is part of
-  auto tile = std::find_if(tiles_.rbegin(), tiles_.rend(), [&](const Tile& candidate) {
-    return candidate.kind == TileKind::tensor && candidate.node == node;
+// Where a tensor or a module is drawn: its own tile, else that which stands for a group around it, else all
+// that is drawn of it.
+std::optional<Rect> MapPanel::place_of(const ModuleTree& tree, NodeId node) const {
+  const auto own = std::ranges::find(tiles_, node, &Tile::node);
+  if (own != tiles_.end()) return own->rect;
+  const auto around = std::ranges::find_if(tiles_, [&](const Tile& tile) {
+    return tile.kind == TileKind::aggregate && is_below(tree, node, tile.node);
   });
-  if (tile == tiles_.rend())
-    tile = std::find_if(tiles_.rbegin(), tiles_.rend(), [&](const Tile& candidate) {
-      return candidate.kind == TileKind::aggregate && is_below(model.tree, node, candidate.node);
-    });
-  if (tile == tiles_.rend()) return;
-  const auto [low, end] = pixels(tile->rect, at);
-  const ImVec2 high = end - ImVec2{ui.px(1), ui.px(1)};
+  if (around != tiles_.end()) return around->rect;
+  std::optional<Rect> all;
+  for (const Tile& tile : tiles_) {
+    if (!is_below(tree, tile.node, node)) continue;
+    const Rect& r = tile.rect;
+    if (!all) {
+      all = r;
+      continue;
+    }
+    const double right = std::max(all->x + all->w, r.x + r.w), low = std::max(all->y + all->h, r.y + r.h);
+    all->x = std::min(all->x, r.x);
+    all->y = std::min(all->y, r.y);
+    all->w = right - all->x;
+    all->h = low - all->y;
+  }
+  return all;
+}
+
+void MapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at) {
+  const Model& model = *document.model;
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRect(low, high, ui.theme->sea, ui.px(2), 0, ui.px(5));
-  draw->AddRect(low, high, ui.theme->highlight, ui.px(2), 0, ui.px(2.5f));
+  std::optional<NodeId> selected;
+  if (const auto tensor = document.selected_tensor())
+    selected = model.nodes[index(*tensor)];
+  else if (const auto* const module = std::get_if<NodeId>(&document.selected()))
+    selected = *module;
+  if (const auto place = selected ? place_of(model.tree, *selected) : std::nullopt) {
+    const auto [low, end] = pixels(*place, at);
+    const ImVec2 high = end - ImVec2{ui.px(1), ui.px(1)};
+    draw->AddRect(low, high, ui.theme->sea, ui.px(2), 0, ui.px(5));
+    draw->AddRect(low, high, ui.theme->highlight, ui.px(2), 0, ui.px(2.5f));
+  }
+  const auto hovered = document.hovered();
+  if (!hovered || hovered == selected || hovered == kRootNode) return;
+  if (const auto place = place_of(model.tree, *hovered)) {
+    const auto [low, high] = pixels(*place, at);
+    draw->AddRect(low, high, with_alpha(ui.theme->highlight, 0.7f), ui.px(2), 0, ui.px(1.5f));
+  }
 }
 
 void MapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
@@ -397,17 +452,13 @@ void MapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Right) && document.zoomed() != kRootNode)
     document.zoom(model.tree.node(document.zoomed()).parent);
   if (tile == nullptr) return;
-  const Rect& r = tile->rect;
-  ImGui::GetWindowDrawList()->AddRect(
-      {at.x + static_cast<float>(r.x), at.y + static_cast<float>(r.y)},
-      {at.x + static_cast<float>(r.x + r.w), at.y + static_cast<float>(r.y + r.h)},
-      with_alpha(ui.theme->highlight, 0.7f), ui.px(2), 0, ui.px(1.5f));
+  document.hover(tile->node);
   show_tooltip(model, ui, *tile);
   const ModuleNode& node = model.tree.node(tile->node);
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
     document.zoom(tile->kind == TileKind::tensor ? node.parent : tile->node);
   else if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && tile->kind == TileKind::tensor && node.tensor)
-    document.select(selected_or_nothing(node.tensor));
+    document.select(*node.tensor);
 }
 
 void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
@@ -422,14 +473,23 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
     if (legend_entry(ui, color, words, figure)) dimmed_except_ = category;
   };
   const Theme& theme = *ui.theme;
-  if (!spaces_.empty()) {
+  if (!held().empty()) {
     for (const Space space : kStackOrder)
-      if (const std::uint64_t bytes = usage_at(spaces_of_->timeline, spaces_at_, 1u << index(space));
-          spaces_of_->timeline.peaks[index(space)].bytes > 0)
-        entry(-1, theme.spaces[index(space)], space_title(space), format_bytes(bytes));
-    return entry(-1, dimmed(ui, theme.neutral), "not in memory", "");
+      if (held().projection()->timeline.peaks[index(space)].bytes > 0)
+        entry(-1, theme.spaces[index(space)], space_title(space),
+              format_bytes(usage_at(held().projection()->timeline, held().step(), space_bit(space))));
+    return entry(-1, dimmed(ui, theme.neutral), "not there yet", "");
+  }
+  const std::shared_ptr<const ModelDiff> diff = document.diff.result.value();
+  if (workspace.settings.color_by == ColorBy::diff && diff) {
+    for (std::size_t i = 0; i < kDiffKinds; ++i)
+      if (const auto kind = static_cast<DiffKind>(i); kind != DiffKind::only_there && diff->counts[i] > 0)
+        entry(static_cast<int>(i), diff_color(theme, kind), diff_kind_name(kind),
+              format_grouped(diff->counts[i]));
+    return;
   }
   switch (workspace.settings.color_by) {
+    case ColorBy::diff:
     case ColorBy::role:
       for (std::size_t i = 0; i < kRoleCount; ++i)
         if (model.role_bytes[i] > 0)

@@ -21,6 +21,7 @@ Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id
   const std::size_t i = index(id);
   switch (mode) {
     case ColorBy::role:
+    case ColorBy::diff:
       return role_paint(theme, model.roles[i]);
     case ColorBy::dtype: {
       const DType dtype = model.tensor(id).dtype;
@@ -38,9 +39,38 @@ Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id
   return {};
 }
 
+ImU32 diff_color(const Theme& theme, DiffKind kind) {
+  const auto role = [&](Role like) { return theme.roles[static_cast<std::size_t>(like)]; };
+  switch (kind) {
+    case DiffKind::only_here:
+    case DiffKind::only_there:
+      return role(Role::embedding);
+    case DiffKind::shape:
+      return role(Role::head);
+    case DiffKind::type:
+      return role(Role::attention);
+    case DiffKind::values:
+      return role(Role::mlp);
+    case DiffKind::refused:
+      return role(Role::norm);
+    case DiffKind::equal:
+      break;
+  }
+  return mix(theme.panel, theme.neutral, 0.45f);
+}
+
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, TensorId id) {
+  const DiffKind kind = diff.of_tensor[index(id)];
+  return {static_cast<int>(kind), diff_color(theme, kind)};
+}
+
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, NodeId module) {
+  return {-1, diff.touched[index(module)] ? theme.neutral : diff_color(theme, DiffKind::equal)};
+}
+
 Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, NodeId node) {
   const std::string path = module_path(model.tree, node);
-  if (mode == ColorBy::role) {
+  if (mode == ColorBy::role || mode == ColorBy::diff) {
     const Role role = tensor_role(path);
     if (role != Role::other) return role_paint(theme, role);
   }

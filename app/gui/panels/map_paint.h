@@ -13,6 +13,10 @@ struct Paint {
 };
 
 Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, TensorId id);
+// The ground of a tensor that differs that way from one of another model. Red is for what is over a budget.
+ImU32 diff_color(const Theme& theme, DiffKind kind);
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, TensorId id);
+Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, NodeId module);
 // The paint of a module whose tensors are too small to draw: by the role or layer in its path.
 Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, NodeId node);
 

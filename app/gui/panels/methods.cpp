@@ -36,6 +36,7 @@ class MethodsPanel final : public Panel {
 
 void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
+  document.want_comparison();
   draw_toolbar(workspace, ui);
   if (document.comparison.value()->answer.rows.empty())
     return empty_state(ui, document.comparison.busy() ? "Projecting every method" : "Nothing to compare",

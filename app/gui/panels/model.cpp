@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t kMostNotes = 12;
 constexpr std::size_t kMostMetadata = 12;
 
-void draw_figures(const Model& model, const Ui& ui) {
+void draw_figures(const Document& document, const Ui& ui) {
+  const Model& model = *document.model;
   struct Figure {
     std::string label;
     std::string value;
@@ -26,7 +27,7 @@ void draw_figures(const Model& model, const Ui& ui) {
   };
   const std::array<Figure, 4> figures = {{
       {"Weights", format_bytes(model.weight_bytes), format_grouped(model.weight_bytes) + " bytes"},
-      {"Parameters", format_count(model.parameters), format_grouped(model.parameters)},
+      {"Parameters", format_count(document.parameters()), format_grouped(document.parameters())},
       {"Tensors", format_grouped(model.graph->tensors.size()),
        model.ties.empty() ? counted(model.graph->storages.size(), "storage")
                           : counted(model.ties.size(), "tied group")},
@@ -142,7 +143,7 @@ class ModelPanel final : public Panel {
   void draw_content(Workspace& workspace, const Ui& ui) override {
     const Model& model = *workspace.document().model;
     const ChildScope child("model");
-    draw_figures(model, ui);
+    draw_figures(workspace.document(), ui);
     draw_shares(model, ui);
     draw_notes(workspace, ui);
     draw_files(model, ui);

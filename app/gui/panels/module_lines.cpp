@@ -303,7 +303,7 @@ void ModuleLines::draw_line(Document& document, const Ui& ui, const Line& line, 
   ImGui::TableNextColumn();
   if (!figures_ || figures_->peak.bytes == 0) return;
   bar_with_figure(ui, share_of(most, figures_->peak.bytes),
-                  most == figures_->peak.bytes ? ui.theme->bad : ui.theme->accent, 86, format_bytes(most),
+                  most == figures_->peak.bytes ? ui.theme->warning : ui.theme->accent, 86, format_bytes(most),
                   second);
 }
 

@@ -17,6 +17,7 @@ std::unique_ptr<Panel> make_operators_panel();
 std::unique_ptr<Panel> make_findings_panel();
 std::unique_ptr<Panel> make_convert_panel();
 std::unique_ptr<Panel> make_upload_panel();
+std::unique_ptr<Panel> make_diff_panel();
 std::unique_ptr<Panel> make_values_panel();
 // Not in the table of tabs: they have fixed places in the window.
 std::unique_ptr<Panel> make_tree_panel();

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace loadline::gui {
 namespace {
@@ -32,7 +35,7 @@ class StartPanel final : public Panel {
              busy ? "Reading the headers" : "or drop a file or a model folder anywhere in this window",
              room.x, top + ui.px(250));
     workspace.find_cached();
-    if (!workspace.recent.empty() || !workspace.cached.or_empty().empty())
+    if (!workspace.favourites.empty() || !workspace.recent.empty() || !workspace.cached.or_empty().empty())
       return draw_known(workspace, ui, origin, room, top + ui.px(290));
     std::string formats;
     for (const Importer& importer : importers())
@@ -51,11 +54,15 @@ class StartPanel final : public Panel {
       std::string open, name, place;
     };
     std::vector<Line> lines;
-    for (const std::string& path : workspace.recent) {
+    const auto add = [&](const std::string& path, std::string_view mark) {
       const std::filesystem::path whole(path);
       const std::filesystem::path named = whole.filename().empty() ? whole.parent_path() : whole;
-      lines.push_back({path, named.filename().string(), named.parent_path().string()});
-    }
+      lines.push_back(
+          {path, named.filename().string(), fmt::format("{}{}", mark, named.parent_path().string())});
+    };
+    for (const std::string& path : workspace.favourites) add(path, "favourite  ");
+    for (const std::string& path : workspace.recent)
+      if (std::ranges::find(workspace.favourites, path) == workspace.favourites.end()) add(path, "");
     for (const std::string& name : workspace.cached.or_empty())
       if (std::ranges::find(workspace.recent, name) == workspace.recent.end())
         lines.push_back({name, name, "in the cache"});

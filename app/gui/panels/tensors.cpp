@@ -170,6 +170,9 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
   const IdScope scope(index(id));
   const bool selected = document.selected_tensor() == id;
   if (table_row(selected)) document.select(id);
+  if (ImGui::IsItemHovered()) document.hover(model.nodes[index(id)]);
+  if (document.hovered() == model.nodes[index(id)] && !selected)
+    ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, with_alpha(ui.theme->hovered, 0.8f));
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
     document.zoom(model.tree.node(model.nodes[index(id)]).parent);
     workspace.settings.panel = "map";

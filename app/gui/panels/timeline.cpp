@@ -50,6 +50,7 @@ class TimelinePanel final : public Panel {
   void refresh(const Workspace& workspace);
   void draw_header(Workspace& workspace, const Ui& ui);
   void draw_play(Document& document, const Ui& ui);
+  static void draw_beside(Document& document, const Ui& ui);
   void draw_legend(const Ui& ui, float right);
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   void draw_peaks(const Ui& ui, const TimelinePlot::Frame& frame);
@@ -75,22 +76,29 @@ void TimelinePanel::refresh(const Workspace& workspace) {
   const auto upload = workspace.uploaded();
   const BoundMemory memory = document.memory();
   const bool shared = memory.kind == MemoryKind::unified;
-  const Key key = {axis_, shape_.value_or(shared ? TimelineShape::stacked : TimelineShape::split),
+  // clocks can be compared, steps cannot
+  const std::shared_ptr<const Projection> beside = document.beside.value();
+  const TimeAxis axis = beside ? TimeAxis::seconds : axis_;
+  const Key key = {axis, shape_.value_or(shared ? TimelineShape::stacked : TimelineShape::split),
                    memory.budget.device, memory.budget.host, memory.budget.unified};
-  if (document.previewed.value() != ghost_ || (ghost_ && key != key_)) {
-    ghost_ = document.previewed.value();
-    plot_.set_ghost(ghost_ ? std::optional(timeline_curves(*ghost_, nullptr, memory.budget, axis_, key.shape))
-                           : std::nullopt);
-  }
-  if (document.projection.value() == projection_ && upload == upload_ && key == key_) return;
+  const std::shared_ptr<const Projection> ghost =
+      document.previewed.value() ? document.previewed.value() : beside;
+  if (document.projection.value() == projection_ && upload == upload_ && key == key_ && ghost == ghost_)
+    return;
   if (document.projection.value() != projection_) range_ = {};
   projection_ = document.projection.value();
   upload_ = upload;
   key_ = key;
   const std::uint64_t weights = document.model->weight_bytes;
-  plot_.set_curves(timeline_curves(*projection_, upload_.get(), memory.budget, axis_, key.shape),
-                   {{weights, "W"}, {2 * weights, "2 W"}});
-  ghost_.reset();  // of the load before
+  TimelineCurves curves = timeline_curves(*projection_, upload_.get(), memory.budget, axis, key.shape);
+  ghost_ = ghost;
+  std::optional<TimelineCurves> outline;
+  if (ghost_) {
+    outline = timeline_curves(*ghost_, nullptr, memory.budget, axis, key.shape);
+    if (axis == TimeAxis::seconds) curves.length = std::max(curves.length, outline->length);
+  }
+  plot_.set_curves(std::move(curves), {{weights, "W"}, {2 * weights, "2 W"}});
+  plot_.set_ghost(std::move(outline));
 }
 
 void TimelinePanel::draw_content(Workspace& workspace, const Ui& ui) {
@@ -128,7 +136,7 @@ void TimelinePanel::draw_header(Workspace& workspace, const Ui& ui) {
   tooltip(ui, "Split: the device above the axis, the host below it. Stacked: all memory as one sum.");
   if (picked != shape) shape_ = picked;
   ImGui::SameLine(0, gap);
-  axis_ = static_cast<TimeAxis>(segmented(ui, "axis", kAxes, static_cast<std::size_t>(axis_)));
+  axis_ = static_cast<TimeAxis>(segmented(ui, "axis", kAxes, static_cast<std::size_t>(key_.axis)));
   if (!pass) return;
   ImGui::SameLine(0, gap);
   draw_first_token(workspace, ui);
@@ -151,7 +159,24 @@ void TimelinePanel::draw_play(Document& document, const Ui& ui) {
   if (button(ui, speed, ButtonKind::ghost))
     document.play_speed = document.play_speed >= 4 ? 0.5 : document.play_speed * 2;
   tooltip(ui, "Speed of the play; J slower, L faster");
+  ImGui::SameLine(0, ui.px(4));
+  draw_beside(document, ui);
   ImGui::SameLine(0, ui.px(10));
+}
+
+// The method that is played in step with the load.
+void TimelinePanel::draw_beside(Document& document, const Ui& ui) {
+  std::vector<std::string> names = {"alone"};
+  std::size_t now = 0;
+  for (const Method& method : methods()) {
+    if (method.id == shown_method(document.asked()).id) continue;  // it plays already
+    if (method.id == document.beside_method()) now = names.size();
+    names.emplace_back(method.id);
+  }
+  const std::string preview = now == 0 ? "alone" : "and " + names[now];
+  const auto picked = combo(ui, "##beside", ui.px(now == 0 ? 76 : 150), preview, names, now);
+  tooltip(ui, "Another method in step: its outline is drawn over the curve, its map beside the map");
+  if (picked) document.set_beside(*picked == 0 ? "" : names[*picked]);
 }
 
 void TimelinePanel::draw_legend(const Ui& ui, float right) {
@@ -189,7 +214,7 @@ void TimelinePanel::draw_peaks(const Ui& ui, const TimelinePlot::Frame& frame) {
     const Peak& peak = sides[i].peak;
     if (peak.bytes == 0) continue;
     const std::string_view what = stacked ? "peak" : i == 0 ? "device peak" : "host peak";
-    plot_.mark_peak(ui, frame, i, x_of_step(*projection_, axis_, peak.step),
+    plot_.mark_peak(ui, frame, i, x_of_step(*projection_, key_.axis, peak.step),
                     fmt::format("{} {}", what, format_bytes(peak.bytes)));
   }
 }
@@ -210,10 +235,10 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   if (marks.size() > 1)  // else there is the end alone
     for (const Mark& mark : marks)
       if (mark.step < projection_->plan.steps.size())
-        plot_.mark(ui, frame, x_of_step(*projection_, axis_, mark.step), ui.theme->muted, mark.label);
-  plot_.mark(ui, frame, x_of_step(*projection_, axis_, document.step()), ui.theme->text, "");
+        plot_.mark(ui, frame, x_of_step(*projection_, key_.axis, mark.step), ui.theme->muted, mark.label);
+  plot_.mark(ui, frame, x_of_step(*projection_, key_.axis, document.step()), ui.theme->text, "");
   if (document.hovered_step)
-    plot_.mark(ui, frame, x_of_step(*projection_, axis_, *document.hovered_step), ui.theme->muted, "");
+    plot_.mark(ui, frame, x_of_step(*projection_, key_.axis, *document.hovered_step), ui.theme->muted, "");
   if (strip > 0) draw_selection(document, ui, frame, at.y + size.y - strip);
   ImGui::PopClipRect();
 }
@@ -244,9 +269,9 @@ void TimelinePanel::draw_selection(const Document& document, const Ui& ui, const
     const Space space = plan.block(id).space;
     const std::size_t end = std::min(life.to_step, plan.steps.size());
     const double x1 =
-        life.to_step == kNever ? plot_.curves().modelled_length : x_of_step(*projection_, axis_, end);
+        life.to_step == kNever ? plot_.curves().modelled_length : x_of_step(*projection_, key_.axis, end);
     const float left =
-        std::max(area.low.x, plot_.pixel_of(frame, x_of_step(*projection_, axis_, life.from_step)));
+        std::max(area.low.x, plot_.pixel_of(frame, x_of_step(*projection_, key_.axis, life.from_step)));
     const float right = std::min(area.high.x, std::max(left + ui.px(2), plot_.pixel_of(frame, x1)));
     if (right <= area.low.x || left >= area.high.x) continue;
     // one row per space, so that copies that live at once are both seen
@@ -275,7 +300,7 @@ void TimelinePanel::handle_mouse(Document& document, const Ui& ui, const Timelin
   if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
   const double share = share_at_pixel(frame.area, frame.range, ImGui::GetIO().MousePos.x);
   zoom_with_mouse(range_, share, frame.area.width());
-  const std::size_t step = step_at_x(*projection_, axis_, share * plot_.curves().length);
+  const std::size_t step = step_at_x(*projection_, key_.axis, share * plot_.curves().length);
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.set_step(step);
   document.hovered_step = step;
   hover_card(ui, [&] { describe(document, ui, step); });

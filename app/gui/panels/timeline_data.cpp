@@ -67,6 +67,28 @@ double x_of_sample(const Timeline& run, TimeAxis axis, double seconds, double en
   return after == run.usage.end() ? end : static_cast<double>(std::prev(after)->step);
 }
 
+// The moments that are known before and behind a place in the list of usage.
+struct Moments {
+  double from_step = 0, to_step = 0;
+  double from_seconds = 0, to_seconds = 0;
+};
+
+Moments moments_around(const Projection& projection, std::size_t at) {
+  const auto& usage = projection.timeline.usage;
+  Moments around;
+  around.to_step = static_cast<double>(projection.plan.steps.size());
+  around.to_seconds = projection.timeline.seconds;
+  if (at > 0) {
+    around.from_step = static_cast<double>(usage[at - 1].step);
+    around.from_seconds = usage[at - 1].seconds;
+  }
+  if (at < usage.size()) {
+    around.to_step = static_cast<double>(usage[at].step);
+    around.to_seconds = usage[at].seconds;
+  }
+  return around;
+}
+
 }  // namespace
 
 std::string_view space_title(Space space) {
@@ -97,11 +119,16 @@ TimelineCurves timeline_curves(const Projection& projection, const UploadResult*
   return curves;
 }
 
+// Between two allocations or frees the clock is taken to run evenly: only those moments are kept.
 double x_of_step(const Projection& projection, TimeAxis axis, std::size_t step) {
   if (axis == TimeAxis::steps) return static_cast<double>(step);
   const auto& usage = projection.timeline.usage;
   const auto at = std::ranges::lower_bound(usage, step, {}, &UsagePoint::step);
-  return at == usage.end() ? projection.timeline.seconds : at->seconds;
+  if (at != usage.end() && at->step == step) return at->seconds;
+  const Moments around = moments_around(projection, static_cast<std::size_t>(at - usage.begin()));
+  return around.from_seconds + (around.to_seconds - around.from_seconds) *
+                                   (static_cast<double>(step) - around.from_step) /
+                                   std::max(1.0, around.to_step - around.from_step);
 }
 
 std::size_t step_at_x(const Projection& projection, TimeAxis axis, double x) {
@@ -110,19 +137,15 @@ std::size_t step_at_x(const Projection& projection, TimeAxis axis, double x) {
   if (axis == TimeAxis::steps) return std::min(static_cast<std::size_t>(x), last);
   const auto& usage = projection.timeline.usage;
   const auto after = std::ranges::upper_bound(usage, x, {}, &UsagePoint::seconds);
-  return after == usage.begin() ? 0 : std::prev(after)->step;
+  const Moments around = moments_around(projection, static_cast<std::size_t>(after - usage.begin()));
+  const double length = around.to_seconds - around.from_seconds;
+  const double share = length > 0 ? std::clamp((x - around.from_seconds) / length, 0.0, 1.0) : 0;
+  return std::min(last,
+                  static_cast<std::size_t>(around.from_step + share * (around.to_step - around.from_step)));
 }
 
-std::vector<std::uint8_t> spaces_at(const Projection& projection, std::size_t storages, std::size_t step) {
-  std::vector<std::uint8_t> alive(storages, 0);
-  const Plan& plan = projection.plan;
-  for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
-    const Block& block = plan.blocks[i];
-    const Lifetime& life = projection.timeline.lifetimes[i];
-    if (!block.storage || life.from_step == kNever || life.from_step > step || life.to_step <= step) continue;
-    alive[index(*block.storage)] |= static_cast<std::uint8_t>(1u << index(block.space));
-  }
-  return alive;
+std::size_t step_in_step(const Projection& first, std::size_t step, const Projection& other) {
+  return step_at_x(other, TimeAxis::seconds, x_of_step(first, TimeAxis::seconds, step));
 }
 
 std::string step_text(const Model& model, const Projection& projection, std::size_t step) {

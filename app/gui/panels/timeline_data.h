@@ -48,8 +48,8 @@ TimelineCurves timeline_curves(const Projection& projection, const UploadResult*
 // Converts between places on the axis and steps of the plan.
 double x_of_step(const Projection& projection, TimeAxis axis, std::size_t step);
 std::size_t step_at_x(const Projection& projection, TimeAxis axis, double x);
-// Of each storage, the spaces in which a block of it is alive at the step: bit i is space i.
-std::vector<std::uint8_t> spaces_at(const Projection& projection, std::size_t storages, std::size_t step);
+// The step of another load at the moment on its clock that the first load's step has.
+std::size_t step_in_step(const Projection& first, std::size_t step, const Projection& other);
 // What the step does: "copy wte.weight to the device". Empty behind the last step.
 std::string step_text(const Model& model, const Projection& projection, std::size_t step);
 

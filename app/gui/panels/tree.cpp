@@ -1,4 +1,5 @@
 // The module tree with subtotals: bytes, share and parameters of everything below a name.
+#include "app/gui/panels/map_paint.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
 #include "core/base/text.h"
@@ -190,6 +191,10 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
     document.select(node.tensor && !branch ? Selected(*node.tensor) : Selected(line.node));
     seen_selection_ = document.selections();  // it is in sight already
   }
+  if (ImGui::IsItemHovered()) document.hover(line.node);
+  if (document.hovered() == line.node && !selected && !ImGui::IsItemHovered())
+    ImGui::GetWindowDrawList()->AddRect(at, at + ImVec2{width, height}, with_alpha(ui.theme->highlight, 0.5f),
+                                        ui.px(3));
   const double share = share_of(node.bytes, model.weight_bytes);
   hover_card(ui, [&] { describe(model, ui, line.node); });
 
@@ -208,8 +213,20 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const bool dimmed = !selected && !lit.empty() && !lit[index(line.node)];
   put_text(
       {at.x + indent + ui.px(15), y}, dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text,
-      elided(shown(line_name(model.tree, line)), width - indent - ui.px(18) - percent_width - size_width));
-  const float right = at.x + width - ui.px(4);
+      elided(shown(line_name(model.tree, line)), width - indent - ui.px(18) - percent_width - size_width -
+                                                     (document.diff.result.value() ? ui.px(14) : 0)));
+  // at the far end, how the tensor differs from another model's; a dot: something below does
+  const std::shared_ptr<const ModelDiff> diff = document.diff.result.value();
+  const float marks = diff ? ui.px(14) : 0;
+  const float right = at.x + width - ui.px(4) - marks;
+  if (diff && diff->touched[index(line.node)]) {
+    const DiffKind kind = node.tensor ? diff->of_tensor[index(*node.tensor)] : DiffKind::equal;
+    const ImVec2 center = {right + ui.px(9), at.y + height / 2 - ui.px(1)};
+    if (kind != DiffKind::equal)
+      put_text_before(right + marks, y, diff_color(*ui.theme, kind), std::string(1, diff_kind_letter(kind)));
+    else
+      ImGui::GetWindowDrawList()->AddCircleFilled(center, ui.px(2), ui.theme->muted);
+  }
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   if (with_percent) put_text_before(right, y, second, percent_text(share));
   if (with_size)

@@ -2,6 +2,8 @@
 #include "app/gui/session/document.h"
 
 #include "core/base/error.h"
+#include "core/forward/claims.h"
+#include "core/graph/filter.h"
 #include "core/graph/shares.h"
 
 #include <algorithm>
@@ -16,6 +18,17 @@ std::unique_ptr<ArenaWork> kept_arena(Shared& shared, std::unique_ptr<ArenaWork>
                                      [&shared](const Error& error) { shared.notices.fail("open", error); });
 }
 
+TableRows list_rows(const Model& model, const std::string& filter, SortColumn column, bool ascending) {
+  TableRows table{
+      .applied = filter, .rows = filtered(model, filter), .bytes = model.tree.root().bytes, .lit = {}};
+  if (table.rows.size() != model.graph->tensors.size()) {
+    table.lit = nodes_with(model, table.rows);
+    table.bytes = sum(shares(*model.graph, table.rows)).bytes;
+  }
+  sort_tensors(model, table.rows, column, ascending);
+  return table;
+}
+
 }  // namespace
 
 Document::Document(Shared& shared, ModelPtr shown, Kept kept)
@@ -23,21 +36,41 @@ Document::Document(Shared& shared, ModelPtr shown, Kept kept)
       model(std::move(shown)),
       metadata(shared.jobs, model ? model->graph : nullptr),
       values(shared.jobs, model ? model->graph : nullptr),
+      diff(shared.jobs, model),
       arena(kept_arena(shared, std::move(kept.arena))),
       shared_(shared),
       asked_(of_any_model(std::move(kept.asked))) {
+  constexpr std::size_t kSmall = 200'000;  // storages whose loads are compared at once
+  wants_comparison_ = !model || model->graph->storages.size() <= kSmall;
   comparison.set({});
   order.set({});
   table_.column = kept.column;
   table_.ascending = kept.ascending;
+  table_.filter = std::move(kept.filter);
   refresh_table();
+  if (model)
+    if (const auto tensor = find_tensor(*model, kept.tensor)) select(*tensor);
+  if (model)
+    counted_.ask(shared_.jobs, "Counting parameters",
+                 [graph = model->graph, assets = shared_.assets](Progress&) {
+                   return model_claims(*graph, *assets).parameters;
+                 });
   if (model) lower();
   refresh_load();
 }
 
-Document::Kept Document::hand_over() {
+Document::Kept Document::kept() const {
+  return {.asked = asked_, .column = table_.column, .ascending = table_.ascending};
+}
+
+Document::Kept Document::hand_over(bool again) {
+  Kept all = kept();
   arena->forget_model();
-  return {std::move(asked_), table_.column, table_.ascending, std::move(arena)};
+  all.arena = std::move(arena);
+  if (!again) return all;
+  all.filter = table_.filter;
+  if (const auto tensor = selected_tensor()) all.tensor = model->tensor(*tensor).name.str();
+  return all;
 }
 
 bool Document::exists(const Selected& what) const {
@@ -47,6 +80,8 @@ bool Document::exists(const Selected& what) const {
   if (const auto* const module = std::get_if<NodeId>(&what)) return index(*module) < model->tree.nodes.size();
   if (const auto* const block = std::get_if<BlockId>(&what))
     return projection.value() && index(*block) < projection.value()->plan.blocks.size();
+  if (const auto* const finding = std::get_if<FindingAt>(&what))
+    return findings.value() && finding->at < findings.value()->size();
   if (const auto* const op = std::get_if<OperatorAt>(&what))
     return forward.value() && forward.value()->forward() != nullptr &&
            op->at < forward.value()->forward()->ops.size();
@@ -101,27 +136,33 @@ void Document::set_sort(SortColumn column, bool ascending) {
   if (table_.column == column && table_.ascending == ascending) return;
   table_.column = column;
   table_.ascending = ascending;
-  if (model) sort_tensors(*model, table_.rows, column, ascending);
+  refresh_table();
 }
 
 void Document::refresh_table() {
+  constexpr std::size_t kSmall = 20'000;  // tensors that are listed within a frame
   table_.error.clear();
-  std::vector<TensorId> rows;
   try {
-    if (model) rows = filtered(*model, table_.filter);
+    (void)TensorFilter(table_.filter);
   } catch (const Error& error) {  // half typed
     table_.error = error.what();
     return;
   }
-  table_.applied = table_.filter;
-  table_.rows = std::move(rows);
-  table_.bytes = 0;
-  table_.lit.clear();
-  if (!model) return;
-  if (table_.rows.size() != model->graph->tensors.size()) table_.lit = nodes_with(*model, table_.rows);
-  sort_tensors(*model, table_.rows, table_.column, table_.ascending);
-  table_.bytes = sum(shares(*model->graph, table_.rows)).bytes;
+  listing_.withdraw();
+  if (!model) return take_rows({.applied = table_.filter, .rows = {}, .bytes = 0, .lit = {}});
+  const auto list = [shown = model, filter = table_.filter, column = table_.column, up = table_.ascending] {
+    return list_rows(*shown, filter, column, up);
+  };
+  if (model->graph->tensors.size() <= kSmall) return take_rows(list());
+  listing_.ask(
+      shared_.jobs, "Listing tensors", [list](Progress&) { return list(); },
+      [this] {
+        if (listing_.error() == nullptr) take_rows(*listing_.value());
+        listing_.drop();
+      });
 }
+
+void Document::take_rows(TableRows rows) { static_cast<TableRows&>(table_) = std::move(rows); }
 
 void Document::play(bool on) {
   playing = on && projection.value() != nullptr;

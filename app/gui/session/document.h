@@ -9,6 +9,7 @@
 #include "app/gui/session/load_task.h"
 #include "app/gui/session/metadata_view.h"
 #include "app/gui/session/model.h"
+#include "app/gui/session/model_diff.h"
 #include "app/gui/session/order_list.h"
 #include "app/gui/session/selection.h"
 #include "app/gui/session/shared.h"
@@ -22,19 +23,25 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace loadline::gui {
 
-struct TableView {
-  std::string filter;   // as typed
-  std::string error;    // why the filter is invalid; empty if it is valid
-  std::string applied;  // the last valid filter, which the members below belong to
-  SortColumn column = SortColumn::offset;
-  bool ascending = true;
+// The tensors that pass a filter, sorted.
+struct TableRows {
+  std::string applied;  // the filter
   std::vector<TensorId> rows;
   std::uint64_t bytes = 0;  // of the rows
   std::vector<bool> lit;    // per node of the tree: a tensor in it passes the filter; empty without a filter
+};
+
+// The rows belong to the last valid filter. Of a large model they come later, from a job.
+struct TableView : TableRows {
+  std::string filter;  // as typed
+  std::string error;   // why the filter is invalid; empty if it is valid
+  SortColumn column = SortColumn::offset;
+  bool ascending = true;
 };
 
 // Every function returns at once. Long work runs in a job; its result arrives in a Latest when the jobs are
@@ -48,14 +55,19 @@ class Document {
     SortColumn column = SortColumn::offset;
     bool ascending = true;
     std::unique_ptr<ArenaWork> arena = nullptr;  // a packing problem from a file stays when the model changes
+    std::string filter = {};
+    std::string tensor = {};  // the name of the selected tensor; empty: none
   };
 
   // A null `model` is the start page; choices made there apply to the next model.
   Document(Shared& shared, ModelPtr model, Kept kept);
   Document(const Document&) = delete;
   Document& operator=(const Document&) = delete;
-  // Moves the state out for the next document. Afterwards this document may only be destroyed.
-  Kept hand_over();
+  // What a document beside this one begins with: the question and the sorting.
+  Kept kept() const;
+  // Moves the state out for a document in the place of this one, which may then only be destroyed. The
+  // filter and the selection go along if that is `again` the same model.
+  Kept hand_over(bool again);
 
   // Selection and zoom, which every panel shares. What the model does not have is ignored.
   void select(Selected what);
@@ -94,8 +106,16 @@ class Document {
   BoundMemory memory() const;
   // The timeline's request bound to the model, which must not be null.
   BoundRequest bound() const;
-  // The row of the comparison that the timeline shows; null while there is none.
-  const LoadRow* row() const;
+  // Counted by the model's architecture, if it is known, else every element; the latter until the count is
+  // done.
+  std::uint64_t parameters() const {
+    return counted_.value() ? *counted_.value() : model ? model->tree.root().parameters : 0;
+  }
+  // The load that the timeline shows against its budgets; null while there is no projection.
+  const JudgedLoad* judged_load() const { return judged.value().get(); }
+  // Compares all methods, if that was put off: of a large model it takes seconds and half a gigabyte, so it
+  // waits until somebody looks.
+  void want_comparison();
   // Searches for changes that make the load fit, unless that is known already; the result is in `advice`.
   void advise();
   // Whether `advice` belongs to what is asked now.
@@ -106,6 +126,10 @@ class Document {
   bool can_take_back() const { return applied_ == asked_; }
   // Projects an advised load, to be shown over the timeline; null ends that.
   void preview(const AdvisedLoad* load);
+  // Another method, played in step with the load: at the same moments of their clocks. Empty: none. Throws
+  // Error{usage} for an unknown method.
+  void set_beside(std::string method);
+  const std::string& beside_method() const { return beside_method_; }
   // Lists the chosen order in `order`, for the order editor, unless it is listed already.
   void list_order();
   // Makes the edited list the custom order, and chooses it.
@@ -135,11 +159,14 @@ class Document {
   const ModelPtr model;
   MetadataView metadata;
   ValuesView values;
+  DiffView diff;
   Latest<ForwardScene> forward;
   Latest<Projection> projection;
+  Latest<JudgedLoad> judged;                  // of the projection
   Latest<report::PicturedAnswer> comparison;  // of all methods; never null
   Latest<LoadAnswer> advice;                  // of the load that was asked when advise() was called
   Latest<Projection> previewed;               // null without a preview
+  Latest<Projection> beside;                  // null without another method
   Latest<OrderList> order;                    // the order last listed; never null
   Latest<std::vector<Finding>> findings;
   // For the conversion last weighed: the parts of the model that the file would lose, in sentences. The error
@@ -149,7 +176,12 @@ class Document {
 
   // The state of panels.
   std::optional<std::size_t> hovered_step;  // of the timeline, under the mouse
-  bool playing = false;                     // the time cursor moves by itself
+  // What is under the mouse in any view is marked in all of them: set while one draws, seen by the others in
+  // the next frame.
+  void hover(NodeId module) { hovering_ = module; }
+  std::optional<NodeId> hovered() const { return hovered_; }
+  void begin_frame() { hovered_ = std::exchange(hovering_, std::nullopt); }
+  bool playing = false;  // the time cursor moves by itself
   double play_speed = 1;
   std::set<std::string, std::less<>> overlaid;  // methods in the overlay of curves; empty: a default choice
   std::string operator_search;
@@ -159,6 +191,7 @@ class Document {
  private:
   bool exists(const Selected& what) const;
   void refresh_table();
+  void take_rows(TableRows rows);
   void check(const Asked& asked) const;
   void lower();
   void evaluate_forward();
@@ -168,6 +201,8 @@ class Document {
   void refresh_load();  // asks questions that are new or were cancelled
   void plan();
   void compare();
+  void judge();
+  void plan_beside();
 
   Shared& shared_;
   SelectionHistory history_;
@@ -175,14 +210,21 @@ class Document {
   std::optional<std::size_t> step_;  // of the cursor, if it was moved from the peak
   double played_ = 0;                // steps of the play, with fractions
   NodeId zoomed_ = kRootNode;
+  std::optional<NodeId> hovered_, hovering_;
   TableView table_;
+  Latest<TableRows> listing_;  // of a large model
   Asked asked_;
   std::optional<Asked> advised_;             // what `advice` belongs to
   std::optional<Asked> applied_, restored_;  // what apply() made, and of what
   std::optional<Asked> previewing_;
+  std::string beside_method_;
+  std::optional<LoadQuestion> beside_of_;  // the question that `beside` answers, or will
   std::shared_ptr<const StorageOrder> custom_;
   std::shared_ptr<PassMemo> passes_ = std::make_shared<PassMemo>();
+  Latest<std::uint64_t> counted_;  // parameters
   std::optional<LoadQuestion> planned_, compared_;
+  std::optional<LoadQuestion> judged_of_;  // the question that `judged` answers, or will
+  bool wants_comparison_ = true;
   std::optional<LoadQuestion> listed_;  // the question whose order is in `order`
   std::string plan_failure_;            // the notice to remove when another plan is made
   std::string upload_misfit_;

@@ -1,7 +1,6 @@
 // Advice: changes that make the load fit, tried out, taken over and taken back.
 #include "app/gui/session/document.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace loadline::gui {
@@ -17,23 +16,15 @@ Asked asked_as(const Asked& now, const AdvisedLoad& load) {
 
 }  // namespace
 
-const LoadRow* Document::row() const {
-  const auto& rows = comparison.value()->answer.rows;
-  const Method& method = shown_method(asked_);
-  const std::string order_name = shown_order(asked_);
-  const auto found = std::ranges::find_if(
-      rows, [&](const LoadRow& one) { return one.method == &method && one.order == order_name; });
-  return found == rows.end() ? nullptr : &*found;
-}
-
 void Document::advise() {
   if (!model || advised()) return;
   advised_ = asked_;
   advice.drop();
   LoadQuestion question = timeline();
-  question.request = asked_.request;  // with its budgets, which the timeline does not depend on
-  question.request.methods = timeline().request.methods;
-  question.request.orders = timeline().request.orders;
+  LoadRequest budgeted = asked_.request;  // the timeline does not depend on budgets
+  budgeted.methods = std::move(question.request.methods);
+  budgeted.orders = std::move(question.request.orders);
+  question.request = std::move(budgeted);
   if (pass() == nullptr) take_pass(question.request, {});
   advice.ask(shared_.jobs, "Looking for loads that fit",
              [task = task(std::move(question))](Progress& progress) { return advise_load(task, progress); });

@@ -140,11 +140,22 @@ void Document::refresh_load() {
   const bool planned = projection.value() || projection.busy();
   const bool compared = !comparison.value()->answer.rows.empty() || comparison.busy();
   if (planned_ != timeline() || !planned) plan();
-  if (compared_ != comparison_question(asked_, pass(), custom_) || !compared) compare();
+  judge();
+  plan_beside();
+  if (wants_comparison_ && (compared_ != comparison_question(asked_, pass(), custom_) || !compared))
+    compare();
+}
+
+void Document::want_comparison() {
+  if (wants_comparison_) return;
+  wants_comparison_ = true;
+  refresh_load();
 }
 
 void Document::plan() {
   planned_ = timeline();
+  judged.reset();
+  judged_of_.reset();
   projection.ask(
       shared_.jobs, fmt::format("Projecting {}", shown_method(asked_).id),
       [task = task(*planned_)](Progress& progress) { return project_load(task, progress); },
@@ -160,7 +171,46 @@ void Document::plan() {
           projection.drop();
           plan_failure_ = shared_.notices.fail("project the load", *projection.error(), id);
         }
+        judge();
         weigh_upload();
+      });
+}
+
+// The projection stays when only a budget changes.
+void Document::judge() {
+  if (projection.busy() || !projection.value()) return;
+  LoadQuestion question = comparison_question(asked_, pass(), custom_);
+  question.request.methods = {std::string(projection.value()->method->id)};
+  if (judged_of_ == question) return;
+  judged_of_ = question;
+  judged.ask(shared_.jobs, "Checking the budgets",
+             [task = task(std::move(question)), shown = projection.value()](Progress&) {
+               return judge_load(task, *shown);
+             });
+}
+
+void Document::set_beside(std::string method) {
+  if (!method.empty()) method = find_method(method).id;
+  beside_method_ = std::move(method);
+  plan_beside();
+}
+
+void Document::plan_beside() {
+  if (beside_method_ == shown_method(asked_).id) beside_method_.clear();  // that is the load itself
+  if (beside_method_.empty() || !model) {
+    beside_of_.reset();
+    return beside.reset();
+  }
+  LoadQuestion question = timeline();
+  question.request.methods = {beside_method_};
+  if (beside_of_ == question) return;
+  beside_of_ = question;
+  beside.drop();
+  beside.ask(
+      shared_.jobs, fmt::format("Projecting {}", beside_method_),
+      [task = task(std::move(question))](Progress& progress) { return project_load(task, progress); },
+      [this] {
+        if (beside.error() != nullptr) shared_.notices.fail("project the load", *beside.error(), id);
       });
 }
 

@@ -1,6 +1,9 @@
 // Workers take jobs in order; a finished job leaves a closure for the owner's next poll().
 #include "app/gui/session/jobs.h"
 
+#include "core/io/process_memory.h"
+#include "core/io/thread_priority.h"
+
 #include <algorithm>
 
 namespace loadline::gui {
@@ -45,16 +48,20 @@ std::shared_ptr<Jobs::Job> Jobs::take(std::stop_token stop) {
 }
 
 void Jobs::work(std::stop_token stop) {
+  yield_to_others();
   while (const std::shared_ptr<Job> job = take(stop)) {
     Delivery delivery = job->run(job->progress);
     std::function<void()> wake;
+    bool last = false;
     {
       const std::lock_guard lock(mutex_);
       std::erase(jobs_, job);
       deliveries_.push_back(std::move(delivery));
       wake = wake_;
+      last = jobs_.empty();
     }
     if (wake) wake();
+    if (last) release_free_memory();
   }
 }
 

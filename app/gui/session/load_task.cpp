@@ -48,6 +48,16 @@ Projection project_load(const LoadTask& task, Progress& progress) {
                  forward ? forward->pass() : nullptr);
 }
 
+JudgedLoad judge_load(const LoadTask& task, const Projection& projection) {
+  JudgedLoad judged = {bind(task), {}};
+  const std::string unmapped = mapping_refusal(*task.graph);
+  judged.row =
+      projection.maps_files && !unmapped.empty()
+          ? refused_row(*projection.method, projection.order, Error(ErrorCode::unsupported, unmapped))
+          : make_row(projection, judged.bound, Labels(*task.graph), 0);
+  return judged;
+}
+
 report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress) {
   constexpr std::size_t kSlices = 48;
   const LoadRequest& request = task.question.request;

@@ -6,6 +6,7 @@
 #include "core/load/answer.h"
 #include "core/load/bind_request.h"
 #include "core/load/request_pass.h"
+#include "core/load/rows.h"
 
 #include <memory>
 #include <mutex>
@@ -41,6 +42,12 @@ BoundRequest bind(const LoadTask& task);
 // The storage order of the first method in the first order.
 StorageOrder first_order(const LoadTask& task, const Progress& progress);
 Projection project_load(const LoadTask& task, Progress& progress);
+// A projection against the budgets of the question.
+struct JudgedLoad {
+  BoundRequest bound;
+  LoadRow row;
+};
+JudgedLoad judge_load(const LoadTask& task, const Projection& projection);
 // The comparison of all methods and orders of the question, with curves.
 report::PicturedAnswer compare_loads(const LoadTask& task, Progress& progress);
 // Changes that make the load fit its budgets (core/load/advice.h); none if it fits.

@@ -1,23 +1,24 @@
 // Derives the facts that panels show from a graph: one pass for each fact, no work per frame.
 #include "app/gui/session/model.h"
 
+#include "core/base/parallel.h"
 #include "core/base/text.h"
-#include "core/forward/claims.h"
 #include "core/graph/filter.h"
 #include "core/graph/shares.h"
 #include "core/load/projection.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
 namespace loadline::gui {
 namespace {
 
-bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
-  const std::string low = lower_case(name);
+// `low` is in lower case.
+bool has_any(std::string_view low, std::initializer_list<std::string_view> parts) {
   return std::ranges::any_of(parts,
-                             [&](std::string_view part) { return low.find(part) != std::string::npos; });
+                             [&](std::string_view part) { return low.find(part) != std::string_view::npos; });
 }
 
 std::vector<std::uint32_t> ranks_of_names(const MetaGraph& graph) {
@@ -56,6 +57,35 @@ void add_tensors(Model& model) {
                            [](const DTypeShare& a, const DTypeShare& b) { return a.bytes > b.bytes; });
 }
 
+void add_tree(Model& model) {
+  const MetaGraph& graph = *model.graph;
+  model.tree = module_tree(graph);
+  model.treemap_order = view::TreemapOrder(model.tree);
+  model.nodes.resize(graph.tensors.size(), kRootNode);
+  for (std::uint32_t i = 0; i < model.tree.nodes.size(); ++i)
+    if (const auto tensor = model.tree.nodes[i].tensor) model.nodes[index(*tensor)] = NodeId{i};
+}
+
+// All but the tree.
+void add_facts(Model& model) {
+  const MetaGraph& graph = *model.graph;
+  model.owners = first_owner(graph);
+  model.ties = tied_groups(graph);
+  model.tie_of.resize(graph.tensors.size());
+  for (std::uint32_t group = 0; group < model.ties.size(); ++group)
+    for (const TensorId id : model.ties[group]) model.tie_of[index(id)] = group + 1;
+  add_tensors(model);
+  model.encodings = encoding_shares(graph);
+  model.mapping_refusal = mapping_refusal(graph);
+  for (std::uint32_t i = 0; i < graph.tensors.size() && !model.remarks; ++i)
+    model.remarks = !storage_remark(model, TensorId{i}).empty();
+  model.weight_bytes = storage_bytes(graph);
+  model.disk_bytes = file_bytes(graph);
+  model.shapes_only = std::ranges::any_of(
+      graph.storages, [](const Storage& storage) { return storage.file == kNoFile && storage.bytes > 0; });
+  for (const Note& note : graph.notes) model.errors += note.severity == Severity::error;
+}
+
 }  // namespace
 
 std::string_view role_name(Role role) {
@@ -65,48 +95,42 @@ std::string_view role_name(Role role) {
 }
 
 Role tensor_role(std::string_view name) {
+  const std::string low = lower_case(name);
   // "attention.norm" and "embeddings.LayerNorm" are norms: the most specific part is tested first
-  if (has_any(name, {"norm", "ln_", ".ln", "layer_norm"})) return Role::norm;
-  if (has_any(name, {"lm_head", "output.weight", "classifier", "pooler", "score.weight"}) &&
+  if (has_any(low, {"norm", "ln_", ".ln", "layer_norm"})) return Role::norm;
+  if (has_any(low, {"lm_head", "output.weight", "classifier", "pooler", "score.weight"}) &&
       !layer_number(name))
     return Role::head;
-  if (has_any(name, {"attn", "attention", "q_proj", "k_proj", "v_proj", "o_proj"})) return Role::attention;
-  if (has_any(name, {"mlp", "ffn", "feed_forward", "gate_proj", "up_proj", "down_proj", "expert",
-                     "intermediate", "output.dense"}))
+  if (has_any(low, {"attn", "attention", "q_proj", "k_proj", "v_proj", "o_proj"})) return Role::attention;
+  if (has_any(low, {"mlp", "ffn", "feed_forward", "gate_proj", "up_proj", "down_proj", "expert",
+                    "intermediate", "output.dense"}))
     return Role::mlp;
-  if (has_any(name, {"embed", "wte", "wpe", "tok_emb"})) return Role::embedding;
+  if (has_any(low, {"embed", "wte", "wpe", "tok_emb"})) return Role::embedding;
   return Role::other;
 }
 
-ModelPtr make_model(MetaGraphPtr graph, std::string path, const ForwardAssets& assets) {
+const std::vector<std::uint32_t>& NameRanks::of(const MetaGraph& graph) const {
+  std::call_once(once_, [&] { ranks_ = ranks_of_names(graph); });
+  return ranks_;
+}
+
+ModelPtr make_model(MetaGraphPtr graph, std::string path) {
   auto model = std::make_shared<Model>();
   model->graph = std::move(graph);
   model->path = std::move(path);
   const MetaGraph& g = *model->graph;
   model->name = model_name(g);
-  model->tree = module_tree(g);
-  model->treemap_order = view::TreemapOrder(model->tree);
-  model->nodes.resize(g.tensors.size(), kRootNode);
-  for (std::uint32_t i = 0; i < model->tree.nodes.size(); ++i)
-    if (const auto tensor = model->tree.nodes[i].tensor) model->nodes[index(*tensor)] = NodeId{i};
-  model->name_rank = ranks_of_names(g);
-  model->owners = first_owner(g);
-  model->ties = tied_groups(g);
-  model->tie_of.resize(g.tensors.size());
-  for (std::uint32_t group = 0; group < model->ties.size(); ++group)
-    for (const TensorId id : model->ties[group]) model->tie_of[index(id)] = group + 1;
-  add_tensors(*model);
-  model->encodings = encoding_shares(g);
-  model->mapping_refusal = mapping_refusal(g);
-  for (std::uint32_t i = 0; i < g.tensors.size() && !model->remarks; ++i)
-    model->remarks = !storage_remark(*model, TensorId{i}).empty();
-  model->weight_bytes = storage_bytes(g);
-  model->disk_bytes = file_bytes(g);
-  model->shapes_only = std::ranges::any_of(
-      g.storages, [](const Storage& storage) { return storage.file == kNoFile && storage.bytes > 0; });
-  model->parameters = model_claims(g, assets).parameters;
-  for (const Note& note : g.notes) model->errors += note.severity == Severity::error;
+  // the two halves take about as long as each other
+  constexpr std::array<void (*)(Model&), 2> kHalves = {add_tree, add_facts};
+  ParallelLoop(kHalves.size(), kHalves.size(), [&](std::size_t i) { kHalves[i](*model); }).finish();
   return model;
+}
+
+std::optional<TensorId> find_tensor(const Model& model, std::string_view name) {
+  const auto& tensors = model.graph->tensors;
+  const auto found = std::ranges::find_if(tensors, [&](const Tensor& t) { return t.name == name; });
+  if (found == tensors.end()) return std::nullopt;
+  return TensorId{static_cast<std::uint32_t>(found - tensors.begin())};
 }
 
 std::string storage_remark(const Model& model, TensorId id) {
@@ -168,8 +192,10 @@ void sort_tensors(const Model& model, std::span<TensorId> rows, SortColumn colum
   std::ranges::sort(rows, [&](TensorId a, TensorId b) {
     if (key_less(a, b)) return ascending;
     if (key_less(b, a)) return !ascending;
-    const bool before = model.name_rank[index(a)] < model.name_rank[index(b)];
-    return column == SortColumn::name && !ascending ? !before && a != b : before;
+    if (a == b) return false;
+    const std::vector<std::uint32_t>& ranks = model.name_ranks.of(graph);
+    const bool before = ranks[index(a)] < ranks[index(b)];
+    return column == SortColumn::name && !ascending ? !before : before;
   });
 }
 

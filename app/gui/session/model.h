@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,6 +30,17 @@ struct DTypeShare {
   std::uint64_t bytes = 0;  // bytes that several tensors view count once
 };
 
+// The positions of tensors in the natural order of their names. They are worked out when they are first asked
+// for, from any thread: of a million names that takes a second.
+class NameRanks {
+ public:
+  const std::vector<std::uint32_t>& of(const MetaGraph& graph) const;
+
+ private:
+  mutable std::once_flag once_;
+  mutable std::vector<std::uint32_t> ranks_;
+};
+
 // Immutable once made; vectors named "per tensor" are parallel to graph->tensors.
 struct Model {
   MetaGraphPtr graph;
@@ -36,18 +48,16 @@ struct Model {
   std::string name;
   ModuleTree tree;
   view::TreemapOrder treemap_order;
-  std::vector<NodeId> nodes;             // per tensor: its place in the tree
-  std::vector<std::uint64_t> bytes;      // per tensor
-  std::vector<std::uint32_t> name_rank;  // per tensor: position in natural order of names
-  std::vector<Role> roles;               // per tensor
-  std::vector<std::int32_t> layers;      // per tensor; -1 outside numbered layers
+  std::vector<NodeId> nodes;         // per tensor: its place in the tree
+  std::vector<std::uint64_t> bytes;  // per tensor
+  std::vector<Role> roles;           // per tensor
+  std::vector<std::int32_t> layers;  // per tensor; -1 outside numbered layers
   std::int32_t layer_count = 0;
   std::vector<std::vector<TensorId>> ties;
   std::vector<std::uint32_t> tie_of;            // per tensor: 1 + index in ties, 0 = not tied
   std::vector<std::optional<TensorId>> owners;  // per storage
   std::uint64_t weight_bytes = 0;               // bytes of all storages
   std::uint64_t disk_bytes = 0;
-  std::uint64_t parameters = 0;
   std::vector<DTypeShare> dtypes;  // by decreasing bytes
   std::array<std::uint64_t, kRoleCount> role_bytes = {};
   std::vector<std::uint64_t> bytes_of_file;  // tensor bytes per file
@@ -56,17 +66,21 @@ struct Model {
   bool remarks = false;                      // storage_remark() is not empty for some tensor
   bool shapes_only = false;                  // no file holds (all of) its weights
   std::size_t errors = 0;                    // number of notes of severity error
+  NameRanks name_ranks;
 
   const Tensor& tensor(TensorId id) const { return graph->tensor(id); }
 };
 using ModelPtr = std::shared_ptr<const Model>;
 
-// Computes the facts. Parameters are counted by the model's architecture, if it is known.
-ModelPtr make_model(MetaGraphPtr graph, std::string path, const ForwardAssets& assets = *built_in_assets());
+// Computes the facts.
+ModelPtr make_model(MetaGraphPtr graph, std::string path);
 
 enum class SortColumn { name, dtype, shape, bytes, file, offset };
 inline constexpr std::array<std::string_view, 6> kSortColumnNames = {"name",  "dtype", "shape",
                                                                      "bytes", "file",  "offset"};
+
+// The first tensor of that name.
+std::optional<TensorId> find_tensor(const Model& model, std::string_view name);
 
 // A remark on unusual storage of a tensor: "view", "deflate", "tied"; else empty.
 std::string storage_remark(const Model& model, TensorId id);

@@ -31,13 +31,13 @@ bool is_request_file(const std::string& path) {
   }
 }
 
-void Workspace::open_request(const std::string& path) {
+void Workspace::open_request(const std::string& path, const std::string& model) {
   SavedRequest saved = read_request(path);
-  if (!saved.model || (document().model && document().model->path == *saved.model))
+  const std::string wanted = model.empty() ? saved.model.value_or("") : model;
+  if (wanted.empty() || (document().model && document().model->path == wanted))
     return document().ask(asked_by(std::move(saved.request)));
-  const std::string model = *saved.model;
-  ask_open("Opening " + safe_display(model, 60), model, [model](Progress&) { return model; });
-  wanted_ = std::move(saved.request);
+  ask_open(
+      {.name = "Opening " + safe_display(wanted, 60), .path = wanted, .request = std::move(saved.request)});
 }
 
 void Workspace::save_request(const std::string& path) {

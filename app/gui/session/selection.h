@@ -18,17 +18,18 @@ struct OperatorAt {
   std::size_t at = 0;  // position in the forward graph
   bool operator==(const OperatorAt&) const = default;
 };
+// A finding of Document::findings.
+struct FindingAt {
+  std::size_t at = 0;
+  bool operator==(const FindingAt&) const = default;
+};
 // A row of the comparison of methods.
 struct LoadOf {
   std::string method, order;
   bool operator==(const LoadOf&) const = default;
 };
 // Nothing is the model itself. A block belongs to the projection that is shown.
-using Selected = std::variant<std::monostate, TensorId, NodeId, OperatorAt, BlockId, LoadOf>;
-
-inline Selected selected_or_nothing(std::optional<TensorId> tensor) {
-  return tensor ? Selected(*tensor) : Selected();
-}
+using Selected = std::variant<std::monostate, TensorId, NodeId, OperatorAt, BlockId, LoadOf, FindingAt>;
 
 // What a block holds, or the block where it holds no tensor.
 inline Selected tensor_or_block(std::optional<TensorId> tensor, BlockId block) {

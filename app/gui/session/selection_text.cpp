@@ -20,10 +20,11 @@ using Facts = std::vector<std::pair<std::string, Json>>;
 // Names come from files: what is no UTF-8 is escaped.
 Json name_json(std::string_view name) { return is_valid_utf8(name) ? std::string(name) : safe_display(name); }
 
-Facts model_facts(const Model& model) {
+Facts model_facts(const Document& document) {
+  const Model& model = *document.model;
   return {{"model", name_json(model.name)},
           {"tensors", model.graph->tensors.size()},
-          {"parameters", model.parameters},
+          {"parameters", document.parameters()},
           {"bytes", model.weight_bytes},
           {"files", model.graph->files.size()}};
 }
@@ -80,6 +81,15 @@ Facts load_facts(const Document& document, const LoadOf& load) {
   return facts;
 }
 
+Facts finding_facts(const Document& document, std::size_t at) {
+  if (!document.findings.value() || at >= document.findings.value()->size()) return {};
+  const Finding& finding = (*document.findings.value())[at];
+  return {
+      {"finding", std::string(finding.id)},     {"severity", std::string(severity_name(finding.severity))},
+      {"text", safe_display(finding.text)},     {"cost", safe_display(finding.cost)},
+      {"remedy", safe_display(finding.remedy)}, {"bytes", finding.bytes}};
+}
+
 Facts facts_of(const Document& document) {
   const Model& model = *document.model;
   const Selected& selected = document.selected();
@@ -87,8 +97,10 @@ Facts facts_of(const Document& document) {
   if (const auto* const module = std::get_if<NodeId>(&selected)) return module_facts(model, *module);
   if (const auto* const block = std::get_if<BlockId>(&selected)) return block_facts(document, *block);
   if (const auto* const op = std::get_if<OperatorAt>(&selected)) return operator_facts(document, op->at);
+  if (const auto* const finding = std::get_if<FindingAt>(&selected))
+    return finding_facts(document, finding->at);
   if (const auto* const load = std::get_if<LoadOf>(&selected)) return load_facts(document, *load);
-  return model_facts(model);
+  return model_facts(document);
 }
 
 std::string value_text(const Json& value) {

@@ -27,9 +27,10 @@ std::uint64_t slack(const LoadRow& row, const Budget& budget) {
 }  // namespace
 
 Verdict verdict_of(const Document& document) {
-  const LoadRow* const row = document.row();
-  if (row == nullptr || document.comparison.busy()) return {};
-  const BoundRequest& bound = *document.comparison.value()->answer.bound;
+  const JudgedLoad* const judged = document.judged_load();
+  if (judged == nullptr || document.judged.busy()) return {};
+  const LoadRow* const row = &judged->row;
+  const BoundRequest& bound = judged->bound;
   if (row->refusal) return {Verdict::State::over, "cannot be done", safe_display(row->refusal->what(), 200)};
   if (!bound.judged()) return {Verdict::State::unjudged, "no budget", {}};
   if (!row->fits()) {

@@ -34,13 +34,30 @@ float size(const Json& json, const char* key) {
   return std::isfinite(value) && value > 0 && value < kMostSize ? static_cast<float>(value) : 0;
 }
 
+Json paths_json(const std::vector<std::string>& paths) {
+  Json list = Json::array();
+  for (const std::string& path : paths)
+    if (is_valid_utf8(path)) list.push_back(path);
+  return list;
+}
+
+std::vector<std::string> paths(const Json& json, const char* key, std::size_t most) {
+  std::vector<std::string> list;
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_array()) return list;
+  for (const Json& path : *found) {
+    if (list.size() == most) break;
+    if (path.is_string() && path.get_ref<const std::string&>().size() <= kMostPath)
+      list.push_back(path.get<std::string>());
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string state_text(const WindowState& state) {
-  Json recent = Json::array();
-  for (const std::string& path : state.recent)
-    if (is_valid_utf8(path)) recent.push_back(path);
   const Json json = {{"dark", state.dark},
+                     {"follows_desktop", state.follows_desktop},
                      {"scale", state.scale},
                      {"tree", state.layout.tree},
                      {"inspector", state.layout.inspector},
@@ -50,7 +67,8 @@ std::string state_text(const WindowState& state) {
                      {"show_timeline", state.layout.show_timeline},
                      {"width", state.width},
                      {"height", state.height},
-                     {"recent", std::move(recent)}};
+                     {"recent", paths_json(state.recent)},
+                     {"favourites", paths_json(state.favourites)}};
   return json.dump(2) + "\n";
 }
 
@@ -59,6 +77,7 @@ WindowState parse_state(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return state;
   state.dark = flag(json, "dark", state.dark);
+  state.follows_desktop = flag(json, "follows_desktop", state.follows_desktop);
   if (const float scale = size(json, "scale"); scale >= 0.5f && scale <= 4) state.scale = scale;
   state.layout.tree = size(json, "tree");
   state.layout.inspector = size(json, "inspector");
@@ -68,13 +87,8 @@ WindowState parse_state(std::string_view text) {
   state.layout.show_timeline = flag(json, "show_timeline", true);
   state.width = static_cast<int>(size(json, "width"));
   state.height = static_cast<int>(size(json, "height"));
-  const auto recent = json.find("recent");
-  if (recent == json.end() || !recent->is_array()) return state;
-  for (const Json& path : *recent) {
-    if (state.recent.size() == kMostRecent) break;
-    if (path.is_string() && path.get_ref<const std::string&>().size() <= kMostPath)
-      state.recent.push_back(path.get<std::string>());
-  }
+  state.recent = paths(json, "recent", kMostRecent);
+  state.favourites = paths(json, "favourites", kMostFavourites);
   return state;
 }
 

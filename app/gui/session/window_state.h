@@ -10,14 +10,16 @@
 
 namespace loadline::gui {
 
-inline constexpr std::size_t kMostRecent = 12;
+inline constexpr std::size_t kMostRecent = 12, kMostFavourites = 50;
 
 struct WindowState {
   bool dark = true;
+  bool follows_desktop = true;  // the theme of a window that was never shown before
   Layout layout;
   float scale = 0;                  // as Settings::scale
   int width = 0, height = 0;        // logical; 0: never shown
   std::vector<std::string> recent;  // paths, the last one first
+  std::vector<std::string> favourites = {};
   bool operator==(const WindowState&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// Opens models; workspace_transfer.cpp converts, uploads and queries the system.
+// Opens models; workspace_documents.cpp keeps the open ones, workspace_transfer.cpp moves their bytes.
 #include "app/gui/session/workspace.h"
 
 #include "app/gui/session/demo_folder.h"
@@ -23,6 +23,14 @@ std::string absolute_path(const std::string& path) {
   return failed ? path : whole;
 }
 
+// The document with the model at this path; 0 if there is none.
+std::uint64_t id_with_path(const std::vector<std::unique_ptr<Document>>& documents, const std::string& path) {
+  if (path.empty()) return 0;
+  for (const std::unique_ptr<Document>& document : documents)
+    if (document->model && absolute_path(document->model->path) == absolute_path(path)) return document->id;
+  return 0;
+}
+
 }  // namespace
 
 Workspace::Workspace(std::string hub_cache, std::shared_ptr<const ForwardAssets> assets)
@@ -30,38 +38,53 @@ Workspace::Workspace(std::string hub_cache, std::shared_ptr<const ForwardAssets>
   shared.assets = assets ? std::move(assets) : built_in_assets();
   shared.targets =
       std::make_shared<const std::vector<Target>>(built_in_targets().begin(), built_in_targets().end());
-  document_ = std::make_unique<Document>(shared, nullptr, Document::Kept{});
+  documents_.push_back(std::make_unique<Document>(shared, nullptr, Document::Kept{}));
 }
 
-void Workspace::ask_open(std::string name, std::string path, std::function<std::string(Progress&)> locate,
-                         const std::vector<Remedy>& with) {
+void Workspace::ask_open(ToOpen wanted) {
+  waiting_.push_back(std::move(wanted));
+  if (!opening.busy()) open_next();
+}
+
+void Workspace::open_next() {
+  if (waiting_.empty()) return;
+  const ToOpen& next = waiting_.front();
   ResolveOptions options;
   options.hub_cache = hub_cache_;
   options.assets = [assets = shared.assets] { return assets; };
-  for (const Remedy& remedy : with)
+  for (const Remedy& remedy : next.with)
     if (const auto* const option = find_option(open_options(), remedy.option))
       set_option(*option, options, remedy.value);
-  wanted_.reset();
   opening.ask(
-      shared.jobs, std::move(name),
-      [locate = std::move(locate), options, assets = shared.assets](Progress& progress) {
-        const std::string found = locate(progress);
+      shared.jobs, next.name,
+      [path = next.path, locate = next.locate, options](Progress& progress) {
+        const std::string found = locate ? locate(progress) : path;
         progress.check_cancelled();
         auto graph = std::make_shared<MetaGraph>(open_model(found, options));
         progress.check_cancelled();
-        return make_model(std::move(graph), found, *assets);
+        return make_model(std::move(graph), found);
       },
-      [this, path = std::move(path)] {
-        if (opening.error() != nullptr) {
-          shared.notices.fail("open", *opening.error(), document().id, path);
-        } else {
-          adopt(opening.value());
-          if (!path.empty()) remember(recent, absolute_path(path));
-          if (const auto wanted = std::exchange(wanted_, std::nullopt))
-            attempt([&] { document().ask(asked_by(*wanted)); });
-        }
+      [this] {
+        const ToOpen opened = std::move(waiting_.front());
+        waiting_.pop_front();
+        take_opened(opened);
         opening.drop();
+        open_next();
       });
+}
+
+void Workspace::take_opened(const ToOpen& opened) {
+  if (opening.error() != nullptr) {
+    shared.notices.fail("open", *opening.error(), document().id, opened.path);
+    return;
+  }
+  const bool again = opened.in_place_of != 0;
+  if (again && find_document(opened.in_place_of) == nullptr) return;  // closed meanwhile
+  const std::size_t before = shown_;
+  adopt(opening.value(), again ? opened.in_place_of : id_with_path(documents_, opening.value()->path));
+  if (!again && !opened.path.empty()) remember(recent, absolute_path(opened.path));
+  if (opened.request) attempt([&] { document().ask(asked_by(*opened.request)); });
+  if (again) show_document(before);
 }
 
 void Workspace::open(const std::string& path, const std::vector<Remedy>& with) {
@@ -70,30 +93,18 @@ void Workspace::open(const std::string& path, const std::vector<Remedy>& with) {
     return document().arena->open(path);
   }
   if (is_request_file(path)) return attempt([&] { open_request(path); });
-  ask_open(
-      "Opening " + safe_display(path, 60), path, [path](Progress&) { return path; }, with);
+  ask_open({.name = "Opening " + safe_display(path, 60), .path = path, .with = with});
 }
 
 void Workspace::open_demo() {
   if (!demo_) demo_ = std::make_shared<DemoFolder>();
-  ask_open("Writing the demo model", "",
-           [folder = demo_](Progress& progress) { return write_demo_model(folder->path(), progress); });
+  ask_open({.name = "Writing the demo model", .path = "", .locate = [folder = demo_](Progress& progress) {
+              return write_demo_model(folder->path(), progress);
+            }});
 }
 
 void Workspace::show(MetaGraphPtr graph, std::string path) {
-  opening.reset();
-  adopt(make_model(std::move(graph), std::move(path), *shared.assets));
-}
-
-void Workspace::close_model() {
-  opening.reset();
-  if (settings.panel == "arena") settings.panel = "map";  // without a model it is a page of its own
-  adopt(nullptr);
-}
-
-void Workspace::adopt(ModelPtr model) {
-  shared.notices.forget(document_->id);
-  document_ = std::make_unique<Document>(shared, std::move(model), document_->hand_over());
+  adopt(make_model(std::move(graph), std::move(path)));
 }
 
 void Workspace::attempt(const std::function<void()>& verb) {

@@ -4,6 +4,8 @@
 
 #include "app/gui/session/convert_task.h"
 #include "app/gui/session/document.h"
+#include "app/gui/session/export_request.h"
+#include "app/gui/session/file_watch.h"
 #include "app/gui/session/folder_listing.h"
 #include "app/gui/session/latest.h"
 #include "app/gui/session/shared.h"
@@ -13,10 +15,13 @@
 #include "exporters/write_layout.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +30,9 @@ namespace loadline::gui {
 
 class DemoFolder;
 
-// How the map colours tensors.
-enum class ColorBy { role, dtype, layer, shard };
-inline constexpr std::array<std::string_view, 4> kColorNames = {"role", "dtype", "layer", "shard"};
+// How the map colours tensors; without another model to differ from, `diff` is `role`.
+enum class ColorBy { role, dtype, layer, shard, diff };
+inline constexpr std::array<std::string_view, 5> kColorNames = {"role", "dtype", "layer", "shard", "diff"};
 
 // How the comparison is shown; `order` is where the order itself is arranged.
 enum class CompareView : std::uint8_t { table, curves, overlay, order };
@@ -54,6 +59,7 @@ struct Settings {
   float scale = 0;        // pixels per logical unit that the user chose; 0: the monitor's
   float shown_scale = 1;  // that of the last frame
   bool dark = true;
+  bool follows_desktop = false;  // dark is what the desktop wants, once that is known
   ColorBy color_by = ColorBy::role;
   CompareView compare_view = CompareView::table;
   CompareSort compare_sort;
@@ -78,6 +84,9 @@ struct Conversion {
   std::string out = {};  // the path that was asked for
 };
 
+// More than rounding to F16 or BF16 changes a number of ordinary size.
+inline constexpr double kCastTolerance = 1.0 / 128;
+
 // The output of a conversion compared with its source, weight by weight.
 struct ConversionCheck {
   std::uint64_t document = 0;  // the id of the converted document
@@ -85,8 +94,6 @@ struct ConversionCheck {
   std::uint64_t weights = 0, equal = 0, missing = 0;
   std::string first_difference = {};  // the name of a weight; empty if there is none
 };
-// More than rounding to F16 or BF16 changes a number of ordinary size.
-inline constexpr double kCastTolerance = 1.0 / 128;
 
 // Every function returns at once. Long work runs in a job, whose result poll() takes in. Used from one
 // thread.
@@ -97,22 +104,32 @@ class Workspace {
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
-  // Opens a path in the background, with the options `with` of opening. The present model is shown until the
-  // new one is there. A .csv file is a packing problem, which the panel "arena" shows beside the model. A
-  // .json file may be a saved request.
+  // Opens a path in the background, with the options `with` of opening. Paths open one after the other, each
+  // in a document of its own, which is shown then: the document that has this path already, else the one
+  // without a model, else a new one at the end. A .csv file is a packing problem, which the panel "arena"
+  // shows beside the model. A .json file may be a saved request.
   void open(const std::string& path, const std::vector<Remedy>& with = {});
-  // Opens a saved request (core/load/request_file.h) and applies it to the model that it names, else to the
-  // present model. Throws Error.
-  void open_request(const std::string& path);
+  // Opens a saved request (core/load/request_file.h) and applies it to `model`, else to the model that it
+  // names, else to the present model. Throws Error.
+  void open_request(const std::string& path, const std::string& model = {});
   void save_request(const std::string& path);
   // Writes the built-in demo model to a temporary folder, once, and opens it.
   void open_demo();
   // Shows a graph that is already there.
   void show(MetaGraphPtr graph, std::string path);
+  // Reads the model again from its files. The question, the filter and the selection stay.
+  void reload();
+  // Closes the document that is shown, and shows the one beside it.
   void close_model();
   // The document that is shown. There always is one; a new model comes in a new document.
-  Document& document() { return *document_; }
-  const Document& document() const { return *document_; }
+  Document& document() { return *documents_[shown_]; }
+  const Document& document() const { return *documents_[shown_]; }
+  // All of them, in the order of the tabs.
+  const std::vector<std::unique_ptr<Document>>& documents() const { return documents_; }
+  std::size_t shown_document() const { return shown_; }
+  void show_document(std::size_t at);  // a position in documents(); others are ignored
+  // The document with this id; null if it was closed.
+  Document* find_document(std::uint64_t id) const;
 
   // Both throw Error if the model cannot be used that way. A later failure becomes a notice.
   void convert(const ConvertTask& task);
@@ -136,25 +153,35 @@ class Workspace {
   void browse(const std::string& folder);
   const FolderListing& folder() const { return listing.or_empty(); }  // last listed
 
+  // Keeps the path of the model shown among the favourites, or drops it. Throws Error{usage} without a path.
+  void toggle_favourite();
+
   // Applies remedies: opens `path` again with the options, sets options of the load, or passes options to the
   // convert panel.
   void mend(const std::vector<Remedy>& remedies, const std::string& path = {});
   // Calls `verb` and turns its Error into a notice: for buttons.
   void attempt(const std::function<void()>& verb);
   // Takes in the results of finished jobs; true if there were any.
-  bool poll() { return shared.jobs.poll(); }
-  bool busy() const { return !shared.jobs.idle(); }
+  bool poll();
+  bool busy() const { return !shared.jobs.idle() || !waiting_.empty() || wants_export; }
+  // Called on another thread when poll() has something to do.
+  void set_wake(const std::function<void()>& wake);
 
   Shared shared;
   Settings settings;
   bool wants_browser = false;  // the file browser opens at the next frame
   bool wants_quit = false;
-  bool wants_advice = false;        // the sheet behind the verdict opens at the next frame
-  bool wants_palette = false;       // the palette opens at the next frame
-  bool shows_keys = false;          // the sheet of keys is shown
-  bool wants_filter = false;        // the filter gets the keyboard at the next frame
-  std::vector<std::string> recent;  // paths of models, the last one opened first
-  std::string manual;               // the topic of the manual that is shown; empty: none
+  std::string done;                     // what was finished last, in words; not a message that must be read
+  bool wants_attention = false;         // something that took long is done: the desktop may say so
+  std::vector<std::string> favourites;  // paths of models that the user keeps, the newest first
+  bool wants_advice = false;            // the sheet behind the verdict opens at the next frame
+  bool wants_palette = false;           // the palette opens at the next frame
+  std::string palette_text;             // and this is typed in it
+  std::optional<ExportRequest> wants_export;  // until the file is written
+  bool shows_keys = false;                    // the sheet of keys is shown
+  bool wants_filter = false;                  // the filter gets the keyboard at the next frame
+  std::vector<std::string> recent;            // paths of models, the last one opened first
+  std::string manual;                         // the topic of the manual that is shown; empty: none
   Latest<Model> opening;
   Latest<Conversion> conversion;
   Latest<UploadResult> uploading;
@@ -164,15 +191,34 @@ class Workspace {
   Latest<std::vector<std::string>> cached;  // org/name
 
  private:
-  void ask_open(std::string name, std::string path, std::function<std::string(Progress&)> locate,
-                const std::vector<Remedy>& with = {});
-  void adopt(ModelPtr model);
+  // A model to be opened.
+  struct ToOpen {
+    std::string name;                                   // of the job
+    std::string path;                                   // as asked for; empty: not to be remembered
+    std::function<std::string(Progress&)> locate = {};  // makes or finds the model; empty: it is at the path
+    std::vector<Remedy> with = {};
+    std::optional<LoadRequest> request = {};  // asked of the model once it is there
+    std::uint64_t in_place_of = 0;            // the id of the document that is read again; 0: none
+  };
+  void ask_open(ToOpen wanted);
+  void open_next();
+  void take_opened(const ToOpen& wanted);
+  void adopt(ModelPtr model, std::uint64_t in_place_of = 0);
+  void replace(std::size_t at, ModelPtr model);
+  void reload(std::size_t at);
+  void watch_files();
+  void take_changed_files();
 
   std::string hub_cache_;
-  std::optional<LoadRequest> wanted_;  // the request for the model that is being opened
-  std::shared_ptr<DemoFolder> demo_;   // shared with the jobs that write to it
-  std::string disk_path_;              // the path measured last
-  std::unique_ptr<Document> document_;
+  std::deque<ToOpen> waiting_;                        // the first is being opened
+  std::shared_ptr<DemoFolder> demo_;                  // shared with the jobs that write to it
+  std::string disk_path_;                             // the path measured last
+  std::vector<std::unique_ptr<Document>> documents_;  // never empty
+  std::size_t shown_ = 0;
+  FileWatch watch_;
 };
+
+// What a tab is called, not escaped: the model's name, and where another open model has that too, its file's.
+std::string tab_title(const Workspace& workspace, const Document& document);
 
 }  // namespace loadline::gui

@@ -65,9 +65,10 @@ void Workspace::convert(const ConvertTask& task) {
           return;
         }
         const WriteReport& report = conversion.value()->report;
-        shared.notices.add(Severity::info,
-                           fmt::format("Wrote {}: {} in {}", safe_display(out),
-                                       format_bytes(report.bytes_written), format_seconds(report.seconds)));
+        done = fmt::format("Wrote {}: {} in {}", safe_display(out), format_bytes(report.bytes_written),
+                           format_seconds(report.seconds));
+        wants_attention = true;
+        shared.notices.add(Severity::info, done);
       });
 }
 
@@ -77,11 +78,11 @@ std::shared_ptr<const Conversion> Workspace::converted() const {
 }
 
 void Workspace::check_conversion() {
-  const auto done = converted();
-  if (!done || done->report.files.empty()) throw Error(ErrorCode::usage, "nothing has been converted");
+  const auto last = converted();
+  if (!last || last->report.files.empty()) throw Error(ErrorCode::usage, "nothing has been converted");
   checking.ask(
       shared.jobs, "Comparing",
-      [source = document().model->graph, out = done->out, id = done->document](Progress& progress) {
+      [source = document().model->graph, out = last->out, id = last->document](Progress& progress) {
         const auto result = std::make_shared<const MetaGraph>(open_model(out, {}));
         return compare_with_source(source, result, id, progress);
       },
@@ -124,6 +125,8 @@ void Workspace::upload() {
           return;
         }
         const gpu::UploadReport& report = uploading.value()->report;
+        done = fmt::format("Uploaded {} in {}", format_bytes(report.bytes), format_seconds(report.seconds));
+        wants_attention = true;
         if (report.verified == false)
           shared.notices.add(Severity::error, "The upload differs from the file: " + report.mismatch);
       });

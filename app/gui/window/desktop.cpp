@@ -103,7 +103,12 @@ class DesktopWindow final : public Window {
     present(ImGui::GetDrawData());
   }
 
-  void save_png(const std::string& path) override {
+  void request_attention() override {
+    if (glfwGetWindowAttrib(window_.get(), GLFW_FOCUSED) == GLFW_FALSE)
+      glfwRequestWindowAttention(window_.get());
+  }
+
+  Picture picture() override {
     ImDrawData* draw = ImGui::GetDrawData();
     if (draw == nullptr || !renderer_) throw Error(ErrorCode::gpu, "window: nothing was drawn yet");
     // drawing again reuses the vertex buffers of the frames in flight
@@ -111,7 +116,7 @@ class DesktopWindow final : public Window {
     const VkExtent2D extent = {static_cast<std::uint32_t>(draw->DisplaySize.x * draw->FramebufferScale.x),
                                static_cast<std::uint32_t>(draw->DisplaySize.y * draw->FramebufferScale.y)};
     OffscreenTarget target(device_, format_.format, extent);
-    write_png(target.draw(draw), path);
+    return target.draw(draw);
   }
 
   void upload_fonts() override {

@@ -29,7 +29,7 @@ class OffscreenWindow final : public StillWindow {
     build_frame(build);
   }
 
-  void save_png(const std::string& path) override {
+  Picture picture() override {
     ImDrawData* draw = ImGui::GetDrawData();
     if (draw == nullptr) throw Error(ErrorCode::gpu, "window: nothing was drawn yet");
     const VkExtent2D extent = {static_cast<std::uint32_t>(draw->DisplaySize.x),
@@ -38,7 +38,7 @@ class OffscreenWindow final : public StillWindow {
       target_.reset();
       target_.emplace(device_, kFormat, extent);
     }
-    write_png(target_->draw(draw), path);
+    return target_->draw(draw);
   }
 
   void upload_fonts() override {

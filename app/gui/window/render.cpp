@@ -1,7 +1,6 @@
 // The render pass, ImGui's renderer, and drawing into an image that becomes a PNG.
 #include "app/gui/window/vulkan.h"
 #include "core/base/error.h"
-#include "core/io/atomic_file.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +8,6 @@
 
 #include <backends/imgui_impl_vulkan.h>
 #include <imgui.h>
-#include <stb/stb_image_write.h>
 
 namespace loadline::gui {
 namespace {
@@ -127,22 +125,6 @@ ImGuiRenderer::ImGuiRenderer(VulkanDevice& device, const RenderPass& pass, std::
 ImGuiRenderer::~ImGuiRenderer() {
   vkDeviceWaitIdle(device_.device());
   ImGui_ImplVulkan_Shutdown();
-}
-
-void write_png(const Picture& picture, const std::string& path) {
-  std::vector<std::byte> bytes;
-  const auto append = [](void* context, void* data, int size) {
-    auto& out = *static_cast<std::vector<std::byte>*>(context);
-    const auto* from = static_cast<const std::byte*>(data);
-    out.insert(out.end(), from, from + size);
-  };
-  const int width = static_cast<int>(picture.width);
-  const int height = static_cast<int>(picture.height);
-  if (stbi_write_png_to_func(append, &bytes, width, height, 4, picture.rgba.data(), width * 4) == 0)
-    throw Error(ErrorCode::io, {.file = path}, "cannot encode the picture");
-  AtomicFile file(path);
-  file.write_at(0, bytes);
-  file.commit();
 }
 
 OffscreenTarget::OffscreenTarget(VulkanDevice& device, VkFormat format, VkExtent2D extent)

@@ -12,14 +12,17 @@ namespace loadline::gui {
 class StillWindow : public Window {
  public:
   explicit StillWindow(const WindowOptions& options)
-      : width_(options.width), height_(options.height), scale_(options.scale > 0 ? options.scale : 1) {}
+      : width_(options.width),
+        height_(options.height),
+        usual_scale_(options.scale > 0 ? options.scale : 1),
+        scale_(usual_scale_) {}
 
   void set_size(int width, int height) override {
     width_ = width;
     height_ = height;
   }
   float scale() const override { return scale_; }
-  void set_scale(float scale) override { scale_ = scale; }
+  void set_scale(float scale) override { scale_ = scale > 0 ? scale : usual_scale_; }
   void set_mouse(float x, float y, bool down) override {
     mouse_ = {x, y};
     mouse_down_ = down;
@@ -41,6 +44,7 @@ class StillWindow : public Window {
  private:
   int width_;
   int height_;
+  float usual_scale_;  // in place of a monitor's
   float scale_;
   ImVec2 mouse_ = {-1000, -1000};
   bool mouse_down_ = false;

@@ -1,6 +1,7 @@
 // Vulkan objects shared by both kinds of window: device, render pass, the ImGui renderer, an offscreen image.
 #pragma once
 
+#include "app/gui/window/picture.h"
 #include "app/gui/window/window.h"
 
 #include <cstdint>
@@ -129,16 +130,6 @@ class ImGuiRenderer {
  private:
   VulkanDevice& device_;
 };
-
-// A picture as RGBA pixels, for a PNG file.
-struct Picture {
-  std::uint32_t width = 0;
-  std::uint32_t height = 0;
-  std::vector<unsigned char> rgba;
-};
-
-// Throws Error{io}. The file appears whole or not at all.
-void write_png(const Picture& picture, const std::string& path);
 
 // An image to draw one frame into and read it back. Throws Error{limit} if it is larger than the device
 // draws, Error{gpu}.

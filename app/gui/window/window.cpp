@@ -30,11 +30,19 @@ bool Window::wait_events(double seconds) {
   return false;
 }
 
+namespace {
+
+// Until version 1.87 KeysDown is indexed by the codes of the platform; GLFW's letters are ASCII.
+constexpr int kTab = 258, kF1 = 290;
+
+int code_of(std::string_view key) { return key == "Tab" ? kTab : key[0]; }
+
+}  // namespace
+
 bool shortcut_pressed(std::string_view shortcut) {
-  constexpr std::string_view kControl = "Ctrl+";
+  constexpr std::string_view kControl = "Ctrl+", kShifted = "Ctrl+Shift+";
   if (shortcut == "Escape") return list_key_pressed(ListKey::escape);
   if (shortcut == "Backspace") return list_key_pressed(ListKey::backspace);
-  constexpr int kF1 = 290;  // as GLFW has it
   if (shortcut.size() == 2 && shortcut[0] == 'F') return ImGui::IsKeyPressed(kF1 + shortcut[1] - '1', false);
   if (shortcut == "?") {  // on whichever key it lies
     const auto& typed = ImGui::GetIO().InputQueueCharacters;
@@ -45,12 +53,9 @@ bool shortcut_pressed(std::string_view shortcut) {
   if (shortcut == "Alt+Left") return ImGui::GetIO().KeyAlt && list_key_pressed(ListKey::left);
   if (shortcut == "Alt+Right") return ImGui::GetIO().KeyAlt && list_key_pressed(ListKey::right);
   if (!ImGui::GetIO().KeyCtrl || !shortcut.starts_with(kControl)) return false;
-  constexpr std::string_view kShifted = "Ctrl+Shift+";
   const bool shifted = shortcut.starts_with(kShifted);
   if (ImGui::GetIO().KeyShift != shifted) return false;
-  if (shifted) return ImGui::IsKeyPressed(shortcut[kShifted.size()], false);
-  // until version 1.87 KeysDown is indexed by the codes of the platform; GLFW's letters are ASCII
-  return ImGui::IsKeyPressed(shortcut[kControl.size()], false);
+  return ImGui::IsKeyPressed(code_of(shortcut.substr(shifted ? kShifted.size() : kControl.size())), false);
 }
 
 bool list_key_pressed(ListKey key) {

@@ -2,6 +2,8 @@
 // Dear ImGui stays behind this header.
 #pragma once
 
+#include "app/gui/window/picture.h"
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,18 +35,23 @@ class Window {
   // Calls `build` between ImGui's NewFrame and Render, then shows the result. A window that is
   // minimised builds nothing. Throws Error{gpu}.
   virtual void frame(const std::function<void()>& build) = 0;
+  // Draws what the last frame showed, and waits until it is drawn. Throws Error{gpu}.
+  virtual Picture picture() = 0;
   // Writes what the last frame showed. Throws Error{gpu} or Error{io}.
-  virtual void save_png(const std::string& path) = 0;
+  void save_png(const std::string& path) { write_png(picture(), path); }
   // Uploads the font atlas. Needed after fonts were added or the scale changed.
   virtual void upload_fonts() = 0;
   virtual void set_size(int width, int height) = 0;  // logical
-  // Pixels per logical unit; fonts and sizes are multiplied by it.
+  // Pixels per logical unit; fonts and sizes are multiplied by it. 0 sets what it was at first, or the
+  // monitor's.
   virtual float scale() const = 0;
   virtual void set_scale(float scale) = 0;
 
   // Only a desktop window has user input; the defaults answer for a window without input.
   virtual bool should_close() const { return false; }
   virtual void set_title(const std::string&) {}
+  // Something is done that the user may have turned away from.
+  virtual void request_attention() {}
   // Sleeps until an event comes, at most `seconds`; 0 only collects pending events. False if the time ran
   // out.
   virtual bool wait_events(double seconds);

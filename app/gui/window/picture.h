@@ -1,0 +1,45 @@
+// Pictures of the window, and the files they are written to.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace loadline::gui {
+
+// RGBA pixels, row by row from the top.
+struct Picture {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  std::vector<unsigned char> rgba;
+};
+
+// The part inside a rectangle in pixels, as far as it lies in the picture.
+Picture cropped(const Picture& picture, std::uint32_t x, std::uint32_t y, std::uint32_t width,
+                std::uint32_t height);
+
+// Throws Error{io}. The file appears whole or not at all.
+void write_png(const Picture& picture, const std::string& path);
+
+// An animation of pictures of one size, in at most 256 colours each. It repeats for ever.
+class GifFile {
+ public:
+  // Throws Error{limit} for a size that GIF files cannot have.
+  GifFile(std::uint32_t width, std::uint32_t height);
+  GifFile(const GifFile&) = delete;
+  GifFile& operator=(const GifFile&) = delete;
+  ~GifFile();
+
+  // Shown for so many hundredths of a second. Pictures of another size are refused: Error{usage}. Throws
+  // Error{io}.
+  void add(const Picture& picture, unsigned hundredths);
+  // Ends the file. Throws Error{io}; it appears whole or not at all.
+  void write(const std::string& path);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace loadline::gui

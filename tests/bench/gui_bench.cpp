@@ -1,0 +1,245 @@
+// Frames of the window, from NewFrame to Render, and how soon it shows a model: without a display, beside the
+// frame of an empty window and beside opening the model alone.
+#include "app/gui/gui_app.h"
+#include "core/base/text.h"
+#include "core/forward/claims.h"
+#include "core/forward/config_graph.h"
+#include "core/forward/presets.h"
+#include "core/io/process_memory.h"
+#include "exporters/synth.h"
+#include "importers/resolve.h"
+#include "tests/bench/harness.h"
+#include "tests/gui/null_window.h"
+#include "tests/gui/sample_graphs.h"
+#include "tests/support/builders.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace loadline::gui {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string program;  // this one, to start again
+
+double milliseconds(Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+struct Frames {
+  std::vector<double> took;  // milliseconds, sorted
+
+  double at(double share) const {
+    return took[std::min(took.size() - 1,
+                         static_cast<std::size_t>(share * static_cast<double>(took.size())))];
+  }
+};
+
+// What a user does meanwhile, one part of it a frame.
+struct Motion {
+  std::string_view name;
+  void (*step)(Workspace& workspace, std::size_t frame);
+  void (*end)(Workspace& workspace);
+};
+
+constexpr std::size_t kFrames = 150;
+
+const auto kMotions = std::to_array<Motion>({
+    {"still", [](Workspace&, std::size_t) {}, [](Workspace&) {}},
+    {"zooming",
+     [](Workspace& workspace, std::size_t frame) {
+       Document& document = workspace.document();
+       const auto nodes = static_cast<std::uint32_t>(document.model->tree.nodes.size());
+       document.zoom(NodeId{static_cast<std::uint32_t>(frame * 7919 % nodes)});
+     },
+     [](Workspace& workspace) { workspace.document().zoom(kRootNode); }},
+    {"scrubbing",
+     [](Workspace& workspace, std::size_t frame) {
+       Document& document = workspace.document();
+       if (document.projection.value())
+         document.set_step(document.projection.value()->plan.steps.size() * frame / kFrames);
+     },
+     [](Workspace& workspace) { workspace.document().set_step(std::nullopt); }},
+    {"typing",
+     [](Workspace& workspace, std::size_t frame) {
+       static constexpr std::string_view kTyped = "layers.12.mlp";
+       if (frame % 5 == 0) workspace.document().set_filter(std::string(kTyped.substr(0, frame / 5 % 14)));
+     },
+     [](Workspace& workspace) { workspace.document().set_filter(""); }},
+    {"playing",
+     [](Workspace& workspace, std::size_t) {
+       if (!workspace.document().playing) workspace.document().play(true);
+     },
+     [](Workspace& workspace) {
+       workspace.document().play(false);
+       workspace.document().set_step(std::nullopt);
+     }},
+});
+
+Frames frames(GuiApp& app, const Motion& motion) {
+  Frames all;
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    const auto start = Clock::now();
+    motion.step(app.workspace(), i);  // what an event does is part of its frame
+    app.frame();
+    all.took.push_back(milliseconds(Clock::now() - start));
+  }
+  motion.end(app.workspace());
+  app.settle();
+  std::ranges::sort(all.took);
+  return all;
+}
+
+// One line for each motion: the worst of all panels, and which one that is.
+void of_panels(std::size_t tensors) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.draw_settled();
+  const Frames empty = frames(app, kMotions[0]);
+  app.workspace().show(many_tensors(tensors), "");
+  app.settle();
+  fmt::print("\n{} tensors; an empty window takes {:.2f} ms\n", format_grouped(tensors), empty.at(0.5));
+  fmt::print("  {:<11} {:<10} {:>9} {:>9} {:>9} {:>14}\n", "panel", "motion", "median", "p99", "worst",
+             "p99 / empty");
+  for (const PanelRow& panel : panels()) {
+    if (panel.tab.empty()) continue;
+    app.workspace().settings.panel = panel.id;
+    app.draw_settled();
+    app.settle();
+    app.draw_settled();
+    for (const Motion& motion : kMotions) {
+      const Frames took = frames(app, motion);
+      fmt::print("  {:<11} {:<10} {:>6.2f} ms {:>6.2f} ms {:>6.2f} ms {:>13.1f}x\n", panel.id, motion.name,
+                 took.at(0.5), took.at(0.99), took.took.back(), took.at(0.99) / empty.at(0.99));
+    }
+  }
+  std::fflush(stdout);
+}
+
+// With the rasteriser of this machine: the whole frame, shown in an image.
+void rasterised(std::size_t tensors) {
+  std::unique_ptr<Window> window;
+  try {
+    window = open_offscreen_window({});
+  } catch (const Error& error) {
+    return fmt::print("  not rasterised: {}\n", error.what());
+  }
+  GuiApp app(*window, "");
+  app.workspace().show(many_tensors(tensors), "");
+  app.settle();
+  app.draw_settled();
+  Frames took;
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    const auto start = Clock::now();
+    app.frame();
+    (void)window->picture();
+    took.took.push_back(milliseconds(Clock::now() - start));
+  }
+  std::ranges::sort(took.took);
+  fmt::print("  map, rasterised to 1280x800: median {:.2f} ms, p99 {:.2f} ms, worst {:.2f} ms\n",
+             took.at(0.5), took.at(0.99), took.took.back());
+  std::fflush(stdout);
+}
+
+// A window that opens a model, taken down by close(): that is no part of any time.
+class Opened {
+ public:
+  void close() {
+    app_.reset();
+    window_.reset();
+  }
+  void show_first_frame(const std::string& path) {
+    window_ = open_null_window({});
+    app_ = std::make_unique<GuiApp>(*window_, "");
+    if (!path.empty()) app_->workspace().open(path);
+    app_->frame();
+  }
+  // Until the model's tree and map are drawn; a window that waits draws nothing meanwhile.
+  void show_model(const std::string& path) {
+    show_first_frame(path);
+    while (!app_->workspace().document().model) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      app_->workspace().poll();
+    }
+    app_->frame();
+  }
+
+ private:
+  std::unique_ptr<Window> window_;
+  std::unique_ptr<GuiApp> app_;
+};
+
+void opening(const std::string& path) {
+  Opened window;
+  const auto close = [&] { window.close(); };
+  bench::print("the first frame of a window",
+               bench::measure({{"empty", [&] { window.show_first_frame(""); }, close},
+                               {"with the model", [&] { window.show_first_frame(path); }, close}},
+                              15),
+               0);
+  std::shared_ptr<const MetaGraph> graph;
+  const auto drop = [&] {
+    window.close();
+    graph.reset();
+  };
+  bench::print("until the model is there",
+               bench::measure({{"what inspect does: open_model, count",
+                                [&] {
+                                  window.show_first_frame("");
+                                  graph = std::make_shared<const MetaGraph>(open_model(path, {}));
+                                  (void)model_claims(*graph, *built_in_assets());
+                                },
+                                drop},
+                               {"its tree and map are drawn", [&] { window.show_model(path); }, drop}},
+                              15),
+               0);
+}
+
+int show_memory(const std::string& path) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.draw_settled();
+  const std::uint64_t empty = read_process_memory().rss_anon;
+  const auto start = Clock::now();
+  app.workspace().open(path);
+  app.settle();
+  app.draw_settled();
+  app.settle();
+  const double took = milliseconds(Clock::now() - start) / 1000;
+  const std::uint64_t full = read_process_memory().rss_anon;
+  fmt::print("  {}: RssAnon {} above an empty window's {}, all background work done after {:.2f} s\n",
+             safe_display(path, 60), format_bytes(full - std::min(full, empty)), format_bytes(empty), took);
+  return 0;
+}
+
+}  // namespace
+}  // namespace loadline::gui
+
+int main(int count, char** arguments) {
+  using namespace loadline;
+  if (count == 3 && std::string_view(arguments[1]) == "--memory") return gui::show_memory(arguments[2]);
+  gui::program = arguments[0];
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "deepseek-v3";
+  Progress progress;
+  const Preset& preset = *find_preset("deepseek-v3");
+  synthesize(config_graph(preset.config_json, "deepseek-v3"), path,
+             {.seed = {}, .max_shard_bytes = preset.max_shard_bytes, .overwrite = false}, progress);
+  gui::opening(path);
+  std::fflush(stdout);
+  if (std::system(fmt::format("'{}' --memory '{}'", gui::program, path).c_str()) != 0)
+    fmt::print("  memory: failed\n");
+  for (const std::size_t tensors : {std::size_t{1'000}, std::size_t{100'000}, std::size_t{1'000'000}}) {
+    gui::of_panels(tensors);
+    gui::rasterised(tensors);
+  }
+}

@@ -1,0 +1,273 @@
+// Whole sessions of a person at a real window: what they do with mouse and keys, and what comes of it.
+#include "tests/gui/person.h"
+
+#include "app/gui/panel.h"
+#include "app/gui/session/verdict.h"
+#include "core/base/progress.h"
+#include "core/forward/config_graph.h"
+#include "core/forward/presets.h"
+#include "exporters/synth.h"
+#include "tests/gui/drawn_text.h"
+#include "tests/gui/sample_graphs.h"
+#include "tests/support/builders.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+namespace loadline::gui {
+namespace {
+
+class AtTheWindow : public ::testing::Test {
+ protected:
+  // The demo model in a folder of its own, without bytes on the disk.
+  std::string demo(const char* name) const {
+    const std::string path = folder_ / name;
+    Progress progress;
+    synthesize(config_graph(find_preset("demo")->config_json, "config.json"), path, {}, progress);
+    return path;
+  }
+  void show_demo() {
+    app_.workspace().show(preset_graph("demo"), "");
+    ASSERT_TRUE(
+        person_.wait_until([&] { return document().judged_load() != nullptr && !workspace().busy(); }));
+  }
+  Workspace& workspace() { return app_.workspace(); }
+  Document& document() { return app_.workspace().document(); }
+  std::string model_name() { return document().model ? document().model->name : ""; }
+  std::string selected() {
+    return document().selected_tensor() ? document().model->tensor(*document().selected_tensor()).name.str()
+                                        : "";
+  }
+
+  // The method before or after this one, whichever the list of methods shows.
+  const Method* shown_beside(std::string_view id) {
+    const auto at = std::ranges::find(methods(), id, &Method::id);
+    if (at != methods().begin() && person_.sees(std::prev(at)->id)) return &*std::prev(at);
+    return std::next(at) != methods().end() && person_.sees(std::next(at)->id) ? &*std::next(at) : nullptr;
+  }
+
+  const loadline::testing::TemporaryFolder folder_;
+  const std::unique_ptr<Window> window_ =
+      open_desktop_window({.width = 1400, .height = 900, .scale = 1, .validation = true});
+  GuiApp app_{*window_, folder_ / "no hub"};
+  Person person_{app_};
+
+  void TearDown() override {
+    EXPECT_EQ(window_->validation_messages(), std::vector<std::string>{});
+    if (!HasFailure()) return;
+    const std::string picture =
+        std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".png";
+    window_->save_png(picture);
+    std::printf("what the window showed then: %s\n", picture.c_str());
+  }
+};
+
+#define SOON(condition) \
+  ASSERT_TRUE(person_.wait_until([&] { return (condition); })) << #condition << " does not become true"
+
+TEST_F(AtTheWindow, opens_models_by_typing_their_paths_and_moves_between_their_tabs) {
+  const std::string first = demo("first"), second = demo("second");
+  person_.press("ctrl+o");
+  SOON(person_.sees("Open this folder"));
+  SOON(!workspace().listing.busy());
+  person_.press("ctrl+a");
+  person_.type(first);
+  person_.press("Return");
+  SOON(model_name() == "first" && !workspace().busy());
+
+  person_.click("Open");
+  SOON(person_.sees("Open this folder"));
+  SOON(!workspace().listing.busy());
+  person_.press("ctrl+a");
+  person_.type(second);
+  person_.press("Return");
+  SOON(model_name() == "second" && !workspace().busy());
+  ASSERT_EQ(workspace().documents().size(), 2u);
+
+  person_.press("ctrl+Tab");
+  SOON(model_name() == "first");
+  person_.press("ctrl+shift+Tab");
+  SOON(model_name() == "second");
+  person_.click("first");  // its tab
+  SOON(model_name() == "first");
+
+  person_.press("ctrl+d");
+  SOON(workspace().settings.panel == "diff");
+  SOON(document().diff.result.value() != nullptr);
+  EXPECT_EQ(document().diff.there(), workspace().documents()[1]->model);
+  for (const DiffKind kind : document().diff.result.value()->of_tensor) EXPECT_EQ(kind, DiffKind::equal);
+
+  // the cross behind the tab's name is no word: the mouse goes there until it is told what a click does
+  SOON(drawn_at("first").size() > 1);
+  ImVec2 at = drawn_at("first").at(1);  // the toolbar says it first
+  for (int steps = 0; steps < 40 && !person_.sees("Close (Ctrl+W)"); ++steps)
+    person_.move_to({at.x += 4, at.y});
+  ASSERT_TRUE(person_.sees("Close (Ctrl+W)"));
+  person_.click_at(at);
+  SOON(workspace().documents().size() == 1);
+  EXPECT_EQ(model_name(), "second");
+  person_.press("ctrl+w");
+  SOON(document().model == nullptr);
+}
+
+TEST_F(AtTheWindow, filters_and_selects_with_the_keyboard) {
+  show_demo();
+  person_.press("ctrl+f");
+  person_.type("layer:0 q_proj");
+  SOON(document().table().applied == "layer:0 q_proj");
+  ASSERT_EQ(document().table().rows.size(), 1u);
+  const std::string name = document().model->tensor(document().table().rows[0]).name.str();
+  // the table's rows follow the arrows once it has the keyboard
+  person_.press("ctrl+a");
+  person_.type("layer:0");
+  SOON(document().table().applied == "layer:0");
+  ASSERT_GT(document().table().rows.size(), 2u);
+  person_.press("Return");
+  person_.click("Tensors");
+  SOON(workspace().settings.panel == "tensors");
+  person_.click(document().model->tensor(document().table().rows[0]).name.view());
+  SOON(document().selected_tensor() == document().table().rows[0]);
+  person_.press("Down");
+  SOON(document().selected_tensor() == document().table().rows[1]);
+  person_.press("Up");
+  SOON(document().selected_tensor() == document().table().rows[0]);
+  // the palette finds any tensor by its name
+  person_.press("ctrl+p");
+  person_.type(name);
+  person_.press("Return");
+  SOON(selected() == name);
+  person_.press("alt+Left");
+  SOON(document().selected_tensor() == document().table().rows[0]);
+  person_.press("Escape");
+  SOON(!document().selected_tensor());
+}
+
+TEST_F(AtTheWindow, copies_what_is_selected_for_other_programs) {
+  show_demo();
+  person_.press("ctrl+shift+c");
+  const std::string model = person_.paste();
+  EXPECT_NE(model.find("tensors: 75"), std::string::npos) << model;
+  document().select(TensorId{3});
+  person_.press("ctrl+shift+c");
+  const std::string tensor = person_.paste();
+  EXPECT_NE(tensor.find("tensor: " + selected()), std::string::npos) << tensor;
+}
+
+TEST_F(AtTheWindow, changes_the_method_with_the_mouse) {
+  show_demo();
+  ASSERT_EQ(shown_method(document().asked()).id, "staged_ring");
+  person_.click("staged_ring");
+  // the list opens where the chosen method stands
+  const Method* other = nullptr;
+  SOON((other = shown_beside("staged_ring")) != nullptr);
+  person_.click(other->id, -1);
+  SOON(shown_method(document().asked()).id == other->id);
+  SOON(document().projection.value() && document().projection.value()->method->id == other->id);
+}
+
+TEST_F(AtTheWindow, states_a_budget_and_takes_advice_and_takes_it_back) {
+  show_demo();
+  person_.click("no limit");
+  person_.type("32MiB");
+  person_.press("Return");
+  SOON(document().asked().request.device_budget == 32u << 20);
+  SOON(verdict_of(document()).state == Verdict::State::over);
+  const Asked before = document().asked();
+  person_.press("F2");
+  SOON(document().advised() && document().advice.value() && document().advice.value()->advice);
+  person_.click("Apply");
+  SOON(document().can_take_back());
+  EXPECT_NE(document().asked(), before);
+  person_.press("F2");  // the sheet closed, and what it did is to be seen
+  person_.click("Take the change back");
+  SOON(document().asked() == before);
+}
+
+TEST_F(AtTheWindow, plays_the_load_and_steps_through_it) {
+  show_demo();
+  person_.press("comma");
+  SOON(!document().at_peak());
+  const std::size_t step = document().step();
+  person_.press("period");
+  SOON(document().step() == step + 1);
+  person_.press("space");
+  SOON(document().playing);
+  SOON(document().step() != step + 1);
+  person_.press("space");
+  SOON(!document().playing);
+}
+
+TEST_F(AtTheWindow, shows_every_tab_the_keys_and_another_scale) {
+  show_demo();
+  for (std::size_t i = 0; i < tabs().size(); ++i) {
+    person_.press("ctrl+" + std::to_string(i + 1));
+    SOON(find_panel(workspace().settings.panel).tab == tabs()[i]);
+  }
+  for (const std::string_view tab : tabs()) {
+    person_.click(tab);
+    SOON(find_panel(workspace().settings.panel).tab == tab);
+  }
+  person_.press("question");
+  SOON(workspace().shows_keys && person_.sees("Show all keys"));
+  person_.press("Escape");
+  SOON(!workspace().shows_keys);
+
+  const float usual = workspace().settings.shown_scale;
+  person_.press("ctrl+equal");
+  SOON(workspace().settings.shown_scale > usual);
+  person_.press("ctrl+0");
+  SOON(workspace().settings.scale == 0);
+  SOON(workspace().settings.shown_scale == usual);
+
+  const bool dark = workspace().settings.dark;
+  person_.press("ctrl+t");
+  SOON(workspace().settings.dark != dark);
+}
+
+TEST_F(AtTheWindow, runs_what_is_typed_into_the_palette_and_quits) {
+  show_demo();
+  person_.press("ctrl+p");
+  person_.type("host_budget 1GiB");
+  person_.press("Return");
+  SOON(document().asked().request.host_budget == 1u << 30);
+  person_.press("ctrl+p");
+  person_.type("Show Lifetimes");
+  person_.press("Return");
+  SOON(workspace().settings.panel == "lifetimes");
+  person_.press("ctrl+q");
+  SOON(app_.wants_close());
+}
+
+// Faster than frames are drawn, as fast as people type.
+TEST_F(AtTheWindow, loses_no_letter_of_a_key_that_is_down_for_12_ms) {
+  show_demo();
+  std::vector<std::string> keys;
+  std::string expected;
+  for (int round = 0; round < 3; ++round)
+    for (char letter = 'a'; letter <= 'z'; ++letter) {
+      keys.emplace_back(1, letter);
+      expected += letter;
+    }
+  for (const char* const twice : {"l", "l", "o", "o"}) {
+    keys.emplace_back(twice);
+    expected += twice;
+  }
+  person_.press("ctrl+f");
+  person_.tap(keys);
+  SOON(document().table().filter == expected);
+  person_.press("ctrl+a");
+  const std::string words = "model.layers.0.self_attn.q_proj.weight, or: (Another) \"one\" of 1,024 = 2^10?";
+  person_.type(words);
+  SOON(document().table().filter == words);
+  person_.press("Escape");
+  // letters right behind the shortcut belong to the field that it opens
+  person_.tap({"ctrl+p", "z", "o", "o", "m", "ctrl+a", "q", "u", "i", "t", "Return"});
+  SOON(workspace().wants_quit);
+}
+
+}  // namespace
+}  // namespace loadline::gui

@@ -1,0 +1,167 @@
+// The looks of seven panels beside pictures of them (tests/gui/golden). test_gui_pictures --update makes the
+// pictures anew. Skipped (exit code 77) on another version of the Vulkan driver than the one that made them:
+// it draws other edges.
+#include "app/gui/gui_app.h"
+#include "core/base/error.h"
+#include "core/base/progress.h"
+#include "core/forward/config_graph.h"
+#include "core/forward/presets.h"
+#include "core/gpu/device_info.h"
+#include "exporters/synth.h"
+#include "tests/gui/drivers.h"
+#include "tests/gui/palette_png.h"
+#include "tests/support/builders.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+namespace loadline::gui {
+namespace {
+
+bool update = false;
+
+struct Looks {
+  int width, height;  // logical
+  float scale;
+};
+constexpr std::array<Looks, 2> kSizes = {{{1280, 720, 1}, {1067, 667, 1.5f}}};
+constexpr std::array<const char*, 7> kPictured = {"map",   "load",   "methods", "lifetimes",
+                                                  "arena", "values", "model"};
+constexpr std::array<const char*, 2> kThemes = {"dark", "light"};
+
+std::string golden(const std::string& name) {
+  return (std::filesystem::path(LOADLINE_PICTURES) / name).string();
+}
+
+// The driver that draws: the tests' own list has one device (tests/gui/drivers.h).
+std::string driver() {
+  const std::vector<gpu::DeviceInfo> devices = gpu::list_devices();
+  return devices.empty() ? "none" : devices.front().driver;
+}
+
+std::string driver_of_pictures() {
+  std::ifstream file(golden("driver.txt"));
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// A model that lies nowhere else: weights from a fixed seed.
+const std::string& model() {
+  static const testing::TemporaryFolder folder;
+  static const std::string path = [] {
+    Progress progress;
+    synthesize(config_graph(find_preset("demo")->config_json, "config.json"), folder / "demo", {.seed = 1},
+               progress);
+    return folder / "demo";
+  }();
+  return path;
+}
+
+// The share of pixels that differ by more than rounding and the dithering of edges.
+double differing(const Pixels& a, const Pixels& b, Pixels& marked) {
+  constexpr int kTolerance = 24;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.rgb.size(); ++i) {
+    int most = 0;
+    for (std::size_t c = 0; c < 3; ++c) most = std::max(most, std::abs(a.rgb[i][c] - b.rgb[i][c]));
+    if (most <= kTolerance) continue;
+    ++count;
+    marked.rgb[i] = {255, 0, 0};
+  }
+  return static_cast<double>(count) / static_cast<double>(a.rgb.size());
+}
+
+using Case = std::tuple<const char*, const char*, std::size_t>;  // panel, theme, size
+
+class Pictures : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Pictures, look_as_they_did) {
+  constexpr double kMostDiffering = 0.005;
+  const auto& [panel, theme, size] = GetParam();
+  const Looks& looks = kSizes[size];
+  const testing::TemporaryFolder folder;
+  const auto window =
+      open_offscreen_window({.width = looks.width, .height = looks.height, .scale = looks.scale});
+  GuiApp app(*window, folder / "no hub");
+  Workspace& workspace = app.workspace();
+  workspace.settings.panel = panel;
+  workspace.settings.dark = std::string_view(theme) == "dark";
+  workspace.open(model());
+  app.settle();
+  ASSERT_TRUE(workspace.document().model);
+  Document& document = workspace.document();
+  document.set_option("device_budget", "48MiB");
+  document.select(TensorId{1});
+  // what is packed does not depend on how fast the search is: it ends with a proof
+  document.arena->options.threads = 1;
+  document.arena->options.seconds = 60;
+  // until a panel asks for nothing more
+  for (int i = 0; i < 4; ++i) {
+    app.settle();
+    app.draw_settled();
+  }
+  const std::string name = fmt::format("{}-{}-{}x{}.png", panel, theme, looks.width, looks.height);
+  const std::string drawn = folder / "drawn.png";
+  window->save_png(drawn);
+  Pixels now = read_pixels(drawn);
+  ASSERT_FALSE(now.rgb.empty());
+  if (update) {
+    ASSERT_TRUE(write_palette_png(now, golden(name)));
+    return;
+  }
+  const Pixels before = read_pixels(golden(name));
+  ASSERT_EQ(std::pair(now.width, now.height), std::pair(before.width, before.height)) << name;
+  Pixels marked = now;
+  const double share = differing(now, before, marked);
+  if (share <= kMostDiffering) return;
+  ADD_FAILURE() << fmt::format("{}: {:.2f}% of the pixels differ: see {} and different-{}", name, share * 100,
+                               name, name);
+  write_palette_png(now, name);
+  write_palette_png(marked, "different-" + name);
+}
+
+INSTANTIATE_TEST_SUITE_P(Panels, Pictures,
+                         ::testing::Combine(::testing::ValuesIn(kPictured), ::testing::ValuesIn(kThemes),
+                                            ::testing::Values(std::size_t{0}, std::size_t{1})),
+                         [](const ::testing::TestParamInfo<Case>& row) {
+                           return fmt::format("{}_{}_{}", std::get<0>(row.param), std::get<1>(row.param),
+                                              std::get<2>(row.param));
+                         });
+
+int run(int argc, char** argv) {
+  constexpr int kSkipped = 77;
+  prepare_drivers();
+  ::testing::InitGoogleTest(&argc, argv);
+  update = argc > 1 && std::string_view(argv[1]) == "--update";
+  std::string here;
+  try {
+    here = driver();
+  } catch (const Error& error) {
+    std::printf("skipped: %s\n", error.what());
+    return kSkipped;
+  }
+  if (update) {
+    std::filesystem::create_directories(LOADLINE_PICTURES);
+    std::ofstream(golden("driver.txt")) << here << "\n";
+  } else if (here != driver_of_pictures()) {
+    std::printf("skipped: the pictures are of %s, here is %s\n", driver_of_pictures().c_str(), here.c_str());
+    return kSkipped;
+  }
+  return RUN_ALL_TESTS();
+}
+
+}  // namespace
+}  // namespace loadline::gui
+
+int main(int argc, char** argv) { return loadline::gui::run(argc, argv); }
