@@ -1,6 +1,7 @@
 // The table of actions, one function each.
 #include "app/gui/actions.h"
 
+#include "app/gui/convert_words.h"
 #include "app/gui/export_words.h"
 #include "app/gui/panel.h"
 #include "app/gui/script_words.h"
@@ -24,6 +25,10 @@ namespace {
 bool always(const Workspace&) { return true; }
 
 bool has_model(const Workspace& workspace) { return workspace.document().model != nullptr; }
+
+bool has_tensor(const Workspace& workspace) {
+  return has_model(workspace) && workspace.document().selected_tensor().has_value();
+}
 
 bool has_several(const Workspace& workspace) { return workspace.documents().size() > 1; }
 
@@ -113,6 +118,12 @@ void mend(Workspace& workspace, const std::string&) {
   refuse("no message offers a remedy");
 }
 
+bool has_notice(const Workspace& workspace) { return !workspace.shared.notices.all().empty(); }
+void dismiss(Workspace& workspace, const std::string&) {
+  if (!has_notice(workspace)) refuse("there is no message");
+  workspace.shared.notices.dismiss(workspace.shared.notices.all().size() - 1);
+}
+
 void show_palette(Workspace& workspace, const std::string&) { workspace.wants_palette = true; }
 void show_keys(Workspace& workspace, const std::string&) { workspace.shows_keys = true; }
 
@@ -158,7 +169,7 @@ void export_play(Workspace& workspace, const std::string& text) {
   if (!workspace.document().projection.value()) refuse("no load is projected");
   workspace.wants_export = std::move(request);
 }
-void quit(Workspace& workspace, const std::string&) { workspace.wants_quit = true; }
+void quit(Workspace& workspace, const std::string&) { workspace.ask_quit(); }
 
 void browse(Workspace& workspace, const std::string& folder) {
   if (!folder.empty()) workspace.browse(folder);
@@ -194,6 +205,15 @@ void select(Workspace& workspace, const std::string& name) {
 }
 
 void deselect(Workspace& workspace, const std::string&) { workspace.document().select({}); }
+
+// Whatever is selected next is held against the tensor; a second time lets it go.
+void keep(Workspace& workspace, const std::string&) {
+  Document& document = workspace.document();
+  if (!document.selected_tensor()) refuse("no tensor is selected");
+  const bool kept = document.values.kept() == document.selected_tensor();
+  document.values.keep(kept ? std::nullopt : document.selected_tensor());
+  workspace.settings.panel = "values";
+}
 
 NodeId module_called(const Workspace& workspace, const std::string& path) {
   const ModuleTree& tree = model_of(workspace).tree;
@@ -467,14 +487,7 @@ void choose_device(Workspace& workspace, const std::string& id) { workspace.choo
 void upload(Workspace& workspace, const std::string&) { workspace.upload(); }
 
 void convert(Workspace& workspace, const std::string& argument) {
-  const std::size_t space = argument.find(' ');
-  if (space == std::string::npos) refuse("needs an exporter and a file");
-  ConvertTask task;
-  task.request.to = argument.substr(0, space);
-  task.request.write.overwrite = true;
-  task.request.write.verify = true;
-  task.out = argument.substr(space + 1);
-  workspace.convert(task);
+  workspace.convert(convert_words(argument));
 }
 
 void compare_converted(Workspace& workspace, const std::string&) { workspace.check_conversion(); }
@@ -504,6 +517,7 @@ constexpr auto kActions = std::to_array<Action>({
     {"open-request", "Open a saved request", "", kRequired, always, open_request},
     {"save-request", "Save what is asked as a request", "", kRequired, always, save_request},
     {"mend", "Do what the newest message offers", "", kNone, has_remedy, mend},
+    {"dismiss", "Take the newest message away", "", kNone, has_notice, dismiss},
     {"panel", "Show a panel", "", kRequired, always, show_panel},
     {"palette", "Run anything by its name", "Ctrl+P", kNone, always, show_palette},
     {"keys", "Show all keys", "?", kNone, always, show_keys},
@@ -535,6 +549,7 @@ constexpr auto kActions = std::to_array<Action>({
     {"copy", "Copy what is selected", "Ctrl+Shift+C", kOptional, has_model, copy},
     {"back", "Select what was selected before", "Alt+Left", kNone, has_model, go_back},
     {"forward", "Select what was selected after it", "Alt+Right", kNone, has_model, go_forward},
+    {"keep", "Keep the tensor to compare others with it, or let it go", "", kNone, has_tensor, keep},
     {"deselect", "Select nothing", "Escape", kNone, has_model, deselect},
     {"zoom", "Show a module in the map", "", kOptional, has_model, zoom},
     {"zoom-out", "Show the module around it in the map", "Backspace", kNone, has_model, zoom_out},

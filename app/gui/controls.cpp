@@ -70,7 +70,7 @@ std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const float width = text_width(labels[i]) + 2 * pad;
     ImGui::SetCursorScreenPos({x, at.y});
-    if (ImGui::InvisibleButton(std::string(labels[i]).c_str(), {width, height})) result = i;
+    if (press_area(ui, std::string(labels[i]).c_str(), {width, height})) result = i;
     const bool hot = ImGui::IsItemHovered();
     const ImVec2 low = {x + ui.px(2), at.y + ui.px(2)};
     const ImVec2 high = {x + width - ui.px(2), at.y + height - ui.px(2)};

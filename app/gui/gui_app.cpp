@@ -60,6 +60,7 @@ void GuiApp::take_dropped() {
 
 void GuiApp::frame() {
   workspace_.poll();
+  if (window_.takes_close()) workspace_.ask_quit();
   take_dropped();
   follow_desktop();
   const std::string title = workspace_.document().model

@@ -1,7 +1,9 @@
 // Draws manual pages line by line, as a terminal does, with emphasised headings.
 #include "app/gui/manual_window.h"
 
+#include "app/gui/sheet.h"
 #include "app/gui/widgets.h"
+#include "app/gui/window/keyboard.h"
 #include "app/report/manual.h"
 #include "core/base/text.h"
 
@@ -32,18 +34,7 @@ void draw_page(const Ui& ui, std::string_view page) {
 void draw_manual(Workspace& workspace, const Ui& ui) {
   if (workspace.manual.empty()) return;
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
-  ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize({std::min(ui.px(920), screen.x - ui.px(40)), screen.y - ui.px(80)});
-  ImGui::SetNextWindowFocus();
-  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(18), ui.px(14)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(10));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.theme->panel);
-  ImGui::Begin("manual", nullptr, kFlags);
-  ImGui::PopStyleColor();
-  ImGui::PopStyleVar(3);
+  const SheetScope sheet(ui, "manual", {ui.px(920), screen.y - ui.px(80)});
   const auto pages = report::manual_pages();
   std::vector<std::string_view> titles;
   std::size_t now = 0;
@@ -55,14 +46,17 @@ void draw_manual(Workspace& workspace, const Ui& ui) {
   ImGui::SameLine(0, ui.px(12));
   const bool closed = button(ui, "Close");
   ImGui::SameLine(0, ui.px(12));
-  control_text("Esc closes", ui.theme->muted);
+  control_text("Esc closes, Left and Right turn pages", ui.theme->muted);
   {
     const IdScope scope(now);  // each page keeps its own place
     const ChildScope child("page", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
     const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, ui.px(3)});
+    if (!ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId)) scroll_by_keys();
     draw_page(ui, pages[now].text);
   }
-  ImGui::End();
+  if (!picked && list_key_pressed(ListKey::right)) workspace.manual = pages[(now + 1) % pages.size()].id;
+  if (!picked && list_key_pressed(ListKey::left))
+    workspace.manual = pages[(now + pages.size() - 1) % pages.size()].id;
   if (picked) workspace.manual = pages[*picked].id;
   if (closed) workspace.manual.clear();
 }

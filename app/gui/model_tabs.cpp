@@ -27,7 +27,7 @@ TabAnswer draw_tab(const Ui& ui, const Document& document, std::string_view titl
   const float height = ui.px(kHeight - 4), cross = ui.px(22), pad = ui.px(10);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   TabAnswer answer;
-  answer.shown = ImGui::InvisibleButton("tab", {width, height});
+  answer.shown = press_area(ui, "tab", {width, height});
   ImGui::SetItemAllowOverlap();
   const bool hot = ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenOverlapped);
   answer.closed = hot && ImGui::IsMouseReleased(ImGuiMouseButton_Middle);
@@ -43,7 +43,7 @@ TabAnswer draw_tab(const Ui& ui, const Document& document, std::string_view titl
   if (!current && !hot) return answer;
   ImGui::SameLine(0, 0);
   ImGui::SetCursorScreenPos({end.x - cross, at.y});
-  if (ImGui::InvisibleButton("close", {cross, height})) answer = {false, true};
+  if (press_area(ui, "close", {cross, height})) answer = {false, true};
   const bool hot_cross = ImGui::IsItemHovered();
   tooltip(ui, fmt::format("Close ({})", find_action("close")->shortcut));
   paint_cross(ui, {end.x - cross / 2 - ui.px(2), at.y + height / 2},

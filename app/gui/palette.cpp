@@ -3,8 +3,9 @@
 
 #include "app/gui/actions.h"
 #include "app/gui/panel.h"
+#include "app/gui/sheet.h"
 #include "app/gui/widgets.h"
-#include "app/gui/window/window.h"
+#include "app/gui/window/keyboard.h"
 
 #include <algorithm>
 #include <utility>
@@ -16,23 +17,7 @@ namespace loadline::gui {
 namespace {
 
 constexpr std::size_t kMostItems = 60;
-constexpr ImGuiWindowFlags kSheet = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                    ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
-
-// Over everything else, in the middle, `width` wide; ends with ImGui::End().
-void begin_sheet(const Ui& ui, const char* id, float width, float height) {
-  const ImVec2 screen = ImGui::GetIO().DisplaySize;
-  ImGui::SetNextWindowPos({screen.x / 2, ui.px(64)}, ImGuiCond_Always, {0.5f, 0});
-  ImGui::SetNextWindowSize({std::min(width, screen.x - ui.px(40)), std::min(height, screen.y - ui.px(90))});
-  ImGui::SetNextWindowFocus();
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(12)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(10));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.theme->panel);
-  ImGui::Begin(id, nullptr, kSheet);
-  ImGui::PopStyleColor();
-  ImGui::PopStyleVar(3);
-}
+constexpr float kTop = 64;  // logical
 
 // ImGui leaves the caret where it was when the text of a field is replaced.
 int caret_to_end(ImGuiInputTextCallbackData* data) {
@@ -74,7 +59,7 @@ void Palette::draw(Workspace& workspace, const Ui& ui) {
   }
   if (!open_) return;
   refresh(workspace);
-  begin_sheet(ui, "palette", ui.px(620), ui.px(430));
+  const SheetScope sheet(ui, "palette", {ui.px(620), ui.px(430)}, ui.px(kTop));
   if (appearing || !ImGui::IsAnyItemActive()) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
   const bool entered = ImGui::InputTextWithHint(
@@ -95,7 +80,7 @@ void Palette::draw(Workspace& workspace, const Ui& ui) {
       if (ImGui::Selectable("##item", i == current_, 0, {width, height})) run(workspace, i);
       if (!open_ || i >= items_.size()) break;
       const float y = at.y + ui.px(5);
-      const std::string hint = items_[i].needs_more ? "..." : shown(items_[i].hint);
+      const std::string hint = items_[i].needs_more ? items_[i].takes : shown(items_[i].hint);
       put_text({at.x + ui.px(8), y}, ui.theme->text,
                elided(shown(items_[i].title), width - text_width(hint) - ui.px(30)));
       put_text_before(at.x + width - ui.px(8), y, ui.theme->muted, hint);
@@ -103,16 +88,13 @@ void Palette::draw(Workspace& workspace, const Ui& ui) {
         ImGui::SetScrollHereY(0.5f);
     }
   }
-  if (list_key_pressed(ListKey::escape) ||
-      (ImGui::IsMouseClicked(0) && !ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows)))
-    open_ = false;
-  ImGui::End();
+  if (sheet_is_left()) open_ = false;
   if (open_ && entered) run(workspace, current_);
 }
 
 void draw_keys(Workspace& workspace, const Ui& ui) {
   if (!workspace.shows_keys) return;
-  begin_sheet(ui, "keys", ui.px(620), ui.px(560));
+  const SheetScope sheet(ui, "keys", {ui.px(620), ui.px(560)}, ui.px(kTop));
   {
     const FontScope font(ui.fonts.strong);
     text("Keys");
@@ -125,21 +107,20 @@ void draw_keys(Workspace& workspace, const Ui& ui) {
   };
   {
     const ChildScope child("list");
-    const float lines = 3 * ImGui::GetTextLineHeightWithSpacing();
-    if (list_key_pressed(ListKey::down)) ImGui::SetScrollY(ImGui::GetScrollY() + lines);
-    if (list_key_pressed(ListKey::up)) ImGui::SetScrollY(ImGui::GetScrollY() - lines);
+    scroll_by_keys();
     for (std::size_t i = 0; i < tabs().size(); ++i)
       line(fmt::format("Ctrl+{}", i + 1), fmt::format("Show {}", tabs()[i]));
     for (const Action& action : actions())
-      if (!action.shortcut.empty()) line(action.shortcut, action.title);
-    line("Arrows", "Move in lists and in the file dialog");
+      if (!action.shortcut.empty() && action.shortcut != "Escape") line(action.shortcut, action.title);
+    line("Tab, F6", "Go to the next part of the window; with Shift to the previous one");
+    line("Escape", "Close what is in front: a sheet, a message; then select nothing");
+    line("Arrows", "Move in lists and among buttons; fold and unfold the tree");
+    line("Enter", "Press the button, or open the row: values, the map, the load");
+    line("Enter, Down", "In the filter: select the next hit; go to the tree");
     line("Mouse wheel", "Zoom the timeline, Load, Lifetimes and Arena; the right button moves them");
     line("Double click", "Show a module in the map; unzoom a plot");
   }
-  if (list_key_pressed(ListKey::escape) ||
-      (ImGui::IsMouseClicked(0) && !ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows)))
-    workspace.shows_keys = false;
-  ImGui::End();
+  if (sheet_is_left()) workspace.shows_keys = false;
 }
 
 }  // namespace loadline::gui

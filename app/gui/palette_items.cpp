@@ -3,6 +3,7 @@
 
 #include "app/gui/actions.h"
 #include "app/gui/panel.h"
+#include "app/report/manual.h"
 #include "core/base/text.h"
 #include "core/load/load_options.h"
 #include "core/load/methods.h"
@@ -20,6 +21,37 @@ constexpr int kWholeLine = 30;  // after titles that begin with what was typed
 
 bool begins_word(std::string_view text, std::size_t at) {
   return at == 0 || std::isalnum(static_cast<unsigned char>(text[at - 1])) == 0;
+}
+
+// The arguments of each word, from its row in the manual: "| `sort COLUMN [descending]` | sorts ... |".
+std::string arguments_in_manual(std::string_view word) {
+  const std::string_view page = report::find_manual_page("scripting").text;
+  const std::string row = fmt::format("\n| `{}", word);
+  for (std::size_t at = page.find(row); at != std::string_view::npos; at = page.find(row, at + 1)) {
+    const std::size_t begin = at + row.size();
+    if (page[begin] != ' ') continue;  // a longer word, or no argument
+    std::string arguments(page.substr(begin + 1, page.find('`', begin) - begin - 1));
+    std::erase(arguments, '\\');  // before the bars of a table's cell
+    return arguments;
+  }
+  return "";
+}
+
+// The words of "on|off"; none where something else is to be typed.
+std::vector<std::string_view> choices_of(std::string_view arguments) {
+  if (arguments.find('|') == std::string_view::npos) return {};
+  if (arguments.starts_with('[') && arguments.ends_with(']'))
+    arguments = arguments.substr(1, arguments.size() - 2);
+  const auto is_word = [](char c) {
+    return std::islower(static_cast<unsigned char>(c)) != 0 || c == '|' || c == '-';
+  };
+  return std::ranges::all_of(arguments, is_word) ? split(arguments, '|') : std::vector<std::string_view>();
+}
+
+PaletteItem item_of(std::string title, std::string hint, std::string_view word, bool needs_more) {
+  PaletteItem item = {std::move(title), std::move(hint), std::string(word), "", needs_more};
+  if (needs_more) item.takes = arguments_in_manual(word);
+  return item;
 }
 
 class Collector {
@@ -64,9 +96,10 @@ class Collector {
 void add_actions(const Workspace& workspace, Collector& found) {
   for (const Action& action : actions()) {
     if (!action.enabled(workspace)) continue;
-    found.add({std::string(action.title), std::string(action.shortcut), std::string(action.id), "",
-               action.argument == Argument::required},
-              0);
+    found.add(std::string_view(action.title), 0, [&] {
+      return item_of(std::string(action.title), std::string(action.shortcut), action.id,
+                     action.argument == Argument::required);
+    });
   }
   if (workspace.document().model)
     for (const std::string_view form : {"json", "markdown"})
@@ -102,7 +135,8 @@ void add_options(Collector& found) {
       for (const std::string& word : option.choices())
         found.add({fmt::format("{} {}", option.title, word), "option", std::string(option.id), word}, 3);
     } else {
-      found.add({std::string(option.title), "option", std::string(option.id), "", true}, 3);
+      found.add(option.title, 3,
+                [&] { return item_of(std::string(option.title), "option", option.id, true); });
     }
   }
 }
@@ -156,8 +190,20 @@ std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_v
   const Action* const action = find_action(word);
   const bool known =
       (action != nullptr && action->argument != Argument::none) || find_load_option(word) != nullptr;
+  const std::string_view title = !known              ? ""
+                                 : action != nullptr ? action->title
+                                                     : find_load_option(word)->title;
+  if (space != std::string_view::npos && known) {
+    const std::string_view begun = typed.substr(space + 1);
+    const std::string takes = arguments_in_manual(word);
+    const std::vector<std::string_view> choices = choices_of(takes);
+    for (const std::string_view choice : choices)
+      if (choice.starts_with(begun) && choice != begun)
+        found.keep({fmt::format("{}: {}", title, choice), "Enter", word, std::string(choice)}, 0);
+    if (begun.empty() && choices.empty())
+      found.keep({fmt::format("{}: {}", title, takes), "", word, "", true, "type it, then Enter"}, 0);
+  }
   if (space != std::string_view::npos && space + 1 < typed.size() && known) {
-    const std::string_view title = action != nullptr ? action->title : find_load_option(word)->title;
     found.keep({fmt::format("{}: {}", title, typed.substr(space + 1)), "Enter", word,
                 std::string(typed.substr(space + 1))},
                kWholeLine);

@@ -16,6 +16,7 @@ struct PaletteItem {
   std::string word;         // of a script: an action, or an option of the load
   std::string argument;     // of that word
   bool needs_more = false;  // the argument is still to be typed: `word` goes into the field
+  std::string takes = {};   // what that is, as in the manual: "FORMAT FILE", "on|off"
 };
 
 // The best `most` of what matches, best first: its words begin like those typed, or contain their letters in

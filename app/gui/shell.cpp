@@ -6,7 +6,7 @@
 #include "app/gui/model_tabs.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
-#include "app/gui/window/window.h"
+#include "app/gui/window/keyboard.h"
 
 #include <algorithm>
 #include <vector>
@@ -35,7 +35,7 @@ bool draw_tab(const Ui& ui, std::string_view title, bool current, float pad) {
   const ImVec2 size = ImGui::CalcTextSize(title.data(), title.data() + title.size());
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const IdScope scope(title);
-  const bool clicked = ImGui::InvisibleButton("tab", {size.x + 2 * pad, height});
+  const bool clicked = press_area(ui, "tab", {size.x + 2 * pad, height});
   const bool hot = ImGui::IsItemHovered();
   const ImVec2 pen = {at.x + pad, at.y + (height - size.y) / 2 - ui.px(1)};
   put_text(pen, current || hot ? ui.theme->text : ui.theme->muted, title);
@@ -73,23 +73,29 @@ void Shell::handle_shortcuts() {
     workspace_.manual.clear();
     return;
   }
-  if (palette_.is_open() || workspace_.shows_keys) return;
+  if (palette_.is_open() || workspace_.shows_keys || workspace_.asks_quit) return;
   for (std::size_t i = 0; i < tabs().size(); ++i)
     if (shortcut_pressed(fmt::format("Ctrl+{}", i + 1))) show_tab(workspace_, tabs()[i]);
   // the key closes what is in front, and leaves what is behind it
   const bool in_front =
       ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   const bool typing = browser_.is_open() || ImGui::GetIO().WantTextInput;
+  if (!in_front && !typing && shortcut_pressed("Escape")) {
+    if (!workspace_.shared.notices.all().empty()) return run_action(workspace_, "dismiss");
+    if (leave_sheet()) return;
+  }
   for (const Action& action : actions()) {
     if (in_front && action.shortcut == "Escape") continue;
     if (action.shortcut.empty() || !shortcut_pressed(action.shortcut) || !action.enabled(workspace_))
       continue;
     const bool types_nothing = action.shortcut.starts_with("Ctrl+") || action.shortcut.starts_with('F');
-    if (!typing || types_nothing) run_action(workspace_, action.id);
+    if (typing && !types_nothing) continue;
+    return run_action(workspace_, action.id);
   }
 }
 
 void Shell::draw(const Ui& ui) {
+  move_focus();
   handle_shortcuts();
   workspace_.document().begin_frame();
   workspace_.document().advance(static_cast<double>(ImGui::GetIO().DeltaTime));
@@ -120,6 +126,7 @@ void Shell::draw(const Ui& ui) {
   draw_manual(workspace_, ui);
   palette_.draw(workspace_, ui);
   draw_keys(workspace_, ui);
+  draw_quit(ui);
   ImGui::End();
 }
 
@@ -264,9 +271,13 @@ void Shell::draw_sheet_title(const Ui& ui) {
   }
   const std::string_view back = find_panel(last_panel_).title;
   ImGui::SameLine(0, ui.px(12));
-  if (button(ui, fmt::format("Back to {}", back), ButtonKind::ghost) ||
-      (shortcut_pressed("Escape") && !ImGui::GetIO().WantTextInput))
-    workspace_.settings.panel = last_panel_;
+  if (button(ui, fmt::format("Back to {}", back), ButtonKind::ghost)) leave_sheet();
+}
+
+bool Shell::leave_sheet() {
+  if (!workspace_.document().model || !find_panel(workspace_.settings.panel).tab.empty()) return false;
+  workspace_.settings.panel = last_panel_;
+  return true;
 }
 
 }  // namespace loadline::gui

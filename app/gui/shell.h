@@ -33,6 +33,8 @@ class Shell {
   void draw_main(const Ui& ui);
   void draw_tabs(const Ui& ui);
   void draw_sheet_title(const Ui& ui);
+  bool leave_sheet();
+  void draw_quit(const Ui& ui);
   void draw_notices(const Ui& ui);
   void draw_panel(const Ui& ui);
   void draw_jobs(const Ui& ui, float height);

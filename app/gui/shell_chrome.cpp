@@ -1,8 +1,10 @@
 // Notices and the jobs line.
 #include "app/gui/actions.h"
 #include "app/gui/session/remedies.h"
+#include "app/gui/sheet.h"
 #include "app/gui/shell.h"
 #include "app/gui/widgets.h"
+#include "app/gui/window/keyboard.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -58,6 +60,27 @@ Answer notice_strip(const Ui& ui, Severity severity, std::string_view words, int
 }
 
 }  // namespace
+
+void Shell::draw_quit(const Ui& ui) {
+  if (!workspace_.asks_quit) return;
+  const bool converts = workspace_.conversion.busy();
+  if (!converts && !workspace_.uploading.busy()) {  // it came to its end meanwhile
+    workspace_.asks_quit = false;
+    return;
+  }
+  const SheetScope sheet(ui, "quit", {ui.px(460), ui.px(150)});
+  heading(ui, converts ? "A conversion is running" : "An upload is running");
+  paragraph(ui,
+            converts
+                ? "Quitting stops it. The file that it writes will not be there; its source stays as it is."
+                : "Quitting stops it and frees the memory of the device.",
+            ui.theme->text);
+  ImGui::Dummy({0, ui.px(8)});
+  if (button(ui, "Stop it and quit (Enter)", ButtonKind::primary) || list_key_pressed(ListKey::enter))
+    workspace_.wants_quit = true;
+  ImGui::SameLine(0, ui.px(8));
+  if (button(ui, "Go on (Esc)") || list_key_pressed(ListKey::escape)) workspace_.asks_quit = false;
+}
 
 void Shell::draw_notices(const Ui& ui) {
   const Model* model = workspace_.document().model.get();
@@ -131,7 +154,7 @@ void Shell::draw_jobs(const Ui& ui, float height) {
     const IdScope scope(hint.action);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float room = text_width(hint.words);
-    if (ImGui::InvisibleButton("hint", {room, ImGui::GetFontSize()})) run_action(workspace_, hint.action);
+    if (press_area(ui, "hint", {room, ImGui::GetFontSize()})) run_action(workspace_, hint.action);
     put_text(at, ImGui::IsItemHovered() ? ui.theme->text : ui.theme->muted, hint.words);
     ImGui::SameLine(0, between);
   }

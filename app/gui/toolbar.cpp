@@ -6,7 +6,7 @@
 #include "app/gui/panels/plan_controls.h"
 #include "app/gui/session/verdict.h"
 #include "app/gui/widgets.h"
-#include "app/gui/window/window.h"
+#include "app/gui/window/keyboard.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   words = elided(words, std::max(ui.px(40), room - 2 * pad));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 size = {text_width(words) + 2 * pad, ImGui::GetFrameHeight()};
-  if (ImGui::InvisibleButton("chip", size)) ImGui::OpenPopup("advice");
+  if (press_area(ui, "chip", size)) ImGui::OpenPopup("advice");
   const bool hot = ImGui::IsItemHovered();
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(at, at + size, mix(ui.theme->panel, color, hot ? 0.34f : 0.20f), size.y / 2);

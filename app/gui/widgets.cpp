@@ -1,6 +1,7 @@
 // Text, marks and surfaces, drawn so that they look the same in both themes and at any scale.
 #include "app/gui/widgets.h"
 
+#include "app/gui/window/keyboard.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -174,11 +175,53 @@ bool table_is_measured(std::size_t rows, float height) {
   return ImGui::GetScrollMaxY() > 0 || ImGui::GetTextLineHeight() * static_cast<float>(rows) < height;
 }
 
-std::size_t moved_by_keys(std::size_t at, std::size_t count) {
-  if (!ImGui::IsWindowFocused() || ImGui::IsAnyItemActive()) return at;
-  if (at > 0 && ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_UpArrow))) --at;
-  if (at + 1 < count && ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_DownArrow))) ++at;
-  return at;
+std::optional<std::size_t> row_by_keys(const Ui& ui, std::optional<std::size_t> at, std::size_t count) {
+  if (!list_has_keyboard()) return std::nullopt;
+  if (focus_is_seen()) {
+    const ImVec2 low = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+    const ImVec2 inset = {ui.px(1), ui.px(1)};
+    ImGui::GetForegroundDrawList()->AddRect(low + inset, low + size - inset, ui.theme->accent, ui.px(4), 0,
+                                            std::max(1.0f, ui.px(1.5f)));
+  }
+  if (count == 0 || ImGui::GetIO().KeyAlt || ImGui::GetIO().KeyCtrl) return std::nullopt;
+  const float line = ImGui::GetTextLineHeightWithSpacing();
+  const auto page = static_cast<std::size_t>(std::max(1.0f, ImGui::GetWindowHeight() / line - 2));
+  const std::size_t last = count - 1;
+  if (list_key_pressed(ListKey::home)) return 0;
+  if (list_key_pressed(ListKey::end)) return last;
+  const bool down = list_key_pressed(ListKey::down), page_down = list_key_pressed(ListKey::page_down);
+  const bool up = list_key_pressed(ListKey::up), page_up = list_key_pressed(ListKey::page_up);
+  if (!down && !up && !page_down && !page_up) return std::nullopt;
+  if (!at) return down || page_down ? 0 : last;
+  const std::size_t step = page_down || page_up ? page : 1;
+  const std::size_t to = down || page_down ? std::min(last, *at + step) : *at - std::min(*at, step);
+  return to == *at ? std::nullopt : std::optional(to);
+}
+
+void scroll_by_keys() {
+  const float line = 3 * ImGui::GetTextLineHeightWithSpacing(), page = ImGui::GetWindowHeight() * 0.9f;
+  const float at = ImGui::GetScrollY();
+  if (list_key_pressed(ListKey::down)) ImGui::SetScrollY(at + line);
+  if (list_key_pressed(ListKey::up)) ImGui::SetScrollY(at - line);
+  if (list_key_pressed(ListKey::page_down)) ImGui::SetScrollY(at + page);
+  if (list_key_pressed(ListKey::page_up)) ImGui::SetScrollY(at - page);
+  if (list_key_pressed(ListKey::home)) ImGui::SetScrollY(0);
+  if (list_key_pressed(ListKey::end)) ImGui::SetScrollY(ImGui::GetScrollMaxY());
+}
+
+bool row_is_entered() { return list_has_keyboard() && list_key_pressed(ListKey::enter); }
+
+bool press_area(const Ui& ui, const char* id, ImVec2 size) {
+  const bool pressed = ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
+  if (item_has_seen_focus())
+    ImGui::GetWindowDrawList()->AddRect(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), ui.theme->accent,
+                                        ui.px(5), 0, std::max(1.0f, ui.px(1.5f)));
+  return pressed;
+}
+
+void plot_area(const char* id, ImVec2 size) {
+  const NoFocusScope none;
+  ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
 }
 
 void scroll_to_row(std::size_t row) {
@@ -242,7 +285,7 @@ bool link(const Ui& ui, const char* id, std::string_view words, float width, boo
   const std::string cut = cut_front ? elided_front(whole, room) : elided(whole, room);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 size = {std::max(text_width(cut), 1.0f), ImGui::GetFontSize()};
-  const bool pressed = ImGui::InvisibleButton(id, size);
+  const bool pressed = press_area(ui, id, size);
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddText(at, ui.theme->accent, cut.c_str());
   if (ImGui::IsItemHovered()) {
@@ -381,7 +424,7 @@ bool icon_button(const Ui& ui, const char* id, std::string_view hint,
                  const std::function<void(ImVec2 center, ImU32 color)>& paint) {
   const float side = ImGui::GetFrameHeight();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const bool pressed = ImGui::InvisibleButton(id, {side, side});
+  const bool pressed = press_area(ui, id, {side, side});
   const bool hot = ImGui::IsItemHovered();
   if (hot)
     ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + side, at.y + side}, ui.theme->hovered, ui.px(6));
@@ -403,7 +446,7 @@ float splitter(const Ui& ui, const char* id, float width, float least, float mos
   const float thickness = ui.px(8);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 size = vertical ? ImVec2{thickness, room.y} : ImVec2{room.x, thickness};
-  ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
+  plot_area(id, size);
   const bool hot = ImGui::IsItemHovered() || ImGui::IsItemActive();
   if (hot) {
     ImGui::SetMouseCursor(vertical ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);

@@ -105,8 +105,14 @@ void bytes_tooltip(const Ui& ui, std::uint64_t bytes);
 void right_aligned(std::string_view text, ImU32 color);
 // Inside a table of one-line rows, below its headers: scrolls to a row unless it is visible.
 void scroll_to_row(std::size_t row);
-// The position after this frame: the up and down keys change it while the list's window has the focus.
-std::size_t moved_by_keys(std::size_t at, std::size_t count);
+// In the window of a list (in a table, below its headers), in every frame: gives the list the arrows and the
+// page keys while it has the keyboard, and shows that it has. The row that they lead to from the selected row
+// `at`, if any is selected; none if they do not move.
+std::optional<std::size_t> row_by_keys(const Ui& ui, std::optional<std::size_t> at, std::size_t count);
+// The current window scrolls by the arrows, the page keys, home and end.
+void scroll_by_keys();
+// Behind row_by_keys(): whether Enter was pressed in the list.
+bool row_is_entered();
 // Whether a table of that height knows its scroll range; a table that was never drawn does not.
 bool table_is_measured(std::size_t rows, float height);
 
@@ -137,6 +143,11 @@ class SortArrows {
  private:
   TableSort agreed_;
 };
+
+// A button that the caller draws; outlined while it has the focus.
+bool press_area(const Ui& ui, const char* id, ImVec2 size);
+// A plot that the mouse points into and the keyboard passes by.
+void plot_area(const char* id, ImVec2 size);
 
 // Text to click on, cut to `width` (the rest of the line if 0); true when clicked.
 bool link(const Ui& ui, const char* id, std::string_view words, float width = 0, bool cut_front = false);

@@ -68,13 +68,39 @@ TEST_F(Documents, each_keeps_its_own_choices) {
   workspace.document().set_option("method", "to_device");
   workspace.document().set_filter("sec");
   workspace.document().select(TensorId{0});
+  workspace.settings.panel = "methods";
   workspace.show_document(0);
   EXPECT_EQ(shown_method(workspace.document().asked()).id, "sequential");
+  workspace.settings.panel = "tensors";
   EXPECT_EQ(workspace.document().table().filter, "");
   EXPECT_FALSE(workspace.document().selected_tensor());
   workspace.show_document(1);
   EXPECT_EQ(workspace.document().table().filter, "sec");
   EXPECT_TRUE(workspace.document().selected_tensor());
+  EXPECT_EQ(workspace.settings.panel, "methods");
+  workspace.show_document(0);
+  EXPECT_EQ(workspace.settings.panel, "tensors");
+}
+
+TEST_F(Documents, quitting_while_a_file_is_written_asks_first) {
+  workspace.open(file("a.safetensors", 4, "first"));
+  settle(workspace);
+  ConvertTask task;
+  task.request.to = "safetensors";
+  task.out = folder / "out.safetensors";
+  workspace.convert(task);
+  ASSERT_TRUE(workspace.conversion.busy());
+  workspace.ask_quit();
+  EXPECT_FALSE(workspace.wants_quit);
+  EXPECT_TRUE(workspace.asks_quit);
+  workspace.ask_quit();
+  EXPECT_TRUE(workspace.wants_quit) << "who asks twice means it";
+  settle(workspace);
+}
+
+TEST_F(Documents, quitting_while_nothing_is_written_asks_nothing) {
+  workspace.ask_quit();
+  EXPECT_TRUE(workspace.wants_quit);
 }
 
 TEST_F(Documents, closing_shows_the_one_beside_it) {

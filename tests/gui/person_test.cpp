@@ -242,6 +242,30 @@ TEST_F(AtTheWindow, runs_what_is_typed_into_the_palette_and_quits) {
   SOON(app_.wants_close());
 }
 
+TEST_F(AtTheWindow, goes_everywhere_without_a_mouse) {
+  show_demo();
+  person_.press("ctrl+f");
+  person_.type("down_proj");
+  SOON(document().table().rows.size() == 8);
+  person_.press("Return");
+  SOON(document().selected_tensor() == document().table().rows.front());
+  person_.press("Down");
+  person_.press("Down");
+  SOON(document().selected_tensor() != document().table().rows.front());
+  person_.press("F6");  // the tabs
+  person_.press("Right");
+  person_.press("Return");
+  SOON(workspace().settings.panel == "load");
+  person_.press("ctrl+3");
+  SOON(workspace().settings.panel == "methods");
+  SOON(document().comparison.value() && !document().comparison.value()->answer.rows.empty());
+  const auto before = document().asked().request.methods;
+  person_.press("F6");
+  person_.press("F6");
+  person_.press("Down");
+  SOON(document().asked().request.methods != before);
+}
+
 // Faster than frames are drawn, as fast as people type.
 TEST_F(AtTheWindow, loses_no_letter_of_a_key_that_is_down_for_12_ms) {
   show_demo();

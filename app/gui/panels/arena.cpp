@@ -146,7 +146,7 @@ void ArenaPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   if (size.x < ui.px(200) || size.y < ui.px(110))
     return ImGui::Dummy({std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
   const ImVec2 low = ImGui::GetCursorScreenPos();
-  ImGui::InvisibleButton("plot", size);
+  plot_area("plot", size);
   Layout at = layout(document, ui, low, size);
   ArenaView& view = document.arena->view;
   if (ImGui::IsItemHovered() || ImGui::IsItemActive()) {

@@ -2,7 +2,7 @@
 #include "app/gui/panels/arena_steps.h"
 
 #include "app/gui/widgets.h"
-#include "app/gui/window/window.h"
+#include "app/gui/window/keyboard.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ bool icon(const Ui& ui, const char* id, std::string_view hint, bool primary,
           const std::function<void(ImVec2, ImU32)>& paint) {
   const float side = ImGui::GetFrameHeight(), width = side * 1.25f;
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const bool pressed = ImGui::InvisibleButton(id, {width, side});
+  const bool pressed = press_area(ui, id, {width, side});
   const bool hot = ImGui::IsItemHovered();
   const ImU32 ground = primary ? ui.theme->accent : hot ? ui.theme->hovered : ui.theme->raised;
   ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + width, at.y + side}, ground, ui.px(6));

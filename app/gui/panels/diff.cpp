@@ -48,6 +48,7 @@ class DiffPanel final : public Panel {
   void draw_kinds(const ModelDiff& diff, const Ui& ui);
   void draw_rows(Workspace& workspace, const ModelDiff& diff, const Ui& ui);
   void draw_metadata(const ModelDiff& diff, const Ui& ui);
+  void move_selection(Document& document, const ModelDiff& diff, const Ui& ui);
   void list(const ModelDiff& diff);
 
   // The kind that is listed; kDiffKinds: all that differ; one more: the metadata.
@@ -56,6 +57,7 @@ class DiffPanel final : public Panel {
   std::shared_ptr<const ModelDiff> listed_;
   std::size_t listed_kind_ = kAll;
   std::vector<std::size_t> rows_;  // positions in the diff
+  std::optional<std::size_t> at_;  // the row that the arrows came to
 };
 
 void DiffPanel::draw_content(Workspace& workspace, const Ui& ui) {
@@ -146,6 +148,23 @@ void DiffPanel::list(const ModelDiff& diff) {
   }
 }
 
+void DiffPanel::move_selection(Document& document, const ModelDiff& diff, const Ui& ui) {
+  const auto is_selected = [&](std::size_t i) {
+    return diff.rows[i].here && document.selected() == Selected(*diff.rows[i].here);
+  };
+  const auto found = std::ranges::find_if(rows_, is_selected);
+  if (found != rows_.end()) at_ = static_cast<std::size_t>(found - rows_.begin());
+  if (at_ && *at_ >= rows_.size()) at_.reset();
+  const auto now = row_by_keys(ui, at_, rows_.size());
+  if (!now) return;
+  at_ = now;
+  if (const auto& here = diff.rows[rows_[*now]].here)
+    document.select(*here);
+  else
+    document.select({});  // there is nothing of it in this model
+  scroll_to_row(*now);
+}
+
 void DiffPanel::draw_rows(Workspace& workspace, const ModelDiff& diff, const Ui& ui) {
   if (rows_.empty())
     return empty_state(
@@ -162,11 +181,15 @@ void DiffPanel::draw_rows(Workspace& workspace, const ModelDiff& diff, const Ui&
   stretched_column("There", 3);
   if (diff.values) stretched_column("Numbers", 4);
   table_headers();
+  move_selection(document, diff, ui);
   for_rows_in_sight(rows_.size(), [&](std::size_t i) {
     const DiffRow& row = diff.rows[rows_[i]];
     const IdScope scope(i);
-    if (table_row(row.here && document.selected() == Selected(*row.here)) && row.here)
-      document.select(*row.here);
+    const bool selected = row.here ? document.selected() == Selected(*row.here) : at_ == i;
+    if (table_row(selected)) {
+      at_ = i;
+      document.select(row.here ? Selected(*row.here) : Selected());
+    }
     text_colored(diff_color(*ui.theme, row.kind), diff_kind_name(row.kind));
     ImGui::TableNextColumn();
     name_text(ui, row.name, 0, ui.theme->text);

@@ -2,7 +2,7 @@
 #include "app/gui/panels/file_browser.h"
 
 #include "app/gui/widgets.h"
-#include "app/gui/window/window.h"
+#include "app/gui/window/keyboard.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -78,7 +78,8 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(18), ui.px(16)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(10));
   constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoScrollbar;
+                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoScrollbar |
+                                      ImGuiWindowFlags_NoNavInputs;
   const bool visible = ImGui::BeginPopupModal("Open a model", nullptr, kFlags);
   ImGui::PopStyleVar(2);
   if (!visible) return;
@@ -123,6 +124,7 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
 
 void FileBrowser::draw_list(Workspace& workspace, const Ui& ui, float height) {
   const CardScope card(ui, "list", {0, height});
+  list_has_keyboard();  // handle_keys() has its arrows
   const auto& entries = workspace.folder().entries;
   if (entries.empty() && workspace.listing.error_text().empty())
     empty_state(ui, workspace.listing.busy() ? "Reading the folder" : "Nothing here", "");

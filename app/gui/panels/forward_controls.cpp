@@ -3,7 +3,7 @@
 
 #include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
-#include "app/gui/window/window.h"
+#include "app/gui/window/keyboard.h"
 #include "core/base/text.h"
 
 #include <algorithm>

@@ -130,7 +130,7 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
 void LifetimesPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   if (size.x < ui.px(140) || size.y < ui.px(90)) return ImGui::Dummy(size);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::InvisibleButton("plot", size);
+  plot_area("plot", size);
   LifetimesPlot::Frame frame{inside_axes(ui, at, at + size, kLanesAxisWidth), range_, shown_everything_,
                              document.selected_tensor()};
   handle_mouse(document, ui, frame);

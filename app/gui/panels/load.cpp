@@ -189,7 +189,7 @@ void LoadPanel::draw_content(Workspace& workspace, const Ui& ui) {
   const ImVec2 size = ImGui::GetContentRegionAvail();
   if (size.x < ui.px(160) || size.y < ui.px(60) || lanes_.empty()) return;
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::InvisibleButton("lanes", size);
+  plot_area("lanes", size);
   const PlotArea area = inside_axes(ui, at, at + size, kPlotAxisWidth);
   handle_mouse(document, ui, area);
   arrange(ui, area);

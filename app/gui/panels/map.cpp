@@ -275,7 +275,7 @@ void MapPanel::draw_moment(const Projection& projection, const Ui& ui, ImVec2 at
 void MapPanel::draw_part(Document& document, const Ui& ui, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const IdScope scope(half_);
-  ImGui::InvisibleButton("map", size);
+  plot_area("map", size);
   ImGui::PushClipRect(at, at + size, true);
   if (tiles_.empty()) ImGui::GetWindowDrawList()->AddRectFilled(at, at + size, ui.theme->raised);
   draw_tiles(document, ui, at);

@@ -33,7 +33,7 @@ class MetadataPanel final : public Panel {
   void draw_rows(Document& document, const Ui& ui);
   void draw_row(Document& document, const Ui& ui, std::size_t entry);
   void scroll_to_entry(const Document& document);
-  void move_entry(Document& document);
+  void move_entry(Document& document, const Ui& ui);
 
   MetadataValue value_;
   std::uint64_t seen_model_ = 0;
@@ -104,12 +104,11 @@ void MetadataPanel::scroll_to_entry(const Document& document) {
 }
 
 // Up and down, as in the table of tensors.
-void MetadataPanel::move_entry(Document& document) {
+void MetadataPanel::move_entry(Document& document, const Ui& ui) {
   const auto found = std::ranges::find(matches_, document.metadata.entry());
-  if (found == matches_.end()) return;
-  const auto at = static_cast<std::size_t>(found - matches_.begin());
-  if (const std::size_t now = moved_by_keys(at, matches_.size()); now != at)
-    document.metadata.look_at(matches_[now]);
+  std::optional<std::size_t> at;
+  if (found != matches_.end()) at = static_cast<std::size_t>(found - matches_.begin());
+  if (const auto now = row_by_keys(ui, at, matches_.size())) document.metadata.look_at(matches_[*now]);
 }
 
 void MetadataPanel::draw_rows(Document& document, const Ui& ui) {
@@ -122,7 +121,7 @@ void MetadataPanel::draw_rows(Document& document, const Ui& ui) {
   fixed_column(ui, "Type", 124);
   stretched_column("Value", 4);
   table_headers();
-  move_entry(document);
+  move_entry(document, ui);
   scroll_to_entry(document);
   for_rows_in_sight(matches_.size(), [&](std::size_t i) { draw_row(document, ui, matches_[i]); });
   ImGui::EndTable();

@@ -119,7 +119,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::PicturedRow& pi
   const bool chosen = &shown_method(document.asked()) == row.method;
   const IdScope scope(row.method);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  if (ImGui::InvisibleButton("cell", size)) choose_row(workspace, row);
+  if (press_area(ui, "cell", size)) choose_row(workspace, row);
   const bool hot = ImGui::IsItemHovered();
   if (hot && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) workspace.settings.panel = "load";
   const ImVec2 pad = {ui.px(8), ui.px(6)};

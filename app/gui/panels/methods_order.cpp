@@ -57,7 +57,7 @@ void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
   const float arrow = ui.px(46);  // the number and the arrow
   const std::string name = item_name(model, item);
   const IdScope scope(at);
-  if (ImGui::InvisibleButton("fold", {arrow, height})) wish_ = Wish::fold, from_ = at;
+  if (press_area(ui, "fold", {arrow, height})) wish_ = Wish::fold, from_ = at;
   tooltip(ui, item.tensor ? "Folds the neighbours of this module into one row"
                           : "Unfolds the module to its tensors");
   ImGui::SameLine(0, 0);

@@ -131,7 +131,7 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
                ImVec2 size) {
   if (size.x < ui.px(140) || size.y < ui.px(70)) return ImGui::Dummy(size);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::InvisibleButton("overlay", size);
+  plot_area("overlay", size);
   const bool hot = ImGui::IsItemHovered();
   const PlotArea area = {{at.x + ui.px(kPlotAxisWidth), at.y + ui.px(8)},
                          {at.x + size.x - ui.px(8), at.y + size.y - ui.px(kPlotAxisHeight)}};

@@ -19,6 +19,7 @@ class MethodsTable {
 
  private:
   void refresh(const Workspace& workspace);
+  void move_choice(Workspace& workspace, const Ui& ui);
   void agree_on_sort(CompareSort& sort);
 
   std::shared_ptr<const report::PicturedAnswer> seen_;  // what `at_` is of

@@ -215,6 +215,21 @@ void MethodsTable::agree_on_sort(CompareSort& sort) {
     sort = {arrow->column == 0 ? RowSort::fit : static_cast<RowSort>(arrow->column - 1), arrow->ascending};
 }
 
+void MethodsTable::move_choice(Workspace& workspace, const Ui& ui) {
+  const auto& rows = workspace.document().comparison.value()->answer.rows;
+  const Asked& asked = workspace.document().asked();
+  const auto chosen = std::ranges::find_if(at_, [&](std::size_t i) {
+    return rows[i].method == &shown_method(asked) && rows[i].order == shown_order(asked);
+  });
+  std::optional<std::size_t> at;
+  if (chosen != at_.end()) at = static_cast<std::size_t>(chosen - at_.begin());
+  if (const auto now = row_by_keys(ui, at, at_.size())) {
+    choose_row(workspace, rows[at_[*now]]);
+    scroll_to_row(*now);
+  }
+  if (at && row_is_entered()) workspace.settings.panel = "load";
+}
+
 void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   Document& document = workspace.document();
   constexpr ImGuiTableFlags kFlags = kListTable | ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate;
@@ -248,6 +263,7 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   draw_headers(ui, workspace.settings.compare_sort);
   agree_on_sort(workspace.settings.compare_sort);
   refresh(workspace);
+  move_choice(workspace, ui);
   if (at_.empty()) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();

@@ -4,6 +4,7 @@
 #include "app/gui/panels/operator_rows.h"
 #include "app/gui/session/meta_text.h"
 #include "app/gui/widgets.h"
+#include "app/gui/window/keyboard.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -206,11 +207,38 @@ void ModuleLines::draw(Workspace& workspace, const Ui& ui, float height) {
     scroll_ = false;
     if (marked_) scroll_to_row(*marked_);
   }
+  move(document, ui);
   for_rows_in_sight(lines_.size(), [&](std::size_t i) {
     const IdScope scope(i);
-    draw_line(document, ui, lines_[i], marked_ == i);
+    draw_line(document, ui, lines_[i], (at_ ? at_ : marked_) == i);
   });
   ImGui::EndTable();
+}
+
+void ModuleLines::choose(Document& document, const Line& line) {
+  if (!line.op) return;
+  document.operator_shown = *line.op;
+  seen_ = document.operator_shown;  // it is in sight
+  stale_ = true;
+  const Op& op = scene_->forward()->ops[*line.op];
+  if (!op.weights.empty()) document.select(op.weights.front());
+}
+
+// Up and down choose a line, right and left unfold and fold it.
+void ModuleLines::move(Document& document, const Ui& ui) {
+  if (at_ && *at_ >= lines_.size()) at_.reset();
+  if (const auto now = row_by_keys(ui, at_ ? at_ : marked_, lines_.size())) {
+    at_ = now;
+    scroll_to_row(*now);
+    choose(document, lines_[*now]);
+  }
+  if (!at_ || !lines_[*at_].branch || !list_has_keyboard()) return;
+  const std::size_t node = index(lines_[*at_].group.members.front());
+  const bool open = list_key_pressed(ListKey::right) || (row_is_entered() && !open_[node]);
+  const bool close = list_key_pressed(ListKey::left) || (row_is_entered() && open_[node]);
+  if (open == close || open == open_[node]) return;
+  open_[node] = open;
+  stale_ = true;
 }
 
 void ModuleLines::describe(const Ui& ui, const Line& line) const {
@@ -230,16 +258,17 @@ void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, 
   const float indent = ui.px(14) * static_cast<float>(std::min<int>(line.depth, kMostIndent));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_SpanAllColumns)) {
+    at_.reset();
     if (line.branch) {
       const std::size_t node = index(line.group.members.front());
       open_[node] = !open_[node];
       stale_ = true;
-    } else if (line.op) {
-      document.operator_shown = selected ? std::nullopt : std::optional<std::size_t>(*line.op);
-      seen_ = document.operator_shown;  // it is in sight
+    } else if (selected) {
+      document.operator_shown.reset();
+      seen_.reset();
       stale_ = true;
-      const Op& op = scene_->forward()->ops[*line.op];
-      if (!op.weights.empty()) document.select(op.weights.front());
+    } else {
+      choose(document, line);
     }
   }
   hover_card(ui, [&] { describe(ui, line); });

@@ -35,6 +35,8 @@ class ModuleLines {
   std::vector<Line> inside(OpNodeId node, std::uint16_t depth) const;
   std::vector<OpGroup> groups_inside(OpNodeId node) const;
   Line line_of(OpGroup group, std::uint16_t depth) const;
+  void move(Document& document, const Ui& ui);
+  void choose(Document& document, const Line& line);
   void draw_line(Document& document, const Ui& ui, const Line& line, bool selected);
   void draw_name(Document& document, const Ui& ui, const Line& line, bool selected);
   void describe(const Ui& ui, const Line& line) const;
@@ -46,6 +48,7 @@ class ModuleLines {
   std::vector<Line> lines_;
   std::optional<std::size_t> seen_;    // the operator that was revealed
   std::optional<std::size_t> marked_;  // the innermost line that holds the operator shown
+  std::optional<std::size_t> at_;      // the line that the arrows came to
   bool scroll_ = false;                // to what is marked
   bool folded_ = true;
   bool stale_ = true;

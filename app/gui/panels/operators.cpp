@@ -198,6 +198,11 @@ void OperatorsPanel::draw_rows(Workspace& workspace, const Ui& ui, float height)
     const auto at = seen_ ? std::ranges::find(rows_, *seen_) : rows_.end();
     if (at != rows_.end()) scroll_to_row(static_cast<std::size_t>(at - rows_.begin()));
   }
+  const auto shown_at =
+      document.operator_shown ? std::ranges::find(rows_, *document.operator_shown) : rows_.end();
+  std::optional<std::size_t> at;
+  if (shown_at != rows_.end()) at = static_cast<std::size_t>(shown_at - rows_.begin());
+  if (const auto now = row_by_keys(ui, at, rows_.size())) document.operator_shown = rows_[*now];
   for_rows_in_sight(rows_.size(), [&](std::size_t i) { draw_row(document, ui, rows_[i]); });
   ImGui::EndTable();
 }

@@ -50,7 +50,7 @@ class TensorsPanel final : public Panel {
   void draw_row(Workspace& workspace, const Ui& ui, TensorId id);
   void agree_on_sort(Document& document);
   void scroll_to_selection(const Document& document);
-  void move_selection(Document& document);
+  void move_selection(Workspace& workspace, const Ui& ui);
 
   std::uint64_t seen_selection_ = 0;
   std::uint64_t seen_model_ = 0;
@@ -98,13 +98,15 @@ void TensorsPanel::agree_on_sort(Document& document) {
     document.set_sort(static_cast<SortColumn>(arrow->column - 1), arrow->ascending);
 }
 
-void TensorsPanel::move_selection(Document& document) {
-  if (!document.selected_tensor()) return;
+void TensorsPanel::move_selection(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   const auto& rows = document.table().rows;
-  const auto found = std::ranges::find(rows, *document.selected_tensor());
-  if (found == rows.end()) return;
-  const auto at = static_cast<std::size_t>(found - rows.begin());
-  if (const std::size_t now = moved_by_keys(at, rows.size()); now != at) document.select(rows[now]);
+  std::optional<std::size_t> at;
+  if (document.selected_tensor())
+    if (const auto found = std::ranges::find(rows, *document.selected_tensor()); found != rows.end())
+      at = static_cast<std::size_t>(found - rows.begin());
+  if (const auto now = row_by_keys(ui, at, rows.size())) document.select(rows[*now]);
+  if (at && row_is_entered()) workspace.settings.panel = "values";
 }
 
 // Scrolls to a tensor that was selected elsewhere or moved by sorting.
@@ -153,7 +155,7 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   column("Offset", 128, SortColumn::offset, 0);
   table_headers();
   agree_on_sort(document);
-  move_selection(document);
+  move_selection(workspace, ui);
 
   scroll_to_selection(document);
   const auto& rows = document.table().rows;

@@ -223,7 +223,7 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float strip = document.selected_tensor() && size.y > ui.px(90) ? ui.px(20) : 0;
   if (size.x < ui.px(140) || size.y < ui.px(50)) return ImGui::Dummy(size);
-  ImGui::InvisibleButton("plot", size);
+  plot_area("plot", size);
   TimelinePlot::Frame frame{
       inside_axes(ui, at, at + size - ImVec2{ui.px(kLevelLabels), strip}, kPlotAxisWidth), range_};
   handle_mouse(document, ui, frame);

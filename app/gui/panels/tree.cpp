@@ -2,6 +2,7 @@
 #include "app/gui/panels/map_paint.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/widgets.h"
+#include "app/gui/window/keyboard.h"
 #include "core/base/text.h"
 #include "core/graph/filter.h"
 
@@ -59,6 +60,10 @@ class TreePanel final : public Panel {
   void unfold(const Model& model);
   void draw_line(Document& document, const Ui& ui, const Line& line);
   void draw_filter(Workspace& workspace, const Ui& ui);
+  void go_to_hit(Document& document, int step);
+  void move_selection(Workspace& workspace, const Ui& ui);
+  void fold(Document& document, std::size_t at, bool open);
+  void select_line(Document& document, std::size_t at);
 
   std::uint64_t seen_model_ = 0;
   std::uint64_t seen_selection_ = 0;
@@ -68,6 +73,7 @@ class TreePanel final : public Panel {
   bool stale_ = true;
   std::optional<NodeId> scroll_to_;
   std::string filter_;
+  bool wants_keyboard_ = false;  // the lines do, from the filter
 };
 
 // What passes is lit here and on the map, and is what the table lists.
@@ -76,14 +82,25 @@ void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
   const TableView& table = document.table();
   const bool filtered = !table.filter.empty();
   filter_ = table.filter;
+  const std::string before = filter_;
   const float cross = filtered ? ImGui::GetFrameHeight() : 0;
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - cross);
   if (std::exchange(workspace.wants_filter, false)) ImGui::SetKeyboardFocusHere();
   {
     const ColorScope color(ImGuiCol_Border, ui.theme->bad);  // seen around a wrong filter only
     const StyleScope frame(ImGuiStyleVar_FrameBorderSize, table.error.empty() ? 0 : ui.px(1));
-    if (ImGui::InputTextWithHint("##filter", "Filter: q_proj layer:12", &filter_))
-      document.set_filter(filter_);
+    const bool entered = ImGui::InputTextWithHint("##filter", "Filter: q_proj layer:12", &filter_,
+                                                  ImGuiInputTextFlags_EnterReturnsTrue);
+    // Escape leaves the field, and ImGui then puts back what stood there before
+    if (!entered && filter_ != before && !list_key_pressed(ListKey::escape)) document.set_filter(filter_);
+    if (entered) {
+      go_to_hit(document, ImGui::GetIO().KeyShift ? -1 : 1);
+      ImGui::SetKeyboardFocusHere(-1);
+    }
+    if (ImGui::IsItemActive() && list_key_pressed(ListKey::down)) {
+      wants_keyboard_ = true;
+      if (!document.selected_tensor()) go_to_hit(document, 1);
+    }
   }
   if (!ImGui::IsItemActive()) tooltip(ui, filter_help());
   if (filtered) {
@@ -98,6 +115,67 @@ void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
              fmt::format("{} of {}, {}", format_grouped(table.rows.size()),
                          counted(document.model->graph->tensors.size(), "tensor"), format_bytes(table.bytes)),
              ui.theme->muted);
+}
+
+// Selects what passes next after what is selected, in the order of the table; round its ends.
+void TreePanel::go_to_hit(Document& document, int step) {
+  const std::vector<TensorId>& rows = document.table().rows;
+  if (rows.empty()) return;
+  const auto found =
+      document.selected_tensor() ? std::ranges::find(rows, *document.selected_tensor()) : rows.end();
+  const std::size_t last = rows.size() - 1, at = static_cast<std::size_t>(found - rows.begin());
+  std::size_t next = step > 0 ? 0 : last;
+  if (found != rows.end()) next = step > 0 ? (at == last ? 0 : at + 1) : (at == 0 ? last : at - 1);
+  document.select(rows[next]);
+}
+
+void TreePanel::select_line(Document& document, std::size_t at) {
+  const Line& line = lines_[at];
+  const ModuleNode& node = document.model->tree.node(line.node);
+  document.select(node.tensor && node.children.empty() ? Selected(*node.tensor) : Selected(line.node));
+}
+
+// Opens a line, or goes into it if it is open; closes it, or goes to the line around it.
+void TreePanel::fold(Document& document, std::size_t at, bool open) {
+  const bool branch = !document.model->tree.node(lines_[at].node).children.empty();
+  const bool is_open = branch && open_[index(lines_[at].node)];
+  if (branch && is_open != open) {
+    open_[index(lines_[at].node)] = open;
+    stale_ = true;
+    return;
+  }
+  if (open) {
+    if (branch && at + 1 < lines_.size()) select_line(document, at + 1);
+    return;
+  }
+  for (std::size_t above = at; above-- > 0;)
+    if (lines_[above].depth < lines_[at].depth) return select_line(document, above);
+}
+
+void TreePanel::move_selection(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  if (std::exchange(wants_keyboard_, false)) give_keyboard();
+  if (!list_has_keyboard()) {
+    row_by_keys(ui, std::nullopt, 0);
+    return;
+  }
+  const auto is_selected = [&](const Line& line) {
+    const ModuleNode& node = document.model->tree.node(line.node);
+    return (node.tensor && document.selected_tensor() == node.tensor) ||
+           document.selected() == Selected(line.node);
+  };
+  const auto found = std::ranges::find_if(lines_, is_selected);
+  std::optional<std::size_t> at;
+  if (found != lines_.end()) at = static_cast<std::size_t>(found - lines_.begin());
+  if (const auto now = row_by_keys(ui, at, lines_.size())) return select_line(document, *now);
+  if (!at || ImGui::GetIO().KeyAlt) return;
+  if (list_key_pressed(ListKey::right)) return fold(document, *at, true);
+  if (list_key_pressed(ListKey::left)) return fold(document, *at, false);
+  if (!row_is_entered()) return;
+  if (document.selected_tensor())
+    workspace.settings.panel = "values";
+  else
+    document.zoom(lines_[*at].node);
 }
 
 void TreePanel::reset(const Document& document) {
@@ -161,6 +239,7 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
   const ChildScope child("lines");
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float height = ImGui::GetFontSize() + ui.px(9);
+  move_selection(workspace, ui);
   if (scroll_to_) {
     const auto at = std::ranges::find_if(lines_, [&](const Line& l) { return l.node == *scroll_to_; });
     const float top = height * static_cast<float>(at - lines_.begin());

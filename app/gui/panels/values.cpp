@@ -73,7 +73,7 @@ void ValuesPanel::draw_figures(const ValueStats& stats, const Ui& ui) const {
 
 void ValuesPanel::draw_histogram(const ValueHistogram& histogram, const Ui& ui, ImVec2 size) const {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::InvisibleButton("histogram", size);
+  plot_area("histogram", size);
   if (histogram.counts.empty()) return;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);

@@ -41,7 +41,7 @@ void zoom_side(std::uint64_t& first, std::uint64_t& count, std::uint64_t whole, 
 void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue show) {
   const ValueCells* const cells = values.cells();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::InvisibleButton("values", size);
+  plot_area("values", size);
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(at, at + size, ui.theme->raised);
   if (cells == nullptr || cells->mean.empty()) return;

@@ -181,7 +181,8 @@ class Document {
   void hover(NodeId module) { hovering_ = module; }
   std::optional<NodeId> hovered() const { return hovered_; }
   void begin_frame() { hovered_ = std::exchange(hovering_, std::nullopt); }
-  bool playing = false;  // the time cursor moves by itself
+  bool playing = false;    // the time cursor moves by itself
+  std::string panel = {};  // that was shown when another model came to the front; empty: none yet
   double play_speed = 1;
   std::set<std::string, std::less<>> overlaid;  // methods in the overlay of curves; empty: a default choice
   std::string operator_search;

@@ -159,6 +159,8 @@ class Workspace {
   // Applies remedies: opens `path` again with the options, sets options of the load, or passes options to the
   // convert panel.
   void mend(const std::vector<Remedy>& remedies, const std::string& path = {});
+  // Quits, unless a conversion or an upload runs: then asks first, once.
+  void ask_quit();
   // Calls `verb` and turns its Error into a notice: for buttons.
   void attempt(const std::function<void()>& verb);
   // Takes in the results of finished jobs; true if there were any.
@@ -171,6 +173,7 @@ class Workspace {
   Settings settings;
   bool wants_browser = false;  // the file browser opens at the next frame
   bool wants_quit = false;
+  bool asks_quit = false;               // whether to quit although something is being written
   std::string done;                     // what was finished last, in words; not a message that must be read
   bool wants_attention = false;         // something that took long is done: the desktop may say so
   std::vector<std::string> favourites;  // paths of models that the user keeps, the newest first

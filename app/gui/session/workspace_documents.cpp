@@ -19,7 +19,10 @@ Document* Workspace::find_document(std::uint64_t id) const {
 }
 
 void Workspace::show_document(std::size_t at) {
-  if (at < documents_.size()) shown_ = at;
+  if (at >= documents_.size() || at == shown_) return;
+  document().panel = settings.panel;
+  shown_ = at;
+  if (!document().panel.empty()) settings.panel = document().panel;
 }
 
 // In the place of a document, else of the one shown if that has no model, else at the end; and shows it.

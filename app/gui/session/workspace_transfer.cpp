@@ -152,6 +152,12 @@ void Workspace::choose_device(std::string device) {
   document().weigh_upload();
 }
 
+void Workspace::ask_quit() {
+  const bool writes = conversion.busy() || uploading.busy();
+  wants_quit = asks_quit || !writes;
+  asks_quit = true;
+}
+
 void Workspace::measure_disk(const std::string& path) {
   disk_path_ = path;
   disk.ask(

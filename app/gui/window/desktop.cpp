@@ -1,5 +1,6 @@
 // The window on a desktop: GLFW for the window and its events, a Vulkan swapchain for the picture.
 #include "app/gui/window/input_queue.h"
+#include "app/gui/window/keyboard.h"
 #include "app/gui/window/swapchain.h"
 #include "app/gui/window/vulkan.h"
 #include "core/base/error.h"
@@ -97,6 +98,7 @@ class DesktopWindow final : public Window {
     keyboard_.deliver([this](const InputEvent& event) { hand_on(event); });
     ImGui_ImplVulkan_NewFrame();
     ImGui_ImplGlfw_NewFrame();
+    prepare_keyboard();
     ImGui::NewFrame();
     build();
     ImGui::Render();
@@ -150,7 +152,11 @@ class DesktopWindow final : public Window {
     limit_size();
   }
 
-  bool should_close() const override { return glfwWindowShouldClose(window_.get()) == GLFW_TRUE; }
+  bool takes_close() override {
+    const bool asked = glfwWindowShouldClose(window_.get()) == GLFW_TRUE;
+    if (asked) glfwSetWindowShouldClose(window_.get(), GLFW_FALSE);
+    return asked;
+  }
   void set_title(const std::string& title) override { glfwSetWindowTitle(window_.get(), title.c_str()); }
   bool wait_events(double seconds) override {
     const double start = glfwGetTime();

@@ -1,6 +1,7 @@
 // The part of a window that needs no device: a logical size, a scale, a steady clock.
 #pragma once
 
+#include "app/gui/window/keyboard.h"
 #include "app/gui/window/window.h"
 
 #include <cmath>
@@ -36,6 +37,7 @@ class StillWindow : public Window {
     io.DeltaTime = 1.0f / 60;
     io.MousePos = {mouse_.x * scale_, mouse_.y * scale_};
     io.MouseDown[0] = mouse_down_;
+    prepare_keyboard();
     ImGui::NewFrame();
     build();
     ImGui::Render();

@@ -48,7 +48,8 @@ class Window {
   virtual void set_scale(float scale) = 0;
 
   // Only a desktop window has user input; the defaults answer for a window without input.
-  virtual bool should_close() const { return false; }
+  // Whether the user asked to close the window since the last call.
+  virtual bool takes_close() { return false; }
   virtual void set_title(const std::string&) {}
   // Something is done that the user may have turned away from.
   virtual void request_attention() {}
@@ -71,11 +72,5 @@ class Window {
 std::unique_ptr<Window> open_desktop_window(const WindowOptions& options);
 // Draws into an image through Vulkan; needs no display.
 std::unique_ptr<Window> open_offscreen_window(const WindowOptions& options);
-
-// Inside a frame: whether a shortcut such as "Ctrl+O", "Escape" or "Backspace" was pressed.
-bool shortcut_pressed(std::string_view shortcut);
-// Inside a frame: whether a key that navigates lists was pressed.
-enum class ListKey { up, down, left, right, enter, escape, backspace };
-bool list_key_pressed(ListKey key);
 
 }  // namespace loadline::gui
