@@ -128,6 +128,12 @@ void Person::click_at(ImVec2 pixel) {
   run({"xdotool", "click", "1"});
 }
 
+void Person::flick(ImVec2 at, ImVec2 away) {
+  const auto whole = [](float pixel) { return std::to_string(std::lround(pixel)); };
+  run({"xdotool", "getwindowfocus", "mousemove", "--window", "%1", whole(at.x), whole(at.y), "click", "1",
+       "mousemove", "--window", "%1", whole(away.x), whole(away.y)});
+}
+
 void Person::click(std::string_view words, int nth) {
   std::vector<ImVec2> places;
   const auto needed = static_cast<std::size_t>(nth < 0 ? -nth : nth + 1);

@@ -26,6 +26,8 @@ class Person {
   void click_at(ImVec2 pixel);
   // Clicks on words once they are shown; `nth` of them in the order of drawing, from the last if negative.
   void click(std::string_view words, int nth = 0);
+  // Goes to `at`, clicks and goes on to `away`, all faster than a frame.
+  void flick(ImVec2 at, ImVec2 away);
   // What another program gets when it pastes.
   std::string paste();
 

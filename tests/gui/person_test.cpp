@@ -266,6 +266,22 @@ TEST_F(AtTheWindow, goes_everywhere_without_a_mouse) {
   SOON(document().asked().request.methods != before);
 }
 
+TEST_F(AtTheWindow, loses_no_click_of_a_mouse_that_goes_on_at_once) {
+  show_demo();
+  const auto tab = [](std::string_view title) {
+    const ImVec2 at = drawn_at(title).at(0);
+    return ImVec2{at.x + 4, at.y + 4};
+  };
+  for (int round = 0; round < 3; ++round)
+    for (const auto& [title, panel] : {std::pair{"Load", "load"}, {"Arena", "arena"}, {"Values", "values"}}) {
+      SOON(person_.sees(title));
+      person_.flick(tab(title), {640, 790});
+      SOON(workspace().settings.panel == panel);
+      person_.flick(tab("Methods"), tab("Files"));
+      SOON(workspace().settings.panel == "methods");
+    }
+}
+
 // Faster than frames are drawn, as fast as people type.
 TEST_F(AtTheWindow, loses_no_letter_of_a_key_that_is_down_for_12_ms) {
   show_demo();

@@ -95,9 +95,13 @@ class DesktopWindow final : public Window {
 
   void frame(const std::function<void()>& build) override {
     if (!prepare_swapchain()) return;
-    keyboard_.deliver([this](const InputEvent& event) { hand_on(event); });
+    ImGuiIO& io = ImGui::GetIO();
+    const auto mouse =
+        input_.deliver({io.MousePos.x, io.MousePos.y}, [this](const InputEvent& event) { hand_on(event); });
     ImGui_ImplVulkan_NewFrame();
     ImGui_ImplGlfw_NewFrame();
+    std::ranges::copy(buttons_, io.MouseDown);
+    if (mouse) io.MousePos = {mouse->x, mouse->y};
     prepare_keyboard();
     ImGui::NewFrame();
     build();
@@ -160,12 +164,12 @@ class DesktopWindow final : public Window {
   void set_title(const std::string& title) override { glfwSetWindowTitle(window_.get(), title.c_str()); }
   bool wait_events(double seconds) override {
     const double start = glfwGetTime();
-    if (!keyboard_.empty()) seconds = 0;  // the next frame has something to learn
+    if (!input_.empty()) seconds = 0;  // the next frame has something to learn
     if (seconds > 0)
       glfwWaitEventsTimeout(seconds);
     else
       glfwPollEvents();
-    return !keyboard_.empty() || glfwGetTime() - start < seconds;
+    return !input_.empty() || glfwGetTime() - start < seconds;
   }
   std::vector<std::string> take_dropped() override { return std::exchange(dropped_, {}); }
   std::function<void()> waker() override {
@@ -178,23 +182,32 @@ class DesktopWindow final : public Window {
     return *static_cast<DesktopWindow*>(glfwGetWindowUserPointer(window));
   }
 
-  // As ImGui's backend would, but for the keyboard.
+  // As ImGui's backend would, but for keys and buttons.
   void listen() {
     GLFWwindow* const window = window_.get();
     glfwSetWindowFocusCallback(window, ImGui_ImplGlfw_WindowFocusCallback);
     glfwSetCursorEnterCallback(window, ImGui_ImplGlfw_CursorEnterCallback);
-    glfwSetMouseButtonCallback(window, ImGui_ImplGlfw_MouseButtonCallback);
     glfwSetScrollCallback(window, ImGui_ImplGlfw_ScrollCallback);
     glfwSetKeyCallback(window, [](GLFWwindow* from, int key, int scancode, int action, int modifiers) {
       if (action == GLFW_REPEAT || key < 0) return;  // ImGui repeats by itself
       const bool shortcut =
           (modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_ALT)) != 0 || (key >= GLFW_KEY_F1 && key <= GLFW_KEY_F25);
       const bool modifier = key >= GLFW_KEY_LEFT_SHIFT && key <= GLFW_KEY_RIGHT_SUPER;
-      of(from).keyboard_.push({action == GLFW_PRESS ? InputEvent::Kind::press : InputEvent::Kind::release,
-                               key, scancode, modifiers, shortcut && !modifier});
+      of(from).input_.push({action == GLFW_PRESS ? InputEvent::Kind::press : InputEvent::Kind::release, key,
+                            scancode, modifiers, shortcut && !modifier});
+    });
+    glfwSetMouseButtonCallback(window, [](GLFWwindow* from, int button, int action, int) {
+      if (button < 0 || button >= static_cast<int>(of(from).buttons_.size())) return;
+      double x = 0, y = 0;
+      glfwGetCursorPos(from, &x, &y);
+      of(from).input_.push(
+          {.kind = action == GLFW_PRESS ? InputEvent::Kind::button_press : InputEvent::Kind::button_release,
+           .code = button,
+           .x = static_cast<float>(x),
+           .y = static_cast<float>(y)});
     });
     glfwSetCharCallback(window, [](GLFWwindow* from, unsigned int point) {
-      of(from).keyboard_.push({InputEvent::Kind::character, static_cast<int>(point), 0, 0, false});
+      of(from).input_.push({InputEvent::Kind::character, static_cast<int>(point), 0, 0, false});
     });
     glfwSetDropCallback(window, [](GLFWwindow* from, int count, const char** paths) {
       of(from).dropped_.insert(of(from).dropped_.end(), paths, paths + count);
@@ -202,6 +215,10 @@ class DesktopWindow final : public Window {
   }
 
   void hand_on(const InputEvent& event) {
+    if (event.of_button()) {
+      buttons_[static_cast<std::size_t>(event.code)] = event.kind == InputEvent::Kind::button_press;
+      return;
+    }
     if (event.kind == InputEvent::Kind::character)
       return ImGui_ImplGlfw_CharCallback(window_.get(), static_cast<unsigned int>(event.code));
     const int action = event.kind == InputEvent::Kind::press ? GLFW_PRESS : GLFW_RELEASE;
@@ -306,7 +323,8 @@ class DesktopWindow final : public Window {
   float forced_scale_ = 0;
   float limited_at_ = 0;  // the scale that the least size was made for
   std::vector<std::string> dropped_;
-  InputQueue keyboard_;
+  InputQueue input_;
+  std::array<bool, 5> buttons_ = {};  // of the mouse, as the last frame was told
 };
 
 }  // namespace
