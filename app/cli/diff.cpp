@@ -197,8 +197,7 @@ int run_diff(const Context& context, const DiffFlags& flags) {
   diff.models = compare_for(context, a, b, {diff.values, tolerance}, "comparing");
   Progress progress(context.stop);
   std::string problem;
-  diff.metadata = diff.models.mapped ? report::diff_model_metadata(*a, *b, progress, problem)
-                                     : diff_metadata(*a, *b, progress);
+  diff.metadata = report::diff_model_metadata(*a, *b, diff.models.mapped, progress, problem);
   if (!problem.empty()) complain("note: not all metadata is compared: " + problem);
   diff.types = type_groups(*a, *b, diff.models.comparison.match);
   if (!diff.models.mapped) {

@@ -118,10 +118,13 @@ void mend(Workspace& workspace, const std::string&) {
   refuse("no message offers a remedy");
 }
 
-bool has_notice(const Workspace& workspace) { return !workspace.shared.notices.all().empty(); }
+bool has_notice(const Workspace& workspace) {
+  return workspace.shared.notices.front(workspace.document().id).has_value();
+}
 void dismiss(Workspace& workspace, const std::string&) {
-  if (!has_notice(workspace)) refuse("there is no message");
-  workspace.shared.notices.dismiss(workspace.shared.notices.all().size() - 1);
+  const auto front = workspace.shared.notices.front(workspace.document().id);
+  if (!front) refuse("there is no message");
+  workspace.shared.notices.dismiss(front->at);
 }
 
 void show_palette(Workspace& workspace, const std::string&) { workspace.wants_palette = true; }

@@ -81,7 +81,8 @@ void Shell::handle_shortcuts() {
       ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   const bool typing = browser_.is_open() || ImGui::GetIO().WantTextInput;
   if (!in_front && !typing && shortcut_pressed("Escape")) {
-    if (!workspace_.shared.notices.all().empty()) return run_action(workspace_, "dismiss");
+    if (const Action* const dismiss = find_action("dismiss"); dismiss->enabled(workspace_))
+      return run_action(workspace_, dismiss->id);
     if (leave_sheet()) return;
   }
   for (const Action& action : actions()) {

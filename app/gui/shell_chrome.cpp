@@ -94,16 +94,16 @@ void Shell::draw_notices(const Ui& ui) {
                  -1, nullptr);
   }
   // the newest stands for all: others come to sight as it is dismissed
-  const std::vector<Notice>& all = workspace_.shared.notices.all();
-  if (all.empty()) return;
-  const std::size_t newest = all.size() - 1;
-  const std::string words =
-      newest == 0 ? all[newest].text
-                  : fmt::format("{}  ({} behind it)", all[newest].text, counted(newest, "older message"));
-  const Answer answer = notice_strip(ui, all[newest].severity, words, static_cast<int>(newest), &all[newest]);
+  Notices& notices = workspace_.shared.notices;
+  const auto front = notices.front(workspace_.document().id);
+  if (!front) return;
+  const Notice notice = notices.all()[front->at];
+  const std::string words = front->older == 0 ? notice.text
+                                              : fmt::format("{}  ({} behind it)", notice.text,
+                                                            counted(front->older, "older message"));
+  const Answer answer = notice_strip(ui, notice.severity, words, static_cast<int>(front->at), &notice);
   if (answer == Answer::none) return;
-  const Notice notice = all[newest];
-  workspace_.shared.notices.dismiss(newest);
+  notices.dismiss(front->at);
   if (answer == Answer::mend) workspace_.attempt([&] { workspace_.mend({*notice.remedy}, notice.path); });
 }
 

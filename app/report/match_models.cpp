@@ -43,8 +43,9 @@ MatchedModels match_models(const MetaGraph& a, const MetaGraph& b) {
   return result;
 }
 
-std::vector<MetadataDifference> diff_model_metadata(const MetaGraph& a, const MetaGraph& b,
+std::vector<MetadataDifference> diff_model_metadata(const MetaGraph& a, const MetaGraph& b, bool mapped,
                                                     Progress& progress, std::string& problem) {
+  if (!mapped) return diff_metadata(a, b, progress);
   try {
     if (const auto of_a = counterpart_keys(a, b)) {
       problem = of_a->problem;

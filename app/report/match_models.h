@@ -20,10 +20,10 @@ struct MatchedModels {
 // weights of the other are what its GGUF file should hold.
 MatchedModels match_models(const MetaGraph& a, const MetaGraph& b);
 
-// As diff_metadata(), but where match_models() maps one of the models, its keys are those that its GGUF file
-// should hold, and keys that describe a model or depend on types and files are left out. Where keys cannot
-// be worked out, `problem` says why: the tokenizer's are left out then, or all of them.
-std::vector<MetadataDifference> diff_model_metadata(const MetaGraph& a, const MetaGraph& b,
+// As diff_metadata(), but where match_models() has `mapped` one of the models, its keys are those that its
+// GGUF file should hold, and keys that describe a model or depend on types and files are left out. Where keys
+// cannot be worked out, `problem` says why: the tokenizer's are left out then, or all of them.
+std::vector<MetadataDifference> diff_model_metadata(const MetaGraph& a, const MetaGraph& b, bool mapped,
                                                     Progress& progress, std::string& problem);
 
 }  // namespace loadline::report

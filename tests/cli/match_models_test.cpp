@@ -32,8 +32,9 @@ class ModelAndFile : public ::testing::Test {
     const MetaGraph model = open_model(folder_ / "m", {}), file = open_model(folder_ / "m.gguf", {});
     Progress progress;
     std::vector<std::string> lines;
-    for (const MetadataDifference& found : file_first ? diff_model_metadata(file, model, progress, problem_)
-                                                      : diff_model_metadata(model, file, progress, problem_))
+    for (const MetadataDifference& found : file_first
+                                               ? diff_model_metadata(file, model, true, progress, problem_)
+                                               : diff_model_metadata(model, file, true, progress, problem_))
       lines.push_back(found.key + ": " + found.a.value_or("-") + " | " + found.b.value_or("-"));
     return lines;
   }

@@ -63,15 +63,18 @@ TEST_F(Diffs, NameEveryKindAndMarkIt) {
     if (row.kind == DiffKind::type)
       EXPECT_NE(row.detail.find(" at most, 4 of 4"), std::string::npos) << row.detail;
   const Model& model = *workspace.document().model;
-  EXPECT_EQ(diff.kind_of(*find_tensor(model, "m.same")), DiffKind::equal);
-  EXPECT_EQ(diff.kind_of(*find_tensor(model, "m.values")), DiffKind::values);
-  EXPECT_EQ(diff.kind_of(*find_tensor(model, "n.gone")), DiffKind::only_here);
+  const auto kind_of = [&](const char* name) {
+    return diff.result.value()->of_tensor[index(*find_tensor(model, name))];
+  };
+  EXPECT_EQ(kind_of("m.same"), DiffKind::equal);
+  EXPECT_EQ(kind_of("m.values"), DiffKind::values);
+  EXPECT_EQ(kind_of("n.gone"), DiffKind::only_here);
   const ModelDiff& found = *diff.result.value();
   for (std::uint32_t i = 0; i < model.tree.nodes.size(); ++i)
     EXPECT_EQ(found.touched[i], model.tree.nodes[i].name != "same") << model.tree.nodes[i].name;
   EXPECT_EQ(found.rows.back().name, "x.new");
   diff.end();
-  EXPECT_FALSE(diff.kind_of(TensorId{0}));
+  EXPECT_FALSE(diff.result.value());
 }
 
 TEST_F(Diffs, NeedTwoModels) {

@@ -151,9 +151,8 @@ ModelDiff diff_models(const Model& here, const Model& there, bool values, Progre
   diff.mapped = matched.mapped;
   diff.metadata_problem = matched.problem;
   try {
-    diff.metadata = matched.mapped ? report::diff_model_metadata(*here.graph, *there.graph, progress,
-                                                                 diff.metadata_problem)
-                                   : diff_metadata(*here.graph, *there.graph, progress);
+    diff.metadata = report::diff_model_metadata(*here.graph, *there.graph, matched.mapped, progress,
+                                                diff.metadata_problem);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::cancelled) throw;
     diff.metadata_problem = error.what();  // the weights were compared all the same
@@ -180,11 +179,6 @@ void DiffView::begin(ModelPtr there, bool values) {
 void DiffView::end() {
   result.reset();
   there_.reset();
-}
-
-std::optional<DiffKind> DiffView::kind_of(TensorId id) const {
-  if (!result.value()) return std::nullopt;
-  return result.value()->of_tensor[index(id)];
 }
 
 }  // namespace loadline::gui

@@ -64,8 +64,6 @@ class DiffView {
   void begin(ModelPtr there, bool values);
   void end();
   const ModelPtr& there() const { return there_; }
-  // The kind of a tensor of this model; nothing without a comparison.
-  std::optional<DiffKind> kind_of(TensorId id) const;
 
   Latest<ModelDiff> result;
 

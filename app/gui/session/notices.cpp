@@ -29,6 +29,13 @@ std::string Notices::fail(std::string_view what, const Error& error, std::uint64
   return text;
 }
 
+std::optional<Notices::Front> Notices::front(std::uint64_t document) const {
+  std::optional<Front> found;
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    if (all_[i].document == 0 || all_[i].document == document) found = {i, found ? found->older + 1 : 0};
+  return found;
+}
+
 void Notices::dismiss(std::size_t at) {
   if (at < all_.size()) all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(at));
 }

@@ -31,6 +31,13 @@ class Notices {
   // Adds "Could not WHAT: ...", or says that WHAT was cancelled. Returns the text.
   std::string fail(std::string_view what, const Error& error, std::uint64_t document = 0,
                    std::string path = {});
+  // The newest that is about the model shown or about none, and how many older ones are; `at` is its
+  // position.
+  struct Front {
+    std::size_t at = 0;
+    std::size_t older = 0;
+  };
+  std::optional<Front> front(std::uint64_t document) const;
   void dismiss(std::size_t at);
   void take_back(std::string_view text);
   void forget(std::uint64_t document);

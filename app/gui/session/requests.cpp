@@ -1,6 +1,7 @@
 // Opens and saves load requests, and applies remedies.
 #include "app/gui/session/requests.h"
 
+#include "app/gui/session/model_path.h"
 #include "app/gui/session/remedies.h"
 #include "app/gui/session/workspace.h"
 #include "app/report/write_file.h"
@@ -34,7 +35,7 @@ bool is_request_file(const std::string& path) {
 void Workspace::open_request(const std::string& path, const std::string& model) {
   SavedRequest saved = read_request(path);
   const std::string wanted = model.empty() ? saved.model.value_or("") : model;
-  if (wanted.empty() || (document().model && document().model->path == wanted))
+  if (wanted.empty() || (document().model && is_same_path(document().model->path, wanted)))
     return document().ask(asked_by(std::move(saved.request)));
   ask_open(
       {.name = "Opening " + safe_display(wanted, 60), .path = wanted, .request = std::move(saved.request)});

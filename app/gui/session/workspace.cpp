@@ -2,6 +2,7 @@
 #include "app/gui/session/workspace.h"
 
 #include "app/gui/session/demo_folder.h"
+#include "app/gui/session/model_path.h"
 #include "app/gui/session/requests.h"
 #include "app/gui/session/window_state.h"
 #include "core/base/error.h"
@@ -16,18 +17,11 @@ namespace loadline::gui {
 namespace {
 
 // A path that is none (org/name) stays what it is.
-std::string absolute_path(const std::string& path) {
-  std::error_code failed;
-  if (!std::filesystem::exists(path, failed)) return path;
-  const std::string whole = std::filesystem::absolute(path, failed).lexically_normal().string();
-  return failed ? path : whole;
-}
-
 // The document with the model at this path; 0 if there is none.
 std::uint64_t id_with_path(const std::vector<std::unique_ptr<Document>>& documents, const std::string& path) {
   if (path.empty()) return 0;
   for (const std::unique_ptr<Document>& document : documents)
-    if (document->model && absolute_path(document->model->path) == absolute_path(path)) return document->id;
+    if (document->model && is_same_path(document->model->path, path)) return document->id;
   return 0;
 }
 
@@ -84,7 +78,7 @@ void Workspace::take_opened(const ToOpen& opened) {
   adopt(opening.value(), again ? opened.in_place_of : id_with_path(documents_, opening.value()->path));
   if (!again && !opened.path.empty()) remember(recent, absolute_path(opened.path));
   if (opened.request) attempt([&] { document().ask(asked_by(*opened.request)); });
-  if (again) show_document(before);
+  if (again) shown_ = before;  // it was read again behind the one that is looked at
 }
 
 void Workspace::open(const std::string& path, const std::vector<Remedy>& with) {

@@ -194,6 +194,7 @@ class Workspace {
   Latest<std::vector<std::string>> cached;  // org/name
 
  private:
+  void take_panel();  // of the document shown, as it was left
   // A model to be opened.
   struct ToOpen {
     std::string name;                                   // of the job

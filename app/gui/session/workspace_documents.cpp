@@ -1,4 +1,5 @@
 // The open models: which one is shown, which give way to others, which are read again.
+#include "app/gui/session/model_path.h"
 #include "app/gui/session/window_state.h"
 #include "app/gui/session/workspace.h"
 #include "core/base/error.h"
@@ -22,6 +23,10 @@ void Workspace::show_document(std::size_t at) {
   if (at >= documents_.size() || at == shown_) return;
   document().panel = settings.panel;
   shown_ = at;
+  take_panel();
+}
+
+void Workspace::take_panel() {
   if (!document().panel.empty()) settings.panel = document().panel;
 }
 
@@ -30,6 +35,7 @@ void Workspace::adopt(ModelPtr model, std::uint64_t in_place_of) {
   for (std::size_t i = 0; i < documents_.size(); ++i)
     if (documents_[i]->id == in_place_of || (in_place_of == 0 && i == shown_ && !documents_[i]->model))
       return replace(i, std::move(model));
+  document().panel = settings.panel;
   documents_.push_back(std::make_unique<Document>(shared, std::move(model), document().kept()));
   shown_ = documents_.size() - 1;
   watch_files();
@@ -38,7 +44,7 @@ void Workspace::adopt(ModelPtr model, std::uint64_t in_place_of) {
 void Workspace::replace(std::size_t at, ModelPtr model) {
   const std::unique_ptr<Document> before = std::move(documents_[at]);
   shared.notices.forget(before->id);
-  const bool again = before->model && model && before->model->path == model->path;
+  const bool again = before->model && model && is_same_path(before->model->path, model->path);
   const Asked asked = before->asked();
   documents_[at] = std::make_unique<Document>(shared, std::move(model), before->hand_over(again));
   shown_ = at;
@@ -55,6 +61,7 @@ void Workspace::close_model() {
   shared.notices.forget(document().id);
   documents_.erase(documents_.begin() + static_cast<std::ptrdiff_t>(shown_));
   shown_ = std::min(shown_, documents_.size() - 1);
+  take_panel();
   watch_files();
 }
 
