@@ -33,7 +33,66 @@ bool draw_theme_button(const Workspace& workspace, const Ui& ui) {
                      });
 }
 
+// Logical widths of the line's parts, and of what is left between them.
+constexpr float kMark = 50, kLeastName = 80, kAfterName = 18, kBudget = 126, kTarget = 158, kOrder = 84,
+                kItemGap = 6, kGroupsGap = 10, kBeforeButtons = 14, kEdge = 14;
+
+float button_width(std::string_view words) {
+  return text_width(words) + 2 * ImGui::GetStyle().FramePadding.x;
+}
+
+float chip_padding(const Ui& ui) { return ui.px(12); }
+
+// Of long words, whatever the verdict is now: nothing shall move when it changes.
+float least_chip(const Ui& ui) { return text_width("fits, 88.88 GiB left") + 2 * chip_padding(ui); }
+
+float method_width(const Ui& ui, bool roomy) { return ui.px(roomy ? 168 : 140); }
+
+float buttons_width(const Ui& ui, bool model, bool sheets, bool open) {
+  float width = ImGui::GetFrameHeight() + ui.px(kEdge);  // the theme's
+  const auto add = [&](std::string_view words) { width += button_width(words) + ui.px(kItemGap); };
+  if (open) add("Open");
+  if (model && sheets) {
+    add("Convert");
+    add("Upload");
+  } else if (model) {
+    add("More");
+  }
+  return width;
+}
+
+// What has no button of its own in a narrow line.
+void draw_more(Workspace& workspace, const Ui& ui, bool with_open) {
+  if (button(ui, "More")) ImGui::OpenPopup("more");
+  tooltip(ui, with_open ? "Open, convert or upload a model" : "Convert or upload the model");
+  const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
+  if (!ImGui::BeginPopup("more")) return;
+  if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
+  if (with_open && ImGui::Selectable("Open")) run_action(workspace, "browse");
+  if (ImGui::Selectable("Convert")) workspace.settings.panel = "convert";
+  if (ImGui::Selectable("Upload")) workspace.settings.panel = "upload";
+  ImGui::EndPopup();
+}
+
 }  // namespace
+
+float Toolbar::request_width(const Ui& ui, const Shown& shown) {
+  return ui.px(kBudget + 3 * kGroupsGap) + (shown.target ? ui.px(kTarget) : 0) +
+         method_width(ui, shown.target) + (shown.order ? ui.px(kOrder + kItemGap) : 0) +
+         button_width("Options") + least_chip(ui);
+}
+
+// What matters least goes first, until nothing lies over anything else.
+Toolbar::Shown Toolbar::shown_in(const Ui& ui, float width) {
+  Shown shown;
+  const auto needed = [&] {
+    return ui.px(kMark + kBeforeButtons) + (shown.name ? ui.px(kLeastName + kAfterName) : 0) +
+           request_width(ui, shown) + buttons_width(ui, true, shown.sheets, shown.open);
+  };
+  for (bool Shown::*const part : {&Shown::target, &Shown::sheets, &Shown::order, &Shown::open, &Shown::name})
+    if (needed() > width) shown.*part = false;
+  return shown;
+}
 
 void Toolbar::draw_model(const Workspace& workspace, const Ui& ui, float room) {
   const Model& model = *workspace.document().model;
@@ -64,7 +123,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
                                                               : ui.theme->muted;
   std::string words = verdict.state == Verdict::State::unknown ? "projecting" : verdict.words;
   const std::string longer = words + ": what fits?";
-  const float pad = ui.px(12);
+  const float pad = chip_padding(ui);
   if (over && text_width(longer) + 2 * pad <= room) words = longer;
   words = elided(words, std::max(ui.px(40), room - 2 * pad));
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -94,7 +153,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   advice_open_ = open;
 }
 
-void Toolbar::draw_options(Workspace& workspace, const Ui& ui) {
+void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) {
   Document& document = workspace.document();
   if (button(ui, "Options")) ImGui::OpenPopup("options");
   tooltip(ui, "Everything else that can be asked of the load");
@@ -102,6 +161,7 @@ void Toolbar::draw_options(Workspace& workspace, const Ui& ui) {
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
   if (!ImGui::BeginPopup("options")) return;
   if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
+  if (with_order) order_choice(workspace, ui, field(ui, find_load_option("order")->title));
   std::string_view group;
   for (const LoadOption& option : load_options()) {
     if (option.group == load_groups::kWhich) continue;
@@ -118,33 +178,41 @@ void Toolbar::draw_options(Workspace& workspace, const Ui& ui) {
   ImGui::EndPopup();
 }
 
-void Toolbar::draw_request(Workspace& workspace, const Ui& ui, float right) {
+void Toolbar::draw_request(Workspace& workspace, const Ui& ui, const Shown& shown, float right) {
   Document& document = workspace.document();
-  const float room = right - ImGui::GetCursorPosX();
-  const bool roomy = room > ui.px(780);
-  if (roomy) {
+  if (shown.target) {
     controls_.draw_bare(document, ui, *find_load_option("target"), "no target");
-    ImGui::SameLine(0, ui.px(6));
+    ImGui::SameLine(0, ui.px(kItemGap));
   }
   controls_.draw_bare(document, ui, *find_load_option("device_budget"), "no budget");
-  ImGui::SameLine(0, ui.px(10));
-  method_and_order(workspace, ui, ui.px(roomy ? 168 : 140), ui.px(84));
-  ImGui::SameLine(0, ui.px(6));
-  draw_options(workspace, ui);
-  ImGui::SameLine(0, ui.px(10));
+  ImGui::SameLine(0, ui.px(kGroupsGap));
+  method_choice(workspace, ui, method_width(ui, shown.target));
+  ImGui::SameLine(0, ui.px(kItemGap));
+  if (shown.order) {
+    order_choice(workspace, ui, ui.px(kOrder));
+    ImGui::SameLine(0, ui.px(kItemGap));
+  }
+  draw_options(workspace, ui, !shown.order);
+  ImGui::SameLine(0, ui.px(kGroupsGap));
   draw_chip(workspace, ui, right - ImGui::GetCursorPosX());
 }
 
-void Toolbar::draw_buttons(Workspace& workspace, const Ui& ui) {
-  if (button(ui, "Open")) run_action(workspace, "browse");
-  tooltip(ui, fmt::format("Open a model ({})", find_action("browse")->shortcut));
-  if (workspace.document().model) {
-    ImGui::SameLine(0, ui.px(6));
-    if (button(ui, "Convert")) workspace.settings.panel = "convert";
-    ImGui::SameLine(0, ui.px(6));
-    if (button(ui, "Upload")) workspace.settings.panel = "upload";
+void Toolbar::draw_buttons(Workspace& workspace, const Ui& ui, const Shown& shown) {
+  if (shown.open) {
+    if (button(ui, "Open")) run_action(workspace, "browse");
+    tooltip(ui, fmt::format("Open a model ({})", find_action("browse")->shortcut));
+    ImGui::SameLine(0, ui.px(kItemGap));
   }
-  ImGui::SameLine(0, ui.px(6));
+  if (workspace.document().model) {
+    if (shown.sheets) {
+      if (button(ui, "Convert")) workspace.settings.panel = "convert";
+      ImGui::SameLine(0, ui.px(kItemGap));
+      if (button(ui, "Upload")) workspace.settings.panel = "upload";
+    } else {
+      draw_more(workspace, ui, !shown.open);
+    }
+    ImGui::SameLine(0, ui.px(kItemGap));
+  }
   if (draw_theme_button(workspace, ui)) run_action(workspace, "theme");
 }
 
@@ -154,26 +222,25 @@ void Toolbar::draw(Workspace& workspace, const Ui& ui, float height) {
   const float frame = ImGui::GetFrameHeight();
   const bool model = workspace.document().model != nullptr;
   load_line_mark(ui, {ui.px(28), middle}, ui.px(11));
-  const auto button_width = [&](std::string_view words) {
-    return text_width(words) + 2 * ImGui::GetStyle().FramePadding.x;
-  };
-  const float buttons = button_width("Open") + ui.px(6) + frame + ui.px(14) +
-                        (model ? button_width("Convert") + button_width("Upload") + ui.px(12) : 0);
-  ImGui::SetCursorPos({ui.px(50), middle - frame / 2});
+  const Shown shown = model ? shown_in(ui, width) : Shown();
+  const float buttons = buttons_width(ui, model, shown.sheets, shown.open);
+  ImGui::SetCursorPos({ui.px(kMark), middle - frame / 2});
   if (model) {
-    // the request needs some room; the name takes what is left of it
-    const float request = ui.px(width > ui.px(1240) ? 800 : 560);
-    draw_model(workspace, ui, width - buttons - request - ui.px(70));
-    ImGui::SameLine(0, ui.px(18));
-    ImGui::SetCursorPosY(middle - frame / 2);
-    draw_request(workspace, ui, width - buttons - ui.px(14));
+    if (shown.name) {
+      // the request needs some room; the name takes what is left of it
+      const float request = std::max(request_width(ui, shown), shown.target ? ui.px(800) : 0);
+      draw_model(workspace, ui, width - buttons - request - ui.px(kMark + kAfterName));
+      ImGui::SameLine(0, ui.px(kAfterName));
+      ImGui::SetCursorPosY(middle - frame / 2);
+    }
+    draw_request(workspace, ui, shown, width - buttons - ui.px(kBeforeButtons));
   } else {
     const FontScope title(ui.fonts.title);
     ImGui::SetCursorPosY(middle - ImGui::GetFontSize() / 2);
     text("Loadline");
   }
   ImGui::SetCursorPos({width - buttons, middle - frame / 2});
-  draw_buttons(workspace, ui);
+  draw_buttons(workspace, ui, shown);
 }
 
 }  // namespace loadline::gui

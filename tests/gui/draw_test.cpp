@@ -59,6 +59,25 @@ TEST_P(Smoke, every_panel_under_the_mouse) {
   app.settle();
 }
 
+// What has no room in the line goes to sheets; what stays is not covered.
+TEST(Toolbar, keeps_its_parts_apart_in_a_small_window) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.workspace().open_demo();
+  app.settle();
+  window->set_size(720, 422);
+  app.draw_settled();
+  const std::vector<ImVec2> options = drawn_at("Options"), more = drawn_at("More");
+  ASSERT_EQ(options.size(), 1u);
+  ASSERT_EQ(more.size(), 1u);
+  EXPECT_LT(options[0].x + 150, more[0].x);  // the chip between them
+  EXPECT_TRUE(drawn_at("Convert").empty());
+  window->set_size(1280, 720);
+  app.draw_settled();
+  EXPECT_EQ(drawn_at("Convert").size(), 1u);
+  EXPECT_TRUE(drawn_at("More").empty());
+}
+
 TEST_P(Smoke, every_colouring_and_zoom) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");

@@ -171,7 +171,7 @@ TEST_F(AtTheWindow, changes_the_method_with_the_mouse) {
 
 TEST_F(AtTheWindow, states_a_budget_and_takes_advice_and_takes_it_back) {
   show_demo();
-  person_.click("no limit");
+  person_.click("no budget");
   person_.type("32MiB");
   person_.press("Return");
   SOON(document().asked().request.device_budget == 32u << 20);

@@ -42,7 +42,9 @@ float width_of(const Ui& ui, const OptionLook& look) {
     for (const OptionLook::Word& row : look.words) widest = std::max(widest, text_width(row.shown));
     return std::min(widest + frame + ui.px(8), ui.px(150));
   }
-  if (look.kind == OptionKind::bytes) return ui.px(78) + arrow_width();
+  if (look.kind == OptionKind::bytes)
+    return std::max(ui.px(78), text_width("no budget") + 2 * ImGui::GetStyle().FramePadding.x) +
+           arrow_width();
   if (look.kind == OptionKind::count) return ui.px(112);
   return ui.px(look.kind == OptionKind::names ? 300 : 130);
 }

@@ -52,7 +52,7 @@ std::optional<OptionLook> profile_look(const Document& document, OptionLook look
 OptionLook budget_look(const Document& document, OptionLook look, bool device) {
   const Budget budget = document.memory().budget;
   const auto& bytes = device ? (budget.unified ? budget.unified : budget.device) : budget.host;
-  look.in_force = bytes ? format_bytes(*bytes) : "no limit";
+  look.in_force = bytes ? format_bytes(*bytes) : "no budget";
   return look;
 }
 

@@ -16,25 +16,28 @@ bool is_setting(const LoadOption& option) {
 
 }  // namespace
 
-void method_and_order(Workspace& workspace, const Ui& ui, float method_width, float order_width) {
+void method_choice(Workspace& workspace, const Ui& ui, float width) {
   Document& document = workspace.document();
   const Method& method = shown_method(document.asked());
   std::vector<std::string_view> labels;
   for (const Method& row : methods()) labels.push_back(row.id);
   const auto now = static_cast<std::size_t>(&method - methods().data());
-  const auto picked = combo(ui, "##method", method_width, method.id, labels, now);
+  const auto picked = combo(ui, "##method", width, method.id, labels, now);
   tooltip(ui, method.summary);
   if (picked) workspace.attempt([&] { document.set_option("method", methods()[*picked].id); });
-  ImGui::SameLine(0, ui.px(6));
+}
+
+void order_choice(Workspace& workspace, const Ui& ui, float width) {
+  Document& document = workspace.document();
   const std::string order = shown_order(document.asked());
-  labels.clear();
+  std::vector<std::string_view> labels;
   std::size_t at = orders().size();  // one's own
   for (std::size_t i = 0; i < orders().size(); ++i) {
     labels.push_back(orders()[i].id);
     if (orders()[i].id == order) at = i;
   }
   labels.push_back(kOwnOrder);
-  const auto other = combo(ui, "##order", order_width, order, labels, at);
+  const auto other = combo(ui, "##order", width, order, labels, at);
   tooltip(ui, at < orders().size() ? orders()[at].summary
                                    : "As arranged in the panel Methods under Order, or read from a file");
   if (!other) return;
@@ -44,6 +47,12 @@ void method_and_order(Workspace& workspace, const Ui& ui, float method_width, fl
     if (!document.has_custom_order()) return;
   }
   workspace.attempt([&] { document.set_option("order", labels[*other]); });
+}
+
+void method_and_order(Workspace& workspace, const Ui& ui, float method_width, float order_width) {
+  method_choice(workspace, ui, method_width);
+  ImGui::SameLine(0, ui.px(6));
+  order_choice(workspace, ui, order_width);
 }
 
 void method_options(Document& document, const Ui& ui, OptionControls& controls) {

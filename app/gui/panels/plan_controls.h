@@ -7,7 +7,9 @@
 
 namespace loadline::gui {
 
-// Draws the choices of method and order side by side.
+// Draw the choice of the method, of the order, and both side by side.
+void method_choice(Workspace& workspace, const Ui& ui, float width);
+void order_choice(Workspace& workspace, const Ui& ui, float width);
 void method_and_order(Workspace& workspace, const Ui& ui, float method_width, float order_width);
 
 // Draws the options that the chosen method takes, side by side on as many lines as they need.
