@@ -15,35 +15,45 @@
 namespace loadline::gui {
 namespace {
 
+// Logical heights of the parts of the page below its top.
+struct Places {
+  bool mark = true;
+  float title = 92, purpose = 138, buttons = 186, drop = 250, known = 290;
+};
+constexpr Places kRoomy = {};
+constexpr Places kLow = {.mark = false, .title = 0, .purpose = 32, .buttons = 64, .drop = 116, .known = 146};
+constexpr float kLeastRoomy = 475;
+
 class StartPanel final : public Panel {
  public:
   void draw_content(Workspace& workspace, const Ui& ui) override {
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const ImVec2 origin = ImGui::GetCursorScreenPos();
-    draw_water(ui, origin, room);
-    const float width = std::min(ui.px(560), room.x - ui.px(48));
-    const float left = (room.x - width) / 2;
-    const float top = std::max(ui.px(24), room.y * 0.40f - ui.px(170));
-    load_line_mark(ui, {origin.x + room.x / 2, origin.y + top + ui.px(34)}, ui.px(34));
-    centered(ui.fonts.hero, ui.theme->text, "How deep will it sit?", room.x, top + ui.px(92));
+    // in a low window the words give way, so that the models below them are in sight
+    const Places at = room.y < ui.px(kLeastRoomy) ? kLow : kRoomy;
+    if (at.mark) draw_water(ui, origin, room);
+    const float top = at.mark ? std::max(ui.px(24), room.y * 0.40f - ui.px(170)) : ui.px(14);
+    if (at.mark) load_line_mark(ui, {origin.x + room.x / 2, origin.y + top + ui.px(34)}, ui.px(34));
+    centered(at.mark ? ui.fonts.hero : ui.fonts.title, ui.theme->text, "How deep will it sit?", room.x,
+             top + ui.px(at.title));
     centered(ui.fonts.body, ui.theme->muted, "Memory peaks of loading a model, before it is loaded.", room.x,
-             top + ui.px(138));
-    ImGui::SetCursorPos({left, top + ui.px(186)});
+             top + ui.px(at.purpose));
+    ImGui::SetCursorPosY(top + ui.px(at.buttons));
     draw_buttons(workspace, ui, room.x);
     const bool busy = workspace.opening.busy();
     centered(ui.fonts.body, ui.theme->muted,
              busy ? "Reading the headers" : "or drop a file or a model folder anywhere in this window",
-             room.x, top + ui.px(250));
+             room.x, top + ui.px(at.drop));
     workspace.find_cached();
     if (!workspace.favourites.empty() || !workspace.recent.empty() || !workspace.cached.or_empty().empty())
-      return draw_known(workspace, ui, origin, room, top + ui.px(290));
+      return draw_known(workspace, ui, origin, room, top + ui.px(at.known));
     std::string formats;
     for (const Importer& importer : importers())
       formats += (formats.empty() ? "" : ", ") + std::string(importer.name);
     const FontScope small(ui.fonts.small);
     const std::string words = "Reads " + formats;
     const float lines = std::min(ui.px(640), room.x - ui.px(32));
-    ImGui::SetCursorPos({(room.x - lines) / 2, top + ui.px(280)});
+    ImGui::SetCursorPos({(room.x - lines) / 2, top + ui.px(at.known)});
     centered_lines(words, lines, ui.theme->muted);
   }
 
