@@ -102,6 +102,18 @@ std::string elided_front(std::string_view text, float width) {
   return elided_by(text, width, [](std::size_t) { return std::size_t{0}; });
 }
 
+std::string elided_name(std::string_view name, float width) {
+  constexpr std::string_view kMore = "\xE2\x80\xA6";
+  if (text_width(name) <= width) return std::string(name);
+  const std::size_t last = name.rfind('.');
+  const bool dotted = last != std::string_view::npos && name.find_first_of("/ ") == std::string_view::npos;
+  if (!dotted || name.find('.') == last) return elided(name, width);
+  for (std::size_t dot = name.find('.'); dot < last; dot = name.find('.', dot + 1))
+    if (std::string cut = std::string(kMore) + std::string(name.substr(dot + 1)); text_width(cut) <= width)
+      return cut;
+  return elided(name, width);
+}
+
 void text(std::string_view text) { ImGui::TextUnformatted(text.data(), text.data() + text.size()); }
 
 void text_colored(ImU32 color, std::string_view words) {
@@ -132,7 +144,7 @@ void put_text_before(float right, float y, ImU32 color, std::string_view words) 
 void name_text(const Ui& ui, std::string_view name, float width, ImU32 color, bool cut_front) {
   const std::string whole = shown(name);
   const float room = width > 0 ? width : ImGui::GetContentRegionAvail().x;
-  const std::string cut = cut_front ? elided_front(whole, room) : elided(whole, room);
+  const std::string cut = cut_front ? elided_front(whole, room) : elided_name(whole, room);
   text_colored(color, cut);
   if (cut.size() != whole.size()) tooltip(ui, whole);
 }
@@ -483,7 +495,7 @@ bool marked_row(const Ui& ui, bool selected, ImU32 color, std::string_view name,
                                             {at.x + ui.px(6), at.y + height - ui.px(4)}, color, ui.px(2));
   const float y = at.y + ui.px(3);
   put_text({at.x + ui.px(12), y}, ui.theme->text,
-           elided(shown(name), width - text_width(figure) - ui.px(26)));
+           elided_name(shown(name), width - text_width(figure) - ui.px(26)));
   put_text_before(at.x + width - ui.px(4), y, figure_color, figure);
   return clicked;
 }

@@ -143,16 +143,16 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
     ImGui::TableSetupColumn(label, flags, stretch ? size : ui.px(size), sort_id(sort));
   };
   column("Name", 3, SortColumn::name, ImGuiTableColumnFlags_NoHide | ImGuiTableColumnFlags_WidthStretch);
-  column("Type", 58, SortColumn::dtype, 0);
-  column("Shape", 122, SortColumn::shape, 0);
+  column("Type", 58, SortColumn::dtype, 0, 460);
+  column("Shape", 122, SortColumn::shape, 0, 560);
   column("Size", 88, SortColumn::bytes,
-         document.table().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending);
+         document.table().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending, 330);
   column("Share", 96, SortColumn::bytes, ImGuiTableColumnFlags_NoSort, 860);
   // where nothing is out of the ordinary the column would be empty
   column("Stored", 84, SortColumn::bytes,
          ImGuiTableColumnFlags_NoSort | (document.model->remarks ? 0 : ImGuiTableColumnFlags_Disabled), 620);
   column("File", 1, SortColumn::file, ImGuiTableColumnFlags_WidthStretch, 1080);
-  column("Offset", 128, SortColumn::offset, 0);
+  column("Offset", 128, SortColumn::offset, 0, 620);
   table_headers();
   agree_on_sort(document);
   move_selection(workspace, ui);
@@ -184,13 +184,12 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
     name_text(ui, tensor.name, 0, ui.theme->text);
   }
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
-  ImGui::TableNextColumn();
-  text_colored(ui.theme->text, dtype_info(tensor.dtype).name);
-  ImGui::TableNextColumn();
-  name_text(ui, shape_text(tensor), 0, ui.theme->text);
-  ImGui::TableNextColumn();
-  right_aligned(format_bytes(bytes), ui.theme->text);
-  bytes_tooltip(ui, bytes);
+  if (ImGui::TableNextColumn()) text_colored(ui.theme->text, dtype_info(tensor.dtype).name);
+  if (ImGui::TableNextColumn()) name_text(ui, shape_text(tensor), 0, ui.theme->text);
+  if (ImGui::TableNextColumn()) {
+    right_aligned(format_bytes(bytes), ui.theme->text);
+    bytes_tooltip(ui, bytes);
+  }
   if (ImGui::TableNextColumn()) {
     const double share = share_of(bytes, model.weight_bytes);
     bar_with_figure(ui, share, ui.theme->roles[static_cast<std::size_t>(model.roles[index(id)])], 52,
@@ -204,8 +203,8 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, TensorId id) {
             : std::filesystem::path(model.graph->files[index(storage.file)].path).filename().string();
     name_text(ui, file, 0, second);
   }
-  ImGui::TableNextColumn();
-  right_aligned(storage.file == kNoFile ? "" : format_grouped(storage.offset + tensor.offset), second);
+  if (ImGui::TableNextColumn())
+    right_aligned(storage.file == kNoFile ? "" : format_grouped(storage.offset + tensor.offset), second);
 }
 
 }  // namespace

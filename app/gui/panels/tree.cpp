@@ -40,6 +40,45 @@ std::string line_name(const ModuleTree& tree, const Line& line) {
   return name;
 }
 
+// A name of the tree cut to `width`: whole parts from its beginning, since its end (".weight", ".bias") says
+// least; of a first part that is too long as much as fits.
+std::string elided_end(std::string_view name, float width) {
+  constexpr std::string_view kMore = "\xE2\x80\xA6";
+  if (text_width(name) <= width) return std::string(name);
+  const auto cut = [&](std::size_t length) {
+    return std::string(name.substr(0, length)) + std::string(kMore);
+  };
+  for (std::size_t dot = name.rfind('.'); dot != std::string_view::npos && dot > 0;
+       dot = name.rfind('.', dot - 1))
+    if (text_width(cut(dot)) <= width) return cut(dot);
+  std::size_t fits = 0;
+  for (std::size_t end = 1; end < name.size(); ++end) {
+    if ((static_cast<unsigned char>(name[end]) & 0xC0u) == 0x80u) continue;  // inside a character
+    if (text_width(cut(end)) > width) break;
+    fits = end;
+  }
+  return fits > 0 ? cut(fits) : "";
+}
+
+// The letters of differences that stand at the right of the lines.
+void draw_marks_legend(const ModelDiff& diff, const Ui& ui) {
+  const FontScope font(ui.fonts.small);
+  bool first = true;
+  const auto entry = [&](ImU32 color, const std::string& mark, std::string_view words) {
+    if (!first) continue_line(ui, 10, text_width(mark) + ui.px(5) + text_width(words));
+    first = false;
+    text_colored(color, mark);
+    ImGui::SameLine(0, ui.px(5));
+    muted(ui, words);
+  };
+  for (std::size_t i = 0; i < kDiffKinds; ++i) {
+    const auto kind = static_cast<DiffKind>(i);
+    if (kind != DiffKind::equal && kind != DiffKind::only_there && diff.counts[i] > 0)
+      entry(diff_color(*ui.theme, kind), std::string(1, diff_kind_letter(kind)), diff_kind_name(kind));
+  }
+  if (!first) entry(ui.theme->muted, "\xE2\x80\xA2", "below");
+}
+
 void describe(const Model& model, const Ui& ui, NodeId id) {
   const ModuleNode& node = model.tree.node(id);
   const double share = share_of(node.bytes, model.weight_bytes);
@@ -235,6 +274,7 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
   seen_scale_ = ui.scale;
   if (stale_) unfold(*document.model);
   draw_filter(workspace, ui);
+  if (const auto diff = document.diff.result.value()) draw_marks_legend(*diff, ui);
   const FontScope font(ui.fonts.small);
   const ChildScope child("lines");
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
@@ -277,26 +317,30 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const double share = share_of(node.bytes, model.weight_bytes);
   hover_card(ui, [&] { describe(model, ui, line.node); });
 
-  const float indent = ui.px(2) + ui.px(12) * static_cast<float>(std::min<int>(line.depth, 12));
+  // a narrow tree needs its width for the names
+  const float indent =
+      ui.px(2) + ui.px(width > ui.px(230) ? 12 : 8) * static_cast<float>(std::min<int>(line.depth, 12));
   const float y = at.y + ui.px(3);
   if (branch)
     fold_arrow(ui, {at.x + indent + ui.px(5), at.y + height / 2 - ui.px(1)}, open_[index(line.node)]);
   const bool with_percent = width > ui.px(290);
   const bool with_parameters = width > ui.px(370);
   const float percent_width = with_percent ? ui.px(52) : 0;
-  // deep in a narrow tree the name goes first
-  const bool with_size = width - indent - ui.px(96) > ui.px(44);
-  const float size_width = with_size ? ui.px(78) + (with_parameters ? ui.px(64) : 0) : 0;
+  const std::string name = shown(line_name(model.tree, line));
+  const float marks = document.diff.result.value() ? ui.px(14) : 0;
+  const float name_room = width - indent - ui.px(18) - marks;
+  const float all_figures = percent_width + ui.px(78) + (with_parameters ? ui.px(64) : 0);
+  // in a narrow tree the name goes before the size
+  const bool with_size = with_percent || text_width(name) <= name_room - all_figures;
+  const float figures_width = with_size ? all_figures : 0;
   // modules without a tensor that passes the table's filter are dimmed
   const std::vector<bool>& lit = document.table().lit;
   const bool dimmed = !selected && !lit.empty() && !lit[index(line.node)];
-  put_text(
-      {at.x + indent + ui.px(15), y}, dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text,
-      elided(shown(line_name(model.tree, line)), width - indent - ui.px(18) - percent_width - size_width -
-                                                     (document.diff.result.value() ? ui.px(14) : 0)));
+  put_text({at.x + indent + ui.px(15), y},
+           dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text,
+           elided_end(name, name_room - figures_width));
   // at the far end, how the tensor differs from another model's; a dot: something below does
   const std::shared_ptr<const ModelDiff> diff = document.diff.result.value();
-  const float marks = diff ? ui.px(14) : 0;
   const float right = at.x + width - ui.px(4) - marks;
   if (diff && diff->touched[index(line.node)]) {
     const DiffKind kind = node.tensor ? diff->of_tensor[index(*node.tensor)] : DiffKind::equal;

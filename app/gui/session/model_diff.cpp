@@ -141,6 +141,11 @@ std::string_view diff_kind_name(DiffKind kind) {
 
 char diff_kind_letter(DiffKind kind) { return "+-stv? "[static_cast<std::size_t>(kind)]; }
 
+std::string diff_kind_words(DiffKind kind) {
+  std::string words(diff_kind_name(kind));
+  return kind == DiffKind::equal ? words : std::string(1, diff_kind_letter(kind)) + " " + words;
+}
+
 ModelDiff diff_models(const Model& here, const Model& there, bool values, Progress& progress) {
   report::MatchedModels matched = report::match_models(*here.graph, *there.graph);
   Comparison compared =

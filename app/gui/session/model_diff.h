@@ -20,6 +20,8 @@ inline constexpr std::size_t kDiffKinds = 7;
 // "only here", ...; and the letter that stands for it on the tree: '+' for only here, none for equal.
 std::string_view diff_kind_name(DiffKind kind);
 char diff_kind_letter(DiffKind kind);
+// Both, as legends say them: "v values"; "equal" alone.
+std::string diff_kind_words(DiffKind kind);
 
 // A weight as one of the models has it.
 struct DiffSide {
