@@ -24,8 +24,6 @@ using view::Rect;
 using view::Tile;
 using view::TileKind;
 
-constexpr std::size_t kMostLabels = 300;
-
 std::string leaf_label(const Model& model, const Tile& tile) {
   if (tile.kind == TileKind::aggregate) return counted(tile.tensors, "tensor");
   const ModuleNode& node = model.tree.node(tile.node);
@@ -33,6 +31,17 @@ std::string leaf_label(const Model& model, const Tile& tile) {
   if ((node.name == "weight" || node.name == "bias") && node.parent != kRootNode)
     return model.tree.node(node.parent).name + (node.name == "bias" ? ".bias" : "");
   return node.name;
+}
+
+// For a group of tensors where how many they are does not fit: the number of its layer, unless a frame says
+// it.
+std::string group_label(const Model& model, NodeId group, const std::vector<NodeId>& framed) {
+  for (NodeId at = group; at != kRootNode; at = model.tree.node(at).parent) {
+    if (std::ranges::find(framed, at) != framed.end()) break;
+    const std::string& name = model.tree.node(at).name;
+    if (name.find_first_not_of("0123456789") == std::string::npos) return name;
+  }
+  return model.tree.node(group).name;
 }
 
 std::string file_name(const Model& model, std::size_t file) {
@@ -358,18 +367,18 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize();
   const float pad = ui.px(5);
-  std::size_t labels = 0;
-  const auto put = [&](ImVec2 pen, ImU32 color, const std::string& words) {
-    put_text(pen, color, words);
-    ++labels;
-  };
-  for (std::size_t i = 0; i < tiles_.size() && labels < kMostLabels; ++i) {
+  std::vector<NodeId> framed;
+  // a label needs a place of its own: the map's area limits how many there are
+  for (std::size_t i = 0; i < tiles_.size(); ++i) {
     const Tile& tile = tiles_[i];
     const auto w = static_cast<float>(tile.rect.w);
     const auto h = static_cast<float>(tile.rect.h);
     const ImVec2 low = pixels(tile.rect, at).low;
     if (tile.kind == TileKind::module) {
       if (!tile.header) continue;
+      // the frames around what follows
+      while (!framed.empty() && !is_below(model.tree, tile.node, framed.back())) framed.pop_back();
+      framed.push_back(tile.node);
       const std::string path = module_path(model.tree, tile.node);
       const std::size_t from =
           document.zoomed() == kRootNode ? 0 : module_path(model.tree, document.zoomed()).size() + 1;
@@ -379,20 +388,27 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
       const std::string size = format_bytes(tile.bytes);
       const float size_width = text_width(size);
       const bool with_size = w > size_width + ui.px(90);
-      put({low.x + pad, low.y + ui.px(2)}, ui.theme->text,
-          elided(shown(name), w - 2 * pad - (with_size ? size_width + ui.px(8) : 0)));
-      if (with_size) put({low.x + w - size_width - pad - ui.px(2), low.y + ui.px(2)}, ui.theme->muted, size);
+      put_text({low.x + pad, low.y + ui.px(2)}, ui.theme->text,
+               elided(shown(name), w - 2 * pad - (with_size ? size_width + ui.px(8) : 0)));
+      if (with_size)
+        put_text({low.x + w - size_width - pad - ui.px(2), low.y + ui.px(2)}, ui.theme->muted, size);
       continue;
     }
-    if (w < ui.px(44) || h < line + ui.px(4)) continue;
+    const float room = w - 2 * pad;
+    if (h < line + ui.px(4) || room < ui.px(6)) continue;  // no room for a letter
     const ImU32 ink = ink_of(document, ui, i);
-    const std::string name = shown(leaf_label(model, tile));
+    std::string name = shown(leaf_label(model, tile));
+    if (tile.kind == TileKind::aggregate && text_width(name) > room)
+      name = shown(group_label(model, tile.node, framed));
+    if (const auto tensor = model.tree.node(tile.node).tensor; tensor && color_key_.diff)
+      if (const DiffKind kind = color_key_.diff->of_tensor[index(*tensor)]; kind != DiffKind::equal)
+        name = fmt::format("{} {}", diff_kind_letter(kind), name);
     // half a name in a narrow tile tells nothing
-    if (w < ui.px(76) && text_width(name) > w - 2 * pad) continue;
-    put({low.x + pad, low.y + ui.px(3)}, ink, elided(name, w - 2 * pad));
+    if (w < ui.px(76) && text_width(name) > room) continue;
+    put_text({low.x + pad, low.y + ui.px(3)}, ink, elided(name, w - 2 * pad));
     if (h > 2 * line + ui.px(8) && w > ui.px(66))
-      put({low.x + pad, low.y + ui.px(4) + line}, with_alpha(ink, 0.82f),
-          elided(format_bytes(tile.bytes), w - 2 * pad));
+      put_text({low.x + pad, low.y + ui.px(4) + line}, with_alpha(ink, 0.82f),
+               elided(format_bytes(tile.bytes), w - 2 * pad));
   }
 }
 
@@ -484,7 +500,7 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
   if (workspace.settings.color_by == ColorBy::diff && diff) {
     for (std::size_t i = 0; i < kDiffKinds; ++i)
       if (const auto kind = static_cast<DiffKind>(i); kind != DiffKind::only_there && diff->counts[i] > 0)
-        entry(static_cast<int>(i), diff_color(theme, kind), diff_kind_name(kind),
+        entry(static_cast<int>(i), diff_color(theme, kind), diff_kind_words(kind),
               format_grouped(diff->counts[i]));
     return;
   }
