@@ -42,7 +42,6 @@ void draw_check(const ConversionCheck& check, const Ui& ui) {
 
 void draw_written(Workspace& workspace, const Conversion& done, const Ui& ui) {
   const WriteReport& report = done.report;
-  ImGui::Dummy({0, ui.px(8)});
   heading(ui, "Written");
   for (const WrittenFile& file : report.files) {
     const FontScope font(ui.fonts.mono);
@@ -60,6 +59,7 @@ void draw_written(Workspace& workspace, const Conversion& done, const Ui& ui) {
   if (button(ui, comparing ? "Comparing" : "Compare with the source", ButtonKind::normal, !comparing))
     workspace.attempt([&] { workspace.check_conversion(); });
   if (const auto check = workspace.checked()) draw_check(*check, ui);
+  ImGui::Dummy({0, ui.px(8)});
 }
 
 class ConvertPanel final : public Panel {
@@ -192,7 +192,6 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
 void ConvertPanel::draw_progress(Workspace& workspace, const Ui& ui) {
   const auto job = workspace.shared.jobs.find(workspace.conversion.job());
   if (!job) return;
-  ImGui::Dummy({0, ui.px(8)});
   heading(ui, "Converting");
   if (progress_with_stop(ui, job->fraction)) workspace.conversion.cancel();
   if (job->done < rated_) rate_.reset();
@@ -205,11 +204,15 @@ void ConvertPanel::draw_progress(Workspace& workspace, const Ui& ui) {
         format_seconds(static_cast<double>(job->total - std::min(job->done, job->total)) / bytes_per_second));
   muted(ui, line);
   muted(ui, fmt::format("this process has {} of memory", format_bytes(read_process_memory().rss_anon)));
+  ImGui::Dummy({0, ui.px(8)});
 }
 
 void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Model& model = *document.model;
+  // what was done stands above what could be done next, so that it is in sight
+  if (workspace.conversion.busy()) draw_progress(workspace, ui);
+  if (const auto done = workspace.converted()) draw_written(workspace, *done, ui);
   heading(ui, "What will happen");
   paragraph(ui,
             fmt::format("{}, {}, from {}. Bytes are streamed through a bounded buffer: memory does not "
@@ -234,8 +237,6 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
   for (const Note& note : planned.layout.notes)
     badge_line(ui, "note", ui.theme->warning, note.text, ui.theme->text);
   draw_room(workspace, ui);
-  if (workspace.conversion.busy()) draw_progress(workspace, ui);
-  if (const auto done = workspace.converted()) draw_written(workspace, *done, ui);
 }
 
 // Files are written beside their targets first: what they replace frees nothing meanwhile.
