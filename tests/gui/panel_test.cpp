@@ -218,6 +218,13 @@ TEST(PanelTexts, of_the_values_of_a_tensor) {
   document.select(other);
   EXPECT_TRUE(shows("relative error"));
   EXPECT_TRUE(shows("Let go"));
+  const auto& tensors = document.model->graph->tensors;
+  const auto longer = std::ranges::find_if(tensors, [&](const Tensor& tensor) {
+    return elements(tensor) != elements(document.model->tensor(*document.values.kept()));
+  });
+  ASSERT_NE(longer, tensors.end());
+  document.select(TensorId{static_cast<std::uint32_t>(longer - tensors.begin())});
+  EXPECT_TRUE(shows("Cannot be compared"));
 }
 
 TEST(PanelTexts, of_the_parts_around_the_panels) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -55,11 +56,11 @@ void ValuesPanel::draw_toolbar(Document& document, const Ui& ui, TensorId id) {
 }
 
 void ValuesPanel::draw_figures(const ValueStats& stats, const Ui& ui) const {
+  bool first = true;
   const auto put = [&](std::string_view label, const std::string& value) {
-    continue_line(ui, 22, std::max(text_width(label), text_width(value)));
+    if (!std::exchange(first, false)) continue_line(ui, 22, std::max(text_width(label), text_width(value)));
     fact(ui, label, value, ui.theme->text, ui.fonts.body, 2);
   };
-  ImGui::Dummy({0, 0});
   put("Values", format_grouped(stats.count));
   put("Least", number_text(stats.min));
   put("Largest", number_text(stats.max));
@@ -72,13 +73,15 @@ void ValuesPanel::draw_figures(const ValueStats& stats, const Ui& ui) const {
 }
 
 void ValuesPanel::draw_histogram(const ValueHistogram& histogram, const Ui& ui, ImVec2 size) const {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImVec2 at = ImGui::GetCursorScreenPos();
   plot_area("histogram", size);
   if (histogram.counts.empty()) return;
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
   const float axis = ImGui::GetFontSize() + ui.px(4);
-  const float height = size.y - axis;
+  put_text(at, ui.theme->muted, fmt::format("up to {} in a bar", counted(histogram.most(), "value")));
+  at.y += axis;
+  const float height = size.y - 2 * axis;
   const auto level = [&](std::uint64_t count) {
     return logarithmic_ ? std::log1p(static_cast<double>(count)) : static_cast<double>(count);
   };
@@ -113,20 +116,29 @@ void ValuesPanel::draw_histogram(const ValueHistogram& histogram, const Ui& ui, 
 
 void ValuesPanel::draw_comparison(Document& document, const Ui& ui, TensorId id) {
   ValuesView& values = document.values;
+  const Tensor &kept = document.model->tensor(*values.kept()), &now = document.model->tensor(id);
+  heading(ui, "Against the kept tensor");
+  if (elements(kept) != elements(now))
+    return paragraph(ui,
+                     fmt::format("Cannot be compared: this tensor is {}, the kept one is {}. Both must have "
+                                 "equally many values.",
+                                 shape_text(now), shape_text(kept)),
+                     ui.theme->warning);
   values.compare(id);
   if (values.comparison.busy()) return muted(ui, "Comparing");
   if (values.comparison.error() != nullptr)
     return paragraph(ui, shown(values.comparison.error_text()), ui.theme->bad);
   if (!values.comparison.value()) return;
   const ValueComparison& found = *values.comparison.value();
-  heading(ui, "Against the kept tensor");
   const FontScope font(ui.fonts.small);
+  if (kept.shape != now.shape)
+    muted(ui, fmt::format("shapes differ, {} and {}: compared in the order of the file", shape_text(now),
+                          shape_text(kept)));
   text(fmt::format("{} of {} equal", format_grouped(found.equal), counted(found.count, "value")));
   text(fmt::format("largest difference {:.4g}, mean {:.4g}", found.largest, found.mean));
   text(fmt::format("relative error {:.4g}, cosine {:.6f}", found.relative, found.cosine));
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float side = std::max(ui.px(60), std::min(room.x, room.y - ui.px(6)));
-  draw_scatter(found, ui, {side, side});
+  draw_scatter(found, ui, room.x, room.y - ui.px(6));
 }
 
 void ValuesPanel::draw_content(Workspace& workspace, const Ui& ui) {
@@ -164,7 +176,7 @@ void ValuesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   {
     const ChildScope child("pictures", {width, room.y});
     const ImVec2 inside = ImGui::GetContentRegionAvail();
-    const float low = std::clamp(inside.y * 0.34f, ui.px(50), ui.px(180));
+    const float low = std::clamp(inside.y * 0.36f, ui.px(70), ui.px(190));
     draw_histogram(picture.histogram, ui, {inside.x, low});
     const float rest = inside.y - low - ImGui::GetStyle().ItemSpacing.y;
     if (rest > ui.px(30)) draw_values_map(values, ui, {inside.x, rest}, show_);

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -36,11 +39,85 @@ void zoom_side(std::uint64_t& first, std::uint64_t& count, std::uint64_t whole, 
   count = next;
 }
 
+// The first and the last word of an axis below a picture, and between them its name.
+void axis_below(const Ui& ui, ImVec2 at, float width, std::string_view first, std::string_view last,
+                std::string_view name) {
+  const float gap = ui.px(8), left = text_width(first), right = text_width(last);
+  put_text(at, ui.theme->muted, first);
+  put_text_before(at.x + width, at.y, ui.theme->muted, last);
+  const float room = width - 2 * (std::max(left, right) + gap);
+  if (room < ui.px(30)) return;
+  const std::string words = elided(name, room);
+  put_text({at.x + (width - text_width(words)) / 2, at.y}, ui.theme->muted, words);
+}
+
+// The same at the left of a picture that begins at `at`.
+void axis_beside(const Ui& ui, ImVec2 at, float height, std::string_view top, std::string_view bottom,
+                 std::string_view name) {
+  const float right = at.x - ui.px(6), line = ImGui::GetFontSize();
+  put_text_before(right, at.y, ui.theme->muted, top);
+  put_text_before(right, at.y + height - line, ui.theme->muted, bottom);
+  if (height > 4 * line) put_text_before(right, at.y + (height - line) / 2, ui.theme->muted, name);
+}
+
+// What colours stand for: words, then the ends of the scale around it, at the right.
+void color_scale(const Ui& ui, ImVec2 at, float width, std::string_view words, std::string_view low,
+                 std::string_view high, const std::function<ImU32(float)>& color) {
+  constexpr int kSteps = 16;
+  const float bar = ui.px(96), gap = ui.px(6);
+  const float own = text_width(low) + text_width(high) + bar + 2 * gap;
+  if (own > width) return;
+  if (const float room = width - own - 2 * gap; room > std::min(text_width(words), ui.px(60)))
+    put_text(at, ui.theme->muted, elided(words, room));
+  float x = at.x + width - own;
+  put_text({x, at.y}, ui.theme->muted, low);
+  x += text_width(low) + gap;
+  const float top = at.y + (ImGui::GetFontSize() - ui.px(9)) / 2;
+  for (int i = 0; i < kSteps; ++i) {
+    const float step = bar / kSteps, from = x + step * static_cast<float>(i);
+    ImGui::GetWindowDrawList()->AddRectFilled({from, top}, {from + step, top + ui.px(9)},
+                                              color((static_cast<float>(i) + 0.5f) / kSteps));
+  }
+  put_text({x + bar + gap, at.y}, ui.theme->muted, high);
+}
+
+struct Place {
+  ImVec2 at, size;
+};
+
+// Draws the axes and the scale of cells at the edges of a place; what is left is for the cells. Nothing where
+// there is no room to spare.
+Place draw_cells_frame(const ValueCells& cells, const CellRange& range, const Ui& ui, CellValue show,
+                       Place place) {
+  const FontScope font(ui.fonts.small);
+  const float line = ImGui::GetFontSize() + ui.px(4);
+  if (place.size.y < 6 * line) return place;
+  const std::string last_row = format_grouped(range.row + range.rows - 1);
+  const float gutter = std::max(text_width("row"), text_width(last_row)) + ui.px(6);
+  const float most = scale_of(cells, show);
+  const auto number = [](float value) { return fmt::format("{:.3g}", value); };
+  color_scale(ui, place.at + ImVec2{gutter, 0}, place.size.x - gutter,
+              show == CellValue::mean ? "mean of each cell" : "largest magnitude of each cell",
+              number(show == CellValue::mean && most > 0 ? -most : 0), number(most), [&](float share) {
+                return color_of(ui, show == CellValue::mean ? (2 * share - 1) * most : share * most, most);
+              });
+  place = {place.at + ImVec2{gutter, line}, place.size - ImVec2{gutter, 2 * line}};
+  axis_beside(ui, place.at, place.size.y, format_grouped(range.row), last_row, "row");
+  axis_below(ui, place.at + ImVec2{0, place.size.y + ui.px(2)}, place.size.x, format_grouped(range.column),
+             format_grouped(range.column + range.columns - 1), "column");
+  return place;
+}
+
 }  // namespace
 
 void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue show) {
   const ValueCells* const cells = values.cells();
-  const ImVec2 at = ImGui::GetCursorScreenPos();
+  Place inner = {ImGui::GetCursorScreenPos(), size};
+  if (cells != nullptr && !cells->mean.empty())
+    inner = draw_cells_frame(*cells, values.range(), ui, show, inner);
+  const ImVec2 at = inner.at;
+  size = inner.size;
+  ImGui::SetCursorScreenPos(at);
   plot_area("values", size);
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(at, at + size, ui.theme->raised);
@@ -106,13 +183,25 @@ void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue sh
   values.zoom(next);
 }
 
-void draw_scatter(const ValueComparison& comparison, const Ui& ui, ImVec2 size) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::Dummy(size);
+void draw_scatter(const ValueComparison& comparison, const Ui& ui, float room, float height) {
+  const FontScope font(ui.fonts.small);
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  const std::string low = fmt::format("{:.3g}", comparison.low),
+                    high = fmt::format("{:.3g}", comparison.high);
+  const float line = ImGui::GetFontSize() + ui.px(4);
+  const float gutter = std::max({text_width("this"), text_width(low), text_width(high)}) + ui.px(6);
+  const float length = std::max(ui.px(50), std::min(room - gutter, height - 2 * line));
+  const ImVec2 at = start + ImVec2{gutter, line}, size = {length, length};
+  ImGui::Dummy({gutter + length, length + 2 * line});
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(at, at + size, ui.theme->raised);
   if (comparison.scatter.empty()) return;
-  const double most = std::log1p(static_cast<double>(*std::ranges::max_element(comparison.scatter)));
+  const std::uint64_t pairs = *std::ranges::max_element(comparison.scatter);
+  color_scale(ui, {at.x, start.y}, size.x, "pairs", "1", format_grouped(pairs),
+              [&](float share) { return ui.theme->ramp(static_cast<double>(share)); });
+  axis_beside(ui, at, size.y, high, low, "this");
+  axis_below(ui, {at.x, at.y + size.y + ui.px(2)}, size.x, low, high, "kept");
+  const double most = std::log1p(static_cast<double>(pairs));
   const auto side = static_cast<float>(comparison.side);
   for (std::size_t i = 0; i < comparison.scatter.size(); ++i) {
     if (comparison.scatter[i] == 0) continue;
