@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 namespace loadline::gui {
@@ -166,6 +167,11 @@ void fold_arrow(const Ui& ui, ImVec2 center, bool open) {
 }
 
 bool checkbox(const Ui& ui, const char* label, bool* value) {
+  // a smaller box than its neighbours: in the middle of their line, which the group keeps where it is
+  const float own = ImGui::GetFontSize() + 2 * ui.px(3),
+              line = ImGui::GetCurrentWindowRead()->DC.CurrLineSize.y;
+  const GroupScope group;
+  if (line > own) ImGui::SetCursorPosY(ImGui::GetCursorPosY() + std::round((line - own) / 2));
   const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(4), ui.px(3)});
   return ImGui::Checkbox(label, value);
 }

@@ -7,6 +7,7 @@
 #include "embedded/manual_files.h"
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -78,6 +79,18 @@ std::string without_links(std::string_view line) {
   return text;
 }
 
+// Whether a law has the symbol: "W" is in "2W + 4 MiB", but not in "W* ".
+bool says_symbol(std::string_view law, std::string_view symbol) {
+  if (symbol.starts_with("slots(")) return law.find("slots(") != std::string_view::npos;
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  for (std::size_t at = law.find(symbol); at != std::string_view::npos; at = law.find(symbol, at + 1)) {
+    const std::size_t end = at + symbol.size();
+    const bool begins = at == 0 || !is_letter(law[at - 1]);
+    if (begins && (end == law.size() || (!is_letter(law[end]) && law[end] != '*'))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::span<const ManualPage> manual_pages() {
@@ -92,14 +105,16 @@ std::string_view method_explanation(std::string_view id) {
   return find_row(std::span(all), id, "method").text;
 }
 
-std::string law_symbols() {
+std::string law_symbols(std::string_view law) {
   std::string text;
   for (const std::string_view line : lines_of(find_manual_page("glossary").text)) {
     if (!text.empty() && line.empty()) break;  // behind the table
     if (!line.starts_with("| `")) continue;
     const std::size_t end = line.find("` | ");
+    const std::string_view symbol = line.substr(3, end - 3);
     const std::string_view meaning = line.substr(end + 4, line.size() - end - 6);
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", line.substr(3, end - 3), meaning);
+    if (law.empty() || says_symbol(law, symbol))
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", symbol, meaning);
   }
   std::erase(text, '`');
   return text + ".";

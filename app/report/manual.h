@@ -21,8 +21,9 @@ const ManualPage& find_manual_page(std::string_view id);
 // The explanation of a method from the page `methods`: one line of text without markup. Throws Error{usage}.
 std::string_view method_explanation(std::string_view id);
 
-// The symbols of the laws from the page `glossary`, in one line: "W: all weights, each once; w*: ...".
-std::string law_symbols();
+// The symbols of the laws, or of one law alone, from the page `glossary`, in one line: "W: all weights, each
+// once; w*: ...".
+std::string law_symbols(std::string_view law = {});
 
 // Markdown for display without pictures: lines with a picture are removed, links are reduced to their words.
 std::string manual_plain_text(std::string_view markdown);

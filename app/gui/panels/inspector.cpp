@@ -261,7 +261,9 @@ void InspectorPanel::draw_load(Workspace& workspace, const Ui& ui, const LoadOf&
   const FontScope font(ui.fonts.small);
   if (found == rows.end()) return muted(ui, "The comparison does not list this load now.");
   paragraph(ui, found->method->summary, ui.theme->text);
-  row(ui, "Peak law", found->method->peak_law, report::method_explanation(found->method->id));
+  row(ui, "Peak law", found->method->peak_law,
+      fmt::format("The peak as a formula. {}\n\n{}", report::law_symbols(found->method->peak_law),
+                  report::method_explanation(found->method->id)));
   if (found->refusal) return paragraph(ui, shown(found->refusal->what()), ui.theme->bad);
   for (const Space space : kStackOrder)
     if (const RowPeak& peak = found->peaks[index(space)]; peak.bytes > 0)

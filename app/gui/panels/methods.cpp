@@ -53,19 +53,19 @@ void MethodsPanel::draw_content(Workspace& workspace, const Ui& ui) {
   ImGui::SameLine(0, ui.px(12));
   control_text(elided(fmt::format("peak: {}", method.peak_law), ImGui::GetContentRegionAvail().x),
                ui.theme->accent);
-  tooltip(ui, fmt::format("{}\n\n{}", method.peak_law, report::method_explanation(method.id)));
+  tooltip(ui, fmt::format("{}\n{}\n\n{}", method.peak_law, report::law_symbols(method.peak_law),
+                          report::method_explanation(method.id)));
   const std::string evidence = evidence_brief(method.id);
   continue_line(ui, 14, text_width(evidence));
   control_text(evidence, ui.theme->muted);
   tooltip(ui, evidence_text(method.id));
   const std::string rates = rates_line(workspace.shared.rates);
-  const bool whole = ImGui::GetItemRectMax().x + ui.px(14) + text_width(rates) <
-                     ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
-  ImGui::SameLine(0, ui.px(14));
-  control_text(whole                    ? rates
-               : workspace.shared.rates ? "Times by measured rates"
-                                        : "Times by assumed rates",
-               ui.theme->muted);
+  const float left =
+      ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x - ImGui::GetItemRectMax().x - ui.px(14);
+  const std::string brief = workspace.shared.rates ? "Times by measured rates" : "Times by assumed rates";
+  const std::string& words = text_width(rates) <= left ? rates : brief;
+  continue_line(ui, 14, text_width(words));
+  control_text(words, ui.theme->muted);
   tooltip(ui, rates);
   method_options(document, ui, controls_);
   placement_.draw(document, ui, controls_);

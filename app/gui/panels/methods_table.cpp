@@ -2,6 +2,7 @@
 #include "app/gui/panels/methods_parts.h"
 #include "app/gui/panels/timeline_data.h"
 #include "app/gui/widgets.h"
+#include "app/report/manual.h"
 #include "app/report/verdict.h"
 #include "core/base/text.h"
 #include "core/load/evidence.h"
@@ -20,6 +21,8 @@ constexpr std::array<RowSort, 12> kColumns = {RowSort::method,  RowSort::order, 
                                               RowSort::device,  RowSort::host,    RowSort::page_cache,
                                               RowSort::staging, RowSort::unified, RowSort::jumps,
                                               RowSort::time,    RowSort::context, RowSort::verdict};
+
+constexpr std::string_view kPeakLaw = "Peak law";
 
 struct Figure {
   RowSort column = RowSort::device;
@@ -70,6 +73,7 @@ void draw_headers(const Ui& ui, const CompareSort& sort) {
     const float slack = ImGui::GetContentRegionAvail().x - text_width(title) - arrow;
     const IdScope scope(i);
     ImGui::TableHeader("##title");
+    if (title == kPeakLaw) tooltip(ui, "The peak as a formula: point at a row to see what its symbols mean");
     put_text({words ? at.x : at.x + slack, at.y}, sort.by == column ? ui.theme->text : ui.theme->muted,
              title);
   }
@@ -156,7 +160,8 @@ void row_card(const Document& document, const Ui& ui, const LoadRow& row) {
   hover_card(ui, [&] {
     heading(ui, row.method->id);
     text(row.method->summary);
-    text_colored(ui.theme->accent, row.method->peak_law);
+    text_colored(ui.theme->accent, fmt::format("peak law: {}", row.method->peak_law));
+    paragraph(ui, report::law_symbols(row.method->peak_law), ui.theme->muted);
     paragraph(ui, evidence_text(row.method->id), ui.theme->muted);
     if (row.refusal) return text_colored(ui.theme->bad, "Cannot be done: " + shown(row.refusal->what()));
     const auto peak = [&](std::string_view what, const RowPeak& at) {
@@ -258,7 +263,8 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   column("Time", 62, RowSort::time, width >= ui.px(560));
   column("Context", 64, RowSort::context, contexts);
   const bool verdicts = bound.judged() || has_refusal(document.comparison.value()->answer.rows);
-  column(verdicts ? "Verdict###verdict" : "Peak law###verdict", 1, RowSort::verdict, true, true);
+  column(verdicts ? "Verdict###verdict" : fmt::format("{}###verdict", kPeakLaw).c_str(), 1, RowSort::verdict,
+         true, true);
   ImGui::TableSetupScrollFreeze(1, 1);
   draw_headers(ui, workspace.settings.compare_sort);
   agree_on_sort(workspace.settings.compare_sort);

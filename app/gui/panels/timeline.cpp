@@ -97,7 +97,7 @@ void TimelinePanel::refresh(const Workspace& workspace) {
     outline = timeline_curves(*ghost_, nullptr, memory.budget, axis, key.shape);
     if (axis == TimeAxis::seconds) curves.length = std::max(curves.length, outline->length);
   }
-  plot_.set_curves(std::move(curves), {{weights, "W"}, {2 * weights, "2 W"}});
+  plot_.set_curves(std::move(curves), {{weights, "weights"}, {2 * weights, "2 x weights"}});
   plot_.set_ghost(std::move(outline));
 }
 
