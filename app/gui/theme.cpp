@@ -51,19 +51,19 @@ Theme make_theme(bool dark) {
 
 Theme make_dark() {
   Theme t = make_theme(true);
-  t.spaces = {rgb(0xCBA680), rgb(0x8C9BB5), rgb(0xE6EAF2), rgb(0x9484F0)};
-  t.categories = {rgb(0x56B4E9), rgb(0xE69F00), rgb(0x1FB58A), rgb(0xD58BB8),
-                  rgb(0xF0E442), rgb(0xE0703A), rgb(0x4A86D8), rgb(0xA9B4C6)};
-  t.roles = {rgb(0xE69F00), rgb(0x56B4E9), rgb(0x1FB58A), rgb(0xF0E442), rgb(0xD58BB8), rgb(0x6B7B94)};
+  t.spaces = {rgb(0xCBA680), rgb(0x74839C), rgb(0xE6EAF2), rgb(0x9484F0)};
+  t.categories = {rgb(0x79C7F8), rgb(0xE4A010), rgb(0x27B182), rgb(0xCA91B3),
+                  rgb(0xF8E54A), rgb(0xD76D3E), rgb(0x4A86D8), rgb(0xCACCDE)};
+  t.roles = {rgb(0xE4A010), rgb(0x79C7F8), rgb(0x27B182), rgb(0xF8E54A), rgb(0xCA91B3), rgb(0x6C7D95)};
   return t;
 }
 
 Theme make_light() {
   Theme t = make_theme(false);
   t.spaces = {rgb(0x9C7448), rgb(0x8C98AC), rgb(0x4A5568), rgb(0x6C55D6)};
-  t.categories = {rgb(0x4BA3DB), rgb(0xE69F00), rgb(0x1AAE84), rgb(0xCC79A7),
-                  rgb(0xDCCB1E), rgb(0xD55E00), rgb(0x0072B2), rgb(0x94A0B2)};
-  t.roles = {rgb(0xE69F00), rgb(0x4BA3DB), rgb(0x1AAE84), rgb(0xDCCB1E), rgb(0xCC79A7), rgb(0x94A0B2)};
+  t.categories = {rgb(0x3C8DBE), rgb(0xD18D0D), rgb(0x4CB88B), rgb(0xB46785),
+                  rgb(0xD6CB2E), rgb(0xC85A06), rgb(0x076BAA), rgb(0x96A0AE)};
+  t.roles = {rgb(0xD18D0D), rgb(0x3C8DBE), rgb(0x4CB88B), rgb(0xD6CB2E), rgb(0xB46785), rgb(0x93A2B0)};
   return t;
 }
 

@@ -11,8 +11,9 @@
 
 namespace loadline::gui {
 
-// Text on every surface has a contrast of at least 4.5 (WCAG AA; tested). Category colours follow Okabe and
-// Ito, Color Universal Design, 2008: they are distinct for every common kind of colour vision.
+// Text on every surface has a contrast of at least 4.5 (WCAG AA; tested). Category colours begin with those
+// of Okabe and Ito, Color Universal Design, 2008, and are moved apart until they are distinct without red,
+// green or blue cones, too (tested).
 struct Theme {
   bool dark = true;
   ImU32 sea = 0;      // behind everything

@@ -134,6 +134,13 @@ void TimelinePlot::draw_excess(const Ui& ui, const Lane& lane, const Columns& co
     }
     i = end;
   }
+  // hatched: without red and green the host's colour looks the same
+  for (float x = lane.left + ui.px(3); x < lane.right; x += ui.px(6)) {
+    const auto at = std::min(columns.size() - 1, static_cast<std::size_t>((x - lane.left) / width));
+    if (columns[at].high > static_cast<double>(budget))
+      ImGui::GetWindowDrawList()->AddLine({x, line}, {x, lane.y(columns[at].high)},
+                                          with_alpha(ui.theme->sea, 0.4f), ui.px(1));
+  }
 }
 
 void TimelinePlot::draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color,
