@@ -103,14 +103,18 @@ std::string elided_front(std::string_view text, float width) {
 }
 
 std::string elided_name(std::string_view name, float width) {
-  constexpr std::string_view kMore = "\xE2\x80\xA6";
+  constexpr std::string_view kMore = "\xE2\x80\xA6", kWeight = ".weight";
   if (text_width(name) <= width) return std::string(name);
-  const std::size_t last = name.rfind('.');
-  const bool dotted = last != std::string_view::npos && name.find_first_of("/ ") == std::string_view::npos;
-  if (!dotted || name.find('.') == last) return elided(name, width);
-  for (std::size_t dot = name.find('.'); dot < last; dot = name.find('.', dot + 1))
-    if (std::string cut = std::string(kMore) + std::string(name.substr(dot + 1)); text_width(cut) <= width)
-      return cut;
+  const bool dotted = name.find_first_of("/ ") == std::string_view::npos;
+  if (!dotted || name.find('.') == name.rfind('.')) return elided(name, width);
+  // most are weights: their layer says more than that they are
+  const std::string whole =
+      name.ends_with(kWeight) ? std::string(name.substr(0, name.size() - kWeight.size())) + std::string(kMore)
+                              : std::string(name);
+  if (text_width(whole) <= width) return whole;
+  const std::size_t last = whole.rfind('.');
+  for (std::size_t dot = whole.find('.'); dot < last; dot = whole.find('.', dot + 1))
+    if (std::string cut = std::string(kMore) + whole.substr(dot + 1); text_width(cut) <= width) return cut;
   return elided(name, width);
 }
 

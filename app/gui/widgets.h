@@ -75,7 +75,8 @@ float text_width(std::string_view text);
 std::string shown(std::string_view name);
 // Cut in the middle with an ellipsis so that it is at most `width` pixels wide in the current font.
 std::string elided(std::string_view text, float width);
-// A dotted name of many parts: its last ones, where at least two fit; else cut in the middle.
+// A dotted name of many parts: without ".weight", then its last ones, where at least two fit; else cut in the
+// middle.
 std::string elided_name(std::string_view name, float width);
 // The same as elided(), cut at the beginning, for paths, whose end matters more.
 std::string elided_front(std::string_view text, float width);

@@ -330,8 +330,10 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const float marks = document.diff.result.value() ? ui.px(14) : 0;
   const float name_room = width - indent - ui.px(18) - marks;
   const float all_figures = percent_width + ui.px(78) + (with_parameters ? ui.px(64) : 0);
-  // in a narrow tree the name goes before the size
-  const bool with_size = with_percent || text_width(name) <= name_room - all_figures;
+  // in a narrow tree the first part of the name goes before the size
+  const std::size_t dot = name.find('.');
+  const std::string least = dot == std::string::npos ? name : name.substr(0, dot) + "\xE2\x80\xA6";
+  const bool with_size = with_percent || text_width(least) <= name_room - all_figures;
   const float figures_width = with_size ? all_figures : 0;
   // modules without a tensor that passes the table's filter are dimmed
   const std::vector<bool>& lit = document.table().lit;
