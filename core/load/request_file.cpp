@@ -77,7 +77,11 @@ std::string request_text(const LoadRequest& request, const std::optional<std::st
   for (const LoadOption& option : load_options())
     if (!same_option(option, request, defaults))
       json["options"][std::string(option.id)] = value_json(option.get(request));
-  return json.dump(2) + "\n";
+  try {
+    return json.dump(2) + "\n";
+  } catch (const Json::type_error&) {  // JSON has no other text, and a changed value would ask something else
+    throw Error(ErrorCode::usage, "the request cannot be saved: one of its options is not UTF-8");
+  }
 }
 
 }  // namespace loadline

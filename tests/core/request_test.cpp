@@ -114,6 +114,17 @@ TEST(SavedRequests, GiveBackEveryOption) {
   EXPECT_EQ(request_text(LoadRequest()), "{\n  \"schema_version\": 2,\n  \"options\": {}\n}\n");
 }
 
+TEST(SavedRequests, RefuseTextThatJsonCannotHold) {
+  LoadRequest request;
+  request.orders = {"a\xAC.txt"};
+  try {
+    request_text(request);
+    FAIL() << "it was written";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "the request cannot be saved: one of its options is not UTF-8");
+  }
+}
+
 TEST(SavedRequests, NameAModelBesideThem) {
   const testing::TemporaryFolder folder;
   testing::write_file(folder / "m.npy", "x");

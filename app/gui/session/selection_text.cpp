@@ -104,7 +104,8 @@ Facts facts_of(const Document& document) {
 }
 
 std::string value_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // A vertical bar would end the cell.
@@ -122,7 +123,7 @@ std::string selection_text(const Document& document, CopyForm form) {
   if (form == CopyForm::json) {
     Json json = Json::object();
     for (const auto& [name, value] : facts) json[name] = value;
-    return json.dump(2) + "\n";
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // names are bytes of files
   }
   std::string text = form == CopyForm::markdown ? "| fact | value |\n|---|---|\n" : "";
   for (const auto& [name, value] : facts)
