@@ -137,7 +137,8 @@ std::string pre_tokenizer_id(const Tokenizer& tokenizer, const Encoder& encoder)
   const std::vector<std::string> by_rules = ids_of_steps(pre_tokenizer_steps(tokenizer));
   // Some hashes are in two rows (BGE and Jina v2, both BERT's): llama.cpp's converter takes the last one.
   const auto& ids = table().ids;
-  const auto found = std::find_if(ids.rbegin(), ids.rend(), [&](const auto& row) { return row.first == hash; });
+  const auto found =
+      std::find_if(ids.rbegin(), ids.rend(), [&](const auto& row) { return row.first == hash; });
   if (found != ids.rend()) return found->second;
   const std::string suggested = by_rules.empty()
                                     ? "no known pre-tokeniser has its steps"
