@@ -22,3 +22,9 @@ void prepare_drivers() {
 
 // Asked by the leak checker. The layer keeps objects of its own.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libVkLayer_khronos_validation.so\n"; }
+
+// Asked by ThreadSanitizer, which sees none of the driver's own atomics and condition variables.
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:libvulkan_lvp.so\nrace:libVkLayer_khronos_validation.so\ndeadlock:libVkLayer_khronos_"
+         "validation.so\n";
+}

@@ -273,7 +273,8 @@ TEST_F(AtTheWindow, loses_no_click_of_a_mouse_that_goes_on_at_once) {
     return ImVec2{at.x + 4, at.y + 4};
   };
   for (int round = 0; round < 3; ++round)
-    for (const auto& [title, panel] : {std::pair{"Load", "load"}, {"Arena", "arena"}, {"Values", "values"}}) {
+    for (const auto& wanted : {std::pair{"Load", "load"}, {"Arena", "arena"}, {"Values", "values"}}) {
+      const char *const title = wanted.first, *const panel = wanted.second;
       SOON(person_.sees(title));
       person_.flick(tab(title), {640, 790});
       SOON(workspace().settings.panel == panel);
